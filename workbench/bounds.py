@@ -47,6 +47,8 @@ INTERVALS = 100
 """Most trigger intervals of a study."""
 RUNS = 1_000
 """Most runs of an exploration, and repeats of a probe."""
+MINUTES = 10_080
+"""Longest time for the runs of a study, minutes: a week."""
 DRAWS = 100_000
 """Most random placements."""
 MARGIN = 100

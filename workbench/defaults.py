@@ -21,11 +21,11 @@ WARMUP_MIN_S = 30.0
 WARMUP_CAP_S = 120.0
 """Longest warm-up, seconds: of the code without a quota, and of the run on its slots."""
 
-PATIENCE_S = 120.0
+PATIENCE_S = 20.0
 """Longest wait of an estimate for a quiet machine, seconds in all."""
 
-MAX_REPEATS = 3
-"""How often a disturbed probe is repeated at one rate."""
+MAX_REPEATS = 1
+"""How often a rate that failed is repeated, where other load or cold code may be the reason."""
 
 ROCKSDB_SHARE = 0.4
 """Share of the slots' memory that RocksDB may use; the rest is heap."""

@@ -275,6 +275,8 @@ class Observation:
     source_partitions
         Partitions of the topic that were read, or in a log of any source that has others than what follows it; None
         where the source has as many as it is asked for.
+    compiling
+        Cores that the just-in-time compilers of driver and executors used: code that is being compiled gets faster.
     """
 
     commanded_rate: float
@@ -290,6 +292,7 @@ class Observation:
     edges: tuple[tuple[str, str], ...] = ()
     executors: tuple[ExecutorPace, ...] = ()
     source_partitions: int | None = None
+    compiling: float = 0.0
 
     @property
     def due_records(self) -> float:

@@ -15,13 +15,11 @@ from rich.text import Text
 from workbench.cli.console import discard
 from workbench.escaping import for_terminal
 from workbench.measuring import (
-    CutShort,
     Event,
     Failed,
     Finished,
     GivenUp,
     Reused,
-    Rounded,
     describe,
     describe_run,
 )
@@ -60,7 +58,7 @@ class Progress:
         self.show(text)
 
     def tell(self, event: Event) -> None:
-        """Say what happened while something was measured; complete rounds and failures stay in sight."""
+        """Say what happened while something was measured; failures stay in sight."""
         self._ended += isinstance(event, Finished | Reused | Failed)
         text = describe(event)
         if self._runs is not None:
@@ -70,7 +68,13 @@ class Progress:
                 case Failed(run=run):
                     text = describe_run(run, self._ended, self._runs)
         if text is not None:
-            (self.keep if isinstance(event, CutShort | Failed | GivenUp | Rounded) else self.show)(text)
+            (self.keep if isinstance(event, Failed | GivenUp) else self.show)(self._numbered(text))
+
+    def _numbered(self, text: str) -> str:
+        """Say also which run of how many it is."""
+        if self._runs is None or self._ended >= self._runs[1]:
+            return text
+        return f"run {self._ended + 1} of at most {self._runs[1]} · {text}"
 
 
 @contextmanager

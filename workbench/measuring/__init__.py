@@ -22,10 +22,10 @@ from workbench.measuring.contents import (
     read_references,
 )
 from workbench.measuring.costs import MIN_LEVELS, Line, count_levels, fit_costs, fit_line
-from workbench.measuring.estimator import CapacityEstimator
+from workbench.measuring.estimator import CapacityEstimator, fill_s, filling_rate
 from workbench.measuring.events import (
-    CutShort,
     Deployed,
+    Estimated,
     Event,
     Failed,
     Finished,
@@ -33,17 +33,20 @@ from workbench.measuring.events import (
     LoadProbed,
     Probed,
     Reused,
-    Rounded,
-    Turned,
     ignore,
     record,
     recorded,
     result_of,
 )
 from workbench.measuring.progress import describe, describe_run
-from workbench.measuring.readings import Rounds, filling_rate, reading_estimate
-from workbench.measuring.repeatability import EXPECTED_DEVIATION, EXPECTED_WEIGHT, LEVEL, expected_deviation, with_prior
-from workbench.measuring.rounds import Together, loads_s, look_s, measure_together, reading_s, recorded_together
+from workbench.measuring.repeatability import (
+    EXPECTED_DEVIATION,
+    EXPECTED_WEIGHT,
+    LEVEL,
+    expected_deviation,
+    mst_interval,
+    with_prior,
+)
 from workbench.measuring.schedule import Schedule, Step, Times
 from workbench.measuring.state import State, replay
 from workbench.measuring.streambed import SIMPLE_QUERIES, STATEFUL_QUERIES, StreamBedSchedule
@@ -62,8 +65,8 @@ __all__ = [
     "AdaptiveSchedule",
     "CapacityEstimator",
     "Configuration",
-    "CutShort",
     "Deployed",
+    "Estimated",
     "Event",
     "Failed",
     "Finished",
@@ -75,21 +78,18 @@ __all__ = [
     "Recorded",
     "References",
     "Reused",
-    "Rounded",
-    "Rounds",
     "Schedule",
     "State",
     "Step",
     "StreamBedSchedule",
     "Times",
-    "Together",
-    "Turned",
     "count_levels",
     "describe",
     "describe_run",
     "expected_deviation",
     "failed",
     "files_referring",
+    "fill_s",
     "filling_rate",
     "find_recorded",
     "fit_costs",
@@ -97,19 +97,14 @@ __all__ = [
     "ignore",
     "judge",
     "load_curve_s",
-    "loads_s",
-    "look_s",
     "measure",
-    "measure_together",
     "measurement_key",
+    "mst_interval",
     "prune_journal",
     "read_contents",
     "read_references",
-    "reading_estimate",
-    "reading_s",
     "record",
     "recorded",
-    "recorded_together",
     "replay",
     "result_of",
     "reusable",

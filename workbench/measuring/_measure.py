@@ -13,25 +13,35 @@ from pathlib import Path
 from typing import Any
 
 from workbench.dataflow import Budget
-from workbench.errors import WorkbenchError
+from workbench.errors import TooFewBatchesError, WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring.costs import fit_costs
 from workbench.measuring.estimator import CapacityEstimator
-from workbench.measuring.events import Deployed, Event, Finished, GivenUp, LoadProbed, Probed, Reused, record
+from workbench.measuring.events import (
+    Deployed,
+    Estimated,
+    Event,
+    Finished,
+    GivenUp,
+    LoadProbed,
+    Probed,
+    Reused,
+    record,
+)
 from workbench.measuring.fingerprint import PROTOCOL, code_of, data_of, definition_of, observing_code
-from workbench.measuring.readings import Rounds
 from workbench.measuring.repeatability import expected_deviation, mst_interval
 from workbench.measuring.state import Deployment, State, last_finished, replay
 from workbench.metrics import Observation
 from workbench.records import FailedRun, Measurement, OperatorCost, Probe
-from workbench.testbed import Run, Simulated, Testbed
+from workbench.testbed import Run, SharedRun, Simulated, Testbed
 from workbench.workload import Query
 
-# Shares of the MST at which the costs are measured as well: batches of clearly different sizes.
-LOAD_CURVE = (0.15, 0.3, 0.5)
-# By then the state of the previous rate has left the windows (10 s windows, 4 s of watermark delay).
-_SETTLE_S = 15.0
-_WINDOW_BATCHES = 7
+# Shares of the MST at which the costs are measured as well: with the probes, three clearly different sizes of batches.
+LOAD_CURVE = (0.2, 0.5)
+# By then most of the state of the previous rate has left the windows (10 s windows, 4 s of watermark delay).
+_SETTLE_S = 12.0
+_WINDOW_BATCHES = 5
+_MANY_TASKS_RATE = 0.5  # of the MST: with several times the partitions a batch has several times the fixed seconds
 
 
 @dataclass(frozen=True)
@@ -46,21 +56,31 @@ class Configuration:
         Slots, their profile and the trigger interval.
     tasks
         Tasks by operator; None leaves them to the testbed.
+    partitions
+        Partitions of the source and of the state, where stages share the slots in time; None: as many as slots.
     repeat
         How many measurements of the same configuration came before.
     predicted_rate
-        Records/s that the tasks should carry, if an optimizer said so.
-    together
-        The budgets that take turns in its deployment, how, and the readings with more partitions; None: the deployment
-        is its own.
+        Records/s that the tasks, or the partitions, should carry, if an optimizer said so.
+    guess
+        Records/s to begin with; no part of what is measured.
+    shared
+        Whether it takes a turn in a warm deployment that other budgets share.
     """
 
     query: Query
     budget: Budget
     tasks: Mapping[str, int] | None = None
+    partitions: Mapping[str, int] | None = None
     repeat: int = 0
     predicted_rate: float | None = None
-    together: tuple[tuple[Budget, ...], Rounds, tuple[tuple[Budget, int], ...]] | None = None
+    guess: float | None = None
+    shared: bool = False
+
+    @property
+    def layout(self) -> Mapping[str, int] | None:
+        """What a testbed is asked to set."""
+        return self.tasks if self.partitions is None else self.partitions
 
 
 def measurement_key(configuration: Configuration, testbed: Testbed, estimator: CapacityEstimator) -> str:
@@ -81,8 +101,8 @@ def measurement_key(configuration: Configuration, testbed: Testbed, estimator: C
         "testbed": testbed.identity,
         "estimator": estimator.settings(),
     }
-    if configuration.together is not None:
-        asked["together"] = repr(configuration.together)
+    if configuration.shared:
+        asked |= {"shared": True, "partitions": dict(configuration.partitions or {})}
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
     return f"{query.name}/{digest[:16]}"
 
@@ -94,6 +114,7 @@ def measure(
     journal: Journal,
     *,
     costs: bool = True,
+    many_tasks: Sequence[int] = (),
     reuse: bool = False,
     output: Path | None = None,
 ) -> Generator[Event, None, Measurement]:
@@ -105,6 +126,9 @@ def measure(
     ----------
     costs
         Whether to add short runs at lower rates, which separate fixed from per-record costs.
+    many_tasks
+        Times the slots: with the costs, a warm run is also observed with these numbers of partitions, which shows what
+        a task costs.
     reuse
         Whether to return the journal's measurement of this configuration if it has a finished one. If you ask for costs
         and it has none, only they are measured.
@@ -134,47 +158,74 @@ def measure(
     history, curve = list(known.history), list(known.load_curve)
     deployments = list(known.deployments)
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    with testbed.deploy(query, budget, configuration.tasks, repeat=configuration.repeat) as live:
+    with testbed.deploy(query, budget, configuration.layout, repeat=configuration.repeat) as live:
         if dead_end is not None:
             yield recorded_now(journal, GivenUp(key, dead_end))
         yield recorded_now(journal, Deployed(key, live.machine, budget, tuple(history), tuple(curve)))
         probes: list[Probe] = []
-        for probe in estimator.probes(live, history):
+        for made in estimator.probes(live, history, configuration.guess):
+            probe = _laid_out(made, configuration)
             probes.append(probe)
             so_far = estimator.steps.conclude([*history, *probes], budget.interval_s)
             yield recorded_now(journal, Probed(key, probe, so_far.low, so_far.high))
         estimate = estimator.steps.conclude([*history, *probes], budget.interval_s)
+        # One that was completed with costs is finished twice, with the same probes, and measured the maximum once.
+        earlier = {one.estimate.probes: one.estimate for one in known.finished if one is not recorded}
+        measurement = Measurement(
+            query=query.name,
+            budget=budget,
+            estimate=estimate,
+            costs=costs_of([*deployments, Deployment(tuple(probes))]),
+            source=live.source,
+            testbed=testbed.identity,
+            started_at=started,
+            testbed_kind=testbed.kind,
+            machine=live.machine,
+            settings=estimator.settings(),
+            load_curve=tuple(curve),
+            tasks=configuration.tasks,
+            predicted_rate=configuration.predicted_rate,
+            interval=mst_interval(estimate, list(earlier.values()), expected=expected_deviation(live.machine)),
+            unbounded_state=definition_of(query).unbounded_state,
+        )
+        yield Estimated(key, measurement)
         loads: list[Probe] = []
+        many: tuple[Probe, ...] = ()
         if costs and estimate.rate:
             for number, share in enumerate(LOAD_CURVE[len(curve) :], len(curve)):
                 load = observe_at(live, share * estimate.rate, number, *_load_times(budget.interval_s))
-                yield recorded_now(journal, LoadProbed(key, load))
-                loads.append(load)
-        machine, source = live.machine, live.source
-    deployments.append(Deployment(tuple(probes), tuple(loads)))
-    # One that was completed with costs is finished twice, with the same probes, and measured the maximum once.
-    earlier = {one.estimate.probes: one.estimate for one in known.finished if one is not recorded}
-    measurement = Measurement(
-        query=query.name,
-        budget=budget,
-        estimate=estimate,
-        costs=costs_of(deployments),
-        source=source,
-        testbed=testbed.identity,
-        started_at=started,
-        testbed_kind=testbed.kind,
-        machine=machine,
-        settings=estimator.settings(),
-        load_curve=(*curve, *loads),
-        tasks=configuration.tasks,
-        predicted_rate=configuration.predicted_rate,
-        interval=mst_interval(estimate, list(earlier.values()), expected=expected_deviation(machine)),
-        unbounded_state=definition_of(query).unbounded_state,
+                yield recorded_now(journal, LoadProbed(key, _laid_out(load, configuration)))
+                loads.append(_laid_out(load, configuration))
+            if isinstance(live, SharedRun):
+                for times in many_tasks:
+                    many += _with_many_tasks(live, times, estimate.rate)
+    deployments.append(Deployment(tuple(probes), (*loads, *many)))
+    measurement = replace(
+        measurement, costs=costs_of(deployments), load_curve=(*curve, *loads), divided=many, source=live.source
     )
     if output is not None:
         measurement.to_json(output)
     yield recorded_now(journal, Finished(key, measurement))
     return measurement
+
+
+def _laid_out(probe: Probe, configuration: Configuration) -> Probe:
+    """Say with which partitions `probe` was made."""
+    if configuration.partitions is None:
+        return probe
+    source, state = configuration.partitions["source"], configuration.partitions["state"]
+    return replace(probe, partitions=state, source_partitions=None if source == state else source)
+
+
+def _with_many_tasks(live: SharedRun, times: int, rate: float) -> tuple[Probe, ...]:
+    """Observe a warm run with several times as many partitions as slots; none where these complete no batches."""
+    partitions, interval_s = times * live.budget.slots, live.budget.interval_s
+    live.turn(live.budget, {"source": partitions, "state": partitions})
+    try:
+        seen = observe_at(live, _MANY_TASKS_RATE * rate, 0, *_load_times(interval_s))
+    except TooFewBatchesError:  # that many tasks take too long here; the model does without
+        return ()
+    return (replace(seen, partitions=partitions),)
 
 
 def reusable(
@@ -252,11 +303,7 @@ def costs_of(deployments: Sequence[Deployment]) -> tuple[OperatorCost, ...]:
     """Fit the costs within one deployment, since another JVM has other costs: the one that saw the most levels."""
     fits = []
     for deployment in deployments:
-        answered = [
-            probe
-            for probe in deployment.probes
-            if probe.phase == "reading" or (probe.judgement and probe.judgement.answered)
-        ]
+        answered = [probe for probe in deployment.probes if probe.judgement and probe.judgement.answered]
         probes = (*answered, *deployment.load_curve)
         fits.append(fit_costs(sample for probe in probes for sample in probe.observation.samples))
     return max(reversed(fits), key=lambda costs: sum(cost.levels for cost in costs), default=())

@@ -6,6 +6,7 @@ from the line batch time = a + b x rows through all batches seen: its rate is th
 interval. When the line contradicts the answers the search bisects, and gallops while one end is unknown. Answers
 that contradict each other are repeated; the majority of three decides. An upper end that only a disturbed machine
 failed at is asked for once more when it is quiet, and any answer of a quiet machine replaces those of a disturbed one.
+Where none comes, the end is raised by what the disturbance took.
 
 Deviations from StreamBed (section IV): its search halves the interval between the last two answers and stops when the
 target changes by less than 1 %; it repeats nothing and has no upper end until a probe fails.
@@ -27,17 +28,20 @@ from workbench.measuring.bracket import (
 )
 from workbench.measuring.costs import fit_line
 from workbench.measuring.schedule import Step, Times
+from workbench.measuring.verdict import COMPILING
 from workbench.metrics import Batch
 from workbench.records import Limit, MstEstimate, Probe
 
 _WARM_UP_FRACTION = 1024
-_GALLOP = 1.25
+_GALLOP, _DOUBLE = 1.25, 2.0
 _LEAP = 4.0
 _NEAR = 3
 _DISTINCT_SIZES = 1.02
 _LOOK_BACK = 3
-_SHORT_INTERVAL_S, _SHORT_WINDOW, _LONG_WINDOW = 2.0, 8, 6  # intervals observed: up to this interval, and beyond
+_WINDOW = 6  # intervals observed: state is snapshotted in every fourth batch
 _LEAST_SETTLE_S, _LEAST_WINDOW_S = 1.0, 12.0
+_MOST_TAKEN, _COLD = 0.5, 0.3  # of a machine; what code gained that was still being compiled
+_POINT = 1.6  # high / low of a bracket at most whose middle is an answer: it is off by a quarter at most
 _REPEATS_IN_ALL = 3  # times as many as at one rate: where the machine is never quiet, the probes must still suffice
 
 
@@ -108,11 +112,18 @@ class AdaptiveSchedule:
 
     def times(self, interval_s: float) -> Times:
         """Length of each part of a probe."""
-        intervals = _SHORT_WINDOW if interval_s <= _SHORT_INTERVAL_S else _LONG_WINDOW
         return Times(
             self.settle_s or max(2 * interval_s, _LEAST_SETTLE_S),
-            self.window_s or max(intervals * interval_s, _LEAST_WINDOW_S),
+            self.window_s or max(_WINDOW * interval_s, _LEAST_WINDOW_S),
         )
+
+    def near(self, rate: float) -> float:
+        """Rate of the grid, within what may be probed, nearest to `rate`."""
+        grid = Grid(self.tolerance)
+        index = round(grid.position(rate))
+        if self.max_rate is not None:
+            index = min(index, grid.below(self.max_rate))
+        return grid.rate(index)
 
     def next_step(self, history: Sequence[Probe], interval_s: float) -> Step | None:
         """Step after `history`; None when the estimate is finished."""
@@ -127,10 +138,10 @@ class AdaptiveSchedule:
         earlier = [probe for probe in probes if search.grid.index(probe.rate) == index]
         disturbed = 0
         for probe in reversed(earlier):
-            if not probe.answered("disturbed"):
+            if not _repeatable(probe):
                 break
             disturbed += 1
-        in_all = sum(probe.answered("disturbed") for probe in probes)
+        in_all = sum(map(_repeatable, probes))
         accept = disturbed >= self.max_repeats or in_all >= _REPEATS_IN_ALL * self.max_repeats
         return Step("probe", rate, len(earlier) + 1, accept)
 
@@ -138,8 +149,15 @@ class AdaptiveSchedule:
         """Bracket the MST by the probes of `history`, finished or not."""
         search = _Search.of(history, self, interval_s)
         found, rate = search.found, search.grid.rate
+        high = math.inf if found.high is None else rate(found.high) * (1 + search.raised(found.high))
         limit: Limit
-        if found.high is not None:
+        if (
+            found.high is not None
+            and found.low is not None
+            and high > max(_POINT, 1 + self.tolerance) * rate(found.low)
+        ):
+            limit = "none"
+        elif found.high is not None:
             limit = "query"
         elif search.source_capped and found.low is not None and found.low >= search.highest:
             limit = "source"
@@ -148,7 +166,7 @@ class AdaptiveSchedule:
         return summarise(
             history,
             0.0 if found.low is None else rate(found.low),
-            math.inf if found.high is None else rate(found.high),
+            high,
             limit,
             exhausted=search.next_index() is not None,
             doubtful=[rate(index) for index in found.doubtful],
@@ -223,6 +241,25 @@ class _Search:
         doubt = bool(found.doubtful) or self._line_disagrees()
         return self._first_loose(found.low, found.high) if doubt else None
 
+    def raised(self, high: int) -> float:
+        """Share by which the upper end may be too low, where only a disturbed machine or cold code failed at it.
+
+        What disturbed all probes alike is the machine. The quicker batches of a probe show what a quiet one would do.
+        """
+        if not self.votes[high].disturbed:
+            return 0.0
+        probes = [probe for probe in self.history if probe.phase == "probe"]
+        usual = min(probe.observation.disturbance.worst for probe in probes)
+        shares = []
+        for probe in probes:
+            if probe.answered("overloaded") and self.grid.index(probe.rate) == high:
+                taken = min(probe.observation.disturbance.worst - usual, _MOST_TAKEN)
+                took = sorted(batch.duration_s for batch in probe.observation.batches)
+                quick = self.interval_s / took[len(took) // 4] - 1
+                cold = _COLD if probe.observation.compiling > COMPILING else 0.0
+                shares.append(max(1 / (1 - taken) - 1, quick, cold))
+        return min(shares, default=0.0)
+
     def _disturbed_end(self) -> int | None:
         """Upper end that only a disturbed machine failed at, and that once, now that the machine is quiet."""
         high, last = self.found.high, self.history[-1].judgement
@@ -259,7 +296,20 @@ class _Search:
                         return index
             return (first + last) // 2
         edge, sign = (low, 1) if low is not None else (high or 0, -1)
-        return min(max(edge + sign * self._stride(edge, sign, wish), first), last)
+        stride = self._stride(edge, sign, wish)
+        if low is not None and self._half_empty(low):
+            stride = max(stride, self.grid.steps(_DOUBLE))
+        return min(max(edge + sign * stride, first), last)
+
+    def _half_empty(self, index: int) -> bool:
+        """Whether batches at a sustained rate left half of the interval free, whatever the line says."""
+        batches = [
+            batch
+            for probe in self.history
+            if probe.answered("sustained") and self.grid.index(probe.rate) == index
+            for batch in probe.observation.batches
+        ]
+        return _DOUBLE * sum(batch.duration_s for batch in batches) <= len(batches) * self.interval_s
 
     def _stride(self, edge: int, sign: int, wish: int) -> int:
         """Count the steps away from the only known end: along the line, but growing, at most fourfold."""
@@ -293,6 +343,10 @@ class _Search:
             probes = valid if max(sizes) > _DISTINCT_SIZES * min(sizes) else [self.history[0], *valid]
             rate = _line_rate((batch for probe in probes for batch in probe.observation.batches), self.interval_s)
         return self.grid.below(first_rate(self.history) if rate is None else rate)
+
+
+def _repeatable(probe: Probe) -> bool:
+    return probe.judgement is not None and probe.judgement.repeatable
 
 
 def _highest(grid: Grid, limit: float) -> float:

@@ -87,13 +87,15 @@ def source_limit(history: Sequence[Probe]) -> float:
 
 
 def first_rate(history: Sequence[Probe]) -> float:
-    """Rate of the warm-up's steady tail.
+    """Rate to probe first: the one at which a warm run's state was filled, else the rate of the warm-up's steady tail.
 
     Raises
     ------
     WorkbenchError
         When the warm-up consumed nothing.
     """
+    if math.isfinite(history[0].rate):
+        return history[0].rate
     rate = history[0].observation.consumed_rate
     if rate <= 0:
         raise WorkbenchError(

@@ -4,12 +4,16 @@ The loop is: ask the schedule for a step, command its rate, let it settle, obser
 is a pure function of the finished probes (``adaptive`` or ``streambed``), so a killed estimate continues where it was:
 recorded probes go in as `history` and are not repeated. Only the warm-up is redone, because a new deployment is cold;
 its recorded result keeps deciding the first rate.
+
+A run whose code is warm already, as Spark's is, needs no warm-up but a state of its working size. It is filled at a
+rate somewhat below the first guess, which is the first probe at once: an optimizer's objective, or what the warm code
+lets expect.
 """
 
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, get_args
 
 from workbench.checks import within
@@ -18,10 +22,10 @@ from workbench.errors import WorkbenchError
 from workbench.measuring.adaptive import AdaptiveSchedule
 from workbench.measuring.schedule import Schedule, Step
 from workbench.measuring.streambed import SIMPLE_QUERIES, StreamBedSchedule
-from workbench.measuring.verdict import MIN_WHOLE_BATCHES, judge
-from workbench.metrics import MAX_DISTURBANCE, Observation
+from workbench.measuring.verdict import COMPILING, MIN_WHOLE_BATCHES, judge
+from workbench.metrics import MAX_DISTURBANCE, Batch, Observation
 from workbench.records import MstEstimate, Probe, Setting
-from workbench.testbed import Run
+from workbench.testbed import Run, SharedRun
 
 ScheduleName = Literal["adaptive", "streambed"]
 
@@ -29,8 +33,13 @@ _FEWEST_CHUNKS = 2
 # A chunk holds few batches: going up and down by a little more than the allowed change is noise, not drift.
 _SWING = 3.0
 _LATE_START = 0.002
-_LATE_WINDOWS = 3
+_LATE_WINDOWS = 1
+_UNUSUAL, _WINDOWS = 1.5, 3  # times the least disturbed of more windows than a burst of load lasts
 _NOT_OFFERED_REPEATS = 2
+_FILL_S, _FILL_INTERVALS = 45.0, 6  # most for a state to fill; q5's begins to lose rows after 12 s
+# Of the guess, for the state to fill: q5 with an empty state is up to 1.4 times as fast as later.
+_FILL_SHARE, _FILL_AFTER_LOOK = 0.9, 0.75
+_LOOK_INTERVALS = 4, 3  # at the maximum rate: until batches fill the interval, and what is looked at
 
 
 @dataclass(frozen=True)
@@ -51,18 +60,21 @@ class CapacityEstimator:
     max_probes
         Budget of probes, repetitions included and the warm-up not.
     max_repeats
-        How often a disturbed probe is repeated at one rate, in an estimate three times as often in all. The next one is
-        judged all the same, and a rate that it fails at is tried again when the machine is quiet. One that was not
-        offered is repeated twice at most, whatever this says.
+        How often a rate that failed is repeated where other load, the compiler or idle slots may be the reason; in an
+        estimate three times as often in all. The next one is judged all the same, and a rate that it fails at is tried
+        again when the machine is quiet. One that was not offered is repeated twice at most, whatever this says.
     patience_s
         Seconds that an estimate waits, before such repeats and from one start to its end, for neighbours to leave: in
         all a little more, for it looks every few seconds. Most neighbours stay for less than two minutes. The times of
         ``"streambed"`` are the published ones, so it repeats nothing and does not wait.
     max_disturbance
         Largest share of the machine that others may take during a valid probe, and by which its cores may be slower.
+    most_s
+        Seconds after which no further probe begins if there is an answer, and twice as many if there is none; what is
+        not known by then is in the bracket.
     settle_s, window_s
-        Seconds discarded after a change of rate, seconds observed. Defaults: 2 intervals, at least 1 s;
-        8 intervals (6 of more than 2 s), at least 12 s: state is snapshotted in every fourth batch.
+        Seconds discarded after a change of rate, seconds observed. Defaults: 2 intervals, at least 1 s; 6 intervals, at
+        least 12 s.
     warmup_min_s, warmup_cap_s, warmup_change
         The warm-up lasts at least and at most these seconds; it is over when the consumed rate and the seconds
         per record change by at most this share from one chunk to the next, or go up and down by up to three times it.
@@ -83,6 +95,7 @@ class CapacityEstimator:
     max_repeats: int = MAX_REPEATS
     patience_s: float = PATIENCE_S
     max_disturbance: float = MAX_DISTURBANCE
+    most_s: float = math.inf
     settle_s: float | None = None
     window_s: float | None = None
     warmup_min_s: float = WARMUP_MIN_S
@@ -96,6 +109,7 @@ class CapacityEstimator:
         within("tolerance", self.tolerance, 0.0, 1.0)
         within("success", self.success, 0.0, 1.0, ends="(]")
         within("patience_s", self.patience_s, 0.0, math.inf, ends="[)")
+        within("most_s", self.most_s, 0.0, math.inf, ends="(]")
         within("max_disturbance", self.max_disturbance, 0.0, 1.0, ends="[]")
         within("warmup_change", self.warmup_change, 0.0, 1.0)
         for name in ("min_rate", "max_rate", "settle_s", "window_s", "chunk_s", "warmup_min_s", "warmup_cap_s"):
@@ -188,8 +202,11 @@ class CapacityEstimator:
             probes.append(probe)
         return self.steps.conclude(probes, run.budget.interval_s)
 
-    def probes(self, run: Run, history: Sequence[Probe] = ()) -> Iterator[Probe]:
-        """Make the probes that bracket the MST of `run`, after those of `history`; see `estimate`."""
+    def probes(self, run: Run, history: Sequence[Probe] = (), guess: float | None = None) -> Iterator[Probe]:
+        """Make the probes that bracket the MST of `run`, after those of `history`; see `estimate`.
+
+        `guess` is what an optimizer expects, records/s.
+        """
         steps, interval_s = self.steps, run.budget.interval_s
         made = list(history)
         if made and made[0].phase != "warm-up":
@@ -200,16 +217,17 @@ class CapacityEstimator:
         step = steps.next_step(made, interval_s)
         if step is None:
             return
-        session = _Session(self, steps, run, self.clock(), sum(probe.seconds for probe in made))
+        session = _Session(self, steps, run, self.clock(), sum(probe.seconds for probe in made), guess)
         if step.phase == "probe":
             # At least as warm as the interrupted one: probes late in a deployment with a short warm-up were warm.
+            session.guess = step.rate
             session.warm_up(min(session.before_s, WARMUP_MIN_S))
         while step is not None:
             probe = session.make(step, len(made))
             yield probe
             made.append(probe)
             self._require_offered(made)
-            step = steps.next_step(made, interval_s)
+            step = None if session.is_over(made) else steps.next_step(made, interval_s)
 
     def verify(self, run: Run, rates: Sequence[float]) -> tuple[Probe, ...]:
         """Warm up, then judge each of `rates` (records/s); the last probe at each rate, in order."""
@@ -217,13 +235,13 @@ class CapacityEstimator:
 
     def probes_at(self, run: Run, rates: Sequence[float]) -> Iterator[Probe]:
         """Warm up, then probe each of `rates` (records/s); a disturbed probe is repeated, and the last one counts."""
-        session = _Session(self, self.steps, run, self.clock(), 0.0)
+        session = _Session(self, self.steps, run, self.clock(), 0.0, fill_at=min(rates, default=None))
         session.warm_up()
         for number, rate in enumerate(rates, 1):
             for attempt in range(1, self.max_repeats + 2):
                 probe = session.make(Step("probe", rate, attempt, attempt > self.max_repeats), number)
                 yield probe
-                if not probe.answered("disturbed"):
+                if probe.judgement is None or not probe.judgement.repeatable:
                     break
 
     def _require_offered(self, probes: Sequence[Probe]) -> None:
@@ -246,39 +264,65 @@ class _Session:
     run: Run
     started: float
     before_s: float
+    guess: float | None = None
+    fill_at: float | None = None  # records/s, instead of somewhat below the guess
     disturbed: bool = False
     waited_s: float = 0.0
+    windows: list[float] = field(default_factory=list)  # how disturbed each was
+    filling: Observation | None = None
+
+    def is_over(self, made: Sequence[Probe]) -> bool:
+        """Whether the time is up after the probes `made`; one that has no answer yet gets as much again."""
+        passed = self.estimator.clock() - self.started
+        if made[-1].phase != "probe" or passed < self.estimator.most_s:
+            return False
+        return (
+            passed >= 2 * self.estimator.most_s
+            or self.steps.conclude(made, self.run.budget.interval_s).limit == "query"
+        )
 
     def make(self, step: Step, number: int) -> Probe:
         """Carry out `step`."""
         begun = self.estimator.clock()
-        steady = None
+        steady, filled, rate = None, None, step.rate
         judgement = None
         if step.phase == "warm-up":
             observation, steady = self.warm_up()
+            if self.filling is not None:
+                filled, steady, rate = steady, True, observation.commanded_rate
         else:
             if self.disturbed:
                 self._await_quiet()
             observation = self._observe(step.rate)
+            interval_s, shared = self.run.budget.interval_s, isinstance(self.run, SharedRun)
             judgement = judge(
                 observation,
                 self.estimator.success,
                 max_disturbance=self.estimator.max_disturbance,
-                accept_disturbed=step.accept_disturbed,
+                accept_disturbed=step.accept_disturbed or self._as_usual(observation),
                 check_trend=self.steps.strict,
+                slots=self.run.budget.slots if shared else None,
+                interval_s=interval_s,
             )
-            self.disturbed = judgement.verdict == "disturbed"
+            self.disturbed = judgement.repeatable
         return Probe(
             number,
             step.phase,
-            step.rate,
+            rate,
             step.attempt,
             observation,
             judgement,
             begun - self.started + self.before_s,
             self.estimator.clock() - begun,
             steady,
+            filled=filled,
         )
+
+    def _as_usual(self, observation: Observation) -> bool:
+        """Whether the machine is as disturbed as it always was: to repeat the probe would not help."""
+        self.windows.append(observation.disturbance.worst)
+        known = len(self.windows) > _WINDOWS and observation.compiling <= COMPILING
+        return known and observation.disturbance.worst <= _UNUSUAL * min(self.windows)
 
     def _await_quiet(self) -> None:
         """Wait for the load that disturbed the probe before: it would disturb the next one, too."""
@@ -289,6 +333,10 @@ class _Session:
     def _observe(self, rate: float) -> Observation:
         interval = self.run.budget.interval_s
         times = self.steps.times(interval)
+        if self.filling is not None and rate == self.filling.commanded_rate:  # it was seen while the state was filled
+            seen, self.filling = self.filling, None
+            return seen
+        self.filling = None
         if times.cooldown_s:
             self.run.set_rate(times.cooldown_rate)
             self.run.settle(times.cooldown_s)
@@ -307,10 +355,13 @@ class _Session:
     def warm_up(self, least_s: float = 0.0) -> tuple[Observation, bool]:
         """Offer as many records as fit until the run is steady; the last observation and whether it is.
 
-        It lasts at least `least_s` seconds, even if that is more than the cap.
+        It lasts at least `least_s` seconds, even if that is more than the cap. A run whose code is warm has its state
+        filled instead, unless the schedule has a warm-up of its own.
         """
-        self.run.set_rate(math.inf)
         fixed_s = self.steps.times(self.run.budget.interval_s).warmup_s
+        if fixed_s is None and isinstance(self.run, SharedRun):
+            return self._fill(self.run)
+        self.run.set_rate(math.inf)
         if fixed_s is not None:
             return self.run.observe(fixed_s), True
         chunk = self.estimator.chunk_time(self.run.budget.interval_s)
@@ -324,6 +375,41 @@ class _Session:
             done = (steady and spent >= self.estimator.warmup_min_s) or spent >= self.estimator.warmup_cap_s
             if done and spent >= least_s:
                 return observation, steady
+
+    def _fill(self, run: SharedRun) -> tuple[Observation, bool]:
+        """Fill the state at a rate of the schedule near the one that lasts; what was seen then, and whether it is full.
+
+        Without a guess, a look at the maximum rate gives one.
+        """
+        interval_s, rate = run.budget.interval_s, self.fill_at
+        if rate is None and self.guess is not None:
+            rate = self.steps.near(_FILL_SHARE * self.guess)
+        if rate is None:
+            run.set_rate(math.inf)
+            run.settle(_LOOK_INTERVALS[0] * interval_s)
+            look = filling_rate(run.observe(_LOOK_INTERVALS[1] * interval_s).batches[1:])
+            rate = self.steps.near(max(_FILL_AFTER_LOOK * look, 1.0))
+        run.set_rate(rate)
+        filled = run.fill(self.steps.times(interval_s).settle_s, fill_s(interval_s))
+        self.filling = run.observe(self.steps.times(interval_s).window_s)
+        return self.filling, filled
+
+
+def fill_s(interval_s: float) -> float:
+    """Most seconds for the state of a warm run to fill."""
+    return max(_FILL_S, _FILL_INTERVALS * interval_s)
+
+
+def filling_rate(batches: Sequence[Batch]) -> float:
+    """Rate at which `batches` last one interval on average, records/s; 0 without a batch with rows.
+
+    Sums are taken and no median: a batch that is slow because a store compacts comes again and again, and costs its
+    time. The seconds of a batch that no row adds to are not separated from the others: batches fill the interval, so
+    that matters little, and those that do not yet are taken for slower than they will be.
+    """
+    counted = [batch for batch in batches if batch.records]
+    seconds = sum(batch.duration_s for batch in counted)
+    return sum(batch.records for batch in counted) / seconds if seconds > 0 else 0.0
 
 
 def _catching_up(observation: Observation, interval_s: float) -> bool:

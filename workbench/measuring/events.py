@@ -13,9 +13,7 @@ event          kind in the journal  data
 `GivenUp`      ``given up``         the reason
 `Reused`       not recorded         its `Finished` line is there already
 `Failed`       not recorded         the next run tries again
-`Turned`       not recorded         a budget's turn in a shared deployment
-`Rounded`      not recorded         what complete rounds say so far
-`CutShort`     not recorded         runs for the costs failed; the rates stand
+`Estimated`    not recorded         its probes are there already
 =============  ===================  ==========================================
 """
 
@@ -109,31 +107,14 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Turned:
-    """A budget takes its turn in a shared deployment: round `number`, after the readings `seen`."""
+class Estimated:
+    """The maximum of a budget is known; runs for its costs may follow."""
 
     key: str
-    budget: Budget
-    number: int
-    seen: tuple[Probe, ...] = ()
+    measurement: Measurement
 
 
-@dataclass(frozen=True)
-class Rounded:
-    """A round is complete, and this is what the rounds so far say of the budgets."""
-
-    number: int
-    measurements: tuple[Measurement, ...]
-
-
-@dataclass(frozen=True)
-class CutShort:
-    """The rates of a shared deployment are known, but a run for the costs failed: why."""
-
-    reason: str
-
-
-Event = Deployed | Probed | LoadProbed | Finished | Reused | GivenUp | Failed | Turned | Rounded | CutShort
+Event = Deployed | Probed | LoadProbed | Estimated | Finished | Reused | GivenUp | Failed
 
 
 def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> None:

@@ -17,7 +17,7 @@ import workbench
 from workbench.errors import WorkbenchError
 from workbench.workload import Dataset, Query, Unread
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Version of what a probe and a measurement mean. Raise it when the estimator, its verdict or its schedules change so
 that old and new probes must not be mixed; a journal's measurements are then made again."""
 

@@ -4,29 +4,20 @@ import math
 
 from workbench import units
 from workbench.dataflow import Budget
-from workbench.measuring.events import CutShort, Deployed, Event, Failed, GivenUp, LoadProbed, Probed, Rounded, Turned
+from workbench.measuring.events import Deployed, Event, Failed, GivenUp, LoadProbed, Probed
 from workbench.records import FailedRun, Measurement, Probe
 
 
-def describe(event: Event) -> str | None:  # noqa: C901 - a case for each event
+def describe(event: Event) -> str | None:
     """One line on `event`; None for an event that needs none."""
     text = None
     match event:
-        case Deployed(resumed=resumed) if any(probe.phase == "reading" for probe in resumed):
-            text = f"resuming: {len(resumed)} complete rounds are not repeated"
         case Deployed(resumed=resumed, load_curve=load_curve) if resumed or load_curve:
             text = f"resuming: {len(resumed) + len(load_curve)} finished probes are not repeated"
         case Deployed(budget=budget, machine=machine) if not machine.real:
             text = f"{machine.slots}: {_slots(budget)}"
         case Deployed(budget=budget):
             text = f"deployed on {_slots(budget)} at a trigger interval of {budget.interval_s:g} s"
-        case Turned(budget=budget, number=number, seen=seen):
-            before = f", {units.rate(seen[-1].observation.consumed_rate)} last time" if seen else ""
-            text = f"round {number}: {_slots(budget)} at a trigger interval of {budget.interval_s:g} s{before}"
-        case Rounded(number=number, measurements=measured):
-            rates = ", ".join(f"{units.scaled(one.estimate.middle, '')} on {one.budget.slots:,}" for one in measured)
-            known = max(math.log(one.estimate.high / one.estimate.low) / 2 for one in measured)
-            text = f"after round {number}: records/s by slots: {rates}; the ratios are known to ±{units.percent(known)}"
         case Probed(probe=probe, low=low, high=high):
             text = _describe_probe(probe, low, high)
         case LoadProbed(probe=probe):
@@ -34,8 +25,6 @@ def describe(event: Event) -> str | None:  # noqa: C901 - a case for each event
             text = f"for the costs: {units.rate(probe.observation.consumed_rate)}{divided}"
         case Failed(run=run):
             text = _describe_failure(run)
-        case CutShort(reason=reason):
-            text = f"the rates are known, the costs are not: {reason}"
         case GivenUp(reason=reason):
             text = f"starting again: {reason}"
     return text
@@ -73,10 +62,10 @@ def _bracket(low: float, high: float, when: str = "") -> str:
 
 
 def _describe_probe(probe: Probe, low: float, high: float) -> str:
-    if probe.phase == "reading":
-        steady = "its state not filled yet" if probe.filled is False else "steady" if probe.steady else "not steady yet"
-        return f"maximum rate: {units.rate(probe.observation.consumed_rate)}, {steady} after {probe.seconds:.0f} s"
     if probe.judgement is None:
+        if probe.filled is not None:
+            filled = "its working size" if probe.filled else "not its working size yet"
+            return f"state filled at {units.rate(probe.rate)}: {filled} after {probe.seconds:.0f} s"
         steady = "steady" if probe.steady else "not steady yet, but at its cap"
         return f"warm-up: {units.rate(probe.observation.consumed_rate)}, {steady} after {probe.seconds:.0f} s"
     answer = f"{probe.judgement.verdict}{_bracket(low, high, 'so far ')}"

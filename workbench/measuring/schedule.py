@@ -72,6 +72,10 @@ class Schedule(Protocol):
         """Length of each part of a probe."""
         ...
 
+    def near(self, rate: float) -> float:
+        """Rate that the schedule may probe, nearest to `rate`, records/s."""
+        ...
+
     def next_step(self, history: Sequence[Probe], interval_s: float) -> Step | None:
         """Step after `history`; None when the estimate is finished.
 

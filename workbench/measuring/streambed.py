@@ -62,6 +62,10 @@ class StreamBedSchedule:
         """Length of each part of a probe."""
         return Times(self.inject_s - self.observe_s, self.observe_s, self.cooldown_s, self.cooldown_rate, self.warmup_s)
 
+    def near(self, rate: float) -> float:
+        """Any rate may be probed."""
+        return rate
+
     def next_step(self, history: Sequence[Probe], interval_s: float) -> Step | None:  # noqa: ARG002
         """Step after `history`; None when the schedule is finished."""
         if not history:

@@ -1,9 +1,12 @@
 """Judges one observation: whether it counts at all, and whether the commanded rate was sustained.
 
 StreamBed (section IV) calls a rate sustained when the mean processed rate is at least 99 % of the target.
-Two things are added, as deviations: an observation must be *valid* before it is judged (the machine was not
-disturbed, the source could have done more, the rate was really offered), and the backlog at the releases must not
-grow (the trend test of Theodolite's lag slope), because a run at 99.5 % of its due rows falls behind for good.
+Two things are added, as deviations: an observation must be *valid* before it is judged (the source could have done
+more, the rate was really offered), and the backlog at the releases must not grow (the trend test of Theodolite's lag
+slope), because a run at 99.5 % of its due rows falls behind for good.
+
+What disturbs a run only ever lowers what it consumes. So a rate that is sustained in spite of other load on the
+machine, or of code that is still being compiled, is sustained. A rate that is not sustained then says nothing yet.
 """
 
 import math
@@ -21,6 +24,10 @@ _SLOPE_SLACK = 1e-3
 # 1.5 rows from end to end.
 _ROUNDING_ROWS = 1.0
 _ROUNDING_RISE = 1.5
+COMPILING = 0.4
+"""Cores that compilers may use during a verdict; while they are busier, rows get cheaper from batch to batch."""
+_ROOM, _FILLED = 0.95, 0.98  # of the interval that batches take on average, and of its rows that they have
+_BUSY, _FULL = 0.7, 0.9  # of the slots' time, and of the interval: below both, the slots were not at capacity
 
 
 def backlog_trend(observation: Observation) -> tuple[float, float]:
@@ -58,6 +65,8 @@ def judge(
     max_disturbance: float = MAX_DISTURBANCE,
     accept_disturbed: bool = False,
     check_trend: bool = True,
+    slots: int | None = None,
+    interval_s: float = math.inf,
 ) -> Judgement:
     """Judge `observation`; validity is decided before the verdict.
 
@@ -70,9 +79,12 @@ def judge(
     max_disturbance
         Largest share of the machine that others may have taken, and by which its cores may have been slower.
     accept_disturbed
-        Judge an observation beyond it all the same, and flag it.
+        Judge a rate that was not sustained all the same, and flag it, where other load, the compiler or idle slots may
+        be the reason.
     check_trend
         Whether a growing backlog alone fails the rate; False is StreamBed's published rule.
+    slots, interval_s
+        Slots that the stages share in time, and the trigger interval; None where operators run side by side.
 
     Raises
     ------
@@ -93,35 +105,45 @@ def judge(
     due = observation.due_records
     share = kept_up if few else observation.consumed_records / due if due > 0 else 1.0
     slope, error = (0.0, 0.0) if few else backlog_trend(observation)
-    worst, sentence = observation.disturbance.worst, observation.disturbance.sentence
+    in_doubt = _in_doubt(observation, max_disturbance, slots, interval_s)
 
     def answer(verdict: Verdict, reason: str) -> Judgement:
-        disturbed = verdict in {"sustained", "overloaded"} and worst > max_disturbance
-        if disturbed:
-            reason = f"{reason[:-1]} (judged although {sentence[0].lower()}{sentence[1:]})."
-        return Judgement(verdict, share, slope, error, reason, disturbed)
+        return Judgement(verdict, share, slope, error, reason)
 
-    invalid = _invalid(observation, math.inf if accept_disturbed else max_disturbance, few=few)
+    def overloaded(reason: str) -> Judgement:
+        if in_doubt is None:
+            return answer("overloaded", reason)
+        doubt, why = in_doubt
+        if not accept_disturbed or doubt == "not-at-capacity":  # that the slots carry more is certain
+            return answer(doubt, f"{reason[:-1]}, which may not be the query's: {why[0].lower()}{why[1:]}.")
+        why = f"{reason[:-1]} (judged although {why[0].lower()}{why[1:]})."
+        return Judgement("overloaded", share, slope, error, why, disturbed=True)
+
+    invalid = _invalid(observation, few=few)
     if invalid is not None:
         return answer(*invalid)
     if few:
         longest = max(batch.duration_s for batch in observation.batches)
-        return answer(
-            "overloaded",
+        return overloaded(
             f"No more than {len(observation.batches)} batches were completed, of up to {longest:,.1f} s each, though "
             f"their rows became due in {units.percent(share, 1)} of that time.",
         )
     rounding = _rounding(observation)
-    if observation.consumed_records + _ROUNDING_ROWS < success * due:
+    batch_s = _mean_s(observation)
+    if batch_s <= _ROOM * interval_s < math.inf and _full(observation, interval_s):
         return answer(
-            "overloaded",
+            "sustained",
+            f"Batches of one interval's rows took {batch_s:.2f} s of {interval_s:g} s on average, and "
+            f"{units.share(share)} of the {units.scaled(due, '')} due rows were consumed.",
+        )
+    if observation.consumed_records + _ROUNDING_ROWS < success * due:
+        return overloaded(
             f"Only {units.share(share)} of the {units.scaled(due, '')} due rows were consumed; "
             f"{units.share(success)} are needed.",
         )
     slack = _SLOPE_SLACK * observation.commanded_rate + _ROUNDING_RISE * rounding
     if check_trend and slope > _SLOPE_ERRORS * error + slack:
-        return answer(
-            "overloaded",
+        return overloaded(
             f"{units.share(share)} of the due rows were consumed, but the backlog grew by {units.rate(slope)} "
             f"(standard error {units.rate(error)}).",
         )
@@ -131,14 +153,43 @@ def judge(
     )
 
 
-def _invalid(observation: Observation, max_disturbance: float, *, few: bool) -> tuple[Verdict, str] | None:
-    """Why the observation does not count; None if it does."""
-    worst, commanded, offered = observation.disturbance.worst, observation.commanded_rate, observation.offered_rate
-    if worst > max_disturbance:
+def _mean_s(observation: Observation) -> float:
+    return sum(batch.duration_s for batch in observation.batches) / max(1, len(observation.batches))
+
+
+def _full(observation: Observation, interval_s: float) -> bool:
+    """Whether batches had an interval's worth of rows, so that one that came late was not made up for.
+
+    A batch takes no more than that. So after one that is late, rows stay behind, though all others end in time.
+    """
+    whole = observation.batches[1:]
+    return observation.consumed_records >= _FILLED * observation.commanded_rate * interval_s * len(whole)
+
+
+def _in_doubt(
+    observation: Observation, max_disturbance: float, slots: int | None, interval_s: float
+) -> tuple[Verdict, str] | None:
+    """Why a rate that was not sustained may be sustained all the same; None if only the query can be the reason."""
+    if observation.disturbance.worst > max_disturbance:
+        return "disturbed", observation.disturbance.sentence
+    if observation.compiling > COMPILING:
+        return "warming", f"Compilers used {observation.compiling:.1f} cores, so the code still gets faster"
+    if slots is None or not observation.operators or not observation.batches:
+        return None
+    busy = sum(one.useful_s for one in observation.operators) / (slots * max(observation.elapsed_s, 1e-9))
+    batches_s = _mean_s(observation)
+    if busy < _BUSY and batches_s < _FULL * interval_s:
         return (
-            "disturbed",
-            f"{observation.disturbance.sentence}; at most {units.percent(max_disturbance, 1)} is allowed.",
+            "not-at-capacity",
+            f"The slots were busy {units.percent(busy)} of the time, and batches took {batches_s:.1f} s of an interval "
+            f"of {interval_s:g} s",
         )
+    return None
+
+
+def _invalid(observation: Observation, *, few: bool) -> tuple[Verdict, str] | None:
+    """Why the observation does not count; None if it does."""
+    commanded, offered = observation.commanded_rate, observation.offered_rate
     if observation.source_rate_limit < SOURCE_MARGIN * commanded:
         limit = observation.source_rate_limit
         reason = f"The source alone releases {limit:,.0f} records/s, less than {SOURCE_MARGIN} x the commanded"

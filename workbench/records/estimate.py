@@ -8,7 +8,7 @@ from workbench.metrics import MAX_DISTURBANCE, Observation
 
 Phase = Literal["warm-up", "probe", "reading"]
 Limit = Literal["query", "source", "none"]
-Verdict = Literal["sustained", "overloaded", "source-bound", "disturbed", "not-offered"]
+Verdict = Literal["sustained", "overloaded", "source-bound", "disturbed", "not-offered", "warming", "not-at-capacity"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Judgement:
     reason
         One sentence with numbers, for reports.
     disturbed
-        Whether the observation was judged although the machine was disturbed.
+        Whether the observation was judged although the machine was disturbed, the code was still being compiled, or the
+        slots were not at capacity.
     """
 
     verdict: Verdict
@@ -42,6 +43,11 @@ class Judgement:
     def answered(self) -> bool:
         """Whether the verdict says something about the query."""
         return self.verdict in {"sustained", "overloaded"}
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the rate may be sustained when it is tried again: it failed, and the query may not be the reason."""
+        return self.verdict in {"disturbed", "warming", "not-at-capacity"}
 
 
 @dataclass(frozen=True)
@@ -65,9 +71,12 @@ class Probe:
     steady
         Whether the warm-up or the reading became steady before its cap; None for a probe.
     partitions
-        Of the source and of the state; None: as many as there are slots.
+        Of the state, and of the source unless it has its own; None: as many as there are slots.
     filled
-        Whether a reading began when the state had its working size, or there is none; None for other probes.
+        Whether a warm-up or a reading ended with the state at its working size, or there is none; None for other
+        probes.
+    source_partitions
+        Of the source, where they differ from `partitions`.
     """
 
     number: int
@@ -81,6 +90,7 @@ class Probe:
     steady: bool | None = None
     partitions: int | None = None
     filled: bool | None = None
+    source_partitions: int | None = None
 
     def answered(self, verdict: str) -> bool:
         """Whether the verdict is `verdict`."""
@@ -106,9 +116,9 @@ class MstEstimate:
     observation
         The last one at `low`, or the last reading; None if no rate was sustained.
     limit
-        What bounds the rate from above: ``"query"`` (an overloaded rate), ``"source"`` (the next rate up would be
-        source-bound: this is not the query's MST) or ``"none"`` (the highest rate allowed was sustained, or the
-        probes ran out).
+        What bounds the rate from above: ``"query"`` (an overloaded rate close above), ``"source"`` (the next rate up
+        would be source-bound: this is not the query's MST) or ``"none"`` (the highest rate allowed was sustained, or
+        the probes ran out while the bracket was open or wide: `low` is a bound and no answer).
     seconds
         Time spent on the probes.
     steady
@@ -152,10 +162,11 @@ class MstEstimate:
     def middle(self) -> float:
         """The headline: the rate that commands, cards, plans and models give for this estimate, records/s.
 
-        It is the middle of the bracket, of its logarithms, because the maximum is anywhere in it; `low` without an
-        upper end, and 0 if no rate was sustained. `rate` is half a bracket less, and what was consumed at `low`.
+        It is the middle of the bracket, of its logarithms, because the maximum is anywhere in it; `low` where that is
+        but a bound, and 0 if no rate was sustained. `rate` is half a bracket less, and what was consumed at `low`.
         """
-        return math.sqrt(self.low * self.high) if math.isfinite(self.high) else self.low
+        closed = math.isfinite(self.high) and self.limit != "none"
+        return math.sqrt(self.low * self.high) if closed else self.low
 
 
 @dataclass(frozen=True)

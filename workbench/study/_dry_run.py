@@ -7,24 +7,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer
-from workbench.capacity.explore import LEAST_RUNS, groups_of, minimal_first
+from workbench.capacity.explore import LEAST_RUNS, minimal_first
 from workbench.dataflow import Budget
 from workbench.journal import Journal
 from workbench.measuring import (
     CapacityEstimator,
     Configuration,
+    fill_s,
     load_curve_s,
-    loads_s,
-    look_s,
-    reading_s,
-    recorded_together,
     reusable,
 )
 from workbench.records import Measurement
-from workbench.study.carry_out import Find, explored_log, prepare, shares_deployments
+from workbench.study.carry_out import Find, explored_log, prepare
 from workbench.study.catalogue import read_query
 from workbench.study.spec import Study
-from workbench.testbed import Simulated, Testbed
+from workbench.testbed import Simulated, Testbed, WarmTestbed
 from workbench.workload import Query, Unread
 
 # Least and most of one run, as seen on Spark on two cores: seconds until it is observed, and probes.
@@ -107,8 +104,6 @@ def _doubt(query: Query) -> str:
 
 def _listed(study: Study, query: Query, explorer: ResourceExplorer, journal: Journal) -> DryRun:
     optimizer = explorer.optimizer
-    if shares_deployments(study, optimizer.testbed):
-        return _with_sweep(study, query, optimizer, journal, _together(study, query, optimizer, journal))
     known = True
     while known and (budget := explorer.ask()) is not None:
         found, known = optimizer.recorded(query, budget)
@@ -132,27 +127,11 @@ def _listed(study: Study, query: Query, explorer: ResourceExplorer, journal: Jou
     ):
         costs_s = load_curve_s(study.interval_s)
     least, most = ((runs[end] - made) * _seconds(optimizer, study.interval_s)[end] + costs_s for end in (0, 1))
+    if isinstance(optimizer.testbed, WarmTestbed) and runs[1] > made:
+        profiles = len(study.memory_mb)
+        least, most = least + profiles * WARM_S[0], min(study.most_s, most + profiles * WARM_S[1])
+        least = min(least, most)
     return _with_sweep(study, query, optimizer, journal, DryRun(tuple(certain[made:]), runs, (least, most), made))
-
-
-def _together(study: Study, query: Query, optimizer: ConfigurationOptimizer, journal: Journal) -> DryRun:
-    """Say what warm deployments would measure: each budget of the grid takes a turn in every round."""
-    first: list[Budget] = []
-    seconds = [0.0, 0.0]
-    groups = groups_of(query, study.space.budgets)
-    for number, group in enumerate(groups):
-        costs = optimizer.costs_at is not None and number == len(groups) - 1
-        if recorded_together(group, optimizer.testbed, optimizer.estimator, journal, costs=costs) is not None:
-            continue
-        first += group.budgets
-        looks = 1 if group.rounds.least > 1 else 0
-        for end, rounds in enumerate((group.rounds.least, group.rounds.most)):
-            turn_s = TURN_S + reading_s(study.interval_s)[end]
-            seconds[end] += WARM_S[end] + looks * len(group.budgets) * (TURN_S + look_s(study.interval_s))
-            seconds[end] += ((rounds - looks) * len(group.budgets) + len(group.divided)) * turn_s
-            seconds[end] += TURN_S + loads_s(study.interval_s)[end] if costs else 0.0
-    runs = len(study.space.budgets)
-    return DryRun(tuple(first), (runs, runs), (seconds[0], seconds[1]), runs - len(first))
 
 
 def _with_sweep(
@@ -202,6 +181,10 @@ def _seconds(optimizer: ConfigurationOptimizer, interval_s: float) -> tuple[floa
     estimator = optimizer.estimator
     if isinstance(optimizer.testbed, Simulated):
         return SIMULATED_RUN_S, SIMULATED_RUN_S
+    if isinstance(optimizer.testbed, WarmTestbed):
+        probe_s = _probe_s(estimator, interval_s)
+        least_s, most_s = TURN_S + 2 * interval_s + 3 * probe_s, TURN_S + fill_s(interval_s) + PROBES[1] * probe_s
+        return least_s, min(most_s, TURN_S + fill_s(interval_s) + estimator.most_s + probe_s)
     chunk, probe = estimator.chunk_time(interval_s), _probe_s(estimator, interval_s)
     most_chunks = math.ceil(estimator.warmup_cap_s / chunk)
     chunks = min(max(2, math.ceil(estimator.warmup_min_s / chunk)), most_chunks), most_chunks

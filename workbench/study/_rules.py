@@ -111,6 +111,7 @@ RULES: Mapping[str, _Check] = {
     "prices": _CSV,
     "form": _one_of(*FORMS, "halves"),
     "most_runs": _whole(3, bounds.RUNS),
+    "minutes": _or_none(_number(1, bounds.MINUTES, "minutes")),
     "most_calls": _or_none(_whole(3, bounds.RUNS)),
     "choice": _one_of(*get_args(Choice)),
     "estimates": _whole(1, bounds.RUNS),

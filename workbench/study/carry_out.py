@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from workbench import defaults, units
 from workbench.capacity import ConfigurationOptimizer, Exploration, ResourceExplorer, plan
-from workbench.capacity.explore import conclude, explore_together, groups_of
+from workbench.capacity.explore import ALONE, MANY_TASKS, conclude
 from workbench.capacity.model import Asked, why_no_capacity
 from workbench.capacity.planning import (
     IntervalSpeedup,
@@ -23,18 +23,22 @@ from workbench.capacity.planning import (
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Event, Rounded, ignore, result_of
+from workbench.measuring import CapacityEstimator, Estimated, Event, Finished, ignore, result_of
 from workbench.observing import RunningQuery, as_measurement, headroom, read_log
-from workbench.records import CapacityPlan, Day, InstanceType, Refusal, Run
+from workbench.records import CapacityPlan, Day, InstanceType, Measurement, Refusal, Run
 from workbench.simulation import RateTrace
 from workbench.study.catalogue import find_query, recorded_query
 from workbench.study.planned import Planned, asked_of
 from workbench.study.spec import Study
-from workbench.testbed import FluidTestbed, RecordedTestbed, Sharing, SparkTestbed, Testbed
+from workbench.testbed import FluidTestbed, RecordedTestbed, Sharing, SparkTestbed, Testbed, WarmTestbed
 from workbench.workload import KeyFrequencies, Query, read_key_frequencies
 
 Find = Callable[..., Query]
 _AS_RECORDED = 0.001
+_SURE, _NEAR = 2.0, 3.0  # high / low of an answer's interval at most, and times beyond the runs at most
+_SMALL = 4
+"""Budgets up to which the grid is the space: all are measured, and one again."""
+_RUN_S = 90.0  # after which a run of a shared deployment begins no further probe
 
 
 def run_study(
@@ -75,7 +79,7 @@ def study_steps(
     progress
         Called with one line of text at each step of a deployment.
     answered
-        Called with the answer for each target after each round; by default `progress`.
+        Called with the answer for each target after each run; by default `progress`.
     testbed, estimator
         Where and how to measure; by default as the study says.
     asked
@@ -91,13 +95,9 @@ def study_steps(
         instances = read_instances(Path(study.prices)) if study.prices else ()
         return plan_targets(study, replace(explored_log(study), asked=asked), (), instances)
     query, explorer, instances = prepare(study, journal, progress=progress, testbed=testbed, estimator=estimator)
-    if shares_deployments(study, explorer.optimizer.testbed):
-        together = explore_together(
-            query, groups_of(query, study.space.budgets), explorer.optimizer, form=study.form, growth=study.grows
-        )
-        exploration = yield from _with_answers(together, study, instances, answered or progress)
-    else:
-        exploration = yield from explorer.steps(query)
+    warm = explorer.optimizer.testbed
+    with warm if isinstance(warm, WarmTestbed) else nullcontext():
+        exploration = yield from _with_answers(explorer, query, study, instances, answered or progress)
     swept: tuple[Run, ...] = ()
     if len(study.intervals) > 1:
         optimizer = explorer.optimizer
@@ -105,7 +105,7 @@ def study_steps(
             query,
             study.space.corners[-1],
             study.intervals,
-            testbed=optimizer.testbed,
+            testbed=warm.testbed if isinstance(warm, WarmTestbed) else warm,
             estimator=optimizer.estimator,
             journal=journal,
         )
@@ -145,35 +145,65 @@ def explored_running(study: Study, running: RunningQuery) -> Exploration:
     return conclude([run], "one log was read", form=study.form, choice="edge", growth=study.grows)
 
 
+def runs_of(study: Study) -> int:
+    """Most runs: where the budgets are few and share a deployment, one of each and one again, which shows drift."""
+    budgets = len(study.space.budgets)
+    return min(study.most_runs, budgets + 1) if study.shared and budgets <= _SMALL else study.most_runs
+
+
 def shares_deployments(study: Study, testbed: Testbed) -> bool:
     """Whether the study's budgets take turns in warm deployments on `testbed`."""
     return study.shared and isinstance(testbed, Sharing)
 
 
 def _with_answers(
-    events: Generator[Event, None, Exploration],
+    explorer: ResourceExplorer,
+    query: Query,
     study: Study,
     instances: Sequence[InstanceType],
     answered: Callable[[str], None],
 ) -> Generator[Event, None, Exploration]:
-    """Pass `events` on; once a round is complete, say what would be planned from it: in the first deployment only."""
-    said = 0
+    """Explore, and say after each run what would be planned from those so far; where that is too unsure, what is known.
+
+    An answer has a 90 % interval whose ends differ by at most a factor of 2, and goes at most 3 times beyond the runs.
+    """
+    made: list[Run] = []
+    said = ""
+    steps = explorer.steps(query)
     while True:
         try:
-            event = next(events)
+            event = next(steps)
         except StopIteration as end:
             found: Exploration = end.value
             return found
         yield event
-        if isinstance(event, Rounded) and event.number > said:
-            said = event.number
-            rounds, which = ("one round", "first answer") if event.number == 1 else (f"{event.number} rounds", "answer")
-            with suppress(WorkbenchError):  # too few budgets for a model
-                known = conclude(
-                    event.measurements, f"{rounds} ended", form=study.form, choice="edge", growth=study.grows
-                )
-                for one in plan_targets(study, known, (), instances).plans:
-                    answered(f"{which}, from {rounds}: {one.sentence()}")
+        if isinstance(event, Estimated | Finished) and event.measurement.ran:
+            runs = [*made, event.measurement]
+            if isinstance(event, Finished):
+                made = runs
+            now = "\n".join(_so_far(study, runs, instances))
+            if now and now != said:
+                said = now
+                for line in now.splitlines():
+                    answered(line)
+
+
+def _so_far(study: Study, runs: Sequence[Run], instances: Sequence[InstanceType]) -> list[str]:
+    """What is known of the targets after `runs`: an answer where it is sure enough, else what was sustained."""
+    after = f"after {units.some(len(runs), 'run')}"
+    best = max((run for run in runs if isinstance(run, Measurement)), key=lambda run: run.estimate.low)
+    known = (
+        f"{after}: at least {units.rate(best.estimate.low)} on {units.some(best.budget.slots, 'slot')}, by a probe that "
+        "was sustained"
+    )
+    try:
+        explored = conclude(runs, after, form=study.form, choice="edge", growth=study.grows, least=1)
+        plans = plan_targets(study, explored, (), instances).plans
+    except WorkbenchError:
+        return [known] if best.estimate.low else []
+    sure = [plan for plan in plans if plan.high <= _SURE * plan.low and plan.extrapolation <= _NEAR]
+    unsure = [f"{known}; {units.rate(plan.rate)} is not answered yet" for plan in plans if plan not in sure]
+    return [f"answer {after}: {plan.sentence()}" for plan in sure] + unsure[:1]
 
 
 def prepare(
@@ -209,11 +239,14 @@ def prepare(
             testbed.check(budget)
         for interval in study.intervals:
             testbed.check(replace(study.space.corners[-1], interval_s=interval))
+    shared = shares_deployments(study, testbed)
+    budgets = study.space.budgets
     optimizer = ConfigurationOptimizer(
-        testbed,
+        WarmTestbed(testbed, budgets) if shared else testbed,
         estimator or estimator_of(study),
         journal,
-        costs_at=study.slots[-1] if isinstance(testbed, SparkTestbed) else None,
+        costs_at=study.slots[-1] if isinstance(testbed, SparkTestbed) or shared else None,
+        many_tasks=MANY_TASKS if len(budgets) > 1 else ALONE,
     )
     optimizer.check(query, study.space.corners[0])
     explorer = ResourceExplorer(
@@ -221,11 +254,13 @@ def prepare(
         study.space,
         study.seed,
         form=study.form,
-        most_runs=study.most_runs,
+        most_runs=runs_of(study),
         most_calls=study.most_calls,
         choice=study.choice,
         estimates=study.estimates,
         growth=study.grows,
+        largest_first=shared,
+        most_s=study.most_s,
         available=partial(_recorded, testbed, query) if isinstance(testbed, RecordedTestbed) else None,
     )
     return query, explorer, instances
@@ -360,6 +395,7 @@ def estimator_of(study: Study) -> CapacityEstimator:
         warmup_cap_s=study.warmup_s,
         patience_s=study.patience_s,
         max_repeats=study.max_repeats,
+        most_s=_RUN_S if study.shared else math.inf,
     )
 
 

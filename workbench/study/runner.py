@@ -28,14 +28,12 @@ from workbench.measuring import (
     Finished,
     Probed,
     Reused,
-    Turned,
     describe,
     measure,
-    reading_estimate,
     result_of,
 )
 from workbench.records import Measurement, MstEstimate, Probe
-from workbench.study.carry_out import shares_deployments, study_steps, testbed_of
+from workbench.study.carry_out import runs_of, study_steps, testbed_of
 from workbench.study.planned import Planned
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, SparkTestbed, Testbed
@@ -228,9 +226,7 @@ class Runner(Generic[T]):
             elapsed = self._elapsed()
             mean = sum(self._seconds) / len(self._seconds) if self._seconds else None
         estimate = None
-        if probes and probes[0].phase == "reading" and now.budget is not None:
-            estimate = reading_estimate(probes)
-        elif probes and now.budget is not None:
+        if probes and now.budget is not None:
             with suppress(WorkbenchError):  # nothing can be concluded from them: the work ends by saying so
                 estimate = self._estimator.steps.conclude(probes, now.budget.interval_s)
         left = None
@@ -283,10 +279,6 @@ class Runner(Generic[T]):
                     self._now = replace(
                         self._now, run=self._now.run + 1, probes=_count(resumed), budget=budget, ran=machine.real
                     )
-            case Turned(budget=budget, seen=seen):
-                with self._lock:
-                    self._probes[:] = seen
-                    self._now = replace(self._now, probes=_count(seen), budget=budget)
             case Probed(probe=probe):
                 with self._lock:
                     self._probes.append(probe)
@@ -366,7 +358,6 @@ def planning(
     testbed, estimator
         Where and how to measure; as the study says by default.
     """
-    together = study.shared if testbed is None else shares_deployments(study, testbed)
 
     def work(report: Report) -> Generator[Event, None, Planned]:
         watched = _watched(testbed or testbed_of(study, report.say), report)
@@ -377,7 +368,7 @@ def planning(
         work,
         estimator or CapacityEstimator(tolerance=study.tolerance),
         query=study.query,
-        most_runs=len(study.space.budgets) if together else max(study.most_runs, len(study.space.corners)),
+        most_runs=max(runs_of(study), len(study.space.corners)),
         ran=study.testbed == "spark" if testbed is None else not isinstance(testbed, Simulated),
     )
 

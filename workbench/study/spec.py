@@ -1,5 +1,6 @@
 """The study file: what to plan, in one YAML file, strictly validated."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
@@ -20,6 +21,9 @@ from workbench.study._rules import RULES
 from workbench.study.catalogue import check_schema, check_source
 from workbench.testbed.spark import LOCAL, Cluster
 from workbench.workload import OutputMode
+
+SHARED_S = 1200.0
+"""Seconds for the runs of a study in shared deployments, if it does not say how many."""
 
 CLUSTER_KEYS = ("checkpoint", "executor_slots", "python", "environment", "driver_host", "event_log", "allocation_s")
 
@@ -96,6 +100,8 @@ class Study:
         CSV file of instance types; empty: slots x memory is the cost.
     form
         Form of the capacity model, or ``"halves"`` for StreamBed's selection.
+    minutes
+        Time for the runs: none begins that would end later. None: 20 in shared deployments, else no bound.
     most_runs, most_calls
         End the exploration: runs, and budgets asked for (None: as many as the runs allow).
     choice, estimates
@@ -103,9 +109,8 @@ class Study:
     seed
         Of the exploration and of simulated noise.
     deployment
-        ``"shared"``: all slot counts of a memory profile take turns in one warm deployment, minutes in all; every
-        budget of the grid is measured, so `choice`, `estimates` and `most_calls` have no effect. ``"separate"``: a
-        deployment for each run. None: shared on Spark, unless one of those is set.
+        ``"shared"``: all slot counts of a memory profile take turns in one warm deployment, minutes in all.
+        ``"separate"``: a deployment for each run. None: shared on Spark.
     growth
         What more slots are in production: ``"workers"``; ``"cores"`` of one machine; or ``"tasks"``, where a pipelined
         engine spends each slot on a task of one operator. None: tasks on the simulated engine, workers elsewhere.
@@ -151,6 +156,7 @@ class Study:
     keys: str | None = None
     prices: str | None = None
     form: str = "scaling"
+    minutes: float | None = None
     most_runs: int = 20
     most_calls: int | None = None
     choice: Choice = "improvement"
@@ -223,9 +229,14 @@ class Study:
         """Whether budgets are to share a deployment."""
         if self.deployment is not None:
             return self.deployment == "shared"
-        explored = self.choice == "improvement" and self.estimates == 1 and self.most_calls is None
-        here = self.testbed == "spark" and self.master == LOCAL and self.source == "replay"
-        return here and explored and self.form == "scaling"
+        return self.testbed == "spark" and self.master == LOCAL and self.source == "replay"
+
+    @property
+    def most_s(self) -> float:
+        """Seconds for the runs."""
+        if self.minutes is not None:
+            return 60 * self.minutes
+        return SHARED_S if self.shared else math.inf
 
     @property
     def outage(self) -> Outage | None:

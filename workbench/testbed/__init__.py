@@ -4,6 +4,7 @@ from workbench.testbed.base import Run, SharedRun, Sharing, Simulated, Testbed
 from workbench.testbed.fluid import FluidTestbed
 from workbench.testbed.recorded import RecordedRate, RecordedTestbed
 from workbench.testbed.spark import SparkTestbed
+from workbench.testbed.warm import WarmTestbed
 
 __all__ = [
     "FluidTestbed",
@@ -15,4 +16,5 @@ __all__ = [
     "Simulated",
     "SparkTestbed",
     "Testbed",
+    "WarmTestbed",
 ]

@@ -103,8 +103,14 @@ class Testbed(Protocol):
         ...
 
 
+@runtime_checkable
 class SharedRun(Run, Protocol):
-    """One deployment in which several budgets take turns, so that all of them meet the same machine and warm code."""
+    """A warm deployment in which several budgets can take turns, so that all of them meet the same machine."""
+
+    @property
+    def expected_rate(self) -> float:
+        """Records/s that its warm code, or an earlier turn of the same budget, lets expect."""
+        ...
 
     def turn(self, budget: Budget, layout: Mapping[str, int] | None = None) -> None:
         """Start the query again on `budget`, which has at most the slots deployed; its state begins empty."""

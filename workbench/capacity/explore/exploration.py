@@ -38,8 +38,8 @@ from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics
 from workbench.records import FailedRun, Measurement, Run
 
-CORNERS = 4
-LEAST_FITTED = 3
+FEWEST_TESTED = 2  # two runs leave one to fit to; in a space of two dimensions three determine a form
+LEAST_FITTED, LEAST_OF_LAW = 3, 2
 LEAST_RUNS = 7
 MOST_RUNS = 20
 GROWTH = 1.10
@@ -118,16 +118,17 @@ def conclude(
     most_runs: int = MOST_RUNS,
     choice: Choice = "improvement",
     growth: Growth = "workers",
+    least: int | None = None,
 ) -> Exploration:
     """Fit the model to the runs that count: before the one that ended it, with a capacity, and not stuck at a limit.
 
-    `growth` says what slots are; see `ScalingModel`.
+    `growth` says what slots are; see `ScalingModel`. `least` is the fewest runs that are fitted: three, or two by the
+    scaling law, whose interval says how little they show.
 
     Raises
     ------
     WorkbenchError
-        When fewer than three runs are left, unless the parts of a batch explain them; the message says what the others
-        were.
+        When fewer are left, unless the parts of a batch explain them; the message says what the others were.
     """
     costs = costs_of(runs, score_forms)
     stop = stopping_row(costs, most_runs) if choice == "improvement" else None
@@ -143,8 +144,9 @@ def conclude(
         review = review_readings(_points(kept), _rates(kept), [run.predicted_rate or math.nan for run in kept])
         left_out |= {rows[row]: str(group) for group in review.outliers for row in group.runs}
         usable = {row: run for row, run in usable.items() if row not in left_out}
-    if len(usable) < LEAST_FITTED and not (form == SCALING and growth != "tasks" and _explained(list(usable.values()))):
-        raise WorkbenchError(_too_few(runs, len(usable), left_out))
+    wanted = least or (LEAST_OF_LAW if form == SCALING else LEAST_FITTED)
+    if len(usable) < wanted and not (form == SCALING and growth != "tasks" and _explained(list(usable.values()))):
+        raise WorkbenchError(_too_few(runs, len(usable), left_out, wanted))
     fitted = list(usable.values())
     points, rates = _points(fitted), _rates(fitted)
     stateful = any(keeps_state(run) for run in runs) if saw_operators(runs) else None
@@ -163,13 +165,13 @@ def _explained(runs: Sequence[Measurement]) -> bool:
     return parts is not None and parts.explains and carries(parts, slots, runs[0].budget.interval_s)
 
 
-def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str]) -> str:
+def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str], wanted: int) -> str:
     """Say that no model can be fitted to `count` runs, what ended the others, and what to do."""
     causes = dict.fromkeys(run.failure for run in runs if isinstance(run, FailedRun))
     others = {row: "it failed." if isinstance(runs[row], FailedRun) else why for row, why in left_out.items()}
     said = [
         *causes,
-        f"Only {count} of {len(runs)} runs give{'s' * (count == 1)} a capacity; a model needs at least {LEAST_FITTED}.",
+        f"Only {count} of {len(runs)} runs give{'s' * (count == 1)} a capacity; a model needs at least {wanted}.",
         describe_runs(runs, others),
         advise(runs[row] for row in left_out) or "Explore more budgets (slots, memory_mb, most_runs).",
     ]
@@ -198,7 +200,7 @@ def costs_of(runs: Sequence[Run], forms: Sequence[str] = STREAMBED_FORMS) -> tup
     usable = [run for run, shown in zip(runs, shows, strict=True) if shown and isinstance(run, Measurement)]
     points, rates = _points(usable), _rates(usable)
     return tuple(
-        exploration_cost(points[:count], rates[:count], forms) if count >= CORNERS else math.inf
+        exploration_cost(points[:count], rates[:count], forms) if count > FEWEST_TESTED else math.inf
         for count in accumulate(map(int, shows))
     )
 

@@ -20,6 +20,7 @@ any at a memory where nothing was sustained.
 """
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
@@ -140,6 +141,13 @@ class ResourceExplorer:
         How many measurements of a budget are available, where that is bounded: a table's row can be replayed once.
     growth
         What slots are; see `ScalingModel`.
+    largest_first
+        Whether the corners of most slots come first: where a warm deployment is made for them, they are measured first,
+        and no first answer goes beyond what was run.
+    most_s
+        Seconds from the beginning of `steps` after which no run begins that would last longer.
+    clock
+        Seconds.
 
     Examples
     --------
@@ -164,6 +172,9 @@ class ResourceExplorer:
         estimates: int = 1,
         available: Callable[[Budget], int] | None = None,
         growth: Growth = "workers",
+        largest_first: bool = False,
+        most_s: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if estimates < 1:
             raise WorkbenchError(f"estimates is {estimates!r}; a call of the optimizer takes at least 1 run.")
@@ -189,6 +200,9 @@ class ResourceExplorer:
         self.estimates = estimates
         self.available = available
         self.growth = growth
+        self.largest_first = largest_first
+        self.most_s, self.clock = most_s, clock
+        self._late: str | None = None
         self._runs: list[Run] = []
         self._answers: list[int] = []  # rows that answer a question; the others were made on the way
         self._calls = 0  # budgets asked for and answered
@@ -253,15 +267,23 @@ class ResourceExplorer:
         WorkbenchError
             When a budget has fewer slots than the query has operators, or too few runs show a capacity for a model.
         """
+        begun = last = self.clock()
+        longest_s = 0.0
         while (budget := self.ask()) is not None:
+            if self._runs and last + longest_s > begun + self.most_s:
+                self._late = f"its {self.most_s / 60:g} minutes were over after {units.some(len(self._runs), 'run')}"
+                break
             self.tell((yield from self.optimizer.steps(query, budget))[-1])
+            now = self.clock()
+            # The first run holds the warm-up, which no later one has.
+            longest_s, last = max(longest_s, now - last if len(self._runs) > 1 else 0.0), now
         return self.conclude()
 
     def conclude(self) -> Exploration:
         """Fit the model to the runs recorded so far; see `conclude`."""
         return conclude(
             self._runs,
-            self.reason() or "ended early",
+            self._late or self.reason() or "ended early",
             form=self.form,
             score_forms=self.score_forms,
             most_runs=self.most_runs,
@@ -366,7 +388,8 @@ class ResourceExplorer:
 
     def _corners_left(self) -> tuple[Budget, ...]:
         answered = {self._runs[row].budget for row in self._answers}
-        return tuple(corner for corner in self.space.corners if corner not in answered)
+        corners = [corner for corner in self.space.corners if corner not in answered]
+        return tuple(sorted(corners, key=lambda one: -one.slots) if self.largest_first else corners)
 
     @property
     def _shape(self) -> Point:

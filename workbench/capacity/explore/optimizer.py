@@ -2,10 +2,18 @@
 
 On a pipelined engine the slots of a budget must be distributed to the operators. The minimal configuration, one task
 per operator, is measured first, once per memory profile; its true processing rates go into BIDS2, and the deployment
-that BIDS2 finds is measured. In a micro-batch engine stages take turns at all slots, so there is nothing to distribute:
-partitions = slots is the best layout for one slot count (see `micro_batch_layout`), and it is measured at once.
+that BIDS2 finds is measured.
+
+In a micro-batch engine stages take turns at all slots, and what can be chosen is the partitions of each: BIDS2 is then
+`bids2_micro_batch`. Its coefficients are the parts of a batch, fitted to the runs so far, of which one shows what
+several times as many tasks cost. Until they are known, a budget gets as many partitions as slots. Its objective, times
+what earlier objectives were worth, is the rate that the estimator tries first.
+
+Deviation: the first run has all slots, and not one task per stage, since a warm deployment is made for the most; a
+query on one slot is the minimal configuration, and one of the corners where a space has it.
 """
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Collection, Generator, Hashable, Iterable, Mapping
@@ -14,13 +22,22 @@ from dataclasses import dataclass, field, replace
 
 from workbench import units
 from workbench.capacity.allocation import allocate
+from workbench.capacity.model import MicroBatch, carries, fit_micro_batch
 from workbench.dataflow import Budget, SlotProfile
-from workbench.errors import WorkbenchError
+from workbench.errors import QueryError, WorkbenchError
 from workbench.journal import Journal, JournalError
 from workbench.measuring import CapacityEstimator, Configuration, Event, Failed, failed, measure, result_of, reusable
 from workbench.records import FailedRun, Measurement, Run
-from workbench.testbed import Testbed
+from workbench.testbed import Testbed, WarmTestbed
 from workbench.workload import Query
+
+HIT_RATE = 0.9
+"""Share of state accesses, by bytes, that the cache must serve on the most slots, whose memory is what it should be."""
+
+MANY_TASKS, ALONE = (4,), (2, 4, 8)
+"""Partitions for each slot in the runs that show what tasks cost; of a single budget."""
+
+_WORTH = 1.05  # times the rate with as many partitions as slots; a layout that promises less may be no better
 
 
 @dataclass
@@ -46,8 +63,10 @@ class ConfigurationOptimizer:
     estimator: CapacityEstimator
     journal: Journal
     costs_at: int | None = None
+    many_tasks: tuple[int, ...] = MANY_TASKS
     _minimal: dict[tuple[str, SlotProfile, float], Run] = field(default_factory=dict, init=False, repr=False)
     _finished: Counter[Hashable] = field(default_factory=Counter, init=False, repr=False)
+    _measured: list[Measurement] = field(default_factory=list, init=False, repr=False)
 
     def measure(self, query: Query, budget: Budget) -> Run:
         """Measure the best configuration of `budget`; see `steps`."""
@@ -93,7 +112,7 @@ class ConfigurationOptimizer:
         self.check(query, budget)
         operators = self.testbed.operators(query)
         if not operators:
-            yield self._next(query, budget)
+            yield self._in_batches(query, budget)
             return
         single = replace(budget, slots=len(operators))
         one_each = dict.fromkeys(operators, 1)
@@ -112,6 +131,25 @@ class ConfigurationOptimizer:
             yield failed(Configuration(query, budget), self.testbed, error)
             return
         yield self._next(query, budget, allocation.tasks, allocation.source_rate)
+
+    def _in_batches(self, query: Query, budget: Budget) -> Configuration:
+        """Configure a budget whose stages share the slots in time."""
+        plain = self._next(query, budget)
+        if not isinstance(self.testbed, WarmTestbed):
+            return plain
+        own = [
+            run
+            for run in self._measured
+            if (run.query, run.budget.profile, run.budget.interval_s) == (query.name, budget.profile, budget.interval_s)
+        ]
+        partitions, objective = best_partitions(fit_micro_batch(own), budget) if own else (None, None)
+        return replace(
+            plain,
+            partitions=partitions,
+            predicted_rate=objective,
+            guess=first_guess(self._measured, budget, objective),
+            shared=self.testbed.shares(budget.profile),
+        )
 
     def check(self, query: Query, budget: Budget) -> None:
         """Refuse a budget with too few slots.
@@ -140,7 +178,7 @@ class ConfigurationOptimizer:
         predicted_rate: float | None = None,
     ) -> Configuration:
         same = _same(query, budget, tasks)
-        return Configuration(query, budget, tasks, self._finished[same], predicted_rate)
+        return Configuration(query, budget, tasks, repeat=self._finished[same], predicted_rate=predicted_rate)
 
     def _run(self, asked: Configuration | FailedRun) -> Generator[Event, None, Run]:
         if isinstance(asked, FailedRun):
@@ -148,25 +186,91 @@ class ConfigurationOptimizer:
             return asked
         try:
             made = yield from measure(
-                asked, self.testbed, self.estimator, self.journal, costs=self._costs(asked), reuse=True
+                asked,
+                self.testbed,
+                self.estimator,
+                self.journal,
+                costs=self._costs(asked),
+                many_tasks=self.many_tasks if asked.shared else (),
+                reuse=True,
             )
-        except JournalError:
+        except (JournalError, QueryError):
             raise
         except WorkbenchError as error:
             failure = failed(asked, self.testbed, error)
             yield Failed(failure)
             return failure
-        self._finished[_same(asked.query, asked.budget, asked.tasks)] += 1
+        self._take(asked, made)
         return made
+
+    def _take(self, asked: Configuration, made: Measurement) -> None:
+        self._finished[_same(asked.query, asked.budget, asked.tasks)] += 1
+        self._measured.append(made)
+        if isinstance(self.testbed, WarmTestbed) and asked.shared and memory_binds(made):
+            self.testbed.part(asked.budget.profile)
 
     def _reusable(self, asked: Configuration) -> Measurement | None:
         found = reusable(asked, self.testbed, self.estimator, self.journal, costs=self._costs(asked))
         if found is not None:
-            self._finished[_same(asked.query, asked.budget, asked.tasks)] += 1
+            self._take(asked, found)
         return found
 
     def _costs(self, asked: Configuration) -> bool:
         return asked.budget.slots == self.costs_at and asked.repeat == 0
+
+
+def best_partitions(parts: MicroBatch | None, budget: Budget) -> tuple[dict[str, int] | None, float | None]:
+    """Choose partitions by BIDS2: those of source and state, None for as many as slots, and the objective, records/s.
+
+    Fractions of a core are shares of one machine's quota, so a task may use what idle slots leave.
+    """
+    if parts is None or not parts.explains:
+        return None, None
+    slots, cpus = budget.slots, budget.profile.cpus
+    speedup = max(1.0, 1 / cpus)
+    return None, (parts.rate(slots, slots, budget.interval_s) or None)
+    found = bids2_micro_batch(parts, slots, budget.interval_s, solver="cbc", slot_speedup=speedup)
+    plain = parts.rate(slots, slots, budget.interval_s)
+    if found.rate <= 0:
+        return None, None
+    if found.rate < _WORTH * plain:
+        return None, plain
+    counts = {line.source: found.partitions[line.name] for line in parts.stages}
+    state = next((found.partitions[line.name] for line in parts.stages if line.stateful), counts.get(False))
+    source = counts.get(True, state or slots)
+    return {"source": source, "state": state or source}, found.rate
+
+
+def first_guess(runs: Iterable[Measurement], budget: Budget, objective: float | None) -> float | None:
+    """Guess what `budget` sustains, records/s: by the objective and what earlier ones were worth, else in proportion.
+
+    None where no run gives a rate.
+    """
+    known = [run for run in runs if run.estimate.rate and run.budget.interval_s == budget.interval_s]
+    if objective is not None:
+        return objective * (overstatement(known) or 1.0)
+    if not known:
+        return None
+    nearest = min(
+        known,
+        key=lambda run: (
+            abs(math.log(run.budget.slots / budget.slots)),
+            abs(run.budget.profile.memory_mb - budget.profile.memory_mb),
+        ),
+    )
+    return nearest.estimate.middle * budget.cpus / nearest.budget.cpus
+
+
+def memory_binds(run: Measurement) -> bool:
+    """Whether the state does not fit the cache of a budget, so that fewer slots of its deployment have more memory."""
+    seen = run.estimate.observation
+    states = [
+        (operator.state_bytes, operator.cache_hit_rate)
+        for operator in (seen.operators if seen is not None else ())
+        if operator.state_bytes and operator.cache_hit_rate is not None
+    ]
+    total = sum(size for size, _ in states)
+    return total > 0 and sum(size * hits for size, hits in states) < HIT_RATE * total
 
 
 def _same(query: Query, budget: Budget, tasks: Mapping[str, int] | None) -> Hashable:

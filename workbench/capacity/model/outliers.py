@@ -98,6 +98,9 @@ def why_no_capacity(run: Run) -> str | None:
     if estimate.limit == "source":
         return f"the source was the limit, {least}"
     if estimate.limit == "none":
+        if math.isfinite(estimate.high):
+            low, high = units.ends(estimate.low, estimate.high, "records/s")
+            return f"the probes ran out while the maximum was anywhere from {low} to {high}, {least}"
         ended = "the probes ran out" if estimate.exhausted else "the highest rate allowed was reached"
         return f"{ended} before a rate was too high, {least}"
     return None

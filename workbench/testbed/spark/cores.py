@@ -23,6 +23,7 @@ class Cores:
         self._here, self._quota = spec.cluster is None, spec.quota
         self._allowed = frozenset(os.sched_getaffinity(0))  # before this process is pinned
         self._executor: int | None = None
+        self._driver: int | None = None
         self._divided = False
         self._timers: dict[frozenset[int], CoreTimer] = {}
         self.give(spec.budget)
@@ -33,9 +34,9 @@ class Cores:
         self._slots = slot_cores(budget, self._allowed)
         self._others = self._allowed - self._slots
 
-    def hold(self, executor: int) -> None:
-        """Put the slots' executor, by its process id, under the quota."""
-        self._executor = executor
+    def hold(self, executor: int, driver: int) -> None:
+        """Put the slots' executor under the quota; it and the driver's JVM are given by their process ids."""
+        self._executor, self._driver = executor, driver
         if self._quota:
             self._quota.add(executor)
 
@@ -96,3 +97,7 @@ class Cores:
     def compiler_s(self) -> float:
         """CPU seconds that the executor's compiler has used so far; a cluster's is asked by `cluster.compilers`."""
         return 0.0 if self._executor is None else threads_cpu_s(self._executor, COMPILERS)
+
+    def all_compilers_s(self) -> float:
+        """CPU seconds that the compilers of the executor and of the driver have used; 0 on a cluster."""
+        return sum(threads_cpu_s(jvm, COMPILERS) for jvm in (self._executor, self._driver) if jvm is not None)

@@ -9,7 +9,7 @@ import math
 import pickle
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -36,7 +36,7 @@ from workbench.testbed.spark.cluster import (
 )
 from workbench.testbed.spark.cores import COMPILERS, Cores
 from workbench.testbed.spark.event_log import EventLog
-from workbench.testbed.spark.executors import await_executor, executor_process, lost_executor
+from workbench.testbed.spark.executors import await_executor, driver_process, executor_process, lost_executor
 from workbench.testbed.spark.held import HeldSlots
 from workbench.testbed.spark.live import POLL_S, CompletedBatch, Meter, now_s
 from workbench.testbed.spark.machine import Load
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LEAST_BATCHES = 3
+_BEHIND = 1.15  # times the interval; a batch that is late by less may be made up for
 
 
 class OwnerGoneError(Exception):
@@ -101,7 +102,7 @@ class Driver:
             self._await_cluster()
         else:
             self._executor = await_executor(spark, self._let_pass)
-            self._cores.hold(self._executor)
+            self._cores.hold(self._executor, driver_process(spark))
         log_file = next((spec.folder / "eventlog").iterdir())
         self._events = EventLog(log_file)
         if self._registered is not None:
@@ -115,7 +116,7 @@ class Driver:
         self._cores.divide()
         self._say("measuring the source alone")
         rows = max(LEAST_BATCH_ROWS, int(rows * min(1.0, spec.budget.cpus / self._cores.at_once)))  # under the quota
-        self._source.measure(self._queries, spec, rows, self._cores.unlimited)
+        self._source.measure(self._queries, spec, rows, self._cores.unlimited, self._cores.at_once)
         self._held = HeldSlots(spark, spec.folder)
         self._turn = Turn(spec.budget, spec.source_partitions, spec.state_partitions)
         self._first_rows.keep(self._turn, rows)
@@ -124,10 +125,15 @@ class Driver:
         self._live.expect(rows)
         jvm = spark._jvm  # noqa: SLF001 - py4j's only door
         java = str(jvm.java.lang.System.getProperty("java.version"))  # type: ignore[union-attr]
-        facts = {"spark": spark.version, "java": java, "source": self._source.profile(spec.budget)}
+        facts = {"spark": spark.version, "java": java, "begun": self._begun(rows)}
         return facts | ({"machine": self._machine} if self._machine else {})
 
-    def turn(self, turn: Turn) -> SourceProfile:
+    def _begun(self, rows: int) -> tuple[SourceProfile, float]:
+        """Return what is known when a turn begins: of the source, and the rate that the warm code lets expect."""
+        budget = self._spec.budget
+        return self._source.profile(budget), rows / budget.interval_s
+
+    def turn(self, turn: Turn) -> tuple[SourceProfile, float]:
         """Start the query again on `turn`'s budget in the same executor: its code stays warm, its state begins empty.
 
         Tasks that sleep hold the slots that the budget does not have. The first batches have as many rows as fitted
@@ -161,7 +167,7 @@ class Driver:
         self._fastest = 0.0
         self._live = self._queries.start(spec, f"query{self._turns}", interval_s=turn.budget.interval_s)
         self._live.expect(rows)
-        return self._source.profile(turn.budget)
+        return self._begun(rows)
 
     def rate(self, rate: float) -> None:
         """Command `rate` records/s."""
@@ -207,7 +213,7 @@ class Driver:
         begin = now_s()
         cap = begin + max(60.0, seconds + 30 * spec.budget.interval_s)
         epoch, seen = live.epoch, len(live.done)
-        before, periods = self._load(), self._cores.periods()
+        before, periods, compiled_s = self._load(), self._cores.periods(), self._cores.all_compilers_s()
 
         def window() -> list[CompletedBatch]:
             fresh = live.done[seen:]
@@ -219,6 +225,8 @@ class Driver:
             self._interference.sample()
             if live.epoch != epoch:
                 return self._observe_again(seconds, again)
+            if math.isfinite(live.commanded_rate) and _falls_behind(window(), spec.budget.interval_s):
+                break
         slower, cores = self._interference.end(live.commanded_rate)
         chosen = window()
         least = LEAST_BATCHES + 1 if math.isinf(live.commanded_rate) else 1  # a finite rate may be far too high
@@ -257,6 +265,7 @@ class Driver:
             edges=operator_edges(logs, operator_names(labels or ())),
             executors=executor_paces(logs),
             source_partitions=live.feed.partitions,
+            compiling=(self._cores.all_compilers_s() - compiled_s) / (now_s() - begin),
         )
         self._fastest = max(self._fastest, observation.consumed_rate)
         limit = self._source.profile(spec.budget, self._scans()).rate_limit
@@ -291,7 +300,7 @@ class Driver:
                 self._queries.pump()
             verb, value = self._receive()
             try:
-                obey: Mapping[str, Callable[[Any], Observation | SourceProfile | bool | None]] = {
+                obey: Mapping[str, Callable[[Any], Observation | tuple[SourceProfile, float] | bool | None]] = {
                     "turn": self.turn,
                     "rate": self.rate,
                     "settle": self.settle,
@@ -365,7 +374,7 @@ class Driver:
     def _profile_again(self, rows: int) -> None:
         """Look at the source again, on the budget whose turn it is."""
         self._say("measuring the source alone again")
-        self._source.measure(self._queries, self._spec, rows, self._cores.unlimited)
+        self._source.measure(self._queries, self._spec, rows, self._cores.unlimited, self._cores.at_once)
 
     def _check_executor(self) -> None:
         """Refuse the observation if an executor was replaced: the new one is cold and outside the quota."""
@@ -399,6 +408,12 @@ class Driver:
     def _receive(self) -> tuple[str, Any]:
         message: tuple[str, Any] = self._connection.recv()
         return message
+
+
+def _falls_behind(window: Sequence[CompletedBatch], interval_s: float) -> bool:
+    """Whether the last whole batches all took clearly longer than the interval: more of them would say the same."""
+    last = [done.batch.duration_s for done in window[1:]][-LEAST_BATCHES:]
+    return len(last) == LEAST_BATCHES and min(last) > _BEHIND * interval_s
 
 
 def _leave(what: str) -> None:

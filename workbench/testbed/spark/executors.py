@@ -14,13 +14,17 @@ if TYPE_CHECKING:
 STARTS_S = 60.0
 
 
+def driver_process(spark: "SparkSession") -> int:
+    """Process id of the driver's JVM."""
+    jvm = spark._jvm  # noqa: SLF001 - py4j's only door
+    return int(jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+
+
 def executor_process(spark: "SparkSession | None") -> int | None:
     """Process id of the executor's JVM; None if there is none."""
     if spark is None:
         return None
-    jvm = spark._jvm  # noqa: SLF001 - py4j's only door
-    driver = psutil.Process(int(jvm.java.lang.ProcessHandle.current().pid()))  # type: ignore[union-attr]
-    for process in driver.children(recursive=True):
+    for process in psutil.Process(driver_process(spark)).children(recursive=True):
         try:
             if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline()):
                 return process.pid

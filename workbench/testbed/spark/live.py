@@ -3,10 +3,9 @@
 import math
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
@@ -14,8 +13,9 @@ from workbench.metrics import Batch
 from workbench.testbed.spark.cluster import names_in
 from workbench.testbed.spark.event_log import BatchLog, EventLog
 from workbench.testbed.spark.feed import Feed
-from workbench.testbed.spark.operators import BatchWork, line
+from workbench.testbed.spark.operators import BatchWork
 from workbench.testbed.spark.quota import CpuQuota, family, process_cpu_s
+from workbench.testbed.spark.ramp import DAMPED, GROWTH, fitting_rows
 from workbench.testbed.spark.rows import not_read
 from workbench.testbed.spark.turns import LEAST_BATCH_ROWS
 from workbench.workload import Command, Release
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
 
 POLL_S = 0.05
 FIRST_BATCH_ROWS = 2_000
-# Batches that the line for the number of rows is fitted to, and the largest change from one batch to the next.
-_MEMORY = 6
-_GROWTH = 2.0
-_DAMPED = 1.25
-_CLEARLY = 1.2  # batch sizes that differ by this factor show the cost of a row
 # A batch takes at most this many times the rows that are expected to fit, so that an overloaded batch ends too.
 MOST_FITTING = 10
 # Spark waits ten seconds, and no setting changes that, for the source's Python process: too short on a busy machine.
@@ -233,8 +228,8 @@ class LiveQuery:
         carried = self.commanded_rate * self.interval_s
         self.commanded_rate = rate
         self._fitting = math.isinf(rate)
-        if self._fitting and self._rows <= _GROWTH * carried < math.inf:  # near what was carried: no leap from there
-            self._rows = min(self._rows, max(LEAST_BATCH_ROWS, math.ceil(_DAMPED * carried)))
+        if self._fitting and self._rows <= GROWTH * carried < math.inf:  # near what was carried: no leap from there
+            self._rows = min(self._rows, max(LEAST_BATCH_ROWS, math.ceil(DAMPED * carried)))
         rows = self._rows if self._fitting else math.ceil(min(rate * self.interval_s, self._most_rows or math.inf))
         offered = None if self._fitting else rate
         self._offer(Command(self._epoch, offered, rows, interval_s=self._interval_ms / 1000))
@@ -284,7 +279,7 @@ class LiveQuery:
         if self._fitting and release.epoch == self._epoch:
             known = self.done[1:] or self.done  # a query's first batch pays for its start
             seen = [(one.batch.records, one.batch.duration_s) for one in known if one.release.epoch == self._epoch]
-            self.expect(fitting_rows(seen[-_MEMORY:], self.interval_s, most_growth(seen, self.interval_s)))
+            self.expect(fitting_rows(seen, self.interval_s))
             if not self.feed.restarts:
                 self._offer(Command(self._epoch, None, self._rows))
 
@@ -336,46 +331,6 @@ def overtaken(topic: str) -> WorkbenchError:
         "Raise its retention, or fill a topic of its own (workbench fill), then run the same command again; what was "
         "measured is kept."
     )
-
-
-def most_growth(seen: Sequence[tuple[int, float]], interval_s: float) -> float:
-    """Largest growth from the last batch of `seen` to the next: small once a batch of its size has filled the interval.
-
-    What a leap adds to the state makes the query slow when it leaves again.
-    """
-    now, _ = seen[-1]
-    filled = any(took >= interval_s and now / _GROWTH <= rows <= _GROWTH * now for rows, took in seen)
-    return _DAMPED if filled else _GROWTH
-
-
-def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float, growth: float = _GROWTH) -> int:
-    """Return the number of rows with which the next batch lasts one interval.
-
-    Parameters
-    ----------
-    seen
-        Records and seconds of the last batches, oldest first. If their sizes differ, they give the line
-        seconds = a + b x records. Otherwise a is unknown, and the size follows the ratio of interval to duration,
-        damped. The size doubles if the last batch took no longer than clearly smaller ones (their median), left a
-        fifth of the interval free, and no larger batch has filled the interval. In that case the scatter of a still
-        hides b, or the code is getting faster.
-    growth
-        Largest growth from one batch to the next.
-    """
-    records, seconds = seen[-1]
-    fewer = [earlier_s for rows, earlier_s in seen if _CLEARLY * rows < records]
-    more = [earlier_s for rows, earlier_s in seen if rows > records]
-    if fewer and seconds <= median(fewer) and max([_DAMPED * seconds, *more]) < interval_s:
-        return max(LEAST_BATCH_ROWS, int(growth * records))
-    smallest, largest = min(rows for rows, _ in seen), max(rows for rows, _ in seen)
-    if largest > _CLEARLY * smallest:
-        cost = line(seen)
-        if cost.per_record_s > 0 and cost.fixed_s < interval_s:
-            wanted = (interval_s - cost.fixed_s) / cost.per_record_s
-            return max(LEAST_BATCH_ROWS, int(min(growth * records, max(records / _GROWTH, wanted))))
-    factor = interval_s / max(seconds, 1e-3)
-    bound = growth if factor > _GROWTH else _DAMPED
-    return max(LEAST_BATCH_ROWS, int(records * min(bound, max(1 / _DAMPED, factor))))
 
 
 def _first_line(error: BaseException) -> str:

@@ -8,7 +8,8 @@ from workbench.errors import WorkbenchError
 from workbench.testbed.spark.event_log import EventLog
 from workbench.testbed.spark.feed import ReplayFeed
 from workbench.testbed.spark.filling import full
-from workbench.testbed.spark.live import CompletedBatch, LiveQuery, Meter, fitting_rows, now_s, pump
+from workbench.testbed.spark.live import CompletedBatch, LiveQuery, Meter, now_s, pump
+from workbench.testbed.spark.ramp import fitting_rows
 from workbench.testbed.spark.spec import DeploymentSpec
 from workbench.testbed.spark.topic_feed import TopicFeed, TopicRows
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 READ_INTERVAL_S = 0.05  # the trigger of queries whose batches follow each other without a pause
-_JIT_STEADY = 0.03
 _PATIENCE_S = 240.0
 _DRAIN_S = 30.0
 _QUIET_S = 1.0
@@ -99,17 +99,6 @@ class Queries:
                     "Its batches take too long to measure: give it more slots, or check what it waits for."
                 )
             self.tick()
-
-    def until_steady(self, live: LiveQuery, count: int, end_s: float) -> None:
-        """Run until `count` batches cost about as much CPU as the `count` before them, or the clock reaches `end_s`."""
-        costs: list[float] = []
-        while now_s() < end_s:
-            done = self.batches(live, 1)[-1]
-            costs.append(done.work.executor_cpu_s or done.batch.duration_s)
-            if len(costs) % count == 0 and len(costs) > count:
-                before, last = costs[-2 * count : -count], costs[-count:]
-                if sum(last) > sum(before) * (1 - _JIT_STEADY):
-                    return
 
     def fit(self, live: LiveQuery) -> None:
         """Offer the maximum rate to a query that starts again for every batch size: choose the size before."""

@@ -18,9 +18,8 @@ from workbench.workload.source import RowsOnly
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_BATCHES = 3
 # Small and large in turns: code that still gets faster would else make small batches look slow, or large ones fast.
-_SHARES = (0.5, 1.5, 0.5, 1.5, 0.5, 1.5)
+_SHARES = (0.5, 1.5, 0.5, 1.5)
 _WARM_S = 15.0
 _GROWTH = 3
 _DISTINCT_S = 0.2
@@ -73,9 +72,16 @@ class SourceAlone:
         return self.profile(budget, scans).rate_limit < SOURCE_MARGIN * rate
 
     def measure(
-        self, queries: Queries, spec: DeploymentSpec, rows: int, unlimited: Callable[[], AbstractContextManager[None]]
+        self,
+        queries: Queries,
+        spec: DeploymentSpec,
+        rows: int,
+        unlimited: Callable[[], AbstractContextManager[None]],
+        cores: float,
     ) -> None:
-        """Run a query that only reads the source, in batches of several sizes, and keep what this says.
+        """Run a query that only reads the source, in batches of several sizes without a quota, and keep what this says.
+
+        CPU seconds of a row are the same with a quota and without; without, they are known in a third of the time.
 
         Parameters
         ----------
@@ -84,12 +90,15 @@ class SourceAlone:
         rows
             Records of a batch to begin with; the sizes that matter are those of the query's own batches.
         unlimited
-            Context without the slots' quota; the code warms up in it.
+            Context without the slots' quota.
+        cores
+            Cores that the slots use in it.
         """
         rows_only = spec.generator.source_alone() if isinstance(spec.generator, TopicRows) else RowsOnly(spec.generator)
         alone = queries.start(replace(spec, generator=rows_only), f"source{self._taken}", _unchanged)
         rows = max(_LEAST_ROWS, rows)
         alone.fixed_batches(rows)
+        kept: list[CompletedBatch] = []
         with unlimited():
             warm_s = now_s() + min(_WARM_S, spec.warmup_cap_s)
             queries.batches(alone, 1)  # starts the Python workers
@@ -99,19 +108,20 @@ class SourceAlone:
                 rows *= _GROWTH
                 alone.fixed_batches(rows)
                 fastest_s = _fastest_s(queries, alone)
-            queries.until_steady(alone, _BATCHES, warm_s)
-        kept: list[CompletedBatch] = []
-        for share in _SHARES:
-            alone.fixed_batches(int(rows * share))
-            kept += queries.batches(alone, 2)[1:]
-        queries.retire(alone)
-        self.keep(kept, spec.budget)
+            for share in _SHARES:
+                alone.fixed_batches(int(rows * share))
+                kept += queries.batches(alone, 2)[1:]
+            queries.retire(alone)
+        self.keep(kept, spec.budget, cores / spec.budget.cpus)
 
-    def keep(self, batches: Sequence[CompletedBatch], budget: Budget) -> None:
-        """Take over what `batches` of the source alone on `budget` say, if it is faster than what is known."""
+    def keep(self, batches: Sequence[CompletedBatch], budget: Budget, faster: float = 1.0) -> None:
+        """Take over what `batches` of the source alone say, if it is faster than what is known.
+
+        They ran on cores that are `faster` times those of `budget`.
+        """
         seen = line([(done.batch.records, done.batch.duration_s) for done in batches])
         before, known, cost = self.profile(self._most).rate_limit, self._alone, self.cost
-        self._alone = replace(seen, per_record_s=seen.per_record_s * budget.cpus / self._most.cpus)
+        self._alone = replace(seen, per_record_s=faster * seen.per_record_s * budget.cpus / self._most.cpus)
         self.cost = fit_source([done.work for done in batches], self._most.profile.cpus)
         if known is not None and self.profile(self._most).rate_limit <= before:
             self._alone, self.cost = known, cost

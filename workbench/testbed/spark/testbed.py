@@ -44,11 +44,12 @@ _MEMORY_NEEDED = 1 << 30
 
 @dataclass
 class SparkRun:
-    """One live deployment; see `workbench.testbed.base.Run`."""
+    """One live deployment; see `workbench.testbed.base.SharedRun`."""
 
     budget: Budget
     machine: Machine
     source: SourceProfile
+    expected_rate: float
     _connection: Connection
     _check: Callable[[], None] = go_on
     _said: Callable[[], str] = str
@@ -80,7 +81,7 @@ class SparkRun:
                 f"{self.deployed.profile.memory_mb:,} MB. Give at most its slots, of its profile.",
                 settings=("slots",),
             )
-        self.source = self._ask("turn", Turn(budget, *_partitions(layout or {}, budget)))
+        self.source, self.expected_rate = self._ask("turn", Turn(budget, *_partitions(layout or {}, budget)))
         self.budget = budget
 
     def set_rate(self, rate: float) -> None:
@@ -272,7 +273,7 @@ class SparkTestbed:
             except (BrokenPipeError, ConnectionResetError) as error:
                 raise ended(driver.said()) from error
             facts = answer(driver.connection, self.progress, self.check_owner, driver.said)
-            source, there = facts.pop("source"), facts.pop("machine", None)
+            (source, expected), there = facts.pop("begun"), facts.pop("machine", None)
             driver_apart = len(spec.slot_cores) < len(os.sched_getaffinity(0))
             slots = (
                 f"a CPU quota of {budget.cpus:g} cores for {units.some(budget.slots, 'slot')} on "
@@ -293,7 +294,9 @@ class SparkTestbed:
                 facts["checkpoint"] = "in memory" if folder.parent == _MEMORY_FOLDER else "on this machine's disk"
             here = there or replace(describe(), slots=slots)
             machine = replace(here, facts={**here.facts, **facts})
-            yield SparkRun(budget, machine, source, driver.connection, self.check_owner, driver.said, self.progress)
+            yield SparkRun(
+                budget, machine, source, expected, driver.connection, self.check_owner, driver.said, self.progress
+            )
 
     @contextmanager
     def deploy_shared(self, query: Query, budgets: Sequence[Budget]) -> Iterator[SparkRun]:

@@ -1,25 +1,29 @@
 """Warming up the code of a query before anything is measured."""
 
 from collections.abc import Callable
+from statistics import median
 
 from workbench.testbed.spark.live import FIRST_BATCH_ROWS, now_s
 from workbench.testbed.spark.queries import Queries
+from workbench.testbed.spark.ramp import fitting_rows
 from workbench.testbed.spark.spec import DeploymentSpec
 
 # Just-in-time compilation takes minutes: a query that looked steady after 40 s was a quarter faster 40 s later.
 # While the compiler is busy, code that would run a third faster is still waiting for it.
-_SMALL_BATCHES = 30
-_LARGE_BATCHES = 5
+_SMALL_BATCHES, _DRIVER_STEADY = 8, 0.9
+_LARGE_BATCHES, _ROWS_STEADY = 3, 0.95
 _JIT_IDLE = 0.3  # of a core
-_FULL = 0.9
+_FULL = 0.8
 
 
 def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], float]) -> int:
-    """Run without a quota, on all cores, until the CPU cost of batches is steady and the compiler is nearly idle.
+    """Run without a quota, on all cores, until neither batches nor rows get faster; at most `spec.warmup_cap_s`.
 
     The JVM compiles code after a number of calls. Code that runs once per batch needs many small batches, and code
-    that runs once per record needs large ones. So small batches come first, without a pause, and then they grow until
-    they fill the interval.
+    that runs once per record needs large ones. So small batches come first, without a pause, until their seconds stop
+    falling. Then they grow until they fill the interval, and go on until the CPU seconds of a row stop falling, or the
+    compiler is nearly idle. A slow machine takes longer over it than a fast one, because batches are counted and not
+    seconds.
 
     Parameters
     ----------
@@ -34,21 +38,37 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
         Rows that fill one interval afterwards.
     """
     live = queries.start(spec, "warming")
-    cap = now_s() + spec.warmup_cap_s
+    begun = now_s()
+    cap = begun + spec.warmup_cap_s
     live.fixed_batches(FIRST_BATCH_ROWS)
-    queries.until_steady(live, _SMALL_BATCHES, now_s() + spec.warmup_cap_s / 2)
-    rows, last = FIRST_BATCH_ROWS, queries.batches(live, 1)[-1].batch
-    full = max(spec.budget.interval_s, 2 * last.duration_s)  # records must be at least half of the work
-    while last.duration_s < _FULL * full and now_s() < cap:
-        rows = int(rows * min(4.0, max(1.5, full / last.duration_s)))
-        live.fixed_batches(rows)
-        last = queries.batches(live, 1)[-1].batch
-    compiling = 1.0
-    while now_s() < cap and compiling > _JIT_IDLE:
-        begun, before = now_s(), compiler_s()
-        queries.batches(live, _LARGE_BATCHES)
-        compiling = (compiler_s() - before) / (now_s() - begun)
-    queries.until_steady(live, _LARGE_BATCHES, cap)
-    done = live.done[-1].batch
+    first = queries.batches(live, 1)[-1].batch  # starts Python and compiles the plan
+    small: list[float] = []
+    while now_s() < begun + spec.warmup_cap_s / 2:
+        small.append(queries.batches(live, 1)[-1].batch.duration_s)
+        if _stopped(small, _SMALL_BATCHES, _DRIVER_STEADY):
+            break
+    base_s = median(small[-_SMALL_BATCHES:] or [first.duration_s])
+    full_s = max(spec.budget.interval_s, 2 * base_s)  # records must be at least half of the work
+    seen = [(FIRST_BATCH_ROWS, base_s)]
+    while seen[-1][1] < _FULL * full_s and now_s() < cap:
+        live.fixed_batches(fitting_rows(seen, full_s))
+        done = queries.batches(live, 1)[-1].batch
+        seen.append((done.records, done.duration_s))
+    costs: list[float] = []
+    while now_s() < cap and not _stopped(costs, _LARGE_BATCHES, _ROWS_STEADY):
+        at_s, before_s = now_s(), compiler_s()
+        for done_ in queries.batches(live, _LARGE_BATCHES):
+            used_s = done_.work.executor_cpu_s or done_.batch.duration_s
+            costs.append(used_s / max(1, done_.batch.records))
+        if len(costs) > _LARGE_BATCHES and compiler_s() - before_s < _JIT_IDLE * (now_s() - at_s):
+            break
+    last = live.done[-1].batch
     queries.retire(live)
-    return int(done.records * min(1.0, spec.budget.interval_s / done.duration_s))
+    return int(last.records * min(1.0, spec.budget.interval_s / last.duration_s))
+
+
+def _stopped(values: list[float], count: int, share: float) -> bool:
+    """Whether the median of the last `count` values is at least `share` of that of the `count` before."""
+    if len(values) < 2 * count or len(values) % count:
+        return False
+    return median(values[-count:]) > share * median(values[-2 * count : -count])

@@ -1,0 +1,51 @@
+"""Estimates on a driver that is still cold, on slow cores, and next to a neighbour: none excludes the truth."""
+
+import math
+
+import pytest
+from cold_driver import ColdRun
+
+from workbench.measuring import CapacityEstimator, mst_interval
+from workbench.testbed import SharedRun
+from workbench.testbed.spark.ramp import fitting_rows
+
+RUNS = 400
+
+
+def estimates(**fields):
+    for seed in range(RUNS):
+        run = ColdRun(seed, **fields)
+        yield run, CapacityEstimator(0.1, clock=run.clock, most_s=90.0).estimate(run)
+
+
+@pytest.mark.parametrize("speed", [0.3, 0.6, 1.0])
+@pytest.mark.parametrize("bursts", [False, True])
+@pytest.mark.parametrize("warms_in_s", [1.0, 15.0, 30.0])
+def test_no_answer_excludes_the_truth_more_often_than_it_says(speed, bursts, warms_in_s):
+    held, off, widest = 0, [], 0.0
+    for run, found in estimates(speed=speed, bursts=bursts, warms_in_s=warms_in_s):
+        assert isinstance(run, SharedRun)
+        interval = mst_interval(found)
+        if interval is None:  # a bound and no point
+            held += found.low <= 1.1 * run.truth
+            continue
+        held += interval.low <= run.truth <= interval.high
+        off.append(abs(math.log(found.middle / run.truth)))
+        widest = max(widest, interval.high / interval.low)
+    print(speed, bursts, warms_in_s, held / RUNS, max(off), widest, len(off) / RUNS)
+    assert held >= 0.9 * RUNS
+    assert max(off) < math.log(1.3)
+
+
+def test_the_ramp_fills_the_interval_within_six_batches():
+    def batches(fixed_s, row_s, first):
+        seen, rows = [], first
+        while True:
+            seen.append((rows, fixed_s + row_s * rows))
+            if seen[-1][1] >= 0.8 * 2.0:
+                return len(seen)
+            rows = fitting_rows(seen, 2.0)
+
+    for row_s in (1e-4, 1e-5, 3e-6):
+        for fixed_s in (0.1, 0.5, 1.0):
+            assert batches(fixed_s, row_s, 2_000) <= 6
