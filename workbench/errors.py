@@ -52,3 +52,7 @@ class WorkbenchError(Exception):
 
 class TooFewBatchesError(WorkbenchError):
     """Too few batches were complete in the time allowed: they take too long, and nothing else is wrong."""
+
+
+class QueryError(WorkbenchError):
+    """The query or its data is at fault, so no other budget and no deployment of its own would help."""

@@ -76,7 +76,9 @@ def test_data_that_cannot_be_read_and_queries_that_are_not_there_are_named():
     with pytest.raises(WorkbenchError, match=r"missing\.csv"):
         draft("jobs:orders", "missing.csv")
     Path("empty.csv").touch()
-    with pytest.raises(WorkbenchError, match=r"^The data empty\.csv cannot be read: CSV parse error: Empty CSV file"):
+    with pytest.raises(
+        WorkbenchError, match=r"^The dataset .empty\.csv. cannot be read as csv: CSV parse error: Empty"
+    ):
         draft("jobs:orders", "empty.csv")
     with pytest.raises(WorkbenchError, match=r"^The query 'jobs\.py' is not of the form"):
         draft("jobs.py", "orders.csv")
@@ -88,4 +90,4 @@ def test_data_that_cannot_be_read_and_queries_that_are_not_there_are_named():
 def test_a_column_whose_name_is_no_text_is_refused(capsys, tmp_path):
     (tmp_path / "shops.json").write_bytes(b'{"sh\xffop": 1}\n')
     assert cli.main(["init", "jobs.py:orders", "shops.json"]) == BAD_INPUT
-    assert "The data shops.json cannot be read: " in capsys.readouterr().err
+    assert "The dataset 'shops.json' cannot be read as json: " in capsys.readouterr().err
