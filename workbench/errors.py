@@ -55,4 +55,4 @@ class TooFewBatchesError(WorkbenchError):
 
 
 class QueryError(WorkbenchError):
-    """The query or its data is at fault, so no other budget would do better."""
+    """The query or its data is at fault: another budget, or a deployment of its own, fails in the same way."""

@@ -70,6 +70,25 @@ def test_a_sketch_that_holds_every_key_is_exact(spark, parquet, auctions):
     assert list(found.counts) == [count for _, count in Counter(auctions).most_common(5)]
 
 
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())])
+def test_text_keys_beside_columns_that_spark_refuses(spark, tmp_path, kind):
+    table = pa.table({
+        "city": pa.array(["Ulm", "Ulm", None, "Bonn"], kind),
+        "at": pa.array([1, 2, 3, 4], pa.timestamp("ns")),
+        "id": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16)] * 4, pa.binary(16))),
+    })  # fmt: skip
+    pq.write_table(table, tmp_path / "x.parquet")
+    found = count_keys(spark, Dataset.at(str(tmp_path / "x.parquet")), "city")
+    assert (found.keys, found.counts, found.missing) == (("Ulm", "Bonn"), (2, 1), 1)
+
+
+@pytest.mark.parametrize("kind", [pa.uint8(), pa.uint32(), pa.uint64()])
+def test_keys_without_a_sign(spark, tmp_path, kind):
+    pq.write_table(pa.table({"n": pa.array([7, 7, 200], kind)}), tmp_path / "x.parquet")
+    found = count_keys(spark, Dataset.at(str(tmp_path / "x.parquet")), "n")
+    assert (found.keys, found.counts) == (("7", "200"), (2, 1))
+
+
 def test_text_keys_of_a_csv(spark, tmp_path):
     path = tmp_path / "orders.csv"
     with path.open("w", newline="") as file:

@@ -9,19 +9,16 @@ import math
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pads
 import yaml
 
 from workbench import defaults, units
-from workbench.errors import WorkbenchError
 from workbench.study.catalogue import find_query
 from workbench.study.own import module_of
 from workbench.testbed.spark import SLOT_SHARE, quota_permitted, usable_cores
-from workbench.workload import Dataset, reason_of
+from workbench.workload import Dataset, as_spark, first_rows, is_text, plain
 
 _LOOKED_AT = 200_000  # rows
 _HOT = 0.05
@@ -62,53 +59,41 @@ def draft(query: str, data: str, event_time: str | None = None) -> Draft:
     """
     module, _, function = query.partition(":")
     name = f"{module_of(module)}:{function}" if function else query
-    sample = _sample(Dataset.at(data))
+    sample = first_rows(Dataset.at(data), _LOOKED_AT)
     found = event_time or _event_time(sample)
     find_query(name, data, found, None)
     hot = dict(_hot(sample, found))
     return Draft("\n".join(_lines(name, data, found, hot)) + "\n", name, found, hot)
 
 
-def _sample(data: Dataset) -> pa.Table:
-    try:
-        sample = pads.dataset(str(Path(data.path).resolve()), format=data.format).head(_LOOKED_AT)
-        _ = sample.schema.names  # one that is no text is an error when it is asked for
-    except (OSError, pa.ArrowException, ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
-        reason = (reason_of(error).splitlines() or [type(error).__name__])[0]
-        raise WorkbenchError(
-            f"The data {data.path} cannot be read: {reason}. Check the path and its format."
-        ) from error
-    return sample
-
-
 def _event_time(sample: pa.Table) -> str | None:
-    """Find the column of event times: a timestamp, else a text or number that is called like one."""
+    """Find the column of event times: a timestamp, else a text or whole number that is called like one."""
 
     def called(name: str) -> int:
         words = name.lower().replace("-", "_")
         return next((n for n, word in enumerate(_TIMES) if words == word or words.endswith(f"_{word}")), len(_TIMES))
 
-    stamps = [field.name for field in sample.schema if pa.types.is_timestamp(field.type)]
+    stamps = [field.name for field in sample.schema if pa.types.is_timestamp(plain(field.type))]
     if stamps:
         return str(min(stamps, key=called))
     named: list[str] = [
-        field.name
-        for field in sample.schema
-        if called(field.name) < len(_TIMES)
-        and (pa.types.is_integer(field.type) or pa.types.is_string(field.type) or pa.types.is_large_string(field.type))
+        field.name for field in sample.schema if called(field.name) < len(_TIMES) and _counted(field.type)
     ]
     return min(named, key=called, default=None)
+
+
+def _counted(kind: pa.DataType) -> bool:
+    """Whether values of `kind` are texts or whole numbers."""
+    return is_text(kind) or pa.types.is_integer(plain(kind))
 
 
 def _hot(sample: pa.Table, event_time: str | None) -> Iterator[tuple[str, float]]:
     """Give the columns that may be keys and in which one value of several has many of the rows."""
     for field in sample.schema:
-        keyed = (
-            pa.types.is_integer(field.type) or pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
-        )
-        if field.name == event_time or not keyed or not sample.num_rows:
+        if field.name == event_time or not _counted(field.type) or not sample.num_rows:
             continue
-        counts = pc.value_counts(sample.column(field.name).drop_null()).field("counts")
+        keys = as_spark(sample.column(field.name), field.name)
+        counts = pc.value_counts(keys.drop_null()).field("counts")
         if not len(counts):
             continue
         share = pc.max(counts).as_py() / sample.num_rows

@@ -1,6 +1,7 @@
 """Workloads: a query, the data it runs on, and the source that replays the data at a commanded rate."""
 
-from workbench.workload.dataset import Replay, prepare, reason_of, schema_of
+from workbench.workload.columns import as_spark, is_text, plain
+from workbench.workload.dataset import Replay, first_rows, prepare, schema_of
 from workbench.workload.dataset import check as check_dataset
 from workbench.workload.keys import TRACKED, KeyFrequencies, count_keys, read_key_frequencies
 from workbench.workload.query import ENCODED, Dataset, EventClock, Generator, OutputMode, Query, Unread
@@ -21,12 +22,15 @@ __all__ = [
     "Replay",
     "Shipped",
     "Unread",
+    "as_spark",
     "check_dataset",
     "count_keys",
+    "first_rows",
+    "is_text",
+    "plain",
     "prepare",
     "read_key_frequencies",
     "read_releases",
-    "reason_of",
     "schema_of",
     "write_command",
 ]

@@ -17,9 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
+import pyarrow.parquet as pq
 
-from workbench.errors import WorkbenchError
+from workbench.errors import QueryError
 from workbench.reading import is_there
+from workbench.workload.columns import UTC_US, as_spark, check_names, is_event_time, plain, spark_schema
 from workbench.workload.query import ENCODED, Dataset, EventClock
 
 BATCH_ROWS = 20_000
@@ -27,10 +29,10 @@ SAMPLE_BYTES = 1 << 30
 _LATENESS = "__lateness_us"
 _US = 10**6
 _UNITS = ((10**11, 1), (10**14, 10**3), (10**17, _US))  # below how many, and their number in a second
-_UTC_US = pa.timestamp("us", "UTC")
 _ZONE = re.compile(r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")
 _HEAD_ROWS = 1000
 _LONGEST = 500  # characters of Arrow's reasons
+_SAME_NAMES = "duplicate field names"
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,9 @@ def _per_s(source: pads.Dataset, schema: pa.Schema, event_time: str | None) -> i
     """Units in a second of an integer event time, before 1970 or since; their number shows which they are."""
     if event_time is None or not pa.types.is_integer(schema.field(event_time).type):
         return _US
-    ends = pc.min_max(source.head(BATCH_ROWS, columns=[event_time]).column(0)).as_py()
+    stored = source.schema.names[schema.get_field_index(event_time)]
+    times = source.head(BATCH_ROWS, columns=[stored]).column(0)
+    ends = pc.min_max(as_spark(times, event_time)).as_py()
     farthest = max(abs(end or 0) for end in ends.values())
     return next((per_s for limit, per_s in _UNITS if farthest < limit), 10**9)
 
@@ -112,17 +116,17 @@ def prepare(dataset: Dataset, event_time: str | None, folder: Path) -> Replay:
 
     Raises
     ------
-    WorkbenchError
+    QueryError
         If the data set cannot be read, is empty, or has no usable `event_time` column.
     """
     with _readable(dataset):
-        source = pads.dataset(_local(dataset), format=dataset.format)
+        source = _opened(dataset)
         schema = _stored_schema(dataset, source.schema, event_time)
         target = folder / "dataset.arrow"
         per_s = _per_s(source, schema, event_time)
         rows, complete = _copy(source, schema, event_time, per_s, target)
     if rows == 0:
-        raise WorkbenchError(f"The dataset {dataset.path!r} is empty; give one with at least one row.")
+        raise QueryError(f"The dataset {dataset.path!r} is empty; give one with at least one row.")
     return Replay(str(target), rows, event_time, complete, per_s)
 
 
@@ -131,17 +135,17 @@ def check(dataset: Dataset, event_time: str | None) -> None:
 
     Raises
     ------
-    WorkbenchError
+    QueryError
         As for `prepare`, but only the schema and the first rows are read.
     """
     if not is_there(dataset.path):
-        raise WorkbenchError(f"The dataset {dataset.path!r} does not exist; check the path.")
+        raise QueryError(f"The dataset {dataset.path!r} does not exist; check the path.")
     with _readable(dataset):
-        source = pads.dataset(_local(dataset), format=dataset.format)
+        source = _opened(dataset)
         schema = _stored_schema(dataset, source.schema, event_time)
         head = _typed(source.head(_HEAD_ROWS), schema, event_time)
     if head.num_rows == 0:
-        raise WorkbenchError(f"The dataset {dataset.path!r} is empty; give one with at least one row.")
+        raise QueryError(f"The dataset {dataset.path!r} is empty; give one with at least one row.")
 
 
 def schema_of(dataset: Dataset, event_time: str | None) -> pa.Schema:
@@ -149,12 +153,25 @@ def schema_of(dataset: Dataset, event_time: str | None) -> pa.Schema:
 
     Raises
     ------
-    WorkbenchError
+    QueryError
         As for `prepare`.
     """
     with _readable(dataset):
-        source = pads.dataset(_local(dataset), format=dataset.format)
-        return _stored_schema(dataset, source.schema, event_time)
+        return _stored_schema(dataset, _opened(dataset).schema, event_time)
+
+
+def first_rows(dataset: Dataset, rows: int) -> pa.Table:
+    """Return the first rows of a data set, in the types of the file, with the column names that a query is given.
+
+    Raises
+    ------
+    QueryError
+        If it cannot be read, or Spark cannot hold a column of it.
+    """
+    with _readable(dataset):
+        source = _opened(dataset)
+        schema = spark_schema(source.schema, dataset.path)
+        return source.head(rows).rename_columns(schema.names)
 
 
 @contextmanager
@@ -163,47 +180,54 @@ def _readable(dataset: Dataset) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
-        raise WorkbenchError(
-            f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {reason_of(error)}. "
+        raise QueryError(
+            f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {_reason_of(error)}. "
             "Check the format and the file, or convert it to Parquet."
         ) from error
 
 
-def reason_of(error: Exception) -> str:
+def _reason_of(error: Exception) -> str:
     """Give what Arrow finds wrong with a file, without the steps that led there."""
-    return str(error).rpartition("Invalid: ")[2][:_LONGEST]
+    lines = str(error).rpartition("Invalid: ")[2].splitlines() or [type(error).__name__]
+    return lines[0].rstrip(".")[:_LONGEST]
+
+
+def _opened(dataset: Dataset) -> pads.Dataset:
+    """Open the data; columns of a Parquet file that have one name are an error of Arrow's that does not say which."""
+    place = Path(dataset.path).resolve()  # 'a: b.csv' is no address
+    try:
+        return pads.dataset(str(place), format=dataset.format)
+    except pa.ArrowInvalid as error:
+        if _SAME_NAMES not in str(error):
+            raise
+        files = [place] if place.is_file() else sorted(one for one in place.rglob("*.parquet") if one.is_file())
+        for file in files:
+            check_names(pq.read_schema(file).names, dataset.path)
+        raise
 
 
 def _stored_schema(dataset: Dataset, schema: pa.Schema, event_time: str | None) -> pa.Schema:
-    if event_time is not None and event_time not in schema.names:
-        near = get_close_matches(event_time, schema.names, n=1)
+    """Return the columns in the types that are stored: Spark's own, and for event times one that can be replaced."""
+    held = spark_schema(schema, dataset.path)
+    kept = {key: value for key, value in (schema.metadata or {}).items() if key == ENCODED}
+    if event_time is None:
+        return held.with_metadata(kept)
+    if event_time not in held.names:
+        near = get_close_matches(event_time, held.names, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise WorkbenchError(
+        raise QueryError(
             f"The dataset {dataset.path!r} has no column {event_time!r} to take the event time from; "
-            f"its columns are {', '.join(schema.names)}.{hint}"
+            f"its columns are {', '.join(held.names)}.{hint}"
         )
-    fields = []
-    for field in schema:
-        kind = field.type
-        if field.name == event_time:
-            if not (
-                pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind) or _is_text(kind)
-            ):
-                raise WorkbenchError(
-                    f"The event-time column {event_time!r} of {dataset.path!r} is of type {kind}; "
-                    "it must be a timestamp, a date, ISO text or whole seconds, or milli-, micro- or nanoseconds."
-                )
-            kind = pa.int64() if pa.types.is_integer(kind) else _UTC_US
-        elif pa.types.is_timestamp(kind):
-            kind = _UTC_US
-        elif pa.types.is_null(kind):
-            kind = pa.string()
-        elif pa.types.is_time(kind) or pa.types.is_duration(kind) or pa.types.is_unsigned_integer(kind):
-            kind = pa.int64()
-        elif pa.types.is_dictionary(kind):
-            kind = kind.value_type
-        fields.append(pa.field(field.name, kind))
-    return pa.schema(fields, {key: value for key, value in (schema.metadata or {}).items() if key == ENCODED})
+    place = held.get_field_index(event_time)
+    kind = schema.field(place).type
+    if not is_event_time(kind):
+        raise QueryError(
+            f"The event-time column {event_time!r} of {dataset.path!r} is of type {kind}; "
+            "it must be a timestamp, a date, ISO text or whole seconds, or milli-, micro- or nanoseconds."
+        )
+    stored = pa.int64() if pa.types.is_integer(plain(kind)) else UTC_US
+    return held.set(place, pa.field(event_time, stored)).with_metadata(kept)
 
 
 def _copy(
@@ -240,35 +264,25 @@ def _copy(
     return rows, complete
 
 
-def _local(dataset: Dataset) -> str:
-    """Give the path as a local one: 'a: b.csv' is no address."""
-    return str(Path(dataset.path).resolve())
-
-
 def _typed(table: pa.Table, schema: pa.Schema, event_time: str | None) -> pa.Table:
     """Convert the columns to the types of `schema`; times are cut to microseconds."""
     columns = []
     for field, column in zip(schema, table.columns, strict=True):
-        typed = column
+        typed = as_spark(column, field.name)
         if field.name == event_time:
-            if column.null_count:
-                raise WorkbenchError(
-                    f"The event-time column {event_time!r} has {column.null_count} empty values; fill or drop those "
+            if typed.null_count:
+                raise QueryError(
+                    f"The event-time column {event_time!r} has {typed.null_count} empty values; fill or drop those "
                     "rows."
                 )
-            typed = _parsed(column, field.name) if _is_text(column.type) else column
-        columns.append(typed.cast(field.type, safe=not pa.types.is_timestamp(typed.type)))
+            typed = _parsed(typed, field.name) if pa.types.is_string(typed.type) else typed
+            typed = typed.cast(options=pc.CastOptions(field.type, allow_time_truncate=True))
+        columns.append(typed)
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _parsed(column: pa.ChunkedArray, event_time: str) -> pa.ChunkedArray:
+def _parsed(texts: pa.ChunkedArray, event_time: str) -> pa.ChunkedArray:
     """Read ISO times, all with a zone or all without, as the first one shows; without a zone they are UTC."""
-    texts = column.cast(pa.string())
     zone = "UTC" if len(texts) and _ZONE.search(texts[0].as_py()) else None
     try:
         try:
@@ -277,7 +291,7 @@ def _parsed(column: pa.ChunkedArray, event_time: str) -> pa.ChunkedArray:
             return texts.cast(pa.timestamp("ns", zone))
     except pa.ArrowInvalid as error:
         reason = str(error).partition(". ")[0].rstrip(".")
-        raise WorkbenchError(
+        raise QueryError(
             f"The event-time column {event_time!r} is text, but not all of it ISO times of one kind: {reason}. Write "
             "all of them as 2024-01-31T12:00:00.5Z, or all without the zone, which is UTC then."
         ) from error

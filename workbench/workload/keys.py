@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
+import pyarrow as pa
 
 from workbench.checks import require
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_json, read_text
 from workbench.records import structure
 from workbench.simulation import KeyTrace
-from workbench.workload.dataset import check
+from workbench.workload.dataset import check, schema_of
 from workbench.workload.query import Dataset
 
 if TYPE_CHECKING:
@@ -263,18 +264,34 @@ def count_keys(
 
 def _keys(spark: "SparkSession", data: "Dataset | DataFrame", column: str) -> "DataFrame":
     """Return the column, named key."""
-    if isinstance(data, Dataset):
+    if not isinstance(data, Dataset):
+        frame = data
+    elif data.format == "parquet":
+        frame = _parquet(spark, data, column)
+    else:
         check(data, None)
         frame = spark.read.format(data.format).options(**(_CSV if data.format == "csv" else {})).load(data.path)
-    else:
-        frame = data
-    names = frame.columns
+    _require_column(column, frame.columns)
+    quoted = column.replace("`", "``")
+    return frame.selectExpr(f"`{quoted}` AS key")
+
+
+def _parquet(spark: "SparkSession", data: Dataset, column: str) -> "DataFrame":
+    """Read the column alone: Spark refuses a file for the types of others, such as nanoseconds, though replayed."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
+
+    check(data, None)
+    columns = schema_of(data, None)
+    _require_column(column, columns.names)
+    alone = from_arrow_schema(pa.schema([columns.field(column)]))
+    return spark.read.schema(alone).format(data.format).load(data.path)
+
+
+def _require_column(column: str, names: Sequence[str]) -> None:
     if column not in names:
         near = get_close_matches(column, names, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise WorkbenchError(f"The data has no column {column!r}; its columns are {', '.join(names)}.{hint}")
-    quoted = column.replace("`", "``")
-    return frame.selectExpr(f"`{quoted}` AS key")
 
 
 def _spread(present: "DataFrame", partitions: int, records: int) -> tuple[float, ...]:

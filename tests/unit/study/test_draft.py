@@ -1,5 +1,6 @@
 """A first study from a query and a file: what it finds, and that it can be read."""
 
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -46,6 +47,49 @@ def test_a_key_is_hot_with_several_times_its_fair_share(tmp_path, hot, others, f
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.large_string())])
+def test_texts_are_keys_and_event_times_however_they_are_stored(tmp_path, kind):
+    shops = pa.array(["a"] * 95 + [f"s{n % 39}" for n in range(ROWS - 95)], pa.string()).cast(kind)
+    times = pa.array([f"2026-01-31T12:00:00.{n:03}Z" for n in range(ROWS)], pa.string()).cast(kind)
+    clock = pa.array([n // 60 for n in range(ROWS)], pa.time32("s"))
+    pq.write_table(pa.table({"time": clock, "shop": shops, "placed_at": times}), tmp_path / "shops.parquet")
+    made = draft("jobs:orders", "shops.parquet")
+    assert (made.event_time, made.hot) == ("placed_at", {"shop": 0.2375})
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "command", [["init", "jobs.py:orders", "x.parquet"], ["plan", "s.yaml", "--dry-run"], ["plan", "s.yaml"]]
+)
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (
+            pa.array([Decimal(1)], pa.decimal256(50, 2)),
+            "has type decimal256(50, 2), and Spark cannot hold decimal256(50",
+        ),
+        (pa.array([2**63], pa.uint64()), "has type uint64, and Spark holds it as int64"),
+    ],
+)
+def test_what_spark_cannot_hold_is_refused_before_anything_starts(  # noqa: PLR0917 - fixtures
+    capsys, tmp_path, monkeypatch, command, column, said
+):
+    def start(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("workbench.testbed.spark.testbed.DriverProcess", start)
+    pq.write_table(pa.table({"price": column}), tmp_path / "x.parquet")
+    (tmp_path / "s.yaml").write_text(
+        "query: jobs:orders\ndataset: x.parquet\ntargets: [100]\nslots: [1, 2]\nmemory_mb: [1024]\n"
+    )
+    assert cli.main(command) == BAD_INPUT
+    told = " ".join(capsys.readouterr().err.split())
+    assert "The column 'price'" in told
+    assert said in told
+    assert "Store it in another type" in told
+
+
+@pytest.mark.usefixtures("folder")
 def test_the_next_command_can_be_copied_whatever_the_path(capsys):
     assert cli.main(["init", "jobs.py:orders", "orders.csv", "--output", "my folder/s 4.yaml"]) == DONE
     assert "workbench plan 'my folder/s 4.yaml' --dry-run" in capsys.readouterr().out
@@ -76,7 +120,9 @@ def test_data_that_cannot_be_read_and_queries_that_are_not_there_are_named():
     with pytest.raises(WorkbenchError, match=r"missing\.csv"):
         draft("jobs:orders", "missing.csv")
     Path("empty.csv").touch()
-    with pytest.raises(WorkbenchError, match=r"^The data empty\.csv cannot be read: CSV parse error: Empty CSV file"):
+    with pytest.raises(
+        WorkbenchError, match=r"^The dataset .empty\.csv. cannot be read as csv: CSV parse error: Empty"
+    ):
         draft("jobs:orders", "empty.csv")
     with pytest.raises(WorkbenchError, match=r"^The query 'jobs\.py' is not of the form"):
         draft("jobs.py", "orders.csv")
@@ -88,4 +134,4 @@ def test_data_that_cannot_be_read_and_queries_that_are_not_there_are_named():
 def test_a_column_whose_name_is_no_text_is_refused(capsys, tmp_path):
     (tmp_path / "shops.json").write_bytes(b'{"sh\xffop": 1}\n')
     assert cli.main(["init", "jobs.py:orders", "shops.json"]) == BAD_INPUT
-    assert "The data shops.json cannot be read: " in capsys.readouterr().err
+    assert "The dataset 'shops.json' cannot be read as json: " in capsys.readouterr().err

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from workbench.cli import keys
@@ -58,6 +59,51 @@ def test_the_keys_of_a_csv_file_are_those_of_its_replay(tmp_path, name):
     replayed = pa.Table.from_batches(prepare(data, None, tmp_path).batches(0, 1, EventClock(0, 0, 1.0)))
     for column in ("name", "city"):
         assert _keys(Parser(), data, column) == replayed.column(column).to_pylist()
+
+
+class Asked:
+    """Notes what is asked of Spark's reader, and has the columns that it was asked for."""
+
+    @property
+    def read(self):
+        return self
+
+    def schema(self, asked):
+        self.asked = asked
+        return self
+
+    def format(self, _):
+        return self
+
+    def load(self, _):
+        return self
+
+    @property
+    def columns(self):
+        return self.asked.names
+
+    def selectExpr(self, _):  # noqa: N802 - Spark's name
+        return self.asked.simpleString()
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked"),
+    [
+        (pa.large_string(), "string"),
+        (pa.string_view(), "string"),
+        (pa.dictionary(pa.int32(), pa.string()), "string"),
+        (pa.uint32(), "bigint"),
+    ],
+)
+def test_of_a_parquet_file_the_key_alone_is_read(tmp_path, kind, asked):
+    table = pa.table(
+        {"city": pa.array([1, 2]).cast(pa.string()).cast(kind), "at": pa.array([1, 2], pa.timestamp("ns"))}
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
+    data = Dataset.at(str(tmp_path / "x.parquet"))
+    assert _keys(Asked(), data, "city") == f"struct<city:{asked}>"
+    with pytest.raises(WorkbenchError, match=r"no column 'ct'; its columns are city, at\. Did you mean"):
+        _keys(Asked(), data, "ct")
 
 
 def test_what_follows_from_the_counts():

@@ -168,6 +168,8 @@ def _explained(runs: Sequence[Measurement]) -> bool:
 def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str], wanted: int) -> str:
     """Say that no model can be fitted to `count` runs, what ended the others, and what to do."""
     causes = dict.fromkeys(run.failure for run in runs if isinstance(run, FailedRun))
+    if len(causes) == 1 and all(isinstance(run, FailedRun) for run in runs):
+        return next(iter(causes))  # other budgets would not help
     others = {row: "it failed." if isinstance(runs[row], FailedRun) else why for row, why in left_out.items()}
     said = [
         *causes,

@@ -19,7 +19,7 @@ import psutil
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
 
-from workbench.errors import TooFewBatchesError, WorkbenchError
+from workbench.errors import QueryError, TooFewBatchesError, WorkbenchError
 from workbench.metrics import Observation, SourceProfile
 from workbench.records import Machine
 from workbench.testbed.spark.cluster import (
@@ -425,7 +425,7 @@ def _load(data: bytes) -> DeploymentSpec:
     try:
         spec: DeploymentSpec = pickle.loads(data)  # noqa: S301 - from our own parent, over our own pipe
     except Exception as error:  # whatever the user's module does when it is imported
-        raise WorkbenchError(
+        raise QueryError(
             f"The query cannot be loaded in Spark's driver process: {type(error).__name__}: {error}. Put its function "
             "into a module that can be imported from the current folder."
         ) from error

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import WorkbenchError
+from workbench.errors import QueryError, WorkbenchError
 from workbench.metrics import Batch
 from workbench.testbed.spark.cluster import names_in
 from workbench.testbed.spark.event_log import BatchLog, EventLog
@@ -31,6 +31,19 @@ MOST_FITTING = 10
 _SLOW_PYTHON = "Python worker failed to connect back"
 _MOST_STARTS = 20
 _DATA_LOST = ("failOnDataLoss", "KAFKA_DATA_LOSS", "OffsetOutOfRange", "data may have been lost")
+# How a query ends for want of memory, disk or an answer: another budget may have that.
+_OF_THE_BUDGET = (
+    "outofmemory",
+    "memoryerror",
+    "no space left",
+    "executorlost",
+    "fetchfailed",
+    "exited unexpectedly",
+    "it stopped",
+    "timed out",
+    "connection",
+    "connect back",
+)
 MOST_UNREAD = 3  # consecutive batches that read none of the released rows: the next will not either
 
 
@@ -121,7 +134,7 @@ class LiveQuery:
 
         Raises
         ------
-        WorkbenchError
+        QueryError
             If the query is no streaming query, or Spark refuses it.
         """
         self.folder.mkdir()
@@ -144,24 +157,24 @@ class LiveQuery:
         try:
             stream = self.feed.stream(spark, rows, partitions)
         except Exception as error:
-            raise WorkbenchError(
+            raise QueryError(
                 f"The data of query {self.name!r} cannot be read by Spark: {_first_line(error)}. "
                 "Use column types that Spark has, or convert the data to Parquet."
             ) from error
         try:
             frame = build(stream)
         except Exception as error:
-            raise WorkbenchError(
+            raise QueryError(
                 f"The function of query {self.name!r} failed while it built the query: {_first_line(error)}. "
                 "It is called with the streaming input DataFrame and must return a DataFrame; "
                 f"the input's columns are {', '.join(stream.columns)}."
             ) from error
         if not isinstance(frame, DataFrame):
-            raise WorkbenchError(
+            raise QueryError(
                 f"The function of query {self.name!r} returned {type(frame).__name__}; it must return a DataFrame."
             )
         if not frame.isStreaming:
-            raise WorkbenchError(
+            raise QueryError(
                 f"Query {self.name!r} has no streaming plan: its result does not read from the DataFrame it was given. "
                 "Build it from the function's argument."
             )
@@ -181,7 +194,7 @@ class LiveQuery:
         try:
             self.query = self._begin()
         except PySparkException as error:
-            raise WorkbenchError(
+            raise QueryError(
                 f"Spark refuses query {self.name!r} in output mode {self._mode!r}: {_first_line(error)}. "
                 "Choose a mode the query allows (append needs a watermark for aggregations; try update or complete)."
             ) from error
@@ -313,15 +326,22 @@ class LiveQuery:
             return
         if any(sign in failure for sign in _DATA_LOST):
             raise overtaken(f"the topic of query {self.name!r}")
-        raise WorkbenchError(
-            f"Query {self.name!r} failed at run time: {_root_cause(failure)}. "
-            "Fix the query or the data; everything measured so far is kept."
-        )
+        raise failed_at_run_time(self.name, failure)
 
     def stop(self) -> None:
         """End the query and drop its checkpoint."""
         self.pause()
         self._drop_checkpoint()
+
+
+def failed_at_run_time(name: str, failure: str) -> WorkbenchError:
+    """Return the error for query `name`, which ended with `failure`; a `QueryError` unless the budget may be why."""
+    said = "\n".join(line for line in failure.lower().splitlines() if not line.strip().startswith("at "))
+    kind = WorkbenchError if any(sign in said for sign in _OF_THE_BUDGET) else QueryError
+    return kind(
+        f"Query {name!r} failed at run time: {_root_cause(failure)}. "
+        "Fix the query or the data; everything measured so far is kept."
+    )
 
 
 def overtaken(topic: str) -> WorkbenchError:

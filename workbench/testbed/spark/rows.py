@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from workbench import units
-from workbench.errors import WorkbenchError
+from workbench.errors import QueryError
 from workbench.metrics import OperatorMetrics
 from workbench.testbed.spark.event_log import BatchLog
 from workbench.testbed.spark.operators import scans
@@ -17,7 +17,7 @@ def check_read(name: str, batches: Sequence[BatchLog]) -> None:
 
     Raises
     ------
-    WorkbenchError
+    QueryError
         If the tasks read fewer rows than the source released.
     """
     released, read = 0, 0.0
@@ -30,9 +30,9 @@ def check_read(name: str, batches: Sequence[BatchLog]) -> None:
         raise not_read(name, released, read)
 
 
-def not_read(name: str, released: int, read: float) -> WorkbenchError:
+def not_read(name: str, released: int, read: float) -> QueryError:
     """Return the error for query `name`, which read only `read` of the `released` rows."""
-    return WorkbenchError(
+    return QueryError(
         f"The source of query {name!r} released {released:,} rows, but the query read {read:,.0f}, so its rate is "
         "unknown. A generator must make every row of the requested range; a query must not stop reading (limit)."
     )
@@ -43,7 +43,7 @@ def dropped_late(name: str, batches: Sequence[BatchLog], operators: Sequence[Ope
 
     Raises
     ------
-    WorkbenchError
+    QueryError
         If most of them are dropped, because dropped rows are not throughput.
     """
     dropped = sum(
@@ -55,7 +55,7 @@ def dropped_late(name: str, batches: Sequence[BatchLog], operators: Sequence[Ope
         return 0.0
     share = dropped / (dropped + sum(operator.state_rows_updated or 0 for operator in operators))
     if share > MOST_LATE:
-        raise WorkbenchError(
+        raise QueryError(
             f"Query {name!r} drops {units.percent(share)} of what reaches its state as later than its "
             "watermark allows, so its rate has no meaning. Name the event-time column, sort the data by it, or "
             "allow more delay in withWatermark.",

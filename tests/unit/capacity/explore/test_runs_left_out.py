@@ -137,6 +137,17 @@ def test_a_query_that_always_fails_ends_after_the_corners_with_the_reason_first(
     assert testbed.tried == [(2, 512)]
 
 
+def test_one_reason_for_all_runs_is_all_that_is_said(planned):
+    first, second, third = planned.exploration.runs[:3]
+    runs = [failed_run(run, "Spark refuses the query.") for run in (first, second)]
+    with pytest.raises(WorkbenchError) as raised:
+        conclude(runs, "")
+    assert str(raised.value) == "Spark refuses the query."
+    other = failed_run(third, "It ran out of memory.")
+    with pytest.raises(WorkbenchError, match=r"refuses the query\. It ran out of memory\. Only 0 of 3 runs give"):
+        conclude([*runs, other], "")
+
+
 def test_the_edge_goes_on_where_it_can(tmp_path):
     testbed = Failing(lambda budget: budget.slots == 6 and budget.profile.memory_mb == 512)
     optimizer = ConfigurationOptimizer(testbed, CapacityEstimator(tolerance=0.04), Journal(tmp_path / "j.jsonl"))

@@ -6,7 +6,8 @@ from multiprocessing import Pipe
 import pytest
 
 from workbench.cli.progress import Progress
-from workbench.errors import WorkbenchError
+from workbench.errors import QueryError, WorkbenchError
+from workbench.testbed.spark.live import failed_at_run_time
 from workbench.testbed.spark.process import LEFT, DriverProcess, answer, ended
 from workbench.testbed.spark.testbed import SparkRun
 
@@ -96,3 +97,31 @@ def test_a_driver_that_does_not_end_is_killed_and_named(folders):
         driver._process.send_signal(signal.SIGSTOP)
     assert said[0].startswith("Spark did not end within 0 s and was killed; ")
     assert driver._process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("kind", [QueryError, WorkbenchError])
+def test_whose_fault_it_is_crosses_the_pipe(kind):
+    ours, theirs = Pipe()
+    theirs.send(("error", kind("It failed.", settings=("slots",))))
+    with pytest.raises(kind, match="It failed") as seen:
+        answer(ours)
+    assert type(seen.value) is kind
+    assert seen.value.settings == ("slots",)
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (
+            "Traceback\n  File x\nZeroDivisionError: division by zero\n\tat org.Connection.read(Timed out.java)",
+            QueryError,
+        ),
+        ("x\nCaused by: org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero.", QueryError),
+        ("Job aborted\nCaused by: java.lang.OutOfMemoryError: Java heap space", WorkbenchError),
+        ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", WorkbenchError),
+        ("java.io.IOException: No space left on device", WorkbenchError),
+        ("it stopped", WorkbenchError),
+    ],
+)
+def test_a_query_is_to_blame_unless_the_budget_may_be(failure, kind):
+    assert type(failed_at_run_time("q", failure)) is kind
