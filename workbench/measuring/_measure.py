@@ -38,9 +38,8 @@ from workbench.workload import Query
 
 # Shares of the MST at which the costs are measured as well: with the probes, three clearly different sizes of batches.
 LOAD_CURVE = (0.2, 0.5)
-# By then most of the state of the previous rate has left the windows (10 s windows, 4 s of watermark delay).
-_SETTLE_S = 12.0
-_WINDOW_BATCHES = 5
+_SETTLE_S = 8.0  # by then most of the state of the previous rate has left windows of 10 s
+_WINDOW_BATCHES = 4
 _MANY_TASKS_RATE = 0.5  # of the MST: with several times the partitions a batch has several times the fixed seconds
 
 

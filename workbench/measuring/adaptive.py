@@ -39,7 +39,7 @@ _NEAR = 3
 _DISTINCT_SIZES = 1.02
 _LOOK_BACK = 3
 _WINDOW = 6  # intervals observed: state is snapshotted in every fourth batch
-_LEAST_SETTLE_S, _LEAST_WINDOW_S = 1.0, 12.0
+_LEAST_SETTLE_S, _LEAST_WINDOW_S = 2.0, 12.0
 _MOST_TAKEN, _COLD = 0.5, 0.3  # of a machine; what code gained that was still being compiled
 _POINT = 1.6  # high / low of a bracket at most whose middle is an answer: it is off by a quarter at most
 _REPEATS_IN_ALL = 3  # times as many as at one rate: where the machine is never quiet, the probes must still suffice
@@ -113,7 +113,7 @@ class AdaptiveSchedule:
     def times(self, interval_s: float) -> Times:
         """Length of each part of a probe."""
         return Times(
-            self.settle_s or max(2 * interval_s, _LEAST_SETTLE_S),
+            self.settle_s or max(interval_s, _LEAST_SETTLE_S),
             self.window_s or max(_WINDOW * interval_s, _LEAST_WINDOW_S),
         )
 

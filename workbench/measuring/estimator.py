@@ -38,7 +38,7 @@ _UNUSUAL, _WINDOWS = 1.5, 3  # times the least disturbed of more windows than a 
 _NOT_OFFERED_REPEATS = 2
 _FILL_S, _FILL_INTERVALS = 45.0, 6  # most for a state to fill; q5's begins to lose rows after 12 s
 # Of the guess, for the state to fill: q5 with an empty state is up to 1.4 times as fast as later.
-_FILL_SHARE, _FILL_AFTER_LOOK = 0.9, 0.75
+_FILL_SHARE, _FILL_AFTER_LOOK = 0.95, 0.75
 _LOOK_INTERVALS = 4, 3  # at the maximum rate: until batches fill the interval, and what is looked at
 
 
@@ -73,7 +73,7 @@ class CapacityEstimator:
         Seconds after which no further probe begins if there is an answer, and twice as many if there is none; what is
         not known by then is in the bracket.
     settle_s, window_s
-        Seconds discarded after a change of rate, seconds observed. Defaults: 2 intervals, at least 1 s; 6 intervals, at
+        Seconds discarded after a change of rate, seconds observed. Defaults: an interval, at least 2 s; 6 intervals, at
         least 12 s.
     warmup_min_s, warmup_cap_s, warmup_change
         The warm-up lasts at least and at most these seconds; it is over when the consumed rate and the seconds

@@ -52,16 +52,18 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
     seen = [(FIRST_BATCH_ROWS, base_s)]
     while seen[-1][1] < _FULL * full_s and now_s() < cap:
         live.fixed_batches(fitting_rows(seen, full_s))
-        done = queries.batches(live, 1)[-1].batch
-        seen.append((done.records, done.duration_s))
+        grown = queries.batches(live, 1)[-1].batch
+        seen.append((grown.records, grown.duration_s))
     costs: list[float] = []
+    at_s, before_s = now_s(), compiler_s()
     while now_s() < cap and not _stopped(costs, _LARGE_BATCHES, _ROWS_STEADY):
-        at_s, before_s = now_s(), compiler_s()
-        for done_ in queries.batches(live, _LARGE_BATCHES):
-            used_s = done_.work.executor_cpu_s or done_.batch.duration_s
-            costs.append(used_s / max(1, done_.batch.records))
-        if len(costs) > _LARGE_BATCHES and compiler_s() - before_s < _JIT_IDLE * (now_s() - at_s):
-            break
+        done = queries.batches(live, 1)[-1]
+        costs.append((done.work.executor_cpu_s or done.batch.duration_s) / max(1, done.batch.records))
+        if len(costs) % _LARGE_BATCHES == 0:
+            idle = compiler_s() - before_s < _JIT_IDLE * (now_s() - at_s)
+            at_s, before_s = now_s(), compiler_s()
+            if idle and len(costs) > _LARGE_BATCHES:
+                break
     last = live.done[-1].batch
     queries.retire(live)
     return int(last.records * min(1.0, spec.budget.interval_s / last.duration_s))
