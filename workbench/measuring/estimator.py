@@ -71,7 +71,7 @@ class CapacityEstimator:
         Largest share of the machine that others may take during a valid probe, and by which its cores may be slower.
     most_s
         Seconds after which no further probe begins if there is an answer, and twice as many if there is none; what is
-        not known by then is in the bracket.
+        not known by then is in the bracket. None: no bound.
     settle_s, window_s
         Seconds discarded after a change of rate, seconds observed. Defaults: an interval, at least 2 s; 6 intervals, at
         least 12 s.
@@ -95,7 +95,7 @@ class CapacityEstimator:
     max_repeats: int = MAX_REPEATS
     patience_s: float = PATIENCE_S
     max_disturbance: float = MAX_DISTURBANCE
-    most_s: float = math.inf
+    most_s: float | None = None
     settle_s: float | None = None
     window_s: float | None = None
     warmup_min_s: float = WARMUP_MIN_S
@@ -109,10 +109,18 @@ class CapacityEstimator:
         within("tolerance", self.tolerance, 0.0, 1.0)
         within("success", self.success, 0.0, 1.0, ends="(]")
         within("patience_s", self.patience_s, 0.0, math.inf, ends="[)")
-        within("most_s", self.most_s, 0.0, math.inf, ends="(]")
         within("max_disturbance", self.max_disturbance, 0.0, 1.0, ends="[]")
         within("warmup_change", self.warmup_change, 0.0, 1.0)
-        for name in ("min_rate", "max_rate", "settle_s", "window_s", "chunk_s", "warmup_min_s", "warmup_cap_s"):
+        for name in (
+            "min_rate",
+            "max_rate",
+            "most_s",
+            "settle_s",
+            "window_s",
+            "chunk_s",
+            "warmup_min_s",
+            "warmup_cap_s",
+        ):
             value = getattr(self, name)
             if value is not None:
                 within(name, value, 0.0, math.inf)
@@ -273,13 +281,10 @@ class _Session:
 
     def is_over(self, made: Sequence[Probe]) -> bool:
         """Whether the time is up after the probes `made`; one that has no answer yet gets as much again."""
-        passed = self.estimator.clock() - self.started
-        if made[-1].phase != "probe" or passed < self.estimator.most_s:
+        passed, most_s = self.estimator.clock() - self.started, self.estimator.most_s
+        if most_s is None or made[-1].phase != "probe" or passed < most_s:
             return False
-        return (
-            passed >= 2 * self.estimator.most_s
-            or self.steps.conclude(made, self.run.budget.interval_s).limit == "query"
-        )
+        return passed >= 2 * most_s or self.steps.conclude(made, self.run.budget.interval_s).limit == "query"
 
     def make(self, step: Step, number: int) -> Probe:
         """Carry out `step`."""

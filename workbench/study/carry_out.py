@@ -395,7 +395,7 @@ def estimator_of(study: Study) -> CapacityEstimator:
         warmup_cap_s=study.warmup_s,
         patience_s=study.patience_s,
         max_repeats=study.max_repeats,
-        most_s=_RUN_S if study.shared else math.inf,
+        most_s=_RUN_S if study.shared else None,
     )
 
 
