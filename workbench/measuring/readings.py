@@ -18,8 +18,9 @@ from scipy.stats import t as student
 
 from workbench.checks import whole, within
 from workbench.measuring.repeatability import EXPECTED_DEVIATION, LEVEL, with_prior
-from workbench.metrics import SOURCE_MARGIN, Batch, Observation, slowness
+from workbench.metrics import SOURCE_MARGIN, Batch, Observation
 from workbench.records import MstEstimate, Probe
+from workbench.speed import slowness
 
 _ERRORS = 1.5
 _UNSTEADY, _COLD = 0.3, 0.15

@@ -21,6 +21,7 @@ from workbench.reading import parse_json, read_text
 from workbench.records.documents import Setting, structure, unstructure
 from workbench.records.estimate import MstEstimate, MstInterval, OperatorCost, Probe
 from workbench.records.machine import Machine
+from workbench.speed import CoreSpeed, typical
 
 VERSION = 2
 _READ = (1, VERSION)
@@ -120,6 +121,18 @@ class Measurement:
         if seen is None or not seen.operators or seen.elapsed_s <= 0:
             return None
         return sum(one.cpu_s for one in seen.operators) / (seen.elapsed_s * self.budget.slots)
+
+    @property
+    def core_speed(self) -> CoreSpeed | None:
+        """How fast the slots' cores were: the median of the probes; None: not timed, as on a cluster.
+
+        A Spark batch is timed once, for the machine.
+        """
+        seen = [probe.observation.cores for probe in self.estimate.probes]
+        timed = [one for one in seen if one is not None and one.timed]
+        if not timed:
+            return self.machine.speed
+        return replace(typical(timed), batch_s=None if self.machine.speed is None else self.machine.speed.batch_s)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the measurement to `path`, all of it or nothing.

@@ -17,8 +17,9 @@ from workbench.measuring.readings import (
     steady,
     weights_of,
 )
-from workbench.metrics import Batch, Disturbance, Observation, Timing
+from workbench.metrics import Batch, Disturbance, Observation
 from workbench.records import Probe
+from workbench.speed import CoreSpeed
 
 INTERVAL = 2.0
 
@@ -161,7 +162,7 @@ def test_faster_cores_raise_no_rate():
     """One of two budgets is read while the cores are a fifth faster: the ratio is that of equal cores."""
 
     def timed(probe, arithmetic_s):
-        return replace(probe, observation=replace(probe.observation, cores=Timing(arithmetic_s, 6e-4)))
+        return replace(probe, observation=replace(probe.observation, cores=CoreSpeed(arithmetic_s, 6e-4)))
 
     small = [timed(reading(n, 100), 4e-4) for n in (1, 2, 3)]
     large = [timed(reading(1, 200), 4e-4), timed(reading(2, 250), 3.2e-4), timed(reading(3, 200), 4e-4)]

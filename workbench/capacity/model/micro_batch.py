@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from workbench.capacity.model.forms import Floats
-from workbench.metrics import Observation, Timing, slowness
+from workbench.metrics import Observation
 from workbench.records import Measurement, Probe
+from workbench.speed import CoreSpeed, slowness
 
 EXPLAINED = 0.15
 """Largest deviation of ln seconds from the batches at which the parts are used; repeats differ by half of it."""
@@ -196,7 +197,7 @@ def readings_of(runs: Iterable[Measurement]) -> tuple[tuple[str, ...], list[Read
     Of budgets that took turns it is those of the last round, and what followed it: earlier rounds met colder code, or
     another machine.
     """
-    found: list[tuple[tuple[str, ...], Reading, Timing | None]] = []
+    found: list[tuple[tuple[str, ...], Reading, CoreSpeed | None]] = []
     for run in runs:
         if run.tasks is not None:
             continue
