@@ -1,4 +1,4 @@
-"""How fast cores are, whatever they run: the CPU seconds of fixed pieces of work, and the cores of two machines compared.
+"""How fast cores are, whatever they run: CPU seconds of fixed pieces of work, and the cores of two machines compared.
 
 Three pieces of work are timed: arithmetic within the first cache, reads at random places of a table larger than most
 caches, and, where Spark runs, one small batch in its warm JVM. A deployment times the first two a few times a second
@@ -10,7 +10,6 @@ its cores do, and each query uses the first cache, the memory and the JVM in its
 interval.
 """
 
-import math
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -30,6 +29,7 @@ _STRIDE = 1_299_709  # a prime, so that the next reads hit other cells, which no
 _NUMBERS = 1_000
 _ROUNDS = 150
 _LEAST_DOUBT = 1.15
+_SHORT_MS = 10.0
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ class CoreSpeed:
 
 def milliseconds(seconds: float) -> str:
     """Write the time of a piece of work: ``milliseconds(0.00025)`` is ``"0.25 ms"``."""
-    return f"{units.number(1000 * seconds, 2)} ms"
+    took = 1000 * seconds
+    return f"{took:.2f} ms" if took < _SHORT_MS else f"{units.number(took)} ms"
 
 
 REFERENCE = CoreSpeed(0.25e-3, 0.30e-3)

@@ -81,7 +81,7 @@ def test_no_time_is_enough_for_one_timing():
 def test_the_batch_counts_where_it_ran():
     assert typical([took(1, 1), took(1, 1, 0.2), took(1, 1, 0.4)]).batch_s == pytest.approx(0.3)
     assert typical([took(1, 1)]).batch_s is None
-    assert str(took(0.00025, 0.000304, 0.21)) == "arithmetic 0.25 ms, random reads 0.3 ms, Spark batch 210 ms"
+    assert str(took(0.00025, 0.000304, 0.21)) == "arithmetic 0.25 ms, random reads 0.30 ms, Spark batch 210 ms"
 
 
 def test_cores_are_compared_by_the_pieces_that_both_have():

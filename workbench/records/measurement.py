@@ -130,9 +130,8 @@ class Measurement:
         """
         seen = [probe.observation.cores for probe in self.estimate.probes]
         timed = [one for one in seen if one is not None and one.timed]
-        if not timed:
-            return self.machine.speed
-        return replace(typical(timed), batch_s=None if self.machine.speed is None else self.machine.speed.batch_s)
+        apart = self.machine.speed
+        return apart if not timed else replace(typical(timed), batch_s=None if apart is None else apart.batch_s)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the measurement to `path`, all of it or nothing.
@@ -188,6 +187,12 @@ class FailedRun:
 
 
 Run = Measurement | FailedRun
+
+
+def core_speed_of(runs: Iterable[Measurement]) -> CoreSpeed | None:
+    """Return how fast the cores behind `runs` were, the median of those that were timed; None: none was."""
+    timed = [speed for run in runs if (speed := run.core_speed) is not None]
+    return typical(timed) if timed else None
 
 
 def run_to_dict(run: Run) -> dict[str, Any]:
