@@ -99,7 +99,8 @@ class Drift:
     scatter
         What the noise was judged by.
     promises
-        Earlier plans under the present model; only between studies, and only at trigger intervals measured now.
+        Earlier plans under the present model; only between studies, at trigger intervals measured now, and
+        for the cores that were measured.
     costs
         CPU time per record of every operator; only between measurements.
     cores
@@ -294,12 +295,12 @@ def _operator_changes(before: Measurement, now: Measurement, scatter: Scatter) -
 
 
 def _promises(before: Planned, now: Planned) -> Iterable[Promise]:
-    """Give the earlier plans whose trigger interval the present model speaks of."""
+    """Give the earlier plans whose trigger interval, and whose cores, the present model speaks of."""
     slots_now = {plan.rate: plan.budget.slots for plan in now.plans}
     gains = _gains(now)
     for plan in before.plans:
         gain = gains.get(plan.budget.interval_s)
-        if gain is None:
+        if gain is None or plan.on_other_cores:
             continue
         low, expected, high = capacity_at(now.exploration, plan.budget, gain)
         yield Promise(plan.rate, plan.margin, plan.budget, expected, low, high, slots_now.get(plan.rate))

@@ -63,6 +63,8 @@ def plan_to_verify(planned: Planned, testbed: SparkTestbed, rate: float | None =
     refused = None
     for plan in plans:
         try:
+            if plan.on_other_cores and testbed.cluster is None:
+                raise WorkbenchError(f"{plan.whose_cores()} This machine's are not those.")  # noqa: TRY301
             testbed.check(plan.budget)
         except WorkbenchError as error:
             refused = refused or error
