@@ -12,7 +12,7 @@ interval.
 
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from statistics import geometric_mean, median
@@ -124,6 +124,12 @@ def typical(timings: Sequence[CoreSpeed]) -> CoreSpeed:
         median(one.reads_s for one in timings),
         median(batches) if batches else None,
     )
+
+
+def typical_of(timings: Iterable[CoreSpeed | None]) -> CoreSpeed | None:
+    """Return the `typical` of those that were timed; None: none was."""
+    timed = [one for one in timings if one is not None and one.timed]
+    return typical(timed) if timed else None
 
 
 def slowness(cores: Sequence[CoreSpeed | None]) -> list[float]:

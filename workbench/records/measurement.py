@@ -21,7 +21,7 @@ from workbench.reading import parse_json, read_text
 from workbench.records.documents import Setting, structure, unstructure
 from workbench.records.estimate import MstEstimate, MstInterval, OperatorCost, Probe
 from workbench.records.machine import Machine
-from workbench.speed import CoreSpeed, typical
+from workbench.speed import CoreSpeed, typical_of
 
 VERSION = 2
 _READ = (1, VERSION)
@@ -128,10 +128,8 @@ class Measurement:
 
         A Spark batch is timed once, for the machine.
         """
-        seen = [probe.observation.cores for probe in self.estimate.probes]
-        timed = [one for one in seen if one is not None and one.timed]
-        apart = self.machine.speed
-        return apart if not timed else replace(typical(timed), batch_s=None if apart is None else apart.batch_s)
+        seen, apart = typical_of(probe.observation.cores for probe in self.estimate.probes), self.machine.speed
+        return apart if seen is None else replace(seen, batch_s=None if apart is None else apart.batch_s)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the measurement to `path`, all of it or nothing.
@@ -191,8 +189,7 @@ Run = Measurement | FailedRun
 
 def core_speed_of(runs: Iterable[Measurement]) -> CoreSpeed | None:
     """Return how fast the cores behind `runs` were, the median of those that were timed; None: none was."""
-    timed = [speed for run in runs if (speed := run.core_speed) is not None]
-    return typical(timed) if timed else None
+    return typical_of(run.core_speed for run in runs)
 
 
 def run_to_dict(run: Run) -> dict[str, Any]:

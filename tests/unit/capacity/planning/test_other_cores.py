@@ -53,7 +53,7 @@ def capacity(found):
 
 @pytest.mark.parametrize("times", [0.5, 0.8, 1.0, 1.7])
 def test_in_a_batch_whose_parts_are_known_all_of_them_take_longer(times):
-    """The capacity is found anew from the seconds of each part on those cores."""
+    """The capacity is found from the seconds of each part on those cores."""
     exploration = recorded()
     model, parts = exploration.model, exploration.model.batch
     there, gain = on_cores(exploration, CountedCores(REFERENCE, times, times / 1.2, times * 1.2))
