@@ -110,8 +110,9 @@ def test_the_doubt_of_the_transfer_is_in_the_interval_and_in_the_risk():
 
 def test_the_cheapest_is_that_of_all_types_each_planned_alone():
     """The oracle: a plan for each type by itself."""
-    for speeds, rate in itertools.product(((0.4, 1.0, 2.5), (3.0, 1.0, 0.3), (None, 0.5, 2.0)), (5e3, 2e4, 2e5)):
-        listed = [replace(one, core_speed=speeds[number % 3]) for number, one in enumerate(INSTANCES)]
+    types = INSTANCES[::3]
+    for speeds, rate in itertools.product(((0.4, 1.0, 2.5), (None, 0.5, 2.0)), (2e4, 2e5)):
+        listed = [replace(one, core_speed=speeds[number % 3]) for number, one in enumerate(types)]
         alone = [made([one], rate) for one in listed]
         found = made(listed, rate)
         assert found.price.per_hour == min(one.price.per_hour for one in alone)
