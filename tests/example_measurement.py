@@ -9,6 +9,7 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.measuring import CapacityEstimator, fit_costs
 from workbench.metrics import Batch, Observation, OperatorMetrics, SourceProfile, TaskSample
 from workbench.records import Machine, Measurement
+from workbench.speed import CoreSpeed
 
 BUDGET = Budget(4, SlotProfile(0.2, 512), 2.0)
 TASKS = 4
@@ -88,3 +89,10 @@ def example_measurement(estimator: CapacityEstimator | None = None, **settings) 
         machine=Machine(processor="a model & its <stepping>", cores=2, memory_gib=15.6),
         settings={"schedule": "adaptive", "tolerance": 0.01, "max_rate": None, "slot_cpus": 0.2},
     )
+
+
+def on_cores(run: Measurement, arithmetic_s: float, reads_s: float, machine: CoreSpeed | None = None) -> Measurement:
+    """Give the same run on cores that took so long for the fixed work; what was timed apart goes to its machine."""
+    cores = CoreSpeed(arithmetic_s, reads_s)
+    probes = tuple(replace(probe, observation=replace(probe.observation, cores=cores)) for probe in run.estimate.probes)
+    return replace(run, estimate=replace(run.estimate, probes=probes), machine=replace(run.machine, speed=machine))

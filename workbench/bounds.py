@@ -61,5 +61,7 @@ LEAST_NUMBER = 1e-30
 """Smallest number of a measurement or plan: what is nearer to 0 is left over of a calculation, and counts as 0."""
 WORKER_CPUS = 10_000
 """Most cores of a priced worker."""
+LEAST_CORE_SPEED, CORE_SPEED = 0.01, 100
+"""Slowest and fastest cores of a priced worker, times those of the reference machine."""
 LEAST_PRICE, PRICE = 1e-6, 1e9
 """Lowest and highest price of a worker for an hour, in any currency."""

@@ -13,6 +13,7 @@ import psutil
 from workbench import units
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
+from workbench.speed import REFERENCE, measure_speed, relative_speed
 from workbench.testbed.spark import (
     SLOT_SHARE,
     Cluster,
@@ -56,6 +57,13 @@ def examine() -> tuple[Finding, ...]:
         _left_over(),
         _browser(),
     )
+
+
+def examine_speed(seconds: float = 3.0) -> Finding:
+    """Time the cores for some seconds; ``workbench speed`` does so for longer."""
+    relative = relative_speed(measure_speed(seconds), REFERENCE)
+    found = "not timed" if relative is None else relative.words("those of the reference machine")
+    return Finding("speed", found, fit=True, needed=False)
 
 
 def examine_cluster(cluster: Cluster, budget: Budget) -> tuple[Finding, ...]:

@@ -8,10 +8,10 @@ shares are fractions of 1.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from types import MappingProxyType
 
 from workbench import units
+from workbench.speed import CoreSpeed
 
 
 @dataclass(frozen=True)
@@ -179,35 +179,6 @@ class Disturbance:
         return f"Others took {units.percent(taken, 1)} of the machine{left}"
 
 
-@dataclass(frozen=True)
-class Timing:
-    """How fast the slots' cores are, whatever they run: CPU seconds of a fixed piece of work.
-
-    Parameters
-    ----------
-    arithmetic_s
-        Of arithmetic within the first cache.
-    reads_s
-        Of reads at random places of a table larger than most caches.
-    """
-
-    arithmetic_s: float
-    reads_s: float
-
-
-def slowness(cores: Sequence[Timing | None]) -> list[float]:
-    """How many times as long as at the median of `cores` arithmetic took at each; 1 for all where one was not timed.
-
-    The time of q1's rows rose and fell with it (`workbench.testbed.spark.speed`). A window in which the cores were 21 %
-    faster than in the others of its deployment had a rate that was otherwise missed by a third.
-    """
-    timed = [one.arithmetic_s for one in cores if one is not None and one.arithmetic_s > 0]
-    if not timed or len(timed) < len(cores):
-        return [1.0] * len(cores)
-    typical = median(timed)
-    return [one / typical for one in timed]
-
-
 SLOW_EXECUTOR = 1.3
 """Times as long as the others for the same records from which an executor is slow."""
 
@@ -288,7 +259,7 @@ class Observation:
     quota_throttled: float | None = None
     disturbance: Disturbance = Disturbance()
     dropped_late: float = 0.0
-    cores: Timing | None = None
+    cores: CoreSpeed | None = None
     edges: tuple[tuple[str, str], ...] = ()
     executors: tuple[ExecutorPace, ...] = ()
     source_partitions: int | None = None

@@ -42,6 +42,7 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "measure": {
             "doctor": ("checking", "what this machine supports, and how to fix what is missing"),
+            "speed": ("speed", "how fast this machine's cores are, compared with a reference machine's"),
             "measure": ("measuring", "the maximum sustainable throughput of a query on a budget"),
             "verify": ("measuring", "run a query at a rate: sustained or not"),
             "keys": ("keys", "how often each key of your data occurs, its skew, and the advice"),

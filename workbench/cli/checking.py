@@ -14,7 +14,7 @@ from workbench.cli import look
 from workbench.cli.console import BAD_INPUT, DONE, check_files
 from workbench.cli.masters import cluster_of
 from workbench.dataflow import Budget, SlotProfile
-from workbench.doctor import Finding, examine, examine_cluster
+from workbench.doctor import Finding, examine, examine_cluster, examine_speed
 from workbench.errors import WorkbenchError
 
 
@@ -27,7 +27,7 @@ def run_doctor(options: argparse.Namespace) -> int:
             raise WorkbenchError(f"--{name} is given without --bundle. Add --bundle FILE, or leave --{name} out.")
     cluster = cluster_of(options)
     if cluster is None:
-        findings = examine()
+        findings = (*examine(), examine_speed())
     else:
         findings = examine_cluster(cluster, Budget(options.slots, SlotProfile(1, options.memory_mb)))
     if options.json:

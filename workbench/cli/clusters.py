@@ -89,6 +89,10 @@ def _show(cluster: Cluster) -> None:
     out.print()
     out.print(workers)
     look.line(out, "note: slots, cores and MB are those of one executor.")
+    if instance.core_speed is not None:
+        look.line(
+            out, "note: core_speed of the price list has no effect: each plan counts the cores that it was made for."
+        )
 
 
 def _money(per_hour: float) -> str:

@@ -4,6 +4,7 @@ import argparse
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from workbench.measuring import (
     read_references,
 )
 from workbench.records import Measurement
+from workbench.speed import relative_speed
 from workbench.spelling import spelled_options
 from workbench.study import Change, Drift, drift
 from workbench.views.drift_cards import finding
@@ -97,6 +99,7 @@ def _show(journal: Journal, options: argparse.Namespace) -> None:
         "measured": _when(one),
         "testbed": "" if last is None else last.testbed,
         **one.machine.described(),
+        "speed of the cores": "" if last is None or last.core_speed is None else str(last.core_speed),
         "size": units.size(one.size),
         "used by": ", ".join(files_referring(one, plans)) or "no plan next to the journal",
     }
@@ -123,10 +126,15 @@ def _compare(journal: Journal, options: argparse.Namespace) -> None:
         found, reason = drift(before, now), ""
     except WorkbenchError as error:  # another query or budget: side by side, without a judgement
         found, reason = None, str(error)
+    cores = relative_speed(now.core_speed, before.core_speed)
     if options.json:
-        changes = None if found is None else [_change(one) for one in _changes(found)]
-        sides = [_figures(before), _figures(now)]
-        print(json.dumps({"measurements": sides, "changes": changes, "why_not": reason or None}, indent=1))
+        compared = {
+            "measurements": [_figures(before), _figures(now)],
+            "changes": None if found is None else [_change(one) for one in _changes(found)],
+            "cores": None if cores is None else cores._asdict(),
+            "why_not": reason or None,
+        }
+        print(json.dumps(compared, indent=1))
         return
     out = look.console()
     look.answer(out, f"Side by side, without a judgement: {reason}" if found is None else finding(found))
@@ -134,6 +142,8 @@ def _compare(journal: Journal, options: argparse.Namespace) -> None:
     for name, ends in _side_by_side(before, now).items():
         table.add_row(name, *ends)
     out.print(table)
+    if cores is not None and (found is None or not cores.differs):  # otherwise the finding says so
+        look.line(out, f"The cores of the second were {cores.words('those of the first')}.")
     for one in () if found is None else found.differences:
         look.line(out, f"differs: {one.thing}: {one.before}, then {one.now}")
 
@@ -215,6 +225,7 @@ def _side_by_side(*sides: Measurement) -> dict[str, tuple[str, ...]]:
         "sustains": [units.rate(side.estimate.middle) for side in sides],
         "at least": [units.rate(side.estimate.low) for side in sides],
         "at most": [units.rate(side.estimate.high) if math.isfinite(side.estimate.high) else "" for side in sides],
+        "cores": [str(side.core_speed or "") for side in sides],
         "probes": [units.count(len(side.estimate.probes)) for side in sides],
         **{
             f"{operator}, s per record": [units.seconds(one[operator]) if one.get(operator) else "" for one in costs]
@@ -254,6 +265,7 @@ def _figures(run: Measurement) -> dict[str, Any]:
         "slot_cpus": run.budget.profile.cpus,
         "memory_mb": run.budget.profile.memory_mb,
         "interval_s": run.budget.interval_s,
+        "core_speed": None if run.core_speed is None else asdict(run.core_speed),
     }
 
 

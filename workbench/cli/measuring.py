@@ -143,6 +143,8 @@ def _verify_plan(options: argparse.Namespace) -> int:
             f"{units.scaled(plan.low, '')} to {units.scaled(plan.high, '')}).",
         )
         out.print(_probed(made, percents))
+        if found.cores is not None:
+            look.line(out, f"The cores here are {found.cores.words('those that were measured')}.")
     return _VERDICTS.get(found.at_rate.judgement.verdict if found.at_rate.judgement else "", BAD_INPUT)
 
 

@@ -16,7 +16,8 @@ from workbench.cli.progress import progress
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import Event, Reused
-from workbench.records import CapacityPlan, PlannedStudy, planned_to_dict
+from workbench.records import CapacityPlan, PlannedStudy, core_speed_of, planned_to_dict
+from workbench.speed import measure_speed, relative_speed
 from workbench.study import (
     DryRun,
     Planned,
@@ -30,11 +31,12 @@ from workbench.study import (
     write_planned,
 )
 from workbench.views.first_screen import origin
-from workbench.views.front import asked_for
+from workbench.views.front import asked_for, whose_cores
 
 RECORDED = ".recorded.json"
 """Ending of the plans that ship with a study."""
 
+_TIMED_S = 3.0
 _IN_SECONDS = 120  # a shorter time is given in seconds
 
 
@@ -52,7 +54,7 @@ def run_plan(options: argparse.Namespace) -> int:
     journal = Journal(options.journal)
     journal.check()
     if not options.json:
-        _show_recorded(Path(options.study).with_suffix(RECORDED))
+        _show_recorded(Path(options.study).with_suffix(RECORDED), here=study.testbed == "spark" and not study.cluster)
     taken = list[str]()
     would = dry_run(study, journal, find=find_query)
     with progress(would.seconds[1], runs=would.runs, timed=study.testbed == "spark") as say:
@@ -87,8 +89,11 @@ def _repeated(options: argparse.Namespace) -> dict[str, object]:
     return kept if options.journal == JOURNAL else kept | {"journal": options.journal}
 
 
-def _show_recorded(path: Path) -> None:
-    """Show the plans that ship with a study, if there are any: something true at once, made on another machine."""
+def _show_recorded(path: Path, *, here: bool) -> None:
+    """Show the plans that ship with a study, if there are any: something true at once, made on another machine.
+
+    Where the study is measured `here`, the cores of the two machines are compared.
+    """
     with suppress(WorkbenchError):
         stored = PlannedStudy.from_json(path)
         runs = stored.measurements
@@ -99,6 +104,10 @@ def _show_recorded(path: Path) -> None:
                 "this machine's figures follow when it has been measured."
             )
             out.print(show_plan.targets(stored.plans))
+            recorded = core_speed_of(runs) if here else None
+            relative = None if recorded is None else relative_speed(measure_speed(_TIMED_S), recorded)
+            if relative is not None:
+                look.line(out, f"This machine's cores are {relative.words('those of the recorded run')}.")
 
 
 def _show(planned: Planned) -> None:
@@ -117,6 +126,8 @@ def _show(planned: Planned) -> None:
         look.line(out, f"note: a trigger interval of {interval:g} s is not planned with: {reason}")
     if plans:
         look.line(out, f"{plans[0].basis()} The exploration ended: {planned.exploration.reason}.")
+        for text in whose_cores(plans):
+            look.line(out, text)
 
 
 def _deployed(plan: CapacityPlan) -> list[str]:

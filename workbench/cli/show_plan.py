@@ -54,8 +54,11 @@ def notes(plans: Sequence[CapacityPlan]) -> list[tuple[str, Advice]]:
     """Give each note once, with what to do and the targets it concerns, if not all; not what a verdict has said."""
     found: dict[tuple[str, Advice], list[CapacityPlan]] = {}
     for plan in plans:
-        said = ALREADY_SAID if plan.verdict is not None and plan.verdict.level != "safe" else frozenset()
+        verdict = plan.verdict
+        said = ALREADY_SAID if verdict is not None and verdict.level != "safe" else frozenset()
         for card in (one for one in plan.cards if one.concern not in said):
+            if verdict is not None and card.finding == verdict.reason:
+                continue
             found.setdefault((card.finding, card.advised), []).append(plan)
     return [(_note(finding, own, plans), advised) for (finding, advised), own in found.items()]
 

@@ -30,7 +30,10 @@ _SIGNED = frozenset(
 
 A number that was measured must be readable, whatever noise made of it.
 """
-_ABOVE_0 = frozenset({"executors", "executor_slots", "expected_rate", "margin", "key_skew", "OperatorMetrics.tasks"})
+_ABOVE_0 = frozenset(
+    {"executors", "executor_slots", "expected_rate", "margin", "key_skew", "OperatorMetrics.tasks"}
+    | {"core_speed", "CountedCores.times", "CountedCores.low"}
+)
 """Fields whose numbers cannot be 0."""
 _FINITE = frozenset(
     {"start_s", "duration_s", "elapsed_s", "interval_s", "records", "due", "backlog", "seconds", "useful_s", "cpu_s"}

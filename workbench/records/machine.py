@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from workbench.speed import CoreSpeed
+
 SIMULATED, RECORDED = "simulated", "recorded"
 """How slots are made that no machine has."""
 
@@ -31,6 +33,9 @@ class Machine:
         Further facts in words by name, such as versions.
     dedicated
         Whether the cores of the slots are held for them; False where a cluster only counts them.
+    speed
+        How fast its cores are, where that was timed apart from the observations; None: it was not. A Spark batch is
+        only here.
     """
 
     slots: str = ""
@@ -41,6 +46,7 @@ class Machine:
     system: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     dedicated: bool = True
+    speed: CoreSpeed | None = None
 
     @property
     def real(self) -> bool:

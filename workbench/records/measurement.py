@@ -21,6 +21,7 @@ from workbench.reading import parse_json, read_text
 from workbench.records.documents import Setting, structure, unstructure
 from workbench.records.estimate import MstEstimate, MstInterval, OperatorCost, Probe
 from workbench.records.machine import Machine
+from workbench.speed import CoreSpeed, typical_of
 
 VERSION = 2
 _READ = (1, VERSION)
@@ -121,6 +122,15 @@ class Measurement:
             return None
         return sum(one.cpu_s for one in seen.operators) / (seen.elapsed_s * self.budget.slots)
 
+    @property
+    def core_speed(self) -> CoreSpeed | None:
+        """How fast the slots' cores were: the median of the probes; None: not timed, as on a cluster.
+
+        A Spark batch is timed once, for the machine.
+        """
+        seen, apart = typical_of(probe.observation.cores for probe in self.estimate.probes), self.machine.speed
+        return apart if seen is None else replace(seen, batch_s=None if apart is None else apart.batch_s)
+
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the measurement to `path`, all of it or nothing.
 
@@ -175,6 +185,11 @@ class FailedRun:
 
 
 Run = Measurement | FailedRun
+
+
+def core_speed_of(runs: Iterable[Measurement]) -> CoreSpeed | None:
+    """Return how fast the cores behind `runs` were, the median of those that were timed; None: none was."""
+    return typical_of(run.core_speed for run in runs)
 
 
 def run_to_dict(run: Run) -> dict[str, Any]:

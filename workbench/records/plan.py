@@ -19,6 +19,7 @@ from workbench.records.plan_parts import (
     DRIVER_CORES,
     DRIVER_HEAP_MB,
     Allocation,
+    CountedCores,
     Day,
     Executor,
     ModelFinding,
@@ -110,6 +111,8 @@ class CapacityPlan:
         Name of the archive of packages that the executors were given, which `spark_submit` gives them too.
     executor_slots
         Slots of each executor where the runs were on executors of that size; None: one executor for each worker.
+    cores
+        Whose cores it counts; None where nobody timed those measured.
     """
 
     query: str
@@ -141,6 +144,7 @@ class CapacityPlan:
     day: Day | None = None
     environment: str | None = None
     executor_slots: int | None = None
+    cores: CountedCores | None = None
 
     def catch_up_s(self, outage_s: float, capacity: float | None = None) -> float:
         """Seconds until the backlog of an outage is gone, while `rate` goes on; inf without spare capacity.
@@ -313,6 +317,20 @@ class CapacityPlan:
         if self.testbed_kind == "recorded":
             return f"It rests on {units.some(self.runs, 'run')} with rates from a table{source}."
         return f"It rests on {units.some(self.runs, 'run')} {how} {self.testbed}{source}."
+
+    def whose_cores(self) -> str:
+        """One sentence: whose cores it counts; empty where nobody timed those measured, and no price list asks."""
+        instance = None if self.price is None else self.price.instance
+        if self.cores is not None:
+            return self.cores.sentence(None if instance is None else instance.name)
+        if instance is None or instance.core_speed is None:
+            return ""
+        return f"It counts the cores of {instance.name} as fast as those measured, because nobody timed these."
+
+    @property
+    def on_other_cores(self) -> bool:
+        """Whether it counts other cores than those measured, of which the model itself says nothing."""
+        return self.cores is not None and self.cores.other
 
     @property
     def simulated(self) -> bool:

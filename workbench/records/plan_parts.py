@@ -10,6 +10,7 @@ from workbench.advice import Advice
 from workbench.checks import positive, shown, within
 from workbench.dataflow import SlotProfile
 from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
+from workbench.speed import REFERENCE, CoreSpeed, RelativeSpeed, relative_speed
 
 Status = Literal["optimal", "feasible"]
 Unbounded = Literal["no input seen", "true rate undefined"]
@@ -37,6 +38,7 @@ Concern = Literal[
     "cores not dedicated",
     "slow executor",
     "young state",
+    "other cores",
 ]
 
 OVERHEAD_SHARE, LEAST_OVERHEAD_MB = 0.1, 384
@@ -49,6 +51,7 @@ DRIVER_MEMORY_MB = DRIVER_HEAP_MB + LEAST_OVERHEAD_MB
 """Memory of a driver's container, MiB."""
 
 _SLACK = 1e-6
+_REFERENCE = "those of the reference machine"
 
 
 @dataclass(frozen=True)
@@ -153,6 +156,9 @@ class InstanceType:
         Price in `currency`.
     source, date
         Where the price was read, and when.
+    core_speed
+        How many times as fast its cores are as those of the reference machine, as ``workbench speed`` prints it on one
+        like it; None: not known.
     """
 
     name: str
@@ -164,6 +170,7 @@ class InstanceType:
     currency: str
     source: str
     date: str
+    core_speed: float | None = None
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -172,6 +179,41 @@ class InstanceType:
             ("price_per_hour", bounds.LEAST_PRICE, bounds.PRICE),
         ):
             within(f"{name} of the instance type {shown(self.name)}", getattr(self, name), low, high, ends="[]")
+        if self.core_speed is not None:
+            what = f"core_speed of the instance type {shown(self.name)}"
+            within(what, self.core_speed, bounds.LEAST_CORE_SPEED, bounds.CORE_SPEED, ends="[]")
+
+
+@dataclass(frozen=True)
+class CountedCores:
+    """Whose cores a plan counts.
+
+    Parameters
+    ----------
+    measured
+        How fast the cores of the measurements were.
+    times, low, high
+        How many times as fast as these the cores counted are, and the ends of the 90 % interval; 1: the same.
+    """
+
+    measured: CoreSpeed
+    times: float = 1.0
+    low: float = 1.0
+    high: float = 1.0
+
+    @property
+    def other(self) -> bool:
+        """Whether they are others than those measured."""
+        return (self.low, self.times, self.high) != (1.0, 1.0, 1.0)
+
+    def sentence(self, name: str | None = None) -> str:
+        """Say whose cores they are; `name` is that of their instance type."""
+        here = relative_speed(self.measured, REFERENCE)
+        measured = f"{self.measured}" if here is None else f"{self.measured}, {here.words(_REFERENCE)}"
+        if not self.other:
+            return f"It counts cores as fast as those measured: {measured}."
+        counted = RelativeSpeed(self.times, self.low, self.high).words("those measured")
+        return f"It counts the cores of {name}, {counted}; measured were {measured}."
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from workbench.capacity.planning import IntervalSpeedup, capacity_at, interval_p
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.measuring import EXPECTED_DEVIATION, expected_deviation, with_prior
-from workbench.records import Measurement, Setting
+from workbench.records import Measurement, Setting, core_speed_of
+from workbench.speed import RelativeSpeed, relative_speed
 from workbench.study.change import Change, Scatter
 from workbench.study.planned import Planned
 
@@ -98,9 +99,12 @@ class Drift:
     scatter
         What the noise was judged by.
     promises
-        Earlier plans under the present model; only between studies, and only at trigger intervals measured now.
+        Earlier plans under the present model; only between studies, at trigger intervals measured now, and
+        for the cores that were measured.
     costs
         CPU time per record of every operator; only between measurements.
+    cores
+        How many times as fast the cores are now, which is said and not corrected for; None where that is not known.
     """
 
     query: str
@@ -112,11 +116,18 @@ class Drift:
     scatter: Scatter
     promises: tuple[Promise, ...] = ()
     costs: tuple[Change, ...] = ()
+    cores: RelativeSpeed | None = None
 
     @property
     def losses(self) -> tuple[Change, ...]:
         """Capacities that fell beyond the noise, that of all budgets together first."""
         return tuple(dict.fromkeys(each for each in (self.overall, *self.changes) if each.judgement == "lower"))
+
+    def other_cores(self) -> str:
+        """Say how fast the cores are now, after a blank; empty where they do not differ, or nobody timed them."""
+        if self.cores is None or not self.cores.differs:
+            return ""
+        return f" The cores were {self.cores.words('those of the earlier run')}."
 
 
 def drift(before: Measurement, now: Measurement, scatter: Scatter | None = None) -> Drift:
@@ -148,6 +159,7 @@ def drift(before: Measurement, now: Measurement, scatter: Scatter | None = None)
         _differences(before, now),
         scatter,
         costs=tuple(_operator_changes(before, now, scatter)),
+        cores=relative_speed(now.core_speed, before.core_speed),
     )
 
 
@@ -181,6 +193,9 @@ def study_drift(before: Planned, now: Planned) -> Drift:
         _differences(earlier[common[-1]][-1], later[common[-1]][-1]) + _study_differences(before, now),
         scatter,
         tuple(_promises(before, now)),
+        cores=relative_speed(
+            core_speed_of(now.exploration.measurements), core_speed_of(before.exploration.measurements)
+        ),
     )
 
 
@@ -201,7 +216,7 @@ def refuse_loss(found: Drift) -> None:
     fell = f"{'' if worst.ratio is not None else 'at least '}{units.percent(1 - worst.bounds[1], 1)}"
     raise CapacityFellError(
         f"The capacity of {found.query}{where} fell by {fell} since {found.before_at}; chance explains a fall of up to "
-        f"{units.percent(worst.fall_by_chance, 1)}. Look at what else changed, and measure again."
+        f"{units.percent(worst.fall_by_chance, 1)}.{found.other_cores()} Look at what else changed, and measure again."
     )
 
 
@@ -280,12 +295,12 @@ def _operator_changes(before: Measurement, now: Measurement, scatter: Scatter) -
 
 
 def _promises(before: Planned, now: Planned) -> Iterable[Promise]:
-    """Give the earlier plans whose trigger interval the present model speaks of."""
+    """Give the earlier plans whose trigger interval, and whose cores, the present model speaks of."""
     slots_now = {plan.rate: plan.budget.slots for plan in now.plans}
     gains = _gains(now)
     for plan in before.plans:
         gain = gains.get(plan.budget.interval_s)
-        if gain is None:
+        if gain is None or plan.on_other_cores:
             continue
         low, expected, high = capacity_at(now.exploration, plan.budget, gain)
         yield Promise(plan.rate, plan.margin, plan.budget, expected, low, high, slots_now.get(plan.rate))

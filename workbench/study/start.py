@@ -179,7 +179,7 @@ def _slowdown(runs: Sequence[Measurement], chosen: CapacityPlan, frozen: int | N
         return (one_core,)
     counts = np.arange(1.0, max(frozen, planned) + 1)
     fullest = np.ceil(frozen / counts) / frozen
-    carried = in_turns(_parts(runs), counts, np.full_like(counts, frozen), chosen.budget.interval_s)
+    carried = in_turns(_parts(runs, chosen), counts, np.full_like(counts, frozen), chosen.budget.interval_s)
     most = carried[min(frozen, planned) - 1]  # more slots than partitions carry no more
     carried = np.clip(carried, _STANDSTILL * most, most)
     return tuple((one_core * carried[planned - 1] / (carried * fullest * planned)).tolist())
@@ -187,7 +187,7 @@ def _slowdown(runs: Sequence[Measurement], chosen: CapacityPlan, frozen: int | N
 
 def _fixed_share(runs: Sequence[Measurement], chosen: CapacityPlan) -> tuple[float, ...]:
     """Give the share of a trigger interval that rows do not add to, with 1, 2, ... slots; 0 where it is not known."""
-    parts, planned, interval_s = _parts(runs), chosen.budget.slots, chosen.budget.interval_s
+    parts, planned, interval_s = _parts(runs, chosen), chosen.budget.slots, chosen.budget.interval_s
     if parts is None or not carries(parts, np.array([float(planned)]), interval_s):
         return (0.0,)
     frozen = _frozen(chosen)
@@ -200,9 +200,11 @@ def _frozen(chosen: CapacityPlan) -> int | None:
     return chosen.layout.stateful_partitions if chosen.has_interval and chosen.layout else None
 
 
-def _parts(runs: Sequence[Measurement]) -> MicroBatch | None:
+def _parts(runs: Sequence[Measurement], chosen: CapacityPlan) -> MicroBatch | None:
+    """Give the parts of a batch on the cores that the plan counts."""
     fitted = fit_micro_batch(runs)
-    return batch_of(runs, fitted if fitted is not None and fitted.explains else None)
+    found = batch_of(runs, fitted if fitted is not None and fitted.explains else None)
+    return found if found is None or chosen.cores is None else found.on_cores(chosen.cores.times)
 
 
 def _kept_state(seen: Observation, rate: float) -> StateModel | None:

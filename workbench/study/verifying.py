@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator, Event, verify
 from workbench.records import CapacityPlan, Probe
+from workbench.speed import RelativeSpeed, relative_speed, typical_of
 from workbench.study.carry_out import query_of
 from workbench.study.catalogue import require_captured
 from workbench.study.planned import Planned
@@ -29,6 +30,12 @@ class Verified:
     def carries(self) -> bool | None:
         """Whether the rate planned for was sustained; None where that could not be tested."""
         return _answer(self.at_rate)
+
+    @property
+    def cores(self) -> RelativeSpeed | None:
+        """How many times as fast the cores it ran on are as those that were measured; None where that is not known."""
+        here = typical_of(probe.observation.cores for probe in (self.at_rate, self.above))
+        return None if self.plan.cores is None else relative_speed(here, self.plan.cores.measured)
 
     @property
     def bounded(self) -> bool | None:
@@ -63,6 +70,8 @@ def plan_to_verify(planned: Planned, testbed: SparkTestbed, rate: float | None =
     refused = None
     for plan in plans:
         try:
+            if plan.on_other_cores and testbed.cluster is None:
+                raise WorkbenchError(f"{plan.whose_cores()} This machine's are not those.")  # noqa: TRY301
             testbed.check(plan.budget)
         except WorkbenchError as error:
             refused = refused or error

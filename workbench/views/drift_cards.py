@@ -56,6 +56,7 @@ def finding(found: Drift) -> str:
             f"The capacity of {found.query} {_WORDS[overall.judgement]} by {_size(overall)} {since}; chance explains "
             f"{_chance(overall)}."
         )
+    text += found.other_cores()
     others = [
         each for each in (*found.changes, *found.costs) if each != overall and each.judgement in {"lower", "higher"}
     ]

@@ -85,10 +85,16 @@ def asked_for(plan: CapacityPlan) -> tuple[str, ...]:
     return tuple(said)
 
 
+def whose_cores(plans: Sequence[CapacityPlan]) -> list[str]:
+    """Say whose cores the plans count, each sentence once."""
+    return [text for text in dict.fromkeys(plan.whose_cores() for plan in plans) if text]
+
+
 def front_html(planned: Planned) -> str:
     """Write the first screen; every text of the user's is escaped."""
     beside = beside_html(*(_choices_html(planned, plan) for plan in planned.plans))
-    answers = "".join(f"<p>{escape(text)}</p>" for plan in planned.plans for text in asked_for(plan))
+    said = [text for plan in planned.plans for text in asked_for(plan)] + whose_cores(planned.plans)
+    answers = "".join(f"<p>{escape(text)}</p>" for text in said)
     return "".join((header(planned), _targets(planned), answers, cares_html(cares(planned.plans)), beside))
 
 
@@ -151,8 +157,12 @@ def _money(price: Price | None) -> str:
 def _choices_html(planned: Planned, plan: CapacityPlan) -> str:
     """Set risk against cost, the planned deployment marked; empty where it is the least and more lower no risk."""
     found = choices(planned.exploration.model, plan)
-    if plan.budget.interval_s != planned.exploration.runs[0].budget.interval_s or len(found) <= 1:
-        return ""  # the risk is the model's, which knows one interval
+    if (
+        plan.on_other_cores
+        or plan.budget.interval_s != planned.exploration.runs[0].budget.interval_s
+        or len(found) <= 1
+    ):
+        return ""  # the risk is the model's, which knows one interval and the cores measured
     if found[0].planned and len({units.chance(one.risk) for one in found}) == 1:
         return ""
     priced = plan.price is not None

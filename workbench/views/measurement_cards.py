@@ -157,6 +157,7 @@ def _circumstances(measurement: Measurement) -> list[Card]:
         "Memory per slot (MB)": budget.profile.memory_mb,
         **({"Trigger interval (s)": budget.interval_s} if measurement.ran else {}),
         **{f"Machine: {name}": value for name, value in measurement.machine.described().items()},
+        **({} if measurement.core_speed is None else {"Speed of the cores": str(measurement.core_speed)}),
         **{f"Setting: {name}": value for name, value in measurement.settings.items()},
         "Workbench version": measurement.workbench_version,
     }

@@ -49,10 +49,11 @@ def _assumed(exploration: Exploration) -> str:
 def safety(planned: Planned) -> list[Card]:
     """Set the risk of falling short of the largest target against the price of workers of the planned type.
 
-    A plan at another trigger interval than the explored one has none: the risk is the model's, which knows one.
+    A plan at another trigger interval than the explored one, or for other cores, has none: the risk is the model's,
+    which knows one interval and the cores measured.
     """
     plan = _largest(planned)
-    if plan is None or plan.budget.interval_s != planned.exploration.runs[0].budget.interval_s:
+    if plan is None or plan.on_other_cores or plan.budget.interval_s != planned.exploration.runs[0].budget.interval_s:
         return []
     instances = () if plan.price is None else (plan.price.instance,)
     data = cost_risk(

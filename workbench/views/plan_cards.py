@@ -107,6 +107,8 @@ def _model(planned: Planned) -> list[Card]:
     finding = f"{data.finding}. The model is {form_name(planned.exploration.model.form)}. " + (
         planned.plans[0].basis() if planned.plans else f"Its runs come from {_testbeds(planned)}."
     )
+    if any(plan.on_other_cores for plan in planned.plans):
+        finding += " The curve is that of the cores measured; plans count those of their instance type."
     return [
         Card(
             "model",

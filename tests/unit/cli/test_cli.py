@@ -17,9 +17,23 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import Finding
 from workbench.errors import WorkbenchError
 from workbench.measuring import Finished
+from workbench.speed import CoreSpeed
 from workbench.study import read_planned, write_planned
 
-COMMANDS = ("doctor", "measure", "init", "plan", "verify", "cluster", "keys", "journal", "place", "replay", "report")
+COMMANDS = (
+    "doctor",
+    "speed",
+    "measure",
+    "init",
+    "plan",
+    "verify",
+    "cluster",
+    "keys",
+    "journal",
+    "place",
+    "replay",
+    "report",
+)
 
 
 def run(capsys, *arguments):
@@ -120,6 +134,7 @@ def test_the_doctor_says_what_to_fix(capsys, monkeypatch):
         Finding("browser", "none", fit=False, fix="install one", needed=False),
     )
     monkeypatch.setattr(checking, "examine", lambda: findings)
+    monkeypatch.setattr(checking, "examine_speed", lambda: Finding("speed", "as fast", fit=True))
     code, output = run(capsys, "doctor")
     assert code == BAD_INPUT
     assert "Java: install it\n" in output.out
@@ -128,9 +143,11 @@ def test_the_doctor_says_what_to_fix(capsys, monkeypatch):
     assert json.loads(output.out)[0]["fix"] == "install it"
 
 
-def test_this_machine_is_fit(capsys):
+def test_this_machine_is_fit(capsys, monkeypatch):
+    monkeypatch.setattr("workbench.doctor.measure_speed", lambda _: CoreSpeed(0.5e-3, 0.6e-3))
     code, output = run(capsys, "doctor")
     assert code == DONE, output.out
+    assert re.search(r"speed +0\.50 times as fast as those of the reference machine", output.out)
 
 
 def test_progress_is_quiet_in_a_pipe(capsys):

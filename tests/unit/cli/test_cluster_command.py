@@ -41,6 +41,16 @@ def test_it_names_workers_cost_and_what_each_holds(capsys):
     assert "driver of A" in output.out
 
 
+@pytest.mark.parametrize(("column", "cell", "times"), [("core_speed", "2", 1), ("remark", "fast", 0)])
+@pytest.mark.usefixtures("folder")
+def test_speeds_of_cores_are_said_to_have_no_effect(capsys, tmp_path, column, cell, times):
+    head, row = PRICES.splitlines()
+    (tmp_path / "prices.csv").write_text(f"{head},{column}\n{row},{cell}\n")
+    code, output = run(capsys, "orders.json@6000", "--prices", "prices.csv")
+    assert code == console.DONE, output.err
+    assert output.out.count("note: core_speed of the price list has no effect") == times
+
+
 @pytest.mark.usefixtures("folder")
 def test_one_plan_is_not_all_of_them(capsys):
     _, output = run(capsys, "orders.json@6000", "--prices", "prices.csv")

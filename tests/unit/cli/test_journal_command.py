@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from example_measurement import example_measurement
+from example_measurement import example_measurement, on_cores
 from terminal_session import CODES, environment, run_in_terminal
 
 from workbench import cli
@@ -105,6 +105,22 @@ def test_one_is_shown_by_the_beginning_of_its_key_or_digest(journal, capsys, nam
     assert "weekly-plan.json" in output.out
     assert "warm-up" in output.out
     assert json.loads(run(capsys, "show", name, "--json")[1].out)["used_by"] == ["weekly-plan.json"]
+
+
+@pytest.mark.parametrize("slower", [1.1, 2.0])
+def test_the_cores_of_two_measurements_are_compared(tmp_path, monkeypatch, capsys, slower):
+    monkeypatch.chdir(tmp_path)
+    made = Journal(JOURNAL)
+    for digest, factor in (("aaaa", 1.0), ("bbbb", slower)):
+        measured = on_cores(example_measurement(), factor * 0.25e-3, factor * 0.3e-3)
+        record(made, Finished(f"nexmark:q5/{digest}000011112222", measured))
+    output = run(capsys, "compare", "aaaa", "bbbb")[1].out
+    assert len(re.findall(rf"cores (?:of the second )?were {1 / slower:.2f} times as fast as", output)) == 1
+    assert re.search(r"^cores +arithmetic 0\.25 ms, random reads 0\.30 ms +arithmetic 0\.", output, re.MULTILINE)
+    found = json.loads(run(capsys, "compare", "aaaa", "bbbb", "--json")[1].out)
+    assert found["cores"]["times"] == pytest.approx(1 / slower)
+    assert found["measurements"][0]["core_speed"]["arithmetic_s"] == 0.25e-3
+    assert "arithmetic 0.25 ms" in run(capsys, "show", "aaaa")[1].out
 
 
 @pytest.mark.parametrize(("kind", "interval"), [("spark", " at 2 s"), ("fluid", "")])

@@ -2,11 +2,13 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from workbench import cli, units
 from workbench.cli import console, planning
+from workbench.speed import CoreSpeed
 
 STUDY = """
 query: nexmark:q1
@@ -53,6 +55,31 @@ def test_the_answer_names_slots_workers_tasks_and_what_it_rests_on(run, tmp_path
     assert re.search(r" USD\n.+ a month\n", output.out)
     assert re.search(r"It rests on 4 simulated runs\. The exploration ended: 4 runs were made\.", output.out)
     assert "plans, with Spark's settings: plan.json" in output.out
+
+
+def test_the_recorded_answer_says_how_fast_the_cores_here_are(capsys, monkeypatch):
+    recorded = Path(__file__).parents[3] / "data" / "q5.recorded.json"
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setattr(planning, "measure_speed", lambda _: CoreSpeed(0.4e-3, 0.48e-3))
+    planning._show_recorded(recorded, here=True)
+    shown = capsys.readouterr().out
+    assert shown.startswith("nexmark:q5: RECORDED on ")
+    assert shown.splitlines()[-1] == (
+        "This machine's cores are 0.62 times as fast as those of the recorded run (0.54 to 0.71)."
+    )
+    monkeypatch.setattr(planning, "measure_speed", None)  # nothing runs here
+    planning._show_recorded(recorded, here=False)
+    assert shown.startswith(capsys.readouterr().out)
+
+
+def test_a_measured_answer_says_whose_cores_it_counts(capsys, monkeypatch):
+    from workbench.study import read_planned
+    from workbench.study.carry_out import plan_targets
+
+    monkeypatch.setenv("COLUMNS", "200")
+    stored = read_planned(Path(__file__).parents[3] / "data" / "q5.recorded.json")
+    planning._show(plan_targets(stored.study, stored.exploration, (), stored.instances))
+    assert "It counts cores as fast as those measured: arithmetic 0.25 ms" in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_the_answer_is_there_even_if_the_report_fails(run, monkeypatch):

@@ -16,6 +16,7 @@ from workbench.cli import main
 from workbench.cli.console import BAD_INPUT, DONE, PIPE_CLOSED
 from workbench.cli.progress import progress
 from workbench.journal import Journal
+from workbench.speed import CoreSpeed
 
 ROOT = Path(__file__).parents[3]
 STUDY = "query: nexmark:q1\ntargets: [200000]\nslots: [2, 4]\nmemory_mb: [512]\ntestbed: fluid\nmost_runs: 3\n"
@@ -166,6 +167,7 @@ def test_a_bundle_leaves_out_a_journal_that_never_ends(monkeypatch):
 
 
 def test_the_doctor_says_that_there_is_no_place_for_temporary_files(capsys, monkeypatch):
+    monkeypatch.setattr("workbench.doctor.measure_speed", lambda _: CoreSpeed(0.5e-3, 0.6e-3))
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere"])
     assert main(["doctor", "--json"]) == BAD_INPUT

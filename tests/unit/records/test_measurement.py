@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from example_measurement import example_measurement, on_cores
 from simulated_run import SimulatedRun
 
 from workbench.errors import WorkbenchError
@@ -14,6 +15,7 @@ from workbench.measuring import CapacityEstimator, fit_costs
 from workbench.metrics import OperatorMetrics, SourceProfile, TaskSample
 from workbench.records import Machine, Measurement, probe_from_dict, probe_to_dict, write_whole
 from workbench.records.measurement import MAX_SAMPLES
+from workbench.speed import CoreSpeed
 
 
 @pytest.fixture
@@ -233,3 +235,20 @@ def test_unreadable_files(tmp_path):
 def test_recorded_probe_with_an_unknown_key_is_refused(estimate):
     with pytest.raises(WorkbenchError, match=r"The recorded probe cannot be read: extra fields found \(x\) @ \$"):
         probe_from_dict({**probe_to_dict(estimate.probes[0]), "x": 1})
+
+
+def test_the_cores_of_a_measurement_are_the_median_of_its_probes(tmp_path):
+    measured = on_cores(example_measurement(), 0.25e-3, 0.3e-3, CoreSpeed(9.0, 9.0, 0.2))
+    probes = list(measured.estimate.probes)
+    probes[0] = replace(probes[0], observation=replace(probes[0].observation, cores=CoreSpeed(7.0, 7.0)))
+    probes[1] = replace(probes[1], observation=replace(probes[1].observation, cores=None))
+    measured = replace(measured, estimate=replace(measured.estimate, probes=tuple(probes)))
+    assert measured.core_speed == CoreSpeed(0.25e-3, 0.3e-3, 0.2)  # only the machine's own figure has a Spark batch
+    measured.to_json(tmp_path / "m.json")
+    assert Measurement.from_json(tmp_path / "m.json").core_speed == measured.core_speed
+
+
+def test_cores_that_were_not_timed_have_no_speed():
+    assert example_measurement().core_speed is None
+    assert on_cores(example_measurement(), 0.0, 0.0).core_speed is None  # of a cluster
+    assert on_cores(example_measurement(), 0.0, 0.0, CoreSpeed(1.0, 2.0)).core_speed == CoreSpeed(1.0, 2.0)

@@ -5,7 +5,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from example_measurement import example_measurement
+from example_measurement import example_measurement, on_cores
 from failed_run import failed_run
 
 from workbench.capacity.explore import conclude
@@ -208,6 +208,27 @@ def test_a_loss_can_end_a_schedule(planned):
         CapacityFellError, match=r"of nexmark:q1 fell by 40.0 % since .*; chance explains a fall of up to \d"
     ):
         refuse_loss(study_drift(planned, scaled(planned, 0.6)))
+
+
+def test_whose_cores_is_said_where_two_machines_meet(measured):
+    before, now = on_cores(measured, 0.25e-3, 0.3e-3), on_cores(at(measured, 500, 505), 0.5e-3, 0.6e-3)
+    found = drift(before, now)
+    assert tuple(found.cores) == pytest.approx((0.5, 0.5 / 1.15, 0.5 * 1.15))
+    assert found.other_cores() == " The cores were 0.50 times as fast as those of the earlier run (0.43 to 0.57)."
+    with pytest.raises(CapacityFellError, match=r"chance explains .*The cores were 0\.50 times as fast as"):
+        refuse_loss(replace(found, overall=drift(at(measured, 1000, 1010), at(measured, 500, 505)).overall))
+    assert drift(before, on_cores(measured, 0.26e-3, 0.31e-3)).other_cores() == ""  # within the doubt
+    assert drift(before, measured).cores is None  # nobody timed them
+
+
+def test_of_studies_all_runs_count(planned):
+    def timed(*factors):
+        runs = planned.exploration.measurements
+        slower = [factors[row % len(factors)] for row in range(len(runs))]
+        made = tuple(on_cores(run, 1e-4 * one, 1e-4 * one) for run, one in zip(runs, slower, strict=True))
+        return replace(planned, exploration=replace(planned.exploration, runs=made))
+
+    assert study_drift(timed(1.0), timed(2.0, 4.0, 4.0)).cores.times == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("side", [-1, 1])

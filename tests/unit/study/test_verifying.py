@@ -9,6 +9,8 @@ from simulated_run import SimulatedRun
 
 from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator, result_of
+from workbench.records import CountedCores
+from workbench.speed import CoreSpeed
 from workbench.study import plan_to_verify, read_planned, verify_plan
 
 EARLIER = Path(__file__).parents[2] / "earlier"
@@ -20,6 +22,7 @@ class Desk:
 
     truth: float
     room: int = 100
+    cluster: str | None = None
     asked: list = field(default_factory=list)
     runs: list = field(default_factory=list)
 
@@ -56,6 +59,16 @@ def test_a_plan_holds_if_its_rate_is_sustained_and_what_is_above_its_interval_is
     assert layout["state"] == plan.layout.stateful_partitions
 
 
+def test_whose_cores_is_said_of_what_ran_here(planned):
+    plan, found = verified(planned, Desk(planned.plans[0].expected_rate))
+    assert found.cores is None
+    seen = replace(found.at_rate, observation=replace(found.at_rate.observation, cores=CoreSpeed(0.5e-3, 0.6e-3)))
+    timed = replace(found, at_rate=seen)
+    assert timed.cores is None  # of an earlier version: whose cores it counts is not known
+    counted = replace(plan, cores=CountedCores(CoreSpeed(0.25e-3, 0.3e-3)))
+    assert replace(timed, plan=counted).cores.times == pytest.approx(0.5)
+
+
 def test_a_plan_that_fails_and_one_that_carries_more(planned):
     plan = planned.plans[0]
     assert not verified(planned, Desk(0.8 * plan.rate))[1].carries
@@ -74,6 +87,16 @@ def test_the_highest_rate_that_fits_is_verified(planned):
         plan_to_verify(two, Desk(1.0, room=1))
     with pytest.raises(WorkbenchError, match=r"no plan for 7 records/s; there are plans for: 50,000, 5,000"):
         plan_to_verify(two, Desk(1.0), 7.0)
+
+
+def test_a_plan_for_other_cores_is_not_verified_here(planned):
+    (plan,) = planned.plans
+    other = replace(plan, cores=CountedCores(CoreSpeed(0.25e-3, 0.3e-3), 0.5, 0.43, 0.57))
+    two = replace(planned, plans=(other, replace(plan, rate=plan.rate / 10)))
+    assert plan_to_verify(two, Desk(1.0)).rate == plan.rate / 10
+    with pytest.raises(WorkbenchError, match=r"No plan fits .*: It counts the cores of .* 0\.50 times as fast"):
+        plan_to_verify(replace(planned, plans=(other,)), Desk(1.0))
+    assert plan_to_verify(replace(planned, plans=(other,)), Desk(1.0, cluster="k8s")) is other
 
 
 def test_what_was_simulated_has_no_query_to_run():

@@ -6,6 +6,7 @@ from dataclasses import replace
 from example_measurement import example_measurement
 
 from workbench.dataflow import Budget, SlotProfile
+from workbench.speed import RelativeSpeed
 from workbench.study import Change, Drift
 from workbench.study._drift import Difference, Promise
 from workbench.study.change import Scatter
@@ -39,6 +40,13 @@ def test_a_loss_is_advice_and_says_how_large_it_is():
     ]
     assert card.table.rows[2][4] is None
     assert [round(value, 2) for value in card.table.rows[0][4:7]] == [-20, 4.76, 5]
+
+
+def test_other_cores_are_said_with_the_change():
+    slower = RelativeSpeed(0.5, 0.43, 0.57)
+    said = "The cores were 0.50 times as fast as those of the earlier run (0.43 to 0.57)."
+    assert finding(replace(FOUND, cores=slower)).endswith(f"up to 4.8 %. {said}")
+    assert said not in finding(replace(FOUND, cores=RelativeSpeed(0.9, 0.78, 1.04)))
 
 
 def test_no_change_names_what_is_outside_the_noise_all_the_same():

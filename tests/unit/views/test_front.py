@@ -1,6 +1,7 @@
 """The first screen of a plan: the verdicts, what to mind, and where the figures come from."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import html5lib
 import pytest
@@ -8,8 +9,10 @@ from staged_runs import staged_exploration
 
 from workbench import units
 from workbench.capacity import plan
-from workbench.records import InstanceType, ModelFinding, Outage, Price
-from workbench.study import Planned, Study
+from workbench.records import CountedCores, InstanceType, ModelFinding, Outage, Price
+from workbench.speed import CoreSpeed
+from workbench.study import Planned, Study, read_planned
+from workbench.study.carry_out import plan_targets
 from workbench.views.cards import Card
 from workbench.views.choices import choices
 from workbench.views.first_screen import MOST_CARES, origin
@@ -40,6 +43,23 @@ def test_every_target_has_a_row_with_its_verdict():
 def test_nobody_can_take_simulated_figures_for_measured_ones():
     assert [origin(kind) for kind in ("spark", "fluid", "recorded")] == ["MEASURED", "SIMULATED", "RECORDED"]
     assert '<span class="origin measured">MEASURED</span>' in front_html(planned())
+
+
+def test_the_page_says_whose_cores_are_counted_and_escapes_their_name():
+    stored = read_planned(Path(__file__).parents[3] / "data" / "q5.recorded.json")
+    assert "It counts " not in front_html(stored)  # plans of an earlier version
+    page = front_html(plan_targets(stored.study, stored.exploration, (), stored.instances))
+    assert page.count("It counts cores as fast as those measured: arithmetic 0.25 ms, random reads 0.30 ms, ") == 1
+    there = InstanceType(NASTY, "x", "y", 8, 16384, 0.5, "USD", "z", "2026", core_speed=0.5)
+    other = replace(
+        stored.plans[0],
+        price=Price(there, 1, 4, 0.5, 0),
+        cores=CountedCores(CoreSpeed(0.25e-3, 0.3e-3), 0.5, 0.43, 0.57),
+    )
+    page = front_html(replace(stored, plans=(other,)))
+    assert NASTY not in page
+    assert ", 0.50 times as fast as those measured (0.43 to 0.57); measured were arithmetic 0.25 ms, " in page
+    assert "Risk against cost" not in page  # the model's risk is that of the cores measured
 
 
 def test_the_low_end_of_an_interval_never_reads_as_the_rate():

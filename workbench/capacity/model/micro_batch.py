@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from workbench.capacity.model.forms import Floats
-from workbench.metrics import Observation, Timing, slowness
+from workbench.metrics import Observation
 from workbench.records import Measurement, Probe
+from workbench.speed import CoreSpeed, slowness
 
 EXPLAINED = 0.15
 """Largest deviation of ln seconds from the batches at which the parts are used; repeats differ by half of it."""
@@ -97,6 +98,13 @@ class MicroBatch:
     def explains(self) -> bool:
         """Whether it is true to the readings, so that a plan may rest on it."""
         return self.error <= EXPLAINED
+
+    def on_cores(self, times: float) -> "MicroBatch":
+        """Give the parts on cores that are `times` times as fast: all of them take 1 / `times` of their seconds."""
+        stages = tuple(
+            replace(one, fixed_s=one.fixed_s / times, per_row_s=one.per_row_s / times) for one in self.stages
+        )
+        return replace(self, driver_s=self.driver_s / times, driver_task_s=self.driver_task_s / times, stages=stages)
 
     def parts_s(
         self, rows: float, slots: float, partitions: float, source_partitions: float | None = None
@@ -196,7 +204,7 @@ def readings_of(runs: Iterable[Measurement]) -> tuple[tuple[str, ...], list[Read
     Of budgets that took turns it is those of the last round, and what followed it: earlier rounds met colder code, or
     another machine.
     """
-    found: list[tuple[tuple[str, ...], Reading, Timing | None]] = []
+    found: list[tuple[tuple[str, ...], Reading, CoreSpeed | None]] = []
     for run in runs:
         if run.tasks is not None:
             continue

@@ -11,8 +11,8 @@ each, either way plans miss the capacity by 2.4 % in the median and 10 % at wors
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from workbench.capacity.explore import Exploration, keeps_state, overstatement, 
 from workbench.capacity.model import (
     FEWEST_RUNS,
     FEWEST_SLOT_COUNTS,
+    MicroBatch,
     Model,
     alike,
     carries,
@@ -41,6 +42,7 @@ from workbench.capacity.planning.checks import (
     check_source_partitions,
     check_state,
 )
+from workbench.capacity.planning.cores import check_other_cores, offers, on_cores
 from workbench.capacity.planning.executor import (
     UNPRICED,
     Reserve,
@@ -56,7 +58,7 @@ from workbench.capacity.planning.stages import batch_of, lay_out, least_slots, s
 from workbench.capacity.planning.verdict import Doubts, falls_short, fill, judge
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.records import CapacityPlan, InstanceType, Measurement, Outage, Price
+from workbench.records import CapacityPlan, CountedCores, InstanceType, Measurement, Outage, Price
 from workbench.workload import KeyFrequencies
 
 
@@ -88,8 +90,10 @@ def plan(
     margin, risk
         See `Model.slots_for`. By default the margin is 1.1, and 1 where there is a risk.
     instances
-        Price list; without one, the least memory x slots counts as cheapest, ties to the shorter trigger interval, then
-        to less memory per slot, and without `executor_slots` executors are made for workers of 16 cores and 64 GiB.
+        Price list. Where it says how fast the cores of a type are, and those measured were timed, the slots on that
+        type are those that its cores take. Without a list, the least memory x slots counts as cheapest, ties to the
+        shorter trigger interval, then to less memory per slot, and without `executor_slots` executors are made for
+        workers of 16 cores and 64 GiB.
     reserve
         Cores and MiB that a worker keeps for itself, of those it has.
     interval_speedups
@@ -127,70 +131,64 @@ def plan(
     def explored(carried: float, gain: IntervalSpeedup) -> float:
         return carried / (gain.ratio if risk is None else gain.quantile(risk))
 
-    options: list[tuple[float, float, int, Budget, Price | None]] = []
-    refused = None
-    for memory, (interval, gain) in itertools.product(memory_mb, gains.items()):
-        profile = SlotProfile(sample.budget.profile.cpus, memory)
-        try:
-            slots = model.slots_for(
-                explored(rate, gain), memory, margin, min_slots=least, risk=risk, step=executor_slots or 1
-            )
-            price = (
-                cheapest(instances, slots, profile, reserve=reserve, executor_slots=executor_slots)
-                if instances
-                else None
-            )
-        except WorkbenchError as error:
-            refused = error
-            continue
-        cost = price.per_hour if price else float(slots * memory)
-        options.append((cost, interval, memory, Budget(slots, profile, interval), price))
-    if not options:
-        raise refused or WorkbenchError("No memory profile was given to plan with; give at least one.")
-    _, interval, memory, least_budget, price = min(options, key=lambda option: option[:3])
-    gain = gains[interval]
+    chosen = _cheapest(
+        exploration,
+        memory_mb,
+        gains,
+        instances,
+        lambda there, memory, gain: there.slots_for(
+            explored(rate, gain), memory, margin, min_slots=least, risk=risk, step=executor_slots or 1
+        ),
+        lambda own, slots, profile: cheapest(own, slots, profile, reserve=reserve, executor_slots=executor_slots),
+    )
+    there, gain, cores = chosen.model, chosen.gain, chosen.cores
+    interval, memory = chosen.budget.interval_s, chosen.budget.profile.memory_mb
+    times = 1.0 if cores is None else cores.times
     points, rates = exploration.points, exploration.rates
     most = int(points[:, 1].max())
-    budget, price = _filled(model, rate, gain, least_budget, price, executor_slots, most)
+    budget, price = _filled(there, rate, gain, chosen.budget, chosen.price, executor_slots, most)
     parts = batch_of(runs, model.batch)
+    parts = None if parts is None else parts.on_cores(times)
     layout = lay_out(parts, budget.slots, interval, rate)
     frozen = None if layout is None else layout.stateful_partitions
     low_slots = low_layout = None
     if low_rate is not None:
         low_slots = in_executors(
-            least_slots(model, parts, budget, explored(low_rate, gain), margin, least, risk, frozen), executor_slots
+            least_slots(there, parts, budget, explored(low_rate, gain), margin, least, risk, frozen), executor_slots
         )
         low_layout = lay_out(parts, low_slots, interval, low_rate, frozen)
     minimal = _minimal(exploration, memory)
     allocation = None if minimal is None else allocate(minimal, budget.slots)
     share = source_share(exploration.fitted_runs)
-    low, expected, high = capacity_at(exploration, budget, gain)
+    low, expected, high = capacity_at(replace(exploration, model=there), budget, gain)
     partitions = frozen or budget.slots
     executors = math.ceil(budget.slots / (executor_slots or _shape(price, budget.profile, reserve)))
     at = (model, points, rates, budget.slots, memory)
     answers = alike(*at)
     findings = (
         *check_model(*at, answers=answers, fewest_runs=_enough(exploration), asked=exploration.asked),
-        *check_interval(budget, sample.budget.interval_s, gain),
+        *check_interval(budget, sample.budget.interval_s, gains[interval]),
+        *check_other_cores(cores),
         *check_layouts(layout, low_layout),
         *check_allocation(allocation),
         *check_source(share, budget.slots),
         *check_source_partitions(exploration.fitted_runs, parts, budget),
         *check_python(runs, executor_slots or math.ceil(budget.slots / executors)),
         *check_keys(runs, partitions),
-        *check_counted_keys(runs, keys, partitions, rate),
+        *check_counted_keys(runs, keys, partitions, rate, times),
         *check_cores(runs),
         *check_executors(runs),
         *check_filled(runs),
         *check_state(known=saw_operators(exploration.runs)),
         *exploration.findings,
     )
-    (shortfall,) = risks_at(model, rate, gain, memory, [budget.slots])
+    (shortfall,) = risks_at(there, rate, gain, memory, [budget.slots])
     less = exploration.asked.less_risk
     attainable = not falls_short(shortfall) or any(
-        model.attains(rate / gain.quantile(less), memory, safe_margin, risk=less)
-        for memory, gain in itertools.product(memory_mb, gains.values())
+        there.attains(rate / one.together(chosen.transfer).quantile(less), memory, safe_margin, risk=less)
+        for memory, one in itertools.product(memory_mb, gains.values())
     )
+    (as_explored,) = model.predict([[memory, budget.slots]])
     doubts = Doubts(
         risk=shortfall,
         low=low,
@@ -198,7 +196,7 @@ def plan(
         extrapolation=budget.slots / most,
         runs=len(rates),
         findings=findings,
-        rate=rate / gain.ratio,  # the forms are of the explored interval
+        rate=rate * float(as_explored) / expected,  # the forms are of the explored interval and the cores measured
         alike=answers,
         asked=exploration.asked,
         target=rate,
@@ -228,19 +226,63 @@ def plan(
         low_slots=low_slots,
         low_layout=low_layout,
         stateful=any(keeps_state(run) for run in runs),
-        batch_parts=_parts(model, rate / expected, budget),
+        batch_parts=_parts(None if model.batch is None else parts, rate / expected, budget),
         outage=outage,
-        least_slots=least_budget.slots,
+        least_slots=chosen.budget.slots,
         verdict=judge(doubts),
+        cores=cores,
     )
 
 
-def _parts(model: Model, load: float, budget: Budget) -> dict[str, float] | None:
+@dataclass(frozen=True)
+class _Option:
+    """The least slots that carry the rate on some cores, what they cost, and what their capacity rests on."""
+
+    cost: float
+    budget: Budget
+    price: Price | None
+    cores: CountedCores | None
+    model: Model
+    transfer: IntervalSpeedup
+    gain: IntervalSpeedup
+
+
+def _cheapest(  # noqa: PLR0917 - private, called once
+    exploration: Exploration,
+    memory_mb: Sequence[int],
+    gains: Mapping[float, IntervalSpeedup],
+    instances: Sequence[InstanceType],
+    slots_for: Callable[[Model, int, IntervalSpeedup], int],
+    price_of: Callable[[Sequence[InstanceType], int, SlotProfile], Price],
+) -> _Option:
+    """Choose among the memory profiles, the trigger intervals, and the cores on offer, each with its least slots."""
+    cpus = exploration.fitted_runs[-1].budget.profile.cpus
+    found, refused = list[_Option](), None
+    for memory, (interval, own), (cores, alike_cores) in itertools.product(
+        memory_mb, gains.items(), offers(exploration, instances)
+    ):
+        profile = SlotProfile(cpus, memory)
+        try:
+            there, transfer = on_cores(exploration, cores)
+            gain = own.together(transfer)
+            slots = slots_for(there, memory, gain)
+            price = price_of(alike_cores, slots, profile) if alike_cores else None
+        except WorkbenchError as error:
+            refused = error
+            continue
+        cost = price.per_hour if price else float(slots * memory)
+        found.append(_Option(cost, Budget(slots, profile, interval), price, cores, there, transfer, gain))
+    if not found:
+        raise refused or WorkbenchError("No memory profile was given to plan with; give at least one.")
+    return min(found, key=lambda one: (one.cost, one.budget.interval_s, one.budget.profile.memory_mb))
+
+
+def _parts(parts: MicroBatch | None, load: float, budget: Budget) -> dict[str, float] | None:
     """Seconds of a batch by what they go to, at a `load` that is a share of the capacity; None where not known.
 
     At the capacity they fill the interval, whatever the law has found in addition to the parts.
     """
-    parts, slots, interval = model.batch, budget.slots, budget.interval_s
+    slots, interval = budget.slots, budget.interval_s
     if parts is None or not load <= 1 or not carries(parts, np.array([float(slots)]), interval):
         return None
     return parts.parts_s(load * parts.rate(slots, slots, interval) * interval, slots, slots)

@@ -179,9 +179,11 @@ def check_executors(runs: Iterable[Measurement]) -> tuple[ModelFinding, ...]:
 
 
 def check_counted_keys(
-    runs: Iterable[Measurement], keys: KeyFrequencies | None, partitions: int, rate: float
+    runs: Iterable[Measurement], keys: KeyFrequencies | None, partitions: int, rate: float, times: float = 1.0
 ) -> tuple[ModelFinding, ...]:
     """Say what the counted `keys` do to the operator behind a shuffle that works most, with as many `partitions`.
+
+    The cores that count are `times` times as fast as those of `runs`.
 
     Where rows are aggregated before the shuffle, a frequent key is one row of each task before it, however many rows it
     has. That shows in the run: its fullest partition has less than the keys' rows would give it.
@@ -217,7 +219,7 @@ def check_counted_keys(
                 settled=True,
             ),
         )
-    limit = 1 / (share * cost_s) if cost_s > 0 else math.inf
+    limit = times / (share * cost_s) if cost_s > 0 else math.inf
     if limit < rate:
         found_limit = f"{counted} The key alone fills a slot of {busiest.operator!r} at {units.rate(limit)}."
         return (ModelFinding("hot key", rate / limit, found_limit, remedy),)

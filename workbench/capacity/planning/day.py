@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from workbench.capacity.explore import Exploration
+from workbench.capacity.planning.cores import on_cores
 from workbench.capacity.planning.executor import in_executors
 from workbench.capacity.planning.stages import batch_of, least_slots
 from workbench.records import CapacityPlan, Day
@@ -46,8 +47,11 @@ def follow(
     least = min(run.budget.slots for run in exploration.runs)
     many = max(1, round(step_s / every_s))
     highest = [max(rates[first : first + many]) for first in range(0, len(rates), many)]
-    model = exploration.model
-    parts = batch_of(exploration.measurements, model.batch)
+    parts = batch_of(exploration.measurements, exploration.model.batch)
+    model, transfer = on_cores(exploration, plan.cores)
+    if plan.on_other_cores and plan.cores is not None:
+        gain *= transfer.ratio if risk is None else transfer.quantile(risk)
+        parts = None if parts is None else parts.on_cores(plan.cores.times)
     taken = [
         least if rate <= 0 else least_slots(model, parts, budget, rate / gain, plan.margin, least, risk, frozen)
         for rate in highest

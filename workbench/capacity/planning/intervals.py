@@ -66,6 +66,8 @@ class IntervalPoint:
 class IntervalSpeedup:
     """Capacity at a trigger interval relative to that at the explored one; by default that of the explored one itself.
 
+    The capacity on other cores than those measured is relative to these in the same way.
+
     Parameters
     ----------
     ratio
@@ -86,6 +88,12 @@ class IntervalSpeedup:
     def uncertain(self) -> bool:
         """Whether the ratio may be off: that of the explored interval to itself is exact."""
         return self.bracket > 0 or self.deviation > 0
+
+    def together(self, other: "IntervalSpeedup") -> "IntervalSpeedup":
+        """Give the product of two that err independently of each other, with the degrees of freedom of the fewer."""
+        deviation = math.hypot(self.deviation, other.deviation)
+        freedom = min(one.freedom for one in (self, other) if one.uncertain or not (self.uncertain or other.uncertain))
+        return IntervalSpeedup(self.ratio * other.ratio, self.bracket + other.bracket, deviation, freedom)
 
     def quantile(self, probability: float) -> float:
         """Give the ratio that is not reached with `probability`, within the brackets at worst."""

@@ -10,11 +10,17 @@ from workbench.errors import WorkbenchError
 from workbench.reading import read_rows
 from workbench.records import InstanceType, Price
 
-COLUMNS = ("name", "provider", "region", "vcpus", "memory_mb", "price_per_hour", "currency", "source", "date")
+COLUMNS, CORE_SPEED = (
+    ("name", "provider", "region", "vcpus", "memory_mb", "price_per_hour", "currency", "source", "date"),
+    "core_speed",
+)
 
 
 def read_instances(path: Path) -> tuple[InstanceType, ...]:
     """Read instance types from a CSV file with the columns of `COLUMNS`, all priced in one currency.
+
+    It may have a column `CORE_SPEED`, whose cells may be empty: how many times as fast the cores of a type are as those
+    of the reference machine, as ``workbench speed`` prints it there.
 
     Raises
     ------
@@ -103,6 +109,7 @@ def _instance(row: Mapping[str, str | None], path: Path, line: int) -> InstanceT
         if lacking:
             raise ValueError(f"it ends before {', '.join(lacking)}")  # noqa: TRY301 - reported with its line below
         numbers = {name: float(texts.pop(name)) for name in ("vcpus", "memory_mb", "price_per_hour")}
-        return InstanceType(**texts, **numbers)  # type: ignore[arg-type]
+        speed = (row.get(CORE_SPEED) or "").strip()
+        return InstanceType(**texts, **numbers, core_speed=float(speed) if speed else None)  # type: ignore[arg-type]
     except (ValueError, TypeError, WorkbenchError) as error:
         raise WorkbenchError(f"Line {line} of the price list {path} is wrong: {error}. Correct it.") from error

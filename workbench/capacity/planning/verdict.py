@@ -18,7 +18,7 @@ GRAVE_WIDTH = 2.5  # upper end of the interval over the lower
 FAR, VERY_FAR = 2.0, 4.0  # times the most slots measured
 GRAVE_SPREAD = 0.5  # between forms that fit alike, of the prediction
 
-_NOTABLE: tuple[Concern, ...] = ("hot key", "memory not measured", "trigger interval")
+_NOTABLE: tuple[Concern, ...] = ("hot key", "memory not measured", "trigger interval", "other cores")
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from workbench.dataflow import Budget
-from workbench.metrics import Timing
+from workbench.speed import CoreSpeed, CoreTimer
 from workbench.testbed.spark.live import now_s
 from workbench.testbed.spark.machine import Load, load, session_processes
 from workbench.testbed.spark.quota import family, pin, pin_family, threads_cpu_s
 from workbench.testbed.spark.spec import DeploymentSpec, slot_cores
-from workbench.testbed.spark.speed import CoreTimer
 
 COMPILERS = ("C1 Compiler", "C2 Compiler", "Sweeper")
 """Beginnings of the names of the threads of a JVM's just-in-time compiler."""
@@ -76,10 +75,10 @@ class Cores:
                 pin(process, others)
         self._divided = True
 
-    def timer(self) -> Callable[[], Timing]:
+    def timer(self) -> Callable[[], CoreSpeed]:
         """Time the slots' cores; those of a cluster cannot be reached."""
         if not self._here:
-            return lambda: Timing(0.0, 0.0)
+            return lambda: CoreSpeed(0.0, 0.0)
         if self._slots not in self._timers:  # each has a table larger than the caches
             self._timers[self._slots] = CoreTimer(self._slots)
         return self._timers[self._slots].time

@@ -2,8 +2,8 @@
 
 Other tenants of a machine share its last-level cache and its memory, and often the second thread of a core. No CPU
 counter shows this interference: a query's CPU seconds per row rise, but steal and other load do not. So a probe runs
-on the slots' cores a few times a second and times two things: arithmetic within the first cache, and reads at random
-places of a table larger than most caches.
+on the slots' cores a few times a second and times two pieces of work (`workbench.speed`): arithmetic within the first
+cache, and reads at random places of a table larger than most caches.
 
 On a virtual machine (2 cores of an AMD EPYC) the arithmetic's time and q1's CPU time per row rose and fell together
 over 26 windows of 10 s (correlation 0.92): when the arithmetic took 29 % longer, q1 took 60 % more. In the windows in
@@ -14,79 +14,19 @@ Such interference lasts for seconds or minutes. After a disturbed observation, `
 cores are fast and free again, because a probe during the interference would give no result.
 """
 
-import os
-import time
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
-from statistics import median
+from collections.abc import Callable, Sequence
 
-import numpy as np
-
-from workbench.metrics import Timing
+from workbench.speed import CoreSpeed, typical
 
 _TIME_EVERY_S = 0.25
 _QUIET_S = 4.0  # a shorter quiet time is a gap between two bursts
 _NOTABLE = 0.05  # a verdict allows this much by default
-_CELLS = 8 * 2**20  # of 8 bytes: larger than a core's share of any last cache
-_READS = 20_000
-_STRIDE = 1_299_709  # a prime, so that the next reads hit other cells, which no cache holds
-_NUMBERS = 1_000
-_ROUNDS = 150
 _COMPARABLE = 0.8  # of the rate: at a lower load the query itself uses less of the caches and the memory
 # The least that slower reads cost a query with a large state, as measured (see the module's docstring).
 _OF_READS = 0.5
 
 
-def typical(timings: Sequence[Timing]) -> Timing:
-    """Return the median of each half: one read in a hundred takes a hundred times as long on any machine."""
-    return Timing(median(one.arithmetic_s for one in timings), median(one.reads_s for one in timings))
-
-
-class CoreTimer:
-    """Times the probe's work on some cores.
-
-    Parameters
-    ----------
-    cores
-        Cores that the calling thread moves to for the work; empty: it stays where it is.
-    cpu_s
-        CPU seconds of the calling thread.
-    cells, seed
-        Size of the table, and the seed of the places that are read.
-    """
-
-    def __init__(
-        self,
-        cores: Collection[int] = (),
-        cpu_s: Callable[[], float] = time.thread_time,
-        cells: int = _CELLS,
-        seed: int = 0,
-    ) -> None:
-        self._cores = cores
-        self._cpu_s = cpu_s
-        self._numbers = np.linspace(1.0, 2.0, _NUMBERS)
-        self._table = np.arange(cells, dtype=float)  # distinct values: the host may merge pages with equal content
-        self._places = np.random.default_rng(seed).integers(0, cells, _READS)
-
-    def time(self) -> Timing:
-        """Do the work once."""
-        before = os.sched_getaffinity(0)
-        with suppress(OSError):  # the cores were taken away: the thread stays where it is
-            os.sched_setaffinity(0, self._cores or before)
-        try:
-            self._places = (self._places + _STRIDE) % len(self._table)
-            begun = self._cpu_s()
-            for _ in range(_ROUNDS):
-                np.sqrt(self._numbers)
-            counted = self._cpu_s()
-            self._table.take(self._places).sum()
-            return Timing(counted - begun, self._cpu_s() - counted)
-        finally:
-            with suppress(OSError):
-                os.sched_setaffinity(0, before)
-
-
-def slowdown(seen: Sequence[tuple[float, Timing]]) -> float:
+def slowdown(seen: Sequence[tuple[float, CoreSpeed]]) -> float:
     """Return the share by which the slots' cores were slower in the last observation than in the fastest comparable.
 
     Parameters
@@ -122,10 +62,10 @@ class InterferenceProbe:
         Seconds.
     """
 
-    def __init__(self, time_once: Callable[[], Timing], clock: Callable[[], float]) -> None:
+    def __init__(self, time_once: Callable[[], CoreSpeed], clock: Callable[[], float]) -> None:
         self._time_once, self._clock = time_once, clock
-        self._seen: list[tuple[float, Timing]] = []
-        self._now: list[Timing] = []
+        self._seen: list[tuple[float, CoreSpeed]] = []
+        self._now: list[CoreSpeed] = []
         self._due_s = 0.0
 
     def sample(self) -> None:
@@ -134,7 +74,7 @@ class InterferenceProbe:
             self._now.append(self._time_once())
             self._due_s = self._clock() + _TIME_EVERY_S
 
-    def end(self, rate: float) -> tuple[float, Timing]:
+    def end(self, rate: float) -> tuple[float, CoreSpeed]:
         """End an observation at `rate` (records/s); return its slowdown, and how fast the cores were."""
         self._now = self._now or [self._time_once()]
         self._seen.append((rate, typical(self._now)))

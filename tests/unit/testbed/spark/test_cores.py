@@ -6,7 +6,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from workbench.dataflow import Budget, SlotProfile
-from workbench.metrics import Timing
+from workbench.speed import CoreSpeed
 from workbench.testbed.spark import cores
 
 EXECUTOR, WORKER, DRIVER = 11, 12, 10
@@ -76,5 +76,5 @@ def test_the_quota_is_that_of_the_budget_and_holds_again_after_an_error():
 def test_of_a_cluster_nothing_is_seen(pinned):
     ours = made(cluster="k8s")
     ours.divide()
-    assert (pinned, ours.timer()(), ours.periods(), ours.compiler_s()) == ({}, Timing(0.0, 0.0), (0, 0), 0.0)
+    assert (pinned, ours.timer()(), ours.periods(), ours.compiler_s()) == ({}, CoreSpeed(0.0, 0.0), (0, 0), 0.0)
     assert ours.load(3.0).disturbance_since(ours.load(1.0)).worst == 0

@@ -1,17 +1,15 @@
 """How fast the slots' cores are, compared with the quickest observation under no less load."""
 
 import math
-import os
 
-import numpy as np
 import pytest
 
-from workbench.testbed.spark import speed
-from workbench.testbed.spark.speed import CoreTimer, InterferenceProbe, Timing, slowdown, typical
+from workbench.speed import CoreSpeed
+from workbench.testbed.spark.speed import InterferenceProbe, slowdown
 
 
 def took(arithmetic=1.0, reads=1.0):
-    return Timing(arithmetic, reads)
+    return CoreSpeed(arithmetic, reads)
 
 
 def test_arithmetic_counts_in_full_and_reads_by_half():
@@ -40,41 +38,6 @@ def test_less_load_is_not_comparable_and_more_is():
 
 def test_a_clock_that_stands_still_tells_nothing():
     assert slowdown([(1000.0, took(0.0, 0.0)), (1000.0, took())]) == 0.0
-
-
-def test_one_stalled_read_does_not_disturb():
-    assert typical([took(1.0, 2.0), took(1.1, 200.0), took(5.0, 2.1)]) == took(1.1, 2.1)
-
-
-def test_each_half_is_what_the_clock_says():
-    times = iter([1.0, 1.5, 1.6])
-    timing = CoreTimer(cpu_s=lambda: next(times), cells=1000).time()
-    assert timing.arithmetic_s == pytest.approx(0.5)
-    assert timing.reads_s == pytest.approx(0.1)
-
-
-def test_the_work_is_done_on_the_slots_cores_and_the_thread_moved_back():
-    cores = os.sched_getaffinity(0)
-    there = []
-    chosen = {max(cores)}
-    CoreTimer(chosen, cpu_s=lambda: there.append(os.sched_getaffinity(0)) or 0.0, cells=1000).time()
-    assert there == [chosen] * 3
-    assert os.sched_getaffinity(0) == cores
-
-
-def test_cores_that_are_gone_do_not_end_the_measurement():
-    cores = os.sched_getaffinity(0)
-    assert CoreTimer({10_000}, cells=1000).time().reads_s >= 0
-    assert os.sched_getaffinity(0) == cores
-
-
-def test_each_time_other_cells_are_read():
-    timer = CoreTimer(cells=speed._CELLS)
-    timer.time()
-    before = timer._places
-    timer.time()
-    assert len(np.intersect1d(before, timer._places)) < 0.01 * len(before)
-    assert timer._places.max() < speed._CELLS
 
 
 class Cores:

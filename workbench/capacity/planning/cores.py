@@ -1,0 +1,91 @@
+"""The capacity on other cores than those measured: those of a priced instance type that says how fast they are.
+
+On cores that are t times as fast everything in a batch takes 1/t of its time, so within an interval they do what those
+measured do within t times the interval: where the runs show what a batch is made of, the capacity there is t times the
+model's at that interval. It falls by more than the cores slow down, because the fixed work of a batch leaves less of
+the interval: on cores 1.65 times slower than the recorded run's, q5 took 2.1 times as long, of which that explains
+1.9. Where the parts of a batch are not known, the capacity is in proportion to the speed.
+
+The speeds of both cores come from a stopwatch and not from the query, so the plan carries the doubt of that as well.
+"""
+
+import math
+from collections.abc import Sequence
+
+from scipy.stats import t as student
+
+from workbench.capacity.explore import Exploration
+from workbench.capacity.model import Model
+from workbench.capacity.planning.intervals import IntervalSpeedup
+from workbench.errors import WorkbenchError
+from workbench.measuring import EXPECTED_WEIGHT, LEVEL
+from workbench.records import CountedCores, InstanceType, ModelFinding, core_speed_of
+from workbench.speed import REFERENCE, relative_speed
+
+Offer = tuple[CountedCores | None, tuple[InstanceType, ...]]
+"""Instance types whose cores count as equally fast, and how fast; None where nobody timed those measured."""
+
+
+def offers(exploration: Exploration, instances: Sequence[InstanceType]) -> list[Offer]:
+    """Give the instance types by how fast their cores are; without any, the cores measured.
+
+    Types that do not say so count as those measured, and so do all where these were not timed.
+    """
+    measured = core_speed_of(exploration.fitted_runs)
+    relative = relative_speed(measured, REFERENCE)
+    if measured is None or relative is None:
+        return [(None, tuple(instances))]
+    here, found = CountedCores(measured), dict[CountedCores, list[InstanceType]]()
+    doubt = math.sqrt(relative.high / relative.low)
+    for one in instances:
+        cores = here
+        if one.core_speed is not None:
+            times = one.core_speed / relative.times
+            cores = CountedCores(measured, times, times / doubt, times * doubt)
+        found.setdefault(cores, []).append(one)
+    return [(cores, tuple(own)) for cores, own in found.items()] or [(here, ())]
+
+
+def on_cores(exploration: Exploration, cores: CountedCores | None) -> tuple[Model, IntervalSpeedup]:
+    """Give a model, and what to multiply its capacity by on `cores`, with the doubt of that.
+
+    Raises
+    ------
+    WorkbenchError
+        When the fixed work of a batch may fill the interval there.
+    """
+    model = exploration.model
+    if cores is None or not cores.other:
+        return model, IntervalSpeedup()
+    interval_s = exploration.fitted_runs[-1].budget.interval_s
+
+    def there(times: float) -> Model:
+        return model if model.batch is None else model.at_interval(times * interval_s)
+
+    largest = exploration.points[exploration.points[:, 1].argmax()]
+    low, high = (times * float(there(times).predict([largest])[0]) for times in (cores.low, cores.high))
+    if not low > 0:
+        raise WorkbenchError(
+            f"Cores that are {cores.times:.2f} times as fast as those measured may be busy for the whole trigger "
+            f"interval of {interval_s:g} s with what a batch costs whatever its rows. Plan for a longer interval, or "
+            "for faster cores."
+        )
+    reach = float(student.ppf((1 + LEVEL) / 2, EXPECTED_WEIGHT))
+    return there(cores.times), IntervalSpeedup(
+        cores.times, deviation=math.log(high / low) / 2 / reach, freedom=EXPECTED_WEIGHT
+    )
+
+
+def check_other_cores(cores: CountedCores | None) -> tuple[ModelFinding, ...]:
+    """Say that the plan counts cores that nobody has measured the query on."""
+    if cores is None or not cores.other or cores.low <= 1 <= cores.high:
+        return ()
+    return (
+        ModelFinding(
+            "other cores",
+            cores.times,
+            f"The plan counts cores {cores.times:.2f} times as fast as those measured ({cores.low:.2f} to "
+            f"{cores.high:.2f}): so says a stopwatch, and the query may feel more or less of it.",
+            "Verify the planned deployment on such cores before relying on it.",
+        ),
+    )

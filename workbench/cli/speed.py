@@ -1,0 +1,46 @@
+"""``workbench speed``: how fast this machine's cores are, compared with the reference machine's."""
+
+import argparse
+import json
+from dataclasses import asdict
+
+from workbench.checks import within
+from workbench.cli import look
+from workbench.cli.console import DONE
+from workbench.errors import WorkbenchError
+from workbench.speed import REFERENCE, CoreSpeed, measure_speed, milliseconds, relative_speed
+
+_MOST_S = 3600.0
+
+
+def run_speed(options: argparse.Namespace) -> int:
+    """Time fixed pieces of work, and print what they take here and there."""
+    found = measure_speed(within("--seconds", options.seconds, 0, _MOST_S, "s"))
+    relative = relative_speed(found, REFERENCE)
+    if relative is None:
+        raise WorkbenchError("The clock of this thread's CPU time stands still, so nothing was timed. Try again.")
+    if options.json:
+        compared = {"core_speed": relative.times, "low": relative.low, "high": relative.high}
+        print(json.dumps({**asdict(found), "reference": asdict(REFERENCE), **compared}, indent=1))
+        return DONE
+    out = look.console()
+    look.answer(out, f"This machine's cores are {relative.words('those of the reference machine')}.")
+    table = look.table({"work": "left", "here": "right", "reference": "right", "times as fast": "right"})
+    for name, cells in _rows(found).items():
+        table.add_row(name, *cells)
+    out.print(table)
+    look.line(
+        out,
+        f"In a price list, core_speed of machines like this one is {relative.times:.2f}. The reference machine is the "
+        "one of data/q5.recorded.json.",
+    )
+    return DONE
+
+
+def _rows(found: CoreSpeed) -> dict[str, tuple[str, str, str]]:
+    """Give the time of each piece of work here and there, and how many times as fast it is here."""
+    return {
+        name: (milliseconds(one), milliseconds(REFERENCE.pieces[name]), f"{REFERENCE.pieces[name] / one:.2f}")
+        for name, one in found.pieces.items()
+        if name in REFERENCE.pieces
+    }
