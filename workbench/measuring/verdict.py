@@ -154,7 +154,8 @@ def judge(
 
 
 def _mean_s(observation: Observation) -> float:
-    return sum(batch.duration_s for batch in observation.batches) / max(1, len(observation.batches))
+    whole = observation.batches[1:] or observation.batches
+    return sum(batch.duration_s for batch in whole) / max(1, len(whole))
 
 
 def _full(observation: Observation, interval_s: float) -> bool:

@@ -9,7 +9,7 @@ from workbench.measuring import CapacityEstimator, mst_interval
 from workbench.testbed import SharedRun
 from workbench.testbed.spark.ramp import fitting_rows
 
-RUNS = 400
+RUNS, WARM = 150, 1.0
 
 
 def estimates(**fields):
@@ -20,9 +20,9 @@ def estimates(**fields):
 
 @pytest.mark.parametrize("speed", [0.3, 0.6, 1.0])
 @pytest.mark.parametrize("bursts", [False, True])
-@pytest.mark.parametrize("warms_in_s", [1.0, 15.0, 30.0])
+@pytest.mark.parametrize("warms_in_s", [WARM, 15.0, 30.0])
 def test_no_answer_excludes_the_truth_more_often_than_it_says(speed, bursts, warms_in_s):
-    held, off, widest = 0, [], 0.0
+    held, off = 0, []
     for run, found in estimates(speed=speed, bursts=bursts, warms_in_s=warms_in_s):
         assert isinstance(run, SharedRun)
         interval = mst_interval(found)
@@ -31,10 +31,10 @@ def test_no_answer_excludes_the_truth_more_often_than_it_says(speed, bursts, war
             continue
         held += interval.low <= run.truth <= interval.high
         off.append(abs(math.log(found.middle / run.truth)))
-        widest = max(widest, interval.high / interval.low)
-    print(speed, bursts, warms_in_s, held / RUNS, max(off), widest, len(off) / RUNS)
     assert held >= 0.9 * RUNS
-    assert max(off) < math.log(1.3)
+    assert max(off, default=0.0) < math.log(1.3)
+    if warms_in_s == WARM:  # an answer, and not only bounds
+        assert len(off) > (0.5 if bursts else 0.95) * RUNS
 
 
 def test_the_ramp_fills_the_interval_within_six_batches():
