@@ -62,7 +62,11 @@ def test_forms_safety_and_slots_are_shown(planned):
     made = {card.name: card for card in cards(planned)}
     largest = max(planned.plans, key=lambda plan: plan.rate)
     forms = made["forms"]
-    assert [row[0] for row in forms.table.rows] == ["linear", "sqrt", "log", "scaling"]
+    found = planned.forms
+    assert [row[0].split(",")[0] for row in forms.table.rows] == ["linear", "sqrt", "log", "scaling", "the plan"]
+    assert [row[0].split(",")[0] for row in forms.table.rows if "the paper's choice" in row[0]] == [found.chosen]
+    assert forms.table.rows[-1][6:9] == (*(plan.budget.slots for plan in planned.plans), None)
+    assert forms.table.rows[0][6:9] == found.fits[0].slots
     assert forms.finding == f"{forms.figure.layout.meta['finding']}."
     assert units.rate(largest.rate) in made["safety"].finding
     assert made["safety"].table.rows[0][2] >= made["safety"].table.rows[-1][2]
@@ -127,7 +131,9 @@ def test_the_figure_of_capacity_shows_runs_targets_and_the_extrapolation(planned
 def test_the_figure_of_the_exploration_shows_every_run(planned):
     data = convergence(planned.exploration)
     assert len(data.costs) == len(planned.exploration.measurements)
-    assert {form for form, _ in data.errors} <= {"linear", "sqrt", "log", "log1p"}
+    made = next(card for card in cards(planned) if card.name == "runs")
+    assert [row[3] for row in made.table.rows][:3] == [*["a corner of the space"] * 2, "farthest from the runs so far"]
+    assert [row[6] for row in made.table.rows] == [run.predicted_rate for run in planned.exploration.runs]
     assert draw_convergence(data).layout.meta["finding"] == data.finding
 
 
