@@ -13,8 +13,10 @@ from workbench.study import Planned, intervals_left_out
 from workbench.views import findings
 from workbench.views.cards import Card, Column, Table, fold, gather
 from workbench.views.figures import (
+    acquisition,
     capacity,
     convergence,
+    draw_acquisition,
     draw_capacity,
     draw_convergence,
     draw_slot_shares,
@@ -358,7 +360,15 @@ def _runs(planned: Planned) -> list[Card]:
     figure = draw_convergence(data) if any(map(math.isfinite, data.costs)) else None  # from four runs on
     finding = f"{_taken(found.measurements, len(rows))} {data.finding[0].upper()}{data.finding[1:]}."
     title = "Which runs is it based on, and why those?"
-    return [Card("runs", title, finding, figure, Table("The loop's record: runs in order", columns, rows))]
+    record = Card("runs", title, finding, figure, Table("The loop's record: runs in order", columns, rows))
+    asked = [row for row, why in enumerate(whys) if why.acquired is not None]
+    if not asked:
+        return [record]
+    last = acquisition(whys[asked[-1]], study.space, found.runs[: asked[-1]])
+    return [
+        record,
+        Card("acquisition", "Why was the last budget asked for?", f"{last.finding}.", draw_acquisition(last)),
+    ]
 
 
 def _taken(measured: Sequence[Measurement], runs: int) -> str:

@@ -106,6 +106,15 @@ def test_a_plan_for_micro_batches_shows_its_partitions(planned):
     assert next(card for card in bare if card.name.startswith("settings")).figure is None
 
 
+def test_the_last_question_to_the_gaussian_process_is_shown(planned):
+    assert "acquisition" not in [card.name for card in cards(planned)]  # two corners, and no error before four runs
+    runs = planned.exploration.runs
+    longer = conclude((*runs, runs[-1]), "ended", choice="edge", growth="tasks")
+    card = next(card for card in cards(replace(planned, exploration=longer)) if card.name == "acquisition")
+    assert card.folded
+    assert card.finding.startswith("After 4 runs the explorer asks for ")
+
+
 def test_no_plan_has_no_price_of_safety(planned):
     names = [card.name for card in cards(replace(planned, plans=()))]
     assert "safety" not in names
