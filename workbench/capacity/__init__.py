@@ -17,7 +17,7 @@ from workbench.capacity.model import (
     review_readings,
     select_model,
 )
-from workbench.capacity.planning import BatchLayout, CapacityPlan, Stage, micro_batch_layout, plan
+from workbench.capacity.planning import BatchLayout, CapacityPlan, Stage, compare_forms, micro_batch_layout, plan
 from workbench.measuring import CapacityEstimator
 from workbench.records import Measurement, MstEstimate
 
@@ -39,6 +39,7 @@ __all__ = [
     "Stage",
     "bids2",
     "check_model",
+    "compare_forms",
     "exploration_cost",
     "leave_one_out_error",
     "micro_batch_layout",

@@ -30,6 +30,7 @@ from workbench.study import (
     run_study,
     write_planned,
 )
+from workbench.views import findings
 from workbench.views.first_screen import origin
 from workbench.views.front import asked_for, whose_cores
 
@@ -125,6 +126,7 @@ def _show(planned: Planned) -> None:
     for interval, reason in intervals_left_out(planned.sweep).items():
         look.line(out, f"note: a trigger interval of {interval:g} s is not planned with: {reason}")
     if plans:
+        look.line(out, findings.forms_in_short(planned.forms))
         look.line(out, f"{plans[0].basis()} The exploration ended: {planned.exploration.reason}.")
         for text in whose_cores(plans):
             look.line(out, text)

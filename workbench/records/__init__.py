@@ -3,6 +3,7 @@
 from workbench.files import write_whole
 from workbench.records.documents import Setting, structure
 from workbench.records.estimate import Judgement, Limit, MstEstimate, MstInterval, OperatorCost, Phase, Probe, Verdict
+from workbench.records.forms import FormComparison, FormEvidence, FormFit, FormRule, FormTarget
 from workbench.records.layout import BatchLayout, Stage, costed_run, stages_of
 from workbench.records.machine import RECORDED, SIMULATED, Machine, machine_of_facts
 from workbench.records.measurement import (
@@ -56,6 +57,11 @@ __all__ = [
     "Day",
     "Executor",
     "FailedRun",
+    "FormComparison",
+    "FormEvidence",
+    "FormFit",
+    "FormRule",
+    "FormTarget",
     "InstanceType",
     "Judgement",
     "Limit",

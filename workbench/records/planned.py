@@ -11,6 +11,7 @@ from workbench.errors import WorkbenchError
 from workbench.files import write_whole
 from workbench.reading import parse_json, read_text
 from workbench.records.documents import structure, unstructure
+from workbench.records.forms import FormComparison
 from workbench.records.layout import costed_run, stages_of
 from workbench.records.measurement import Measurement, Run, run_from_dict, run_to_dict
 from workbench.records.plan import CapacityPlan, plan_from_dict, plan_to_dict
@@ -47,6 +48,9 @@ class PlannedStudy:
         Runs of one budget at several trigger intervals.
     instances
         The price list.
+    forms
+        How the forms of the model compare; written for other programs, and not read back, since it follows from the
+        runs.
     """
 
     study: Mapping[str, Any]
@@ -56,6 +60,7 @@ class PlannedStudy:
     runs: tuple[Run, ...] = ()
     sweep: tuple[Run, ...] = ()
     instances: tuple[InstanceType, ...] = ()
+    forms: FormComparison | None = None
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -94,6 +99,7 @@ def planned_to_dict(planned: PlannedStudy) -> dict[str, Any]:
         "runs": [run_to_dict(run) for run in planned.runs],
         "sweep": [run_to_dict(run) for run in planned.sweep],
         "instances": [unstructure(one) for one in planned.instances],
+        **({} if planned.forms is None else {"forms": unstructure(planned.forms)}),
     }
 
 

@@ -259,7 +259,6 @@ def prepare(
         choice=study.choice,
         estimates=study.estimates,
         growth=study.grows,
-        largest_first=shared,
         most_s=study.most_s,
         available=partial(_recorded, testbed, query) if isinstance(testbed, RecordedTestbed) else None,
     )

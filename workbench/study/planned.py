@@ -2,15 +2,25 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from workbench.capacity import Exploration
+from workbench.capacity import Exploration, compare_forms
 from workbench.capacity.explore import conclude
 from workbench.capacity.model import Asked, advise, describe_runs
 from workbench.errors import WorkbenchError
-from workbench.records import CapacityPlan, FailedRun, InstanceType, Measurement, PlannedStudy, Refusal, Run
+from workbench.records import (
+    CapacityPlan,
+    FailedRun,
+    FormComparison,
+    InstanceType,
+    Measurement,
+    PlannedStudy,
+    Refusal,
+    Run,
+)
 from workbench.spelling import short, short_options
 from workbench.study.spec import Study, study_from
 
@@ -36,6 +46,11 @@ class Planned:
     sweep: tuple[Run, ...] = ()
     instances: tuple[InstanceType, ...] = ()
 
+    @cached_property
+    def forms(self) -> FormComparison:
+        """How the forms of the model compare on its runs."""
+        return compare_forms(self.exploration, self.plans, [one.rate for one in self.refused])
+
 
 def asked_of(study: Study, options: Mapping[str, object] = MappingProxyType({}), *, scheduled: bool = False) -> Asked:
     """Say how a study asks for its runs; see `Asked` for the rest."""
@@ -52,6 +67,7 @@ def planned_document(planned: Planned) -> PlannedStudy:
         runs=planned.exploration.runs,
         sweep=planned.sweep,
         instances=planned.instances,
+        forms=planned.forms,
     )
 
 

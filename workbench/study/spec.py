@@ -251,7 +251,7 @@ class Study:
     @property
     def space(self) -> Space:
         """Budgets that may be measured."""
-        return Space(self.slots, self.memory_mb, self.slot_cpus, self.interval_s)
+        return Space(self.slots, self.memory_mb, self.slot_cpus, self.interval_s, largest_first=self.shared)
 
     def _check_intervals(self) -> None:
         if self.intervals and self.interval_s not in self.intervals:

@@ -1,10 +1,22 @@
-"""Findings of a measurement, each as one sentence."""
+"""Findings of a measurement and on the forms of a model, each as one sentence."""
 
 import math
+from collections.abc import Mapping
 
 from workbench import units
+from workbench.capacity.explore import Why
 from workbench.dataflow import Budget
-from workbench.records import MstEstimate, MstInterval
+from workbench.records import FormComparison, FormFit, MstEstimate, MstInterval
+
+_LAW = "scaling"
+_CAUSES: Mapping[str, str] = {
+    "corner": "a corner of the space",
+    "minimal": "one task per operator, for BIDS2",
+    "farthest": "farthest from the runs so far",
+    "edge": "the middle or the most slots",
+    "again": "the same budget again",
+    "grid": "every budget is measured",
+}
 
 
 def where(budget: Budget, *, ran: bool = True) -> str:
@@ -75,3 +87,77 @@ def interval(found: MstInterval | None) -> str:
         f"Another deployment would sustain between {low} and {high} "
         f"({units.share(found.level)} interval; repeats differ by about {units.share(found.deviation)}, by {basis})."
     )
+
+
+def form_name(form: str) -> str:
+    """Name a form of the model in a sentence."""
+    return "the scaling law" if form == _LAW else f"the {form} form"
+
+
+def forms(found: FormComparison) -> str:
+    """Say which form the paper's rule takes, which the plan uses, what each asks for, and on what evidence."""
+    if found.chosen is None:
+        return f"{units.some(found.runs, 'run')} cannot make a model of the paper's forms."
+    asks = ""
+    if found.targets:
+        slots, rate = _slots(found, found.chosen), units.rate(found.targets[-1].rate)
+        asks = f"which asks for {slots} at {rate}" if slots else f"by which no number of slots carries {rate}"
+    taken = ", ".join(filter(None, (f"The paper's rule takes {found.chosen}", asks)))
+    if found.used == found.chosen:
+        return f"{taken}; the plan uses it, because the study sets its form."
+    planned = found.targets[-1].slots if found.targets else None
+    own = form_name(found.used) + (f" ({units.some(planned, 'slot')})" if planned else "")
+    return f"{taken}; the plan uses {own} {_evidence(found, 'a run left out')}."
+
+
+def forms_in_short(found: FormComparison) -> str:
+    """Say the same in two lines of a terminal."""
+    if found.chosen is None or not found.targets:
+        return forms(found)
+    planned = found.targets[-1].slots
+    slots = _slots(found, found.chosen) or "no number of slots"
+    same = found.used == found.chosen
+    why = "which the study sets" if same else _evidence(found, "errors")
+    own = "the law" if found.used == _LAW else found.used
+    return (
+        f"forms: the paper takes {found.chosen} ({slots} at {units.rate(found.targets[-1].rate)}), the plan "
+        f"{own}{f' ({planned:,})' if planned else ''} {why}."
+    )
+
+
+def _slots(found: FormComparison, form: str) -> str:
+    """Slots that `form` asks for at the largest target; empty where no number carries it."""
+    fit = found.fit_of(form)
+    slots = None if fit is None else fit.slots[-1]
+    return "" if slots is None else units.some(slots, "slot")
+
+
+def _evidence(found: FormComparison, errors: str) -> str:
+    """Say why the plan uses its form and not the paper's, after its name; `errors` is what two errors are called."""
+    if found.evidence == "set":
+        return "because the study sets it"
+    form, law = _left_out(found.fit_of(found.chosen)), _left_out(found.fit_of(_LAW))
+    if found.evidence == "law":
+        return f"because it misses a run left out by {law}, {found.chosen} by {form}"
+    if found.evidence == "form":
+        return f"although {found.chosen} misses a run left out by {form}, the law by {law}"
+    runs, few = units.some(found.runs, "run"), found.evidence == "too few"
+    if not (form and law):
+        return f"because {runs} are too few for an error on a run left out"
+    return f"because {runs} {'are too few to' if few else 'do not'} distinguish them ({errors}: {form} and {law})"
+
+
+def _left_out(fit: FormFit | None) -> str:
+    """Give the relative error of a form at a run left out; empty where it is not defined."""
+    share = None if fit is None else fit.left_out_share
+    return "" if share is None else units.share(float(f"{share:.2g}"))
+
+
+def cause(why: Why) -> str:
+    """Say in a few words why a budget is measured."""
+    if why.cause != "improvement":
+        return _CAUSES[why.cause]
+    if why.improvement is None:
+        return "expected improvement"
+    improvement = units.rate(why.improvement, 2) if why.improvement >= 1 else "under 1 record/s"
+    return f"expected improvement of the error, {improvement}"

@@ -4,33 +4,63 @@ import math
 
 from workbench import units
 from workbench.capacity import CapacityPlan, Exploration
-from workbench.capacity.model import IN_PROPORTION, SHARED_CORES, SHARING_IN_PROPORTION
+from workbench.capacity.model import IN_PROPORTION, MARGIN, SHARED_CORES, SHARING_IN_PROPORTION
 from workbench.checks import SLACK
+from workbench.records import FormComparison
 from workbench.study import Planned
+from workbench.views import findings
 from workbench.views.cards import Card, Column, Table
 from workbench.views.figures import RiskPoint, cost_risk, draw_cost_risk, draw_model_forms, model_forms
 
-_BEYOND = 3.0  # times the most slots measured to which forms are compared, at least
-
 
 def forms(planned: Planned) -> list[Card]:
-    """Compare the forms of the model up to the largest plan."""
+    """Compare the paper's forms and the law: what each asks for every target, and how far it is off."""
     title = "Would another model give another answer?"
-    largest = _largest(planned)
-    memory = None if largest is None else largest.budget.profile.memory_mb
-    beyond = max(_BEYOND, 1.0 if largest is None else largest.extrapolation)
-    data = model_forms(planned.exploration, memory, beyond=beyond)
-    finding = f"{data.finding}.{_assumed(planned.exploration)}"
-    if not data.curves:
+    found = planned.forms
+    finding = f"{findings.forms(found)}{_assumed(planned.exploration)}"
+    if found.chosen is None:
         return [Card("forms", title, finding, kind="no-data")]
+    figure = draw_model_forms(model_forms(planned.exploration, found))
+    return [Card("forms", title, finding, figure, _table(found))]
+
+
+def _table(found: FormComparison) -> Table:
     columns = (
         Column("Form"),
+        Column("Coefficients"),
         Column("Error on a run left out", "records/s"),
-        Column(f"Capacity of {units.some(round(data.slots[-1]), 'slot')}", "records/s"),
+        Column("Error on a run left out", "%"),
+        Column("Error on the upper half", "records/s"),
+        Column("Error on the upper half", "%"),
+        *(Column(f"Slots at {units.rate(one.rate)}") for one in found.targets),
+        *(Column(f"Capacity of {units.some(slots, 'slot')}", "records/s") for slots in _planned(found)),
     )
-    rows = tuple((curve.form, curve.error, curve.rates[-1]) for curve in data.curves)
-    table = Table(f"Forms of the model at {data.memory_mb:,g} MB per slot, the one in use first", columns, rows)
-    return [Card("forms", title, finding, draw_model_forms(data), table)]
+    rows = tuple(
+        (
+            f"{fit.form}, the paper's choice" if fit.form == found.chosen else fit.form,
+            ", ".join(units.scaled(one, "") for one in fit.coefficients),
+            fit.left_out,
+            _percent(fit.left_out_share),
+            fit.upper_half,
+            _percent(fit.upper_half_share),
+            *fit.slots,
+            *(rate for rate in fit.predicted if rate is not None),
+        )
+        for fit in found.fits
+    )
+    slots, rates = ([getattr(one, name) for one in found.targets] for name in ("slots", "expected_rate"))
+    plan = ("the plan", found.used, None, None, None, None, *slots, *(rate for rate in rates if rate is not None))
+    by = {"halves": "by halves", "leave-one-out": "by runs left out", "first": "as the first: no error is defined"}
+    caption = f"Forms and the slots by each with a margin of {MARGIN:g}; the paper chooses {by[found.rule]}"
+    return Table(caption, columns, (*rows, plan) if found.targets else rows, opened=True)
+
+
+def _planned(found: FormComparison) -> list[int]:
+    return [one.slots for one in found.targets if one.slots is not None]
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
 
 
 def _assumed(exploration: Exploration) -> str:

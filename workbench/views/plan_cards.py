@@ -7,18 +7,21 @@ import plotly.graph_objects as go
 
 from workbench import units
 from workbench.capacity import CapacityPlan, ModelFinding
+from workbench.capacity.explore import reasons
 from workbench.records import Measurement, Run
 from workbench.study import Planned, intervals_left_out
+from workbench.views import findings
 from workbench.views.cards import Card, Column, Table, fold, gather
 from workbench.views.figures import (
+    acquisition,
     capacity,
     convergence,
+    draw_acquisition,
     draw_capacity,
     draw_convergence,
     draw_slot_shares,
     draw_stage_layout,
     draw_trigger_intervals,
-    form_name,
     slot_shares,
     stage_layout,
     trigger_intervals,
@@ -37,7 +40,7 @@ OUTAGE_S = 600.0
 
 def cards(planned: Planned) -> list[Card]:
     """Make all cards; one that cannot be made becomes an error card and never hides the others."""
-    front: tuple[Callable[[Planned], list[Card]], ...] = (_answer, _model, _start)
+    front: tuple[Callable[[Planned], list[Card]], ...] = (_answer, _model, _start, forms)
     evidence: tuple[Callable[[Planned], list[Card]], ...] = (
         _spark,
         safety,
@@ -46,8 +49,6 @@ def cards(planned: Planned) -> list[Card]:
         _intervals,
         _advice,
         _doubts,
-        _exploration,
-        forms,
         _runs,
     )
     return [*gather(front, planned), *(fold(card) for card in gather(evidence, planned))]
@@ -104,7 +105,7 @@ def _row(plan: CapacityPlan) -> tuple[str | float | None, ...]:
 
 def _model(planned: Planned) -> list[Card]:
     data = capacity(planned.exploration, planned.plans)
-    finding = f"{data.finding}. The model is {form_name(planned.exploration.model.form)}. " + (
+    finding = f"{data.finding}. The model is {findings.form_name(planned.exploration.model.form)}. " + (
         planned.plans[0].basis() if planned.plans else f"Its runs come from {_testbeds(planned)}."
     )
     if any(plan.on_other_cores for plan in planned.plans):
@@ -316,12 +317,6 @@ def _dealt_out(plan: CapacityPlan) -> tuple[str, go.Figure | None]:
     return "", None
 
 
-def _exploration(planned: Planned) -> list[Card]:
-    data = convergence(planned.exploration)
-    figure = draw_convergence(data) if any(map(math.isfinite, data.costs)) else None  # from four runs on
-    return [Card("exploration", "How was the model found?", data.finding + ".", figure)]
-
-
 def _bracket(run: Run) -> tuple[float | None, float | None, float | None]:
     """Capacity, lower and upper end, records/s; a failed run has none."""
     if not isinstance(run, Measurement):
@@ -331,32 +326,51 @@ def _bracket(run: Run) -> tuple[float | None, float | None, float | None]:
 
 
 def _runs(planned: Planned) -> list[Card]:
-    fitted = set(planned.exploration.fitted)
+    """Show the loop's record: why each budget was asked for, what was expected and measured, and the cost after it."""
+    found, study = planned.exploration, planned.study
+    whys = reasons(found.runs, study.space, study.seed, choice=study.choice, estimates=study.estimates)
     rows = tuple(
         (
             row + 1,
             run.budget.slots,
             run.budget.profile.memory_mb,
-            *_bracket(run),
-            run.predicted_rate,
-            "yes" if row in fitted else "no",
+            findings.cause(why),
+            len(run.estimate.probes) if isinstance(run, Measurement) else None,
             run.estimate.seconds if isinstance(run, Measurement) else 0.0,
+            run.predicted_rate,
+            *_bracket(run),
+            _finite(cost),
+            "yes" if row in found.fitted else "no",
         )
-        for row, run in enumerate(planned.exploration.runs)
+        for row, (run, why, cost) in enumerate(zip(found.runs, whys, found.costs, strict=True))
     )
     columns = (
         Column("Run"),
         Column("Slots"),
         Column("Memory per slot", "MB"),
+        Column("Asked for as"),
+        Column("Probes"),
+        Column("Time", "s"),
+        Column("BIDS2's objective", "records/s"),
         Column("MST", "records/s"),
         Column("Low", "records/s"),
         Column("High", "records/s"),
-        Column("Objective", "records/s"),
+        Column("Cost after it", "records/s"),
         Column("Fitted"),
-        Column("Time", "s"),
     )
-    finding = _taken(planned.exploration.measurements, len(rows))
-    return [Card("runs", "Which runs is it based on?", finding, table=Table("Runs in order", columns, rows))]
+    data = convergence(found)
+    figure = draw_convergence(data) if any(map(math.isfinite, data.costs)) else None  # from four runs on
+    finding = f"{_taken(found.measurements, len(rows))} {data.finding[0].upper()}{data.finding[1:]}."
+    title = "Which runs is it based on, and why those?"
+    record = Card("runs", title, finding, figure, Table("The loop's record: runs in order", columns, rows))
+    asked = [row for row, why in enumerate(whys) if why.acquired is not None]
+    if not asked:
+        return [record]
+    last = acquisition(whys[asked[-1]], study.space, found.runs[: asked[-1]])
+    return [
+        record,
+        Card("acquisition", "Why was the last budget asked for?", f"{last.finding}.", draw_acquisition(last)),
+    ]
 
 
 def _taken(measured: Sequence[Measurement], runs: int) -> str:

@@ -158,7 +158,7 @@ def test_evidence_is_folded_and_answers_are_not():
     made = cards(planned())
     front = [card for card in made if not card.folded]
     assert [card.name for card in front][:2] == ["answer", "model"]
-    assert [card.name for card in front][2:] == ["start"]
+    assert [card.name for card in front][2:] == ["start", "forms"]
     assert 'class="workbench-card result folded"' in next(card for card in made if card.folded).heading_html()
     assert "folded" not in Card("a", "b", "c").heading_html()
 

@@ -62,7 +62,11 @@ def test_forms_safety_and_slots_are_shown(planned):
     made = {card.name: card for card in cards(planned)}
     largest = max(planned.plans, key=lambda plan: plan.rate)
     forms = made["forms"]
-    assert [row[0] for row in forms.table.rows] == ["linear", "sqrt", "log", "scaling"]
+    found = planned.forms
+    assert [row[0].split(",")[0] for row in forms.table.rows] == ["linear", "sqrt", "log", "scaling", "the plan"]
+    assert [row[0].split(",")[0] for row in forms.table.rows if "the paper's choice" in row[0]] == [found.chosen]
+    assert forms.table.rows[-1][6:9] == (*(plan.budget.slots for plan in planned.plans), None)
+    assert forms.table.rows[0][6:9] == found.fits[0].slots
     assert forms.finding == f"{forms.figure.layout.meta['finding']}."
     assert units.rate(largest.rate) in made["safety"].finding
     assert made["safety"].table.rows[0][2] >= made["safety"].table.rows[-1][2]
@@ -102,6 +106,15 @@ def test_a_plan_for_micro_batches_shows_its_partitions(planned):
     assert next(card for card in bare if card.name.startswith("settings")).figure is None
 
 
+def test_the_last_question_to_the_gaussian_process_is_shown(planned):
+    assert "acquisition" not in [card.name for card in cards(planned)]  # two corners, and no error before four runs
+    runs = planned.exploration.runs
+    longer = conclude((*runs, runs[-1]), "ended", choice="edge", growth="tasks")
+    card = next(card for card in cards(replace(planned, exploration=longer)) if card.name == "acquisition")
+    assert card.folded
+    assert card.finding.startswith("After 4 runs the explorer asks for ")
+
+
 def test_no_plan_has_no_price_of_safety(planned):
     names = [card.name for card in cards(replace(planned, plans=()))]
     assert "safety" not in names
@@ -127,7 +140,9 @@ def test_the_figure_of_capacity_shows_runs_targets_and_the_extrapolation(planned
 def test_the_figure_of_the_exploration_shows_every_run(planned):
     data = convergence(planned.exploration)
     assert len(data.costs) == len(planned.exploration.measurements)
-    assert {form for form, _ in data.errors} <= {"linear", "sqrt", "log", "log1p"}
+    made = next(card for card in cards(planned) if card.name == "runs")
+    assert [row[3] for row in made.table.rows][:3] == [*["a corner of the space"] * 2, "farthest from the runs so far"]
+    assert [row[6] for row in made.table.rows] == [run.predicted_rate for run in planned.exploration.runs]
     assert draw_convergence(data).layout.meta["finding"] == data.finding
 
 

@@ -1,6 +1,6 @@
 """Which budgets to measure, and what the runs on them add up to."""
 
-from workbench.capacity.explore.acquisition import propose
+from workbench.capacity.explore.acquisition import Acquired, acquire, propose
 from workbench.capacity.explore.exploration import LEAST_RUNS, Choice, Exploration, conclude, keeps_state, saw_operators
 from workbench.capacity.explore.explorer import ResourceExplorer, Space
 from workbench.capacity.explore.optimizer import (
@@ -10,20 +10,26 @@ from workbench.capacity.explore.optimizer import (
     minimal_first,
     overstatement,
 )
+from workbench.capacity.explore.questions import Why, next_question, reasons
 
 __all__ = [
     "ALONE",
     "LEAST_RUNS",
     "MANY_TASKS",
+    "Acquired",
     "Choice",
     "ConfigurationOptimizer",
     "Exploration",
     "ResourceExplorer",
     "Space",
+    "Why",
+    "acquire",
     "conclude",
     "keeps_state",
     "minimal_first",
+    "next_question",
     "overstatement",
     "propose",
+    "reasons",
     "saw_operators",
 ]

@@ -3,7 +3,12 @@
 import math
 import warnings
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 Point = tuple[int, int]
 
 _HAS_MIDDLE = 3
@@ -34,12 +39,42 @@ def nearest(point: Point, allowed: Collection[Point]) -> Point:
     return min(allowed, key=lambda one: (abs(one[0] - point[0]) + abs(one[1] - point[1]), *one))
 
 
+@dataclass(frozen=True)
+class Acquired:
+    """What a Gaussian process over the grid says of the cost of a next run, and where it would look.
+
+    Parameters
+    ----------
+    point
+        The point that scikit-optimize asks for.
+    mean, deviation
+        Of the posterior of the cost, in the unit of the costs, shape (slots, memories).
+    improvement
+        Expected improvement on the lowest cost seen, in the unit of the costs, shape (slots, memories).
+    """
+
+    point: Point
+    mean: Floats
+    deviation: Floats
+    improvement: Floats
+
+
 def propose(points: Sequence[Point], costs: Sequence[float], shape: Point, seed: int) -> Point:
     """Give the point of highest expected improvement of a Gaussian process over `points` and their `costs`.
 
     The grid has `shape` points; a dimension of one point is none of the process.
     """
+    return acquire(points, costs, shape, seed).point
+
+
+def acquire(points: Sequence[Point], costs: Sequence[float], shape: Point, seed: int) -> Acquired:
+    """Give the Gaussian process over `points` and their `costs`, its expected improvement, and what it asks for.
+
+    The parameters are those of `propose`. scikit-optimize looks for the highest expected improvement between the points
+    of the grid, too, and takes the point next to it: another point of the grid may have slightly more.
+    """
     from skopt import Optimizer  # noqa: PLC0415  takes seconds to import, and only explorations need it
+    from skopt.acquisition import gaussian_ei  # noqa: PLC0415
     from skopt.space import Integer  # noqa: PLC0415
 
     free = [axis for axis in range(len(shape)) if shape[axis] > 1]
@@ -52,9 +87,15 @@ def propose(points: Sequence[Point], costs: Sequence[float], shape: Point, seed:
         random_state=(seed + len(points)) % _SEEDS,
         avoid_duplicates=False,
     )
+    scaled = [cost / scale for cost in costs]
+    grid = [[place[axis] for axis in free] for place in np.ndindex(shape)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a length scale at its bound, or a repeated point, is no news
-        search.tell([[point[axis] for axis in free] for point in points], [cost / scale for cost in costs])
+        search.tell([[point[axis] for axis in free] for point in points], scaled)
         asked = search.ask()
+        model, where = search.models[-1], search.space.transform(grid)
+        mean, deviation = model.predict(where, return_std=True)
+        improvement = gaussian_ei(where, model, min(scaled))
     found = dict(zip(free, asked, strict=True))
-    return int(found.get(0, 0)), int(found.get(1, 0))
+    tables = (np.reshape(table, shape) * scale for table in (mean, deviation, improvement))
+    return Acquired((int(found.get(0, 0)), int(found.get(1, 0))), *tables)

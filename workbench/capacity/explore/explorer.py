@@ -23,11 +23,11 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import get_args
 
 from workbench import units
-from workbench.capacity.explore.acquisition import Point, edge, farthest, nearest, propose
+from workbench.capacity.explore.acquisition import Point, edge, propose
 from workbench.capacity.explore.exploration import (
     LEAST_RUNS,
     MOST_RUNS,
@@ -40,7 +40,8 @@ from workbench.capacity.explore.exploration import (
     stopping_row,
 )
 from workbench.capacity.explore.optimizer import ConfigurationOptimizer, minimal_first
-from workbench.capacity.model import SCALING, STREAMBED_FORMS, Growth, Model, unmeasured_memory_mb, why_no_capacity
+from workbench.capacity.explore.questions import next_question, on_the_way
+from workbench.capacity.model import SCALING, STREAMBED_FORMS, Growth, Model, why_no_capacity
 from workbench.checks import shown
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
@@ -61,7 +62,6 @@ __all__ = [
     "stopping_row",
 ]
 
-_ROUND = 4  # points after which the edge repeats
 _ALL_FAILED = "every budget left to ask for has failed"
 _ALL_TAKEN = "what there is of the budgets left to ask for was taken"
 
@@ -80,12 +80,16 @@ class Space:
         Cores of a slot.
     interval_s
         Trigger interval, seconds.
+    largest_first
+        Whether the corners of most slots come first: where a warm deployment is made for them, they are measured first,
+        and no first answer goes beyond what was run.
     """
 
     slots: tuple[int, ...]
     memory_mb: tuple[int, ...]
     cpus: float = 1.0
     interval_s: float = 2.0
+    largest_first: bool = False
 
     def __post_init__(self) -> None:
         for name, values in (("slots", self.slots), ("memory_mb", self.memory_mb)):
@@ -109,7 +113,8 @@ class Space:
         """Budgets at the ends: two where the memory is fixed."""
         ends = dict.fromkeys((self.memory_mb[0], self.memory_mb[-1]))
         few_and_many = dict.fromkeys((self.slots[0], self.slots[-1]))
-        return tuple(self.budget(slots, memory) for memory in ends for slots in few_and_many)
+        corners = tuple(self.budget(slots, memory) for memory in ends for slots in few_and_many)
+        return tuple(sorted(corners, key=lambda one: -one.slots)) if self.largest_first else corners
 
 
 class ResourceExplorer:
@@ -141,9 +146,6 @@ class ResourceExplorer:
         How many measurements of a budget are available, where that is bounded: a table's row can be replayed once.
     growth
         What slots are; see `ScalingModel`.
-    largest_first
-        Whether the corners of most slots come first: where a warm deployment is made for them, they are measured first,
-        and no first answer goes beyond what was run.
     most_s
         Seconds from the beginning of `steps` after which no run begins that would last longer.
     clock
@@ -172,7 +174,6 @@ class ResourceExplorer:
         estimates: int = 1,
         available: Callable[[Budget], int] | None = None,
         growth: Growth = "workers",
-        largest_first: bool = False,
         most_s: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -200,7 +201,6 @@ class ResourceExplorer:
         self.estimates = estimates
         self.available = available
         self.growth = growth
-        self.largest_first = largest_first
         self.most_s, self.clock = most_s, clock
         self._late: str | None = None
         self._runs: list[Run] = []
@@ -241,7 +241,7 @@ class ResourceExplorer:
             self._runs.append(minimal)
         self._runs.append(run)
         self._decided = None
-        if self._asked is not None and _on_the_way(run, self._asked):
+        if self._asked is not None and on_the_way(run, self._asked):
             return  # the question stands
         self._asked = None
         self._answers.append(len(self._runs) - 1)
@@ -328,47 +328,27 @@ class ResourceExplorer:
         return None
 
     def _next(self) -> Budget | str:
-        corners = self._corners_left()
-        if corners:
-            budget = corners[0]
-        elif self._given:
+        if self._given:
             budget = self._runs[self._answers[-1]].budget
         else:
-            point = self._point()
-            if point is None:
+            why = next_question(
+                self._runs,
+                self._answers,
+                self.space,
+                self.seed,
+                calls=self._calls,
+                choice=self.choice,
+                forms=self.score_forms,
+                used_up=[budget for budget in self.space.budgets if self._used_up(budget)],
+            )
+            if why is None:
                 return _ALL_TAKEN if self.available else _ALL_FAILED
-            budget = self._budget(point)
+            budget = why.budget
         tasks = next((run.tasks for run in self._runs if run.tasks is not None), {})
         takes = len(minimal_first(budget, len(tasks), [run.budget for run in self._runs]))
         if len(self._runs) + takes > self.most_runs:
             return f"{len(self._runs)} runs were made, and the next budget takes {takes} of at most {self.most_runs}"
         return budget
-
-    def _point(self) -> Point | None:
-        """Choose a point of the grid after the corners; None if all that there is to choose from failed."""
-        places = {self._budget((i, j)): (i, j) for i in range(self._shape[0]) for j in range(self._shape[1])}
-        failed = {run.budget for run in self._runs if isinstance(run, FailedRun)}
-        useless = unmeasured_memory_mb(self._runs)
-        allowed = {
-            place
-            for budget, place in places.items()
-            if budget not in failed and budget.profile.memory_mb not in useless and not self._used_up(budget)
-        }
-        if self.choice == "edge":
-            first = self._calls - len(self.space.corners)
-            points = (edge(self._shape, number) for number in range(first, first + _ROUND))
-            return next((point for point in points if point in allowed), None)
-        if not allowed:
-            return None
-        costs = costs_of(self._runs, self.score_forms)
-        asked = [(self._runs[row].budget, costs[row]) for row in self._answers]
-        told = [(places[budget], cost) for budget, cost in asked if budget in places]
-        # The corners' own costs are not defined before all of them are measured: they share the first defined one.
-        first_cost = next((cost for _, cost in told if math.isfinite(cost)), None)
-        if first_cost is None:
-            return farthest([places[run.budget] for run in self._runs if run.budget in places], self._shape, allowed)
-        values = [cost if math.isfinite(cost) else first_cost for _, cost in told]
-        return nearest(propose([point for point, _ in told], values, self._shape, self.seed), allowed)
 
     def _to_be_had(self, budgets: Sequence[Budget]) -> tuple[Budget, ...]:
         """Give those of `budgets` that there are measurements of, in order."""
@@ -388,8 +368,7 @@ class ResourceExplorer:
 
     def _corners_left(self) -> tuple[Budget, ...]:
         answered = {self._runs[row].budget for row in self._answers}
-        corners = [corner for corner in self.space.corners if corner not in answered]
-        return tuple(sorted(corners, key=lambda one: -one.slots) if self.largest_first else corners)
+        return tuple(corner for corner in self.space.corners if corner not in answered)
 
     @property
     def _shape(self) -> Point:
@@ -397,8 +376,3 @@ class ResourceExplorer:
 
     def _budget(self, point: Point) -> Budget:
         return self.space.budget(self.space.slots[point[0]], self.space.memory_mb[point[1]])
-
-
-def _on_the_way(run: Run, asked: Budget) -> bool:
-    """Whether `run` is of the minimal configuration that the answer to `asked` rests on."""
-    return run.tasks is not None and run.budget != asked and run.budget == replace(asked, slots=len(run.tasks))

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 
 from workbench import units
 from workbench.capacity.allocation import allocate
-from workbench.capacity.model import MicroBatch, carries, fit_micro_batch
+from workbench.capacity.model import MicroBatch, fit_micro_batch
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import QueryError, WorkbenchError
 from workbench.journal import Journal, JournalError

@@ -2,7 +2,15 @@
 
 from workbench.capacity.model.asked import Asked, remedies
 from workbench.capacity.model.checks import FEWEST_RUNS, FEWEST_SLOT_COUNTS, alike, check_model, check_runs
-from workbench.capacity.model.forms import STREAMBED_FORMS, TRANSFORMS, Floats, as_points, as_runs, transform
+from workbench.capacity.model.forms import (
+    STREAMBED_FORMS,
+    TRANSFORMS,
+    Floats,
+    as_points,
+    as_runs,
+    fit_least_squares,
+    transform,
+)
 from workbench.capacity.model.growth import SHARED_CORES, Growth, Weights
 from workbench.capacity.model.least_squares import CapacityModel
 from workbench.capacity.model.mechanism import Mechanism
@@ -20,7 +28,13 @@ from workbench.capacity.model.outliers import (
 from workbench.capacity.model.parts_law import IN_PROPORTION, SHARING_IN_PROPORTION, PartsLaw, carries
 from workbench.capacity.model.scaling_law import Beliefs, ScalingLaw, fit_scaling_law
 from workbench.capacity.model.scaling_model import FORMS, SCALING, ScalingModel, model_of_form
-from workbench.capacity.model.selection import exploration_cost, leave_one_out_error, select_model
+from workbench.capacity.model.selection import (
+    exploration_cost,
+    halves,
+    leave_one_out_error,
+    root_mean_square,
+    select_model,
+)
 from workbench.records import ModelFinding
 
 __all__ = [
@@ -62,13 +76,16 @@ __all__ = [
     "check_runs",
     "describe_runs",
     "exploration_cost",
+    "fit_least_squares",
     "fit_micro_batch",
     "fit_scaling_law",
+    "halves",
     "least_integer",
     "leave_one_out_error",
     "model_of_form",
     "remedies",
     "review_readings",
+    "root_mean_square",
     "select_model",
     "transform",
     "unmeasured_memory_mb",

@@ -42,16 +42,24 @@ class LeastSquares:
         Its name.
     memory, slots, constant
         a, b and c.
-    leave_one_out
-        Mean absolute leave-one-out error, in the unit of the rates; inf if a left-out fit does not determine all
-        coefficients. The paper calls it RMSE: the root of one squared error is its absolute value.
+    misses
+        By run, rate minus what the fit to the others predicts, in the unit of the rates; empty if such a fit does not
+        determine all coefficients.
     """
 
     form: str
     memory: float
     slots: float
     constant: float
-    leave_one_out: float
+    misses: tuple[float, ...]
+
+    @property
+    def leave_one_out(self) -> float:
+        """Mean absolute leave-one-out error, in the unit of the rates; inf where there is none.
+
+        The paper calls it RMSE: the root of one squared error is its absolute value.
+        """
+        return float(np.abs(self.misses).mean()) if self.misses else math.inf
 
     def predict(self, points: Floats) -> Floats:
         """Capacity at `points`, shape (rows, 2)."""
@@ -79,8 +87,8 @@ def fit_least_squares(form: str, points: Floats, rates: Floats) -> LeastSquares:
     residuals = rates - mean - left @ along
     leverages = 1 / len(rates) + (left**2).sum(axis=1)
     determined = len(sizes) == varies.sum() and bool((leverages < _DETERMINED).all())
-    error = float(np.abs(residuals / (1 - leverages)).mean()) if determined else math.inf
-    return LeastSquares(form, float(slopes[0]), float(slopes[1]), float(mean - slopes @ means), error)
+    misses = tuple((residuals / (1 - leverages)).tolist()) if determined else ()
+    return LeastSquares(form, float(slopes[0]), float(slopes[1]), float(mean - slopes @ means), misses)
 
 
 def determines(form: str, points: Floats, rows: Sequence[int]) -> bool:

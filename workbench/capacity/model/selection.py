@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from workbench.capacity.model.forms import STREAMBED_FORMS, Floats, as_runs, determines, fit_least_squares
 from workbench.capacity.model.growth import Growth
@@ -21,6 +21,7 @@ from workbench.capacity.model.scaling_model import ScalingModel, model_of_form
 from workbench.checks import SLACK
 from workbench.errors import WorkbenchError
 
+Rows = NDArray[np.intp]
 Rule = Literal["halves", "leave-one-out", "robust"]
 
 _FEWEST_FITTED = 2
@@ -86,25 +87,34 @@ def select_model(
         return ScalingModel(stateful=stateful, growth=growth).fit(points, rates)
     if not forms:
         raise WorkbenchError("No form competes; give at least one, such as 'linear'.")
-    order = np.lexsort((np.arange(len(rates)), points[:, 0], points[:, 1]))
-    points, rates = points[order], rates[order]
-    tested = _first_tested(points) if rule == "halves" else len(rates)
-    if len(rates) - tested >= _FEWEST_TESTS:
-        errors = [_extrapolation_error(form, points, rates, tested) for form in forms]
-    else:
+    split = halves(points) if rule == "halves" else None
+    if split is None:
         errors = [leave_one_out_error(points, rates, form) for form in forms]
+    else:
+        errors = [_upper_half_error(form, points, rates, *split) for form in forms]
     return model_of_form(forms[int(np.argmin(errors))], stateful=stateful, growth=growth).fit(points, rates)
 
 
-def _first_tested(points: Floats) -> int:
-    """Where the upper half begins: after as many runs as determine a fit, at least half of them."""
+def halves(points: Floats) -> tuple[Rows, Rows] | None:
+    """Split runs at `points` (rows, 2) for the rule of halves; see `select_model`.
+
+    Returns
+    -------
+    Rows of the lower half and of the upper half; None where fewer than two runs are left to test.
+    """
+    order = np.lexsort((np.arange(len(points)), points[:, 0], points[:, 1]))
     first = max(_FEWEST_FITTED, len(points) // 2)
-    while first < len(points) and not determines("linear", points, range(first)):
+    while first < len(points) and not determines("linear", points[order], range(first)):
         first += 1
-    return first
+    return (order[:first], order[first:]) if len(points) - first >= _FEWEST_TESTS else None
 
 
-def _extrapolation_error(form: str, points: Floats, rates: Floats, tested: int) -> float:
-    """Root-mean-square error from run `tested` on of the form fitted to the runs before."""
-    model = model_of_form(form).fit(points[:tested], rates[:tested])
-    return float(np.sqrt(np.mean((model.predict(points[tested:]) - rates[tested:]) ** 2)))
+def root_mean_square(errors: Floats) -> float:
+    """Give the root of the mean of the squares of `errors`."""
+    return float(np.sqrt(np.mean(errors**2)))
+
+
+def _upper_half_error(form: str, points: Floats, rates: Floats, lower: Rows, upper: Rows) -> float:
+    """Error at the rows `upper` of the form fitted to the rows `lower`, records/s."""
+    model = model_of_form(form).fit(points[lower], rates[lower])
+    return root_mean_square(model.predict(points[upper]) - rates[upper])

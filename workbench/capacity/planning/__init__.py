@@ -4,6 +4,7 @@ from workbench.capacity.planning._plan import plan
 from workbench.capacity.planning.at_interval import capacity_at, risks_at
 from workbench.capacity.planning.checks import check_allocation, check_keys, check_layouts, check_source
 from workbench.capacity.planning.cluster import Cluster, pack
+from workbench.capacity.planning.compared import compare_forms, fitted_form
 from workbench.capacity.planning.day import follow
 from workbench.capacity.planning.executor import in_executors, kubernetes_reserve, slots_per_worker
 from workbench.capacity.planning.intervals import (
@@ -52,7 +53,9 @@ __all__ = [
     "check_layouts",
     "check_source",
     "common_range",
+    "compare_forms",
     "falls_short",
+    "fitted_form",
     "follow",
     "in_executors",
     "in_turns",

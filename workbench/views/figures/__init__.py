@@ -4,6 +4,7 @@ A drawing function returns a plain plotly figure whose traces keep their ``uid``
 be updated in place; ``layout.meta`` holds the finding and a text alternative.
 """
 
+from workbench.views.figures.acquisition import Acquisition, acquisition, draw_acquisition
 from workbench.views.figures.batch_times import BatchTimes, batch_times, draw_batch_times
 from workbench.views.figures.capacity import Capacity, aimed_at, capacity, capacity_of, draw_capacity, measured_runs
 from workbench.views.figures.cost_vectors import COST_NAMES, CostVectors, cost_vectors, draw_cost_vectors, draw_pareto
@@ -11,7 +12,7 @@ from workbench.views.figures.dataflow_graph import DataflowGraph, dataflow_graph
 from workbench.views.figures.exploration import Convergence, convergence, draw_convergence
 from workbench.views.figures.head_room import HeadRoom, draw_head_room, head_room
 from workbench.views.figures.latency import LatencyCores, draw_latency_cores, latency_cores
-from workbench.views.figures.model_forms import ModelForms, draw_model_forms, form_name, model_forms
+from workbench.views.figures.model_forms import ModelForms, draw_model_forms, model_forms
 from workbench.views.figures.operators import Operators, draw_operators, operators
 from workbench.views.figures.overlay import draw_overlaid, same_axes
 from workbench.views.figures.paradigms import Paradigms, draw_paradigms, paradigms
@@ -41,6 +42,7 @@ __all__ = [
     "COST_NAMES",
     "KEEPS_UP",
     "POINTS",
+    "Acquisition",
     "BatchTimes",
     "Capacity",
     "Convergence",
@@ -65,6 +67,7 @@ __all__ = [
     "StageLayout",
     "TimelineSeries",
     "TriggerIntervals",
+    "acquisition",
     "aimed_at",
     "batch_times",
     "capacity",
@@ -74,6 +77,7 @@ __all__ = [
     "cost_risk",
     "cost_vectors",
     "dataflow_graph",
+    "draw_acquisition",
     "draw_batch_times",
     "draw_capacity",
     "draw_convergence",
@@ -100,7 +104,6 @@ __all__ = [
     "draw_timeline",
     "draw_trigger_intervals",
     "draw_what_if",
-    "form_name",
     "head_room",
     "latency_cores",
     "measured_runs",

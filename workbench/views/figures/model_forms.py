@@ -1,7 +1,6 @@
 """The forms of capacity model side by side: their curves over slots, and their errors on a run left out."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,16 +8,16 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from workbench import units
-from workbench.capacity import Exploration, Model, leave_one_out_error, model_of_form
-from workbench.capacity.model import SCALING, STREAMBED_FORMS
-from workbench.errors import WorkbenchError
-from workbench.records import Measurement
-from workbench.views import theme
+from workbench.capacity import Exploration
+from workbench.capacity.model import SCALING
+from workbench.capacity.planning import fitted_form
+from workbench.records import FormComparison
+from workbench.views import findings, theme
 from workbench.views.figures.capacity import origin_of
 
 _POINTS = 50
-_BEYOND = 3.0
-_LEAST_RUNS = 4
+_BEYOND = 3.0  # times the most slots measured to which forms are compared, at least
+_FAR = 4.0  # from which on axes are logarithmic
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
@@ -40,9 +39,15 @@ class ModelForms:
     memory_mb, slots
         Where the curves are.
     curves
-        The forms, the model's own first.
+        The paper's forms, others in use, the scaling law.
+    marks
+        What is said of a form in addition to its name: the paper's choice, in use.
+    band
+        Ends of the law's 90 % interval, records/s; empty where it has none.
     runs
         (slots, records/s, whether at `memory_mb`) of the fitted runs.
+    targets
+        (slots, records/s) of the plans.
     most_measured
         Most slots of a fitted run.
     origin
@@ -53,62 +58,90 @@ class ModelForms:
     memory_mb: float
     slots: tuple[float, ...]
     curves: tuple[FormCurve, ...]
+    marks: Mapping[str, str]
+    band: tuple[tuple[float, ...], tuple[float, ...]]
     runs: tuple[tuple[float, float, bool], ...]
+    targets: tuple[tuple[int, float], ...]
     most_measured: float
     origin: str = "measured"
 
+    @property
+    def far(self) -> bool:
+        """Whether only logarithmic axes show both what was measured and the last slots."""
+        return self.slots[-1] > _FAR * self.most_measured
 
-def model_forms(exploration: Exploration, memory_mb: float | None = None, *, beyond: float = _BEYOND) -> ModelForms:
-    """Fit every form to the fitted runs; the curves reach `beyond` times the most slots measured.
 
-    The error of the scaling law is found by fitting it again without each run; of the others it has a closed form.
-    """
-    points, rates, model = exploration.points, exploration.rates, exploration.model
-    runs = exploration.fitted_runs
-    memory = float(memory_mb if memory_mb is not None else np.median(points[:, 0]) if len(points) else 0.0)
-    if len(points) < _LEAST_RUNS:
-        return ModelForms("Too few runs to compare forms", memory, (), (), (), 0.0)
-    if memory_mb is None:
-        memory = float(points[np.abs(points[:, 0] - memory).argmin(), 0])
+def model_forms(exploration: Exploration, found: FormComparison) -> ModelForms:
+    """Collect the curves of the forms compared, at the memory of the largest target and up to its slots."""
+    points, rates = exploration.points, exploration.rates
+    memory = found.targets[-1].memory_mb if found.targets else float(np.median(points[:, 0]))
+    targets = tuple((one.slots, one.rate) for one in found.targets if one.slots is not None)
     most = float(points[:, 1].max())
-    slots = np.linspace(float(points[:, 1].min()), beyond * most, _POINTS)
+    least, last = float(points[:, 1].min()), max(_BEYOND * most, *(1.1 * slots for slots, _ in targets), 0.0)
+    slots = np.geomspace(least, last, _POINTS) if last > _FAR * most else np.linspace(least, last, _POINTS)
     where = np.column_stack([np.full_like(slots, memory), slots])
-    names = dict.fromkeys((model.form, *STREAMBED_FORMS, SCALING))
-    curves = []
-    for form in names:
-        fitted = model if form == model.form else _fitted(form, points, rates, runs, model)
-        if fitted is None:
-            continue
-        error = _error(form, points, rates, runs, model)
-        curves.append(FormCurve(form, tuple(map(float, fitted.predict(where))), error))
-    measured = tuple((float(n), float(rate), bool(m == memory)) for (m, n), rate in zip(points, rates, strict=True))
-    finding, origin = _finding(curves, most, beyond), origin_of(exploration)
-    return ModelForms(finding, memory, tuple(slots.tolist()), tuple(curves), measured, most, origin)
+    models = {fit.form: fitted_form(exploration, fit.form) for fit in found.fits}
+    curves = tuple(
+        FormCurve(fit.form, tuple(map(float, model.predict(where))), fit.left_out)
+        for fit in found.fits
+        if (model := models[fit.form]) is not None
+    )
+    law = models.get(SCALING)
+    low, high = ((), ()) if law is None else (tuple(map(float, end)) for end in law.interval(where))
+    words = {found.chosen: ["the paper's choice"]} if found.chosen is not None else {}
+    words.setdefault(found.used, []).append("in use")
+    return ModelForms(
+        findings.forms(found).removesuffix("."),
+        memory,
+        tuple(slots.tolist()),
+        curves,
+        {form: ", ".join(said) for form, said in words.items()},
+        (low, high),
+        tuple((float(n), float(rate), bool(m == memory)) for (m, n), rate in zip(points, rates, strict=True)),
+        targets,
+        most,
+        origin_of(exploration),
+    )
 
 
 def draw_model_forms(data: ModelForms) -> go.Figure:
-    """Draw the curves on the left, the errors on the right."""
+    """Draw the curves through the runs on the left, over the law's interval, and the errors on the right."""
     figure = theme.figure(
         data.finding, 420, "Left: capacity over slots by every form. Right: mean error on a run left out, by form."
     )
-    if not data.curves:
-        return theme.not_enough(figure, f"forms are compared from {_LEAST_RUNS} runs on.")
+    if len(data.curves) < 2:
+        return theme.not_enough(figure, "forms are compared from two runs on.")
     panels = make_subplots(cols=2, column_widths=[0.66, 0.34], horizontal_spacing=0.11, figure=figure)
-    for number, curve in enumerate(data.curves):
+    left = {"row": 1, "col": 1}
+    low, high = data.band
+    panels.add_scatter(
+        uid="forms-band",
+        name="the law's 90 % interval",
+        x=[*data.slots, *reversed(data.slots)] if low else [],
+        y=[*high, *reversed(low)],
+        fill="toself",
+        fillcolor=theme.BAND,
+        line={"width": 0},
+        mode="lines",
+        hoverinfo="skip",
+        showlegend=bool(low),
+        **left,
+    )
+    names = [_name(curve.form, data) for curve in data.curves]
+    for number, (curve, name) in enumerate(zip(data.curves, names, strict=True)):
         panels.add_scatter(
             uid=f"forms-{curve.form}",
-            name=f"{curve.form} (in use)" if number == 0 else curve.form,
+            name=name,
             x=data.slots,
-            y=curve.rates,
+            y=[rate if rate > 0 or not data.far else None for rate in curve.rates],  # none on a logarithmic axis
             mode="lines",
             line={
                 "color": theme.SEQUENCE[number % len(theme.SEQUENCE)],
                 "dash": _DASHES[number % len(_DASHES)],
-                "width": 3 if number == 0 else 1.8,
+                "width": 3 if curve.form in data.marks else 1.5,
             },
             hovertemplate=f"{curve.form}, %{{x:.0f}} slots: %{{y:.4~s}} records/s<extra></extra>",
-            row=1,
-            col=1,
+            **left,
         )
     for here, symbol, word in ((True, "circle", data.origin), (False, "circle-open", f"{data.origin} at other memory")):
         runs = [run for run in data.runs if run[2] == here]
@@ -121,9 +154,19 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
             marker={"color": theme.BLACK, "symbol": symbol, "size": 8},
             hovertemplate="%{x:,} slots: %{y:.4~s} records/s<extra></extra>",
             showlegend=bool(runs),
-            row=1,
-            col=1,
+            **left,
         )
+    panels.add_scatter(
+        uid="forms-targets",
+        name="planned for a target",
+        x=[slots for slots, _ in data.targets],
+        y=[rate for _, rate in data.targets],
+        mode="markers",
+        marker={"color": theme.VERMILLION, "symbol": "diamond", "size": 11},
+        hovertemplate="%{y:.4~s} records/s: %{x:,} slots<extra></extra>",
+        showlegend=bool(data.targets),
+        **left,
+    )
     panels.add_vrect(  # after the curves: an empty panel takes none
         x0=data.most_measured,
         x1=data.slots[-1],
@@ -133,8 +176,7 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
         layer="below",
         annotation={"text": "extrapolated"},
         annotation_position="top left",
-        row=1,
-        col=1,
+        **left,
     )
     panels.add_bar(
         uid="forms-errors",
@@ -151,8 +193,14 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
         row=1,
         col=2,
     )
-    panels.update_xaxes(title_text=f"Slots of {data.memory_mb:,g} MB", range=[0, data.slots[-1]], row=1, col=1)
-    panels.update_yaxes(title_text="Capacity (records/s)", tickformat="~s", rangemode="tozero", row=1, col=1)
+    across: dict[str, object] = {"range": [0, data.slots[-1]]}
+    up: dict[str, object] = {"rangemode": "tozero", "tickformat": "~s"}
+    if data.far:
+        ends = (0.85 * data.slots[0], data.slots[-1])
+        across = {"type": "log", "range": list(np.log10(ends)), **theme.log_ticks(*ends)}
+        up = {"type": "log", "tickformat": "~s", "dtick": 1}
+    panels.update_xaxes(title_text=f"Slots of {data.memory_mb:,g} MB", **across, **left)
+    panels.update_yaxes(title_text="Capacity (records/s)", **up, **left)
     most = max((curve.error for curve in data.curves if curve.error is not None), default=1.0)
     panels.update_xaxes(
         title_text="Error, one run left out (records/s)",
@@ -167,44 +215,6 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
     return panels
 
 
-def _fitted(form: str, points: np.ndarray, rates: np.ndarray, runs: Sequence[Measurement], like: Model) -> Model | None:
-    try:
-        return model_of_form(form, stateful=like.stateful, growth=like.growth).fit(points, rates, runs)
-    except WorkbenchError:  # a form need not be defined at every run
-        return None
-
-
-def _error(form: str, points: np.ndarray, rates: np.ndarray, runs: Sequence[Measurement], like: Model) -> float | None:
-    """Mean absolute error on a run left out, records/s; None where it is not defined."""
-    if form != SCALING:
-        error = leave_one_out_error(points, rates, form)
-        return error if math.isfinite(error) else None
-    errors = []
-    for row in range(len(rates)):
-        rest = np.arange(len(rates)) != row
-        others = [run for place, run in enumerate(runs) if place != row]
-        fitted = _fitted(form, points[rest], rates[rest], others, like)
-        if fitted is None:
-            return None
-        errors.append(abs(float(fitted.predict(points[[row]])[0]) - float(rates[row])))
-    return float(np.mean(errors))
-
-
-def _finding(curves: list[FormCurve], most: float, beyond: float) -> str:
-    errors = {curve.form: curve.error for curve in curves if curve.error is not None}
-    ends = [curve.rates[-1] for curve in curves if curve.rates[-1] > 0]
-    apart = max(ends) / min(ends) if ends else 1.0
-    differ = f"At {units.number(beyond * most)} slots the forms differ by a factor of {units.number(apart, 2)}"
-    if not errors:
-        return f"No form has a defined error on a run left out. {differ}"
-    best = min(errors, key=lambda form: errors[form])
-    name = form_name(best)
-    return (
-        f"{name[0].upper()}{name[1:]} predicts a run it has not seen best: it misses by {units.rate(errors[best])} on "
-        f"average. {differ}"
-    )
-
-
-def form_name(form: str) -> str:
-    """Name a form of the model in a sentence."""
-    return "the scaling law" if form == SCALING else f"the {form} form"
+def _name(form: str, data: ModelForms) -> str:
+    said = data.marks.get(form)
+    return f"{form} ({said})" if said else form

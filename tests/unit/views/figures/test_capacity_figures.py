@@ -8,11 +8,12 @@ from example_measurement import example_measurement
 from figure_checks import axis_titles, check_empty, check_figure, trace
 
 from workbench import units
-from workbench.capacity import Allocation, CapacityModel, Stage, micro_batch_layout
-from workbench.capacity.explore import conclude
+from workbench.capacity import Allocation, CapacityModel, Space, Stage, compare_forms, micro_batch_layout, plan
+from workbench.capacity.explore import conclude, next_question
 from workbench.capacity.planning import InstanceType
 from workbench.dataflow import Budget, Dataflow, Edge, Operator, SlotProfile
 from workbench.records import Measurement, MstEstimate
+from workbench.views.figures.acquisition import acquisition, draw_acquisition
 from workbench.views.figures.capacity import aimed_at, capacity, capacity_of, draw_capacity
 from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow_graph, observed_graph
 from workbench.views.figures.exploration import convergence, draw_convergence
@@ -84,7 +85,7 @@ def test_memory_has_a_scale_of_its_own(exploration):
 
 def test_no_point_is_called_measured_that_was_simulated(exploration):
     names = [one.name for one in draw_capacity(capacity(exploration, [])).data if one.showlegend]
-    names += [one.name for one in draw_model_forms(model_forms(exploration)).data]
+    names += [one.name for one in draw_model_forms(model_forms(exploration, compare_forms(exploration))).data]
     assert "simulated" in names
     assert [name for name in names if "measured" in name] == []
 
@@ -212,32 +213,61 @@ def test_other_targets_need_no_new_curves(exploration):
 
 
 def test_forms_are_compared_by_curve_and_by_error(exploration):
-    data = model_forms(exploration)
-    assert [curve.form for curve in data.curves] == ["scaling", "linear", "sqrt", "log"]
-    errors = {curve.form: curve.error for curve in data.curves}
-    best = min(errors, key=errors.get)
-    assert data.finding.startswith(
-        f"The {best} form predicts a run it has not seen best: it misses by {units.rate(errors[best])} on average. At "
-    )
-    assert errors["linear"] < errors["log"]  # the truth is nearly linear
+    made = plan(exploration, 2e6, memory_mb=[512])
+    found = compare_forms(exploration, [made])
+    data = model_forms(exploration, found)
+    assert [curve.form for curve in data.curves] == ["linear", "sqrt", "log", "scaling"]
     assert data.slots[-1] == pytest.approx(48)
     figure = check_figure(draw_model_forms(data))
-    assert list(trace(figure, "forms-errors").x) == list(errors.values())
+    assert list(trace(figure, "forms-errors").x) == [fit.left_out for fit in found.fits]
     assert "Error, one run left out (records/s)" in axis_titles(figure)
-    few = replace(exploration, fitted=exploration.fitted[:3])
-    assert "4 runs" in check_empty(draw_model_forms(model_forms(few)))
+    assert trace(figure, f"forms-{found.chosen}").name == f"{found.chosen} (the paper's choice)"
+    assert trace(figure, "forms-scaling").name == "scaling (in use)"
+    (target,) = zip(trace(figure, "forms-targets").x, trace(figure, "forms-targets").y, strict=True)
+    assert target == (made.budget.slots, 2e6)
+    low, high = exploration.model.interval([[512, slots] for slots in data.slots])
+    assert list(trace(figure, "forms-band").y) == pytest.approx([*high, *low[::-1]])
+    at = next(curve for curve in data.curves if curve.form == "sqrt").rates[-1]
+    assert at == pytest.approx(CapacityModel("sqrt").fit(exploration.points, exploration.rates).predict([[512, 48]])[0])
+
+
+def test_forms_far_beyond_the_runs_are_drawn_on_logarithmic_axes(exploration):
+    found = compare_forms(exploration, [plan(exploration, 1e7, memory_mb=[512])])
+    figure = check_figure(draw_model_forms(model_forms(exploration, found)))
+    assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
+    assert all(rate is None or rate > 0 for form in ("linear", "log") for rate in trace(figure, f"forms-{form}").y)
+
+
+def test_the_gaussian_process_and_its_question_are_shown(exploration):
+    space = Space((2, 4, 8, 16), (512, 2048))
+    answers = [0, 6, 1, 7, 2]
+    runs = [exploration.runs[row] for row in answers]
+    why = next_question(runs, range(len(runs)), space)
+    data = acquisition(why, space, runs)
+    figure = check_figure(draw_acquisition(data))
+    for uid in ("mean", "improvement"):
+        shown = trace(figure, f"acquisition-{uid}")
+        assert np.array(shown.z) == pytest.approx(getattr(why.acquired, uid).T)
+        assert (list(shown.x), list(shown.y)) == (["2", "4", "8", "16"], ["512", "2,048"])
+        asked = trace(figure, f"acquisition-asked-{uid}")
+        assert (asked.x, asked.y) == ((f"{why.budget.slots}",), (f"{why.budget.profile.memory_mb:,}",))
+        assert len(trace(figure, f"acquisition-runs-{uid}").x) == 5
+    check_empty(draw_acquisition(acquisition(next_question(runs[:2], range(2), space), space, runs[:2])))
 
 
 def test_the_exploration_s_error_is_shown_after_each_run(exploration):
     data = convergence(exploration)
     assert data.finding == "7 of 8 runs were fitted; the exploration ended because 8 runs were made"
-    assert "error" not in convergence(replace(exploration, fitted=exploration.fitted[:3])).finding
     figure = check_figure(draw_convergence(data), data.finding)
     assert list(trace(figure, "convergence-costs").y)[:3] == [None, None, None]  # defined from four runs on
     (cross,) = trace(figure, "convergence-left-out").x
     assert cross == 8
     assert trace(figure, "convergence-left-out").showlegend
     assert "Error of the best form (records/s)" in axis_titles(figure)  # it may rise: no running minimum
+    assert list(trace(figure, "convergence-rates").y) == [run.estimate.middle for run in exploration.runs]
+    asked = [replace(run, predicted_rate=2e6) for run in exploration.runs]
+    expected = draw_convergence(convergence(replace(exploration, runs=tuple(asked))))
+    assert set(trace(expected, "convergence-objectives").y) == {2e6}
     check_empty(draw_convergence(replace(data, costs=data.costs[:3])))
 
 

@@ -1,0 +1,78 @@
+"""Why each budget of an exploration was asked for."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space
+from workbench.capacity.explore import acquire, next_question, reasons
+from workbench.capacity.explore.exploration import costs_of
+from workbench.journal import Journal
+from workbench.measuring import CapacityEstimator, result_of
+from workbench.testbed import FluidTestbed
+from workbench.workload import nexmark
+
+SPACE = Space((4, 6, 9), (512, 1024, 2048))  # q1 has two operators: runs on the way
+
+
+def explorer_in(folder, **settings):
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(tolerance=0.04), Journal(folder / "j.jsonl"))
+    return ResourceExplorer(optimizer, SPACE, seed=3, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "causes"),
+    [
+        ({"most_runs": 9}, {"corner": 4, "minimal": 2, "improvement": 3}),
+        ({"choice": "edge", "most_calls": 6, "estimates": 2}, {"corner": 4, "minimal": 2, "edge": 2, "again": 2}),
+    ],
+)
+def test_reasons_are_those_for_which_the_explorer_asked(tmp_path, settings, causes):
+    query, explorer = nexmark.query("q1"), explorer_in(tmp_path, **settings)
+    known = {name: settings[name] for name in ("choice",) if name in settings}
+    answers = []
+    while (budget := explorer.ask()) is not None:
+        if not explorer._given:
+            why = next_question(explorer.runs, answers, SPACE, 3, calls=explorer.calls, **known)
+            assert why.budget == budget
+        for run in result_of(explorer.optimizer.steps(query, budget)):
+            explorer.tell(run)
+        answers.append(len(explorer.runs) - 1)
+    estimates = {name: settings[name] for name in ("estimates",) if name in settings}
+    found = reasons(explorer.runs, SPACE, 3, **known, **estimates)
+    assert [why.budget for why in found] == [run.budget for run in explorer.runs]
+    said = [why.cause for why in found]
+    assert {cause: said.count(cause) for cause in dict.fromkeys(said)} == causes
+    for row, why in enumerate(found):
+        assert (why.acquired is not None) == (why.cause == "improvement")
+        if why.acquired is not None:
+            at = SPACE.slots.index(why.budget.slots), SPACE.memory_mb.index(why.budget.profile.memory_mb)
+            assert why.improvement == why.acquired.improvement[at] >= 0
+            assert math.isfinite(costs_of(explorer.runs[:row])[-1])
+
+
+def test_budgets_that_no_explorer_asked_for_are_said_to_be_all(tmp_path):
+    runs = list(explorer_in(tmp_path, most_runs=7).run(nexmark.query("q1")).runs)
+    assert {why.cause for why in reasons([runs[0], runs[2], runs[1], *runs[3:]], SPACE)} == {"grid"}
+
+
+def test_the_space_is_filled_while_no_cost_is_defined(tmp_path):
+    runs = explorer_in(tmp_path, most_runs=9).run(nexmark.query("q1")).runs
+    space, few = replace(SPACE, memory_mb=(512,)), runs[:3]  # the minimal one and the corners at 512 MB
+    why = next_question(few, [1, 2], space)
+    assert (why.cause, why.budget) == ("farthest", space.budget(6, 512))
+    assert [one.cause for one in reasons(few, space)] == ["minimal", "corner", "corner"]
+
+
+def test_the_expected_improvement_is_that_of_the_posterior():
+    points, costs = [(0, 0), (3, 0), (0, 4), (3, 4), (1, 2), (2, 2)], [500.0, 500.0, 500.0, 500.0, 300.0, 350.0]
+    found = acquire(points, costs, (4, 5), seed=3)
+    assert found.mean.shape == found.deviation.shape == found.improvement.shape == (4, 5)
+    gain = min(costs) - 0.01 * max(costs) - found.mean  # scikit-optimize asks for an improvement by 0.01 at least
+    z = gain / found.deviation
+    expected = gain * norm.cdf(z) + found.deviation * norm.pdf(z)
+    np.testing.assert_allclose(found.improvement, expected, atol=1e-6 * max(costs))
+    assert acquire([(0, 0), (3, 0)], [1.0, 1.0], (4, 1), seed=0).mean.shape == (4, 1)

@@ -1,0 +1,55 @@
+"""What is said of the forms of a model, and of why budgets are measured."""
+
+import textwrap
+
+import numpy as np
+import pytest
+
+from workbench.capacity.explore import Acquired, Why
+from workbench.dataflow import Budget, SlotProfile
+from workbench.records import FormComparison, FormFit, FormTarget
+from workbench.views import findings
+
+
+def fit(form, share, slots=9):
+    return FormFit(form, (0.0, 1.0), None if share is None else 1e5 * share, share, None, None, (slots,), (2e5,))
+
+
+def compared(evidence="law", form=0.094, law=0.012, **changes):
+    fits = (fit("linear", 0.2, 8), fit("sqrt", form, changes.pop("slots", 9)), fit("scaling", law, 12))
+    target = FormTarget(200_000.0, 1024, 12, 230_000.0)
+    given = {"runs": 7, "targets": (target,), "chosen": "sqrt", "rule": "halves", "used": "scaling"} | changes
+    return FormComparison(fits=fits, evidence=evidence, **given)
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (
+            compared(),
+            ["takes sqrt", "9 slots at 200 k records/s", "12", "because it misses", "by 1.2 %, sqrt by 9.4 %"],
+        ),
+        (compared("form", 0.012, 0.05), ["although sqrt misses a run left out by 1.2 %, the law by 5 %"]),
+        (compared("alike"), ["because 7 runs do not distinguish them", "9.4 % and 1.2 %"]),
+        (compared("too few", runs=3), ["because 3 runs are too few to distinguish them", "9.4 % and 1.2 %"]),
+        (compared("too few", None, runs=3), ["because 3 runs are too few for an error on a run left out"]),
+        (compared(slots=None), ["no number of slots"]),
+        (compared("set", used="log"), ["log", "the study sets"]),
+        (compared("set", used="sqrt"), ["takes sqrt", "9 slots", "the study sets"]),
+        (compared("too few", runs=1, chosen=None), ["1 run cannot make a model"]),
+        (compared(targets=()), ["takes sqrt; the plan uses the scaling law because it misses"]),
+    ],
+)
+def test_the_paper_s_choice_the_plan_s_and_the_evidence_are_said_in_two_lines(found, says):
+    short = findings.forms_in_short(found)
+    for text in (findings.forms(found), short):
+        assert [one for one in says if one not in text] == []
+    assert len(textwrap.wrap(short, 80)) <= 2
+
+
+@pytest.mark.parametrize(("improvement", "says"), [(1234.0, "1.2 k records/s"), (1e-9, "under 1 record/s"), (None, "")])
+def test_the_expected_improvement_is_said_in_records(improvement, says):
+    table = np.zeros((1, 1))
+    why = Why(Budget(1, SlotProfile(1.0, 512)), "improvement", Acquired((0, 0), table, table, table), improvement)
+    assert findings.cause(why).startswith("expected improvement")
+    assert findings.cause(why).endswith(says)

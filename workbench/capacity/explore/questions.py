@@ -1,0 +1,159 @@
+"""Which budget follows the runs so far, and why; for finished explorations recomputed from their runs.
+
+What the explorer asks is a function of the runs and the seed, so nothing of it has to be stored.
+"""
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from workbench.capacity.explore.acquisition import Acquired, Point, acquire, edge, farthest, nearest
+from workbench.capacity.explore.exploration import Choice, costs_of
+from workbench.capacity.model import STREAMBED_FORMS, unmeasured_memory_mb
+from workbench.dataflow import Budget
+from workbench.records import FailedRun, Run
+
+if TYPE_CHECKING:
+    from workbench.capacity.explore.explorer import Space
+
+Cause = Literal["corner", "minimal", "farthest", "improvement", "edge", "again", "grid"]
+
+_ROUND = 4  # points after which the edge repeats
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why a budget is measured.
+
+    Parameters
+    ----------
+    budget
+        The budget.
+    cause
+        ``"corner"`` of the space; ``"minimal"``: the configuration of one task per operator, which BIDS2 needs;
+        ``"farthest"`` from what was measured, while no cost is defined; ``"improvement"``: the highest expected one of
+        the Gaussian process; ``"edge"``: the middle or the most slots, in turn; ``"again"``: one more run of what was
+        asked for; ``"grid"``: no explorer asked, as every budget was measured.
+    acquired
+        The Gaussian process asked, over the indices of the space's slots and memory; None where none was.
+    improvement
+        Its expected improvement at `budget`, records/s of the cost (Equation 9); None without one.
+    """
+
+    budget: Budget
+    cause: Cause
+    acquired: Acquired | None = None
+    improvement: float | None = None
+
+
+def next_question(
+    runs: Sequence[Run],
+    answers: Sequence[int],
+    space: "Space",
+    seed: int = 0,
+    *,
+    calls: int | None = None,
+    choice: Choice = "improvement",
+    forms: Sequence[str] = STREAMBED_FORMS,
+    used_up: Collection[Budget] = (),
+) -> Why | None:
+    """Choose the budget that follows `runs` (StreamBed, section VI); None if none is left to ask for.
+
+    Budgets that failed are not asked for again, nor is any at a memory where nothing was sustained.
+
+    Parameters
+    ----------
+    runs
+        All so far.
+    answers
+        Rows of those that answered a question; the others were made on the way.
+    space, seed, choice
+        As of `ResourceExplorer`.
+    calls
+        Questions answered, of which one may take several runs; None: as many as answers.
+    forms
+        Those whose lowest leave-one-out error is the cost.
+    used_up
+        Budgets of which nothing more can be measured.
+    """
+    answered = {runs[row].budget for row in answers}
+    corner = next((corner for corner in space.corners if corner not in answered), None)
+    if corner is not None:
+        return Why(corner, "corner")
+    places, shape, useless = _places(space), (len(space.slots), len(space.memory_mb)), unmeasured_memory_mb(runs)
+    refused = {*used_up, *(run.budget for run in runs if isinstance(run, FailedRun))}
+    allowed = {
+        place: budget
+        for budget, place in places.items()
+        if budget not in refused and budget.profile.memory_mb not in useless
+    }
+    if choice == "edge":
+        first = (len(answers) if calls is None else calls) - len(space.corners)
+        points = (edge(shape, number) for number in range(first, first + _ROUND))
+        found = next((point for point in points if point in allowed), None)
+        return None if found is None else Why(allowed[found], "edge")
+    if not allowed:
+        return None
+    # The corners' own costs are not defined before all of them are measured: they share the first defined one.
+    costs = costs_of(runs, forms)
+    told = [(places[runs[row].budget], costs[row]) for row in answers if runs[row].budget in places]
+    shared = next((cost for _, cost in told if math.isfinite(cost)), None)
+    if shared is None:
+        known = [places[run.budget] for run in runs if run.budget in places]
+        return Why(allowed[farthest(known, shape, allowed)], "farthest")
+    values = [cost if math.isfinite(cost) else shared for _, cost in told]
+    acquired = acquire([point for point, _ in told], values, shape, seed)
+    point = nearest(acquired.point, allowed)
+    return Why(allowed[point], "improvement", acquired, float(acquired.improvement[point]))
+
+
+def reasons(
+    runs: Sequence[Run],
+    space: "Space",
+    seed: int = 0,
+    *,
+    choice: Choice = "improvement",
+    estimates: int = 1,
+    forms: Sequence[str] = STREAMBED_FORMS,
+) -> tuple[Why, ...]:
+    """Say why each of `runs`, in order, was made; the other parameters are those of the explorer that asked.
+
+    Runs that do not begin with the corners of the space were not asked for by an explorer of it.
+    """
+    places, answers, found = _places(space), list[int](), list[Why]()
+    given = calls = 0
+    why: Why | None = None
+    for row, run in enumerate(runs):
+        if not given:
+            why = next_question(runs[:row], answers, space, seed, calls=calls, choice=choice, forms=forms)
+        if why is None or (why.cause == "corner" and run.budget != why.budget and not on_the_way(run, why.budget)):
+            return tuple(Why(one.budget, "grid") for one in runs)
+        if on_the_way(run, why.budget):
+            found.append(Why(run.budget, "minimal"))
+            continue
+        point = places.get(run.budget)
+        if given:
+            found.append(Why(run.budget, "again"))
+        else:
+            at = None if why.acquired is None or point is None else float(why.acquired.improvement[point])
+            found.append(replace(why, budget=run.budget, improvement=at))
+        answers.append(row)
+        given += 1
+        if given >= (estimates if calls >= len(space.corners) else 1) or isinstance(run, FailedRun):
+            given, calls = 0, calls + 1
+    return tuple(found)
+
+
+def _places(space: "Space") -> dict[Budget, Point]:
+    """Give the indices of the slots and of the memory of every budget."""
+    return {
+        space.budget(slots, memory): (i, j)
+        for i, slots in enumerate(space.slots)
+        for j, memory in enumerate(space.memory_mb)
+    }
+
+
+def on_the_way(run: Run, asked: Budget) -> bool:
+    """Whether `run` is of the minimal configuration that the answer to `asked` rests on."""
+    return run.tasks is not None and run.budget != asked and run.budget == replace(asked, slots=len(run.tasks))

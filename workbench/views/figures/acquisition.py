@@ -1,0 +1,127 @@
+"""What the explorer's Gaussian process expects of each budget, and which one it asks for next."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from workbench import units
+from workbench.capacity import Space
+from workbench.capacity.explore import Why
+from workbench.dataflow import Budget
+from workbench.records import Run
+from workbench.views import findings, theme
+
+Table = tuple[tuple[float, ...], ...]
+_SHOWS = "Left: cost the Gaussian process expects. Right: expected improvement. By slots and memory, runs marked."
+
+
+@dataclass(frozen=True)
+class Acquisition:
+    """What the figure shows.
+
+    Parameters
+    ----------
+    slots, memory_mb
+        The grid.
+    mean, deviation, improvement
+        Of the cost (Equation 9) after a run there, records/s: a row per memory, a column per number of slots; empty
+        where no Gaussian process was asked.
+    asked
+        Slots and memory (MiB) of the budget asked for.
+    runs
+        Runs so far by slots and memory.
+    """
+
+    finding: str
+    slots: tuple[int, ...]
+    memory_mb: tuple[int, ...]
+    mean: Table
+    deviation: Table
+    improvement: Table
+    asked: tuple[int, int]
+    runs: tuple[tuple[int, int, int], ...]
+
+
+def acquisition(why: Why, space: Space, runs: Sequence[Run]) -> Acquisition:
+    """Collect the posterior and the expected improvement behind `why`, after `runs`."""
+    found, budget = why.acquired, why.budget
+    tables = () if found is None else (found.mean, found.deviation, found.improvement)
+    mean, deviation, improvement = (tuple(map(tuple, one.T.tolist())) for one in tables) if tables else ((), (), ())
+    counts = Counter(map(_place, (run.budget for run in runs)))
+    said = f"{units.some(budget.slots, 'slot')} of {units.count(budget.profile.memory_mb)} MB: {findings.cause(why)}"
+    return Acquisition(
+        f"After {units.some(len(runs), 'run')} the explorer asks for {said}",
+        space.slots,
+        space.memory_mb,
+        mean,
+        deviation,
+        improvement,
+        _place(budget),
+        tuple((*place, count) for place, count in counts.items()),
+    )
+
+
+def draw_acquisition(data: Acquisition) -> go.Figure:
+    """Draw the expected cost on the left and the expected improvement on the right, with the runs and the question."""
+    figure = theme.figure(data.finding, 360, _SHOWS)
+    if not data.mean:
+        return theme.not_enough(figure, "a Gaussian process is asked once the corners give an error.")
+    panels = make_subplots(cols=2, horizontal_spacing=0.12, figure=figure)
+    slots, memories = ([f"{one:,}" for one in values] for values in (data.slots, data.memory_mb))
+    sides = (
+        ("mean", "cost expected", data.mean, theme.VERMILLION, data.deviation),
+        ("improvement", "improvement expected", data.improvement, theme.BLUE, None),
+    )
+    for col, (uid, name, table, colour, doubt) in enumerate(sides, start=1):
+        panels.add_heatmap(
+            uid=f"acquisition-{uid}",
+            name=name,
+            x=slots,
+            y=memories,
+            z=table,
+            customdata=doubt,
+            text=[[units.scaled(value, "", 2) for value in row] for row in table],
+            texttemplate="%{text}",
+            colorscale=[[0, "#FFFFFF"], [1, colour]],
+            zmin=0,
+            zmax=1.6 * max(map(max, table)) or 1.0,  # words stay readable on the darkest cell
+            showscale=False,
+            xgap=2,
+            ygap=2,
+            hovertemplate=f"%{{x}} slots of %{{y}} MB: {name} %{{z:.3~s}}"
+            + (" ± %{customdata:.3~s}" * (doubt is not None))
+            + " records/s<extra></extra>",
+            row=1,
+            col=col,
+        )
+        marks = (
+            ("runs", "measured, and how often", data.runs, "circle-open", theme.BLACK),
+            ("asked", "asked for next", ((*data.asked, 0),), "diamond-open", theme.PURPLE),
+        )
+        for mark, said, places, symbol, ink in marks:
+            panels.add_scatter(
+                uid=f"acquisition-{mark}-{uid}",
+                name=said,
+                x=[f"{place[0]:,}" for place in places],
+                y=[f"{place[1]:,}" for place in places],
+                text=[f"{place[2]}" for place in places],
+                mode="markers",
+                marker={"symbol": symbol, "size": 30 if mark == "runs" else 38, "color": ink, "line": {"width": 2}},
+                hovertemplate=f"{said}: %{{text}}<extra></extra>" if mark == "runs" else f"{said}<extra></extra>",
+                showlegend=col == 1,
+                row=1,
+                col=col,
+            )
+        panels.update_xaxes(title_text=f"Slots ({name}, records/s)", type="category", row=1, col=col)
+        panels.update_yaxes(title_text="Memory per slot (MB)", type="category", row=1, col=col)
+        panels.update_xaxes(categoryorder="array", categoryarray=slots, row=1, col=col)
+        panels.update_yaxes(categoryorder="array", categoryarray=memories, row=1, col=col)
+    theme.room_for_legend(panels)
+    return panels
+
+
+def _place(budget: Budget) -> tuple[int, int]:
+    return budget.slots, budget.profile.memory_mb
