@@ -182,8 +182,7 @@ def _in_doubt(
     if busy < _BUSY and batches_s < _FULL * interval_s:
         return (
             "not-at-capacity",
-            f"The slots were busy {units.percent(busy)} of the time, and batches took {batches_s:.1f} s of an interval "
-            f"of {interval_s:g} s",
+            f"The slots were busy {units.percent(busy)} of the time, and batches took {batches_s:.1f} s of {interval_s:g} s",
         )
     return None
 

@@ -77,6 +77,10 @@ class BatchLayout:
         Seconds of a batch by slot count, were the layout made for this slot count alone.
     interval_s
         The trigger interval.
+    rate
+        Records/s at which a batch fills the interval, by what its parts cost; 0 in plans of earlier versions.
+    limit
+        What takes most of a batch: a stage, or the driver; "" in plans of earlier versions.
     """
 
     stages: tuple[Stage, ...]
@@ -84,6 +88,8 @@ class BatchLayout:
     batch_s: Mapping[int, float]
     best_s: Mapping[int, float]
     interval_s: float
+    rate: float = 0.0
+    limit: str = ""
 
     @property
     def regret_s(self) -> dict[int, float]:

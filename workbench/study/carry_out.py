@@ -189,13 +189,11 @@ def _with_answers(
 
 
 def _so_far(study: Study, runs: Sequence[Run], instances: Sequence[InstanceType]) -> list[str]:
-    """What is known of the targets after `runs`: an answer where it is sure enough, else what was sustained."""
+    """Say what is known of the targets after `runs`: an answer where it is sure enough, else what was sustained."""
     after = f"after {units.some(len(runs), 'run')}"
     best = max((run for run in runs if isinstance(run, Measurement)), key=lambda run: run.estimate.low)
-    known = (
-        f"{after}: at least {units.rate(best.estimate.low)} on {units.some(best.budget.slots, 'slot')}, by a probe that "
-        "was sustained"
-    )
+    slots = units.some(best.budget.slots, "slot")
+    known = f"{after}: at least {units.rate(best.estimate.low)} on {slots}, by a probe that was sustained"
     try:
         explored = conclude(runs, after, form=study.form, choice="edge", growth=study.grows, least=1)
         plans = plan_targets(study, explored, (), instances).plans

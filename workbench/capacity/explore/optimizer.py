@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from workbench import units
-from workbench.capacity.allocation import allocate
+from workbench.capacity.allocation import allocate, bids2_micro_batch
 from workbench.capacity.model import MicroBatch, fit_micro_batch
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import QueryError, WorkbenchError
@@ -228,17 +228,15 @@ def best_partitions(parts: MicroBatch | None, budget: Budget) -> tuple[dict[str,
         return None, None
     slots, cpus = budget.slots, budget.profile.cpus
     speedup = max(1.0, 1 / cpus)
-    return None, (parts.rate(slots, slots, budget.interval_s) or None)
     found = bids2_micro_batch(parts, slots, budget.interval_s, solver="cbc", slot_speedup=speedup)
     plain = parts.rate(slots, slots, budget.interval_s)
     if found.rate <= 0:
         return None, None
     if found.rate < _WORTH * plain:
         return None, plain
-    counts = {line.source: found.partitions[line.name] for line in parts.stages}
-    state = next((found.partitions[line.name] for line in parts.stages if line.stateful), counts.get(False))
-    source = counts.get(True, state or slots)
-    return {"source": source, "state": state or source}, found.rate
+    source = next((found.partitions[line.name] for line in parts.stages if line.source), slots)
+    state = next((found.partitions[line.name] for line in parts.stages if not line.source), source)
+    return {"source": source, "state": state}, found.rate
 
 
 def first_guess(runs: Iterable[Measurement], budget: Budget, objective: float | None) -> float | None:

@@ -14,7 +14,7 @@ from workbench.capacity.model.forms import (
 from workbench.capacity.model.growth import SHARED_CORES, Growth, Weights
 from workbench.capacity.model.least_squares import CapacityModel
 from workbench.capacity.model.mechanism import Mechanism
-from workbench.capacity.model.micro_batch import MicroBatch, StageLine, fit_micro_batch
+from workbench.capacity.model.micro_batch import MicroBatch, StageLine, fit_micro_batch, turns
 from workbench.capacity.model.model import LEVEL, MARGIN, MAX_SLOTS, Law, Model, least_integer
 from workbench.capacity.model.outliers import (
     Outliers,
@@ -88,6 +88,7 @@ __all__ = [
     "root_mean_square",
     "select_model",
     "transform",
+    "turns",
     "unmeasured_memory_mb",
     "why_no_capacity",
 ]

@@ -34,7 +34,8 @@ from workbench.speed import CoreSpeed, slowness
 EXPLAINED = 0.15
 """Largest deviation of ln seconds from the batches at which the parts are used; repeats differ by half of it."""
 
-_HALVINGS, _DOUBLINGS = 60, 64
+_LEAST_ROWS, _UNBOUNDED = 1e-6, 1e18  # of a task
+_STEPS, _STILL = 200, 1e-12
 _FEWEST_READINGS, _FITTED = 4, 3  # readings; what is fitted of a batch: driver, tasks, rows
 _DISTINCT = 1.5  # largest over smallest number of rows of a task, to separate fixed from per-row seconds
 _STEADY = 0.1  # prior deviation of the power of rows, so that a few readings alike do not make one up
@@ -85,6 +86,8 @@ class MicroBatch:
         How many these are.
     most_tasks
         Most tasks of a batch among them.
+    speedup
+        Times as fast as on its slot that a task runs while other slots idle: where slots are shares of one quota.
     """
 
     driver_s: float
@@ -93,6 +96,7 @@ class MicroBatch:
     error: float
     readings: int
     most_tasks: int
+    speedup: float = 1.0
 
     @property
     def explains(self) -> bool:
@@ -118,9 +122,10 @@ class MicroBatch:
         return {
             "driver": self.driver_s,
             "driver, per task": self.driver_task_s * sum(count for _, count in tasks),
-            "tasks, fixed": sum(math.ceil(count / slots) * stage.fixed_s for stage, count in tasks),
+            "tasks, fixed": sum(float(turns(count, slots, self.speedup)) * stage.fixed_s for stage, count in tasks),
             "rows": sum(
-                math.ceil(count / slots) * float(stage.rows_s(np.array(rows / count))) for stage, count in tasks
+                float(turns(count, slots, self.speedup) * stage.rows_s(np.array(rows / count)))
+                for stage, count in tasks
             ),
         }
 
@@ -134,22 +139,18 @@ class MicroBatch:
         own = partitions if source_partitions is None else source_partitions
         room_s = interval_s * (1 - self.fixed_share(slots, partitions, interval_s, source_partitions))
         tasks = [(stage, own if stage.source else partitions) for stage in self.stages]
-
-        def fits(each: Floats) -> NDArray[np.bool_]:
-            spent = (np.ceil(count / slots) * stage.rows_s(each * (partitions / count)) for stage, count in tasks)
-            return np.asarray(sum(spent, np.zeros_like(each)) <= room_s)
-
-        high = np.ones_like(room_s)
-        for _ in range(_DOUBLINGS):
-            if not (growing := fits(high)).any():
+        rows = np.full_like(room_s, _LEAST_ROWS)
+        for _ in range(_STEPS):  # Newton's method: the seconds are concave in the rows, so it comes from below
+            spent, slope = np.zeros_like(room_s), np.zeros_like(room_s)
+            for stage, count in tasks:
+                seconds = turns(count, slots, self.speedup) * stage.rows_s(rows * (partitions / count))
+                spent += seconds
+                slope += stage.power * seconds / rows
+            further = np.divide(room_s - spent, slope, out=np.full_like(rows, _UNBOUNDED), where=slope > 0)
+            before, rows = rows, np.minimum(rows + np.maximum(further, 0.0), _UNBOUNDED)
+            if (rows <= before * (1 + _STILL)).all():
                 break
-            high = np.where(growing, 2 * high, high)
-        low = np.zeros_like(high)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            fitting = fits(middle)
-            low, high = np.where(fitting, middle, low), np.where(fitting, high, middle)
-        return np.where(room_s > 0, low, 0.0) * partitions / interval_s
+        return np.where(room_s > 0, rows, 0.0) * partitions / interval_s
 
     def fixed_share(
         self, slots: Floats, partitions: Floats, interval_s: float, source_partitions: Floats | None = None
@@ -158,12 +159,20 @@ class MicroBatch:
         own = partitions if source_partitions is None else source_partitions
         counts = [own if stage.source else partitions for stage in self.stages]
         driver_s = self.driver_s + self.driver_task_s * sum(counts)
-        tasks_s = sum(np.ceil(count / slots) * stage.fixed_s for stage, count in zip(self.stages, counts, strict=True))
+        tasks_s = sum(
+            turns(count, slots, self.speedup) * stage.fixed_s for stage, count in zip(self.stages, counts, strict=True)
+        )
         return np.asarray((driver_s + tasks_s) / interval_s)
 
     def rate(self, slots: float, partitions: float, interval_s: float) -> float:
         """As `rates`, of one deployment."""
         return float(self.rates(np.array([slots]), np.array([partitions]), interval_s)[0])
+
+
+def turns(count: Floats | float, slots: Floats | float, speedup: float) -> Floats:
+    """Times the seconds of one task on its slot that `count` tasks take on `slots`."""
+    few = np.maximum(np.asarray(count) / slots, 1 / speedup)
+    return np.asarray(np.where(np.asarray(count) < slots, few, np.ceil(np.asarray(count) / slots)))
 
 
 @dataclass(frozen=True)
@@ -235,7 +244,7 @@ def _reading(slots: int, probe: Probe) -> list[tuple[tuple[str, ...], Reading]]:
     reading = Reading(
         slots,
         probe.partitions or slots,
-        seen.source_partitions or probe.partitions or slots,
+        seen.source_partitions or probe.source_partitions or probe.partitions or slots,
         seen.consumed_records / count,
         sum(batch.duration_s for batch in batches) / count,
         tuple(operator.records_in / count for operator in stages),
@@ -248,7 +257,8 @@ def _reading(slots: int, probe: Probe) -> list[tuple[tuple[str, ...], Reading]]:
 
 def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
     """Fit the parts of a batch to `runs`; None where they do not show their stages, or too few sizes of tasks."""
-    names, readings = readings_of(runs)
+    measured = list(runs)
+    names, readings = readings_of(measured)
     each = [one.rows / one.source_partitions for one in readings]
     if len(readings) < _FEWEST_READINGS or max(each) < _DISTINCT * min(each):
         return None
@@ -256,7 +266,8 @@ def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
     tasks = np.array([sum(map(one.tasks, range(len(names)))) for one in readings], dtype=float)
     left = np.array([one.driver_s for one in readings])
     driver_s, driver_task_s = _line(tasks, left, 1 / np.array([one.batch_s for one in readings]))
-    model = MicroBatch(driver_s, driver_task_s, stages, 0.0, len(readings), int(tasks.max()))
+    speedup = max(1.0, 1 / measured[0].budget.profile.cpus)
+    model = MicroBatch(driver_s, driver_task_s, stages, 0.0, len(readings), int(tasks.max()), speedup)
     missed = [
         math.log(sum(model.parts_s(one.rows, one.slots, one.partitions, one.source_partitions).values()) / one.batch_s)
         for one in readings

@@ -347,8 +347,23 @@ def _fit_law(points: Floats, rates: Floats, runs: Sequence[Measurement] | None, 
     parts = model.parts_
     if runs and parts is not None and parts.explains and carries(parts, points[:, 1], runs[0].budget.interval_s):
         beliefs = replace(beliefs, sharing=_sharing(runs))
-        return fit_parts_law(points, rates, parts, runs[0].budget.interval_s, beliefs)
+        return fit_parts_law(points, rates / _gained(parts, runs), parts, runs[0].budget.interval_s, beliefs)
     return mechanism or fit_scaling_law(points, rates, beliefs)
+
+
+def _gained(parts: MicroBatch, runs: Sequence[Measurement]) -> Floats:
+    """Times the rate with as many partitions as slots that each run had, by the parts, from the partitions it had."""
+    found = []
+    for run in runs:
+        probe = run.estimate.probes[-1] if run.estimate.probes else None
+        slots, interval_s = float(run.budget.slots), run.budget.interval_s
+        if probe is None or probe.partitions is None:
+            found.append(1.0)
+            continue
+        state, source = float(probe.partitions), float(probe.source_partitions or probe.partitions)
+        laid_out = parts.rates(np.array([slots]), np.array([state]), interval_s, np.array([source]))
+        found.append(float(laid_out[0]) / parts.rate(slots, slots, interval_s))
+    return np.array(found)
 
 
 def _sharing(runs: Sequence[Measurement]) -> float:

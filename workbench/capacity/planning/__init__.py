@@ -14,7 +14,6 @@ from workbench.capacity.planning.intervals import (
     interval_speedups,
     sweep,
 )
-from workbench.capacity.planning.layout import micro_batch_layout
 from workbench.capacity.planning.margin import margin_of
 from workbench.capacity.planning.prices import cheapest, prices, read_instances
 from workbench.capacity.planning.stages import batch_of, in_turns, source_share, unstaged_s
@@ -63,7 +62,6 @@ __all__ = [
     "interval_speedups",
     "kubernetes_reserve",
     "margin_of",
-    "micro_batch_layout",
     "pack",
     "plan",
     "prices",

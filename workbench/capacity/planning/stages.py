@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from workbench.capacity.allocation import LARGEST, at_rate, bids2_micro_batch
 from workbench.capacity.model import Floats, MicroBatch, Model, StageLine, carries
-from workbench.capacity.planning.layout import micro_batch_layout
 from workbench.dataflow import Budget
-from workbench.records import BatchLayout, Measurement, Stage, costed_run, stages_of
+from workbench.records import BatchLayout, Measurement, costed_run, stages_of
 
 _CANDIDATES = 10_000  # slot counts that are looked at; of more, as many at even distances
 
@@ -88,22 +88,11 @@ def lay_out(
     frozen
         Partitions of the state that a checkpoint holds already; None: choose them.
     """
-    if parts is None:
+    if parts is None or not parts.stages:
         return None
-    counts = [frozen if line.stateful and frozen else slots for line in parts.stages]
-    fixed_s = parts.driver_s + parts.driver_task_s * sum(counts)
-    stages = tuple(
-        Stage(
-            line.name,
-            line.fixed_s,
-            line.per_row_s,
-            line.scale * (rate * interval_s / count) ** (line.power - 1),
-            stateful=line.stateful,
-            source=line.source,
-        )
-        for line, count in zip(parts.stages, counts, strict=True)
-    )
-    return micro_batch_layout(stages, slots, interval_s, rate=rate, batch_fixed_s=fixed_s, stateful_partitions=frozen)
+    # The MILP, where it takes less than a second.
+    found = bids2_micro_batch(parts, slots, interval_s, solver="cbc" if slots <= LARGEST else "exact", frozen=frozen)
+    return at_rate(found, parts, slots, rate)
 
 
 def least_slots(  # noqa: PLR0917

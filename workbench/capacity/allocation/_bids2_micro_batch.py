@@ -1,0 +1,229 @@
+"""BIDS2 where stages share the slots in time: the partitions of every stage that give a budget the highest rate.
+
+StreamBed's question (section V) is which parallelism of each operator gives a bounded budget of slots the highest
+source rate. In a micro-batch every stage may use all slots, one after the other, so the budget is no sum of tasks but
+the trigger interval: maximise the rows N of a batch subject to
+
+    driver + driver per task x tasks + sum over stages of waves x (fixed + rows of a task x seconds per row) <= interval
+
+with one binary for each partition count that a stage may have. Stages that keep state share one count, since the
+checkpoint does, and so do stages that read the source. The rows are divided among the candidates of a stage, of which
+one is chosen (n_ic <= M y_ic, sum over c of n_ic = N), so the problem is linear; where the rows of a task are a power
+of the source's below 1, it is linear at a number of rows, and solved again there until that number stands still
+(Newton's method on an increasing concave function, which converges from below).
+
+The rate is known to overstate what is then measured, as BIDS2's is: stages are taken not to overlap, and to have even
+tasks.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+import pulp
+
+from workbench.capacity.allocation import _cbc
+from workbench.capacity.model import MicroBatch, StageLine, turns
+from workbench.checks import positive, whole
+from workbench.errors import WorkbenchError
+from workbench.records import BatchLayout, Stage
+
+Solver = Literal["exact", "cbc"]
+
+LARGEST = 64
+"""Slots up to which every count is a candidate, and the MILP takes less than a second."""
+
+_GRID, _WAVES = 48, 4
+_STEPS, _STILL = 60, 1e-9
+_TIE = 1e-9  # of the interval
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Stages that share a partition count, and the counts that they may have."""
+
+    stages: tuple[StageLine, ...]
+    counts: tuple[int, ...]
+
+
+def bids2_micro_batch(
+    batch: MicroBatch,
+    slots: int,
+    interval_s: float,
+    *,
+    solver: Solver = "exact",
+    frozen: int | None = None,
+    source_partitions: int | None = None,
+    slot_speedup: float = 1.0,
+) -> BatchLayout:
+    """Choose the partitions of every stage so that the rate which fills the interval is the highest possible.
+
+    Parameters
+    ----------
+    batch
+        What a batch is made of.
+    slots, interval_s
+        The budget.
+    solver
+        ``"exact"``: for a number of rows each choice is independent of the others, so the best layout at it is known,
+        and the rows follow by Newton's method. ``"cbc"``: the MILP. Both give the same rate; of layouts with it, both
+        take the one of fewest tasks.
+    frozen
+        Partitions of the state that a checkpoint holds already; None: choose them.
+    source_partitions
+        Partitions of a topic; None: choose those of the source.
+    slot_speedup
+        Times as fast as on its slot that a task runs while other slots idle: where slots are shares of one quota,
+        1 / cores of a slot. Fewer tasks than slots then leave nothing unused, and spare what each task costs.
+
+    Returns
+    -------
+    BatchLayout
+        With the rate, records/s, and what takes most of the interval; the rate is 0 where what rows do not add to fills
+        the interval alone.
+
+    Raises
+    ------
+    WorkbenchError
+        When a number is out of range, the solver is unknown, or CBC cannot be run.
+    """
+    whole("slots", slots, 1)
+    positive("The trigger interval", interval_s, "seconds")
+    if not slot_speedup >= 1:
+        raise WorkbenchError(f"slot_speedup is {slot_speedup!r}; a task is at least as fast as its slot: at least 1.")
+    if solver not in get_args(Solver):
+        raise WorkbenchError(f"The solver is {solver!r}; use one of {', '.join(get_args(Solver))}.")
+    if not batch.stages:
+        raise WorkbenchError("The batch has no stages; measure a run that shows them.")
+    choices = _choices(batch.stages, slots, frozen, source_partitions)
+    problem = _Problem(batch, choices, slots, interval_s, slot_speedup)
+    chosen, rows = problem.solve(_milp if solver == "cbc" else _each)
+    partitions = {line.name: count for choice, count in zip(choices, chosen, strict=True) for line in choice.stages}
+    return _layout(batch, partitions, problem, rows)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    batch: MicroBatch
+    choices: Sequence[_Choice]
+    slots: int
+    interval_s: float
+    speedup: float
+
+    def turns(self, count: int) -> float:
+        """Times the seconds of one task on its slot that `count` tasks take."""
+        return float(turns(count, self.slots, self.speedup))
+
+    def costs(self, choice: _Choice, rows: float) -> tuple[list[float], list[float]]:
+        """Seconds that each candidate takes with `rows`, and how much more with one more: fixed, and per row."""
+        seconds, slopes = [], []
+        for count in choice.counts:
+            turns, each = self.turns(count), rows / count
+            fixed = self.batch.driver_task_s * count * len(choice.stages)
+            fixed += turns * sum(line.fixed_s for line in choice.stages)
+            spent = [line.per_row_s * line.scale * each**line.power for line in choice.stages]
+            slope = sum(one * line.power for one, line in zip(spent, choice.stages, strict=True)) / rows
+            seconds.append(fixed + turns * sum(spent))
+            slopes.append(turns * slope)
+        return seconds, slopes
+
+    def solve(self, step: "_Step") -> tuple[list[int], float]:
+        """Find the layout and its rows: from few rows on, each step goes to where the tangent fills the interval."""
+        rows = 1.0
+        tables = [self.costs(choice, rows) for choice in self.choices]
+        least = self.batch.driver_s + sum(min(seconds) for seconds, _ in tables)
+        if least >= self.interval_s:
+            return _fewest(self, tables), 0.0
+        for _ in range(_STEPS):
+            before, (_, rows) = rows, step(self, tables, rows)
+            tables = [self.costs(choice, rows) for choice in self.choices]
+            if rows <= before * (1 + _STILL):
+                break
+        return _fewest(self, tables), rows
+
+
+_Tables = Sequence[tuple[list[float], list[float]]]
+_Step = Callable[[_Problem, _Tables, float], tuple[list[int], float]]
+
+
+def _each(problem: _Problem, tables: _Tables, rows: float) -> tuple[list[int], float]:
+    """Take the best candidate of each choice at `rows`, and go along their tangents."""
+    best = [int(np.argmin(seconds)) for seconds, _ in tables]
+    spent = problem.batch.driver_s + sum(seconds[at] for (seconds, _), at in zip(tables, best, strict=True))
+    slope = sum(slopes[at] for (_, slopes), at in zip(tables, best, strict=True))
+    further = (problem.interval_s - spent) / slope if slope > 0 else rows
+    return best, rows + max(0.0, min(further, 1e9 * rows))
+
+
+def _milp(problem: _Problem, tables: _Tables, rows: float) -> tuple[list[int], float]:
+    """Solve the linear problem at `rows`, in multiples of the rows that the tangents of the best candidates allow."""
+    _, reach = _each(problem, tables, rows)
+    most = 4.0  # no layout carries more by its tangent than this many times what the one best at `rows` does
+    model = pulp.LpProblem("bids2_micro_batch", pulp.LpMaximize)
+    total = model.add_variable("rows", 0, most)
+    spent = []
+    for g, ((seconds, slopes), choice) in enumerate(zip(tables, problem.choices, strict=True)):
+        taken = [model.add_variable(f"y_{g:03d}_{c:05d}", cat=pulp.LpBinary) for c in choice.counts]
+        own = [model.add_variable(f"n_{g:03d}_{c:05d}", 0, most) for c in choice.counts]
+        model += pulp.lpSum(taken) == 1
+        model += pulp.lpSum(own) == total
+        for y, n, second, slope in zip(taken, own, seconds, slopes, strict=True):
+            model += n <= most * y
+            spent += [(second - slope * rows) / problem.interval_s * y, slope * reach / problem.interval_s * n]
+    model += pulp.lpSum(spent) <= 1 - problem.batch.driver_s / problem.interval_s
+    model.setObjective(total)
+    _cbc.solve(model)
+    return [], max(rows, float(total.value()) * reach)
+
+
+def _fewest(problem: _Problem, tables: _Tables) -> list[int]:
+    """Of the candidates that are best, take the one of fewest tasks."""
+    slack = _TIE * problem.interval_s
+    return [
+        next(c for c, second in zip(choice.counts, seconds, strict=True) if second <= min(seconds) + slack)
+        for choice, (seconds, _) in zip(problem.choices, tables, strict=True)
+    ]
+
+
+def _choices(
+    stages: Sequence[StageLine], slots: int, frozen: int | None, source_partitions: int | None
+) -> list[_Choice]:
+    groups: dict[object, list[StageLine]] = {}
+    for number, line in enumerate(stages):
+        groups.setdefault("state" if line.stateful else "source" if line.source else number, []).append(line)
+    fixed: Mapping[object, int | None] = {"state": frozen, "source": source_partitions}
+    found = []
+    for kind, lines in groups.items():
+        given = fixed.get(kind)
+        found.append(_Choice(tuple(lines), candidates(slots) if given is None else (whole("partitions", given, 1),)))
+    return found
+
+
+def candidates(slots: int) -> tuple[int, ...]:
+    """Partition counts that a stage may have on `slots`: all up to 64 slots, a grid of more, and some full waves."""
+    counts = list(range(1, slots + 1))
+    if slots > LARGEST:
+        counts = sorted({*np.geomspace(1, slots, _GRID).round().astype(int).tolist(), slots})
+    return (*counts, *(slots * waves for waves in range(2, _WAVES + 1)))
+
+
+def at_rate(layout: BatchLayout, batch: MicroBatch, slots: int, rate: float, slot_speedup: float = 1.0) -> BatchLayout:
+    """State what the batches of `layout` take at `rate`, records/s, instead of at the highest one."""
+    problem = _Problem(batch, (), slots, layout.interval_s, slot_speedup)
+    return replace(_layout(batch, layout.partitions, problem, rate * layout.interval_s), rate=layout.rate)
+
+
+def _layout(batch: MicroBatch, partitions: Mapping[str, int], problem: _Problem, rows: float) -> BatchLayout:
+    """State the layout as a record: each stage as a line at its rows."""
+    stages, took = [], {"the driver": batch.driver_s + batch.driver_task_s * sum(partitions.values())}
+    for line in batch.stages:
+        count = partitions[line.name]
+        ratio = line.scale * (max(rows, 1.0) / count) ** (line.power - 1)
+        stages.append(Stage(line.name, line.fixed_s, line.per_row_s, ratio, stateful=line.stateful, source=line.source))
+        took[line.name] = problem.turns(count) * (line.fixed_s + line.per_row_s * ratio * rows / count)
+    seconds = {problem.slots: sum(took.values())}
+    limit = max(took, key=lambda name: took[name])
+    return BatchLayout(
+        tuple(stages), dict(partitions), seconds, seconds, problem.interval_s, rows / problem.interval_s, limit
+    )
