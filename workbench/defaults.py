@@ -21,7 +21,7 @@ WARMUP_MIN_S = 30.0
 WARMUP_CAP_S = 120.0
 """Longest warm-up, seconds: of the code without a quota, and of the run on its slots."""
 
-PATIENCE_S = 20.0
+PATIENCE_S = 10.0
 """Longest wait of an estimate for a quiet machine, seconds in all."""
 
 MAX_REPEATS = 1

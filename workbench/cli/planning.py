@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from workbench import report, units
+from workbench.capacity.model import Asked
 from workbench.cli import look, show_plan
 from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, complain, show, tell_partial
 from workbench.cli.masters import changes, given
@@ -21,11 +22,13 @@ from workbench.speed import measure_speed, relative_speed
 from workbench.study import (
     DryRun,
     Planned,
+    Study,
     asked_of,
     dry_run,
     find_query,
     intervals_left_out,
     planned_document,
+    planned_so_far,
     read_study,
     run_study,
     write_planned,
@@ -65,9 +68,12 @@ def run_plan(options: argparse.Namespace) -> int:
             if isinstance(event, Reused):
                 taken.append(event.measurement.started_at)
 
-        planned = run_study(
-            study, journal, progress=say, answered=say.keep, listen=listen, asked=asked_of(study, _repeated(options))
-        )
+        asked = asked_of(study, _repeated(options))
+        try:
+            planned = run_study(study, journal, progress=say, answered=say.keep, listen=listen, asked=asked)
+        except KeyboardInterrupt:
+            _show_so_far(study, journal, asked, as_json=options.json)
+            raise
     runs = (*planned.exploration.runs, *planned.sweep)
     write_planned(planned, output)
     if options.json:
@@ -82,6 +88,16 @@ def run_plan(options: argparse.Namespace) -> int:
         complain(f"no plan for {units.rate(rate)}: {reason}")
     complete = options.report is None or _report(output, options.report, quiet=options.json)
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
+
+
+def _show_so_far(study: Study, journal: Journal, asked: Asked, *, as_json: bool) -> None:
+    """Show what an interrupted study allows to say; where no run was finished, nothing."""
+    with suppress(WorkbenchError):
+        planned = planned_so_far(study, journal, find=find_query, asked=asked)
+        if as_json:
+            print(json.dumps(planned_to_dict(planned_document(planned)), indent=1))
+        else:
+            _show(planned)
 
 
 def _repeated(options: argparse.Namespace) -> dict[str, object]:

@@ -33,7 +33,7 @@ from workbench.metrics import Batch
 from workbench.records import Limit, MstEstimate, Probe
 
 _WARM_UP_FRACTION = 1024
-_GALLOP, _DOUBLE = 1.25, 2.0
+_GALLOP, _DOUBLE, _BEYOND = 1.25, 2.0, 1.1
 _LEAP = 4.0
 _NEAR = 3
 _DISTINCT_SIZES = 1.02
@@ -297,19 +297,25 @@ class _Search:
             return (first + last) // 2
         edge, sign = (low, 1) if low is not None else (high or 0, -1)
         stride = self._stride(edge, sign, wish)
-        if low is not None and self._half_empty(low):
-            stride = max(stride, self.grid.steps(_DOUBLE))
+        if low is not None:
+            stride = self._as_there_is_room(stride, low)
         return min(max(edge + sign * stride, first), last)
 
-    def _half_empty(self, index: int) -> bool:
-        """Whether batches at a sustained rate left half of the interval free, whatever the line says."""
+    def _as_there_is_room(self, stride: int, index: int) -> int:
+        """Bound the steps above a sustained rate by the room that its batches left, whatever the line says.
+
+        Half-empty batches allow twice the rate at least. Code that still gets faster makes rows look free, so nearly
+        full ones allow little more than in proportion.
+        """
         batches = [
             batch
             for probe in self.history
             if probe.answered("sustained") and self.grid.index(probe.rate) == index
             for batch in probe.observation.batches
         ]
-        return _DOUBLE * sum(batch.duration_s for batch in batches) <= len(batches) * self.interval_s
+        room = len(batches) * self.interval_s / max(1e-9, sum(batch.duration_s for batch in batches))
+        least = self.grid.steps(_DOUBLE) if room >= _DOUBLE else 1
+        return min(max(stride, least), self.grid.steps(max(_GALLOP, _BEYOND * room)))
 
     def _stride(self, edge: int, sign: int, wish: int) -> int:
         """Count the steps away from the only known end: along the line, but growing, at most fourfold."""

@@ -22,7 +22,7 @@ from workbench.errors import WorkbenchError
 from workbench.measuring.adaptive import AdaptiveSchedule
 from workbench.measuring.schedule import Schedule, Step
 from workbench.measuring.streambed import SIMPLE_QUERIES, StreamBedSchedule
-from workbench.measuring.verdict import COMPILING, MIN_WHOLE_BATCHES, judge
+from workbench.measuring.verdict import COMPILING, MIN_WHOLE_BATCHES, judge, keeps_up
 from workbench.metrics import MAX_DISTURBANCE, Batch, Observation
 from workbench.records import MstEstimate, Probe, Setting
 from workbench.testbed import Run, SharedRun
@@ -430,6 +430,8 @@ def _catching_up(observation: Observation, interval_s: float) -> bool:
     first, second, *_, last = observation.batches
     began_late = second.start_s - first.start_s < (1 - _LATE_START) * interval_s
     early_s = gaps * interval_s - observation.elapsed_s
+    if keeps_up(observation, interval_s):  # decided: they had an interval's worth each
+        return False
     return early_s > _LATE_START * gaps * interval_s or (began_late and last.duration_s > interval_s)
 
 

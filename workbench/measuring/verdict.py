@@ -129,11 +129,10 @@ def judge(
             f"their rows became due in {units.percent(share, 1)} of that time.",
         )
     rounding = _rounding(observation)
-    batch_s = _mean_s(observation)
-    if batch_s <= _ROOM * interval_s < math.inf and _full(observation, interval_s):
+    if keeps_up(observation, interval_s):
         return answer(
             "sustained",
-            f"Batches of one interval's rows took {batch_s:.2f} s of {interval_s:g} s on average, and "
+            f"Batches of one interval's rows took {_mean_s(observation):.2f} s of {interval_s:g} s on average, and "
             f"{units.share(share)} of the {units.scaled(due, '')} due rows were consumed.",
         )
     if observation.consumed_records + _ROUNDING_ROWS < success * due:
@@ -158,12 +157,14 @@ def _mean_s(observation: Observation) -> float:
     return sum(batch.duration_s for batch in whole) / max(1, len(whole))
 
 
-def _full(observation: Observation, interval_s: float) -> bool:
-    """Whether batches had an interval's worth of rows, so that one that came late was not made up for.
+def keeps_up(observation: Observation, interval_s: float) -> bool:
+    """Whether batches of an interval's rows took clearly less than the interval on average; False for one of inf.
 
-    A batch takes no more than that. So after one that is late, rows stay behind, though all others end in time.
+    A batch takes no more rows than that. So after one that is late, rows stay behind, though all others end in time.
     """
     whole = observation.batches[1:]
+    if not whole or not _mean_s(observation) <= _ROOM * interval_s < math.inf:
+        return False
     return observation.consumed_records >= _FILLED * observation.commanded_rate * interval_s * len(whole)
 
 

@@ -23,7 +23,7 @@ from workbench.capacity.planning import (
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Estimated, Event, Finished, ignore, result_of
+from workbench.measuring import CapacityEstimator, Estimated, Event, Finished, Reused, ignore, result_of
 from workbench.observing import RunningQuery, as_measurement, headroom, read_log
 from workbench.records import CapacityPlan, Day, InstanceType, Measurement, Refusal, Run
 from workbench.simulation import RateTrace
@@ -168,7 +168,6 @@ def _with_answers(
     An answer has a 90 % interval whose ends differ by at most a factor of 2, and goes at most 3 times beyond the runs.
     """
     made: list[Run] = []
-    said = ""
     steps = explorer.steps(query)
     while True:
         try:
@@ -177,15 +176,31 @@ def _with_answers(
             found: Exploration = end.value
             return found
         yield event
-        if isinstance(event, Estimated | Finished) and event.measurement.ran:
-            runs = [*made, event.measurement]
-            if isinstance(event, Finished):
-                made = runs
-            now = "\n".join(_so_far(study, runs, instances))
-            if now and now != said:
-                said = now
-                for line in now.splitlines():
-                    answered(line)
+        if isinstance(event, Finished | Reused):
+            made.append(event.measurement)
+        if isinstance(event, Estimated) and event.measurement.ran:
+            for line in _so_far(study, [*made, event.measurement], instances):
+                answered(line)
+
+
+def planned_so_far(study: Study, journal: Journal, *, find: Find = find_query, asked: Asked | None = None) -> Planned:
+    """Plan with the finished runs that the journal has, as where a study was interrupted; nothing is deployed.
+
+    Raises
+    ------
+    WorkbenchError
+        When they do not give a capacity.
+    """
+    query, explorer, instances = prepare(study, journal, find=find)
+    known = True
+    while known and (budget := explorer.ask()) is not None:
+        runs, known = explorer.optimizer.recorded(query, budget)
+        for run in runs:
+            explorer.tell(run)
+    made = explorer.runs
+    reason = f"interrupted after {units.some(len(made), 'run')}"
+    found = conclude(made, reason, form=study.form, choice="edge", growth=study.grows, least=1)
+    return plan_targets(study, replace(found, asked=asked or asked_of(study)), (), instances)
 
 
 def _so_far(study: Study, runs: Sequence[Run], instances: Sequence[InstanceType]) -> list[str]:

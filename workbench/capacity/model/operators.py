@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-
 from workbench.capacity.model.forms import Floats
 from workbench.records import Measurement
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from workbench.testbed.spark.live import CompletedBatch
 
-_TIMES = 2.0  # rows of sliding windows leave in parts, in as much time again
+_TIMES = 1.5  # rows of sliding windows leave in parts, in half as much time again
 
 
 def full(done: Sequence[CompletedBatch], now_s: float) -> bool:
-    """Whether twice the time has passed that every state with rows took until the first of them left it.
+    """Whether half as much time again has passed as every state with rows took until the first of them left it.
 
     Parameters
     ----------

@@ -27,10 +27,10 @@ def batch(at_s, *states, records=100):
         ([batch(0, (0, 0)), batch(2, (0, 0))], 100, False),  # no row has reached it
         ([batch(0, (5, 0)), batch(2, (5, 0))], 100, False),  # nothing left it
         ([batch(0, (0, 0), records=1)], 4, False),  # the batch that starts the clock
-        ([batch(0, (5, 0)), batch(14, (5, 3))], 31, False),  # the first left after 16 s
+        ([batch(0, (5, 0)), batch(14, (5, 3))], 23, False),  # the first left after 16 s
         ([batch(0, (5, 0)), batch(14, (5, 3)), batch(16, (5, 0))], 32, True),
         ([batch(0, (5, 0), (0, 0)), batch(14, (5, 3), (1, 0))], 40, False),  # the second state has rows now
-        ([batch(0, (5, 0), (0, 0)), batch(14, (5, 3), (1, 0)), batch(18, (5, 3), (1, 1))], 39, False),
+        ([batch(0, (5, 0), (0, 0)), batch(14, (5, 3), (1, 0)), batch(18, (5, 3), (1, 1))], 29, False),
         ([batch(0, (5, 0), (0, 0)), batch(14, (5, 3), (1, 0)), batch(18, (5, 3), (1, 1))], 40, True),
         ([batch(0, (5, 0), (0, 0)), batch(14, (5, 3), (0, 0))], 32, True),  # a state without rows is no state
     ],
