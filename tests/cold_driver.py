@@ -41,10 +41,10 @@ class ColdRun(SimulatedRun):
     def expected_rate(self):
         return self.first_rows / self.interval_s
 
-    def turn(self, budget, layout=None):
+    def turn(self, _budget, _layout=None):
         self.ramp = []
 
-    def fill(self, least_s, most_s):
+    def fill(self, least_s, _most_s):
         self.settle(least_s)
         return True
 

@@ -4,7 +4,10 @@ from dataclasses import replace
 
 from example_measurement import example_measurement
 
+from workbench.capacity import bids2_micro_batch
+from workbench.capacity.allocation import at_rate
 from workbench.capacity.explore import conclude
+from workbench.capacity.model import MicroBatch, StageLine
 from workbench.dataflow import Budget, SlotProfile
 
 
@@ -30,3 +33,13 @@ def with_source(run, share):
     busy = sum(one.useful_s for one in seen.operators)
     source = replace(seen.operators[0], operator="source", kind="source", useful_s=busy * share / (1 - share))
     return replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=(source, *seen.operators))))
+
+
+def laid_out(stages, slots, interval_s=2.0, *, rate, batch_fixed_s=0.0):
+    """The layout that BIDS2 for micro-batches gives `stages`, each a line, with the seconds of a batch at `rate`."""
+    lines = tuple(
+        StageLine(one.name, one.fixed_s, one.per_record_s, one.ratio, 1.0, stateful=one.stateful, source=one.source)
+        for one in stages
+    )
+    batch = MicroBatch(batch_fixed_s, 0.0, lines, 0.0, 1, 1)
+    return at_rate(bids2_micro_batch(batch, slots, interval_s), batch, slots, rate)

@@ -42,6 +42,10 @@ class WarmMachine:
     def operators(self, _):
         return ()
 
+    @property
+    def expected_rate(self):
+        return self.per_slot * self.budget.slots
+
     @contextmanager
     def deploy_shared(self, _, budgets):
         self.deployments += 1

@@ -6,7 +6,7 @@ again. A finished one is measured again, unless you ask for it to be reused.
 
 import hashlib
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -188,16 +188,13 @@ def measure(
             unbounded_state=definition_of(query).unbounded_state,
         )
         yield Estimated(key, measurement)
-        loads: list[Probe] = []
+        loads: tuple[Probe, ...] = ()
         many: tuple[Probe, ...] = ()
         if costs and estimate.rate:
-            for number, share in enumerate(LOAD_CURVE[len(curve) :], len(curve)):
-                load = observe_at(live, share * estimate.rate, number, *_load_times(budget.interval_s))
-                yield recorded_now(journal, LoadProbed(key, _laid_out(load, configuration)))
-                loads.append(_laid_out(load, configuration))
-            if isinstance(live, SharedRun):
-                for times in many_tasks:
-                    many += _with_many_tasks(live, times, estimate.rate)
+            for load in _loads(live, estimate.rate, len(curve)):
+                loads = (*loads, _laid_out(load, configuration))
+                yield recorded_now(journal, LoadProbed(key, loads[-1]))
+            many = _with_many_tasks(live, many_tasks, estimate.rate)
     deployments.append(Deployment(tuple(probes), (*loads, *many)))
     measurement = replace(
         measurement, costs=costs_of(deployments), load_curve=(*curve, *loads), divided=many, source=live.source
@@ -216,15 +213,26 @@ def _laid_out(probe: Probe, configuration: Configuration) -> Probe:
     return replace(probe, partitions=state, source_partitions=None if source == state else source)
 
 
-def _with_many_tasks(live: SharedRun, times: int, rate: float) -> tuple[Probe, ...]:
-    """Observe a warm run with several times as many partitions as slots; none where these complete no batches."""
-    partitions, interval_s = times * live.budget.slots, live.budget.interval_s
-    live.turn(live.budget, {"source": partitions, "state": partitions})
-    try:
-        seen = observe_at(live, _MANY_TASKS_RATE * rate, 0, *_load_times(interval_s))
-    except TooFewBatchesError:  # that many tasks take too long here; the model does without
+def _loads(live: Run, rate: float, made: int) -> Iterator[Probe]:
+    """Observe a run at lower rates than its maximum `rate`, from the one after those `made` on."""
+    for number, share in enumerate(LOAD_CURVE[made:], made):
+        yield observe_at(live, share * rate, number, *_load_times(live.budget.interval_s))
+
+
+def _with_many_tasks(live: Run, many: Sequence[int], rate: float) -> tuple[Probe, ...]:
+    """Observe a warm run with several times as many partitions as slots; what completes no batches is left out."""
+    found: list[Probe] = []
+    if not isinstance(live, SharedRun):
         return ()
-    return (replace(seen, partitions=partitions),)
+    for times in many:
+        partitions = times * live.budget.slots
+        live.turn(live.budget, {"source": partitions, "state": partitions})
+        try:
+            seen = observe_at(live, _MANY_TASKS_RATE * rate, 0, *_load_times(live.budget.interval_s))
+        except TooFewBatchesError:  # that many tasks take too long here; the model does without
+            break
+        found.append(replace(seen, partitions=partitions))
+    return tuple(found)
 
 
 def reusable(

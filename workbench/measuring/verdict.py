@@ -58,7 +58,13 @@ def _kept_up(observation: Observation) -> float:
     return sum(batch.records for batch in observation.batches) / observation.commanded_rate / took
 
 
-def judge(
+def _share(observation: Observation) -> float:
+    """Rows consumed / rows due; 1 where none were due."""
+    due = observation.due_records
+    return observation.consumed_records / due if due > 0 else 1.0
+
+
+def judge(  # noqa: C901 - each way to an answer
     observation: Observation,
     success: float = 0.99,
     *,
@@ -103,7 +109,7 @@ def judge(
             settings=("interval_s",),
         )
     due = observation.due_records
-    share = kept_up if few else observation.consumed_records / due if due > 0 else 1.0
+    share = kept_up if few else _share(observation)
     slope, error = (0.0, 0.0) if few else backlog_trend(observation)
     in_doubt = _in_doubt(observation, max_disturbance, slots, interval_s)
 
@@ -146,7 +152,7 @@ def judge(
             f"{units.share(share)} of the due rows were consumed, but the backlog grew by {units.rate(slope)} "
             f"(standard error {units.rate(error)}).",
         )
-    trend = "the backlog did not grow" if check_trend else "the backlog's trend was not asked"
+    trend = {True: "the backlog did not grow", False: "the backlog's trend was not asked"}[check_trend]
     return answer(
         "sustained", f"{units.share(share)} of the {units.scaled(due, '')} due rows were consumed and {trend}."
     )
@@ -183,7 +189,7 @@ def _in_doubt(
     if busy < _BUSY and batches_s < _FULL * interval_s:
         return (
             "not-at-capacity",
-            f"The slots were busy {units.percent(busy)} of the time, and batches took {batches_s:.1f} s of {interval_s:g} s",
+            f"Slots were busy {units.percent(busy)} of the time; batches took {batches_s:.1f} s of {interval_s:g} s",
         )
     return None
 

@@ -183,7 +183,15 @@ def _with_answers(
                 answered(line)
 
 
-def planned_so_far(study: Study, journal: Journal, *, find: Find = find_query, asked: Asked | None = None) -> Planned:
+def planned_so_far(
+    study: Study,
+    journal: Journal,
+    *,
+    find: Find = find_query,
+    asked: Asked | None = None,
+    testbed: Testbed | None = None,
+    estimator: CapacityEstimator | None = None,
+) -> Planned:
     """Plan with the finished runs that the journal has, as where a study was interrupted; nothing is deployed.
 
     Raises
@@ -191,7 +199,7 @@ def planned_so_far(study: Study, journal: Journal, *, find: Find = find_query, a
     WorkbenchError
         When they do not give a capacity.
     """
-    query, explorer, instances = prepare(study, journal, find=find)
+    query, explorer, instances = prepare(study, journal, find=find, testbed=testbed, estimator=estimator)
     known = True
     while known and (budget := explorer.ask()) is not None:
         runs, known = explorer.optimizer.recorded(query, budget)
@@ -215,8 +223,10 @@ def _so_far(study: Study, runs: Sequence[Run], instances: Sequence[InstanceType]
     except WorkbenchError:
         return [known] if best.estimate.low else []
     sure = [plan for plan in plans if plan.high <= _SURE * plan.low and plan.extrapolation <= _NEAR]
-    unsure = [f"{known}; {units.rate(plan.rate)} is not answered yet" for plan in plans if plan not in sure]
-    return [f"answer {after}: {plan.sentence()}" for plan in sure] + unsure[:1]
+    answered = {plan.rate for plan in sure}
+    open_ = [units.rate(rate) for rate in study.targets if rate not in answered]
+    said = [f"answer {after}: {plan.sentence()}" for plan in sure]
+    return [*said, f"{known}; not answered yet: {', '.join(open_)}"] if open_ else said
 
 
 def prepare(

@@ -1,7 +1,5 @@
 """Estimates on a driver that is still cold, on slow cores, and next to a neighbour: none excludes the truth."""
 
-import math
-
 import pytest
 from cold_driver import ColdRun
 
@@ -30,9 +28,9 @@ def test_no_answer_excludes_the_truth_more_often_than_it_says(speed, bursts, war
             held += found.low <= 1.1 * run.truth
             continue
         held += interval.low <= run.truth <= interval.high
-        off.append(abs(math.log(found.middle / run.truth)))
+        off.append(abs(found.middle / run.truth - 1))
     assert held >= 0.9 * RUNS
-    assert max(off, default=0.0) < math.log(1.3)
+    assert max(off, default=0.0) <= 0.3
     if warms_in_s == WARM:  # an answer, and not only bounds
         assert len(off) > (0.5 if bursts else 0.95) * RUNS
 

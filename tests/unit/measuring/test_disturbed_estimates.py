@@ -5,6 +5,7 @@ import math
 import pytest
 from simulated_run import SimulatedRun, bracket_of, estimate
 
+from workbench.defaults import PATIENCE_S
 from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator
 
@@ -27,46 +28,47 @@ def test_disturbed_probe_is_repeated_before_its_verdict_counts():
     assert not result.disturbed
 
 
-def test_machine_that_is_always_disturbed_is_judged_in_the_end():
+def test_what_is_sustained_next_to_a_neighbour_counts_at_once():
     result = estimate(SimulatedRun(disturbed=lambda _run: 0.4))
     verdicts = [probe.judgement.verdict for probe in result.probes[1:]]
-    assert verdicts == [*3 * ["disturbed"], "sustained", *3 * ["disturbed"], "overloaded"]
-    assert result.disturbed
-    assert [probe.judgement.disturbed for probe in result.probes[1:]] == 2 * [*3 * [False], True]
+    assert verdicts == ["sustained", "disturbed", "overloaded"]
+    assert (result.low, result.high) == bracket_of(SimulatedRun())  # what is always there is the machine
 
 
-def test_repeats_in_all_leave_probes_to_answer():
-    # The first rate is far off, so more than two must be judged.
+def test_a_disturbance_that_never_ends_is_the_machine():
+    # The first rate is far off, so several must be judged; three windows show that it is always there.
     run = SimulatedRun(warm_rows=lambda _n: 100, disturbed=lambda _run: 0.4)
     result = estimate(run)
     verdicts = [probe.judgement.verdict for probe in result.probes[1:]]
-    assert verdicts.count("disturbed") == 9
-    assert verdicts[:12].count("disturbed") == 9
-    assert len(verdicts) > 12
+    assert verdicts.count("disturbed") <= 1
     assert not result.exhausted
 
 
 def test_a_neighbour_of_three_probes_is_outlasted():
     # The estimate is as if it had never been there.
-    result = estimate(beside_neighbour(lambda run: 1 < len(run.commands) <= 4))
+    result = estimate(beside_neighbour(lambda run: 1 < len(run.commands) <= 4), max_repeats=3)
     assert (result.low, result.high) == bracket_of(SimulatedRun())
     assert not result.disturbed
     assert [probe.answered("disturbed") for probe in result.probes[1:]].count(True) == 3
 
 
 def test_after_a_disturbed_probe_it_waits_for_the_neighbour_to_leave():
-    run = beside_neighbour(lambda run: not run.waits, wait_s=60.0)
+    run = beside_neighbour(lambda run: not run.waits, wait_s=8.0)
     result = estimate(run)
-    assert run.waits == [120.0]
+    assert run.waits == [PATIENCE_S]
     assert [probe.judgement.verdict for probe in result.probes[1:3]] == ["disturbed", "sustained"]
-    assert result.probes[2].seconds > 60.0
+    assert result.probes[2].seconds > 8.0
     assert (result.low, result.high) == bracket_of(SimulatedRun())
 
 
 def test_patience_is_that_of_the_whole_estimate():
-    run = SimulatedRun(disturbed=lambda _run: 0.4, wait_s=100.0)
-    estimate(run)
-    assert run.waits == pytest.approx([120.0, 20.0, *4 * [0.0]])
+    def now_and_then(run):
+        return math.isfinite(run.rate) and run.attempts[run.rate] <= 2 and len(run.commands) % 3 > 0
+
+    run = beside_neighbour(now_and_then, wait_s=7.0)
+    estimate(run, max_repeats=5, patience_s=10.0)
+    assert run.waits[0] == 10.0
+    assert sum(run.waits) < 2 * 10.0
 
 
 def test_without_disturbance_nobody_waits_nor_does_the_published_schedule():
@@ -77,25 +79,25 @@ def test_without_disturbance_nobody_waits_nor_does_the_published_schedule():
 
 
 def test_verify_waits_before_it_repeats():
-    run = SimulatedRun(disturbed=lambda run: 0.4 * (not run.waits))
-    (answer,) = CapacityEstimator(clock=run.clock).verify(run, [run.truth / 2])
-    assert run.waits == [120.0]
+    run = beside_neighbour(lambda run: not run.waits)
+    (answer,) = CapacityEstimator(clock=run.clock).verify(run, [0.9 * run.truth])
+    assert run.waits == [PATIENCE_S]
     assert answer.judgement.verdict == "sustained"
 
 
 def test_a_failure_that_only_a_disturbed_machine_saw_is_asked_for_again():
     # The other load lasts five probes: three are repeated, the next is judged in spite of it.
-    result = estimate(beside_neighbour(lambda run: 1 < len(run.commands) <= 6))
+    result = estimate(beside_neighbour(lambda run: 1 < len(run.commands) <= 6), max_repeats=3)
     assert (result.low, result.high) == bracket_of(SimulatedRun())
     assert result.disturbed
     failed = next(n for n, probe in enumerate(result.probes) if probe.answered("overloaded"))
     quiet = next(n for n, probe in enumerate(result.probes) if n > failed and probe.answered("sustained"))
     assert result.probes[failed].judgement.disturbed
-    assert result.probes[quiet + 1].rate == result.probes[failed].rate  # as soon as there was a quiet answer
-    assert result.probes[quiet + 1].answered("sustained")
+    again = [probe for probe in result.probes[quiet:] if probe.rate == result.probes[failed].rate]
+    assert [probe.answered("sustained") for probe in again] == [True]
 
 
-def test_an_upper_end_that_fails_twice_on_a_disturbed_machine_is_believed():
+def test_an_upper_end_that_only_a_disturbed_machine_failed_at_is_raised():
     def there(run):  # whenever the rate is the truth's or more
         return 9000 < run.rate < math.inf
 
@@ -103,7 +105,9 @@ def test_an_upper_end_that_fails_twice_on_a_disturbed_machine_is_believed():
         return 0.7 if math.isinf(run.rate) else 1.0
 
     result = estimate(SimulatedRun(disturbed=lambda run: 0.4 * there(run), noise=quick_at_first), max_repeats=0)
-    assert (result.low, result.high) == bracket_of(SimulatedRun())
+    low, high = bracket_of(SimulatedRun())
+    assert (result.low, result.high) == (low, pytest.approx(high / (1 - 0.4)))  # what the neighbour took is in doubt
+    assert result.limit == "none"
     failed = [probe.rate for probe in result.probes if probe.answered("overloaded")]
     assert 2 in {failed.count(rate) for rate in failed} <= {1, 2}
     assert not result.exhausted

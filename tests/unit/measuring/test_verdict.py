@@ -5,7 +5,7 @@ import pytest
 from workbench.errors import WorkbenchError
 from workbench.measuring import judge
 from workbench.measuring.verdict import backlog_trend
-from workbench.metrics import Batch, Disturbance, Observation
+from workbench.metrics import Batch, Disturbance, Observation, OperatorMetrics
 
 RATE = 1000.0
 
@@ -78,14 +78,49 @@ def test_a_topics_partitions_are_each_offered_whole_records(partitions, verdict)
     assert judge(above).verdict == verdict
 
 
+def test_reasons_of_failed_rates_name_what_else_may_be_the_reason():
+    grown = seen([40 * n for n in range(11)])
+    failed = "Only 98 % of the 20 k due rows were consumed; 99 % are needed, which may not be the query's: "
+    assert judge(replace(grown, disturbance=Disturbance(throttled=0.3))).reason == (
+        f"{failed}others took 30.0 % of the machine."
+    )
+    assert judge(replace(grown, disturbance=Disturbance(steal=0.01, slowdown=0.12))).reason == (
+        f"{failed}the slots' cores were 12.0 % slower than in the deployment's fastest observation."
+    )
+    assert judge(replace(grown, compiling=0.8)).verdict == "warming"
+    assert judge(replace(grown, compiling=0.8)).reason == (
+        f"{failed}compilers used 0.8 cores, so the code still gets faster."
+    )
+
+
+def test_idle_slots_are_not_at_capacity_whatever_is_accepted():
+    work = OperatorMetrics("1 scan", "map", 2, 1, 1, 12.0, 0.3, None, 12.0, 0)
+    grown = replace(seen([80 * n for n in range(11)]), operators=(work,))  # busy 12 of 2 x 20 s, batches of 1 of 2 s
+    for accept in (False, True):
+        judgement = judge(grown, accept_disturbed=accept, slots=2, interval_s=2.0, success=1.0)
+        assert (judgement.verdict, judgement.repeatable) == ("not-at-capacity", True)
+    assert judge(grown, slots=None).verdict == "overloaded"  # operators side by side share no slots
+    assert judge(replace(grown, operators=(replace(work, useful_s=30.0),)), slots=2, interval_s=2.0).verdict == (
+        "overloaded"
+    )
+
+
+def test_what_is_sustained_in_spite_of_everything_is_sustained():
+    for fields in ({"disturbance": Disturbance(other_load=0.6)}, {"compiling": 1.5}):
+        judgement = judge(replace(seen([0] * 11), **fields))
+        assert (judgement.verdict, judgement.disturbed) == ("sustained", False)
+
+
+def test_one_late_batch_does_not_fail_batches_that_end_in_time():
+    late = seen([0, 300, *9 * [300]])
+    assert judge(late, 0.99).verdict == "overloaded"
+    assert judge(late, 0.99, interval_s=2.0).verdict == "sustained"
+    slow = replace(late, batches=tuple(replace(one, duration_s=1.95) for one in late.batches))
+    assert judge(slow, 0.99, interval_s=2.0).verdict == "overloaded"
+
+
 def test_reasons_of_invalid_observations_have_numbers():
     base = seen([0] * 11)
-    assert judge(replace(base, disturbance=Disturbance(throttled=0.3))).reason == (
-        "Others took 30.0 % of the machine; at most 5.0 % is allowed."
-    )
-    assert judge(replace(base, disturbance=Disturbance(steal=0.01, slowdown=0.12))).reason == (
-        "The slots' cores were 12.0 % slower than in the deployment's fastest observation; at most 5.0 % is allowed."
-    )
     assert judge(replace(base, source_rate_limit=1100.0)).reason == (
         "The source alone releases 1,100 records/s, less than 1.2 x the commanded 1,000."
     )
@@ -95,11 +130,12 @@ def test_reasons_of_invalid_observations_have_numbers():
 
 
 def test_disturbed_but_judged_is_flagged():
-    judgement = judge(replace(seen([0] * 11), disturbance=Disturbance(other_load=0.3)), accept_disturbed=True)
-    assert (judgement.verdict, judgement.disturbed) == ("sustained", True)
+    grown = seen([40 * n for n in range(11)])
+    judgement = judge(replace(grown, disturbance=Disturbance(other_load=0.3)), accept_disturbed=True)
+    assert (judgement.verdict, judgement.disturbed) == ("overloaded", True)
     assert "judged although others took 30.0 %" in judgement.reason
-    assert not judge(seen([0] * 11), accept_disturbed=True).disturbed
-    judgement = judge(replace(seen([0] * 11), disturbance=Disturbance(slowdown=0.12)), accept_disturbed=True)
+    assert not judge(grown, accept_disturbed=True).disturbed
+    judgement = judge(replace(grown, disturbance=Disturbance(slowdown=0.12)), accept_disturbed=True)
     assert "judged although the slots' cores were 12.0 % slower" in judgement.reason
 
 
@@ -110,7 +146,7 @@ def test_cores_that_are_hardly_slower_do_not_disturb():
 @pytest.mark.parametrize("bound", [0.01, 0.2])
 def test_disturbed_is_what_lies_beyond_the_bound_that_was_given(bound):
     loads = [Disturbance(other_load=share * bound) for share in (0.9, 1.1)]
-    around = [replace(seen([0] * 11), disturbance=load) for load in loads]
+    around = [replace(seen([40 * n for n in range(11)]), disturbance=load) for load in loads]
     judged = [judge(each, max_disturbance=bound, accept_disturbed=True) for each in around]
     assert [judgement.disturbed for judgement in judged] == [False, True]
     assert judge(around[1], max_disturbance=bound).verdict == "disturbed"
@@ -149,8 +185,7 @@ def test_batches_that_take_far_too_long_are_overloaded():
     assert judge(replace(slow, source_rate_limit=1100.0)).verdict == "source-bound"
     assert judge(replace(slow, disturbance=Disturbance(steal=0.06))).verdict == "disturbed"
     assert judge(replace(slow, disturbance=Disturbance(steal=0.06, open=0.5))).verdict != "disturbed"
-    assert judge(replace(slow, disturbance=Disturbance(other_load=0.5, open=0.2))).reason == (
-        "Others took 50.0 % of the machine, and the slots had quota left in 20.0 % of the time; at most 5.0 % is "
-        "allowed."
+    assert judge(replace(slow, disturbance=Disturbance(other_load=0.5, open=0.2))).reason.endswith(
+        "others took 50.0 % of the machine, and the slots had quota left in 20.0 % of the time."
     )
     assert judge(replace(slow, batches=batches[:1], elapsed_s=0.0)).verdict == "overloaded"

@@ -93,7 +93,7 @@ FIXED = {
     "workbench.workload.nexmark": "events query",
     "workbench.testbed": "Testbed Run SparkTestbed FluidTestbed RecordedTestbed",
     "workbench.capacity": (
-        "CapacityEstimator MstEstimate bids2 Allocation micro_batch_layout BatchLayout ConfigurationOptimizer "
+        "CapacityEstimator MstEstimate bids2 Allocation bids2_micro_batch BatchLayout ConfigurationOptimizer "
         "ResourceExplorer CapacityModel select_model review_readings CapacityPlan"
     ),
     "workbench.placement": (

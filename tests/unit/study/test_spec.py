@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from workbench.defaults import MAX_REPEATS, PATIENCE_S
 from workbench.errors import WorkbenchError
 from workbench.study import Study, read_study, study_from
 from workbench.study.carry_out import estimator_of
@@ -156,7 +157,7 @@ def test_a_study_that_cannot_read_a_topic_is_refused(change, message):
 def test_a_study_says_how_long_to_wait_for_neighbours_and_how_often_to_repeat():
     given = {"query": "nexmark:q1", "targets": [1000], "slots": [2, 4], "memory_mb": [512]}
     unset, hurried = study_from(given), study_from(given | {"patience_s": 0, "max_repeats": 1})
-    assert (estimator_of(unset).patience_s, estimator_of(unset).max_repeats) == (120.0, 3)
+    assert (estimator_of(unset).patience_s, estimator_of(unset).max_repeats) == (PATIENCE_S, MAX_REPEATS)
     assert (estimator_of(hurried).patience_s, estimator_of(hurried).max_repeats) == (0.0, 1)
 
 

@@ -112,7 +112,7 @@ class _Problem:
     speedup: float
 
     def turns(self, count: int) -> float:
-        """Times the seconds of one task on its slot that `count` tasks take."""
+        """Count the times the seconds of one task on its slot that `count` tasks take."""
         return float(turns(count, self.slots, self.speedup))
 
     def costs(self, choice: _Choice, rows: float) -> tuple[list[float], list[float]]:

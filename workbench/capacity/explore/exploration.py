@@ -38,7 +38,8 @@ from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics
 from workbench.records import FailedRun, Measurement, Run
 
-FEWEST_TESTED = 2  # two runs leave one to fit to; in a space of two dimensions three determine a form
+CORNERS, AT_ONE_MEMORY = 4, 3
+"""Runs from which on the cost is defined, and where only slots are explored: two of them determine a form."""
 LEAST_FITTED, LEAST_OF_LAW = 3, 2
 LEAST_RUNS = 7
 MOST_RUNS = 20
@@ -196,13 +197,16 @@ def saw_operators(runs: Iterable[Run]) -> bool:
     return any(_operators(run) for run in runs)
 
 
-def costs_of(runs: Sequence[Run], forms: Sequence[str] = STREAMBED_FORMS) -> tuple[float, ...]:
-    """Cost after each run, records/s: the lowest leave-one-out error over `forms` (Equation 9); inf while undefined."""
+def costs_of(runs: Sequence[Run], forms: Sequence[str] = STREAMBED_FORMS, fewest: int = CORNERS) -> tuple[float, ...]:
+    """Cost after each run, records/s: the lowest leave-one-out error over `forms` (Equation 9).
+
+    inf before there are `fewest` runs.
+    """
     shows = [isinstance(run, Measurement) and why_no_capacity(run) is None for run in runs]
     usable = [run for run, shown in zip(runs, shows, strict=True) if shown and isinstance(run, Measurement)]
     points, rates = _points(usable), _rates(usable)
     return tuple(
-        exploration_cost(points[:count], rates[:count], forms) if count > FEWEST_TESTED else math.inf
+        exploration_cost(points[:count], rates[:count], forms) if count >= fewest else math.inf
         for count in accumulate(map(int, shows))
     )
 

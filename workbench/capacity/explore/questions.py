@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from workbench.capacity.explore.acquisition import Acquired, Point, acquire, edge, farthest, nearest
-from workbench.capacity.explore.exploration import Choice, costs_of
+from workbench.capacity.explore.exploration import AT_ONE_MEMORY, CORNERS, Choice, costs_of
 from workbench.capacity.model import STREAMBED_FORMS, unmeasured_memory_mb
 from workbench.dataflow import Budget
 from workbench.records import FailedRun, Run
@@ -96,7 +96,7 @@ def next_question(
     if not allowed:
         return None
     # The corners' own costs are not defined before all of them are measured: they share the first defined one.
-    costs = costs_of(runs, forms)
+    costs = costs_of(runs, forms, CORNERS if len(space.memory_mb) > 1 else AT_ONE_MEMORY)
     told = [(places[runs[row].budget], costs[row]) for row in answers if runs[row].budget in places]
     shared = next((cost for _, cost in told if math.isfinite(cost)), None)
     if shared is None:

@@ -169,7 +169,7 @@ class MicroBatch:
 
 
 def turns(count: Floats | float, slots: Floats | float, speedup: float) -> Floats:
-    """Times the seconds of one task on its slot that `count` tasks take on `slots`."""
+    """Count the times the seconds of one task on its slot that `count` tasks take on `slots`."""
     few = np.maximum(np.asarray(count) / slots, 1 / speedup)
     return np.asarray(np.where(np.asarray(count) < slots, few, np.ceil(np.asarray(count) / slots)))
 

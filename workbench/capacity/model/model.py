@@ -352,7 +352,7 @@ def _fit_law(points: Floats, rates: Floats, runs: Sequence[Measurement] | None, 
 
 
 def _gained(parts: MicroBatch, runs: Sequence[Measurement]) -> Floats:
-    """Times the rate with as many partitions as slots that each run had, by the parts, from the partitions it had."""
+    """Compare what each run had by its partitions with as many partitions as slots, by the parts: a factor."""
     found = []
     for run in runs:
         probe = run.estimate.probes[-1] if run.estimate.probes else None

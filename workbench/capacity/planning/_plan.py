@@ -312,9 +312,9 @@ def _filled(  # noqa: PLR0917 - private, called once
 
 
 def _enough(exploration: Exploration) -> int:
-    """Give the number of runs that is enough for a model: of budgets that took turns, one for each slot count."""
-    together = all(run.estimate.from_readings for run in exploration.fitted_runs)
-    return FEWEST_SLOT_COUNTS if together else FEWEST_RUNS
+    """Give the number of runs that is enough for a model: where the parts of a batch explain them, fewer are."""
+    read = all(run.estimate.from_readings for run in exploration.fitted_runs)
+    return FEWEST_SLOT_COUNTS if read or exploration.model.batch is not None else FEWEST_RUNS
 
 
 def _shape(price: Price | None, profile: SlotProfile, reserve: Reserve) -> int:

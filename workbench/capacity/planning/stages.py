@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -50,10 +51,12 @@ def source_share(measurements: Iterable[Measurement]) -> float | None:
 def batch_of(runs: Sequence[Measurement], parts: MicroBatch | None) -> MicroBatch | None:
     """Give the `parts` of a batch, or without them straight lines for the stages of the run that shows their costs.
 
-    None where no run does.
+    None where no run does. A planned slot is a core of its own, whatever shares of a quota the measured ones were.
     """
-    if parts is not None or not (stages := stages_of(measurement := costed_run(runs))):
-        return parts
+    if parts is not None:
+        return replace(parts, speedup=1.0)
+    if not (stages := stages_of(measurement := costed_run(runs))):
+        return None
     lines = tuple(
         StageLine(one.name, one.fixed_s, one.per_record_s, one.ratio, 1.0, stateful=one.stateful, source=one.source)
         for one in stages

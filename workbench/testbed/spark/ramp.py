@@ -5,6 +5,7 @@ size leaps. Where rows matter, the line through the last batches says how many f
 """
 
 from collections.abc import Sequence
+from statistics import median
 
 from workbench.testbed.spark.operators import line
 from workbench.testbed.spark.turns import LEAST_BATCH_ROWS
@@ -17,6 +18,7 @@ LEAP, GROWTH, DAMPED = 8.0, 2.0, 1.25
 
 _CLEARLY = 1.2  # batch sizes that differ by this factor show the cost of a row
 _HARDLY = 0.25  # share of a batch's seconds that its rows take, up to which they hardly matter
+_NEARLY = 0.8  # of the interval; a batch that takes more is nearly as long as it should be
 _SMALLER = 2 / 3  # of a first size that overran the interval: what its rows cost shows in the next batch
 
 
@@ -43,10 +45,15 @@ def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float) -> int:
         return _bounded(records * min(LEAP, 2 * factor if factor > DAMPED else factor))
     cost = line(last)
     rows_s = cost.per_record_s * records
-    if rows_s <= _HARDLY * seconds:
+    fewer = [took for rows, took in last if _CLEARLY * rows < records]
+    more = [took for rows, took in last if rows > records]
+    free = seconds < _NEARLY * interval_s and max(more, default=0.0) < interval_s
+    if free and fewer and seconds <= median(fewer):  # rows cost less than batches scatter
+        return _bounded(LEAP * records)
+    if rows_s <= _HARDLY * seconds and (seconds < _NEARLY * interval_s or cost.fixed_s >= interval_s):
         # As many as take a further interval at most, by a line whose slope may be too small by what batches scatter.
         most = records + interval_s / max(cost.per_record_s, 1e-12)
-        return _bounded(min((DAMPED if filled and seconds < interval_s else LEAP) * records, most))
+        return _bounded(min(LEAP * records, most))
     if cost.fixed_s < interval_s:
         wanted = (interval_s - cost.fixed_s) / cost.per_record_s
     else:

@@ -65,10 +65,8 @@ def test_no_layout_carries_more(seed):
     assert len({exact.partitions[one.name] for one in batch.stages if one.stateful}) <= 1
 
 
-TINY = MicroBatch(
-    0.2, 0.002, (StageLine("1 scan", 0.5, 1e-4, 1.0, 1.0, source=True), StageLine("2 sum", 0.83, 1e-4, 0.2, 1.0, True)),
-    0.0, 6, 32,
-)  # fmt: skip
+SCAN = StageLine("1 scan", 0.5, 1e-4, 1.0, 1.0, source=True)
+TINY = MicroBatch(0.2, 0.002, (SCAN, StageLine("2 sum", 0.83, 1e-4, 0.2, 1.0, stateful=True)), 0.0, 6, 32)
 
 
 def test_tiny_slots_of_one_quota_get_fewer_partitions_than_slots():

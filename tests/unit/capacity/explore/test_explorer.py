@@ -9,6 +9,7 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, result_of
 from workbench.testbed import FluidTestbed
+from workbench.testbed.pipelined import SimulatedClock
 from workbench.workload import nexmark
 
 
@@ -63,8 +64,39 @@ def test_no_more_runs_are_made_than_asked_for(tmp_path):
 
 
 def test_the_space_is_filled_while_there_is_no_cost_to_improve(tmp_path):
-    found = explorer_in(tmp_path, Space((2, 4, 8, 16, 32), (512,)), most_runs=4).run(nexmark.query("q1"))
-    assert [run.budget.slots for run in found.measurements] == [2, 32, 8, 16]
+    found = explorer_in(tmp_path, Space((2, 4, 8, 16, 32), (512,)), most_runs=3).run(nexmark.query("q1"))
+    assert [run.budget.slots for run in found.measurements] == [2, 32, 8]
+
+
+def test_the_corners_of_most_slots_come_first_where_a_warm_deployment_is_made_for_them():
+    space = Space((2, 4, 8), (512, 1024), largest_first=True)
+    assert [(one.slots, one.profile.memory_mb) for one in space.corners] == [(8, 512), (8, 1024), (2, 512), (2, 1024)]
+    assert set(space.corners) == set(Space((2, 4, 8), (512, 1024)).corners)
+
+
+def test_no_run_begins_that_would_end_after_the_time(tmp_path):
+    clock = SimulatedClock()
+    explorer = ResourceExplorer(
+        ConfigurationOptimizer(Timed(clock), CapacityEstimator(), Journal(tmp_path / "j.jsonl")),
+        Space((2, 4, 8), (512,)),
+        most_s=250.0,
+        clock=clock,
+    )
+    found = explorer.run(nexmark.query("q1"))
+    assert [run.budget.slots for run in found.measurements] == [2, 8]  # 200 s, and a third would end at 300 s
+    assert found.reason == "its 4.16667 minutes were over after 2 runs"
+
+
+class Timed(FluidTestbed):
+    """A testbed on which each deployment takes 100 s of a clock."""
+
+    def __init__(self, passing):
+        super().__init__(noise=0.0)
+        object.__setattr__(self, "passing", passing)
+
+    def deploy(self, *arguments, **fields):
+        self.passing.advance(100.0)
+        return super().deploy(*arguments, **fields)
 
 
 def asked_for(tmp_path, **settings):

@@ -61,10 +61,11 @@ def test_budgets_that_no_explorer_asked_for_are_said_to_be_all(tmp_path):
 
 def test_the_space_is_filled_while_no_cost_is_defined(tmp_path):
     runs = explorer_in(tmp_path, most_runs=9).run(nexmark.query("q1")).runs
-    space, few = replace(SPACE, memory_mb=(512,)), runs[:3]  # the minimal one and the corners at 512 MB
-    why = next_question(few, [1, 2], space)
+    space, few = replace(SPACE, memory_mb=(512,)), runs[1:3]  # the corners at 512 MB
+    why = next_question(few, [0, 1], space)
     assert (why.cause, why.budget) == ("farthest", space.budget(6, 512))
-    assert [one.cause for one in reasons(few, space)] == ["minimal", "corner", "corner"]
+    assert [one.cause for one in reasons(runs[:3], space)] == ["minimal", "corner", "corner"]
+    assert next_question(runs[:3], [1, 2], space).cause == "improvement"  # two of three runs determine a form
 
 
 def test_the_expected_improvement_is_that_of_the_posterior():

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from batch_truths import SCAN, STATE, Engine
 from example_measurement import example_measurement
-from staged_runs import staged_exploration, with_source
+from staged_runs import laid_out, staged_exploration, with_source
 
-from workbench.capacity import bids2, micro_batch_layout, plan
+from workbench.capacity import bids2, plan
 from workbench.capacity.explore import conclude
 from workbench.capacity.model import fit_micro_batch
 from workbench.capacity.planning import follow
@@ -57,7 +57,7 @@ def exploration(tmp_path_factory):
 def test_without_a_lowest_load_the_layout_is_that_of_the_planned_slots(exploration):
     made = plan(exploration, 2e5, memory_mb=(2048,))
     first = exploration.measurements[0]
-    expected = micro_batch_layout(stages_of(first), made.budget.slots, 2.0, rate=2e5, batch_fixed_s=unstaged_s(first))
+    expected = laid_out(stages_of(first), made.budget.slots, 2.0, rate=2e5, batch_fixed_s=unstaged_s(first))
     assert made.layout == expected
     assert (made.low_slots, made.low_layout) == (None, None)
 
@@ -162,7 +162,7 @@ def test_every_stage_that_scans_has_the_source_s_partitions():
     costs = tuple(replace(run.costs[0], operator=one.operator) for one in operators)
     twice = replace(run, costs=costs, estimate=replace(run.estimate, observation=replace(seen, operators=operators)))
     assert [stage.source for stage in stages_of(twice)] == [True, True, False]
-    layout = micro_batch_layout(stages_of(twice), 4, 2.0, rate=1e3)
+    layout = laid_out(stages_of(twice), 4, 2.0, rate=1e3)
     assert set(layout.source_partitions) == {"1 scan filter", "2 scan"}
     assert set(layout.repartitions) == {"3 sort"}
 
@@ -187,7 +187,7 @@ def test_a_batch_is_laid_out_with_what_it_took_besides_its_stages():
     assert unstaged_s(run) > 0.5
     exploration = staged_exploration()
     made = plan(exploration, 1.5e4, memory_mb=[600])
-    layout = micro_batch_layout(made.layout.stages, made.budget.slots, 2.0, rate=1.5e4)
+    layout = laid_out(made.layout.stages, made.budget.slots, 2.0, rate=1.5e4)
     assert made.layout.partitions == layout.partitions
     (whole,), (stages_only,) = made.layout.batch_s.values(), layout.batch_s.values()
     assert whole == pytest.approx(stages_only + unstaged_s(exploration.measurements[0]))
@@ -200,7 +200,7 @@ def test_one_of_a_thing_is_in_the_singular():
     one = replace(run.budget, slots=1, interval_s=5.0)
     (interval,) = check_interval(one, 1.0, IntervalSpeedup(2.0, 0.1, 0.07, 4))
     assert interval.finding.endswith("which is taken to hold for 1 slot too.")
-    late = replace(micro_batch_layout(stages_of(run), 1, 2.0, rate=1.5e5), batch_s={1: 3.0})
+    late = replace(laid_out(stages_of(run), 1, 2.0, rate=1.5e5), batch_s={1: 3.0})
     (found,) = check_layouts(late)
     assert "a batch takes 3 s at 1 slot, longer" in found.finding
 
@@ -209,7 +209,7 @@ def test_batches_that_come_late_are_a_doubt():
     made = plan(staged_exploration(), 1.5e4, memory_mb=[600])
     stages, slots = made.layout.stages, made.budget.slots
     assert check_layouts(made.layout, None) == ()
-    late = micro_batch_layout(stages, slots, 2.0, rate=1.5e5)
+    late = laid_out(stages, slots, 2.0, rate=1.5e5)
     (finding,) = check_layouts(late, None)
     assert finding.concern == "late batches"
     assert finding.value == pytest.approx(late.batch_s[slots] / 2)

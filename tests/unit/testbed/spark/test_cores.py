@@ -40,7 +40,7 @@ def test_the_slots_have_the_first_cores_and_all_else_the_others(pinned):
     assert ours.at_once == 2
     ours.divide()
     assert pinned == {}  # there is no executor yet
-    ours.hold(EXECUTOR)
+    ours.hold(EXECUTOR, EXECUTOR)
     quota.add.assert_called_once_with(EXECUTOR)
     ours.divide()
     compilers = ("C1 Compiler", "C2 Compiler", "Sweeper")
@@ -54,7 +54,7 @@ def test_the_slots_have_the_first_cores_and_all_else_the_others(pinned):
 
 def test_slots_that_need_all_cores_share_them_and_get_them_back(pinned):
     ours = made(slots=5)
-    ours.hold(EXECUTOR)
+    ours.hold(EXECUTOR, EXECUTOR)
     ours.divide()
     assert pinned == {EXECUTOR: {0, 1, 2, 3}, WORKER: {0, 1, 2, 3}}
     for slots, others in ((1, {1, 2, 3}), (5, {0, 1, 2, 3})):

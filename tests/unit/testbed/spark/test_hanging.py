@@ -42,7 +42,7 @@ def test_a_query_that_hangs_under_load_is_given_up(monkeypatch, injected):
     serving._live = SimpleNamespace(epoch=1, done=[], commanded_rate=1000.0)
     serving._spec = SimpleNamespace(name="q1", budget=BUDGET, quota=None)
     serving._queries = SimpleNamespace(tick=clock.wait)
-    serving._cores = SimpleNamespace(periods=lambda: (0, 0))
+    serving._cores = SimpleNamespace(periods=lambda: (0, 0), all_compilers_s=lambda: 0.0)
     serving._interference = SimpleNamespace(sample=lambda: None, end=lambda _: (1.0, 1.0))
     monkeypatch.setattr(serving, "_load", lambda: None)
     with pytest.raises(WorkbenchError, match=r"completed 0 batches in \d+ s; at least 1 are needed.*longer") as seen:

@@ -86,7 +86,7 @@ def test_what_a_run_says_while_it_is_observed_reaches_its_owner():
     theirs.send(("warning", "the topic is read again"))
     theirs.send(("done", True))
     said = []
-    run = SparkRun(None, None, None, ours, _progress=said.append)
+    run = SparkRun(None, None, None, 1.0, ours, _progress=said.append)
     assert run.fill(1.0, 2.0)
     assert said == ["the topic is read again"]
 

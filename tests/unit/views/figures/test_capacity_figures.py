@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from example_measurement import example_measurement
 from figure_checks import axis_titles, check_empty, check_figure, trace
+from staged_runs import laid_out
 
 from workbench import units
-from workbench.capacity import Allocation, CapacityModel, Space, Stage, compare_forms, micro_batch_layout, plan
+from workbench.capacity import Allocation, CapacityModel, Space, Stage, compare_forms, plan
 from workbench.capacity.explore import conclude, next_question
 from workbench.capacity.planning import InstanceType
 from workbench.dataflow import Budget, Dataflow, Edge, Operator, SlotProfile
@@ -289,7 +290,8 @@ def test_slot_shares_name_the_largest_and_the_bottleneck():
 
 def test_a_layout_tells_what_is_frozen_and_when_batches_are_late():
     stages = [Stage("scan", 0.01, 1e-5, source=True), Stage("count", 0.05, 1e-4, stateful=True)]
-    data = stage_layout(micro_batch_layout(stages, [2, 4], 1.0, rate={2: 30_000, 4: 30_000}))
+    two, four = (laid_out(stages, slots, 1.0, rate=30_000) for slots in (2, 4))
+    data = stage_layout(replace(four, batch_s=two.batch_s | four.batch_s, best_s=two.best_s | four.best_s))
     assert data.stateful == (False, True)
     assert data.slots == (2, 4)
     assert data.finding == (
@@ -428,7 +430,7 @@ def test_traces_stay_the_same_when_the_targets_change(exploration):
 
 def test_where_a_batch_s_time_is_known_the_layout_gives_none():
     stages = [Stage("scan", 0.01, 1e-5, source=True), Stage("count", 0.05, 1e-4, stateful=True)]
-    layout = micro_batch_layout(stages, 4, 1.0, rate=3_000)
+    layout = laid_out(stages, 4, 1.0, rate=3_000)
     assert "batches take at most" in stage_layout(layout).finding
     assert stage_layout(layout, timed=False).finding == (
         f"{units.some(layout.stateful_partitions, 'state partition')}, frozen by the checkpoint; within the interval"
