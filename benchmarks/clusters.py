@@ -40,8 +40,7 @@ from workbench import units
 from workbench.cli import main as workbench
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Rounds, Together, filling_rate, measure_together, result_of
+from workbench.measuring import filling_rate
 from workbench.metrics import slow_executors
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
@@ -51,6 +50,7 @@ SLOTS, INTERVAL_S, MEMORY_MB = (1, 2), 2.0, 1024
 WAIT_S, WARMUP_S = 300.0, 60.0
 TARGETS = (400_000, 2_000_000)  # records/s, of a plan
 IDLE_RATE = 1.0  # records/s of the side whose turn it is not
+READ_S = 30.0
 MEMORY = Path("/dev/shm")  # noqa: S108 - Linux's shared memory, where deployments here have their checkpoints
 WORKERS = ("worker-0", "worker-1")
 
@@ -119,20 +119,32 @@ def limit(running, cpus, names=WORKERS):
         running.limit(name, cpus)
 
 
-def compared(name, slots, sides, options, journal):
+def compared(name, slots, sides, options):
     """Measure both sides in turns, and print their rates and the ratio of each round."""
     budgets = [Budget(slots, SlotProfile(cpus, MEMORY_MB), INTERVAL_S) for cpus in (1.0, options.cpus)]
     for testbed, budget in zip((sides.there, sides.here), budgets, strict=True):
         testbed.check(budget)
-    together = Together(find_query(name), tuple(budgets), Rounds(options.rounds, options.rounds))
-    with neighbour(20.0, 25.0) if options.neighbour else nullcontext():
-        found = result_of(measure_together(together, sides, CapacityEstimator(patience_s=0.0), journal, costs=False))
-    rates = [[filling_rate(one.observation.batches[1:]) for one in side.estimate.probes] for side in found]
+    rates, seen = ([], []), [None, None]
+    with (
+        neighbour(20.0, 25.0) if options.neighbour else nullcontext(),
+        sides.deploy_shared(find_query(name), budgets) as run,
+    ):
+        for number in range(options.rounds):
+            for place in (0, 1) if number % 2 == 0 else (1, 0):
+                run.turn(budgets[place])
+                run.set_rate(math.inf)
+                run.fill(12.0, 45.0)
+                seen[place] = run.observe(READ_S)
+                rates[place].append(filling_rate(seen[place].batches[1:]))
+    used = [
+        sum(one.cpu_s for one in last.operators) / (last.elapsed_s * slots) if last.operators else None for last in seen
+    ]
     ratios = [cluster / desk for cluster, desk in zip(*rates, strict=True)]
-    cores = " and ".join("-" if one.used_cores is None else f"{one.used_cores:.2f}" for one in found)
+    cores = " and ".join("-" if one is None else f"{one:.2f}" for one in used)
+    there, here = (statistics.geometric_mean(some) for some in rates)
     print(
-        f"{name} on {units.some(slots, 'slot')}: {units.rate(found[0].estimate.middle)} on the cluster, "
-        f"{units.rate(found[1].estimate.middle)} here; rounds {', '.join(f'{ratio:.2f}' for ratio in ratios)}; "
+        f"{name} on {units.some(slots, 'slot')}: {units.rate(there)} on the cluster, {units.rate(here)} here; "
+        f"rounds {', '.join(f'{ratio:.2f}' for ratio in ratios)}; "
         f"ratio {statistics.geometric_mean(ratios[1:]):.2f} without the first; "
         f"cores that the tasks of a slot used: {cores}",
         flush=True,
@@ -201,7 +213,6 @@ def main():
             cluster=Cluster(running.master, Path(memory).as_uri(), allocation_s=WAIT_S, executor_slots=together)
         )
         sides = Sides(there, SparkTestbed(), running, together * options.cpus)
-        journal = Journal(Path(folder) / "journal.jsonl")
         for name in options.queries:
             if options.plan:
                 limit(running, options.cpus)
@@ -209,7 +220,7 @@ def main():
                 continue
             for slots in SLOTS[together - 1 :]:
                 try:
-                    compared(name, slots, sides, options, journal)
+                    compared(name, slots, sides, options)
                 except WorkbenchError as error:
                     print(f"  {name} on {slots}: {error}", flush=True)
             if not options.together:

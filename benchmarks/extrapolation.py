@@ -24,17 +24,9 @@ from workbench.capacity.planning import check_keys
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import (
-    CapacityEstimator,
-    Rounds,
-    Together,
-    describe,
-    filling_rate,
-    measure_together,
-    result_of,
-)
+from workbench.measuring import CapacityEstimator, Configuration, describe, filling_rate, measure, result_of
 from workbench.study import find_query
-from workbench.testbed import SparkTestbed
+from workbench.testbed import SparkTestbed, WarmTestbed
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -42,7 +34,6 @@ FOLDER = Path(".workbench/benchmark")
 QUERIES = ("nexmark:q1", "nexmark:q5", "nexmark:q8", "nexmark:q11", "trips")
 SMALL, LARGE = {0.2: (1, 2, 4), 0.05: (2, 3, 4)}, {0.2: (8,), 0.05: (16, 32)}
 MEMORY_MB = {0.2: 1024, 0.05: 512}  # of 0.05 core and 512 MB one slot alone has too little heap for Spark
-LONG_S = 5.0  # of such intervals two rounds are measured, of shorter ones two or three
 MOST_DIVIDED = 8
 DIVIDED = (2, 4, 8)  # partitions for each of the most slots that the model sees
 OWN = {"trips": ("trips:fares", None), "trips-hot": ("trips:tariffs", None)}
@@ -60,19 +51,22 @@ def query_of(name):
 def measured(name, interval_s, cpus):
     profile = SlotProfile(cpus, MEMORY_MB[cpus])
     few, many = ([Budget(slots, profile, interval_s) for slots in counts] for counts in (SMALL[cpus], LARGE[cpus]))
-    divided = [(few[-1], times * few[-1].slots) for times in DIVIDED]
-    # In one round alone, code that gets faster would make the few slots, which are read first, look slow.
-    rounds = Rounds() if interval_s <= LONG_S else Rounds(most=2, most_windows=1)
-    journal = Journal(FOLDER / f"extrapolation-{name.replace(':', '-')}.jsonl")
-    together = Together(query_of(name), (*few, *many), rounds, tuple(divided))
+    journal, query = Journal(FOLDER / f"extrapolation-{name.replace(':', '-')}.jsonl"), query_of(name)
+    estimator, found = CapacityEstimator(tolerance=0.05, most_s=120.0), {}
 
     def say(event):
         if (text := describe(event)) is not None:
             print(f"    {text}", file=sys.stderr, flush=True)
 
-    return result_of(
-        measure_together(together, SparkTestbed(), CapacityEstimator(patience_s=20), journal, costs=False), say
-    )
+    with WarmTestbed(SparkTestbed(), (*few, *many)) as warm:
+        for budget in (*reversed(many), *reversed(few)):
+            guess = next((run.estimate.middle * budget.slots / run.budget.slots for run in found.values()), None)
+            asked = Configuration(query, budget, guess=guess, shared=True)
+            costs, times = budget == few[-1], DIVIDED if budget == few[-1] else ()
+            found[budget] = result_of(
+                measure(asked, warm, estimator, journal, costs=costs, many_tasks=times, reuse=True), say
+            )
+    return [found[budget] for budget in (*few, *many)]
 
 
 def truths(name, runs):

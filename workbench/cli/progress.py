@@ -68,7 +68,10 @@ class Progress:
                 case Failed(run=run):
                     text = describe_run(run, self._ended, self._runs)
         if text is not None:
-            (self.keep if isinstance(event, Failed | GivenUp) else self.show)(self._numbered(text))
+            if isinstance(event, Failed | GivenUp):
+                self.keep(text)
+            else:
+                self.show(self._numbered(text))
 
     def _numbered(self, text: str) -> str:
         """Say also which run of how many it is."""

@@ -33,7 +33,7 @@ _FEWEST_CHUNKS = 2
 # A chunk holds few batches: going up and down by a little more than the allowed change is noise, not drift.
 _SWING = 3.0
 _LATE_START = 0.002
-_LATE_WINDOWS = 1
+_LATE_WINDOWS = 3
 _UNUSUAL, _WINDOWS = 1.5, 3  # times the least disturbed of more windows than a burst of load lasts
 _NOT_OFFERED_REPEATS = 2
 _FILL_S, _FILL_INTERVALS = 45.0, 6  # most for a state to fill; q5's begins to lose rows after 12 s
@@ -299,15 +299,14 @@ class _Session:
             if self.disturbed:
                 self._await_quiet()
             observation = self._observe(step.rate)
-            interval_s, shared = self.run.budget.interval_s, isinstance(self.run, SharedRun)
             judgement = judge(
                 observation,
                 self.estimator.success,
                 max_disturbance=self.estimator.max_disturbance,
                 accept_disturbed=step.accept_disturbed or self._as_usual(observation),
                 check_trend=self.steps.strict,
-                slots=self.run.budget.slots if shared else None,
-                interval_s=interval_s,
+                slots=self.run.budget.slots if isinstance(self.run, SharedRun) else None,
+                interval_s=self._shared_interval_s,
             )
             self.disturbed = judgement.repeatable
         return Probe(
@@ -322,6 +321,11 @@ class _Session:
             steady,
             filled=filled,
         )
+
+    @property
+    def _shared_interval_s(self) -> float:
+        """Trigger interval where stages share the slots in time; inf where operators run side by side."""
+        return self.run.budget.interval_s if isinstance(self.run, SharedRun) else math.inf
 
     def _as_usual(self, observation: Observation) -> bool:
         """Whether the machine is as disturbed as it always was: to repeat the probe would not help."""
@@ -352,7 +356,7 @@ class _Session:
             return self.run.observe(2 * times.window_s)
         if self.steps.strict:
             for _ in range(_LATE_WINDOWS):
-                if not _catching_up(observation, interval):
+                if keeps_up(observation, self._shared_interval_s) or not _catching_up(observation, interval):
                     break
                 observation = self.run.observe(times.window_s)
         return observation
@@ -430,8 +434,6 @@ def _catching_up(observation: Observation, interval_s: float) -> bool:
     first, second, *_, last = observation.batches
     began_late = second.start_s - first.start_s < (1 - _LATE_START) * interval_s
     early_s = gaps * interval_s - observation.elapsed_s
-    if keeps_up(observation, interval_s):  # decided: they had an interval's worth each
-        return False
     return early_s > _LATE_START * gaps * interval_s or (began_late and last.duration_s > interval_s)
 
 

@@ -5,7 +5,6 @@ from cold_driver import ColdRun
 
 from workbench.measuring import CapacityEstimator, mst_interval
 from workbench.testbed import SharedRun
-from workbench.testbed.spark.ramp import fitting_rows
 
 RUNS, WARM = 150, 1.0
 
@@ -33,17 +32,3 @@ def test_no_answer_excludes_the_truth_more_often_than_it_says(speed, bursts, war
     assert max(off, default=0.0) <= 0.3
     if warms_in_s == WARM:  # an answer, and not only bounds
         assert len(off) > (0.5 if bursts else 0.95) * RUNS
-
-
-def test_the_ramp_fills_the_interval_within_six_batches():
-    def batches(fixed_s, row_s, first):
-        seen, rows = [], first
-        while True:
-            seen.append((rows, fixed_s + row_s * rows))
-            if seen[-1][1] >= 0.8 * 2.0:
-                return len(seen)
-            rows = fitting_rows(seen, 2.0)
-
-    for row_s in (1e-4, 1e-5, 3e-6):
-        for fixed_s in (0.1, 0.5, 1.0):
-            assert batches(fixed_s, row_s, 2_000) <= 6

@@ -119,7 +119,7 @@ def test_slots_that_read_nothing_of_a_topic_are_named(measurement, partitions, a
 def test_a_rate_at_a_growing_state_is_never_called_a_maximum(measurement):
     assert not any("state grows" in card.finding for card in cards(measurement))
     made = cards(replace(measurement, unbounded_state=True))
-    said = "The state grows with every record, to that of about 1.63 M records here: this is the rate at that"
+    said = "The state grows with every record, to that of about 1.39 M records here: this is the rate at that"
     assert said in made[0].finding
     assert (made[1].kind, made[1].title) == ("health", "Is the state bounded?")
     assert made[1].finding.startswith(said)

@@ -1,27 +1,23 @@
 """A measurement from readings is described as one: no rate of it was confirmed as sustained or not."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from warm_machine import WarmMachine
 
-from workbench.dataflow import Budget, SlotProfile
-from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Together, measure_together, result_of
 from workbench.metrics import Disturbance
+from workbench.study import read_planned
 from workbench.views import findings, measurement_cards
 from workbench.views.figures import batch_times, probes
 from workbench.views.health import checks
-from workbench.workload import Query
 
-BUDGETS = tuple(Budget(slots, SlotProfile(0.2, 1024)) for slots in (1, 2))
+RECORDED = Path(__file__).parents[3] / "data" / "q5.recorded.json"
 
 
 @pytest.fixture
-def run(tmp_path):
-    together = Together(Query("mine:counts", len, None), BUDGETS)
-    journal, estimator = Journal(tmp_path / "j.jsonl"), CapacityEstimator(patience_s=0)
-    return result_of(measure_together(together, WarmMachine(), estimator, journal, costs=False))[0]
+def run():
+    """Measured when budgets took turns and were read at the maximum rate."""
+    return next(one for one in read_planned(RECORDED).exploration.measurements if one.estimate.from_readings)
 
 
 def changed(run, **what):
@@ -71,10 +67,10 @@ def test_health_names_rounds(run):
 
 def test_a_state_that_no_row_left_is_a_young_one(run):
     question = "Had the state its working size?"
-    look, later = run.estimate.probes
-    assert (look.filled, later.filled) == (True, True)
+    run = changed(run, filled=True)
+    look, *later = run.estimate.probes
     assert check(run, question).advice == ""
-    mixed = replace(run.estimate, probes=(replace(look, filled=False), later))
+    mixed = replace(run.estimate, probes=(replace(look, filled=False), *later))
     assert check(replace(run, estimate=mixed), question).advice == ""
     assert "whose state is not emptied between probes" in check(changed(run, filled=False), question).advice
     assert check(changed(run, filled=None), question).finding is None  # of an earlier version

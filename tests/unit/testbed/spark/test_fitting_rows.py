@@ -154,3 +154,17 @@ def test_a_python_error_is_found_among_java_causes():
 
 def test_else_the_innermost_java_cause_is_told():
     assert _root_cause("x\nCaused by: a.B: outer\nCaused by: a.C: inner.") == "a.C: inner"
+
+
+def test_the_ramp_fills_the_interval_within_six_batches():
+    def batches(fixed_s, row_s, first):
+        seen, rows = [], first
+        while True:
+            seen.append((rows, fixed_s + row_s * rows))
+            if seen[-1][1] >= 0.8 * 2.0:
+                return len(seen)
+            rows = fitting_rows(seen, 2.0)
+
+    for row_s in (1e-4, 1e-5, 3e-6):
+        for fixed_s in (0.1, 0.5, 1.0):
+            assert batches(fixed_s, row_s, 2_000) <= 6
