@@ -157,7 +157,8 @@ def test_a_turn_has_the_slots_and_the_quota_of_its_budget(observed):
         assert used < 1.4 * cores  # the quota of the other budget is twice or half as much
         assert observation.quota_throttled > 0
     assert back.consumed_rate > 1.2 * one.consumed_rate
-    assert less.rate_limit < more.rate_limit == source.rate_limit
+    assert less.rate_limit < more.rate_limit
+    assert more.rate_limit >= source.rate_limit  # one in doubt is taken again, and the faster counts
 
 
 @pytest.mark.parametrize(

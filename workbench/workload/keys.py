@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as pads
 
 from workbench.checks import require
 from workbench.errors import WorkbenchError
@@ -283,8 +284,13 @@ def _parquet(spark: "SparkSession", data: Dataset, column: str) -> "DataFrame":
     check(data, None)
     columns = schema_of(data, None)
     _require_column(column, columns.names)
-    alone = from_arrow_schema(pa.schema([columns.field(column)]))
-    return spark.read.schema(alone).format(data.format).load(data.path)
+    field = columns.field(column)
+    stored = pads.dataset(str(Path(data.path).resolve()), format=data.format).schema.field(column).type
+    if stored == pa.uint64():  # Spark's reader takes it for a decimal alone
+        whole = from_arrow_schema(pa.schema([pa.field(column, pa.decimal128(20, 0))]))
+        frame = spark.read.schema(whole).format(data.format).load(data.path)
+        return frame.withColumn(column, frame[f"`{column}`"].cast("long"))
+    return spark.read.schema(from_arrow_schema(pa.schema([field]))).format(data.format).load(data.path)
 
 
 def _require_column(column: str, names: Sequence[str]) -> None:
