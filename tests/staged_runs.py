@@ -5,9 +5,9 @@ from dataclasses import replace
 from example_measurement import example_measurement
 
 from workbench.capacity import bids2_micro_batch
-from workbench.capacity.allocation import at_rate
 from workbench.capacity.explore import conclude
 from workbench.capacity.model import MicroBatch, StageLine
+from workbench.capacity.partitions import at_rate
 from workbench.dataflow import Budget, SlotProfile
 
 

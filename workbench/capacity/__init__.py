@@ -3,7 +3,7 @@
 `CapacityEstimator`, `Measurement` and `MstEstimate` come from the rooms below, for convenience.
 """
 
-from workbench.capacity.allocation import Allocation, bids2, bids2_micro_batch
+from workbench.capacity.allocation import Allocation, bids2
 from workbench.capacity.explore import ConfigurationOptimizer, Exploration, ResourceExplorer, Space
 from workbench.capacity.model import (
     CapacityModel,
@@ -17,6 +17,7 @@ from workbench.capacity.model import (
     review_readings,
     select_model,
 )
+from workbench.capacity.partitions import bids2_micro_batch
 from workbench.capacity.planning import BatchLayout, CapacityPlan, Stage, compare_forms, plan
 from workbench.measuring import CapacityEstimator
 from workbench.records import Measurement, MstEstimate

@@ -21,8 +21,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from workbench import units
-from workbench.capacity.allocation import allocate, bids2_micro_batch
+from workbench.capacity.allocation import allocate
 from workbench.capacity.model import MicroBatch, fit_micro_batch
+from workbench.capacity.partitions import bids2_micro_batch
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import QueryError, WorkbenchError
 from workbench.journal import Journal, JournalError

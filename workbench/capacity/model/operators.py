@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbench.capacity.allocation import input_ratios, true_rates
 from workbench.capacity.model.forms import Floats
 from workbench.records import Measurement
 
@@ -103,8 +104,6 @@ def _row(run: Measurement) -> tuple[tuple[str, ...], tuple[bool, ...], list[tupl
 
 
 def _minimal_profile(run: Measurement) -> MinimalProfile:
-    from workbench.capacity.allocation import input_ratios, true_rates  # noqa: PLC0415
-
     seen = run.estimate.observation
     rates, ratios = ({}, {}) if seen is None else (true_rates(seen), input_ratios(seen))
     return MinimalProfile(float(run.budget.profile.memory_mb), rates, ratios)
