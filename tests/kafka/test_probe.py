@@ -7,7 +7,7 @@ import pytest
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Configuration, Probed, measure, result_of
+from workbench.measuring import CapacityEstimator, Configuration, Deployed, Probed, measure, result_of
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
 from workbench.workload import nexmark
@@ -44,9 +44,10 @@ def test_the_broker_is_named_and_the_measurement_goes_on(broker, tmp_path, monke
     probed = []
 
     def listen(event):
+        if isinstance(event, Deployed):  # the first probe begins: the state is filled at its rate
+            armed.append(True)
         if isinstance(event, Probed):
             probed.append(event.probe)
-            armed.append(True)
 
     with pytest.raises(WorkbenchError, match=r"^No broker of kafka://.+ answers any longer\. Start it, then") as told:
         result_of(measured(stop), listen)
