@@ -164,17 +164,44 @@ def _milp(problem: _Problem, tables: _Tables, rows: float) -> tuple[list[int], f
     total = model.add_variable("rows", 0, most)
     spent = []
     for g, ((seconds, slopes), choice) in enumerate(zip(tables, problem.choices, strict=True)):
-        taken = [model.add_variable(f"y_{g:03d}_{c:05d}", cat=pulp.LpBinary) for c in choice.counts]
-        own = [model.add_variable(f"n_{g:03d}_{c:05d}", 0, most) for c in choice.counts]
+        lines = [
+            ((second - slope * rows) / problem.interval_s, slope * reach / problem.interval_s, count)
+            for second, slope, count in zip(seconds, slopes, choice.counts, strict=True)
+        ]
+        lines = lowest(lines, most)
+        taken = [model.add_variable(f"y_{g:03d}_{c:05d}", cat=pulp.LpBinary) for _, _, c in lines]
+        own = [model.add_variable(f"n_{g:03d}_{c:05d}", 0, most) for _, _, c in lines]
         model += pulp.lpSum(taken) == 1
         model += pulp.lpSum(own) == total
-        for y, n, second, slope in zip(taken, own, seconds, slopes, strict=True):
+        for y, n, (fixed, slope, _) in zip(taken, own, lines, strict=True):
             model += n <= most * y
-            spent += [(second - slope * rows) / problem.interval_s * y, slope * reach / problem.interval_s * n]
+            spent += [fixed * y, slope * n]
     model += pulp.lpSum(spent) <= 1 - problem.batch.driver_s / problem.interval_s
     model.setObjective(total)
     _cbc.solve(model)
     return [], max(rows, float(total.value()) * reach)
+
+
+def lowest(lines: Sequence[tuple[float, float, int]], most: float) -> list[tuple[float, float, int]]:
+    """Keep the lines, each with its value at 0, its slope and a count, that are the lowest somewhere from 0 to `most`.
+
+    No other candidate can be part of an optimum, and without them CBC has little left to search. Of lines
+    that are equal, the one of fewest tasks stays.
+    """
+    present = min(lines)
+    kept = [present]
+    while True:
+        flatter = [
+            ((line[0] - present[0]) / (present[1] - line[1]), line[1], line[2], line)
+            for line in lines
+            if line[1] < present[1]
+        ]
+        if not flatter:
+            return kept
+        at, _, _, present = min(flatter)
+        if at > most:
+            return kept
+        kept.append(present)
 
 
 def _fewest(problem: _Problem, tables: _Tables) -> list[int]:

@@ -9,6 +9,7 @@ from scipy.optimize import brentq
 
 from workbench.capacity import bids2_micro_batch
 from workbench.capacity.model import MicroBatch, StageLine
+from workbench.capacity.partitions import lowest
 from workbench.errors import WorkbenchError
 
 
@@ -98,3 +99,14 @@ def test_many_slots_take_a_grid_of_candidates():
 def test_numbers_out_of_range_are_refused(fields):
     with pytest.raises(WorkbenchError, match=next(iter(fields)).split("_", maxsplit=1)[0]):
         bids2_micro_batch(TINY, **{"slots": 4, "interval_s": 2.0, **fields})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_only_lines_that_are_the_lowest_somewhere_are_candidates(seed):
+    random = Random(seed)
+    lines = [(random.uniform(-1, 1), random.uniform(0, 2), count) for count in range(1, 60)]
+    kept = lowest(lines, 4.0)
+    assert len(kept) < len(lines) / 3
+    for step in range(401):
+        at = step / 100
+        assert min(a + b * at for a, b, _ in kept) == pytest.approx(min(a + b * at for a, b, _ in lines), abs=1e-12)
