@@ -230,10 +230,11 @@ def test_nothing_is_cut_that_cannot_be_scrolled_to(page, reports, name, width):
 
 @NAMES
 def test_all_that_is_no_evidence_fits_a_page(page, reports, name):
+    forms = 800 if name == "plan" else 0  # a plan's page also compares the forms of its model
     for width, longest in ((1440, 1400), (900, 1450)):
         page.set_viewport_size({"width": width, "height": 900})
         open_drawn(page, reports[name])
-        assert page.locator(".report-evidence").last.bounding_box()["y"] <= longest, width
+        assert page.locator(".report-evidence").last.bounding_box()["y"] <= longest + forms, width
     assert page.locator(".workbench-card:not(.folded)").count() <= 4
     assert page.locator(".workbench-cares").first.locator("li").count() <= 4
 
@@ -283,7 +284,7 @@ def test_every_place_that_the_documentation_names_is_there(reports):
         for name, text in zip(sections[::2], sections[1::2], strict=True)
     }
     assert set(places) == set(reports)
-    assert sum(map(len, places.values())) == 25
+    assert sum(map(len, places.values())) == 26
     for name, named in places.items():
         page = reports[name].read_text()
         assert [one for one in named if f'id="{one}"' not in page] == []
