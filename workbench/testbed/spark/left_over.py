@@ -9,8 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from stat import S_ISDIR
 
+from workbench.testbed.spark.machine import GROUPS, outer_limit
+
 PREFIX = "workbench-"
-_GROUPS = Path("/sys/fs/cgroup")
 _YOUNG_S = 3600.0  # a younger folder may be one that a command is still making
 
 
@@ -42,14 +43,15 @@ def removal(found: Iterable[Path]) -> str:
     """Spell the command that removes what was found; the files of a control group go with it, and not before."""
     commands: dict[str, list[str]] = {}
     for path in found:
-        commands.setdefault("rmdir" if path.is_relative_to(_GROUPS) else "rm -r", []).append(str(path))
+        commands.setdefault("rmdir" if path.is_relative_to(GROUPS) else "rm -r", []).append(str(path))
     return " && ".join(f"{command} {shlex.join(paths)}" for command, paths in commands.items())
 
 
 def _places() -> Iterator[Path]:
     with suppress(FileNotFoundError):  # there may be no folder that can be written to
         yield Path(tempfile.gettempdir())
-    yield from (Path("/dev/shm"), _GROUPS, _GROUPS / "cpu", _GROUPS / "cpuacct")  # noqa: S108 - looked at only
+    yield Path("/dev/shm")  # noqa: S108 - looked at only
+    yield from (GROUPS, GROUPS / "cpu", GROUPS / "cpuacct", outer_limit().folder)
 
 
 def _commands() -> Iterable[str]:

@@ -16,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from workbench.testbed.spark.machine import GROUPS, outer_limit
+
 PERIOD_US = 100_000
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _PREFERRED = 16  # times the share of a core that another group, or a process outside of groups, has
@@ -41,8 +43,8 @@ class CpuQuota:
     driver: Path
 
     @classmethod
-    def create(cls, name: str, base: Path = Path("/sys/fs/cgroup")) -> "CpuQuota":
-        """Create the group `name`, and `name`-driver.
+    def create(cls, name: str, base: Path = GROUPS) -> "CpuQuota":
+        """Create the group `name`, and `name`-driver, inside the group that limits this process, so that it goes on to.
 
         Raises
         ------
@@ -51,14 +53,14 @@ class CpuQuota:
         """
         v1 = (base / "cpu" / "cgroup.procs").exists()
         if v1:
-            roots = [base / "cpu"]
+            roots = [outer_limit(base).folder]
             account = base / "cpuacct"
-            if (account / "cgroup.procs").exists() and account.resolve() != roots[0].resolve():
+            if (account / "cgroup.procs").exists() and account.resolve() != (base / "cpu").resolve():
                 roots.append(account)
         else:
-            roots = [base]
-            if "cpu" not in (base / "cgroup.subtree_control").read_text().split():
-                (base / "cgroup.subtree_control").write_text("+cpu")
+            roots = [outer_limit(base).folder]
+            if "cpu" not in (roots[0] / "cgroup.subtree_control").read_text().split():
+                (roots[0] / "cgroup.subtree_control").write_text("+cpu")
         group = cls(tuple(root / name for root in roots), v1, roots[0] / f"{name}-driver")
         made: list[Path] = []
         try:

@@ -24,7 +24,7 @@ from workbench.records import Machine
 from workbench.testbed.spark.cluster import LOCAL, Cluster
 from workbench.testbed.spark.connector import connector_jars, connector_version
 from workbench.testbed.spark.java import find_java
-from workbench.testbed.spark.machine import describe, usable_cores
+from workbench.testbed.spark.machine import GROUPS, describe, outer_limit, usable_cores
 from workbench.testbed.spark.process import ENDS_ON_CLUSTER_S, ENDS_S, DriverProcess, answer, ended, go_on, keeping
 from workbench.testbed.spark.quota import CpuQuota
 from workbench.testbed.spark.session import divide_memory
@@ -369,9 +369,9 @@ def _memory_folder() -> bool:
         return False
 
 
-def remove_stale_groups(base: Path = Path("/sys/fs/cgroup")) -> None:
+def remove_stale_groups(base: Path = GROUPS) -> None:
     """Remove empty control groups of deployments whose owner has ended."""
-    for hierarchy in (base, base / "cpu", base / "cpuacct"):
+    for hierarchy in {base, base / "cpu", base / "cpuacct", outer_limit(base).folder}:
         for group in hierarchy.glob(f"{_GROUP_PREFIX}*"):
             owner = group.name.removeprefix(_GROUP_PREFIX).split("-")[0]
             if owner.isdigit() and not Path(f"/proc/{owner}").exists():

@@ -9,7 +9,7 @@ from workbench.cli import measuring
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.testbed import SparkTestbed
-from workbench.testbed.spark.machine import outer_quota
+from workbench.testbed.spark.machine import outer_limit
 from workbench.testbed.spark.session import divide_memory
 
 
@@ -75,13 +75,19 @@ def test_what_is_too_small_to_hold_is_refused(budget, message):
         ({"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "100000"}, 1.5),
         ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, math.inf),
         ({}, math.inf),
+        ({"a/cpu.max": "70000 100000", "a/b/cpu.max": "max 100000", "other/cpu.max": "1000 100000"}, 0.7),
+        ({"cpu.max": "50000 100000", "a/b/cpu.max": "70000 100000"}, 0.5),
+        ({"cpu/a/cpu.cfs_quota_us": "60000", "cpu/a/cpu.cfs_period_us": "100000"}, 0.6),
     ],
 )
 def test_a_limit_from_outside_is_seen(tmp_path, files, cores):
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    version = "3:cpu,cpuacct:/a/b" if any(name.startswith("cpu/") for name in files) else "0::/a/b"
+    (tmp_path / "own").write_text(f"4:memory:/other\n{version}\n")
+    for name, text in ({"cpu/cgroup.procs": ""} | files if "cpu," in version else files).items():
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text(text)
-    assert outer_quota(tmp_path) == cores
+    limit = outer_limit(tmp_path, tmp_path / "own")
+    assert limit.cores == cores
 
 
 @pytest.mark.usefixtures("two_cores")

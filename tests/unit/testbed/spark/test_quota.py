@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from workbench.testbed.spark import CpuQuota
+from workbench.testbed.spark import CpuQuota, quota
+from workbench.testbed.spark.machine import Limit
 from workbench.testbed.spark.quota import threads
 from workbench.testbed.spark.testbed import remove_stale_groups
 
@@ -44,6 +45,13 @@ def test_version_2_asks_for_the_cpu_controller(v2):
     (v2 / "cgroup.subtree_control").write_text("memory")
     CpuQuota.create("g", v2)
     assert (v2 / "cgroup.subtree_control").read_text() == "+cpu"
+
+
+def test_a_limit_around_the_workbench_goes_on_to_hold(v1, monkeypatch):
+    (v1 / "cpu" / "outer").mkdir()
+    monkeypatch.setattr(quota, "outer_limit", lambda base: Limit(base / "cpu" / "outer", 1.2))
+    group = CpuQuota.create("g", v1)
+    assert group.all_folders == (v1 / "cpu/outer/g", v1 / "cpuacct/g", v1 / "cpu/outer/g-driver")
 
 
 def test_slots_and_driver_go_before_other_processes(v1):
