@@ -36,8 +36,8 @@ SHARE = 0.6
 GROUP = Path("/sys/fs/cgroup/cpu/workbench-in-use")  # version 1 of control groups
 AIMS = {"quota": (300, 600)}
 FAR = 1.5
-QUERY = ("nexmark:q5", "--slot-cpus", "0.2")
-ANSWER = re.compile(r"^\s*(\d+) s  (answer after .*)")
+QUERY = ("nexmark:q5", "--slot-cpus", "0.3")
+ANSWER = re.compile(r"^\[ *(\d+) s\] (answer after .*)")
 
 
 @contextmanager
@@ -131,9 +131,10 @@ def compare(kind, folder, found, study, quiet):
         print(f"  intervals that hold the quiet ones: {sum(held)} of {len(held)}")
     for plan, before in zip(planned.plans, quiet.plans, strict=False):
         if plan.rate == before.rate:
-            off = plan.slots / before.slots
-            far = " FAR" if max(off, 1 / off) > FAR and abs(plan.slots - before.slots) > 1 else ""
-            print(f"  {plan.rate:,.0f}: {plan.slots} slots, quiet {before.slots}{far}; x{plan.high / plan.low:.2f}")
+            off = plan.budget.slots / before.budget.slots
+            far = " FAR" if max(off, 1 / off) > FAR and abs(plan.budget.slots - before.budget.slots) > 1 else ""
+            slots = f"{plan.budget.slots} slots, quiet {before.budget.slots}{far}"
+            print(f"  {plan.rate:,.0f}: {slots}; x{plan.high / plan.low:.2f}")
     for at, text in answers:
         print(f"  {at:4d} s {text[:110]}")
 

@@ -18,7 +18,7 @@ TOLERANCE = 0.04
 WARMUP_MIN_S = 30.0
 """Shortest warm-up, seconds."""
 
-WARMUP_CAP_S = 120.0
+WARMUP_CAP_S = 100.0
 """Longest warm-up, seconds: of the code without a quota, and of the run on its slots."""
 
 PATIENCE_S = 10.0

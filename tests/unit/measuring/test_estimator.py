@@ -304,7 +304,7 @@ def test_published_schedule_does_not_converge_at_a_rate_that_was_not_offered(pro
         ({"max_repeats": -1}, r"max_repeats is -1;"),
         ({"max_rate": math.nan}, r"max_rate is nan; it must be a finite number above 0"),
         ({"window_s": -1.0}, r"window_s is -1\.0; it must be"),
-        ({"warmup_min_s": 500.0}, r"warmup_min_s is 500\.0, above warmup_cap_s = 120\.0; raise the cap"),
+        ({"warmup_min_s": 500.0}, r"warmup_min_s is 500\.0, above warmup_cap_s = 100\.0; raise the cap"),
         ({"min_rate": 5.0, "max_rate": 4.0}, r"min_rate is 5\.0, above max_rate = 4\.0; raise max_rate"),
         ({"schedule": "streambed", "max_rate": 4.0}, r"min_rate is None and max_rate 4\.0\. Leave them"),
     ],

@@ -124,7 +124,7 @@ def test_a_short_warm_up_is_short_in_both_places():
     study = replace(STUDY, testbed="spark", warmup_s=20.0)
     assert asked_testbed(study, print).warmup_cap_s == 20.0
     assert (estimator_of(study).warmup_min_s, estimator_of(study).warmup_cap_s) == (20.0, 20.0)
-    assert asked_testbed(replace(study, warmup_s=180.0), print).warmup_cap_s == 120.0
+    assert asked_testbed(replace(study, warmup_s=180.0), print).warmup_cap_s == 100.0
     assert estimator_of(replace(study, warmup_s=90.0)).warmup_min_s == 30.0
 
 

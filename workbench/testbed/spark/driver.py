@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LEAST_BATCHES = 3
+_SHORT = 0.98  # of a rate; where less is consumed, the source may be why
 _BEHIND = 1.15  # times the interval; a batch that is late by less may be made up for
 
 
@@ -114,9 +115,9 @@ class Driver:
         rows = warm_code(self._queries, self._spec, compiler_s)
         spec = self._spec
         self._cores.divide()
-        self._say("measuring the source alone")
         rows = max(LEAST_BATCH_ROWS, int(rows * min(1.0, spec.budget.cpus / self._cores.at_once)))  # under the quota
-        self._source.measure(self._queries, spec, rows, self._cores.unlimited, self._cores.at_once)
+        if not spec.asked_rate:
+            self._profile(rows)
         self._held = HeldSlots(spark, spec.folder)
         self._turn = Turn(spec.budget, spec.source_partitions, spec.state_partitions)
         self._first_rows.keep(self._turn, rows)
@@ -163,7 +164,7 @@ class Driver:
         rows = self._first_rows.of(turn)
         self._turn = turn
         if doubtful:
-            self._profile_again(rows)
+            self._profile(rows)
         self._fastest = 0.0
         self._live = self._queries.start(spec, f"query{self._turns}", interval_s=turn.budget.interval_s)
         self._live.expect(rows)
@@ -174,7 +175,7 @@ class Driver:
         wanted = self._fastest if math.isinf(rate) else rate
         if self._source.doubtful(wanted, self._spec.budget, self._scans()):
             self._queries.drain(self._live)
-            self._profile_again(self._live.rows_fitting)
+            self._profile(self._live.rows_fitting)
         if math.isinf(rate) and self._live.feed.restarts:
             self._queries.fit(self._live)
         else:
@@ -188,6 +189,7 @@ class Driver:
 
     def fill(self, seconds: tuple[float, float]) -> bool:
         """Let the state reach its working size; return whether it has."""
+        self._say("filling the query's state")
         return self._queries.fill(self._live, *seconds)
 
     def await_quiet(self, most_s: float) -> None:
@@ -268,6 +270,9 @@ class Driver:
             compiling=(self._cores.all_compilers_s() - compiled_s) / (now_s() - begin),
         )
         self._fastest = max(self._fastest, observation.consumed_rate)
+        if not self._source.known and _SHORT * rate > observation.consumed_rate:
+            self._queries.drain(live)
+            self._profile(live.rows_fitting)
         limit = self._source.profile(spec.budget, self._scans()).rate_limit
         return replace(observation, source_rate_limit=max(limit, self._fastest))  # what it released, it can release
 
@@ -371,9 +376,9 @@ class Driver:
         """How often the query reads the source, as its last batch shows."""
         return max([1, *(len(scans(done.work.log)) for done in self._live.done[-1:])])
 
-    def _profile_again(self, rows: int) -> None:
-        """Look at the source again, on the budget whose turn it is."""
-        self._say("measuring the source alone again")
+    def _profile(self, rows: int) -> None:
+        """Look at the source, on the budget whose turn it is."""
+        self._say(f"measuring the source alone{' again' * self._source.known}")
         self._source.measure(self._queries, self._spec, rows, self._cores.unlimited, self._cores.at_once)
 
     def _check_executor(self) -> None:

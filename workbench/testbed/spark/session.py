@@ -31,6 +31,14 @@ if TYPE_CHECKING:
 # A job that runs for days has all its code compiled, but a run of minutes would still interpret the code that a batch
 # calls once. So the JVM compiles code after a tenth of the usual calls.
 COMPILED_SOON = "-XX:CompileThresholdScaling=0.1"
+"""For executors: code of rows soon is as fast as it will be."""
+
+COMPILED_ONCE = "-XX:TieredStopAtLevel=1"
+"""For the driver, whose code runs a few times a batch: the second compiler would work on it for minutes.
+
+On two cores, slots of three tenths of a core were ready after 91 s instead of 157 s, and a batch of few rows took 0.5 s
+after 40 s instead of 1 s after 57 s.
+"""
 
 
 _SECRETS = "(?i)secret|passw(or)?d|token|credential|jaas|(access|account|api|private|keystore)[._-]?key"
@@ -90,7 +98,7 @@ def spark_conf(
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
         "spark.local.dir": str(disk),
-        "spark.driver.extraJavaOptions": f'"-Djava.io.tmpdir={disk}" {COMPILED_SOON}{_place(cluster)}',
+        "spark.driver.extraJavaOptions": f'"-Djava.io.tmpdir={disk}" {COMPILED_ONCE}{_place(cluster)}',
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(state_partitions),

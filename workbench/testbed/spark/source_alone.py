@@ -29,7 +29,7 @@ _REPEATS = 2  # a profile is taken again at most this often: it takes about 20 s
 
 
 class SourceAlone:
-    """The source of one deployment, profiled at its start and again before it is blamed.
+    """The source of one deployment, profiled at its start, or where a rate is missed, and again before it is blamed.
 
     A neighbour on the machine, or code that is still cold, makes a source look slower than it is. Such a profile would
     call every later rate source-bound. So a profile in doubt is taken again, and the faster one counts: nothing
@@ -46,6 +46,11 @@ class SourceAlone:
         self._most = most
         self._alone: SourceCost | None = None  # seconds of a batch, on all CPUs of the deployment
         self._taken = 0
+
+    @property
+    def known(self) -> bool:
+        """Whether it was measured."""
+        return self._alone is not None
 
     def profile(self, budget: Budget, scans: int = 1) -> SourceProfile:
         """Give the cost of the source and its highest rate on `budget`: on fewer slots a record takes longer.

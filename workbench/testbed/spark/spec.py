@@ -23,7 +23,7 @@ class DeploymentSpec:
 
     `folder` holds checkpoint, logs and control files, in memory if the machine permits it, so that batches do not
     include the latency of this machine's disk. `disk` holds shuffle files and state beyond RocksDB's memory. On a
-    cluster, checkpoints are in `checkpoints`, a URI, instead.
+    cluster, checkpoints are in `checkpoints`, a URI, instead. `asked_rate` is as `SparkTestbed` takes it.
     """
 
     name: str
@@ -36,6 +36,7 @@ class DeploymentSpec:
     disk: Path
     quota: CpuQuota | None
     warmup_cap_s: float
+    asked_rate: float = 0.0
     source_partitions: int
     state_partitions: int
     checkpoints: str = ""

@@ -127,6 +127,9 @@ class SparkTestbed:
         of a core. ``"cores"`` requires whole cores and sets no quota. Without effect on a cluster.
     warmup_cap_s
         A deployment runs without a quota until its code is compiled, at most this many seconds.
+    asked_rate
+        Rate that will be asked for first, records/s, where no maximum is looked for: code that would sustain it is
+        warm enough, and the source alone is measured only if a rate is not sustained. 0: a maximum is looked for.
     progress
         Called with one line of text at each step of a deployment.
     check_owner
@@ -136,6 +139,7 @@ class SparkTestbed:
     cluster: Cluster | None = None
     slot_cpus: Literal["auto", "cores"] = "auto"
     warmup_cap_s: float = WARMUP_CAP_S
+    asked_rate: float = 0.0
     progress: Callable[[str], None] = field(default=lambda _: None)
     check_owner: Callable[[], None] = field(default=go_on)
 
@@ -262,6 +266,7 @@ class SparkTestbed:
                 disk=disk,
                 quota=quota,
                 warmup_cap_s=self.warmup_cap_s,
+                asked_rate=self.asked_rate,
                 source_partitions=source_partitions,
                 state_partitions=state_partitions,
                 checkpoints=(

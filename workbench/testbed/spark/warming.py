@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from statistics import median
 
-from workbench.testbed.spark.live import FIRST_BATCH_ROWS, now_s
+from workbench.testbed.spark.live import FIRST_BATCH_ROWS, CompletedBatch, now_s
 from workbench.testbed.spark.queries import Queries
 from workbench.testbed.spark.ramp import fitting_rows
 from workbench.testbed.spark.spec import DeploymentSpec
@@ -25,6 +25,9 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
     compiler is nearly idle. A slow machine takes longer over it than a fast one, because batches are counted and not
     seconds.
 
+    Where only rates are asked for (`spec.asked_rate`), it ends as soon as they would be sustained: code that gets
+    faster still would sustain them as well.
+
     Parameters
     ----------
     queries, spec
@@ -45,15 +48,18 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
     small: list[float] = []
     while now_s() < begun + spec.warmup_cap_s / 2:
         small.append(queries.batches(live, 1)[-1].batch.duration_s)
-        if _stopped(small, _SMALL_BATCHES, _DRIVER_STEADY):
+        asked = spec.asked_rate > 0 and small[-1] < _FULL * spec.budget.interval_s
+        if asked or _stopped(small, _SMALL_BATCHES, _DRIVER_STEADY):
             break
     base_s = median(small[-_SMALL_BATCHES:] or [first.duration_s])
     full_s = max(spec.budget.interval_s, 2 * base_s)  # records must be at least half of the work
     seen = [(FIRST_BATCH_ROWS, base_s)]
     while seen[-1][1] < _FULL * full_s and now_s() < cap:
         live.fixed_batches(fitting_rows(seen, full_s))
-        grown = queries.batches(live, 1)[-1].batch
-        seen.append((grown.records, grown.duration_s))
+        grown = queries.batches(live, 1)[-1]
+        seen.append((grown.batch.records, grown.batch.duration_s))
+        if _sustained(grown, base_s, spec):
+            cap = now_s()
     costs: list[float] = []
     at_s, before_s = now_s(), compiler_s()
     while now_s() < cap and not _stopped(costs, _LARGE_BATCHES, _ROWS_STEADY):
@@ -64,9 +70,18 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
             at_s, before_s = now_s(), compiler_s()
             if idle and len(costs) > _LARGE_BATCHES:
                 break
+        if _sustained(done, base_s, spec):
+            break
     last = live.done[-1].batch
     queries.retire(live)
     return int(last.records * min(1.0, spec.budget.interval_s / last.duration_s))
+
+
+def _sustained(done: CompletedBatch, base_s: float, spec: DeploymentSpec) -> bool:
+    """Whether, as `done` took its rows, batches of the rate that is asked for would fit the interval."""
+    cost_s = (done.work.executor_cpu_s or done.batch.duration_s) / max(1, done.batch.records)
+    rows = spec.asked_rate * spec.budget.interval_s
+    return 0 < rows * cost_s / spec.budget.cpus < spec.budget.interval_s - base_s
 
 
 def _stopped(values: list[float], count: int, share: float) -> bool:
