@@ -7,7 +7,7 @@ from workbench.study.catalogue import find_query, read_query
 from workbench.study.change import Change
 from workbench.study.draft import Draft, draft
 from workbench.study.history import StudyHistory
-from workbench.study.local import first_study, first_testbed, quick_estimator, small_budget, spark_here
+from workbench.study.local import first_study, first_testbed, loop_study, quick_estimator, small_budget, spark_here
 from workbench.study.observed import Observed, observe
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
 from workbench.study.placing import (
@@ -69,6 +69,7 @@ __all__ = [
     "first_study",
     "first_testbed",
     "intervals_left_out",
+    "loop_study",
     "measuring",
     "observe",
     "paradigms_csv",

@@ -12,7 +12,9 @@ from workbench.study.spec import Study, study_from
 from workbench.testbed import FluidTestbed, SparkTestbed, Testbed
 from workbench.testbed.spark import SLOT_SHARE, quota_permitted, usable_cores
 
-_MOST_SLOTS = 3
+_MOST_SLOTS, _MOST_EXPLORED = 3, 4
+_BEYOND_CORNERS = 2  # runs that the explorer chooses
+_WARMUP_S = 45.0
 # Two deployments of one query differ by as much: a narrower bracket costs probes and adds little to the model.
 _TOLERANCE = 0.1
 
@@ -80,11 +82,49 @@ def first_study(
     )
 
 
-def _slots_here() -> dict[str, Any]:
-    """One, two and three slots, or as many as this machine can serve."""
+def loop_study(query: str, targets: list[float], memory_mb: list[int], minutes: float, *, simulated: bool) -> Study:
+    """Make a study whose loop is worth watching: the corners of the space, and two runs that the explorer chooses.
+
+    Parameters
+    ----------
+    query
+        A benchmark query, such as ``nexmark:q1``.
+    targets
+        Records/s to plan for.
+    memory_mb
+        Memory of a slot, MiB: one or more profiles, each of which takes a warm deployment.
+    minutes
+        Time for the runs.
+    simulated
+        Whether a simulated query replaces it.
+
+    Raises
+    ------
+    WorkbenchError
+        When a value is out of its range, or this machine has too few cores.
+    """
+    here: dict[str, Any] = {"testbed": "fluid", "slots": [4, 6, 8, 12], "slot_cpus": 1}
+    corners = 2 * len({memory_mb[0], memory_mb[-1]}) if memory_mb else 0
+    return study_from(
+        {
+            "query": query,
+            "targets": targets,
+            "memory_mb": memory_mb,
+            "minutes": minutes,
+            "tolerance": _TOLERANCE,
+            "warmup_s": _WARMUP_S,
+            "most_runs": corners + _BEYOND_CORNERS,
+            **(here if simulated else _slots_here(_MOST_EXPLORED)),
+        },
+        "The first cell",
+    )
+
+
+def _slots_here(most: int = _MOST_SLOTS) -> dict[str, Any]:
+    """One slot, two and so on to `most`, or as many as this machine can serve."""
     cores = usable_cores()
     room = cores * SLOT_SHARE / slot_cpus() if quota_permitted() else cores - 1
-    slots = [*range(1, min(_MOST_SLOTS, int(room + 1e-9)) + 1)]
+    slots = [*range(1, min(most, int(room + 1e-9)) + 1)]
     if len(slots) < 2:
         raise WorkbenchError(
             f"Of the {cores:g} cores of this machine {len(slots)} can be a slot, and a plan takes runs on two sizes at "
