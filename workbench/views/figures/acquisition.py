@@ -67,8 +67,8 @@ def draw_acquisition(data: Acquisition) -> go.Figure:
     Where no Gaussian process was asked, there is the grid alone.
     """
     sides: tuple[tuple[str, str, Table, str, Table | None], ...] = (
-        ("mean", "error expected", data.mean, theme.VERMILLION, data.deviation),
-        ("improvement", "improvement expected", data.improvement, theme.BLUE, None),
+        ("mean", "expected error", data.mean, theme.VERMILLION, data.deviation),
+        ("improvement", "expected improvement", data.improvement, theme.BLUE, None),
     )
     if not data.mean:
         nothing = tuple((0.0,) * len(data.slots) for _ in data.memory_mb)
@@ -118,7 +118,7 @@ def draw_acquisition(data: Acquisition) -> go.Figure:
                 row=1,
                 col=col,
             )
-        title = f"Slots<br>{name} (records/s)" if name else "Slots"
+        title = f"Slots<br>{name}<br>(records/s)" if name else "Slots"
         panels.update_xaxes(title_text=title, categoryorder="array", categoryarray=slots, row=1, col=col)
     panels.update_xaxes(type="category")
     panels.update_yaxes(type="category", categoryorder="array", categoryarray=memories)

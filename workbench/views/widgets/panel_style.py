@@ -20,7 +20,7 @@ _STYLE = f"""<style>
 .{ROW}.widget-box {{display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 0 1rem;
   align-items: end;}}
 .{ROW} > *, .{SIDES} > *, .{PAIR} > *, .{LOOP} > * {{min-width: 0;}}
-@container (max-width: 1000px) {{.{LOOP}.widget-box {{grid-template-columns: minmax(0, 1fr);}}}}
+@container (max-width: 900px) {{.{LOOP}.widget-box {{grid-template-columns: minmax(0, 1fr);}}}}
 @container (max-width: 820px) {{.{SIDES}.widget-box {{grid-template-columns: minmax(0, 1fr);}}}}
 @container (max-width: 620px) {{.{PAIR}.widget-box {{grid-template-columns: minmax(0, 1fr);}}}}
 .{CONTROLS}.widget-box, .{CONTROLS} .widget-box {{overflow: visible;}}
