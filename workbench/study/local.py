@@ -12,8 +12,6 @@ from workbench.study.spec import Study, study_from
 from workbench.testbed import FluidTestbed, SparkTestbed, Testbed
 from workbench.testbed.spark import SLOT_SHARE, quota_permitted, usable_cores
 
-_MOST_SLOTS, _MOST_EXPLORED = 3, 4
-_BEYOND_CORNERS = 2  # runs that the explorer chooses
 _WARMUP_S = 45.0
 # Two deployments of one query differ by as much: a narrower bracket costs probes and adds little to the model.
 _TOLERANCE = 0.1
@@ -64,35 +62,23 @@ def first_study(
     WorkbenchError
         When a value is out of its range, or this machine has too few cores.
     """
-    here: dict[str, Any] = {"testbed": "fluid", "slots": [4, 6, 8], "slot_cpus": 1} if simulated else _slots_here()
-    return study_from(
-        {
-            "query": query,
-            "dataset": dataset or None,
-            "event_time": event_time or None,
-            "targets": targets,
-            "memory_mb": [MEMORY_MB],
-            "prices": prices,
-            "tolerance": _TOLERANCE,
-            "choice": "edge",
-            "most_runs": 3,
-            **here,
-        },
-        "The first cell",
+    data = {"dataset": dataset or None, "event_time": event_time or None, "prices": prices}
+    return _study(
+        {"query": query, "targets": targets, "memory_mb": [MEMORY_MB], "choice": "edge", **data}, 3, simulated
     )
 
 
 def loop_study(query: str, targets: list[float], memory_mb: list[int], minutes: float, *, simulated: bool) -> Study:
-    """Make a study whose loop is worth watching: the corners of the space, and two runs that the explorer chooses.
+    """Make a study whose loop is worth watching: the corners of up to four slot counts, and two runs to choose.
 
     Parameters
     ----------
     query
-        A benchmark query, such as ``nexmark:q1``.
+        Of the benchmark, such as ``nexmark:q1``.
     targets
         Records/s to plan for.
     memory_mb
-        Memory of a slot, MiB: one or more profiles, each of which takes a warm deployment.
+        MiB of a slot; each takes a warm deployment.
     minutes
         Time for the runs.
     simulated
@@ -103,24 +89,17 @@ def loop_study(query: str, targets: list[float], memory_mb: list[int], minutes: 
     WorkbenchError
         When a value is out of its range, or this machine has too few cores.
     """
-    here: dict[str, Any] = {"testbed": "fluid", "slots": [4, 6, 8, 12], "slot_cpus": 1}
-    corners = 2 * len({memory_mb[0], memory_mb[-1]}) if memory_mb else 0
-    return study_from(
-        {
-            "query": query,
-            "targets": targets,
-            "memory_mb": memory_mb,
-            "minutes": minutes,
-            "tolerance": _TOLERANCE,
-            "warmup_s": _WARMUP_S,
-            "most_runs": corners + _BEYOND_CORNERS,
-            **(here if simulated else _slots_here(_MOST_EXPLORED)),
-        },
-        "The first cell",
-    )
+    asked = {"query": query, "targets": targets, "memory_mb": memory_mb, "minutes": minutes, "warmup_s": _WARMUP_S}
+    return _study(asked, 6 if len(memory_mb) > 1 else 4, simulated, most_slots=4)
 
 
-def _slots_here(most: int = _MOST_SLOTS) -> dict[str, Any]:
+def _study(asked: dict[str, Any], most_runs: int, simulated: bool, most_slots: int = 3) -> Study:
+    slots = {"testbed": "fluid", "slots": [4, 6, 8, 12][:most_slots], "slot_cpus": 1}
+    here: dict[str, Any] = slots if simulated else _slots_here(most_slots)
+    return study_from({"tolerance": _TOLERANCE, "most_runs": most_runs, **asked, **here}, "The first cell")
+
+
+def _slots_here(most: int) -> dict[str, Any]:
     """One slot, two and so on to `most`, or as many as this machine can serve."""
     cores = usable_cores()
     room = cores * SLOT_SHARE / slot_cpus() if quota_permitted() else cores - 1

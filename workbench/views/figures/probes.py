@@ -189,8 +189,8 @@ def _closing(panels: go.Figure, data: Probes) -> None:
     known = [(at, low, high) for at, low, high in data.closing[:-1] if low > 0 or math.isfinite(high)]
     if data.low is not None and data.high is not None:
         known.append((ended if known else begun, data.low, data.high))
-    until = [*(at for at, _, _ in known[1:]), ended + _BEYOND * (ended - begun)]
-    for (at, low, high), end in zip(known, until[-len(known) :], strict=True) if known else ():
+    ends = [*(at for at, _, _ in known[1:]), ended + _BEYOND * (ended - begun)]
+    for (at, low, high), end in zip(known, ends, strict=False):
         lowest, highest = max(low, bottom), min(high, top)
         x += [at, at, end, end, at, None]
         y += [lowest, highest, highest, lowest, lowest, None]

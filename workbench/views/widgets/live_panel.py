@@ -5,7 +5,7 @@ BIDS2 divides it, the bracket that the estimator closes, and the forms of the mo
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -105,6 +105,10 @@ def standing(now: Snapshot) -> Standing:
     )
 
 
+def _of_the_loop(drawn: go.Figure) -> go.Figure:
+    return theme.fit(drawn, _WIDTH, _HEIGHT)
+
+
 class Pane:
     """A figure that follows a snapshot.
 
@@ -113,30 +117,30 @@ class Pane:
     waiting
         What it says before there is anything to draw.
     seen
-        What of a snapshot it shows; None: nothing new. It is drawn again when that changes.
+        Gives what it shows of a snapshot, None before there is anything; it is drawn again when that changes.
     draw
-        Draws it.
+        Draws that.
+    fit
+        Fits a figure into its place.
     """
 
     def __init__(
-        self, waiting: str, seen: Callable[[Snapshot], object], draw: Callable[[Snapshot], go.Figure | None]
+        self,
+        waiting: str,
+        seen: Callable[[Snapshot], Any],
+        draw: Callable[[Any], go.Figure],
+        fit: Callable[[go.Figure], go.Figure] = _of_the_loop,
     ) -> None:
-        self.chart = LiveChart(_in_pane(theme.blank(theme.figure(waiting), "Nothing yet")))
-        self._seen, self._draw = seen, draw
+        self._seen, self._draw, self._fit = seen, draw, fit
         self._drawn: object = None
+        self.chart = LiveChart(fit(theme.blank(theme.figure(waiting), "Nothing yet")))
 
     def follow(self, now: Snapshot) -> None:
         """Draw what is new."""
         seen = self._seen(now)
         if seen is not None and seen != self._drawn:
             self._drawn = seen
-            figure = self._draw(now)
-            if figure is not None:
-                self.chart.show(figure)
-
-
-def _in_pane(drawn: go.Figure) -> go.Figure:
-    return theme.fit(drawn, _WIDTH, _HEIGHT)
+            self.chart.show(self._fit(self._draw(seen)))
 
 
 def _probes_of(now: Snapshot) -> Probes | None:
@@ -148,40 +152,24 @@ def _probes_of(now: Snapshot) -> Probes | None:
     return probes(now.query, now.budget, now.estimate, ran=now.ran, expected=expected)
 
 
-def _explorer(now: Snapshot) -> go.Figure | None:
-    return None if now.question is None else _in_pane(draw_acquisition(acquisition(now.question)))
-
-
-def _optimizer(now: Snapshot) -> go.Figure | None:
-    return None if now.configured is None else _in_pane(draw_configured(now.configured))
-
-
-def _estimator(now: Snapshot) -> go.Figure | None:
-    data = _probes_of(now)
-    return None if data is None else _in_pane(draw_bracket(data))
-
-
-def _model(now: Snapshot) -> go.Figure | None:
-    planned = None if now.so_far is None else now.so_far.planned
-    if planned is None:
-        return None
-    return _in_pane(draw_model_forms(model_forms(planned.exploration, planned.forms)))
-
-
-def _measurement(now: Snapshot) -> go.Figure | None:
-    data = _probes_of(now)
-    return None if data is None else draw_probes(data)
-
-
-def _panes(now: Snapshot) -> Iterator[Pane]:
+def _panes(now: Snapshot) -> tuple[Pane, ...]:
     """Make the figures of a study's loop, or the one of a measurement."""
     if not now.explores:
-        yield Pane("No probe has been made yet", lambda now: now.estimate, _measurement)
-        return
-    yield Pane("Resource explorer: which budget is next, and why", lambda now: now.question, _explorer)
-    yield Pane("Configuration optimizer: how BIDS2 divides the budget", lambda now: now.configured, _optimizer)
-    yield Pane("Capacity estimator: the bracket of the maximum", lambda now: now.estimate, _estimator)
-    yield Pane("Capacity model: the forms, fitted after each run", lambda now: now.so_far, _model)
+        return (Pane("No probe has been made yet", _probes_of, draw_probes, fit=lambda drawn: drawn),)
+    return (
+        Pane(
+            "Resource explorer: which budget is next, and why",
+            lambda now: now.question,
+            lambda question: draw_acquisition(acquisition(question)),
+        ),
+        Pane("Configuration optimizer: how BIDS2 divides it", lambda now: now.configured, draw_configured),
+        Pane("Capacity estimator: the bracket of its maximum", _probes_of, draw_bracket),
+        Pane(
+            "Capacity model: the forms, fitted after each run",
+            lambda now: None if now.so_far is None else now.so_far.planned,
+            lambda planned: draw_model_forms(model_forms(planned.exploration, planned.forms)),
+        ),
+    )
 
 
 class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
@@ -209,7 +197,7 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         )
         self.state = ipywidgets.HTML()
         self.lines = LiveLog()
-        self.panes = tuple(_panes(runner.snapshot()))
+        self.panes = _panes(runner.snapshot())
         charts = [ipywidgets.VBox(pane.chart.parts) for pane in self.panes]
         self.start.on_click(self.alarm.guard(lambda _: self.begin()))
         self.cancel.on_click(self.alarm.guard(lambda _: self._stop()))

@@ -319,7 +319,11 @@ def test_what_bids2_says_of_a_budget_is_drawn_as_tasks_or_partitions():
     tasks = Configuration("q1", budget, {"map": 1, "join": 3}, predicted_rate=2e5)
     apart = Configuration("q1", budget, partitions={"source": 4, "state": 2}, predicted_rate=2e5)
     for asked, uid, said in (
-        (Configured(tasks, Allocation(tasks.tasks, 2e5)), "shares-tasks", "1 map, 3 join; expected: 200 k records/s"),
+        (
+            Configured(tasks, Allocation(tasks.tasks, 2e5, {"map": 3e5, "join": 2e5})),
+            "shares-tasks",
+            "1 map, 3 join; expected: 200 k records/s",
+        ),
         (Configured(apart, laid_out(stages, 4, 1.0, rate=3e4)), "layout-partitions", "4 source, 2 state; expected"),
     ):
         assert said in asked.sentence
