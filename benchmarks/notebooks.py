@@ -1,4 +1,4 @@
-"""Run each notebook as a user does, from top to bottom and not in quick mode: 01 measures on real Spark.
+"""Run each notebook as a user does, from top to bottom and not in quick mode: 01 and 02 measure on real Spark.
 
     python benchmarks/notebooks.py [01_measure 02_plan ...]
 
@@ -16,7 +16,7 @@ import papermill
 
 ROOT = Path(__file__).parents[1]
 TOUR = "00_tour"
-SPARK = "01_measure"  # waits for its measurement if nobody watches
+SPARK = ("01_measure", "02_plan")  # wait for their measurements if nobody watches
 ERROR = "✖ Error"
 
 
@@ -39,7 +39,7 @@ def run(name):
             papermill.execute_notebook(
                 folder / "notebooks" / f"{name}.ipynb",
                 ran,
-                {"wait": True} if name == SPARK else {},
+                {"wait": True} if name in SPARK else {},
                 cwd=folder / "notebooks",
                 progress_bar=False,
             )

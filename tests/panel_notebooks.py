@@ -16,6 +16,21 @@ planned = run_study(study, Journal(Path(mkdtemp()) / "journal.jsonl"))
 WhatIf(planned, read_instances(Path("../data/instances.csv")))
 """,
     ),
+    "panel_loop": (
+        """
+from pathlib import Path
+from tempfile import mkdtemp
+
+from workbench.journal import Journal
+from workbench.study import Study, planning
+from workbench.views.widgets import LivePanel
+
+study = Study("nexmark:q11", (1e6,), (4, 8, 12), (512, 1024), testbed="fluid", slot_cpus=1.0, most_runs=7)
+panel = LivePanel(planning(study, Journal(Path(mkdtemp()) / "journal.jsonl")))
+panel.begin(wait=True)
+panel
+""",
+    ),
     "panel_caps": (
         """
 from workbench.placement import PlacementProblem

@@ -1,4 +1,10 @@
-"""What a testbed that wraps the fluid one shares with it."""
+"""Testbeds that wrap the fluid one."""
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.testbed import FluidTestbed
 
 
 class WrappedFluid:
@@ -18,3 +24,25 @@ class WrappedFluid:
 
     def operators(self, query):
         return self.fluid.operators(query)
+
+
+@dataclass
+class Interrupted(WrappedFluid):
+    """A fluid testbed that calls `at` before each observation, with its number."""
+
+    at: Any
+    fluid: FluidTestbed = field(default_factory=FluidTestbed)
+    observed: int = 0
+
+    @contextmanager
+    def deploy(self, query, budget, layout=None, *, repeat=None):
+        with self.fluid.deploy(query, budget, layout, repeat=repeat) as run:
+            observe = run.observe
+
+            def told(seconds):
+                self.observed += 1
+                self.at(self.observed)
+                return observe(seconds)
+
+            run.observe = told
+            yield run

@@ -107,6 +107,21 @@ def test_what_a_click_in_the_caps_explorer_changes_is_in_sight(run_notebook, wid
     healthy(page)
 
 
+def test_the_loop_of_a_study_is_two_by_two_in_both_themes(run_notebook):
+    page, panel = opened(run_notebook, "panel_loop", "Cancel")
+    panel.get_by_text("the explorer asks for").first.wait_for(timeout=PATIENCE_MS)
+    looked_at(page, panel, "loop")
+    resized(page, panel, WIDTHS[0])
+    explorer, optimizer, estimator, model = (panel.locator(".js-plotly-plot").nth(n).bounding_box() for n in range(4))
+    assert explorer["x"] + explorer["width"] <= optimizer["x"]
+    assert explorer["y"] + explorer["height"] <= estimator["y"]
+    assert abs(estimator["y"] - model["y"]) < 60
+    for theme in ("Dark", "Light"):
+        in_theme(page, theme)
+        assert faint(panel, ".workbench-state dt, .workbench-state dd, .workbench-state h3, .workbench-log div") == []
+    healthy(page)
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_what_a_click_in_the_replay_player_changes_is_in_sight(run_notebook, width):
     page, panel = opened(run_notebook, "panel_replay", "Policy")

@@ -70,7 +70,7 @@ def run_plan(options: argparse.Namespace) -> int:
 
         asked = asked_of(study, _repeated(options))
         try:
-            planned = run_study(study, journal, progress=say, answered=say.keep, listen=listen, asked=asked)
+            planned = run_study(study, journal, progress=say, listen=listen, asked=asked)
         except KeyboardInterrupt:
             _show_so_far(study, journal, asked, as_json=options.json)
             raise

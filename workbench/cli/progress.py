@@ -15,6 +15,7 @@ from rich.text import Text
 from workbench.cli.console import discard
 from workbench.escaping import for_terminal
 from workbench.measuring import (
+    Concluded,
     Event,
     Failed,
     Finished,
@@ -23,6 +24,7 @@ from workbench.measuring import (
     describe,
     describe_run,
 )
+from workbench.study import SoFar
 
 _SILENCE_S = 60.0  # between two lines in a file or a pipe
 _SPINNER = 2  # columns: its sign and a blank
@@ -58,7 +60,7 @@ class Progress:
         self.show(text)
 
     def tell(self, event: Event) -> None:
-        """Say what happened while something was measured; failures stay in sight."""
+        """Say what happened while something was measured; failures and answers stay in sight."""
         self._ended += isinstance(event, Finished | Reused | Failed)
         text = describe(event)
         if self._runs is not None:
@@ -67,11 +69,12 @@ class Progress:
                     self.end(describe_run(run, self._ended, self._runs))
                 case Failed(run=run):
                     text = describe_run(run, self._ended, self._runs)
-        if text is not None:
-            if isinstance(event, Failed | GivenUp):
-                self.keep(text)
+        answer = isinstance(event, Concluded) and isinstance(event.what, SoFar)
+        for line in (text or "").splitlines():
+            if answer or isinstance(event, Failed | GivenUp):
+                self.keep(line)
             else:
-                self.show(self._numbered(text))
+                self.show(self._numbered(line))
 
     def _numbered(self, text: str) -> str:
         """Say also which run of how many it is."""

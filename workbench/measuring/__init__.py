@@ -11,6 +11,7 @@ from workbench.measuring._measure import (
     verify,
 )
 from workbench.measuring.adaptive import AdaptiveSchedule
+from workbench.measuring.bracket import closing
 from workbench.measuring.contents import (
     Pruning,
     Recorded,
@@ -24,6 +25,8 @@ from workbench.measuring.contents import (
 from workbench.measuring.costs import MIN_LEVELS, Line, count_levels, fit_costs, fit_line
 from workbench.measuring.estimator import CapacityEstimator, fill_s, filling_rate
 from workbench.measuring.events import (
+    Concluded,
+    Conclusion,
     Deployed,
     Estimated,
     Event,
@@ -64,6 +67,8 @@ __all__ = [
     "STATEFUL_QUERIES",
     "AdaptiveSchedule",
     "CapacityEstimator",
+    "Concluded",
+    "Conclusion",
     "Configuration",
     "Deployed",
     "Estimated",
@@ -83,6 +88,7 @@ __all__ = [
     "Step",
     "StreamBedSchedule",
     "Times",
+    "closing",
     "count_levels",
     "describe",
     "describe_run",

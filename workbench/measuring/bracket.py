@@ -78,6 +78,16 @@ def bracket(votes: Mapping[int, Votes]) -> Bracket:
     return Bracket(lows[-1] if lows else None, highs[0] if highs else None, last, first, tuple(sorted(doubtful)))
 
 
+def closing(history: Sequence[Probe]) -> tuple[tuple[float, float], ...]:
+    """Give the bracket after each probe of `history`, records/s: 0 and infinity where it is open."""
+    rates, found = sorted({probe.rate for probe in history}), []
+    for count in range(1, len(history) + 1):
+        ends = bracket(tally(history[:count], rates.index))
+        low, high = 0.0 if ends.low is None else rates[ends.low], math.inf if ends.high is None else rates[ends.high]
+        found.append((low, high))
+    return tuple(found)
+
+
 def source_limit(history: Sequence[Probe]) -> float:
     """Highest rate that would not be source-bound, from the last observation that knows; inf if none does."""
     for probe in reversed(history):

@@ -14,6 +14,7 @@ event          kind in the journal  data
 `Reused`       not recorded         its `Finished` line is there already
 `Failed`       not recorded         the next run tries again
 `Estimated`    not recorded         its probes are there already
+`Concluded`    not recorded         it follows from the runs before it
 =============  ===================  ==========================================
 """
 
@@ -22,7 +23,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from workbench.checks import shown
 from workbench.dataflow import Budget
@@ -114,7 +115,22 @@ class Estimated:
     measurement: Measurement
 
 
-Event = Deployed | Probed | LoadProbed | Estimated | Finished | Reused | GivenUp | Failed
+class Conclusion(Protocol):
+    """What is drawn from the runs so far: which budget comes next, how it is laid out, what can be answered by now."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """It in words, one line each."""
+
+
+@dataclass(frozen=True)
+class Concluded:
+    """The explorer, the optimizer or the model has drawn a conclusion from the runs so far."""
+
+    what: Conclusion
+
+
+Event = Deployed | Probed | LoadProbed | Estimated | Finished | Reused | GivenUp | Failed | Concluded
 
 
 def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> None:

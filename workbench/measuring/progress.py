@@ -4,12 +4,12 @@ import math
 
 from workbench import units
 from workbench.dataflow import Budget
-from workbench.measuring.events import Deployed, Event, Failed, GivenUp, LoadProbed, Probed
+from workbench.measuring.events import Concluded, Deployed, Event, Failed, GivenUp, LoadProbed, Probed
 from workbench.records import FailedRun, Measurement, Probe
 
 
 def describe(event: Event) -> str | None:
-    """One line on `event`; None for an event that needs none."""
+    """One line on `event`, or several on a conclusion; None for an event that needs none."""
     text = None
     match event:
         case Deployed(resumed=resumed, load_curve=load_curve) if resumed or load_curve:
@@ -27,6 +27,8 @@ def describe(event: Event) -> str | None:
             text = _describe_failure(run)
         case GivenUp(reason=reason):
             text = f"starting again: {reason}"
+        case Concluded(what=what):
+            text = "\n".join(what.lines) or None
     return text
 
 

@@ -92,16 +92,6 @@ class BatchLayout:
     limit: str = ""
 
     @property
-    def regret_s(self) -> dict[int, float]:
-        """Seconds a batch takes longer, by slot count, than with the layout made for it alone."""
-        return {slots: max(0.0, seconds - self.best_s[slots]) for slots, seconds in self.batch_s.items()}
-
-    @property
-    def max_regret_s(self) -> float:
-        """The largest regret over the slot counts."""
-        return max(self.regret_s.values())
-
-    @property
     def late(self) -> tuple[int, ...]:
         """Slot counts at which a batch takes longer than the trigger interval."""
         return tuple(slots for slots, seconds in self.batch_s.items() if seconds > self.interval_s)

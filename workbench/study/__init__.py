@@ -2,12 +2,12 @@
 
 from workbench.study._drift import Drift, drift, refuse_loss, study_drift
 from workbench.study._dry_run import DryRun, dry_run
-from workbench.study.carry_out import intervals_left_out, planned_so_far, prepare, run_study
+from workbench.study.carry_out import SoFar, intervals_left_out, planned_so_far, prepare, run_study
 from workbench.study.catalogue import find_query, read_query
 from workbench.study.change import Change
 from workbench.study.draft import Draft, draft
 from workbench.study.history import StudyHistory
-from workbench.study.local import first_study, first_testbed, quick_estimator, small_budget, spark_here
+from workbench.study.local import first_study, first_testbed, loop_study, quick_estimator, small_budget, spark_here
 from workbench.study.observed import Observed, observe
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
 from workbench.study.placing import (
@@ -54,6 +54,7 @@ __all__ = [
     "Runner",
     "Scenario",
     "Snapshot",
+    "SoFar",
     "Start",
     "State",
     "Study",
@@ -68,6 +69,7 @@ __all__ = [
     "first_study",
     "first_testbed",
     "intervals_left_out",
+    "loop_study",
     "measuring",
     "observe",
     "paradigms_csv",

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 
 from workbench import defaults, units
@@ -23,7 +23,7 @@ from workbench.capacity.planning import (
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Estimated, Event, Finished, Reused, ignore, result_of
+from workbench.measuring import CapacityEstimator, Concluded, Estimated, Event, Finished, Reused, ignore, result_of
 from workbench.observing import RunningQuery, as_measurement, headroom, read_log
 from workbench.records import CapacityPlan, Day, InstanceType, Measurement, Refusal, Run
 from workbench.simulation import RateTrace
@@ -41,21 +41,62 @@ _SMALL = 4
 _RUN_S = 90.0  # after which a run of a shared deployment begins no further probe
 
 
+@dataclass(frozen=True, eq=False)
+class SoFar:
+    """What `runs` say of the targets of `study`, before it is over."""
+
+    study: Study
+    runs: tuple[Run, ...]
+    instances: tuple[InstanceType, ...]
+
+    @cached_property
+    def planned(self) -> Planned | None:
+        """The model of the runs and what would be planned with it, however sure; None where they allow no model."""
+        study = self.study
+        try:
+            found = conclude(self.runs, self._after, form=study.form, choice="edge", growth=study.grows, least=1)
+            return plan_targets(study, found, (), self.instances)
+        except WorkbenchError:
+            return None
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """An answer where it is sure enough, else what was sustained; of simulated runs, which take no time, nothing.
+
+        An answer has a 90 % interval whose ends differ by at most a factor of 2, and goes at most 3 times beyond the
+        runs.
+        """
+        made = [run for run in self.runs if isinstance(run, Measurement)]
+        if not made or not made[-1].ran:
+            return ()
+        best = max(made, key=lambda run: run.estimate.low)
+        slots = units.some(best.budget.slots, "slot")
+        known = f"{self._after}: at least {units.rate(best.estimate.low)} on {slots}, by a probe that was sustained"
+        if self.planned is None:
+            return (known,) if best.estimate.low else ()
+        sure = [plan for plan in self.planned.plans if plan.high <= _SURE * plan.low and plan.extrapolation <= _NEAR]
+        answered = {plan.rate for plan in sure}
+        open_ = [units.rate(rate) for rate in self.study.targets if rate not in answered]
+        said = [f"answer {self._after}: {plan.sentence()}" for plan in sure]
+        return (*said, *([f"{known}; not answered yet: {', '.join(open_)}"] if open_ else []))
+
+    @property
+    def _after(self) -> str:
+        return f"after {units.some(len(self.runs), 'run')}"
+
+
 def run_study(
     study: Study,
     journal: Journal,
     *,
     progress: Callable[[str], None] = lambda _: None,
-    answered: Callable[[str], None] | None = None,
     listen: Callable[[Event], None] = ignore,
     testbed: Testbed | None = None,
     estimator: CapacityEstimator | None = None,
     asked: Asked | None = None,
 ) -> Planned:
     """Explore, model and plan; see `study_steps`. What happens is shown to `listen`."""
-    steps = study_steps(
-        study, journal, progress=progress, answered=answered, testbed=testbed, estimator=estimator, asked=asked
-    )
+    steps = study_steps(study, journal, progress=progress, testbed=testbed, estimator=estimator, asked=asked)
     return result_of(steps, listen)
 
 
@@ -64,12 +105,13 @@ def study_steps(
     journal: Journal,
     *,
     progress: Callable[[str], None] = lambda _: None,
-    answered: Callable[[str], None] | None = None,
     testbed: Testbed | None = None,
     estimator: CapacityEstimator | None = None,
     asked: Asked | None = None,
 ) -> Generator[Event, None, Planned]:
     """Explore, model and plan: yield what happens and return the plans.
+
+    After each run it yields what all of them say so far, as `Concluded` with `SoFar`.
 
     What the journal holds is not measured again. A budget that cannot be measured is a run that failed: the others go
     on, and it is tried again when you run the study again.
@@ -78,8 +120,6 @@ def study_steps(
     ----------
     progress
         Called with one line of text at each step of a deployment.
-    answered
-        Called with the answer for each target after each run; by default `progress`.
     testbed, estimator
         Where and how to measure; by default as the study says.
     asked
@@ -97,7 +137,7 @@ def study_steps(
     query, explorer, instances = prepare(study, journal, progress=progress, testbed=testbed, estimator=estimator)
     warm = explorer.optimizer.testbed
     with warm if isinstance(warm, WarmTestbed) else nullcontext():
-        exploration = yield from _with_answers(explorer, query, study, instances, answered or progress)
+        exploration = yield from _with_answers(explorer, query, study, instances)
     swept: tuple[Run, ...] = ()
     if len(study.intervals) > 1:
         optimizer = explorer.optimizer
@@ -157,16 +197,9 @@ def shares_deployments(study: Study, testbed: Testbed) -> bool:
 
 
 def _with_answers(
-    explorer: ResourceExplorer,
-    query: Query,
-    study: Study,
-    instances: Sequence[InstanceType],
-    answered: Callable[[str], None],
+    explorer: ResourceExplorer, query: Query, study: Study, instances: Sequence[InstanceType]
 ) -> Generator[Event, None, Exploration]:
-    """Explore, and say after each run what would be planned from those so far; where that is too unsure, what is known.
-
-    An answer has a 90 % interval whose ends differ by at most a factor of 2, and goes at most 3 times beyond the runs.
-    """
+    """Explore, and yield after each run what those so far say."""
     made: list[Run] = []
     steps = explorer.steps(query)
     while True:
@@ -178,9 +211,9 @@ def _with_answers(
         yield event
         if isinstance(event, Finished | Reused):
             made.append(event.measurement)
-        if isinstance(event, Estimated) and event.measurement.ran:
-            for line in _so_far(study, [*made, event.measurement], instances):
-                answered(line)
+        if isinstance(event, Estimated | Reused):
+            runs = (*made, event.measurement) if isinstance(event, Estimated) else tuple(made)
+            yield Concluded(SoFar(study, runs, tuple(instances)))
 
 
 def planned_so_far(
@@ -209,24 +242,6 @@ def planned_so_far(
     reason = f"interrupted after {units.some(len(made), 'run')}"
     found = conclude(made, reason, form=study.form, choice="edge", growth=study.grows, least=1)
     return plan_targets(study, replace(found, asked=asked or asked_of(study)), (), instances)
-
-
-def _so_far(study: Study, runs: Sequence[Run], instances: Sequence[InstanceType]) -> list[str]:
-    """Say what is known of the targets after `runs`: an answer where it is sure enough, else what was sustained."""
-    after = f"after {units.some(len(runs), 'run')}"
-    best = max((run for run in runs if isinstance(run, Measurement)), key=lambda run: run.estimate.low)
-    slots = units.some(best.budget.slots, "slot")
-    known = f"{after}: at least {units.rate(best.estimate.low)} on {slots}, by a probe that was sustained"
-    try:
-        explored = conclude(runs, after, form=study.form, choice="edge", growth=study.grows, least=1)
-        plans = plan_targets(study, explored, (), instances).plans
-    except WorkbenchError:
-        return [known] if best.estimate.low else []
-    sure = [plan for plan in plans if plan.high <= _SURE * plan.low and plan.extrapolation <= _NEAR]
-    answered = {plan.rate for plan in sure}
-    open_ = [units.rate(rate) for rate in study.targets if rate not in answered]
-    said = [f"answer {after}: {plan.sentence()}" for plan in sure]
-    return [*said, f"{known}; not answered yet: {', '.join(open_)}"] if open_ else said
 
 
 def prepare(

@@ -12,7 +12,7 @@ from workbench.study.spec import Study, study_from
 from workbench.testbed import FluidTestbed, SparkTestbed, Testbed
 from workbench.testbed.spark import SLOT_SHARE, quota_permitted, usable_cores
 
-_MOST_SLOTS = 3
+_WARMUP_S = 45.0
 # Two deployments of one query differ by as much: a narrower bracket costs probes and adds little to the model.
 _TOLERANCE = 0.1
 
@@ -62,29 +62,48 @@ def first_study(
     WorkbenchError
         When a value is out of its range, or this machine has too few cores.
     """
-    here: dict[str, Any] = {"testbed": "fluid", "slots": [4, 6, 8], "slot_cpus": 1} if simulated else _slots_here()
-    return study_from(
-        {
-            "query": query,
-            "dataset": dataset or None,
-            "event_time": event_time or None,
-            "targets": targets,
-            "memory_mb": [MEMORY_MB],
-            "prices": prices,
-            "tolerance": _TOLERANCE,
-            "choice": "edge",
-            "most_runs": 3,
-            **here,
-        },
-        "The first cell",
+    data = {"dataset": dataset or None, "event_time": event_time or None, "prices": prices}
+    return _study(
+        {"query": query, "targets": targets, "memory_mb": [MEMORY_MB], "choice": "edge", **data}, 3, simulated
     )
 
 
-def _slots_here() -> dict[str, Any]:
-    """One, two and three slots, or as many as this machine can serve."""
+def loop_study(query: str, targets: list[float], memory_mb: list[int], minutes: float, *, simulated: bool) -> Study:
+    """Make a study whose loop is worth watching: the corners of up to four slot counts, and two runs to choose.
+
+    Parameters
+    ----------
+    query
+        Of the benchmark, such as ``nexmark:q1``.
+    targets
+        Records/s to plan for.
+    memory_mb
+        MiB of a slot; each takes a warm deployment.
+    minutes
+        Time for the runs.
+    simulated
+        Whether a simulated query replaces it.
+
+    Raises
+    ------
+    WorkbenchError
+        When a value is out of its range, or this machine has too few cores.
+    """
+    asked = {"query": query, "targets": targets, "memory_mb": memory_mb, "minutes": minutes, "warmup_s": _WARMUP_S}
+    return _study(asked, 6 if len(memory_mb) > 1 else 4, simulated, most_slots=4)
+
+
+def _study(asked: dict[str, Any], most_runs: int, simulated: bool, most_slots: int = 3) -> Study:
+    slots = {"testbed": "fluid", "slots": [4, 6, 8, 12][:most_slots], "slot_cpus": 1}
+    here: dict[str, Any] = slots if simulated else _slots_here(most_slots)
+    return study_from({"tolerance": _TOLERANCE, "most_runs": most_runs, **asked, **here}, "The first cell")
+
+
+def _slots_here(most: int) -> dict[str, Any]:
+    """One slot, two and so on to `most`, or as many as this machine can serve."""
     cores = usable_cores()
     room = cores * SLOT_SHARE / slot_cpus() if quota_permitted() else cores - 1
-    slots = [*range(1, min(_MOST_SLOTS, int(room + 1e-9)) + 1)]
+    slots = [*range(1, min(most, int(room + 1e-9)) + 1)]
     if len(slots) < 2:
         raise WorkbenchError(
             f"Of the {cores:g} cores of this machine {len(slots)} can be a slot, and a plan takes runs on two sizes at "

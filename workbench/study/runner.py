@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 from workbench import units
+from workbench.capacity.explore import Configured, Question
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import (
     LOAD_CURVE,
     CapacityEstimator,
+    Concluded,
+    Conclusion,
     Configuration,
     Deployed,
     Event,
@@ -33,7 +36,7 @@ from workbench.measuring import (
     result_of,
 )
 from workbench.records import Measurement, MstEstimate, Probe
-from workbench.study.carry_out import runs_of, study_steps, testbed_of
+from workbench.study.carry_out import SoFar, runs_of, study_steps, testbed_of
 from workbench.study.planned import Planned
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, SparkTestbed, Testbed
@@ -88,6 +91,10 @@ class Snapshot:
         Name of the query that is measured.
     ran
         Whether it runs on a machine and takes time, and is not simulated.
+    explores
+        Whether an explorer chooses what is measured, as in a study.
+    question, configured, so_far
+        Then: what the explorer asked for last, how BIDS2 divides it, and what the runs say so far.
     """
 
     what: str
@@ -105,6 +112,10 @@ class Snapshot:
     error: tuple[str, str] | None = None
     query: str = ""
     ran: bool = True
+    explores: bool = False
+    question: Question | None = None
+    configured: Configured | None = None
+    so_far: SoFar | None = None
 
     @property
     def may_start(self) -> bool:
@@ -148,6 +159,8 @@ class Runner(Generic[T]):
         Whether a measurement goes on with runs at lower rates, for the costs.
     ran
         Whether it runs on a machine and takes time, and is not simulated.
+    explores
+        Whether an explorer chooses what is measured.
     clock
         Seconds.
     """
@@ -162,6 +175,7 @@ class Runner(Generic[T]):
         most_runs: int = 1,
         costs: bool = False,
         ran: bool = True,
+        explores: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._work, self._clock, self._estimator = work, clock, estimator
@@ -175,7 +189,10 @@ class Runner(Generic[T]):
         self._probes: list[Probe] = []
         self._seconds: list[float] = []
         self._report = Report(self._say, self._check)
-        self._now = Snapshot(what, query=query, most_runs=most_runs, most_probes=estimator.steps.most_probes, ran=ran)
+        most_probes = estimator.steps.most_probes
+        self._now = Snapshot(
+            what, query=query, most_runs=most_runs, most_probes=most_probes, ran=ran, explores=explores
+        )
 
     def start(self) -> None:
         """Start the work, or resume it; nothing happens while it runs or once it is done."""
@@ -269,10 +286,11 @@ class Runner(Generic[T]):
 
     def _hear(self, event: Event) -> None:
         """Fold `event` into the snapshot; what is finished is never thrown away."""
-        text = describe(event)
-        if text is not None:
+        for text in (describe(event) or "").splitlines():
             self._log(text)
         match event:
+            case Concluded(what=what):
+                self._conclude(what)
             case Deployed(budget=budget, resumed=resumed, machine=machine):
                 with self._lock:
                     self._probes[:] = resumed
@@ -293,6 +311,17 @@ class Runner(Generic[T]):
                 pass
         if not isinstance(event, Finished | Reused):
             self._check()
+
+    def _conclude(self, what: Conclusion) -> None:
+        """Show a conclusion until the next one of its kind."""
+        with self._lock:
+            match what:
+                case Question():
+                    self._now = replace(self._now, question=what)
+                case Configured():
+                    self._now = replace(self._now, configured=what)
+                case SoFar():
+                    self._now = replace(self._now, so_far=what)
 
     def _show(self, measurement: Measurement) -> None:
         """Show a measurement, whether it was made now or is recorded."""
@@ -370,6 +399,7 @@ def planning(
         query=study.query,
         most_runs=max(runs_of(study), len(study.space.corners)),
         ran=study.testbed == "spark" if testbed is None else not isinstance(testbed, Simulated),
+        explores=True,
     )
 
 

@@ -1,22 +1,12 @@
 """Findings of a measurement and on the forms of a model, each as one sentence."""
 
 import math
-from collections.abc import Mapping
 
 from workbench import units
-from workbench.capacity.explore import Why
 from workbench.dataflow import Budget
 from workbench.records import FormComparison, FormFit, MstEstimate, MstInterval
 
 _LAW = "scaling"
-_CAUSES: Mapping[str, str] = {
-    "corner": "a corner of the space",
-    "minimal": "one task per operator, for BIDS2",
-    "farthest": "farthest from the runs so far",
-    "edge": "the middle or the most slots",
-    "again": "the same budget again",
-    "grid": "every budget is measured",
-}
 
 
 def where(budget: Budget, *, ran: bool = True) -> str:
@@ -151,13 +141,3 @@ def _left_out(fit: FormFit | None) -> str:
     """Give the relative error of a form at a run left out; empty where it is not defined."""
     share = None if fit is None else fit.left_out_share
     return "" if share is None else units.share(float(f"{share:.2g}"))
-
-
-def cause(why: Why) -> str:
-    """Say in a few words why a budget is measured."""
-    if why.cause != "improvement":
-        return _CAUSES[why.cause]
-    if why.improvement is None:
-        return "expected improvement"
-    improvement = units.rate(why.improvement, 2) if why.improvement >= 1 else "under 1 record/s"
-    return f"expected improvement of the error, {improvement}"

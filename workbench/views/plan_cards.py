@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from workbench import units
 from workbench.capacity import CapacityPlan, ModelFinding
-from workbench.capacity.explore import reasons
+from workbench.capacity.explore import Question, reasons
 from workbench.records import Measurement, Run
 from workbench.study import Planned, intervals_left_out
 from workbench.views import findings
@@ -334,7 +334,7 @@ def _runs(planned: Planned) -> list[Card]:
             row + 1,
             run.budget.slots,
             run.budget.profile.memory_mb,
-            findings.cause(why),
+            why.words,
             len(run.estimate.probes) if isinstance(run, Measurement) else None,
             run.estimate.seconds if isinstance(run, Measurement) else 0.0,
             run.predicted_rate,
@@ -366,7 +366,7 @@ def _runs(planned: Planned) -> list[Card]:
     asked = [row for row, why in enumerate(whys) if why.acquired is not None]
     if not asked:
         return [record]
-    last = acquisition(whys[asked[-1]], study.space, found.runs[: asked[-1]])
+    last = acquisition(Question(whys[asked[-1]], study.space, found.runs[: asked[-1]]))
     return [
         record,
         Card("acquisition", "Why was the last budget asked for?", f"{last.finding}.", draw_acquisition(last)),

@@ -8,8 +8,10 @@ from example_measurement import example_measurement
 from failed_run import failed_run
 from terminal_session import CODES
 
+from workbench.capacity.explore import Question, Why
 from workbench.cli.progress import Lines, Progress, progress
-from workbench.measuring import Failed, Finished, Reused
+from workbench.measuring import Concluded, Failed, Finished, Reused
+from workbench.study import SoFar, Study
 
 SAID = (
     "probe 2 at 7.32 M records/s: overloaded (so far 6.9 M to 7.32 M). Only 98 % of the 117 M due rows were "
@@ -148,6 +150,18 @@ def test_failures_and_runs_that_are_recorded_count_too():
     pipe.progress.tell(Reused("key", example_measurement()))
     pipe.progress.tell(Finished("key", example_measurement()))
     assert [line.split(" · ")[0] for line in pipe.written] == ["[    0 s] run 2/2"]
+
+
+def test_answers_stay_in_sight_and_questions_pass():
+    pipe = Pipe()
+    study = Study("checkout", (1e6, 1e9), (2, 8), (512,), testbed="recorded", table="t.csv")
+    known = SoFar(study, (example_measurement(),), ())
+    space = study.space
+    pipe.progress.tell(Concluded(Question(Why(space.budgets[0], "corner"), space, ())))
+    pipe.progress.tell(Concluded(known))
+    assert pipe.written[0].startswith("[    0 s] run 1 of at most 2 · At first the explorer asks for ")
+    assert [line[10:] for line in pipe.written[1:]] == list(known.lines)
+    assert known.lines[-1].startswith("after 1 run: at least ")
 
 
 def test_a_run_that_failed_has_its_number():

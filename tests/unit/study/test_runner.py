@@ -1,14 +1,12 @@
 """Long work in a thread: progress, cancel, resume. No test waits for a time to pass."""
 
 import threading
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from multiprocessing import Pipe
-from typing import Any
 
 import pytest
 from eventless_work import eventless
-from wrapped_fluid import WrappedFluid
+from wrapped_fluid import Interrupted
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
@@ -24,28 +22,6 @@ BUDGET = Budget(8, SlotProfile(1.0, 1024), 5.0)
 ESTIMATOR = CapacityEstimator(tolerance=0.02)
 STUDY = Study("nexmark:q1", (1e6,), (2, 8), (512, 1024), testbed="fluid", most_runs=4)
 PATIENCE_S = 60
-
-
-@dataclass
-class Interrupted(WrappedFluid):
-    """A fluid testbed that calls `at` before each observation, with its number."""
-
-    at: Any
-    fluid: FluidTestbed = field(default_factory=FluidTestbed)
-    observed: int = 0
-
-    @contextmanager
-    def deploy(self, query, budget, layout=None, *, repeat=None):
-        with self.fluid.deploy(query, budget, layout, repeat=repeat) as run:
-            observe = run.observe
-
-            def told(seconds):
-                self.observed += 1
-                self.at(self.observed)
-                return observe(seconds)
-
-            run.observe = told
-            yield run
 
 
 def test_a_measurement_in_a_thread_is_the_same_measurement(tmp_path):

@@ -10,8 +10,8 @@ from workbench.capacity.explore import conclude
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator
-from workbench.study import Study, planned_so_far, planning, read_planned, run_study, write_planned
+from workbench.measuring import CapacityEstimator, Concluded
+from workbench.study import SoFar, Study, planned_so_far, planning, read_planned, run_study, write_planned
 from workbench.study.carry_out import plan_targets
 from workbench.testbed import WarmTestbed
 
@@ -19,10 +19,20 @@ STUDY = Study("nexmark:q1", (3e3, 2e4), (1, 2, 4), (1024,), slot_cpus=0.2, deplo
 ESTIMATOR = CapacityEstimator(patience_s=0)
 
 
+def heard_by(said):
+    """Listen to what the runs say so far."""
+
+    def listen(event):
+        if isinstance(event, Concluded) and isinstance(event.what, SoFar):
+            said.extend(event.what.lines)
+
+    return listen
+
+
 def test_the_first_run_answers_and_the_plans_are_read_again(tmp_path):
     said, machine = [], WarmMachine()
     journal, path = Journal(tmp_path / "j.jsonl"), tmp_path / "plans.json"
-    planned = run_study(STUDY, journal, progress=said.append, testbed=machine, estimator=ESTIMATOR)
+    planned = run_study(STUDY, journal, listen=heard_by(said), testbed=machine, estimator=ESTIMATOR)
     runs = planned.exploration.measurements
     assert [run.budget.slots for run in runs][:2] == [4, 1]  # the most first: no first answer goes beyond it
     assert sorted({run.budget.slots for run in runs}) == [1, 2, 4]
@@ -43,7 +53,7 @@ def test_the_first_run_answers_and_the_plans_are_read_again(tmp_path):
 def test_no_answer_is_given_that_is_far_beyond_the_runs_or_too_unsure(tmp_path):
     said = []
     study = replace(STUDY, targets=(3e3, 1e6))
-    run_study(study, Journal(tmp_path / "j.jsonl"), progress=said.append, testbed=WarmMachine(), estimator=ESTIMATOR)
+    run_study(study, Journal(tmp_path / "j.jsonl"), listen=heard_by(said), testbed=WarmMachine(), estimator=ESTIMATOR)
     assert not [text for text in said if text.startswith("answer") and " 1 M records/s" in text]
     (unsure,) = [text for text in said if text.startswith("after 1 run: at least")]
     assert "on 4 slots, by a probe that was sustained; not answered yet: 1 M records/s" in unsure
@@ -113,6 +123,10 @@ def test_the_live_panel_follows_the_loop(tmp_path):
     last = runner.wait(60)
     assert last.state == "done", last.error
     assert (last.run, last.most_runs) == (4, 4)
+    assert [
+        line.text for line in last.lines if line.text.startswith("answer after 4 runs: nexmark:q1 at 3 k records/s")
+    ]
+    assert [run.budget for run in last.so_far.runs] == [run.budget for run in runner.result.exploration.runs]
     assert last.estimate.rate == pytest.approx(1000 * last.budget.slots, rel=0.1)
 
 

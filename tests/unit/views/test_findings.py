@@ -51,5 +51,5 @@ def test_the_paper_s_choice_the_plan_s_and_the_evidence_are_said_in_two_lines(fo
 def test_the_expected_improvement_is_said_in_records(improvement, says):
     table = np.zeros((1, 1))
     why = Why(Budget(1, SlotProfile(1.0, 512)), "improvement", Acquired((0, 0), table, table, table), improvement)
-    assert findings.cause(why).startswith("expected improvement")
-    assert findings.cause(why).endswith(says)
+    assert why.words.startswith("expected improvement")
+    assert why.words.endswith(says)

@@ -7,10 +7,11 @@ from workbench.capacity.explore.optimizer import (
     ALONE,
     MANY_TASKS,
     ConfigurationOptimizer,
+    Configured,
     minimal_first,
     overstatement,
 )
-from workbench.capacity.explore.questions import Why, next_question, reasons
+from workbench.capacity.explore.questions import Question, Why, next_question, reasons
 
 __all__ = [
     "ALONE",
@@ -19,7 +20,9 @@ __all__ = [
     "Acquired",
     "Choice",
     "ConfigurationOptimizer",
+    "Configured",
     "Exploration",
+    "Question",
     "ResourceExplorer",
     "Space",
     "Why",

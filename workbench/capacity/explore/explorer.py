@@ -40,12 +40,12 @@ from workbench.capacity.explore.exploration import (
     stopping_row,
 )
 from workbench.capacity.explore.optimizer import ConfigurationOptimizer, minimal_first
-from workbench.capacity.explore.questions import next_question, on_the_way
+from workbench.capacity.explore.questions import Question, Why, next_question, on_the_way
 from workbench.capacity.model import SCALING, STREAMBED_FORMS, Growth, Model, why_no_capacity
 from workbench.checks import shown
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.measuring import Event, result_of
+from workbench.measuring import Concluded, Event, result_of
 from workbench.records import FailedRun, Run
 from workbench.workload import Query
 
@@ -207,8 +207,8 @@ class ResourceExplorer:
         self._answers: list[int] = []  # rows that answer a question; the others were made on the way
         self._calls = 0  # budgets asked for and answered
         self._given = 0  # answers so far to the present one, which needs `estimates`
-        self._asked: Budget | None = None
-        self._decided: Budget | str | None = None  # the question that stands, or why there is none
+        self._asked: Why | None = None
+        self._decided: Why | str | None = None  # the question that stands, or why there is none
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -222,8 +222,13 @@ class ResourceExplorer:
 
     def ask(self) -> Budget | None:
         """Give the budget to measure next, the same until it is answered; None when the exploration is over."""
+        question = self.question()
+        return None if question is None else question.why.budget
+
+    def question(self) -> Question | None:
+        """Give the budget to measure next with the reason; None when the exploration is over."""
         decided = self._decide()
-        return decided if isinstance(decided, Budget) else None
+        return Question(decided, self.space, self.runs) if isinstance(decided, Why) else None
 
     def reason(self) -> str | None:
         """Why the exploration is over; None while it is not."""
@@ -241,7 +246,7 @@ class ResourceExplorer:
             self._runs.append(minimal)
         self._runs.append(run)
         self._decided = None
-        if self._asked is not None and on_the_way(run, self._asked):
+        if self._asked is not None and on_the_way(run, self._asked.budget):
             return  # the question stands
         self._asked = None
         self._answers.append(len(self._runs) - 1)
@@ -269,11 +274,12 @@ class ResourceExplorer:
         """
         begun = last = self.clock()
         longest_s = 0.0
-        while (budget := self.ask()) is not None:
+        while (question := self.question()) is not None:
             if self._runs and last + longest_s > begun + self.most_s:
                 self._late = f"its {self.most_s / 60:g} minutes were over after {units.some(len(self._runs), 'run')}"
                 break
-            self.tell((yield from self.optimizer.steps(query, budget))[-1])
+            yield Concluded(question)
+            self.tell((yield from self.optimizer.steps(query, question.why.budget))[-1])
             now = self.clock()
             # The first run holds the warm-up, which no later one has.
             longest_s, last = max(longest_s, now - last if len(self._runs) > 1 else 0.0), now
@@ -305,11 +311,11 @@ class ResourceExplorer:
         later = [self._budget(edge(self._shape, call - len(self.space.corners))) for call in range(first, last)]
         return self._to_be_had((*corners, *begun, *(budget for budget in later for _ in range(self.estimates))))
 
-    def _decide(self) -> Budget | str:
+    def _decide(self) -> Why | str:
         """Decide what to measure next, or say why the exploration is over."""
         if self._decided is None:
             self._decided = self._over() or self._asked or self._next()
-            self._asked = self._decided if isinstance(self._decided, Budget) else None
+            self._asked = self._decided if isinstance(self._decided, Why) else None
         return self._decided
 
     def _over(self) -> str | None:
@@ -327,9 +333,10 @@ class ResourceExplorer:
             return f"{self.most_calls} budgets were asked for"
         return None
 
-    def _next(self) -> Budget | str:
+    def _next(self) -> Why | str:
+        why: Why | None
         if self._given:
-            budget = self._runs[self._answers[-1]].budget
+            why = Why(self._runs[self._answers[-1]].budget, "again")
         else:
             why = next_question(
                 self._runs,
@@ -343,12 +350,12 @@ class ResourceExplorer:
             )
             if why is None:
                 return _ALL_TAKEN if self.available else _ALL_FAILED
-            budget = why.budget
+        budget = why.budget
         tasks = next((run.tasks for run in self._runs if run.tasks is not None), {})
         takes = len(minimal_first(budget, len(tasks), [run.budget for run in self._runs]))
         if len(self._runs) + takes > self.most_runs:
             return f"{len(self._runs)} runs were made, and the next budget takes {takes} of at most {self.most_runs}"
-        return budget
+        return why
 
     def _to_be_had(self, budgets: Sequence[Budget]) -> tuple[Budget, ...]:
         """Give those of `budgets` that there are measurements of, in order."""

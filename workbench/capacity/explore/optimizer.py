@@ -23,12 +23,22 @@ from dataclasses import dataclass, field, replace
 from workbench import units
 from workbench.capacity.allocation import allocate
 from workbench.capacity.model import MicroBatch, fit_micro_batch
-from workbench.capacity.partitions import bids2_micro_batch
+from workbench.capacity.partitions import at_rate, bids2_micro_batch
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import QueryError, WorkbenchError
 from workbench.journal import Journal, JournalError
-from workbench.measuring import CapacityEstimator, Configuration, Event, Failed, failed, measure, result_of, reusable
-from workbench.records import FailedRun, Measurement, Run
+from workbench.measuring import (
+    CapacityEstimator,
+    Concluded,
+    Configuration,
+    Event,
+    Failed,
+    failed,
+    measure,
+    result_of,
+    reusable,
+)
+from workbench.records import Allocation, BatchLayout, FailedRun, Measurement, Run
 from workbench.testbed import Testbed, WarmTestbed
 from workbench.workload import Query
 
@@ -39,6 +49,44 @@ MANY_TASKS, ALONE = (4,), (2, 4, 8)
 """Partitions for each slot in the runs that show what tasks cost; of a single budget."""
 
 _WORTH = 1.05  # times the rate with as many partitions as slots; a layout that promises less may be no better
+
+
+@dataclass(frozen=True)
+class Configured:
+    """How a budget is deployed, and what BIDS2 says of that.
+
+    Parameters
+    ----------
+    configuration
+        What is deployed; its `predicted_rate` is BIDS2's objective.
+    layout
+        Tasks of the operators, or partitions of the stages; None where BIDS2 has nothing to go by yet.
+    """
+
+    configuration: Configuration
+    layout: Allocation | BatchLayout | None = None
+
+    @property
+    def sentence(self) -> str:
+        """Say how the budget is divided, and at which rate that should fill up."""
+        asked = self.configuration
+        slots, objective = units.some(asked.budget.slots, "slot"), asked.predicted_rate
+        if self.layout is None and asked.tasks is not None:
+            return f"One task per operator on {slots}: BIDS2 needs their rates"
+        if self.layout is None:
+            return f"One partition per slot on {slots}: BIDS2 needs a run that shows what a batch is made of"
+        if isinstance(self.layout, Allocation):
+            found = f"BIDS2 divides {slots} into {_counts(self.layout.tasks)}"
+        elif asked.partitions is None:
+            found = f"BIDS2 finds nothing clearly better on {slots} than one partition per slot"
+        else:
+            found = f"BIDS2 divides the work of {slots} into partitions: {_counts(asked.partitions)}"
+        return f"{found}; expected: {units.rate(objective)}" if objective and math.isfinite(objective) else found
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The sentence."""
+        return (self.sentence,)
 
 
 @dataclass
@@ -88,6 +136,8 @@ class ConfigurationOptimizer:
         with suppress(StopIteration):
             asked = next(asking)
             while True:
+                if isinstance(asked, Configured):
+                    yield Concluded(asked)
                 made.append((yield from self._run(asked)))
                 asked = asking.send(made[-1])
         return tuple(made)
@@ -98,14 +148,14 @@ class ConfigurationOptimizer:
         with suppress(StopIteration):
             asked = next(asking)
             while True:
-                found = asked if isinstance(asked, FailedRun) else self._reusable(asked)
+                found = asked if isinstance(asked, FailedRun) else self._reusable(asked.configuration)
                 if found is None:
                     return tuple(made), False
                 made.append(found)
                 asked = asking.send(found)
         return tuple(made), True
 
-    def _configurations(self, query: Query, budget: Budget) -> Generator[Configuration | FailedRun, Run, None]:
+    def _configurations(self, query: Query, budget: Budget) -> Generator[Configured | FailedRun, Run, None]:
         """Ask for one configuration after the other, each time to be sent its run.
 
         What cannot even be configured is a failed run.
@@ -119,38 +169,40 @@ class ConfigurationOptimizer:
         one_each = dict.fromkeys(operators, 1)
         minimal = self.minimal_of(query.name, budget)
         if minimal is None:
-            minimal = yield self._next(query, single, one_each)
+            minimal = yield Configured(self._next(query, single, one_each))
             self._minimal[query.name, budget.profile, budget.interval_s] = minimal
             if single == budget:
                 return
         if single == budget:
-            yield self._next(query, budget, one_each)
+            yield Configured(self._next(query, budget, one_each))
             return
         try:
             allocation = allocate(minimal, budget.slots)
         except WorkbenchError as error:
             yield failed(Configuration(query, budget), self.testbed, error)
             return
-        yield self._next(query, budget, allocation.tasks, allocation.source_rate)
+        yield Configured(self._next(query, budget, allocation.tasks, allocation.source_rate), allocation)
 
-    def _in_batches(self, query: Query, budget: Budget) -> Configuration:
+    def _in_batches(self, query: Query, budget: Budget) -> Configured:
         """Configure a budget whose stages share the slots in time."""
         plain = self._next(query, budget)
         if not isinstance(self.testbed, WarmTestbed):
-            return plain
+            return Configured(plain)
         own = [
             run
             for run in self._measured
             if (run.query, run.budget.profile, run.budget.interval_s) == (query.name, budget.profile, budget.interval_s)
         ]
-        partitions, objective = best_partitions(fit_micro_batch(own), budget) if own else (None, None)
-        return replace(
+        layout = best_layout(fit_micro_batch(own), budget) if own else None
+        objective = None if layout is None else layout.rate
+        asked = replace(
             plain,
-            partitions=partitions,
+            partitions=None if layout is None else settings_of(layout, budget.slots),
             predicted_rate=objective,
             guess=first_guess(self._measured, budget, objective),
             shared=self.testbed.shares(budget.profile),
         )
+        return Configured(asked, layout)
 
     def check(self, query: Query, budget: Budget) -> None:
         """Refuse a budget with too few slots.
@@ -181,10 +233,11 @@ class ConfigurationOptimizer:
         same = _same(query, budget, tasks)
         return Configuration(query, budget, tasks, repeat=self._finished[same], predicted_rate=predicted_rate)
 
-    def _run(self, asked: Configuration | FailedRun) -> Generator[Event, None, Run]:
-        if isinstance(asked, FailedRun):
-            yield Failed(asked)
-            return asked
+    def _run(self, wanted: Configured | FailedRun) -> Generator[Event, None, Run]:
+        if isinstance(wanted, FailedRun):
+            yield Failed(wanted)
+            return wanted
+        asked = wanted.configuration
         try:
             made = yield from measure(
                 asked,
@@ -220,24 +273,30 @@ class ConfigurationOptimizer:
         return asked.budget.slots == self.costs_at and asked.repeat == 0
 
 
-def best_partitions(parts: MicroBatch | None, budget: Budget) -> tuple[dict[str, int] | None, float | None]:
-    """Choose partitions by BIDS2: those of source and state, None for as many as slots, and the objective, records/s.
+def best_layout(parts: MicroBatch | None, budget: Budget) -> BatchLayout | None:
+    """Choose partitions by BIDS2: as many as slots where no others promise clearly more; None where it cannot.
 
     Fractions of a core are shares of one machine's quota, so a task may use what idle slots leave.
     """
     if parts is None or not parts.explains:
-        return None, None
+        return None
     slots, cpus = budget.slots, budget.profile.cpus
     speedup = max(1.0, 1 / cpus)
     found = bids2_micro_batch(parts, slots, budget.interval_s, solver="cbc", slot_speedup=speedup)
     plain = parts.rate(slots, slots, budget.interval_s)
-    if found.rate <= 0:
-        return None, None
-    if found.rate < _WORTH * plain:
-        return None, plain
-    source = next((found.partitions[line.name] for line in parts.stages if line.source), slots)
-    state = next((found.partitions[line.name] for line in parts.stages if not line.source), source)
-    return {"source": source, "state": state}, found.rate
+    if found.rate <= 0 or found.rate >= _WORTH * plain:
+        return found if found.rate > 0 else None
+    as_many = replace(found, partitions=dict.fromkeys(found.partitions, slots), rate=plain)
+    return at_rate(as_many, parts, slots, plain, speedup)
+
+
+def settings_of(layout: BatchLayout, slots: int) -> dict[str, int] | None:
+    """Give the partitions of the source and of the state, as Spark can set them; None for as many as slots."""
+    if set(layout.partitions.values()) == {slots}:
+        return None
+    source = next((layout.partitions[stage.name] for stage in layout.stages if stage.source), slots)
+    state = next((layout.partitions[stage.name] for stage in layout.stages if not stage.source), source)
+    return {"source": source, "state": state}
 
 
 def first_guess(runs: Iterable[Measurement], budget: Budget, objective: float | None) -> float | None:
@@ -270,6 +329,10 @@ def memory_binds(run: Measurement) -> bool:
     ]
     total = sum(size for size, _ in states)
     return total > 0 and sum(size * hits for size, hits in states) < HIT_RATE * total
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
 def _same(query: Query, budget: Budget, tasks: Mapping[str, int] | None) -> Hashable:

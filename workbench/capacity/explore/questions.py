@@ -4,10 +4,12 @@ What the explorer asks is a function of the runs and the seed, so nothing of it 
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from workbench import units
 from workbench.capacity.explore.acquisition import Acquired, Point, acquire, edge, farthest, nearest
 from workbench.capacity.explore.exploration import AT_ONE_MEMORY, CORNERS, Choice, costs_of
 from workbench.capacity.model import STREAMBED_FORMS, unmeasured_memory_mb
@@ -20,6 +22,17 @@ if TYPE_CHECKING:
 Cause = Literal["corner", "minimal", "farthest", "improvement", "edge", "again", "grid"]
 
 _ROUND = 4  # points after which the edge repeats
+_WORDS: Mapping[Cause, str] = MappingProxyType(
+    {
+        "corner": "a corner of the space",
+        "minimal": "one task per operator, for BIDS2",
+        "farthest": "farthest from the runs so far",
+        "improvement": "expected improvement",
+        "edge": "the middle or the most slots",
+        "again": "the same budget again",
+        "grid": "every budget is measured",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,39 @@ class Why:
     cause: Cause
     acquired: Acquired | None = None
     improvement: float | None = None
+
+    @property
+    def words(self) -> str:
+        """Why, in a few words."""
+        if self.improvement is None:
+            return _WORDS[self.cause]
+        improvement = units.rate(self.improvement, 2) if self.improvement >= 1 else "under 1 record/s"
+        return f"expected improvement of the error, {improvement}"
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What the explorer asks for after `runs`, and why, in which space."""
+
+    why: Why
+    space: "Space"
+    runs: tuple[Run, ...]
+
+    @property
+    def sentence(self) -> str:
+        """Say it; and where no cost is defined before every budget is measured, that there is nothing to choose."""
+        budget, all_ = self.why.budget, len(self.space.budgets)
+        asked = f"{units.some(budget.slots, 'slot')} of {units.count(budget.profile.memory_mb)} MB"
+        after = f"After {units.some(len(self.runs), 'run')}" if self.runs else "At first"
+        said = f"{after} the explorer asks for {asked}: {self.why.words}"
+        if self.why.cause in {"corner", "farthest"} and all_ <= _defined_from(self.space):
+            said += f" (the grid is the space: there is nothing to choose until its {all_} budgets are measured)"
+        return said
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The sentence."""
+        return (self.sentence,)
 
 
 def next_question(
@@ -96,7 +142,7 @@ def next_question(
     if not allowed:
         return None
     # The corners' own costs are not defined before all of them are measured: they share the first defined one.
-    costs = costs_of(runs, forms, CORNERS if len(space.memory_mb) > 1 else AT_ONE_MEMORY)
+    costs = costs_of(runs, forms, _defined_from(space))
     told = [(places[runs[row].budget], costs[row]) for row in answers if runs[row].budget in places]
     shared = next((cost for _, cost in told if math.isfinite(cost)), None)
     if shared is None:
@@ -143,6 +189,11 @@ def reasons(
         if given >= (estimates if calls >= len(space.corners) else 1) or isinstance(run, FailedRun):
             given, calls = 0, calls + 1
     return tuple(found)
+
+
+def _defined_from(space: "Space") -> int:
+    """Count the runs from which on the cost is defined."""
+    return CORNERS if len(space.memory_mb) > 1 else AT_ONE_MEMORY
 
 
 def _places(space: "Space") -> dict[Budget, Point]:

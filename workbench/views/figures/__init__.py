@@ -18,7 +18,7 @@ from workbench.views.figures.overlay import draw_overlaid, same_axes
 from workbench.views.figures.paradigms import Paradigms, draw_paradigms, paradigms
 from workbench.views.figures.placement_map import PlacementMap, draw_placement_map, placement_map
 from workbench.views.figures.policies import KEEPS_UP, Policies, draw_policies, policies
-from workbench.views.figures.probes import Probes, draw_probes, probes
+from workbench.views.figures.probes import Probes, draw_bracket, draw_probes, probes
 from workbench.views.figures.pruning import Pruning, draw_pruning, pruning
 from workbench.views.figures.reproduced import draw_reproduced
 from workbench.views.figures.risk import CostRisk, RiskPoint, cost_risk, draw_cost_risk
@@ -28,6 +28,7 @@ from workbench.views.figures.shards import ShardBalance, draw_shard_balance, sha
 from workbench.views.figures.slot_layout import (
     SlotShares,
     StageLayout,
+    draw_configured,
     draw_slot_shares,
     draw_stage_layout,
     slot_shares,
@@ -79,7 +80,9 @@ __all__ = [
     "dataflow_graph",
     "draw_acquisition",
     "draw_batch_times",
+    "draw_bracket",
     "draw_capacity",
+    "draw_configured",
     "draw_convergence",
     "draw_cost_risk",
     "draw_cost_vectors",

@@ -1,21 +1,19 @@
 """What the explorer's Gaussian process expects of each budget, and which one it asks for next."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from workbench import units
-from workbench.capacity import Space
-from workbench.capacity.explore import Why
+from workbench.capacity.explore import Question
 from workbench.dataflow import Budget
-from workbench.records import Run
-from workbench.views import findings, theme
+from workbench.views import theme
 
 Table = tuple[tuple[float, ...], ...]
-_SHOWS = "Left: cost the Gaussian process expects. Right: expected improvement. By slots and memory, runs marked."
+_SHOWS = "Left: error the Gaussian process expects. Right: expected improvement. By slots and memory, runs marked."
+_GRID = "The budgets of the space by slots and memory, runs marked."
 
 
 @dataclass(frozen=True)
@@ -45,45 +43,48 @@ class Acquisition:
     runs: tuple[tuple[int, int, int], ...]
 
 
-def acquisition(why: Why, space: Space, runs: Sequence[Run]) -> Acquisition:
-    """Collect the posterior and the expected improvement behind `why`, after `runs`."""
-    found, budget = why.acquired, why.budget
+def acquisition(question: Question) -> Acquisition:
+    """Collect the posterior and the expected improvement behind a question."""
+    found, space = question.why.acquired, question.space
     tables = () if found is None else (found.mean, found.deviation, found.improvement)
     mean, deviation, improvement = (tuple(map(tuple, one.T.tolist())) for one in tables) if tables else ((), (), ())
-    counts = Counter(map(_place, (run.budget for run in runs)))
-    said = f"{units.some(budget.slots, 'slot')} of {units.count(budget.profile.memory_mb)} MB: {findings.cause(why)}"
+    counts = Counter(_place(run.budget) for run in question.runs)
     return Acquisition(
-        f"After {units.some(len(runs), 'run')} the explorer asks for {said}",
+        question.sentence,
         space.slots,
         space.memory_mb,
         mean,
         deviation,
         improvement,
-        _place(budget),
+        _place(question.why.budget),
         tuple((*place, count) for place, count in counts.items()),
     )
 
 
 def draw_acquisition(data: Acquisition) -> go.Figure:
-    """Draw the expected cost on the left and the expected improvement on the right, with the runs and the question."""
-    figure = theme.figure(data.finding, 360, _SHOWS)
-    if not data.mean:
-        return theme.not_enough(figure, "a Gaussian process is asked once the corners give an error.")
-    panels = make_subplots(cols=2, horizontal_spacing=0.12, figure=figure)
-    slots, memories = ([f"{one:,}" for one in values] for values in (data.slots, data.memory_mb))
-    sides = (
-        ("mean", "cost expected", data.mean, theme.VERMILLION, data.deviation),
-        ("improvement", "improvement expected", data.improvement, theme.BLUE, None),
+    """Draw the expected error on the left and the expected improvement on the right, with the runs and the question.
+
+    Where no Gaussian process was asked, there is the grid alone.
+    """
+    sides: tuple[tuple[str, str, Table, str, Table | None], ...] = (
+        ("mean", "expected error", data.mean, theme.VERMILLION, data.deviation),
+        ("improvement", "expected improvement", data.improvement, theme.BLUE, None),
     )
+    if not data.mean:
+        nothing = tuple((0.0,) * len(data.slots) for _ in data.memory_mb)
+        sides = (("space", "", nothing, theme.GREY, None),)
+    figure = theme.figure(data.finding, 360, _SHOWS if data.mean else _GRID)
+    panels = make_subplots(cols=len(sides), shared_yaxes=True, horizontal_spacing=0.08, figure=figure)
+    slots, memories = ([f"{one:,}" for one in values] for values in (data.slots, data.memory_mb))
     for col, (uid, name, table, colour, doubt) in enumerate(sides, start=1):
         panels.add_heatmap(
             uid=f"acquisition-{uid}",
-            name=name,
+            name=name or "space",
             x=slots,
             y=memories,
             z=table,
             customdata=doubt,
-            text=[[units.scaled(value, "", 2) for value in row] for row in table],
+            text=[[_word(value) if data.mean else "" for value in row] for row in table],
             texttemplate="%{text}",
             colorscale=[[0, "#FFFFFF"], [1, colour]],
             zmin=0,
@@ -91,9 +92,11 @@ def draw_acquisition(data: Acquisition) -> go.Figure:
             showscale=False,
             xgap=2,
             ygap=2,
-            hovertemplate=f"%{{x}} slots of %{{y}} MB: {name} %{{z:.3~s}}"
-            + (" ± %{customdata:.3~s}" * (doubt is not None))
-            + " records/s<extra></extra>",
+            hovertemplate="%{x} slots of %{y} MB"
+            + f": {name} %{{z:.3~s}}" * bool(name)
+            + " ± %{customdata:.3~s}" * (doubt is not None)
+            + " records/s" * bool(name)
+            + "<extra></extra>",
             row=1,
             col=col,
         )
@@ -115,12 +118,18 @@ def draw_acquisition(data: Acquisition) -> go.Figure:
                 row=1,
                 col=col,
             )
-        panels.update_xaxes(title_text=f"Slots ({name}, records/s)", type="category", row=1, col=col)
-        panels.update_yaxes(title_text="Memory per slot (MB)", type="category", row=1, col=col)
-        panels.update_xaxes(categoryorder="array", categoryarray=slots, row=1, col=col)
-        panels.update_yaxes(categoryorder="array", categoryarray=memories, row=1, col=col)
+        title = f"Slots<br>{name}<br>(records/s)" if name else "Slots"
+        panels.update_xaxes(title_text=title, categoryorder="array", categoryarray=slots, row=1, col=col)
+    panels.update_xaxes(type="category")
+    panels.update_yaxes(type="category", categoryorder="array", categoryarray=memories)
+    panels.update_yaxes(title_text="Memory per slot (MB)", col=1)
     theme.room_for_legend(panels)
     return panels
+
+
+def _word(value: float) -> str:
+    """Write a value into its cell."""
+    return units.scaled(value, "", 2) if value >= 1 else "< 1"
 
 
 def _place(budget: Budget) -> tuple[int, int]:

@@ -111,7 +111,7 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
     )
     if len(data.curves) < 2:
         return theme.not_enough(figure, "forms are compared from two runs on.")
-    panels = make_subplots(cols=2, column_widths=[0.66, 0.34], horizontal_spacing=0.11, figure=figure)
+    panels = make_subplots(cols=2, column_widths=[0.66, 0.34], horizontal_spacing=0.14, figure=figure)
     left = {"row": 1, "col": 1}
     low, high = data.band
     panels.add_scatter(
@@ -203,7 +203,7 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
     panels.update_yaxes(title_text="Capacity (records/s)", **up, **left)
     most = max((curve.error for curve in data.curves if curve.error is not None), default=1.0)
     panels.update_xaxes(
-        title_text="Error, one run left out (records/s)",
+        title_text="Error, one run<br>left out (records/s)",
         tickformat="~s",
         nticks=4,
         range=[0, 1.35 * most],

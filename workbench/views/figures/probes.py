@@ -1,4 +1,4 @@
-"""The probes of an estimate over time: what was offered, what was consumed, how the batches kept up."""
+"""The probes of an estimate over time: what was offered and consumed, how the bracket closed and batches kept up."""
 
 import math
 from dataclasses import dataclass
@@ -8,12 +8,14 @@ from plotly.subplots import make_subplots
 
 from workbench import units
 from workbench.dataflow import Budget
+from workbench.measuring import closing
 from workbench.records import MstEstimate, Probe
 from workbench.views import findings, theme
 from workbench.views.figures.signs import VERDICTS
 
 _LEAST_SPAN = 0.2  # of the highest rate, on the axis of rates
 _ROOM = 0.14  # of the span, above and below it
+_BEYOND = 0.05  # of the time, for which the last bracket is drawn
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,19 @@ class BatchPoint:
 
 @dataclass(frozen=True)
 class Probes:
-    """What the figure shows; `high` is None where no rate was too much, `mark` says what the rate `marked` is."""
+    """What the figure shows.
+
+    Parameters
+    ----------
+    low, high
+        The bracket; `high` is None where no rate was too much.
+    marked, mark
+        A rate, and what it is.
+    closing
+        When probes ended, and the bracket after each: 0 and infinity where it was open.
+    expected
+        What an optimizer expected, records/s; None where none did.
+    """
 
     finding: str
     points: tuple[ProbePoint, ...]
@@ -54,10 +68,14 @@ class Probes:
     high: float | None
     marked: float | None
     mark: str
+    closing: tuple[tuple[float, float, float], ...] = ()
+    expected: float | None = None
 
 
-def probes(query: str, budget: Budget, estimate: MstEstimate, *, ran: bool = True) -> Probes:
-    """Place every probe and its whole batches on the estimate's clock."""
+def probes(
+    query: str, budget: Budget, estimate: MstEstimate, *, ran: bool = True, expected: float | None = None
+) -> Probes:
+    """Place every probe, its whole batches and the bracket after it on the estimate's clock."""
     points, batches = [], []
     for probe in estimate.probes:
         shift = _shift(probe)
@@ -83,6 +101,8 @@ def probes(query: str, budget: Budget, estimate: MstEstimate, *, ran: bool = Tru
         estimate.low if estimate.rate is not None else None,
         estimate.high if math.isfinite(estimate.high) else None,
         *findings.marked(estimate),
+        tuple((point.ended_s, *ends) for point, ends in zip(points, closing(estimate.probes), strict=True)),
+        expected,
     )
 
 
@@ -94,6 +114,31 @@ def draw_probes(data: Probes) -> go.Figure:
     panels = make_subplots(
         rows=3, shared_xaxes=True, vertical_spacing=0.05, row_heights=[0.5, 0.27, 0.23], figure=figure
     )
+    _rates(panels, data)
+    _per_batch(panels, data)
+    panels.update_yaxes(title_text="Batch time (s)", rangemode="tozero", row=2, col=1)
+    most = max((batch.backlog for batch in data.batches), default=0.0)
+    panels.update_yaxes(title_text="Backlog (records)", **theme.upright(max(most, theme.FEW_RECORDS)), row=3, col=1)
+    panels.update_xaxes(title_text="Time since the estimate began (s)", row=3, col=1)
+    theme.room_for_legend(panels)
+    return panels
+
+
+def draw_bracket(data: Probes) -> go.Figure:
+    """Draw the rates alone: the probes, the bracket that they close, and what was expected."""
+    figure = theme.figure(data.finding, 360, "Over time: rates of the probes, and the bracket that they close.")
+    if not data.points:
+        return theme.not_enough(figure, "no probe has ended.")
+    panels = make_subplots(figure=figure)
+    _rates(panels, data)
+    panels.update_xaxes(title_text="Time since the estimate began (s)")
+    theme.room_for_legend(panels)
+    return panels
+
+
+def _rates(panels: go.Figure, data: Probes) -> None:
+    """Draw the rates into the first row."""
+    _closing(panels, data)
     _offered(panels, data)
     for verdict, sign in VERDICTS.items():
         chosen = [point for point in data.points if point.verdict == verdict]
@@ -114,15 +159,8 @@ def draw_probes(data: Probes) -> go.Figure:
                 row=1,
                 col=1,
             )
-    _per_batch(panels, data)
-    _bracket(panels, data)
+    _marks(panels, data)
     panels.update_yaxes(title_text="Rate (records/s)", tickformat="~s", range=_rate_range(data), row=1, col=1)
-    panels.update_yaxes(title_text="Batch time (s)", rangemode="tozero", row=2, col=1)
-    most = max((batch.backlog for batch in data.batches), default=0.0)
-    panels.update_yaxes(title_text="Backlog (records)", **theme.upright(max(most, theme.FEW_RECORDS)), row=3, col=1)
-    panels.update_xaxes(title_text="Time since the estimate began (s)", row=3, col=1)
-    theme.room_for_legend(panels)
-    return panels
 
 
 def _shift(probe: Probe) -> float:
@@ -142,24 +180,59 @@ def _rate_range(data: Probes) -> list[float]:
     return [max(0.0, middle - half), middle + half]
 
 
-def _bracket(panels: go.Figure, data: Probes) -> None:
-    if data.low is None:
-        return
-    if data.high is not None:
-        panels.add_hrect(y0=data.low, y1=data.high, fillcolor=theme.BAND, line_width=0, layer="below", row=1, col=1)
-    panels.add_hline(
-        y=data.marked,
-        line={"color": theme.BLUE, "width": 1, "dash": "dot"},
-        annotation={
-            "text": f"{data.mark}: {units.rate(data.marked)}",
-            "x": 0.005,
-            "font": {"size": 12, "color": theme.BLUE},
-            "bgcolor": "rgba(255,255,255,0.8)",
-        },
-        annotation_position="top left",
+def _closing(panels: go.Figure, data: Probes) -> None:
+    """Draw the bracket after each probe until the next one ends; the last one, which is the estimate's, beyond it."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    bottom, top = _rate_range(data)
+    begun, ended = data.points[0].began_s, data.points[-1].ended_s
+    known = [(at, low, high) for at, low, high in data.closing[:-1] if low > 0 or math.isfinite(high)]
+    if data.low is not None and data.high is not None:
+        known.append((ended if known else begun, data.low, data.high))
+    ends = [*(at for at, _, _ in known[1:]), ended + _BEYOND * (ended - begun)]
+    for (at, low, high), end in zip(known, ends, strict=False):
+        lowest, highest = max(low, bottom), min(high, top)
+        x += [at, at, end, end, at, None]
+        y += [lowest, highest, highest, lowest, lowest, None]
+    panels.add_scatter(
+        uid="probes-closing",
+        name="bracket so far",
+        x=x,
+        y=y,
+        mode="lines",
+        line={"width": 0},
+        fill="toself",
+        fillcolor=theme.BAND,
+        hoverinfo="skip",
+        showlegend=bool(x),
         row=1,
         col=1,
     )
+
+
+def _marks(panels: go.Figure, data: Probes) -> None:
+    """Draw a line at the rate that is marked, and one at what was expected; beyond the axis, only say where it is."""
+    bottom, top = _rate_range(data)
+    for rate, said, colour, dash, place in (
+        (data.marked if data.low is not None else None, data.mark, theme.BLUE, "dot", "top left"),
+        (data.expected, "BIDS2 expected", theme.GREY, "dash", "bottom right"),
+    ):
+        if rate is None:
+            continue
+        within = bottom <= rate <= top
+        panels.add_hline(
+            y=min(max(rate, bottom), top),
+            line={"color": colour, "width": 1 if within else 0, "dash": dash},
+            annotation={
+                "text": f"{said}: {units.rate(rate)}" + ("" if within else ", above" if rate > top else ", below"),
+                "x": 0.005 if place == "top left" else 0.995,
+                "font": {"size": 12, "color": colour},
+                "bgcolor": "rgba(255,255,255,0.8)",
+            },
+            annotation_position=place if rate >= bottom else place.replace("bottom", "top"),
+            row=1,
+            col=1,
+        )
 
 
 def _offered(panels: go.Figure, data: Probes) -> None:

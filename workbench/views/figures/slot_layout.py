@@ -1,13 +1,14 @@
 """How slots are used: shares of slot time by operator, or the stages of a micro-batch and their partitions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from workbench import units
 from workbench.capacity import Allocation, BatchLayout
+from workbench.capacity.explore import Configured
 from workbench.views import theme
 
 _CUT = 2.0  # multiple of the source rate at which longer bars are cut
@@ -34,22 +35,12 @@ class StageLayout:
         Labels in order, and partitions of each.
     stateful
         Whether the stage shares the frozen count.
-    slots
-        Slot counts, ascending.
-    seconds
-        Seconds of a batch by slot count.
-    best
-        Seconds of a batch with a layout made for that slot count alone.
     """
 
     finding: str
     stages: tuple[str, ...]
     partitions: tuple[int, ...]
     stateful: tuple[bool, ...]
-    slots: tuple[int, ...]
-    seconds: tuple[float, ...]
-    best: tuple[float, ...]
-    interval_s: float
 
 
 def slot_shares(allocation: Allocation | None, capacity: float | None = None) -> SlotShares:
@@ -93,7 +84,7 @@ def draw_slot_shares(data: SlotShares) -> go.Figure:
         ("shares-tasks", "Slots (tasks at once)", data.tasks, [f"{n} ({units.share(n / total)})" for n in data.tasks]),
         (
             "shares-capacities",
-            "Sustains (records/s of the source; long bars are cut)",
+            "Sustains (source records/s;<br>long bars are cut)",
             [most if value is None else min(value, most) for value in data.capacities],
             ["any rate" if value is None else units.scaled(value, "") for value in data.capacities],
         ),
@@ -115,8 +106,8 @@ def draw_slot_shares(data: SlotShares) -> go.Figure:
             col=column,
         )
         top = max(values) or 1.0
-        ticks = {"tickformat": "~s", "nticks": 5} if column > 1 else theme.whole_ticks(0, 1.3 * top)
-        panels.update_xaxes(title_text=title, range=[0, 1.3 * top], **ticks, row=1, col=column)
+        ticks = {"tickformat": "~s", "nticks": 5} if column > 1 else theme.whole_ticks(0, 1.5 * top)
+        panels.update_xaxes(title_text=title, range=[0, 1.5 * top], **ticks, row=1, col=column)
     if data.source_rate is not None:
         panels.add_vline(
             x=data.source_rate, line={"color": theme.BLACK, "width": 1, "dash": "dash"}, row=1, col=2,
@@ -134,7 +125,7 @@ def stage_layout(layout: BatchLayout | None, *, timed: bool = True) -> StageLayo
     it more exactly.
     """
     if layout is None or not layout.stages:
-        return StageLayout("There is no layout: the costs of the stages are unknown", (), (), (), (), (), (), 0.0)
+        return StageLayout("There is no layout: the costs of the stages are unknown", (), (), ())
     slots = tuple(sorted(layout.batch_s))
     frozen = layout.stateful_partitions
     worst = max(slots, key=lambda count: layout.batch_s[count])
@@ -151,25 +142,15 @@ def stage_layout(layout: BatchLayout | None, *, timed: bool = True) -> StageLayo
         tuple(stage.name for stage in layout.stages),
         tuple(layout.partitions[stage.name] for stage in layout.stages),
         tuple(stage.stateful for stage in layout.stages),
-        slots,
-        tuple(layout.batch_s[count] for count in slots),
-        tuple(layout.best_s[count] for count in slots),
-        layout.interval_s,
     )
 
 
 def draw_stage_layout(data: StageLayout) -> go.Figure:
-    """Draw partitions per stage on the left; for several slot counts, draw the batch time over them on the right."""
-    several = len(data.slots) > 1
-    figure = theme.figure(
-        data.finding,
-        max(320, 200 + 34 * len(data.stages)) if several else 150 + 46 * len(data.stages),
-        "Left: partitions per stage. Right: batch time over slots." if several else "Bars: partitions per stage.",
-    )
+    """Draw partitions per stage."""
+    figure = theme.figure(data.finding, 150 + 46 * len(data.stages), "Bars: partitions per stage.")
     if not data.stages:
         return theme.not_enough(figure, "the costs of the stages are unknown.")
-    panels = make_subplots(cols=1 + several, horizontal_spacing=0.12, figure=figure)
-    panels.add_bar(
+    figure.add_bar(
         uid="layout-partitions",
         name="partitions",
         x=data.partitions,
@@ -184,48 +165,23 @@ def draw_stage_layout(data: StageLayout) -> go.Figure:
         marker={"color": [theme.VERMILLION if kept else theme.BLUE for kept in data.stateful]},
         hovertemplate="%{y}: %{x:,} partitions<extra></extra>",
         showlegend=False,
-        row=1,
-        col=1,
     )
-    panels.update_xaxes(title_text="Partitions", range=[0, 1.3 * max(data.partitions)], tickformat=",d", row=1, col=1)
-    panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category", row=1, col=1)
-    if several:
-        _batch_times(panels, data)
-    else:
-        panels.update_layout(bargap=0.35)
-    theme.room_for_legend(panels)
-    return panels
+    most = 1.3 * max(data.partitions)
+    figure.update_xaxes(title_text="Partitions", range=[0, most], **theme.whole_ticks(0, most))
+    figure.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category")
+    figure.update_layout(bargap=0.35)
+    theme.room_for_legend(figure)
+    return figure
 
 
-def _batch_times(panels: go.Figure, data: StageLayout) -> None:
-    """Draw the batch time over the slot counts, and with a layout made for each of them alone."""
-    series = (
-        ("layout-batch", "with this layout", data.seconds, theme.BLUE, "circle", "solid"),
-        ("layout-best", "laid out for each slot count alone", data.best, theme.GREEN, "diamond-open", "dot"),
-    )
-    for uid, name, values, colour, symbol, dash in series:
-        panels.add_scatter(
-            uid=uid,
-            name=name,
-            x=data.slots,
-            y=values,
-            mode="lines+markers",
-            line={"color": colour, "dash": dash},
-            marker={"color": colour, "symbol": symbol, "size": 9},
-            hovertemplate="%{x:,} slots: %{y:.3f} s<extra></extra>",
-            row=1,
-            col=2,
-        )
-    panels.add_hline(
-        y=data.interval_s,
-        line={"color": theme.BLACK, "width": 1, "dash": "dash"},
-        annotation={"text": f"interval {units.seconds(data.interval_s)}", "font": {"size": 12}},
-        annotation_position="bottom right",
-        row=1,
-        col=2,
-    )
-    panels.update_xaxes(title_text="Slots", tickformat=",d", dtick=1 if len(data.slots) <= 12 else None, row=1, col=2)
-    panels.update_yaxes(title_text="Batch time (s)", range=[0, 1.2 * max(*data.seconds, data.interval_s)], row=1, col=2)
+def draw_configured(asked: Configured) -> go.Figure:
+    """Draw how a budget is divided: tasks by operator, or partitions by stage; without BIDS2 say what it waits for."""
+    match asked.layout:
+        case Allocation():
+            return draw_slot_shares(replace(slot_shares(asked.layout), finding=asked.sentence))
+        case BatchLayout():
+            return draw_stage_layout(replace(stage_layout(asked.layout), finding=asked.sentence))
+    return theme.not_enough(theme.figure(asked.sentence), "no run has shown yet what a task costs.")
 
 
 def _finite(capacities: Mapping[str, float], name: str) -> float | None:

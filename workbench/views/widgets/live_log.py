@@ -16,7 +16,8 @@ class LiveLog(anywidget.AnyWidget):
     lines = traitlets.List(traitlets.Unicode()).tag(sync=True)
 
     _css = """
-    .workbench-log {font: 12.5px/1.45 ui-monospace, 'Liberation Mono', monospace; color: #1f1f1f; background: #f6f6f6;
+    .workbench-log {font: 12.5px/1.45 ui-monospace, 'Liberation Mono', monospace;
+      color: var(--jp-content-font-color1, #1f1f1f); background: var(--jp-layout-color2, #f6f6f6);
       height: 9.5rem; overflow-y: auto; overflow-anchor: none; padding: 0.3rem 0.6rem; margin: 0.2rem 0;
       white-space: pre-wrap; display: flex; flex-direction: column-reverse;}
     """

@@ -1,4 +1,8 @@
-"""The live panel of long work: how it stands, its log, and buttons to start, cancel and resume it."""
+"""The live panel of long work: how it stands, what it has found, its log, and buttons to start, cancel and resume it.
+
+A measurement shows its probes. A study shows StreamBed's loop in four figures: what the explorer asks for and why, how
+BIDS2 divides it, the bracket that the estimator closes, and the forms of the model, fitted again after each run.
+"""
 
 import threading
 from collections.abc import Callable
@@ -7,13 +11,25 @@ from functools import partial
 from typing import Any
 
 import ipywidgets
+import plotly.graph_objects as go
 
 from workbench import units
 from workbench.escaping import for_html as escape
 from workbench.records import MstEstimate
 from workbench.study import Runner, Snapshot, State
 from workbench.views import findings, theme
-from workbench.views.figures import draw_probes, probes
+from workbench.views.figures import (
+    Probes,
+    acquisition,
+    draw_acquisition,
+    draw_bracket,
+    draw_configured,
+    draw_model_forms,
+    draw_probes,
+    model_forms,
+    probes,
+)
+from workbench.views.widgets import panel_style
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.later import Later
@@ -21,6 +37,7 @@ from workbench.views.widgets.live_chart import LiveChart
 from workbench.views.widgets.live_log import LiveLog
 
 _EVERY_S = 0.5
+_WIDTH, _HEIGHT = 540, 400  # pixels of one of the loop's figures
 _SIGNS: dict[State, tuple[str, str]] = {
     "idle": ("○", "not started"),
     "running": ("▶", "running"),
@@ -32,11 +49,12 @@ _SIGNS: dict[State, tuple[str, str]] = {
 _BUTTONS: dict[State, str] = {"idle": "Start", "done": "Done"}
 _STYLE = """<style>
 .workbench-state {font: 15px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
-  color: #1f1f1f; background: #fff; padding: 0.2rem 0;}
+  color: var(--jp-content-font-color1, #1f1f1f); padding: 0.2rem 0;}
 .workbench-state h3 {font-size: 1.1rem; margin: 0 0 0.3rem; font-weight: 600;}
 .workbench-state.workbench-state dl {display: grid; grid-template-columns: max-content 1fr; gap: 0.1rem 1rem;
   margin: 0;}
-.workbench-state.workbench-state dt {color: #555; float: none; width: auto; font-weight: 400; margin: 0;}
+.workbench-state.workbench-state dt {color: var(--jp-content-font-color1, #555);
+  float: none; width: auto; font-weight: 400; margin: 0;}
 .workbench-state.workbench-state dd {margin: 0; width: auto; float: none; font-variant-numeric: tabular-nums;}
 .workbench-state progress {width: 100%; height: 0.6rem; margin-top: 0.4rem; accent-color: #0072b2;}
 </style>"""
@@ -87,6 +105,73 @@ def standing(now: Snapshot) -> Standing:
     )
 
 
+def _of_the_loop(drawn: go.Figure) -> go.Figure:
+    return theme.fit(drawn, _WIDTH, _HEIGHT)
+
+
+class Pane:
+    """A figure that follows a snapshot.
+
+    Parameters
+    ----------
+    waiting
+        What it says before there is anything to draw.
+    seen
+        Gives what it shows of a snapshot, None before there is anything; it is drawn again when that changes.
+    draw
+        Draws that.
+    fit
+        Fits a figure into its place.
+    """
+
+    def __init__(
+        self,
+        waiting: str,
+        seen: Callable[[Snapshot], Any],
+        draw: Callable[[Any], go.Figure],
+        fit: Callable[[go.Figure], go.Figure] = _of_the_loop,
+    ) -> None:
+        self._seen, self._draw, self._fit = seen, draw, fit
+        self._drawn: object = None
+        self.chart = LiveChart(fit(theme.blank(theme.figure(waiting), "Nothing yet")))
+
+    def follow(self, now: Snapshot) -> None:
+        """Draw what is new."""
+        seen = self._seen(now)
+        if seen is not None and seen != self._drawn:
+            self._drawn = seen
+            self.chart.show(self._fit(self._draw(seen)))
+
+
+def _probes_of(now: Snapshot) -> Probes | None:
+    """Collect the probes of the present measurement; None before its first one."""
+    if now.estimate is None or now.budget is None:
+        return None
+    asked = None if now.configured is None else now.configured.configuration
+    expected = asked.predicted_rate if asked is not None and asked.budget == now.budget else None
+    return probes(now.query, now.budget, now.estimate, ran=now.ran, expected=expected)
+
+
+def _panes(now: Snapshot) -> tuple[Pane, ...]:
+    """Make the figures of a study's loop, or the one of a measurement."""
+    if not now.explores:
+        return (Pane("No probe has been made yet", _probes_of, draw_probes, fit=lambda drawn: drawn),)
+    return (
+        Pane(
+            "Resource explorer: which budget is next, and why",
+            lambda now: now.question,
+            lambda question: draw_acquisition(acquisition(question)),
+        ),
+        Pane("Configuration optimizer: how BIDS2 divides it", lambda now: now.configured, draw_configured),
+        Pane("Capacity estimator: the bracket of its maximum", _probes_of, draw_bracket),
+        Pane(
+            "Capacity model: the forms, fitted after each run",
+            lambda now: None if now.so_far is None else now.so_far.planned,
+            lambda planned: draw_model_forms(model_forms(planned.exploration, planned.forms)),
+        ),
+    )
+
+
 class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
     """Shows a runner and lets it be started, cancelled and resumed; the kernel stays free.
 
@@ -100,7 +185,6 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         self.runner = runner
         self.alarm = Alarm()
         self._later: list[Later] = []
-        self._drawn: MstEstimate | None = None
         self._ticker: threading.Thread | None = None
         self._following = False
         # Callbacks and the ticker are threads: the one that draws holds it, and draws the present state.
@@ -113,21 +197,21 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         )
         self.state = ipywidgets.HTML()
         self.lines = LiveLog()
-        self.chart = LiveChart(theme.figure("No probe has been made yet", height=200))
-        self.chart.widget.layout.update(xaxis_visible=False, yaxis_visible=False)
-        self.place = ipywidgets.VBox([])
+        self.panes = _panes(runner.snapshot())
+        charts = [ipywidgets.VBox(pane.chart.parts) for pane in self.panes]
         self.start.on_click(self.alarm.guard(lambda _: self.begin()))
         self.cancel.on_click(self.alarm.guard(lambda _: self._stop()))
         super().__init__(
-            [
+            panel_style.styled(
                 self.state,
                 ipywidgets.HBox([self.start, self.cancel]),
                 self.alarm.widget,
-                self.place,
+                panel_style.loop(*charts) if len(charts) > 1 else charts[0],
                 self.lines,
                 FullWidth(),
-            ]
+            )
         )
+        self.add_class(panel_style.PANEL)
         self.refresh()
 
     def refresh(self) -> None:
@@ -152,10 +236,8 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         ]
         if now.error is not None:
             self.alarm.ring(*now.error)
-        if now.estimate is not None and now.budget is not None and now.estimate != self._drawn:
-            self._drawn = now.estimate
-            self.chart.show(draw_probes(probes(now.query, now.budget, now.estimate, ran=now.ran)))
-            self.place.children = self.chart.parts
+        for pane in self.panes:
+            pane.follow(now)
 
     def then(self, title: str, build: Callable[[Any], Any]) -> Later:
         """Give a place under `title` that shows what `build` makes of the result: cards, or a widget."""

@@ -7,16 +7,20 @@ import ipywidgets
 
 from workbench.views import theme
 
-PANEL, SIDES, CONTROLS, ROW, PAIR = (f"workbench-{name}" for name in ("panel", "sides", "controls", "row", "pair"))
+PANEL, SIDES, CONTROLS, ROW, PAIR, LOOP = (
+    f"workbench-{name}" for name in ("panel", "sides", "controls", "row", "pair", "loop")
+)
 
 _STYLE = f"""<style>
 .{PANEL}.widget-box {{container-type: inline-size; overflow: visible;}}
-.{SIDES}.widget-box, .{PAIR}.widget-box {{display: grid; grid-template-columns: 20rem minmax(0, 1fr); gap: 0 1.4rem;
+.{SIDES}.widget-box, .{PAIR}.widget-box, .{LOOP}.widget-box {{display: grid;
+  grid-template-columns: 20rem minmax(0, 1fr); gap: 0 1.4rem;
   align-items: start; overflow: visible;}}
-.{PAIR}.widget-box {{grid-template-columns: minmax(0, 1fr) minmax(0, 1fr);}}
+.{PAIR}.widget-box, .{LOOP}.widget-box {{grid-template-columns: minmax(0, 1fr) minmax(0, 1fr);}}
 .{ROW}.widget-box {{display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 0 1rem;
   align-items: end;}}
-.{ROW} > *, .{SIDES} > *, .{PAIR} > * {{min-width: 0;}}
+.{ROW} > *, .{SIDES} > *, .{PAIR} > *, .{LOOP} > * {{min-width: 0;}}
+@container (max-width: 900px) {{.{LOOP}.widget-box {{grid-template-columns: minmax(0, 1fr);}}}}
 @container (max-width: 820px) {{.{SIDES}.widget-box {{grid-template-columns: minmax(0, 1fr);}}}}
 @container (max-width: 620px) {{.{PAIR}.widget-box {{grid-template-columns: minmax(0, 1fr);}}}}
 .{CONTROLS}.widget-box, .{CONTROLS} .widget-box {{overflow: visible;}}
@@ -64,6 +68,11 @@ def row(*controls: ipywidgets.Widget) -> ipywidgets.Box:
 def pair(*parts: ipywidgets.Widget) -> ipywidgets.Box:
     """Put two things side by side."""
     return _grid(PAIR, *parts)
+
+
+def loop(*figures: ipywidgets.Widget) -> ipywidgets.Box:
+    """Put figures two by two where each has room for two panels, else one below the other."""
+    return _grid(LOOP, *figures)
 
 
 def folded(title: str, *parts: ipywidgets.Widget) -> ipywidgets.Accordion:

@@ -8,10 +8,10 @@ import pytest
 from scipy.stats import norm
 
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space
-from workbench.capacity.explore import acquire, next_question, reasons
+from workbench.capacity.explore import Question, Why, acquire, next_question, reasons
 from workbench.capacity.explore.exploration import costs_of
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, result_of
+from workbench.measuring import CapacityEstimator, Concluded, result_of
 from workbench.testbed import FluidTestbed
 from workbench.workload import nexmark
 
@@ -52,6 +52,36 @@ def test_reasons_are_those_for_which_the_explorer_asked(tmp_path, settings, caus
             at = SPACE.slots.index(why.budget.slots), SPACE.memory_mb.index(why.budget.profile.memory_mb)
             assert why.improvement == why.acquired.improvement[at] >= 0
             assert math.isfinite(costs_of(explorer.runs[:row])[-1])
+
+
+def test_every_question_is_an_event_with_what_was_known(tmp_path):
+    asked, explorer = [], explorer_in(tmp_path, most_runs=9)
+
+    def listen(event):
+        if isinstance(event, Concluded) and isinstance(event.what, Question):
+            asked.append(event.what)
+
+    runs = result_of(explorer.steps(nexmark.query("q1")), listen).runs
+    whys = [why for why in reasons(runs, SPACE, 3) if why.cause != "minimal"]
+    assert [(one.why.budget, one.why.cause, one.why.improvement) for one in asked] == [
+        (why.budget, why.cause, why.improvement) for why in whys
+    ]
+    for question in asked:
+        assert question.runs == runs[: len(question.runs)]
+        assert question.lines == (question.sentence,)
+    assert asked[0].sentence == "At first the explorer asks for 4 slots of 512 MB: a corner of the space"
+    assert asked[-1].sentence.startswith(f"After {len(asked[-1].runs)} runs the explorer asks for ")
+
+
+@pytest.mark.parametrize(
+    ("slots", "memory_mb", "chooses"),
+    [((1, 2, 4), (512,), False), ((1, 2, 3, 4), (512,), True), ((1, 4), (512, 1024), False)],
+)
+def test_a_space_that_is_measured_before_anything_can_be_chosen_is_called_so(slots, memory_mb, chooses):
+    space = Space(slots, memory_mb)
+    said = Question(Why(space.budgets[0], "corner"), space, ()).sentence
+    assert ("the grid is the space" in said) != chooses
+    assert "the grid" not in Question(Why(space.budgets[0], "improvement"), space, ()).sentence
 
 
 def test_budgets_that_no_explorer_asked_for_are_said_to_be_all(tmp_path):

@@ -10,9 +10,10 @@ from staged_runs import laid_out
 
 from workbench import units
 from workbench.capacity import Allocation, CapacityModel, Space, Stage, compare_forms, plan
-from workbench.capacity.explore import conclude, next_question
+from workbench.capacity.explore import Configured, Question, conclude, next_question
 from workbench.capacity.planning import InstanceType
 from workbench.dataflow import Budget, Dataflow, Edge, Operator, SlotProfile
+from workbench.measuring import Configuration
 from workbench.records import Measurement, MstEstimate
 from workbench.views.figures.acquisition import acquisition, draw_acquisition
 from workbench.views.figures.capacity import aimed_at, capacity, capacity_of, draw_capacity
@@ -20,7 +21,13 @@ from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow
 from workbench.views.figures.exploration import convergence, draw_convergence
 from workbench.views.figures.model_forms import draw_model_forms, model_forms
 from workbench.views.figures.risk import cost_risk, draw_cost_risk
-from workbench.views.figures.slot_layout import draw_slot_shares, draw_stage_layout, slot_shares, stage_layout
+from workbench.views.figures.slot_layout import (
+    draw_configured,
+    draw_slot_shares,
+    draw_stage_layout,
+    slot_shares,
+    stage_layout,
+)
 from workbench.views.figures.trigger_interval import draw_trigger_intervals, trigger_intervals
 
 
@@ -221,7 +228,7 @@ def test_forms_are_compared_by_curve_and_by_error(exploration):
     assert data.slots[-1] == pytest.approx(48)
     figure = check_figure(draw_model_forms(data))
     assert list(trace(figure, "forms-errors").x) == [fit.left_out for fit in found.fits]
-    assert "Error, one run left out (records/s)" in axis_titles(figure)
+    assert "Error, one run<br>left out (records/s)" in axis_titles(figure)
     assert trace(figure, f"forms-{found.chosen}").name == f"{found.chosen} (the paper's choice)"
     assert trace(figure, "forms-scaling").name == "scaling (in use)"
     (target,) = zip(trace(figure, "forms-targets").x, trace(figure, "forms-targets").y, strict=True)
@@ -244,7 +251,7 @@ def test_the_gaussian_process_and_its_question_are_shown(exploration):
     answers = [0, 6, 1, 7, 2]
     runs = [exploration.runs[row] for row in answers]
     why = next_question(runs, range(len(runs)), space)
-    data = acquisition(why, space, runs)
+    data = acquisition(Question(why, space, tuple(runs)))
     figure = check_figure(draw_acquisition(data))
     for uid in ("mean", "improvement"):
         shown = trace(figure, f"acquisition-{uid}")
@@ -253,7 +260,10 @@ def test_the_gaussian_process_and_its_question_are_shown(exploration):
         asked = trace(figure, f"acquisition-asked-{uid}")
         assert (asked.x, asked.y) == ((f"{why.budget.slots}",), (f"{why.budget.profile.memory_mb:,}",))
         assert len(trace(figure, f"acquisition-runs-{uid}").x) == 5
-    check_empty(draw_acquisition(acquisition(next_question(runs[:2], range(2), space), space, runs[:2])))
+    corner = Question(next_question(runs[:2], range(2), space), space, tuple(runs[:2]))
+    grid = check_figure(draw_acquisition(acquisition(corner)), corner.sentence)
+    assert [one.uid for one in grid.data] == ["acquisition-space", "acquisition-runs-space", "acquisition-asked-space"]
+    assert len(trace(grid, "acquisition-runs-space").x) == 2
 
 
 def test_the_exploration_s_error_is_shown_after_each_run(exploration):
@@ -291,18 +301,34 @@ def test_slot_shares_name_the_largest_and_the_bottleneck():
 def test_a_layout_tells_what_is_frozen_and_when_batches_are_late():
     stages = [Stage("scan", 0.01, 1e-5, source=True), Stage("count", 0.05, 1e-4, stateful=True)]
     two, four = (laid_out(stages, slots, 1.0, rate=30_000) for slots in (2, 4))
-    data = stage_layout(replace(four, batch_s=two.batch_s | four.batch_s, best_s=two.best_s | four.best_s))
+    data = stage_layout(replace(four, batch_s=two.batch_s | four.batch_s))
     assert data.stateful == (False, True)
-    assert data.slots == (2, 4)
     assert data.finding == (
         f"{data.partitions[1]} state partitions, frozen by the checkpoint; batches take at most "
-        f"{units.seconds(data.seconds[0])}, late "
-        "at 1 of 2 slot counts"
+        f"{units.seconds(two.batch_s[2])}, late at 1 of 2 slot counts"
     )
     figure = check_figure(draw_stage_layout(data))
     assert "frozen" in trace(figure, "layout-partitions").text[1]
-    assert {"Partitions", "Slots", "Batch time (s)"} <= axis_titles(figure)
+    assert axis_titles(figure) == {"Partitions"}
     check_empty(draw_stage_layout(stage_layout(None)))
+
+
+def test_what_bids2_says_of_a_budget_is_drawn_as_tasks_or_partitions():
+    budget = Budget(4, SlotProfile(0.4, 1024))
+    stages = [Stage("scan", 0.01, 1e-5, source=True), Stage("count", 0.05, 1e-4, stateful=True)]
+    tasks = Configuration("q1", budget, {"map": 1, "join": 3}, predicted_rate=2e5)
+    apart = Configuration("q1", budget, partitions={"source": 4, "state": 2}, predicted_rate=2e5)
+    for asked, uid, said in (
+        (
+            Configured(tasks, Allocation(tasks.tasks, 2e5, {"map": 3e5, "join": 2e5})),
+            "shares-tasks",
+            "1 map, 3 join; expected: 200 k records/s",
+        ),
+        (Configured(apart, laid_out(stages, 4, 1.0, rate=3e4)), "layout-partitions", "4 source, 2 state; expected"),
+    ):
+        assert said in asked.sentence
+        assert trace(check_figure(draw_configured(asked), asked.sentence), uid).x
+    check_empty(draw_configured(Configured(Configuration("q1", budget))))
 
 
 def test_risk_falls_as_cost_rises(exploration):

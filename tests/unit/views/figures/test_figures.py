@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 from example_measurement import BUDGET
-from figure_checks import check_empty, check_figure
+from figure_checks import check_empty, check_figure, trace
 
 from workbench.metrics import Batch, Observation, OperatorMetrics
 from workbench.records import Judgement, MstEstimate, Probe
 from workbench.views import findings
 from workbench.views.figures.batch_times import batch_times, draw_batch_times
 from workbench.views.figures.operators import draw_operators, operators
-from workbench.views.figures.probes import draw_probes, probes
+from workbench.views.figures.probes import draw_bracket, draw_probes, probes
 
 
 def observation(rate, seconds, start=100.0, batches=4):
@@ -62,10 +62,28 @@ def test_probes_are_on_the_estimates_clock(estimate):
     assert (data.low, data.high) == (700, 800)
 
 
-def test_probes_without_an_end_have_no_band(estimate):
+def test_the_band_closes_with_every_probe(estimate):
+    data = probes("q5", BUDGET, estimate, expected=1000.0)
+    assert data.closing == ((20, 0, math.inf), (40, 500, math.inf), (60, 700, math.inf), (80, 700, 800))
+    last = 80 + 0.05 * (80 - data.points[0].began_s)
+    for figure in (draw_probes(data), draw_bracket(data)):
+        top = check_figure(figure).layout.yaxis.range[1]
+        band = trace(figure, "probes-closing")
+        areas = list(zip(*[iter(zip(band.x, band.y, strict=True))] * 6, strict=True))
+        assert [(area[0][0], area[2][0], area[0][1], area[1][1]) for area in areas] == [
+            (40, 60, 500, top),
+            (60, 80, 700, top),
+            (80, last, 700, 800),
+        ]
+        assert any(note.text == "BIDS2 expected: 1 k records/s, above" for note in figure.layout.annotations)
+
+
+def test_probes_without_an_end_have_no_last_band(estimate):
     data = probes("q5", BUDGET, replace(estimate, rate=None, low=0.0, high=math.inf))
     assert (data.low, data.high) == (None, None)
-    draw_probes(data)
+    assert len(trace(draw_probes(data), "probes-closing").x) == 2 * 6
+    nothing = replace(estimate, probes=estimate.probes[:1], rate=None, low=0.0, high=math.inf)
+    assert not trace(draw_bracket(probes("q5", BUDGET, nothing)), "probes-closing").x
 
 
 def test_batch_times_meet_the_interval(estimate):
@@ -117,7 +135,7 @@ def test_figures_state_finding_units_and_stay_cartesian(estimate):
     assert drawn[1].layout.yaxis.title.text == "Batch time (s)"
     signs = {trace.name: trace.marker.symbol for trace in drawn[0].data if trace.name}
     assert signs["consumed: sustained"] != signs["consumed: overloaded"]
-    assert {(shape.y0, shape.y1) for shape in drawn[0].layout.shapes} == {(2, 2), (700, 700), (700, 800)}
+    assert {(shape.y0, shape.y1) for shape in drawn[0].layout.shapes} == {(2, 2), (700, 700)}
 
 
 def test_half_a_record_of_backlog_is_no_five_hundred_millions(estimate):

@@ -2,9 +2,13 @@
 
 import threading
 
+import numpy as np
 import pytest
 from eventless_work import eventless
+from wrapped_fluid import Interrupted
 
+from workbench.capacity import compare_forms
+from workbench.capacity.explore import reasons
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -20,6 +24,12 @@ from workbench.views.widgets.live_panel import LivePanel, standing
 BUDGET = Budget(8, SlotProfile(1.0, 1024), 5.0)
 ESTIMATOR = CapacityEstimator(tolerance=0.02)
 PATIENCE_S = 60
+
+
+def trace(pane, name):
+    """Find a trace of a pane; a live figure's have other uids than the figure it shows."""
+    (found,) = [one for one in pane.chart.widget.data if one.name == name]
+    return found
 
 
 def panel_of(work):
@@ -44,8 +54,9 @@ def test_start_measures_and_shows_the_probes(tmp_path):
     assert panel.cancel.disabled
     assert '<progress aria-label="Share of the time that has passed" value="1.000">' in panel.state.value
     assert panel.alarm.widget.value == ""
-    assert panel.chart.finding.startswith("q1 sustains")
-    assert panel.chart.widget in panel.place.children
+    (pane,) = panel.panes
+    assert pane.chart.finding.startswith("q1 sustains")
+    assert trace(pane, "batch time").x
     assert panel.lines.lines[-1] == "finished"  # without a time: it is simulated
     assert later.filled
     shown = later.children[0].outputs
@@ -61,7 +72,43 @@ def test_the_chart_of_a_study_names_the_query_and_the_budget_that_is_measured(tm
     assert panel.wait(PATIENCE_S).state == "done"
     last = panel.runner.result.exploration.measurements[-1]
     assert "for 3 target rates" in panel.state.value
-    assert panel.chart.finding == findings.capacity("nexmark:q1", last.budget, last.estimate, ran=False)
+    assert panel.panes[2].chart.finding == findings.capacity("nexmark:q1", last.budget, last.estimate, ran=False)
+
+
+def test_a_study_shows_the_loop_is_cancelled_and_resumed(tmp_path):
+    study = Study("nexmark:q11", (1e6,), (5, 8, 12), (512, 1024), testbed="fluid", most_runs=9)
+    testbed = Interrupted(lambda number: panel.runner.cancel() if number == 25 else None)
+    panel = LivePanel(planning(study, Journal(tmp_path / "j.jsonl"), testbed))
+    explorer, optimizer, estimator, model = panel.panes
+    assert [pane.chart.finding.split(":")[0] for pane in panel.panes] == [
+        "Resource explorer",
+        "Configuration optimizer",
+        "Capacity estimator",
+        "Capacity model",
+    ]
+    panel.start.click()
+    assert panel.wait(PATIENCE_S).state == "cancelled"
+    asked = panel.runner.snapshot().question
+    assert explorer.chart.finding == asked.sentence
+    assert panel.start.description == "Resume"
+    panel.start.click()
+    last = panel.wait(PATIENCE_S)
+    assert last.state == "done", last.error
+    assert any(line.startswith("resuming: ") for line in panel.lines.lines)
+    assert panel.alarm.widget.value == ""
+    whys = reasons(panel.runner.result.exploration.runs, study.space, study.seed)
+    assert explorer.chart.finding == last.question.sentence
+    assert last.question.why.budget == whys[-1].budget
+    assert np.array(trace(explorer, "expected improvement").z) == pytest.approx(whys[-1].acquired.improvement.T)
+    assert optimizer.chart.finding == last.configured.sentence
+    assert "BIDS2 divides" in optimizer.chart.finding
+    tasks = last.configured.configuration.tasks
+    assert list(trace(optimizer, "Slots (tasks at once)").x) == list(tasks.values())
+    ends = trace(estimator, "bracket so far").y
+    assert (ends[-2], ends[-4]) == pytest.approx((last.estimate.low, last.estimate.high))
+    found = compare_forms(last.so_far.planned.exploration, last.so_far.planned.plans)
+    assert model.chart.finding == findings.forms(found).removesuffix(".")
+    assert trace(model, "errors").x == tuple(fit.left_out for fit in found.fits)
 
 
 def test_a_resume_while_the_end_is_being_drawn_is_followed_to_the_end():
