@@ -142,7 +142,7 @@ def explored_running(study: Study, running: RunningQuery) -> Exploration:
     """Fit the model to what a query's log shows; see `explored_log`."""
     seen = replace(running, cpus=study.slot_cpus)
     run = as_measurement(seen, headroom(seen.batches, study.interval_s, study.seed))
-    return conclude([run], "one log was read", form=study.form, choice="edge", growth=study.grows)
+    return conclude([run], "one log was read", form=study.form, choice="edge", growth=study.growth)
 
 
 def runs_of(study: Study) -> int:
@@ -207,7 +207,7 @@ def planned_so_far(
             explorer.tell(run)
     made = explorer.runs
     reason = f"interrupted after {units.some(len(made), 'run')}"
-    found = conclude(made, reason, form=study.form, choice="edge", growth=study.grows, least=1)
+    found = conclude(made, reason, form=study.form, choice="edge", growth=study.growth, least=1)
     return plan_targets(study, replace(found, asked=asked or asked_of(study)), (), instances)
 
 
@@ -218,7 +218,7 @@ def _so_far(study: Study, runs: Sequence[Run], instances: Sequence[InstanceType]
     slots = units.some(best.budget.slots, "slot")
     known = f"{after}: at least {units.rate(best.estimate.low)} on {slots}, by a probe that was sustained"
     try:
-        explored = conclude(runs, after, form=study.form, choice="edge", growth=study.grows, least=1)
+        explored = conclude(runs, after, form=study.form, choice="edge", growth=study.growth, least=1)
         plans = plan_targets(study, explored, (), instances).plans
     except WorkbenchError:
         return [known] if best.estimate.low else []
@@ -281,7 +281,7 @@ def prepare(
         most_calls=study.most_calls,
         choice=study.choice,
         estimates=study.estimates,
-        growth=study.grows,
+        growth=study.growth,
         most_s=study.most_s,
         available=partial(_recorded, testbed, query) if isinstance(testbed, RecordedTestbed) else None,
     )
