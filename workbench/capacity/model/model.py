@@ -374,8 +374,8 @@ def _fit_law(
         law = fit_parts_law(points, rates, parts, runs[0].budget.interval_s, beliefs)
     else:
         law = fit_scaling_law(points, rates, beliefs if parts is None else replace(beliefs, tasks=0.0))
-    if not all(run.machine.real for run in runs):  # each simulated deployment is off by more than its bracket
-        return law
+    if not all(run.machine.slots and run.machine.real for run in runs):
+        return law  # simulated deployments differ by more than their brackets
     low, high = np.array([(run.estimate.low, run.estimate.high) for run in runs]).T / [
         run.estimate.middle for run in runs
     ]

@@ -47,7 +47,7 @@ _VAGUE = 10.0  # prior deviation of k: nothing is known about the size of the ra
 _OVERHEADS = 7
 _NOISES = 7
 _NEGLIGIBLE = 1e-9
-_CHEAP = 0.08  # configurations of stateless tasks: their records are so cheap that the sources beside them matter (q1)
+_CHEAP = 0.08  # configurations of stateless tasks: their records are so cheap that their sources matter, too (q1)
 _HALVINGS = 32
 _TAIL = 9.0
 
@@ -64,7 +64,7 @@ class Steps:
     slots
         Measured with an objective, ascending.
     heights
-        Ln objective there, 0 at the most slots.
+        Ln objective there, less that of the most slots.
     """
 
     slots: Floats

@@ -18,7 +18,7 @@ RUNS = np.array([(1024.0, slots) for slots in (1, 2, 4, 4)])
 
 @pytest.mark.parametrize("growth", get_args(Growth))
 def test_the_weights_of_the_shapes_add_up_to_one(growth):
-    shapes = shapes_of(growth, 2.0, in_proportion=0.3, every=2)
+    shapes = shapes_of(growth, 2.0, in_proportion=0.3, key=0.3, every=2)
     assert sum(shape.weight for shape in shapes) == pytest.approx(1.0, abs=1e-6)
 
 
