@@ -2,6 +2,7 @@
 
     python benchmarks/families.py           # the table: coverage, error and width by family
     python benchmarks/families.py weights   # the weights that workbench/capacity/model/growth.py has
+    python benchmarks/families.py choice    # what decides between the law and a form: see `choice`
 
 Peers are the paper's choice by halves, and the median of three predictions (halves, Gunther's law, a power).
 The published curves must be next to the repository. Expectation and maximisation: each curve says how probable each
@@ -12,6 +13,8 @@ import csv
 import math
 import sys
 from collections import defaultdict
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +26,7 @@ from published_runs import FOLDER
 
 from workbench.capacity import select_model
 from workbench.capacity.model import Beliefs, Weights, fit_scaling_law
+from workbench.capacity.model.scaling_law import believe
 
 CORES = {"saber", "crayfish", "dd", "gbm", "usl"}  # one machine; the others added workers or nodes
 TRAINED = 0.25  # of the largest level
@@ -31,16 +35,21 @@ NOISE = 0.06  # of a rate, of `shared` and `power`
 SHARED = 3.0  # curves that the common weights count for in those of workers and of cores
 VAGUE = 0.1  # of a curve, for each shape
 ROUNDS = 60
+BRACKET = 1.1  # its high over its low end
+FEWEST = 3
 EVEN = Weights((0.2,) * 5, (0.07,) * 7, (0.17,) * 3)  # before any curve is seen
+
+
+def read_rows():
+    with (FOLDER / "scaling_curves.csv").open() as file:
+        return [row for row in csv.DictReader(file) if float(row["throughput"]) > 0]
 
 
 def read_curves():
     """Rates by level by curve; of repeats all."""
     curves = defaultdict(lambda: defaultdict(list))
-    with (FOLDER / "scaling_curves.csv").open() as file:
-        for row in csv.DictReader(file):
-            if float(row["throughput"]) > 0:
-                curves[row["curve"]][float(row["parallelism"])].append(float(row["throughput"]))
+    for row in read_rows():
+        curves[row["curve"]][float(row["parallelism"])].append(float(row["throughput"]))
     return curves
 
 
@@ -60,6 +69,10 @@ def table(levels):
 
 def fitted(points, rates, kind="workers", weights=None):
     return fit_scaling_law(points, rates, Beliefs(growth=kind, weights=weights))
+
+
+def predicted(law, target):
+    return [float(law.quantile(target, share)[0]) for share in (0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2)]
 
 
 def likelihoods(points, rates):
@@ -113,9 +126,19 @@ def weigh(curves):
 
 
 def ours(kind, weights=None):
+    return lambda points, rates, target: predicted(fitted(points, rates, kind, weights), target)
+
+
+def in_proportion(points, rates, target):
+    return predicted(fit_scaling_law(points, rates, Beliefs(tasks=1.0)), target)
+
+
+def not_told(stateful, weights):
+    """Of the query it is known whether it is stateful, and nothing of the engine."""
+
     def method(points, rates, target):
-        law = fitted(points, rates, kind, weights)
-        return [float(law.quantile(target, share)[0]) for share in (0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2)]
+        beliefs = replace(believe(float(points[:, 1].min()), stateful=stateful), weights=weights)
+        return predicted(fit_scaling_law(points, rates, beliefs), target)
 
     return method
 
@@ -211,16 +234,78 @@ def show(rows, title):
     )
 
 
-def left_out(curves):
-    """Judge every curve with weights that its family had no part in."""
+def left_out(curves, *, told=True):
+    """Judge every curve with weights that its family had no part in; `told` whether they are of workers or of cores."""
     rows = []
-    published = read_curves()
+    published, stateful = read_curves(), {row["curve"]: row["stateful"] for row in read_rows()}
     for name in sorted(curves):
         weights = weigh({one: found for one, found in curves.items() if one != name})
-        method = ours(added(name), weights[added(name)])
-        judged = [judge(levels, method) for curve, levels in published.items() if family(curve) == name]
-        rows += [(name, row) for row in judged if row]
+        for curve in (one for one in published if family(one) == name):
+            known = {"yes": True, "no": False}.get(stateful[curve])
+            method = ours(added(name), weights[added(name)]) if told else not_told(known, weights["workers"])
+            judged = judge(published[curve], method)
+            rows += [(name, judged)] if judged else []
     return rows
+
+
+def choice(curves):
+    """Compare the law, the form, and ways to choose between them, on what no fit has seen.
+
+    "tied": the law, drawn to the brackets it misses, taken as `BRACKET` wide. "form if nearer": the form that the
+    halves choose, where it misses a run left out by less than the law.
+    """
+    published, off = read_curves(), defaultdict(list)
+    for name in sorted(curves):
+        weights = weigh({one: found for one, found in curves.items() if one != name})[added(name)]
+        for levels in (found for curve, found in published.items() if family(curve) == name):
+            counts = sorted(levels)
+            few = {level: levels[level] for level in counts if level <= TRAINED * counts[-1] + 1e-9}
+            if len(few) > 1:
+                beyond = [level for level in counts if level > max(few)]
+                asked = {"near": [level for level in beyond if level <= 2.5 * max(few)], "largest": counts[-1:]}
+                compare(off, name, few, asked, levels=levels, weights=weights)
+            some = [level for level in counts if level <= counts[-1] / 2 + 1e-9]
+            for left in some[1:-1] if len(some) > 3 else ():
+                others = {level: levels[level] for level in some if level != left}
+                compare(off, name, others, {"between": [left]}, levels=levels, weights=weights)
+    for (where, title), rows in sorted(off.items()):
+        weight = np.array([1 / sum(one == name for one, _ in rows) for name, _ in rows])
+        error = np.array([each for _, each in rows])
+        print(f"{where:10}{title:18}{len(rows):6}{quantile(error, weight):9.1%}{quantile(error, weight, 0.9):9.1%}")
+
+
+def compare(off, name, few, asked, *, levels, weights):
+    """Add what each way is off at the `asked` levels by the `few`."""
+    points, rates = table(few)
+    law = fitted(points, rates, weights=weights)
+    tied = law.tied(points, rates / BRACKET**0.5, rates * BRACKET**0.5)
+    form = select_model(points, rates)
+    nearer = left_out_error(few, lambda *runs: select_model(*runs, (form.form,)).predict) < left_out_error(
+        few, lambda *runs: partial(fitted(*runs, weights=weights).quantile, probability=0.5)
+    )
+    for where, wanted in asked.items():
+        for level in wanted:
+            target, truth = np.array([(1024.0, level)]), float(np.exp(np.mean(np.log(levels[level]))))
+            said = {
+                "law": law.quantile(target, 0.5)[0],
+                "law, tied": tied.quantile(target, 0.5)[0],
+                "form": form.predict(target)[0],
+            }
+            said["form if nearer"] = said["form" if nearer else "law, tied"]
+            for title, rate in said.items():
+                off[where, title].append((name, abs(rate / truth - 1)))
+
+
+def left_out_error(few, fit):
+    """Mean relative error at a level left out; inf where the others are too few."""
+    if len(few) < FEWEST:
+        return math.inf
+    errors = []
+    for left in few:
+        points, rates = table({left: few[left]})
+        predict = fit(*table({level: found for level, found in few.items() if level != left}))
+        errors.append(np.mean(abs(predict(points) / rates - 1)))
+    return float(np.mean(errors))
 
 
 def of_method(method):
@@ -231,6 +316,9 @@ def of_method(method):
 
 def main(what):
     curves = everything()
+    if what == "choice":
+        choice(curves)
+        return
     if what == "weights":
         for kind, found in weigh(curves).items():
             print(
@@ -240,8 +328,9 @@ def main(what):
         return
     show(of_method(halves), "StreamBed's halves")
     show(of_three(), "median of three")
-    show(of_method(ours("tasks")), "scaling law, tasks")
+    show(of_method(in_proportion), "growth in proportion")
     show(left_out(curves), "scaling law, family left out")
+    show(left_out(curves, told=False), "the same, growth not told")
 
 
 if __name__ == "__main__":

@@ -70,7 +70,6 @@ def explore(query, memories, seed, asked):
             most_calls=CALLS,
             choice=choice,
             estimates=asked.estimates,
-            growth="tasks",
         )
         found = explorer.run(preset(query))
     if asked.rates_only:

@@ -1,21 +1,16 @@
-"""Random queries and their runs, given in closed form by the steady state of the fluid engine, and what they can carry.
+"""Random queries, and what the steady state of the fluid engine says they can carry.
 
-The queries are drawn from ranges that anything published falls into, and none of them is a preset: on them the beliefs
-of `workbench.capacity.model.mechanism` are checked.
+They are drawn from ranges that anything published falls into, and none of them is a preset.
 """
 
 from itertools import pairwise
 
 import numpy as np
 
-from workbench.capacity import bids2
-from workbench.dataflow import Budget, Dataflow, Edge, Operator, OperatorProfile, SlotProfile
-from workbench.metrics import Batch, Observation, OperatorMetrics
-from workbench.records import Measurement, MstEstimate
+from workbench.capacity import Allocation, bids2
+from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.simulation import Deployment, OperatorModel, QueryModel, StateModel, steady_state
 from workbench.simulation.waves import input_ratios
-
-SECONDS = 1000.0
 
 
 def chain(operators, **settings):
@@ -76,74 +71,14 @@ def random_query(seed):
     )
 
 
-def dealt(query, memory_mb, slots):
-    """Tasks by BIDS2, with the rates of one task per operator: as the optimizer deals them out."""
+def dealt(query, memory_mb, slots) -> Allocation:
+    """Tasks and objective by BIDS2, with the rates of one task per operator: as the optimizer deals them out."""
     minimal = steady_state(Deployment(query, query.minimal_layout, memory_mb))
     ratios = input_ratios(query)
     rates = {name: ratios[name] / work if work > 0 else None for name, work in minimal.work_s.items()}
-    return bids2(rates, {name: ratios[name] for name in rates}, slots).tasks
+    return bids2(rates, {name: ratios[name] for name in rates}, slots)
 
 
 def capacity(query, memory_mb, slots):
     """Give what a deployment really carries, records/s."""
-    return steady_state(Deployment(query, dealt(query, memory_mb, slots), memory_mb)).rate
-
-
-def run(query, memory_mb, slots, run_effect=1.0):
-    """Measure `query`, where everything is `run_effect` times as fast as usual."""
-    tasks = dealt(query, memory_mb, slots)
-    deployment = Deployment(query, tasks, memory_mb)
-    steady = steady_state(deployment)
-    ratios = input_ratios(query)
-    consumed = round(run_effect * steady.rate * SECONDS)
-    seen = []
-    for one in query.dataflow.operators[1:]:
-        where = deployment.slices[one.name]
-        useful_s = consumed * steady.work_s[one.name] / run_effect
-        records = round(consumed * ratios[one.name])
-        shares = deployment.shares[where]
-        seen.append(
-            OperatorMetrics(
-                one.name,
-                one.kind,
-                tasks[one.name],
-                records,
-                records,
-                useful_s,
-                min(1.0, useful_s / (tasks[one.name] * SECONDS)),
-                records / useful_s,
-                useful_s,
-                0,
-                state_bytes=records if one.stateful else None,
-                cache_hit_rate=float(shares @ deployment.hits[where]) if query.operators[one.name].state else None,
-                key_skew=float(shares.max() * len(shares)) if len(shares) > 1 else None,
-            )
-        )
-    batches = (Batch(0.0, 1.0, 0, 0, 0.0), Batch(SECONDS, 1.0, consumed, consumed, 0.0))
-    observation = Observation(run_effect * steady.rate, SECONDS, batches, tuple(seen))
-    rate = run_effect * steady.rate
-    return Measurement(
-        query.name,
-        Budget(slots, SlotProfile(1.0, memory_mb)),
-        MstEstimate(rate, rate * 0.9975, rate * 1.0025, (), observation, "query", 100.0),
-        (),
-        None,
-        "closed form",
-        "2024-01-01T00:00:00+00:00",
-        tasks=tasks,
-        testbed_kind="fluid",
-    )
-
-
-def explored(query, most, memory_mb=(1024, 4096), seed=None, slowing=0.0):
-    """Runs that the explorer makes at the edge with ten calls; without a seed, none has a run effect.
-
-    `slowing`: share by which each slot more slows all operators alike; no mechanism of the model is like that.
-    """
-    least = len(query.modelled)
-    budgets = [(memory, slots) for slots in (least, most, (least + most) // 2, most, most) for memory in memory_mb]
-    random = np.random.default_rng([2, 0 if seed is None else seed])
-    spread = 0.0 if seed is None else np.sqrt(np.log1p(query.noise**2))
-    speeds = np.exp(spread * random.standard_normal(len(budgets)) - spread**2 / 2)
-    speeds /= [1 + slowing * slots for _, slots in budgets]
-    return [run(query, memory, slots, speed) for (memory, slots), speed in zip(budgets, speeds, strict=True)]
+    return steady_state(Deployment(query, dealt(query, memory_mb, slots).tasks, memory_mb)).rate

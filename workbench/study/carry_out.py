@@ -54,7 +54,7 @@ class SoFar:
         """The model of the runs and what would be planned with it, however sure; None where they allow no model."""
         study = self.study
         try:
-            found = conclude(self.runs, self._after, form=study.form, choice="edge", growth=study.grows, least=1)
+            found = conclude(self.runs, self._after, form=study.form, choice="edge", growth=study.growth, least=1)
             return plan_targets(study, found, (), self.instances)
         except WorkbenchError:
             return None
@@ -182,7 +182,7 @@ def explored_running(study: Study, running: RunningQuery) -> Exploration:
     """Fit the model to what a query's log shows; see `explored_log`."""
     seen = replace(running, cpus=study.slot_cpus)
     run = as_measurement(seen, headroom(seen.batches, study.interval_s, study.seed))
-    return conclude([run], "one log was read", form=study.form, choice="edge", growth=study.grows)
+    return conclude([run], "one log was read", form=study.form, choice="edge", growth=study.growth)
 
 
 def runs_of(study: Study) -> int:
@@ -240,7 +240,7 @@ def planned_so_far(
             explorer.tell(run)
     made = explorer.runs
     reason = f"interrupted after {units.some(len(made), 'run')}"
-    found = conclude(made, reason, form=study.form, choice="edge", growth=study.grows, least=1)
+    found = conclude(made, reason, form=study.form, choice="edge", growth=study.growth, least=1)
     return plan_targets(study, replace(found, asked=asked or asked_of(study)), (), instances)
 
 
@@ -296,7 +296,7 @@ def prepare(
         most_calls=study.most_calls,
         choice=study.choice,
         estimates=study.estimates,
-        growth=study.grows,
+        growth=study.growth,
         most_s=study.most_s,
         available=partial(_recorded, testbed, query) if isinstance(testbed, RecordedTestbed) else None,
     )

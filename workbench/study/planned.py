@@ -112,7 +112,7 @@ def read_planned(path: Path) -> Planned:
         form=study.form,
         most_runs=study.most_runs,
         choice="improvement" if stop_rule else "edge",
-        growth=study.grows,
+        growth=study.growth,
     )
     asked = asked_of(study, options, scheduled=bool(scheduled))
     return Planned(study, replace(found, asked=asked), stored.plans, stored.refused, stored.sweep, stored.instances)

@@ -112,8 +112,8 @@ class Study:
         ``"shared"``: all slot counts of a memory profile take turns in one warm deployment, minutes in all.
         ``"separate"``: a deployment for each run. None: shared on Spark.
     growth
-        What more slots are in production: ``"workers"``; ``"cores"`` of one machine; or ``"tasks"``, where a pipelined
-        engine spends each slot on a task of one operator. None: tasks on the simulated engine, workers elsewhere.
+        What more slots are in production, if you know more than the runs say: ``"workers"``; ``"cores"`` of one
+        machine; or ``"tasks"`` of a pipelined engine. None: the scaling law decides from what is known of the query.
     file
         Path of the file that says all this, which has no such key; None: there is none.
     """
@@ -242,11 +242,6 @@ class Study:
     def outage(self) -> Outage | None:
         """The outage to make up for."""
         return None if self.outage_s is None or self.catch_up_s is None else Outage(self.outage_s, self.catch_up_s)
-
-    @property
-    def grows(self) -> Growth:
-        """What more slots are."""
-        return self.growth or ("tasks" if self.testbed == "fluid" else "workers")
 
     @property
     def space(self) -> Space:

@@ -97,7 +97,13 @@ def forms(found: FormComparison) -> str:
         return f"{taken}; the plan uses it, because the study sets its form."
     planned = found.targets[-1].slots if found.targets else None
     own = form_name(found.used) + (f" ({units.some(planned, 'slot')})" if planned else "")
-    return f"{taken}; the plan uses {own} {_evidence(found, 'a run left out')}."
+    why = _evidence(found, "a run left out")
+    if found.evidence == "form":
+        why += (
+            ": among the slots measured the law is tied to the brackets, and beyond them the form that misses such a "
+            "run by less predicts worse"
+        )
+    return f"{taken}; the plan uses {own} {why}."
 
 
 def forms_in_short(found: FormComparison) -> str:

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
+from published_runs import REFITTED, published_model
 from true_capacity import true_capacity
 
 from workbench.errors import WorkbenchError
@@ -13,15 +14,6 @@ from workbench.simulation import PRESETS, Deployment, preset, steady_state
 
 PUBLISHED = Path(__file__).parents[3] / "data" / "published"
 
-# Table III's coefficients with more than its two digits: refits of the authors' rows (q1, q2), values in the range of
-# truncation that give Table IV's slots (q5, q8, q11).
-REFITTED = {
-    "q1": (10.1336, 990_145, -799_536),
-    "q2": (7.50006, 3_072_579, -2_710_731),
-    "q5": (-7.65e3, 5.79e5, -1.209e6),
-    "q8": (2.65e3, 1.49e6, -3.91e6),
-    "q11": (4.15, 39_257, -2.15e5),
-}
 BUDGETS = {  # of the paper's micro-benchmarks and of the explorations
     "q1": ((512, 1024, 2048, 4096), (11, 16)),
     "q2": ((512, 1024, 2048, 4096), (3, 4, 5, 6)),
@@ -53,12 +45,6 @@ def allocation(model, memory_mb, slots):
 def capacity(query, memory_mb, slots):
     model = preset(query)
     return true_capacity(model, memory_mb, allocation(model, memory_mb, slots))
-
-
-def published_model(query, memory_mb, slots):
-    a, b, c = REFITTED[query]
-    form = {"q5": math.log1p, "q8": math.sqrt}.get(query, float)
-    return a * form(16 * memory_mb) + b * form(slots) + c
 
 
 @pytest.mark.parametrize("row", table("ii"), ids=lambda row: row["query"])

@@ -107,7 +107,7 @@ def separate_runs():
 @pytest.mark.parametrize("choice", ["edge", "improvement"])
 def test_a_model_that_is_read_is_the_one_that_was_planned_with(tmp_path, choice):
     study = replace(STUDY, targets=(4e4,), slots=(1, 2, 4, 8), memory_mb=(600, 1200), slot_cpus=0.4)
-    explored = conclude(separate_runs(), "sharing failed", growth=study.grows, choice=choice)
+    explored = conclude(separate_runs(), "sharing failed", growth=study.growth, choice=choice)
     assert len(explored.fitted) == (8 if choice == "edge" else 7)
     planned = plan_targets(study, explored)
     write_planned(planned, tmp_path / "plans.json")

@@ -118,13 +118,13 @@ def conclude(
     score_forms: Sequence[str] = STREAMBED_FORMS,
     most_runs: int = MOST_RUNS,
     choice: Choice = "improvement",
-    growth: Growth = "workers",
+    growth: Growth | None = None,
     least: int | None = None,
 ) -> Exploration:
     """Fit the model to the runs that count: before the one that ended it, with a capacity, and not stuck at a limit.
 
-    `growth` says what slots are; see `ScalingModel`. `least` is the fewest runs that are fitted: three, or two by the
-    scaling law, whose interval says how little they show.
+    `growth` says what more slots are, where that is known; see `ScalingModel`. `least` is the fewest runs that are
+    fitted: three, or two by the scaling law, whose interval says how little they show.
 
     Raises
     ------
@@ -151,10 +151,8 @@ def conclude(
     fitted = list(usable.values())
     points, rates = _points(fitted), _rates(fitted)
     stateful = any(keeps_state(run) for run in runs) if saw_operators(runs) else None
-    if form == "halves":
-        model = select_model(points, rates, stateful=stateful, growth=growth)
-    else:
-        model = model_of_form(form, stateful=stateful, growth=growth).fit(points, rates, fitted)
+    chosen = select_model(points, rates).form if form == "halves" else form
+    model = model_of_form(chosen, stateful=stateful, growth=growth).fit(points, rates, fitted)
     asked = Asked(fitted[0].testbed_kind)
     return Exploration(tuple(runs), costs, tuple(usable), model, reason, dict(sorted(left_out.items())), asked)
 

@@ -145,7 +145,7 @@ class ResourceExplorer:
     available
         How many measurements of a budget are available, where that is bounded: a table's row can be replayed once.
     growth
-        What slots are; see `ScalingModel`.
+        What more slots are, where that is known; see `ScalingModel`.
     most_s
         Seconds from the beginning of `steps` after which no run begins that would last longer.
     clock
@@ -173,7 +173,7 @@ class ResourceExplorer:
         choice: Choice = "improvement",
         estimates: int = 1,
         available: Callable[[Budget], int] | None = None,
-        growth: Growth = "workers",
+        growth: Growth | None = None,
         most_s: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -1,4 +1,4 @@
-"""How capacity grows with memory and slots: forms, the scaling law, the mechanism, their checks."""
+"""How capacity grows with memory and slots: forms, the scaling law, their checks."""
 
 from workbench.capacity.model.asked import Asked, remedies
 from workbench.capacity.model.checks import FEWEST_RUNS, FEWEST_SLOT_COUNTS, alike, check_model, check_runs
@@ -13,7 +13,6 @@ from workbench.capacity.model.forms import (
 )
 from workbench.capacity.model.growth import SHARED_CORES, Growth, Weights
 from workbench.capacity.model.least_squares import CapacityModel
-from workbench.capacity.model.mechanism import Mechanism
 from workbench.capacity.model.micro_batch import MicroBatch, StageLine, fit_micro_batch, turns
 from workbench.capacity.model.model import LEVEL, MARGIN, MAX_SLOTS, Law, Model, least_integer
 from workbench.capacity.model.outliers import (
@@ -56,7 +55,6 @@ __all__ = [
     "Floats",
     "Growth",
     "Law",
-    "Mechanism",
     "MicroBatch",
     "Model",
     "ModelFinding",

@@ -15,8 +15,8 @@ class CapacityModel(Model):
     ----------
     form
         g: ``"linear"``, ``"log"`` or ``"sqrt"`` as in the paper, or ``"log1p"``, the logarithm of the authors' code.
-    stateful
-        Whether the query has a stateful operator; None: unknown. Only the interval depends on it, see `ScalingModel`.
+    stateful, growth
+        See `ScalingModel`; only the interval depends on them.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class CapacityModel(Model):
     44
     """
 
-    def __init__(self, form: str = "linear", *, stateful: bool | None = None, growth: Growth = "workers") -> None:
+    def __init__(self, form: str = "linear", *, stateful: bool | None = None, growth: Growth | None = None) -> None:
         self.form = form
         self.stateful = stateful
         self.growth = growth

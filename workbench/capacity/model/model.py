@@ -23,11 +23,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from workbench import units
 from workbench.capacity.model.forms import COLUMNS, Floats, as_points, as_runs
-from workbench.capacity.model.growth import SHARED_CORES, Growth
-from workbench.capacity.model.mechanism import fit_mechanism
+from workbench.capacity.model.growth import SHARED_CORES, UNKNOWN_ENGINE, Growth
 from workbench.capacity.model.micro_batch import MicroBatch, fit_micro_batch
 from workbench.capacity.model.parts_law import PartsLaw, carries, fit_parts_law
-from workbench.capacity.model.scaling_law import believe, fit_scaling_law
+from workbench.capacity.model.scaling_law import Beliefs, ScalingLaw, Steps, believe, fit_scaling_law, read_steps
 from workbench.checks import SLACK, positive, whole
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement
@@ -40,16 +39,13 @@ LEVEL = 0.9
 
 MAX_SLOTS = 10**9
 _UNKNOWN_RISK = 0.5
+_MICRO_BATCHES = frozenset({"spark", "observed"})  # testbeds: Spark here, or behind a log
 _TRIED = 150  # numbers of slots, to find the highest capacity
 _SAME = 1e-3
 
 
 class Law(Protocol):
     """The distribution of the capacity at every budget, given the runs."""
-
-    @property
-    def grows_steadily(self) -> bool:
-        """Whether one slot more never costs capacity, if capacity grows with slots at all."""
 
     @property
     def expected_exponents(self) -> tuple[float, float]:
@@ -79,8 +75,8 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Name of the form.
     stateful : bool or None
         Whether the query has a stateful operator; None: unknown.
-    growth : str
-        What slots are.
+    growth : str or None
+        What more slots are, where that is said; None: the law takes it from what is known of the runs.
     law_ : Law or None
         Source of the interval; None if a rate, a memory or a number of slots was not positive.
     parts_ : MicroBatch or None
@@ -97,7 +93,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     form: str
     stateful: bool | None
-    growth: Growth
+    growth: Growth | None
     law_: Law | None
     parts_: MicroBatch | None
 
@@ -118,6 +114,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         X: ArrayLike,  # noqa: N803  scikit-learn's name
         y: ArrayLike,
         runs: Sequence[Measurement] | None = None,
+        objectives: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -128,7 +125,9 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         y : array-like of shape (runs,)
             Maximum sustainable throughput, records/s.
         runs
-            The measurement behind each row, for the metrics of its operators; None: only rates are known.
+            The measurement behind each row, for what its batches and BIDS2 say; None: only rates are known.
+        objectives
+            BIDS2's prediction of each row, records/s, nan where there is none; by default that of `runs`.
 
         Raises
         ------
@@ -141,8 +140,15 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise WorkbenchError(f"There are {len(runs)} runs for {len(rates)} rows; give the one behind each row.")
         self.n_features_in_ = len(COLUMNS)
         self.memory_, self.slots_ = np.unique(points[:, 0]), np.unique(points[:, 1])
-        self.parts_ = fit_micro_batch(runs) if runs and self.growth != "tasks" else None
-        self.law_ = _fit_law(points, rates, runs, self)
+        steps = _steps(points, runs, objectives)
+        tasks = _tasks(self.growth, runs, steps)
+        self.parts_ = fit_micro_batch(runs) if runs and tasks < 1 else None
+        self.law_ = None
+        if (points > 0).all() and (rates > 0).all():
+            beliefs = believe(float(points[:, 1].min()), stateful=self.stateful, growth=self.growth, tasks=tasks)
+            self.law_ = _fit_law(
+                points, rates, runs, self.parts_, replace(beliefs, steps=steps if tasks == 1 else None)
+            )
         self._fit(points, rates)
         return self
 
@@ -172,18 +178,12 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return np.minimum(low, middle), np.maximum(high, middle)
 
     def risks(self, rate: float, memory_mb: float, counts: Sequence[int]) -> list[float]:
-        """Probability that the capacity at each of `counts` slots is below `rate`.
-
-        With more slots it is no higher: where the law says otherwise by its scatter, the higher risk stands.
-        """
+        """Probability that the capacity at each of `counts` slots is below `rate`."""
         law = self.law_
         if law is None:
             return [_UNKNOWN_RISK] * len(counts)
         where = np.array([[memory_mb, slots] for slots in counts], dtype=float)
-        risks = law.below(where, np.full(len(counts), float(rate)))
-        if self._may_fall:
-            return [float(risk) for risk in risks]
-        return [float(risk) for risk in np.maximum.accumulate(risks[::-1])[::-1]]
+        return [float(risk) for risk in law.below(where, np.full(len(counts), float(rate)))]
 
     @property
     def batch(self) -> MicroBatch | None:
@@ -274,7 +274,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return step * found
         most = max(MAX_SLOTS // step, first)
         that_many, highest = "that many sustain", capacities([most])[0]
-        if self._may_fall:
+        if self.law_ is not None:  # more slots may cost capacity
             tried = np.unique(np.geomspace(first, most, _TRIED).astype(int)).tolist()
             place = int(np.argmax(capacities(tried)))
             peak = capacities([tried[place]])[0]
@@ -306,14 +306,9 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return False
         return True
 
-    @property
-    def _may_fall(self) -> bool:
-        """Whether more slots may cost capacity."""
-        return not (self.law_ is None or self.law_.grows_steadily)
-
     def _least(self, sustains: Callable[[int], bool], start: int, step: int) -> int | None:
         """Fewest times `step` slots, from `start` on, that are enough; None if none are."""
-        if self._growth() <= 0 or self._may_fall:
+        if self._growth() <= 0 or self.law_ is not None:
             beyond = max(start, int(self.slots_[-1]) // step + 1)
             found = next((count for count in range(start, beyond) if sustains(count)), None)
             if found is not None:
@@ -333,22 +328,58 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return self.law_
 
 
-def _fit_law(points: Floats, rates: Floats, runs: Sequence[Measurement] | None, model: Model) -> Law | None:
-    """Fit what explains the runs, the mechanism or the parts of a batch, else the scaling law alone.
+def _steps(points: Floats, runs: Sequence[Measurement] | None, objectives: ArrayLike | None) -> Steps | None:
+    """Read the steps of BIDS2's objective; None where there is none.
 
-    None if a number is not positive.
+    Raises
+    ------
+    WorkbenchError
+        When there is not one objective for each row.
     """
-    if not ((points > 0).all() and (rates > 0).all()):
-        return None
-    mechanism = fit_mechanism(runs) if runs else None
-    beliefs = believe(float(points[:, 1].min()), stateful=model.stateful, growth=model.growth)
-    if runs and model.growth != "tasks":
-        beliefs = beliefs.with_noise(_deviation(runs))
-    parts = model.parts_
-    if runs and parts is not None and parts.explains and carries(parts, points[:, 1], runs[0].budget.interval_s):
-        beliefs = replace(beliefs, sharing=_sharing(runs))
-        return fit_parts_law(points, rates / _gained(parts, runs), parts, runs[0].budget.interval_s, beliefs)
-    return mechanism or fit_scaling_law(points, rates, beliefs)
+    if objectives is None:
+        if not runs:
+            return None
+        objectives = [run.predicted_rate or math.nan for run in runs]
+    known = np.asarray(objectives, dtype=float)
+    if known.shape != points.shape[:1]:
+        raise WorkbenchError(
+            f"The objectives have the shape {known.shape}; X has {len(points)} rows, so give {len(points)} objectives, "
+            "nan where there is none."
+        )
+    return read_steps(points, known) if (points > 0).all() else None
+
+
+def _tasks(growth: Growth | None, runs: Sequence[Measurement] | None, steps: Steps | None) -> float:
+    """Probability that slots are spent on whole tasks: certain where BIDS2 spent them, not so where Spark ran."""
+    if growth is not None:
+        return float(growth == "tasks")
+    if any(run.tasks for run in runs or ()):
+        return 1.0
+    if any(run.testbed_kind in _MICRO_BATCHES for run in runs or ()):
+        return 0.0
+    return UNKNOWN_ENGINE if steps is None else 1.0
+
+
+def _fit_law(
+    points: Floats, rates: Floats, runs: Sequence[Measurement] | None, parts: MicroBatch | None, beliefs: Beliefs
+) -> ScalingLaw | PartsLaw:
+    """Fit the parts of a batch where they explain the runs, else the scaling law alone; tie it to what was measured."""
+    if not runs or beliefs.tasks == 1:
+        return fit_scaling_law(points, rates, beliefs)
+    beliefs = beliefs.with_noise(_deviation(runs))
+    law: ScalingLaw | PartsLaw
+    if parts is not None and parts.explains and carries(parts, points[:, 1], runs[0].budget.interval_s):
+        rates = rates / _gained(parts, runs)
+        beliefs = replace(beliefs, tasks=0.0, sharing=_sharing(runs))
+        law = fit_parts_law(points, rates, parts, runs[0].budget.interval_s, beliefs)
+    else:
+        law = fit_scaling_law(points, rates, beliefs if parts is None else replace(beliefs, tasks=0.0))
+    if not all(run.machine.slots and run.machine.real for run in runs):
+        return law  # simulated deployments differ by more than their brackets
+    low, high = np.array([(run.estimate.low, run.estimate.high) for run in runs]).T / [
+        run.estimate.middle for run in runs
+    ]
+    return law.tied(points, low * rates, high * rates)
 
 
 def _gained(parts: MicroBatch, runs: Sequence[Measurement]) -> Floats:

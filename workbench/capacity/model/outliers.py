@@ -264,6 +264,6 @@ def _expected(points: Floats, rates: Floats, bounds: Floats, fitted: Flags, aske
     objective = bounds[asked]
     if np.count_nonzero(fitted) < LEAST_BUDGETS:
         return np.where(np.isinf(objective), 0.0, objective)
-    beliefs = believe(float(points[fitted, 1].min()), stateful=None, growth="tasks")  # in proportion, if anything
+    beliefs = believe(float(points[fitted, 1].min()), stateful=None, tasks=1.0)  # in proportion, if anything
     law = fit_scaling_law(points[fitted], rates[fitted], beliefs)
     return np.minimum(law.quantile(as_points(points[asked]), 0.5), objective)

@@ -12,7 +12,6 @@ say less about what lies beyond (`workbench.capacity.model.growth`).
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -51,8 +50,6 @@ class PartsLaw:
     interval_s: float
     at_s: float | None = None
 
-    grows_steadily: ClassVar[bool] = False  # more tasks take more of the driver
-
     @property
     def expected_exponents(self) -> tuple[float, float]:
         """Expected exponents of memory and of slots."""
@@ -74,6 +71,11 @@ class PartsLaw:
         """Slots up to which `SHARING_IN_PROPORTION` holds; 0 where that is not known of any."""
         last = float(self.rest.start.max())
         return self.rest.fewest_slots * math.exp(last) if last > 0 else 0.0
+
+    def tied(self, points: Floats, low: Floats, high: Floats) -> "PartsLaw":
+        """Draw the law to the brackets from `low` to `high` at `points` that it misses; see `ScalingLaw.tied`."""
+        each = share(self.parts, points[:, 1], self.interval_s)
+        return replace(self, rest=self.rest.tied(points, low / each, high / each))
 
     def quantile(self, points: Floats, probability: float) -> Floats:
         """Capacity that is not reached with `probability`, at `points` (rows, 2): memory, slots."""

@@ -7,16 +7,17 @@ correct it:
 
     ln rate = k + e ln(slots - w) - ln(1 + s slots) + memory + configuration + noise
 
-- ``w``: slots that do not carry load. Where slots are spent on tasks, they are the sum of ceil(share_i) over N
-  operators, and each of these but the limiting one wastes a part of a slot. Evenly between 0 and N - 1, where the
-  fewest slots measured stand for N; either for good, or moving to its mean (N - 1) / 2 as the slots grow. Elsewhere
-  they do what a deployment does once, whatever its size: none, 15 or 30 % of the fewest slots. Without them the rates
-  of the published curves are missed by almost twice as much.
+- ``w``: slots that do not carry load. Where slots are spent on whole tasks, they are the sum of ceil(share_i) over N
+  operators, and each of these but the limiting one wastes a part of a slot: evenly between 0 and N - 1, where the
+  fewest slots measured stand for N. What BIDS2 says of the configurations measured shows these steps, so they cancel
+  in measured / objective (`Steps`); at few slots they look like bends. Elsewhere w is what a deployment does once,
+  whatever its size: none, 15 or 30 % of the fewest slots. Without it the rates of the published curves are missed by
+  almost twice as much.
 - ``e``: 1 means that twice the slots carry twice the rate. It may change at a bend. Where slots first share a core or
   two, e and s may begin to count beyond these.
 - ``s``: what does not shrink with more slots, over the work of one slot: coordination (the contention of Gunther's
   universal scalability law), and the hottest key of a stateful operator, which stays on one task. The prior of
-  e, s and bends depends on what slots are: see `workbench.capacity.model.growth`.
+  e, s and bends depends on what is known of the query: see `workbench.capacity.model.growth`.
 - ``memory`` acts on the cost of a record, so by a factor at every number of slots: a power of the memory and a smooth
   deviation from it, because caches fill.
 - ``configuration``: what all runs at one slot count have in common, such as whole tasks and how nodes are filled;
@@ -28,29 +29,75 @@ linear regression; Gelman et al., Bayesian Data Analysis, chapter 14). The other
 weighted by their evidence. A prediction is a mixture of normal distributions of ln rate; with few runs it has the long
 tails of Student's t, because the noise is uncertain too.
 
-Runs at few slots often cannot distinguish a hot key from a test cluster that fills up: q1's runs, taken for a stateful
-query's, predict a fifth of what was measured. The prior about keys decides there, so say whether a query is stateful,
-and measure at more slots where much depends on it.
+Runs at few slots often cannot distinguish a hot key from a test cluster that fills up: the prior about keys decides
+there, so say whether a query is stateful, and measure at more slots where much depends on it.
 """
 
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtr
 
 from workbench.capacity.model.forms import Floats
-from workbench.capacity.model.growth import Growth, Weights, shapes_of
+from workbench.capacity.model.growth import STATELESS, UNKNOWN_ENGINE, Growth, Weights, shapes_of
 from workbench.errors import WorkbenchError
 
 _VAGUE = 10.0  # prior deviation of k: nothing is known about the size of the rates
 _OVERHEADS = 7
 _NOISES = 7
 _NEGLIGIBLE = 1e-9
+_CHEAP = 0.08  # configurations of stateless tasks: their records are so cheap that their sources matter, too (q1)
 _HALVINGS = 32
 _TAIL = 9.0
 
 TWICE_LEAST = 1.83
 """Times the capacity that twice the slots have where it does not level off."""
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Growth of BIDS2's objective with the slots, in whose place the slots that carry no load are not asked for.
+
+    Parameters
+    ----------
+    slots
+        Measured with an objective, ascending.
+    heights
+        Ln objective there, less that of the most slots.
+    """
+
+    slots: Floats
+    heights: Floats
+
+    def busy(self, slots: Floats, busy: Floats, most: Floats) -> Floats:
+        """Replace `busy` slots, shape (grid points, rows), within those measured; of the last of these, `most` are."""
+        within = most * np.exp(np.interp(np.log(slots), np.log(self.slots), self.heights))
+        return np.where((slots >= self.slots[0]) & (slots <= self.slots[-1]), within, busy)
+
+
+@dataclass(frozen=True, eq=False)
+class Tie:
+    """What draws the law to the brackets that it misses: ln of a factor, by slots measured.
+
+    Between these it is interpolated over ln slots; beyond them it fades in proportion to the slots.
+
+    Parameters
+    ----------
+    slots
+        Measured, ascending.
+    off
+        Ln of the nearest end of the bracket over what the law says; 0 where that is within it.
+    """
+
+    slots: Floats
+    off: Floats
+
+    def at(self, slots: Floats) -> Floats:
+        """Ln of the factor at each of `slots`."""
+        near = np.clip(slots, self.slots[0], self.slots[-1])
+        drawn = np.interp(np.log(near), np.log(self.slots), self.off)
+        return np.asarray(drawn * np.minimum(near / slots, slots / near))
 
 
 @dataclass(frozen=True)
@@ -60,22 +107,22 @@ class Beliefs:
     Parameters
     ----------
     growth
-        What slots are.
-    hot_key
-        Probability that a key limits the query within reach, where slots are tasks.
+        Whose curves the published shapes are.
+    tasks
+        Probability that slots are spent on whole tasks of a pipelined engine.
+    tasks_in_proportion, key
+        Probabilities that they then add in proportion, or towards the limit of one key's task.
+    steps
+        Of BIDS2's objective; None: unknown.
     weights
-        Of the shapes of workers and cores; None: those of the published curves.
+        Of the published shapes; None: those of the published curves.
     in_proportion
-        Probability that workers or cores add in proportion, because what published systems lose is measured here.
+        Probability that other slots add in proportion, because what published systems lose is measured here.
     sharing
         Slots that share a core or two of one machine and so add in proportion in all likelihood, for `once` of 0; 0:
         none.
     once
         Slots for what a deployment does once, as shares of the fewest, all equally credible; where slots are no tasks.
-    drifting
-        Probability that the slots that carry no load move to their mean, rather than stay.
-    whole_tasks
-        Probability that, in addition, they differ at random from slot count to slot count.
     configuration
         Deviation of what runs at one slot count have in common, as a share of the rate.
     memory
@@ -87,14 +134,15 @@ class Beliefs:
         differ by 4 to 31 % (median, largest against smallest, StreamBed's published runs).
     """
 
-    growth: Growth = "workers"
-    hot_key: float = 0.0
+    growth: Growth | None = None
+    tasks: float = 0.0
+    tasks_in_proportion: float = 1.0
+    key: float = 0.0
+    steps: Steps | None = None
     weights: Weights | None = None
     in_proportion: float = 0.0
     sharing: float = 0.0
     once: tuple[float, ...] = (0.0, 0.15, 0.3)
-    drifting: float = 0.5
-    whole_tasks: float = 0.3
     configuration: float = 0.055
     memory: float = 0.15
     bend: float = 0.05
@@ -108,14 +156,33 @@ class Beliefs:
         return replace(self, noise_typical=typical, noise_high=max(self.noise_high, 2 * typical))
 
 
-def believe(fewest_slots: float, *, stateful: bool | None, growth: Growth = "workers") -> Beliefs:
-    """Give the beliefs for a query: hot keys need a stateful operator, where records of one key meet.
+def believe(
+    fewest_slots: float, *, stateful: bool | None, growth: Growth | None = None, tasks: float = UNKNOWN_ENGINE
+) -> Beliefs:
+    """Give the beliefs for a query whose slots are whole tasks with the probability `tasks`.
 
-    Where it is not known whether there is one, a hot key gets a small probability that grows with the operators, for
+    Where it is not known whether it has a stateful operator, that gets a probability that grows with the operators, for
     which the fewest slots stand; two operators, one of them a sink, have none.
     """
-    unknown = 0.05 * max(0.0, 1 - 2 / fewest_slots)
-    return Beliefs(growth=growth, hot_key=unknown if stateful is None else 0.4 * stateful)
+    state = 0.5 * max(0.0, 1 - 2 / fewest_slots) if stateful is None else float(stateful)
+    beliefs = Beliefs(growth, tasks, tasks_in_proportion=(1 - state) * STATELESS + state / 3, key=state / 3)
+    return replace(beliefs, configuration=_CHEAP) if tasks and not state else beliefs
+
+
+def read_steps(points: Floats, objectives: Floats) -> Steps | None:
+    """Read the steps from BIDS2's objective of each run, records/s, nan where there is none.
+
+    Memory is taken out by a power. None unless two slot counts have an objective.
+    """
+    known = np.isfinite(objectives) & (objectives > 0)
+    memory, slots = points[known].T
+    counts, place = np.unique(slots, return_inverse=True)
+    if len(counts) < 2:
+        return None
+    of_memory = np.log(memory) - np.log(memory).mean()
+    design = np.column_stack([np.eye(len(counts))[place.reshape(-1)], of_memory])
+    heights = np.linalg.lstsq(design, np.log(objectives[known]), rcond=None)[0][:-1]
+    return Steps(counts, heights - heights[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +191,8 @@ class ScalingLaw:
 
     Parameters
     ----------
-    weight, overhead, drift, waste
-        Weight; w at the fewest slots, and how far it moves; variance of w between slot counts.
+    weight, overhead
+        Weight; w.
     exponent, contention, bend, after, start
         Prior mean of e; s times the fewest slots, or those at the start; where growth changes, in ln busy slots from
         the fewest or from the start; the exponent from there on; up to where growth is in proportion before all this
@@ -142,17 +209,17 @@ class ScalingLaw:
     fewest_slots
         Fewest slots measured.
     levelling_slots
-        Slots that `levelling` is about: 100 of tasks, otherwise the most measured.
+        Slots that `levelling` is about: the most measured.
     configuration
         Deviation of what runs at one slot count have in common.
-    grows_steadily
-        Whether one slot more never costs capacity: with bends, the ends of an interval may fall a little.
+    steps
+        Of BIDS2's objective; None: unknown.
+    tie
+        To the brackets measured; None: the law misses none of them.
     """
 
     weight: Floats
     overhead: Floats
-    drift: Floats
-    waste: Floats
     exponent: Floats
     contention: Floats
     bend: Floats
@@ -166,7 +233,8 @@ class ScalingLaw:
     fewest_slots: float
     levelling_slots: float
     configuration: float
-    grows_steadily: bool
+    steps: Steps | None
+    tie: Tie | None = None
 
     @property
     def expected_overhead(self) -> float:
@@ -185,7 +253,7 @@ class ScalingLaw:
     def levelling(self) -> float:
         """Probability that twice the slots, up to `levelling_slots`, give less than 1.83 times the capacity."""
         slots = np.array([self.levelling_slots / 2, self.levelling_slots])
-        busy = _busy_slots(slots, self.overhead, self.drift, self.fewest_slots)
+        busy = _busy_slots(slots, self.overhead, self.fewest_slots, self.steps)
         before, grown = self._grown(slots, busy)
         grown += (self.exponent + self.mean[:, -1])[:, None] * before
         return float(self.weight[grown[:, 1] - grown[:, 0] < np.log(TWICE_LEAST)].sum())
@@ -209,15 +277,28 @@ class ScalingLaw:
     def _moments(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and deviation of ln capacity for each grid point of weight, shapes (grid points, rows)."""
         memory, slots = points.T
-        busy = _busy_slots(slots, self.overhead, self.drift, self.fewest_slots)
+        busy = _busy_slots(slots, self.overhead, self.fewest_slots, self.steps)
         before, grown = self._grown(slots, busy)
         growth = before - self.pivot[:, None]
         effects, unknown = self.memory.interpolate(np.log(memory))
         rows = _rows(effects, growth)
         mean = self.log_rate + self.exponent[:, None] * growth + grown + np.einsum("gtj,gj->gt", rows, self.mean)
         variance = np.einsum("gtj,gjk,gtk->gt", rows, self.covariance, rows) + unknown
-        whole = self.waste[:, None] / np.maximum(busy, self.fewest_slots - self.overhead[:, None]) ** 2
-        return mean, np.sqrt(variance + self.configuration**2 + whole)
+        if self.tie is not None:
+            mean += self.tie.at(slots)
+        return mean, np.sqrt(variance + self.configuration**2)
+
+    def tied(self, points: Floats, low: Floats, high: Floats) -> "ScalingLaw":
+        """Draw the law to the brackets from `low` to `high` at `points`, shapes (rows,) and (rows, 2), that it misses.
+
+        Of several at one slot count, it misses what lies beyond all of them.
+        """
+        middle, (slots, place) = self.quantile(points, 0.5), np.unique(points[:, 1], return_inverse=True)
+        least, most = np.full(len(slots), np.inf), np.full(len(slots), -np.inf)
+        np.minimum.at(least, place.reshape(-1), np.log(low / middle))
+        np.maximum.at(most, place.reshape(-1), np.log(high / middle))
+        off = np.maximum(least, 0.0) + np.minimum(most, 0.0)
+        return replace(self, tie=Tie(slots, off)) if off.any() else self
 
     def _grown(self, slots: Floats, busy: Floats) -> tuple[Floats, Floats]:
         of_busy = np.log(busy / (self.fewest_slots - self.overhead[:, None]))
@@ -289,13 +370,11 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
     log_memory, slots = np.log(points[:, 0]), points[:, 1]
     fewest = float(slots.min())
     beliefs = beliefs or believe(fewest, stateful=None)
-    weight, overhead, drift, waste, noise, exponent, deviation, contention, bend, after, start = _grid(
-        fewest, beliefs
-    ).T
+    weight, overhead, noise, exponent, deviation, contention, bend, after, start = _grid(fewest, beliefs).T
 
     measured, of_memory = np.unique(log_memory, return_inverse=True)
     memory = MemoryCurve(measured, float(share @ log_memory), beliefs.memory, beliefs.bend)
-    busy = _busy_slots(slots, overhead, drift, fewest)
+    busy = _busy_slots(slots, overhead, fewest, beliefs.steps)
     of_busy = np.log(busy / (fewest - overhead[:, None]))
     growth, grown = _grown(slots / fewest, of_busy, (contention, bend, after, start))
     pivot = growth @ share
@@ -309,7 +388,7 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
     # mean, as often as it was measured, and the square of what its repeats differ by. Budgets are ordered by slots.
     first = np.flatnonzero(np.diff(slots, prepend=0.0))
     runs = np.add.reduceat(repeats, first)
-    shared = beliefs.configuration**2 + waste[:, None] / busy[:, first] ** 2
+    shared = beliefs.configuration**2
     variance = noise[:, None] ** 2
     shrink = shared / (variance + runs * shared)
     counted, rest_counted = np.swapaxes(rows * repeats[:, None], 1, 2), rest * repeats
@@ -336,8 +415,6 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
     return ScalingLaw(
         weight=credible[kept] / credible[kept].sum(),
         overhead=overhead[kept],
-        drift=drift[kept],
-        waste=waste[kept],
         exponent=exponent[kept],
         contention=contention[kept],
         bend=bend[kept],
@@ -349,9 +426,9 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
         memory=memory,
         log_rate=log_rate,
         fewest_slots=fewest,
-        levelling_slots=100.0 if beliefs.growth == "tasks" else float(slots.max()),
+        levelling_slots=float(slots.max()),
         configuration=beliefs.configuration,
-        grows_steadily=beliefs.growth == "tasks",
+        steps=beliefs.steps,
     )
 
 
@@ -370,11 +447,11 @@ def _rows(effects: Floats, growth: Floats) -> Floats:
     return np.concatenate([ones, np.broadcast_to(effects, (grid, *effects.shape)), growth[:, :, None]], axis=2)
 
 
-def _busy_slots(slots: Floats, overhead: Floats, drift: Floats, fewest: float) -> Floats:
+def _busy_slots(slots: Floats, overhead: Floats, fewest: float, steps: Steps | None) -> Floats:
     """Slots that carry load, shape (grid points, rows); below the fewest measured in proportion to the slots."""
-    share = 1 - overhead[:, None] / fewest
-    idle = overhead[:, None] + drift[:, None] * (1 - fewest / np.maximum(slots, fewest))
-    return np.where(slots < fewest, slots * share, slots - idle)
+    idle = overhead[:, None]
+    busy: Floats = np.where(slots < fewest, slots * (1 - idle / fewest), slots - idle)
+    return busy if steps is None else steps.busy(slots, busy, steps.slots[-1] - idle)
 
 
 def _grown(times: Floats, of_busy: Floats, shapes: tuple[Floats, Floats, Floats, Floats]) -> tuple[Floats, Floats]:
@@ -393,31 +470,25 @@ def _grown(times: Floats, of_busy: Floats, shapes: tuple[Floats, Floats, Floats,
 
 
 def _grid(fewest: float, beliefs: Beliefs) -> Floats:
-    """Grid points, one per row: weight, overhead, drift, variance of overhead, noise, and the numbers of a `Shape`."""
-    # One operator limits; each of the others wastes a part of a slot, evenly between 0 and 1 (variance 1/12).
-    tasks = beliefs.growth == "tasks"
-    others = max(fewest - 1, fewest / 2) if tasks else 0.0
-    drifting, varying = (beliefs.drifting, beliefs.whole_tasks) if tasks else (0.0, 0.0)
+    """Grid points, one per row: weight, overhead, noise, and the numbers of a `Shape`."""
+    shapes = partial(shapes_of, beliefs.growth, fewest, weights=beliefs.weights)
+    # One operator limits; each of the others wastes a part of a slot.
+    of_tasks = np.linspace(0, max(fewest - 1, fewest / 2), _OVERHEADS)
     noises = np.geomspace(beliefs.noise_low, beliefs.noise_high, _NOISES)
     credible = np.exp(-0.5 * np.log(noises / beliefs.noise_typical) ** 2)
-    ways = np.array(
-        [
-            (moves * varies * chance, overhead, drift, waste, noise)
-            for overhead in (np.linspace(0, others, _OVERHEADS) if tasks else fewest * np.array(beliefs.once))
-            for moves, drift in ((1 - drifting, 0.0), (drifting, others / 2 - overhead))
-            for varies, waste in ((1 - varying, 0.0), (varying, others / 12))
-            for noise, chance in zip(noises, credible / credible.sum(), strict=True)
-            if moves * varies > 0
-        ]
-    )
-    likely = shapes_of(
-        beliefs.growth,
-        fewest,
-        beliefs.hot_key,
-        weights=beliefs.weights,
-        in_proportion=beliefs.in_proportion,
-        sharing=beliefs.sharing,
-    )
-    shapes = np.array([astuple(shape) for shape in likely])
-    left, right = np.repeat(ways, len(shapes), axis=0), np.tile(shapes, (len(ways), 1))
-    return np.column_stack([left[:, 0] * right[:, 0], left[:, 1:], right[:, 1:]])
+    grids = []
+    for chance, overheads, likely in (
+        (beliefs.tasks, of_tasks, shapes(in_proportion=beliefs.tasks_in_proportion, key=beliefs.key, every=2)),
+        (
+            1 - beliefs.tasks,
+            fewest * np.array(beliefs.once),
+            shapes(in_proportion=beliefs.in_proportion, sharing=beliefs.sharing),
+        ),
+    ):
+        if chance > 0:
+            sure = np.tile(chance / len(overheads) * credible / credible.sum(), len(overheads))
+            ways = np.column_stack([sure, np.repeat(overheads, _NOISES), np.tile(noises, len(overheads))])
+            kinds = np.array([astuple(shape) for shape in likely])
+            left, right = np.repeat(ways, len(kinds), axis=0), np.tile(kinds, (len(ways), 1))
+            grids.append(np.column_stack([left[:, 0] * right[:, 0], left[:, 1:], right[:, 1:]]))
+    return np.concatenate(grids)

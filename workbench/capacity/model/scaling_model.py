@@ -13,9 +13,7 @@ FORMS = (*TRANSFORMS, SCALING)
 
 
 class ScalingModel(Model):
-    """Capacity by what explains the operators' metrics, else by the `ScalingLaw` of the rates alone.
-
-    Of a pipelined engine that is the `Mechanism`; of micro-batches the parts of a batch, with the law for the rest.
+    """Capacity by the `ScalingLaw`; of micro-batches, by the parts of a batch where they explain the runs.
 
     A prediction is the median.
 
@@ -26,12 +24,13 @@ class ScalingModel(Model):
         capacity may level off, and the interval allows for it. It matters where slots are tasks; the published curves,
         most of them of stateful queries, allow for it elsewhere.
     growth
-        What slots are: ``"workers"``, ``"cores"`` of one machine, or ``"tasks"`` of a pipelined engine; see
+        What more slots are, where you know more than the runs say: ``"workers"``, ``"cores"`` of one machine, or
+        ``"tasks"`` of a pipelined engine. None, as a rule: the law decides from what is known of the query, see
         `workbench.capacity.model.growth`.
 
     Attributes
     ----------
-    law_ : Mechanism, PartsLaw or ScalingLaw
+    law_ : PartsLaw or ScalingLaw
         Distribution of the capacity at every budget.
     memory_, slots_ : ndarray
         Distinct values measured, ascending.
@@ -39,7 +38,7 @@ class ScalingModel(Model):
     Examples
     --------
     >>> X = [[512, 2], [512, 8], [2048, 2], [2048, 8]]
-    >>> model = ScalingModel(growth="workers").fit(X, [2e5, 8e5, 2e5, 8e5])
+    >>> model = ScalingModel().fit(X, [2e5, 8e5, 2e5, 8e5])
     >>> low, high = model.interval([[1024, 40]])
     >>> bool(low[0] < 4e6 < high[0])
     True
@@ -48,7 +47,7 @@ class ScalingModel(Model):
     form = SCALING
     _by_law = True
 
-    def __init__(self, *, stateful: bool | None = None, growth: Growth = "workers") -> None:
+    def __init__(self, *, stateful: bool | None = None, growth: Growth | None = None) -> None:
         self.stateful = stateful
         self.growth = growth
 
@@ -65,7 +64,7 @@ class ScalingModel(Model):
         return 0.0 if self.law_ is None else self.law_.expected_exponents[1]
 
 
-def model_of_form(form: str, *, stateful: bool | None = None, growth: Growth = "workers") -> Model:
+def model_of_form(form: str, *, stateful: bool | None = None, growth: Growth | None = None) -> Model:
     """Return an unfitted model of `form`, one of `FORMS`.
 
     Raises

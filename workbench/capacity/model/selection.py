@@ -54,7 +54,8 @@ def select_model(
     rule: Rule = "halves",
     *,
     stateful: bool | None = None,
-    growth: Growth = "workers",
+    growth: Growth | None = None,
+    objectives: ArrayLike | None = None,
 ) -> Model:
     """Select a form and fit it to all runs.
 
@@ -74,6 +75,8 @@ def select_model(
         ``"robust"``: no selection, the scaling form.
     stateful, growth
         See `ScalingModel`.
+    objectives
+        BIDS2's prediction of each run, records/s, nan where there is none; see `Model.fit`.
 
     Raises
     ------
@@ -84,7 +87,7 @@ def select_model(
         raise WorkbenchError(f"The rule is {rule!r}; use one of {', '.join(get_args(Rule))}.")
     points, rates = as_runs(X, y)
     if rule == "robust":
-        return ScalingModel(stateful=stateful, growth=growth).fit(points, rates)
+        return ScalingModel(stateful=stateful, growth=growth).fit(points, rates, objectives=objectives)
     if not forms:
         raise WorkbenchError("No form competes; give at least one, such as 'linear'.")
     split = halves(points) if rule == "halves" else None
@@ -92,7 +95,8 @@ def select_model(
         errors = [leave_one_out_error(points, rates, form) for form in forms]
     else:
         errors = [_upper_half_error(form, points, rates, *split) for form in forms]
-    return model_of_form(forms[int(np.argmin(errors))], stateful=stateful, growth=growth).fit(points, rates)
+    model = model_of_form(forms[int(np.argmin(errors))], stateful=stateful, growth=growth)
+    return model.fit(X, y, objectives=objectives)
 
 
 def halves(points: Floats) -> tuple[Rows, Rows] | None:

@@ -74,8 +74,6 @@ def risks_at(model: Model, rate: float, gain: IntervalSpeedup, memory_mb: float,
     if law is None or not gain.uncertain:
         return model.risks(rate / gain.ratio, memory_mb, counts)
     risks = _below(rate, _capacities(law, memory_mb, counts), gain)
-    if law.grows_steadily:  # as in `Model.risks`
-        risks = np.maximum.accumulate(risks[::-1])[::-1]
     return [float(risk) for risk in risks]
 
 

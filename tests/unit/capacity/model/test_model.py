@@ -38,9 +38,9 @@ def test_noisy_rows_are_fitted_by_ordinary_least_squares(form):
 
 def test_parameters_are_those_of_the_constructor():
     model = CapacityModel(form="log")
-    assert model.get_params() == {"form": "log", "growth": "workers", "stateful": None}
+    assert model.get_params() == {"form": "log", "growth": None, "stateful": None}
     assert clone(model).set_params(form="sqrt", stateful=True).get_params()["form"] == "sqrt"
-    assert clone(ScalingModel(stateful=True)).get_params() == {"growth": "workers", "stateful": True}
+    assert clone(ScalingModel(stateful=True)).get_params() == {"growth": None, "stateful": True}
 
 
 @pytest.mark.parametrize("form", FORMS)

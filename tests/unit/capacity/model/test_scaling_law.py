@@ -151,3 +151,40 @@ def test_repeats_that_agree_are_known_better_than_one_run():
         low, high = law.quantile(asked, 0.05), law.quantile(asked, 0.95)
         widths.append(float(high[0] / low[0]))
     assert widths[1] < widths[0]
+
+
+def test_the_law_is_drawn_to_the_brackets_that_it_misses_and_to_no_others():
+    points = np.array([(1024.0, slots) for slots in (1, 2, 4)])
+    rates = 1e5 * np.array([1.0, 2.6, 5.2])
+    law = fit_scaling_law(points, rates)
+    middle = law.quantile(points, 0.5)
+    assert middle[0] > 1.05 * rates[0]
+    tied = law.tied(points, rates / 1.02, rates * 1.02)
+    assert tied.quantile(points, 0.5) == pytest.approx(np.clip(middle, rates / 1.02, rates * 1.02))
+    assert law.tied(points, middle / 1.1, middle * 1.1) is law
+    low, high = tied.quantile(points, 0.05), tied.quantile(points, 0.95)
+    assert high / low == pytest.approx(law.quantile(points, 0.95) / law.quantile(points, 0.05))
+    assert tied.below(points, tied.quantile(points, 0.3)) == pytest.approx(0.3)
+
+
+def test_beyond_the_slots_measured_a_tie_fades():
+    points = np.array([(1024.0, slots) for slots in (2, 4, 8)])
+    law = fit_scaling_law(points, 1e5 * points[:, 1])
+    middle = law.quantile(points, 0.5)
+    tied = law.tied(points, middle * [1.2, 0.5, 0.5], middle * [2, 2, 0.9])
+    asked = np.array([(1024.0, slots) for slots in (1, 2, 8, 16, 80)])
+    factors = np.log(tied.quantile(asked, 0.5) / law.quantile(asked, 0.5))
+    assert factors == pytest.approx(np.log([1.2, 1.2, 0.9, 0.9, 0.9]) * [0.5, 1, 1, 0.5, 0.1])
+
+
+def test_of_brackets_at_one_slot_count_the_law_misses_what_is_beyond_all():
+    points = np.array([(1024.0, slots) for slots in (2, 4, 4, 8)])
+    law = fit_scaling_law(points, 1e5 * points[:, 1])
+    middle = law.quantile(points, 0.5)
+    width = np.array([1.1, 1.01, 1.01, 1.1])
+    apart = middle * [1, 1.2, 0.8, 1]  # one above the law, one below
+    assert law.tied(points, apart / width, apart * width) is law
+    both = middle * [1, 1.3, 1.2, 1]
+    assert law.tied(points, both / width, both * width).quantile(points[1:2], 0.5) == pytest.approx(
+        middle[1] * 1.2 / 1.01
+    )

@@ -211,7 +211,7 @@ def test_the_doubt_about_a_gain_is_part_of_the_risk(explored):
         for off in (0.0, 0.3)
     )
     assert exact.budget == vague.budget
-    assert exact.verdict.risk < 0.1
+    assert exact.verdict.risk < 0.17
     assert 0.2 < vague.verdict.risk < 0.5  # a tenth of head-room against a deviation of three
 
 
