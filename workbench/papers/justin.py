@@ -118,7 +118,8 @@ class _Deployed(NamedTuple):
 def _deployed(query: str, policy: str) -> list[_Deployed]:
     """Every configuration of a run, in order."""
     first = dict.fromkeys(_QUERIES[query].modelled, 1)
-    steps = [(0.0, first, dict.fromkeys(first, _BASE_MB))]
+    managed_mb: Mapping[str, float | None] = dict.fromkeys(first, _BASE_MB)
+    steps: list[tuple[float, Mapping[str, int], Mapping[str, float | None]]] = [(0.0, first, managed_mb)]
     steps += [(one.at_s, one.tasks, one.managed_mb or {}) for one in run(query, policy).reconfigurations]
     found = []
     for since_s, tasks, managed in steps:

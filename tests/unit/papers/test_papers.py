@@ -6,7 +6,6 @@ Tolerances are stated with each test; where a simulation is known to differ, its
 import re
 from dataclasses import replace
 from itertools import pairwise
-from statistics import median
 
 import benchmark_script
 import pytest
@@ -228,16 +227,16 @@ def test_reconfigurations_are_as_many_as_published():
     ("panel", "query", "off"),
     [
         ("Memory", "q1", 8),
-        ("Memory", "q3", 1),
+        ("Memory", "q3", 0),
         ("Memory", "q11", -23),
-        ("Memory", "q8", 1),
+        ("Memory", "q8", 0),
         ("CPU", "q11", -17),
-        ("CPU", "q8", 1),
+        ("CPU", "q8", 0),
     ],
 )
 def test_what_justin_saves_is_published_but_for_what_the_card_explains(panel, query, off):
     published, ours = both("justin", "Section 5.1", panel)
-    assert ours.at(query) - published.at(query) == pytest.approx(off, abs=1)
+    assert ours.at(query) - published.at(query) == pytest.approx(off, abs=0.6)
 
 
 def test_both_priorities_begin_with_the_same_allocation_as_the_paper_says():
@@ -275,9 +274,10 @@ def test_elasticutor_hardly_loses_with_shuffles_and_rc_does():
 
 def test_the_transient_after_a_shuffle_is_shorter_under_elasticutor():
     rates = {one.name: one.y for one in made("elasticutor", "Figure 7").series}
-    dips = {name: sum(value < 0.9 * median(values) for value in values) for name, values in rates.items()}
-    assert dips["Elasticutor"] <= 6  # 1 to 3 s after each of two shuffles
-    assert dips["RC"] > dips["Elasticutor"]
+    dips = {name: sum(value < 0.8 * max(values) for value in values) for name, values in rates.items()}
+    assert 1 <= dips["Elasticutor"] <= 3  # as published, after one shuffle
+    assert 7 <= dips["RC"] <= 20  # published: 10 to 20
+    assert dips["static"] == 0
 
 
 def test_one_executor_scales_unless_records_are_large_or_cheap():
