@@ -4,7 +4,6 @@ python benchmarks/replay.py
 """
 
 import time
-from dataclasses import replace
 from itertools import pairwise
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
@@ -40,9 +39,9 @@ def main():
         ("static", Static(), None, None),
         ("static, a window of 10 s", Static(), 10.0, None),
         ("static, keys shuffled once a minute", Static(), None, {"o4": KeyTrace.zipf(10_000, 0.5, 1.0)}),
-        ("DS2 every minute", Ds2Policy(replace(JUSTIN, policy_interval_s=60.0, utilization_target=0.8)), None, None),
+        ("DS2", Ds2Policy(JUSTIN), None, None),
         ("Flink's autoscaler", Ds2Policy(FLINK), None, None),
-        ("Justin", JustinPolicy(replace(JUSTIN, utilization_target=0.8)), None, None),
+        ("Justin", JustinPolicy(JUSTIN), None, None),
     ):
         model = chain(window_s)
         tasks = dict.fromkeys(model.modelled, TASKS)

@@ -2,6 +2,7 @@
 
 from workbench.scaling._ds2 import Ds2Decision, ds2
 from workbench.scaling._justin import (
+    BASE_MEMORY_MB,
     JustinDecision,
     JustinVariant,
     MemoryState,
@@ -32,6 +33,7 @@ from workbench.scaling.policies import AnyPolicy, Decision, Policy, Static, Wind
 from workbench.scaling.timeline import Reconfiguration, Timeline
 
 __all__ = [
+    "BASE_MEMORY_MB",
     "FLINK",
     "JUSTIN",
     "AnyPolicy",

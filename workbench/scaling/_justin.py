@@ -27,6 +27,7 @@ Case = Literal[
     "pressure at the top",
     "scale out",
     "gives back",
+    "after more memory",
 ]
 REASONS: Mapping[Case, str] = MappingProxyType(
     {
@@ -40,6 +41,7 @@ REASONS: Mapping[Case, str] = MappingProxyType(
         "pressure at the top": "its state accesses are slow, but there is no higher level, so it takes DS2's tasks",
         "scale out": "its state accesses are fast, so memory is not what it lacks and it takes DS2's tasks",
         "gives back": "it shrinks and hits its cache often enough to give one level of memory back",
+        "after more memory": "it got more memory with the last decision, so now it takes DS2's tasks",
     }
 )
 """Which lines of Algorithm 1 applied, and why, in words."""
@@ -119,6 +121,7 @@ class JustinVariant:
     guard: Guard = "differs"
     min_gain: float = 0.0
     give_back_hit_rate: float | None = None
+    once: bool = False
 
     def __post_init__(self) -> None:
         require(
@@ -217,9 +220,9 @@ def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 and its four 
       a scale-up. ``JustinVariant(guard="exceeds")`` follows the comment.
     - Right after a scale-up that helped, the next one needs no pressure: memory grows again even at a high hit rate.
     - Memory is given back only after a scale-up that did not help; ``give_back_hit_rate`` changes that.
-    - The paths reported for Q8 and Q11, (1; 158) -> (1; 316) -> more tasks at 316 MB, cannot happen with three
-      levels: after a scale-up that helped, 632 MB comes next; after one that did not, the level returns to 158 MB.
-      The paths need ``max_level=2``.
+    - The paths reported for Q8 and Q11, (1; 158) -> (1; 316) -> more tasks at 316 MB, cannot happen: after a scale-up
+      that helped, 632 MB comes next; after one that did not, the level returns to 158 MB. They are those of
+      ``JustinVariant(once=True)``.
 
     A stateful operator without a level counts as one at level 0.
     """
@@ -266,7 +269,7 @@ def justin_decisions(  # noqa: PLR0917 - as `justin`
         seen, earlier = now[name], before.get(name)
         pressure = _pressed(seen, hit_rate, latency_s)
         improved = _improved(seen, earlier, variant.min_gain)
-        case = _case(state, proposed, max_level, pressure=pressure, improved=improved, guard=variant.guard)
+        case = _case(state, proposed, max_level, pressure=pressure, improved=improved, variant=variant)
         after = _configured(case, state, proposed)
         if not pressure and _gives_back(state, after, seen.hits, variant.give_back_hit_rate):
             case = "gives back"
@@ -283,13 +286,17 @@ def justin_decisions(  # noqa: PLR0917 - as `justin`
 _AT_LEVEL_LIMIT = frozenset({"scale up", "grow again", "pressure at the top", "top level"})
 
 
-def _case(state: MemoryState, proposed: int, max_level: int, *, pressure: bool, improved: bool, guard: Guard) -> Case:
+def _case(  # noqa: PLR0911 - the branches of Algorithm 1
+    state: MemoryState, proposed: int, max_level: int, *, pressure: bool, improved: bool, variant: JustinVariant
+) -> Case:
     """Follow lines 6 to 18 of Algorithm 1, for a stateful operator."""
     if proposed == state.tasks:  # line 6
         return "unchanged"
-    if guard == "exceeds" and proposed < state.tasks:
+    if variant.guard == "exceeds" and proposed < state.tasks:
         return "shrinks"
     higher = (state.level or 0) + 1 < max_level
+    if state.scaled_up and variant.once:
+        return "after more memory"
     if state.scaled_up:  # line 7
         if not improved:  # line 8
             return "roll back"

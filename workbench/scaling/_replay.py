@@ -56,6 +56,7 @@ def replay(
     keys: Mapping[str, KeyTrace] | None = None,
     batch_s: float = 0.0,
     batch_fixed: Sequence[float] = (0.0,),
+    generated: bool = False,
 ) -> Timeline:
     """Replay `trace` against `tasks` of `dataflow` under `policy`.
 
@@ -78,8 +79,8 @@ def replay(
     restart_s
         Downtime of a reconfiguration, seconds, without moving state.
     state_bytes_per_s
-        Speed at which state moves. When an operator's tasks, memory or workers change, all its state moves, as with
-        savepoint and restore.
+        Speed at which one task restores its share of the state; the tasks do so at the same time. When an operator's
+        tasks, memory or workers change, all its state moves, as with savepoint and restore.
     step_s
         Longest step.
     speed
@@ -93,6 +94,9 @@ def replay(
     batch_fixed
         Share of it that a batch takes whatever its rows, with 1, 2, ... tasks; the last holds for more. The rows have
         the rest, and fill it at the capacity.
+    generated
+        Whether the sources generate their records, up to the rates of `trace`: under back-pressure they generate less,
+        nothing waits, and a policy sees the lower rate. By default they read a queue that fills at those rates.
 
     Raises
     ------
@@ -128,9 +132,10 @@ def replay(
             state, done = advance(deployment, state, waiting, step, speed * up_s / step)
             fixed = batch_fixed[min(deployment.size, len(batch_fixed)) - 1]
             consumed[number], busy[number] = done.consumed, fixed + (1 - fixed) * min(1.0, done.active_s / step)
-            waiting = max(0.0, waiting - done.consumed)
             meter.add(done, up_s, up_s / step)
-        meter.arrived += arrived * up_s / step  # windows do not include downtime
+        waiting = 0.0 if generated else max(0.0, waiting - float(consumed[number]))
+        # windows do not include downtime
+        meter.arrived += float(consumed[number]) if generated else arrived * up_s / step
         backlog[number] = waiting
         now_s = begin_s + step
         if now_s < asked_s + interval_of(policy) - 1e-9 or now_s <= down_until_s or meter.up_s <= 0:
@@ -140,8 +145,8 @@ def replay(
         asked_s, meter = now_s, _Meter(deployment)
         if wanted is None or (after := _next(deployment, wanted)) is None:
             continue
-        moved = _moved_bytes(deployment, after)
-        downtime = restart_s + moved / state_bytes_per_s
+        moved, most = _moved_bytes(deployment, after)
+        downtime = restart_s + most / state_bytes_per_s
         changes.append(Reconfiguration(now_s, downtime, moved, dict(after.tasks), after.managed_mb, wanted.reasons))
         after = popularity.at(now_s, after)
         state, deployment = carry(state, deployment, after), after
@@ -337,13 +342,14 @@ def _state_metrics(deployment: Deployment, age_s: float) -> dict[str, StateMetri
     return metrics | {name: StateMetrics(*seen) for name, seen in access.items()}
 
 
-def _moved_bytes(old: Deployment, new: Deployment) -> float:
-    """Return the size of the state of the operators whose tasks, memory or workers change."""
-    return sum(
-        model.state.working_set_mb * _MB
+def _moved_bytes(old: Deployment, new: Deployment) -> tuple[float, float]:
+    """Return the state of the operators whose tasks, memory or workers change, and the most that one task restores."""
+    moved = {
+        name: model.state.working_set_mb * _MB
         for name, model in old.model.operators_in_order()
         if model.state is not None and _runs_as(old, name) != _runs_as(new, name)
-    )
+    }
+    return sum(moved.values()), max((size / new.tasks[name] for name, size in moved.items()), default=0.0)
 
 
 def _runs_as(deployment: Deployment, name: str) -> tuple[object, ...]:

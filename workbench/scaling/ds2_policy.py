@@ -11,6 +11,7 @@ from workbench.scaling._justin import StateMetrics
 from workbench.scaling.autoscaler import (
     AutoscalerSettings,
     PendingScaleDown,
+    evenly_spread,
     is_due,
     limit_parallelism,
     needs_scaling,
@@ -93,12 +94,19 @@ class Ds2Policy:
         if not self._due(seen, before.decided_s):
             return None, replace(before, windows=seen)
         whole = averaged(seen)
+        if self.settings.busiest:
+            whole = replace(whole, counters={name: _busiest(tasks) for name, tasks in whole.counters.items()})
         rates = planned_rates(self.settings, whole.source_rates, whole.backlog)
         found = ds2(whole.dataflow, whole.counters, rates, last_selectivity=before.selectivity)
         after = Ds2Memory(seen, whole.now_s, found.selectivity)
-        if self.settings.bounded and not self._needed(whole, found.parallelism):
+        keyed = {operator.name for operator in whole.dataflow.operators if operator.stateful}
+        wanted = {
+            name: evenly_spread(self.settings, tasks) if name in keyed else tasks
+            for name, tasks in found.parallelism.items()
+        }
+        if self.settings.bounded and not self._needed(whole, wanted):
             return None, after
-        limited = limit_parallelism(self.settings, whole.tasks, found.parallelism, whole.now_s, before.pending)
+        limited = limit_parallelism(self.settings, whole.tasks, wanted, whole.now_s, before.pending)
         return Proposal({**whole.tasks, **limited.parallelism}, whole), replace(after, pending=limited.pending)
 
     def _needed(self, window: Window, parallelism: Mapping[str, int]) -> bool:
@@ -157,6 +165,12 @@ def utilization(window: Window, rates: Mapping[str, float]) -> dict[str, float]:
         whole = processing * len(window.counters[name]) / informative if informative else 0.0
         asked[name] = arriving / whole if whole > 0 else window.busyness[name]
     return asked
+
+
+def _busiest(tasks: Sequence[Counters]) -> tuple[Counters, ...]:
+    """Count every task as busy as the busiest one, so that the operator is full when that task is."""
+    most = max(useful_s for _, _, useful_s in tasks)
+    return tuple((processed, pushed, most) for processed, pushed, _ in tasks)
 
 
 def averaged(windows: Sequence[Window]) -> Window:

@@ -23,9 +23,11 @@ from workbench.study.runner import Runner, Snapshot, State, measuring, planning
 from workbench.study.scaling import (
     NAMES,
     POLICIES,
+    RESTARTS_S,
     Pool,
     Replayed,
     replay_policies,
+    replay_restarts,
     replay_start,
     timelines_csv,
 )
@@ -40,6 +42,7 @@ __all__ = [
     "KEYED",
     "NAMES",
     "POLICIES",
+    "RESTARTS_S",
     "TIMEOUT_S",
     "Change",
     "Draft",
@@ -87,6 +90,7 @@ __all__ = [
     "refuse_loss",
     "replay_paradigms",
     "replay_policies",
+    "replay_restarts",
     "replay_start",
     "run_study",
     "shapes_compared",

@@ -8,6 +8,7 @@ from workbench.scaling.autoscaler import (
     JUSTIN,
     AutoscalerSettings,
     PendingScaleDown,
+    evenly_spread,
     is_due,
     limit_parallelism,
     needs_scaling,
@@ -15,6 +16,22 @@ from workbench.scaling.autoscaler import (
 )
 
 CAPSYS = AutoscalerSettings()  # as that paper has it
+
+
+@pytest.mark.parametrize(("wanted", "given"), [(1, 1), (5, 6), (7, 8), (9, 12), (12, 12), (13, 13), (24, 24), (40, 24)])
+def test_tasks_divide_the_key_groups_up_to_half_of_them(wanted, given):
+    assert evenly_spread(AutoscalerSettings(key_groups=24), wanted) == given
+    assert evenly_spread(CAPSYS, wanted) == wanted
+
+
+def test_justins_settings_are_those_of_its_paper_and_the_rest_flinks():
+    same = {name for name in FLINK.__dataclass_fields__ if getattr(FLINK, name) == getattr(JUSTIN, name)}
+    assert FLINK.__dataclass_fields__.keys() - same == {
+        "activation_s", "policy_interval_s", "metrics_window_s", "utilization_target", "utilization_min",
+        "utilization_max",
+    }  # fmt: skip
+    middle = (JUSTIN.utilization_min + JUSTIN.utilization_max) / 2
+    assert middle == JUSTIN.utilization_target
 
 
 def test_decisions_wait_for_activation_and_interval():
@@ -82,6 +99,7 @@ def test_a_waiting_scale_down_is_forgotten_when_the_tasks_are_needed_again():
     [
         ({"activation_s": -1}, "activation_s is -1; it must be a finite number of at least 0."),
         ({"utilization_max": 1.5}, "utilization_max is 1.5; it must be a share from 0 to 1."),
+        ({"key_groups": 0}, "key_groups is 0; it must be a whole number of at least 1."),
         ({"utilization_target": 0}, "utilization_target is 0; it must be a share above 0."),
         (
             {"utilization_min": 0.8, "utilization_max": 0.4},

@@ -139,3 +139,11 @@ def test_bad_input_is_named(call, text):
     with pytest.raises(WorkbenchError) as error:
         call()
     assert str(error.value) == text
+
+
+@pytest.mark.parametrize("now", [StateMetrics(0.99, 0.1 * MS), StateMetrics(0.6, 1.2 * MS)])
+def test_the_released_operator_scales_out_after_a_scale_up_whether_or_not_it_helped(now):
+    released = JustinVariant(once=True)
+    assert decide((1, 1, True), 3, now, PRESSED, variant=released) == (3, 1, False)
+    assert decide((3, 1, False), 8, PRESSED, variant=released) == (3, 2, True)  # the next scale-up may come later
+    assert decide((1, 1, True), 1, now, PRESSED, variant=released) == (1, 1, False)

@@ -54,7 +54,7 @@ def test_ds2_reaches_in_one_step_what_the_rate_needs():
     first = line.reconfigurations[0]
     assert first.tasks == {"map": 4, "count": 4}
     assert len(line.reconfigurations) == 1
-    assert first.downtime_s == pytest.approx(5.0 + 100 * 2**20 / 100e6)
+    assert first.downtime_s == pytest.approx(5.0 + 100 / 4 * 2**20 / 100e6)  # each task restores its share
 
 
 def test_nothing_runs_while_it_restarts():

@@ -432,3 +432,45 @@ def window_at(model, tasks, load):
         busyness={"map": min(1.0, load)},
         seconds=900.0,
     )
+
+
+def test_the_busiest_task_decides_how_much_an_operator_needs():
+    """One of two tasks takes the hot key's six tenths of the records and half of the rest."""
+    hot = QueryModel(FLOW, {**MODEL.operators, "map": OperatorModel(OperatorProfile(1e-4, 0, 100, 1.0), hot_share=0.6)})
+    start, trace = {"map": 2, "count": 4}, RateTrace.constant(11_000, 120)
+    settings = replace(QUICK, utilization_target=0.7)
+    by_mean, by_busiest = (
+        replay(trace, hot, Ds2Policy(replace(settings, busiest=one)), start, step_s=1.0) for one in (False, True)
+    )
+    first = [line.reconfigurations[0].tasks["map"] for line in (by_mean, by_busiest)]
+    carried = 1 / (1e-4 * 0.8)  # by both, when that one is full
+    assert first[1] == math.ceil(2 * 11_000 / 0.7 / carried)
+    assert first[0] < first[1]
+
+
+def test_generated_records_do_not_wait_and_show_the_lower_rate():
+    seen = []
+
+    class Kept:
+        interval_s = 50.0
+
+        def decide(self, window, memory):  # noqa: ARG002
+            seen.append((window.source_rates["source"], window.backlog["source"]))
+            return None, None
+
+    trace = RateTrace.steps([(100, 15_000), (100, 5_000)])
+    line = replay(trace, MODEL, Kept(), {"map": 1, "count": 10}, step_s=1.0, generated=True)
+    assert line.backlog.max() == 0
+    assert line.consumed[50] == pytest.approx(10_000)
+    assert line.consumed[150] == pytest.approx(5_000)
+    assert seen[0] == pytest.approx((10_000, 0.0))
+    assert seen[-1] == pytest.approx((5_000, 0.0))
+
+
+def test_state_is_restored_by_all_tasks_at_once():
+    few, many = (
+        replay(RateTrace.constant(1_000, 60), MODEL, Scheduled(((10.0, {"map": 1, "count": n}),)), ONE, restart_s=0.0)
+        for n in (2, 8)
+    )
+    assert few.reconfigurations[0].downtime_s == pytest.approx(4 * many.reconfigurations[0].downtime_s)
+    assert few.reconfigurations[0].moved_bytes == many.reconfigurations[0].moved_bytes

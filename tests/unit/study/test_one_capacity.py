@@ -131,7 +131,7 @@ def test_a_new_deployment_loads_the_state_that_was_seen(tmp_path):
     assert line.reconfigurations
     for change in line.reconfigurations:
         assert change.moved_bytes == pytest.approx(state.working_set_mb * 2**20)
-        assert change.downtime_s == pytest.approx(10.0 + change.moved_bytes / 100e6)
+        assert change.downtime_s == pytest.approx(10.0 + change.moved_bytes / change.tasks[BATCH] / 100e6)
     stateless = replay_start(few, RateTrace.constant(0.5 * chosen.expected_rate, 600.0), ["static"])
     assert not stateless.timelines["static"].reconfigurations
 

@@ -41,7 +41,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     replayed.add_argument(
         "--managed-mb",
         type=number,
-        help="managed memory of a slot at the beginning, Justin's level 0 (40 %% with Justin; other policies do not "
+        help="managed memory of a slot at the beginning, Justin's level 0 (158 with Justin; other policies do not "
         "split a slot unless this is set)",
     )
     replayed.add_argument(

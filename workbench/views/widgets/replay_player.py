@@ -3,6 +3,7 @@
 import math
 from bisect import bisect_right
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import ipywidgets
 import plotly.graph_objects as go
@@ -15,7 +16,7 @@ from workbench.views import theme
 from workbench.views.figures import draw_overlaid, draw_policies, policies, same_axes, timeline
 from workbench.views.justin_card import QUIET, decided
 from workbench.views.widgets.alarm import Alarm
-from workbench.views.widgets.controls import button, choice, whole_slider
+from workbench.views.widgets.controls import button, choice, choice_slider, whole_slider
 from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
 from workbench.views.widgets.panel_style import PANEL, row, styled
@@ -23,6 +24,7 @@ from workbench.views.widgets.while_dragged import WhileDragged
 
 _FRAMES = 120
 _FRAME_MS = 400
+_NONE: Mapping[float, Mapping[str, Timeline]] = MappingProxyType({})
 _PAGE, _HEIGHT = 700, 600  # pixels: of a narrow page, of the timelines
 
 
@@ -85,12 +87,27 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         Timelines by the name of their policy; their time 0 is shown as midnight.
     price_unit
         What their cost is in, see ``Replayed.price_unit``; without one, they are compared by core-hours.
+    restarts
+        The same replays by restart time, seconds, for a slider; `lines` are those of one of the times, and the policies
+        are the same at each. Without it there is no slider.
     """
 
-    def __init__(self, lines: Mapping[str, Timeline], price_unit: str = "") -> None:
+    def __init__(
+        self,
+        lines: Mapping[str, Timeline],
+        price_unit: str = "",
+        *,
+        restarts: Mapping[float, Mapping[str, Timeline]] = _NONE,
+    ) -> None:
         if not lines:
             raise WorkbenchError("There is no replay to play. Give at least one timeline by the name of its policy.")
-        self.lines = dict(lines)
+        now = next((seconds for seconds, one in restarts.items() if one == lines), None)
+        if restarts and (now is None or any(one.keys() != lines.keys() for one in restarts.values())):
+            raise WorkbenchError(
+                "The replays by restart time do not match the timelines: one of the times must have these timelines, "
+                f"and each must have the policies {', '.join(lines)}. Take both from replay_restarts."
+            )
+        self.lines, self._unit = dict(lines), price_unit
         self.alarm = Alarm()
         first = most_interesting(self.lines)
         self.times = frame_times(self.lines[first])
@@ -104,22 +121,26 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         self.start = button("To the start", "Show the first frame", "fast-backward")
         self.text = ipywidgets.HTML()
         self.chart = LiveChart(self._figure())
-        compared = draw_policies(policies(self.lines, price_unit))
-        self.comparison = LiveChart(theme.fit(compared, _PAGE, compared.layout.height))
+        self.comparison = LiveChart(self._compared())
+        self.restart = choice_slider(
+            "Restart time", [(units.seconds(one), one) for one in restarts or (0.0,)], now or 0.0
+        )
+        self.restart.observe(self.alarm.guard(lambda _: self._restart(restarts)), names=["value"])
         ipywidgets.link((self.play, "value"), (self.frame, "value"))
         self.frame.observe(self.alarm.guard(lambda _: self.refresh()), names=["value"])
         self.policy.observe(self.alarm.guard(lambda _: self._choose()), names=["value"])
         self.jump.on_click(self.alarm.guard(lambda _: self._jump()))
         self.start.on_click(self.alarm.guard(lambda _: self._to(0)))
+        sliders = [self.frame, self.restart] if restarts else [self.frame]
         super().__init__(
             styled(
-                row(self.policy, self.frame),
+                row(self.policy, *sliders),
                 ipywidgets.HBox([self.play, self.start, self.jump], layout={"flex_flow": "row wrap"}),
                 self.alarm.widget,
                 self.text,
                 *self.chart.parts,
                 *self.comparison.parts,
-                WhileDragged([self.frame]),
+                WhileDragged(sliders),
                 FullWidth(),
             )
         )
@@ -141,6 +162,17 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         until = self.times[self.frame.value]
         drawn = draw_overlaid({name: one.until(until) for name, one in self._data.items()}, self.policy.value)
         return theme.fit(drawn, _PAGE, _HEIGHT)
+
+    def _compared(self) -> go.Figure:
+        compared = draw_policies(policies(self.lines, self._unit))
+        return theme.fit(compared, _PAGE, compared.layout.height)
+
+    def _restart(self, restarts: Mapping[float, Mapping[str, Timeline]]) -> None:
+        """Show the replays with the chosen restart time."""
+        self.lines = dict(restarts[self.restart.value])
+        self._data = same_axes({name: timeline(one, name) for name, one in self.lines.items()})
+        self.comparison.show(self._compared())
+        self.refresh()
 
     def _describe(self) -> None:
         described = escape(moment(self.line, self.times[self.frame.value]))

@@ -44,8 +44,11 @@ def test_elastic_paradigms_balance_what_static_cannot():
 
 def test_frequent_shuffles_cost_the_resource_centric_paradigm_most():
     shuffled = dataclasses.replace(KEYS, changes_per_minute=20.0)
-    loss = {p: 1 - go(p, keys=shuffled).throughput_per_s / go(p).throughput_per_s for p in (RC, EC)}
-    assert loss[EC] < 0.05 < loss[RC]
+    many = dataclasses.replace(OPERATOR, upstream=32)  # as in the paper
+    loss = {p: 1 - go(p, many, shuffled).throughput_per_s / go(p, many).throughput_per_s for p in PARADIGMS}
+    assert abs(loss[EC]) < 0.03
+    assert abs(loss[STATIC]) < 0.03  # queues of a second would even the shuffled keys out
+    assert 0.08 < loss[RC] < 0.2
 
 
 @pytest.mark.parametrize("rate", [100.0, 500.0, 2000.0, 6000.0])

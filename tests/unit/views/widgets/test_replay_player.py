@@ -47,6 +47,7 @@ def test_frames_are_whole_steps_and_end_at_the_end(lines):
 
 def test_playing_and_stepping_cut_the_figure(lines):
     player = ReplayPlayer(lines)
+    player.frame.value = player.frame.max
     whole, axes = len(player.chart.widget.data[0].x), player.chart.widget.layout.yaxis.range
     player.play.value = 10
     assert player.frame.value == 10
@@ -95,6 +96,24 @@ def test_it_answers_while_the_slider_is_dragged(lines):
     player = ReplayPlayer(lines)
     (live,) = (one for one in player.children if isinstance(one, WhileDragged))
     assert live.sliders == [player.frame]
+
+
+def test_a_longer_restart_shows_more_waiting(lines):
+    model, trace = preset("q11"), RateTrace.steps([(1200, 300_000), (1200, 900_000), (1200, 300_000)])
+    tasks = initial_tasks(model, 12, 2048)
+    slow = {n: replay(trace, model, POLICIES[n], tasks, memory_mb=2048, restart_s=300.0) for n in lines}
+    player = ReplayPlayer(lines, restarts={10.0: lines, 300.0: slow})
+    assert player.restart.value == 10.0
+    before, compared = player.text.value, player.comparison.finding
+    player.restart.value = 300.0
+    assert player.line is slow[player.policy.value]
+    assert (player.text.value, player.comparison.finding) != (before, compared)
+    assert not player.alarm.widget.value
+
+
+def test_restart_times_of_other_replays_are_refused(lines):
+    with pytest.raises(WorkbenchError, match="replays by restart time do not match the timelines"):
+        ReplayPlayer(lines, restarts={10.0: {"static": lines["static"]}})
 
 
 def test_a_policy_changes_the_figure(lines):
