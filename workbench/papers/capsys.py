@@ -24,10 +24,10 @@ from workbench.placement import (
     PlacementProblem,
     calibrated_worker,
     count_within,
-    fastest,
     flink_default,
     flink_evenly,
     odrp,
+    optimal,
     placed_rate,
     query_by_query,
     search,
@@ -124,7 +124,7 @@ def _slow_8(_: str) -> Iterator[Series]:
     worker = Worker(_ROOM * least.cpus, _ROOM * least.io_bytes_per_s, least.net_bytes_per_s)
     plans = {
         "CAPSys": [tune(together, timeout_s=_LIMIT_S / 4).plan.counts],
-        "fastest plan": [fastest(together, 1.0, worker, timeout_s=_LIMIT_S).counts],
+        "fastest plan": [optimal(together, timeout_s=_LIMIT_S, worker=worker).counts],
     } | {
         label: [query_by_query(queries, draw, np.random.default_rng(seed)) for seed in range(_DRAWS)]
         for label, draw in _FLINK.items()

@@ -20,7 +20,7 @@ from workbench.errors import WorkbenchError
 from workbench.placement._effort import Effort, deadline
 from workbench.placement._instance import instance
 from workbench.placement._level import raise_level
-from workbench.placement.caps import explore_plans, search
+from workbench.placement._search import explore_plans, search
 from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Plan
 from workbench.placement.problem import PlacementProblem
 
@@ -88,7 +88,7 @@ def tune_thresholds(
 def tune(
     problem: PlacementProblem,
     relaxation: float = 1.1,
-    timeout_s: float = 5.0,
+    timeout_s: float | None = 5.0,
     *,
     step: float = 0.01,
     bounds: bool = True,
@@ -152,7 +152,7 @@ def _levels(relaxation: float, step: float) -> list[float]:
     return levels
 
 
-def _proven(problem: PlacementProblem, weights: Sequence[float], timeout_s: float) -> float:
+def _proven(problem: PlacementProblem, weights: Sequence[float], timeout_s: float | None) -> float:
     """Bound the highest weighted cost of any plan from below; no plan exceeds the highest weight."""
     return raise_level(instance(problem, weights), max(weights), Effort(deadline(timeout_s))).bound
 
@@ -164,7 +164,7 @@ class _Climb:
     finished: bool
 
 
-def _climb(problem: PlacementProblem, levels: Sequence[CostVector], timeout_s: float, bounds: bool) -> _Climb:
+def _climb(problem: PlacementProblem, levels: Sequence[CostVector], timeout_s: float | None, bounds: bool) -> _Climb:
     """Try the levels in turn until one has a plan; the last one admits all."""
     finished = True
     for steps, level in enumerate(levels, start=1):
