@@ -60,9 +60,8 @@ def show_compared(given: PlacementInput, rows: Comparison) -> None:
     for row in rows:
         if row.placed.problem.parallelism != given.problem.parallelism:
             own, asked = row.placed.problem.tasks, given.problem.tasks
-            look.line(
-                out, f"note: {row.placed.method} chose its own number of tasks, {units.count(own)} instead of {asked}."
-            )
+            name = f"{row.placed.method}, reconstructed from CAPSys's account of it,"
+            look.line(out, f"note: {name} chose its own number of tasks, {units.count(own)} instead of {asked}.")
     for method, reason in rows.refused.items():
         look.line(out, f"note: {method} has no plan: {reason}")
     _show_basis(out, given)

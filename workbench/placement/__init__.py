@@ -28,11 +28,12 @@ from workbench.placement.skew import PlacementGroups, placement_groups
 from workbench.placement.throughput import PlacedRate, Spread, placed_rate, shape_spreads, spread
 from workbench.placement.together import placed_together, shapes_of, thresholds_of
 from workbench.placement.trace import SearchNode, trace_search
-from workbench.placement.tuning import Tuning, tune, tune_thresholds
+from workbench.placement.tuning import CEILINGS, Tuning, tune, tune_thresholds
 
 __all__ = [
     "BATCH",
     "BLIND",
+    "CEILINGS",
     "DIMENSIONS",
     "DRAWN",
     "METHODS",

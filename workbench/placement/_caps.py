@@ -35,6 +35,7 @@ def caps(
     *,
     thresholds: CostVector | None = None,
     worker: Worker | None = None,
+    ceilings: CostVector | None = None,
 ) -> SearchResult:
     """Place as CAPSys does (sections 5.1, 5.2): the best plan of all within tuned thresholds.
 
@@ -51,6 +52,8 @@ def caps(
     worker
         Capacities of a worker of speed 1, so that the best of the front is the plan that sustains most; without, it is
         the plan of the least worst cost.
+    ceilings
+        Of the tuning, see `tune`.
 
     Returns
     -------
@@ -64,7 +67,7 @@ def caps(
     """
     tuned: tuple[Plan, ...] = ()
     if thresholds is None:
-        tuning = tune(problem, relaxation, timeout_s)
+        tuning = tune(problem, relaxation, timeout_s, ceilings=ceilings)
         thresholds, tuned = tuning.thresholds, (tuning.plan,)
     found = search(problem, thresholds, timeout_s=timeout_s)
     if not found.exhausted:
@@ -163,6 +166,8 @@ def tune_range(
     tasks: Iterable[Mapping[str, int]],
     relaxation: float = 1.1,
     timeout_s: float = 5.0,
+    *,
+    ceilings: CostVector | None = None,
 ) -> ThresholdTable:
     """Tune the thresholds ahead for several numbers of tasks, on all cores (section 5.2).
 
@@ -172,7 +177,7 @@ def tune_range(
         The query at any rate, on the cluster: costs are relative, so the rate changes no threshold.
     tasks
         Numbers of tasks of every operator that a scaling policy may choose.
-    relaxation, timeout_s
+    relaxation, timeout_s, ceilings
         See `tune`.
 
     Raises
@@ -182,7 +187,7 @@ def tune_range(
     """
     problems = [problem.with_parallelism(one) for one in tasks]
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # the compiled search does not hold the interpreter's lock
-        tuned = list(pool.map(lambda one: tune(one, relaxation, timeout_s).thresholds, problems))
+        tuned = list(pool.map(lambda one: tune(one, relaxation, timeout_s, ceilings=ceilings).thresholds, problems))
     rows = (
         TunedTasks(dict(zip(one.operators, one.parallelism, strict=True)), limits)
         for one, limits in zip(problems, tuned, strict=True)

@@ -258,8 +258,11 @@ def _caps(given: PlacementInput, method: str, thresholds: CostVector | None, tim
     if method == "caps-first":
         return found.best.counts, "first plan within the thresholds"
     ended = "" if found.exhausted else f" so far: {'stopped' if asked_to_stop() else 'out of time'}"
-    told = f"best of {units.some(len(found.pareto), 'plan')} that no other dominates, of {units.count(found.count)}"
-    return found.best.counts, f"{told}{ended}" + f", {_within(found.within)}" * (method == "caps")
+    front = f"{units.some(len(found.pareto), 'plan')} that no other dominates"
+    limited = any(map(math.isfinite, vars(given.worker).values()))
+    chosen = "that sustains most" if limited else "of the least worst cost"
+    note = f"of {front}, the one {chosen}; {units.count(found.count)} searched"
+    return found.best.counts, f"{note}{ended}" + f", {_within(found.within)}" * (method == "caps")
 
 
 def _within(thresholds: CostVector) -> str:

@@ -79,6 +79,7 @@ def _limit(best: Placed) -> str:
 def _methods(study: PlacementStudy) -> list[Card]:
     rows = tuple(_method(name, plans) for name, plans in study.methods.items())
     finding = _beside_rates(study) or _beside_costs(study)
+    rebuilt = " odrp is reconstructed from CAPSys's account of it." if "odrp" in study.methods else ""
     refused = "".join(f" {name}: {reason}" for name, reason in study.refused.items())
     columns = (
         Column("Method"),
@@ -92,7 +93,7 @@ def _methods(study: PlacementStudy) -> list[Card]:
         Column("Decided in", "ms"),
     )
     table = Table("Methods side by side", columns, rows, opened=True)
-    return [Card("methods", "What would others do?", finding + refused, table=table)]
+    return [Card("methods", "What would others do?", finding + rebuilt + refused, table=table)]
 
 
 def _beside_rates(study: PlacementStudy) -> str:

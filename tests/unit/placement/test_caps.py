@@ -91,9 +91,7 @@ def test_thresholds_computed_ahead_are_those_of_the_tuning_at_any_rate(tmp_path)
 
 def test_thresholds_of_another_cluster_or_query_are_refused(tmp_path):
     table = tune_range(example_b((4, 6, 5, 8, 1), 4, 6), SCALES[:1])
-    with pytest.raises(
-        WorkbenchError, match=r"are for 0, 1, 2, 3, 4 on 4 x 6 slots; .* on 5 x 6\. Tune"
-    ):
+    with pytest.raises(WorkbenchError, match=r"are for 0, 1, 2, 3, 4 on 4 x 6 slots; .* on 5 x 6\. Tune"):
         table.find(example_b((4, 6, 5, 8, 1), 5, 6))
     with pytest.raises(WorkbenchError, match="the problem has 0, 1, 2 on 3 x 4"):
         table.find(problem(0))

@@ -6,7 +6,7 @@ from workbench.cli.options.numbers import number, rate, whole
 
 _METHODS = (
     "optimal: most records/s (the default); caps: as CAPSys; caps-first, caps-all, least-cost, top-down, task-level, "
-    "naive-pairs, best-groups, flink-default, flink-evenly, round-robin, random, odrp"
+    "naive-pairs, best-groups, flink-default, flink-evenly, round-robin, random, odrp (reconstructed from CAPSys)"
 )
 
 
