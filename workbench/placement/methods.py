@@ -32,7 +32,7 @@ from workbench.placement.grouped import GROUP_METHODS, placed_in_groups
 from workbench.placement.plan import SLACK, CostVector, Counts
 from workbench.placement.problem import PlacementProblem
 from workbench.placement.throughput import PlacedRate, placed_rate
-from workbench.placement.tuning import tune
+from workbench.placement.tuning import CEILINGS, tune
 from workbench.simulation import Worker
 
 Method = Literal[
@@ -135,11 +135,11 @@ def place(
     method
         One of ``METHODS``. ``"optimal"``, the default: most records per second, with a bound; where no capacity is
         known, the least CPU load of the fullest worker, then state access, then network. ``"caps"``: as CAPSys, the
-        best plan of all within tuned thresholds, see `caps`; ``"caps-first"``: the first plan within them;
-        ``"caps-all"``: all plans are searched, and the best taken as by ``"caps"``. ``"least-cost"``: the least worst
-        of the three costs, with a bound. ``"top-down"``, ``"task-level"``, ``"naive-pairs"``, ``"best-groups"``:
-        group-aware, see `placed_in_groups`. Flink and chance place several queries one after the other, in random
-        order.
+        best plan of all within tuned thresholds, with its artefact's ceilings, see `caps`; ``"caps-first"``: the first
+        plan within them; ``"caps-all"``: all plans are searched, and the best taken as by ``"caps"``.
+        ``"least-cost"``: the least worst of the three costs, with a bound. ``"top-down"``, ``"task-level"``,
+        ``"naive-pairs"``, ``"best-groups"``: group-aware, see `placed_in_groups`. Flink and chance place several
+        queries one after the other, in random order.
     thresholds
         For ``"caps"`` and ``"caps-first"``, in place of tuned ones.
     seed
@@ -246,13 +246,13 @@ def _most(proven: OptimalPlan) -> str:
 def _caps(given: PlacementInput, method: str, thresholds: CostVector | None, timeout_s: float) -> tuple[Counts, str]:
     problem = given.problem
     if method == "caps-first" and thresholds is None:
-        tuning = tune(problem, timeout_s=timeout_s)
+        tuning = tune(problem, timeout_s=timeout_s, ceilings=CEILINGS)
         return tuning.plan.counts, f"{_within(tuning.thresholds)}{'' if tuning.minimal else ' (loose: out of time)'}"
     if method == "caps-first":
         found = search(problem, thresholds, first=True, timeout_s=timeout_s)
     else:
         limits = CostVector() if method == "caps-all" else thresholds
-        found = caps(problem, timeout_s=timeout_s, thresholds=limits, worker=given.worker)
+        found = caps(problem, timeout_s=timeout_s, thresholds=limits, worker=given.worker, ceilings=CEILINGS)
     if found.best is None:
         raise _without_plan(found)
     if method == "caps-first":

@@ -222,7 +222,7 @@ def _thresholds(study: PlacementStudy) -> list[Card]:
     listed = ", ".join(f"{name} {units.number(limit)}" for name, limit in tightest)
     late = "" if tuning.minimal else "; one ran out of time, so they may be loose"
     finding = (
-        f"{data.finding}. The tightest thresholds that admit a plan are {listed}, found in "
+        f"{data.finding}. CAPS's tuning (section 5.2) ends with the thresholds {listed}, after "
         f"{units.some(tuning.probes, 'probe')}{late}."
         + ("" if study.admitted is None else f" They admit {units.some(study.admitted, 'plan')}.")
     )

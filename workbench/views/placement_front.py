@@ -155,7 +155,7 @@ def _methods(study: PlacementStudy) -> str:
             (
                 f"{name}{mark}",
                 *(_speed(plans, rate(study.best)) if rated else ()),
-                *(units.padded(cost, "") for cost in Compared(tuple(plans)).costs),
+                *(f"{cost:.3f}" for cost in Compared(tuple(plans)).costs),
                 units.count(len(plans)),
             )
         )

@@ -208,7 +208,7 @@ def test_the_comparison_warns_where_no_placement_carries_the_rate(capsys, proble
     assert re.search(r"note: the input asks for \d+ records/s, which no placement carries; try --workers \d", tight.out)
     assert re.search(r"cpu +io +net", tight.out)
     assert "cost   cost   cost" in re.sub(r" +", "   ", tight.out)
-    assert re.search(r"odrp chose its own number of tasks, \d+ instead of \d+\.", tight.out)
+    assert re.search(r"odrp, reconstructed from .+, chose its own number of tasks, \d+ instead of \d+\.", tight.out)
 
 
 def test_more_workers_alone_are_not_advised_where_a_task_needs_more_than_a_core(capsys, tmp_path):
