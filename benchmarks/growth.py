@@ -301,11 +301,11 @@ SERIES = {
     "bids2": Series("operators that BIDS2 gives slots to, 300 times", (30, 100, 300, 1_000), allocated),
     "graph": Series("operators drawn", (30, 100, 300, 1_000), drawn),
     "simulate": Series("operators simulated for an hour", (30, 100, 300, 1_000, 3_000, 10_000), simulated),
-    "optimal": Series(
-        "tasks placed at least cost", (100, 300, 1_000, 3_000, 10_000), partial(placed, method="optimal")
+    "least-cost": Series(
+        "tasks placed at least cost", (100, 300, 1_000, 3_000, 10_000), partial(placed, method="least-cost")
     ),
-    "fastest": Series(
-        "tasks placed for the highest rate", (100, 300, 1_000, 3_000, 10_000), partial(placed, method="fastest")
+    "optimal": Series(
+        "tasks placed for the highest rate", (100, 300, 1_000, 3_000, 10_000), partial(placed, method="optimal")
     ),
     "top-down": Series(
         "tasks placed by group, top down", (100, 300, 1_000, 3_000, 10_000), partial(placed, method="top-down")

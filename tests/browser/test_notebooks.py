@@ -71,7 +71,7 @@ def test_the_caps_tree_prunes_and_a_click_selects_a_plan(run_notebook):
     step = re.fullmatch(r"Step 30 of \d+: (.*)", title())
     assert f"Step 30: {step[1]}" in status.text_content()
     picture(page, "03_caps_step", panel)
-    changes(page, tree, lambda: panel.get_by_role("button", name="Tightest thresholds that leave a plan").click())
+    changes(page, tree, lambda: panel.get_by_role("button", name="Thresholds tuned by CAPS").click())
     picture(page, "03_caps_tuned", panel)
     healthy(page)
     whole_notebook(page, "03_place")

@@ -20,12 +20,13 @@ from workbench.cli.show_placement import show_compared, show_placed, show_shapes
 from workbench.errors import WorkbenchError
 from workbench.escaping import for_spreadsheet, for_terminal
 from workbench.placement import (
+    SEARCH_S,
     SEARCHED,
     Comparison,
     Placed,
     PlacementInput,
     Spread,
-    best_method,
+    check_methods,
     compare,
     must_compile,
     place,
@@ -36,8 +37,6 @@ from workbench.placement import (
 )
 from workbench.records import write_whole
 from workbench.study import DRAWS, check_placing, shapes_compared
-
-_COMPARE_S = 10.0  # time limit of a search where many are compared
 
 
 def run_place(options: argparse.Namespace) -> int:
@@ -68,14 +67,14 @@ def _answer(options: argparse.Namespace) -> int:
     )
     if shapes:
         return _compare_shapes(given, shapes, options)
-    method = options.method or best_method(given)
-    _check_method(options, method, given)
+    (method,) = check_methods([options.method or "optimal"], options.seed, options.timeout)
+    _check_method(options, method)
     with _searching() as say:
         if options.compare:
             rows = compare(
                 given,
                 draws=options.draws or DRAWS,
-                timeout_s=options.timeout or _COMPARE_S,
+                timeout_s=options.timeout,
                 progress=say,
                 **asked,
             )
@@ -161,7 +160,7 @@ def _check(options: argparse.Namespace) -> None:
     """Refuse before anything is read what is out of its range, or would not be looked at."""
     check_files((options.flink,), options.inputs)
     draws = DRAWS if options.draws is None else options.draws
-    timeout_s = _COMPARE_S if options.timeout is None else options.timeout
+    timeout_s = SEARCH_S if options.timeout is None else options.timeout
     check_placing(options.seed, draws, timeout_s, options.odrp, options.method)
     if options.shapes:
         others = ("compare", "method", "flink", "thresholds", "odrp", "timeout", "speeds")
@@ -180,15 +179,10 @@ def _check(options: argparse.Namespace) -> None:
         )
 
 
-def _check_method(options: argparse.Namespace, method: str, given: PlacementInput) -> None:
+def _check_method(options: argparse.Namespace, method: str) -> None:
     if options.compare:
-        if method == "fastest" != best_method(given):
-            raise WorkbenchError(
-                "--compare leaves out the method fastest without the rate of the loads and a capacity; give --rate and "
-                "--cpus, --io or --net, or another --method."
-            )
         return
-    if options.thresholds is not None and not method.startswith("caps"):
+    if options.thresholds is not None and method not in {"caps", "caps-first"}:
         raise WorkbenchError(
             f"--thresholds would have no effect on the method {method}; give --method caps or caps-first with them."
         )
@@ -219,6 +213,7 @@ def _document(placed: Placed) -> dict[str, Any]:
         },
         "cost": dict(zip(("cpu", "io", "net"), placed.cost, strict=True)),
         "rate": None if placed.rate is None else _finite(placed.rate.rate),
+        "bound": placed.bound,
         "limited_by": None if placed.rate is None else placed.rate.resource,
         "limited_at": None if placed.rate is None else placed.rate.worker,
         "seconds": round(placed.seconds, 6),

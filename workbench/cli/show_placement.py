@@ -9,7 +9,7 @@ from rich.table import Table
 from workbench import units
 from workbench.cli import look
 from workbench.placement import Compared, Comparison, Placed, PlacementInput, Spread
-from workbench.views.placement_front import misses, more_tasks
+from workbench.views.placement_front import costs, misses, more_tasks
 
 _USED_UP = {"cpu": "cores of worker {} are", "io": "access to state of worker {} is", "net": "network of worker {} is"}
 _MOST_COLUMNS = 10  # of workers
@@ -20,13 +20,13 @@ def show_placed(placed: Placed, given: PlacementInput) -> None:
     """Print what a plan sustains, and which worker gets how many tasks of each operator."""
     out = look.console()
     problem = placed.problem
-    costs = ", ".join(f"{name} {units.number(value)}" for name, value in zip(_COSTS, placed.cost, strict=True))
+    cost = costs(placed.cost)
     sustained = "" if placed.rate is None else f" sustains {units.rate(placed.rate.rate)}; {_limit(placed)}"
-    look.answer(out, f"{placed.method}{sustained or f' has the cost {costs}'}.")
+    look.answer(out, f"{placed.method}{sustained or f' has the cost {cost}'}.")
     out.print(_tasks(placed) if problem.workers <= _MOST_COLUMNS else _tasks_of_alike(placed))
-    look.line(out, f"cost (0 is perfectly even): {costs}" + (f"; {placed.note}" if placed.note else ""))
+    look.line(out, f"cost (0 is perfectly even): {cost}" + (f"; {placed.note}" if placed.note else ""))
     sustains = None if placed.rate is None else placed.rate.rate
-    _show_missed(out, given, placed, sustains, alone=placed.method != "fastest")
+    _show_missed(out, given, placed, sustains, alone=placed.method != "optimal")
     _show_basis(out, given)
 
 
@@ -44,10 +44,14 @@ def show_compared(given: PlacementInput, rows: Comparison) -> None:
         },
         spare=("decided\nin", *(f"{name}\ncost" for name in reversed(_COSTS))) if rated else ("decided\nin",),
     )
-    for row in sorted(rows, key=lambda row: (-(row.median or 0.0), row.worst_cost)):
+    for row in sorted(rows, key=lambda row: (-(row.median or 0.0), tuple(row.costs))):
         placed = row.placed
-        costs = (units.number(cost) for cost in placed.cost)
-        table.add_row(placed.method, *costs, units.seconds(placed.seconds), *(_rates(row) if rated else ()))
+        table.add_row(
+            placed.method,
+            *map(units.number, placed.cost),
+            units.seconds(placed.seconds),
+            *(_rates(row) if rated else ()),
+        )
     out.print(table)
     _show_missed(out, given, rows.best.placed, rows.best.median)
     drawn = next((row.draws for row in rows if row.draws > 1), None)
@@ -56,9 +60,8 @@ def show_compared(given: PlacementInput, rows: Comparison) -> None:
     for row in rows:
         if row.placed.problem.parallelism != given.problem.parallelism:
             own, asked = row.placed.problem.tasks, given.problem.tasks
-            look.line(
-                out, f"note: {row.placed.method} chose its own number of tasks, {units.count(own)} instead of {asked}."
-            )
+            name = f"{row.placed.method}, reconstructed from CAPSys's account of it,"
+            look.line(out, f"note: {name} chose its own number of tasks, {units.count(own)} instead of {asked}.")
     for method, reason in rows.refused.items():
         look.line(out, f"note: {method} has no plan: {reason}")
     _show_basis(out, given)
@@ -108,10 +111,10 @@ def _tasks_of_alike(placed: Placed) -> Table:
 
 def _gain(rows: Comparison) -> str:
     best, default = rows.best, rows.default
-    name, cost = best.placed.method, units.number(best.worst_cost)
+    name = best.placed.method
     if best.median is None or math.isinf(best.median):
-        next_best = "" if default is None else f"; {default.placed.method} has {units.number(default.worst_cost)}"
-        return f"{name} has the least worst cost, {cost}{next_best}{_in_median(default)}."
+        others = "" if default is None else f"; {default.placed.method} has {costs(default.costs)}{_in_median(default)}"
+        return f"{name} has the least costs, CPU first: {costs(best.costs)}{others}."
     found = f"{name} sustains {units.rate(best.median)}"
     if default is None or not default.median:
         return f"{found}."
@@ -147,7 +150,7 @@ def _show_missed(
     busy = placed.rate is not None and placed.rate.resource == "task"  # which no worker changes
     tasks = more_tasks(given)
     split = f"more tasks: {tasks}" if tasks else "more tasks" * busy
-    workers = "" if busy else f"{'--method fastest or ' * alone}--workers {given.problem.workers + 1}{_speeds(given)}"
+    workers = "" if busy else f"{'--method optimal or ' * alone}--workers {given.problem.workers + 1}{_speeds(given)}"
     remedy = ", and ".join(filter(None, (split, workers)))
     look.line(out, f"note: the input asks for {units.rate(given.rate)}, which {whose}; try {remedy}")
 

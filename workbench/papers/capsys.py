@@ -1,4 +1,4 @@
-"""CAPSys (EuroSys '25), sections 3, 4.4 and 6, in the fluid engine.
+"""CAPSys (EuroSys '25), sections 4.4 and 6, in the fluid engine. "CAPSys" is its method from end to end: see `caps`.
 
 Loads come from the authors' profiles (`capsys_query`). Workers have as much CPU and state access as the best balanced
 plan needs at the target, so targets are just met (section 3.1), and 10 Gbit/s unless stated. The paper measured on EC2,
@@ -11,29 +11,30 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from workbench.dataflow import OperatorProfile
 from workbench.papers import capsys_motivation, capsys_scaling
 from workbench.papers.capsys_motivation import placed
+from workbench.papers.capsys_scaling import TASKS_AT_4236, fitted
 from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
 from workbench.papers.recorded import recorded
 from workbench.placement import (
+    CEILINGS,
     ODRP_SETTINGS,
     CostVector,
     PlacementProblem,
     calibrated_worker,
+    caps,
     count_within,
-    fastest,
     flink_default,
     flink_evenly,
     odrp,
+    optimal,
     placed_rate,
     query_by_query,
     search,
     shared,
     simulated,
-    tune,
 )
 from workbench.simulation import CAPSYS_QUERIES, Worker, capsys_query
 
@@ -42,7 +43,8 @@ _FLINK: Mapping[str, Callable[..., NDArray[np.int64]]] = MappingProxyType(
     {"default": flink_default, "evenly": flink_evenly}
 )
 _DRAWS = 10
-_ROOM = 1.25  # of the shared workers, beyond what the best balanced plan needs
+_MET = 99.9  # % of the target
+_LARGER = 1.25  # times the workers that the most even plan just fills, for all six queries together
 _LIMIT_S = 30.0  # of a search or solver
 
 
@@ -75,124 +77,148 @@ def _figure_7(name: str) -> Reproduction:
     query = capsys_query(name)
     problem = placed(query, 4, 8)
     worker = calibrated_worker(problem)
-
-    def share(counts: ArrayLike) -> float:
-        return 100 * simulated(query.model, problem, counts, query.rate, worker).throughput / query.rate
-
-    caps = share(tune(problem).plan.counts)
-    drawn = {
-        label: [share(draw(problem, np.random.default_rng(seed))) for seed in range(_DRAWS)]
-        for label, draw in _FLINK.items()
+    plans = {
+        "CAPSys": [_caps(problem, worker)],
+        "Optimum (ours)": [optimal(problem, worker=worker).counts],
+    } | {
+        label: [draw(problem, np.random.default_rng(seed)) for seed in range(_DRAWS)] for label, draw in _FLINK.items()
     }
-    labels = ("CAPSys", *drawn)
-    means = (caps, *map(statistics.mean, drawn.values()))
+    outcomes = {
+        label: [simulated(query.model, problem, counts, query.rate, worker) for counts in drawn]
+        for label, drawn in plans.items()
+    }
+    shares = {label: [100 * one.throughput / query.rate for one in found] for label, found in outcomes.items()}
+    held = {label: [100 * one.back_pressure for one in found] for label, found in outcomes.items()}
     rates = Panel("Throughput", "Strategy", "Throughput (% of the target)", "bars")
+    back = Panel("Back-pressure", "Strategy", "Records held back (% of those offered)", "bars")
     gains = Panel("Gain", "Compared with", "Throughput of CAPSys (x)", "bars")
-    compared = tuple(f"{label}, {which}" for label in drawn for which in ("mean", "lowest"))
-    ours = tuple(caps / of(shares) for shares in drawn.values() for of in (statistics.mean, min))
+    caps_share = shares["CAPSys"][0]
+    compared = tuple(f"{label}, {which}" for label in _FLINK for which in ("mean", "lowest"))
+    ours = tuple(caps_share / of(shares[label]) for label in _FLINK for of in (statistics.mean, min))
     published = {
         "Q1-sliding": (1.18, None, None, None),
         "Q5-aggregate": (None, 6.0, None, 5.5),
     }.get(name)
+    drawn = "ours, mean and range of ten draws"
     series = [
-        Series(
-            rates.title,
-            "ours, mean and range of ten draws",
-            labels,
-            means,
-            (caps, *map(min, drawn.values())),
-            (caps, *map(max, drawn.values())),
+        *(
+            Series(
+                panel.title,
+                drawn,
+                tuple(values),
+                tuple(map(statistics.mean, values.values())),
+                tuple(map(min, values.values())),
+                tuple(map(max, values.values())),
+            )
+            for panel, values in ((rates, shares), (back, held))
         ),
         Series(rates.title, "paper", ("CAPSys",), (100.0,), published=True),
-        Series(gains.title, "ours, mean and range of ten draws", compared, ours),
+        Series(gains.title, drawn, compared, ours),
     ]
     if published:
         series.append(Series(gains.title, "paper", compared, published, published=True))
+    means = {label: statistics.mean(values) for label, values in shares.items()}
     return Reproduction(
-        f"CAPSys sustains {caps:.0f} % of the target of {name}, Flink's default {means[1]:.0f} % and evenly "
-        f"{means[2]:.0f} % on average",
-        (rates, gains),
+        f"CAPSys sustains {caps_share:.0f} % of the target of {name}"
+        f"{'' if caps_share >= _MET else ' where the paper meets it'}, Flink's default {means['default']:.0f} % and "
+        f"evenly {means['evenly']:.0f} % on average; the plan that sustains most reaches "
+        f"{means['Optimum (ours)']:.0f} %",
+        (rates, back, gains),
         tuple(series),
     )
+
+
+def _caps(problem: PlacementProblem, worker: Worker) -> NDArray[np.int64]:
+    """Place as CAPSys does, with the ceilings of its artefact."""
+    found = caps(problem, worker=worker, ceilings=CEILINGS).best
+    assert found is not None  # noqa: S101 - tuned thresholds admit a plan
+    return found.counts
+
+
+_PANELS_8 = (
+    Panel("Throughput", "Query", "Throughput (% of the target)", "bars"),
+    Panel(
+        f"Throughput, workers {_LARGER:g} times as large (our choice)", "Query", "Throughput (% of the target)", "bars"
+    ),
+)
 
 
 def _slow_8(_: str) -> Iterator[Series]:
     queries = {name: placed(capsys_query(name), 18, 8) for name in CAPSYS_QUERIES}
     targets = {name: capsys_query(name).rate for name in CAPSYS_QUERIES}
     together = PlacementProblem.together(queries)
-    least = calibrated_worker(together, timeout_s=_LIMIT_S)
-    worker = Worker(_ROOM * least.cpus, _ROOM * least.io_bytes_per_s, least.net_bytes_per_s)
-    plans = {
-        "CAPSys": [tune(together, timeout_s=_LIMIT_S / 4).plan.counts],
-        "fastest plan": [fastest(together, 1.0, worker, timeout_s=_LIMIT_S).counts],
-    } | {
-        label: [query_by_query(queries, draw, np.random.default_rng(seed)) for seed in range(_DRAWS)]
-        for label, draw in _FLINK.items()
-    }
-    for label, drawn in plans.items():
-        outcomes = [shared(queries, targets, counts, worker) for counts in drawn]
-        shares = [[100 * one[name].throughput / targets[name] for one in outcomes] for name in CAPSYS_QUERIES]
-        ends = (tuple(map(min, shares)), tuple(map(max, shares))) if len(drawn) > 1 else ((), ())
-        yield Series("Throughput", label, CAPSYS_QUERIES, tuple(map(statistics.mean, shares)), *ends)
+    least = calibrated_worker(together)
+    for panel, size in zip(_PANELS_8, (1.0, _LARGER), strict=True):
+        worker = Worker(size * least.cpus, size * least.io_bytes_per_s, least.net_bytes_per_s)
+        plans = {
+            "CAPSys": [_caps(together, worker)],
+            "Optimum (ours)": [optimal(together, worker=worker).counts],
+        } | {
+            label: [query_by_query(queries, draw, np.random.default_rng(seed)) for seed in range(_DRAWS)]
+            for label, draw in _FLINK.items()
+        }
+        for label, drawn in plans.items():
+            outcomes = [shared(queries, targets, counts, worker) for counts in drawn]
+            shares = [[100 * one[name].throughput / targets[name] for one in outcomes] for name in CAPSYS_QUERIES]
+            ends = (tuple(map(min, shares)), tuple(map(max, shares))) if len(drawn) > 1 else ((), ())
+            yield Series(panel.title, label, CAPSYS_QUERIES, tuple(map(statistics.mean, shares)), *ends)
 
 
 def _figure_8(_: str) -> Reproduction:
-    panel = Panel("Throughput", "Query", "Throughput (% of the target)", "bars")
     ours = recorded(NAME, "Figure 8")
-    met = {one.name: sum((value or 0) >= 99 for value in one.y) for one in ours}
-    paper = Series(panel.title, "paper, CAPSys", CAPSYS_QUERIES, (100.0,) * 6, published=True)
+
+    def met(panel: Panel) -> str:
+        found = {one.name: sum((value or 0) >= _MET for value in one.y) for one in ours if one.panel == panel.title}
+        return ", ".join(f"{label} {count}" for label, count in found.items())
+
+    paper = (Series(panel.title, "paper, CAPSys", CAPSYS_QUERIES, (100.0,) * 6, published=True) for panel in _PANELS_8)
     return Reproduction(
-        f"Together on 144 slots, CAPSys meets {met['CAPSys']} of six targets, Flink's default {met['default']} and "
-        f"evenly {met['evenly']}",
-        (panel,),
-        (*ours, paper),
+        f"Together on 144 slots of workers just large enough, of six targets are met: {met(_PANELS_8[0])}; on workers "
+        f"{_LARGER:g} times as large: {met(_PANELS_8[1])}; in the paper: CAPSys 6, default 3, evenly 1",
+        _PANELS_8,
+        (*ours, *paper),
     )
 
 
 _TABLE_3 = MappingProxyType(
     {
-        "CAPSys": (4236.0, 27.0, 0.2),
-        "ODRP-default": (680.0, 14.0, 1636.0),
-        "ODRP-weighted": (3396.0, 26.0, 4037.0),
-        "ODRP-latency": (4043.0, 32.0, 1607.0),
+        "CAPSys": (4236.0, 0.5, 27.0, 0.2),
+        "ODRP-default": (680.0, 90.0, 14.0, 1636.0),
+        "ODRP-weighted": (3396.0, 48.0, 26.0, 4037.0),
+        "ODRP-latency": (4043.0, 15.0, 32.0, 1607.0),
     }
 )
 _TABLE_3_PANELS = (
     Panel("Throughput", "Method", "Throughput (records/s)", "bars"),
+    Panel("Back-pressure", "Method", "Back-pressure (%); ours: records held back", "bars"),
     Panel("Resources", "Method", "Slots", "bars"),
     Panel("Decision", "Method", "Decision time (s)", "bars", log_y=True),
 )
 
 
 def _slow_table_3(_: str) -> Iterator[Series]:
-    """Q3-inf at 4236 records/s: unit costs such that DS2's tasks of Table 3 run at 94 %, sizes as in the profile."""
+    """Q3-inf at 4236 records/s, with unit costs that are fitted to CAPSys's row."""
     query, rate = capsys_query("Q3-inf"), 4236.0
-    tasks = {"source": 6, "transform": 9, "compress": 6, "inference": 5, "sink": 1}
-    smaller = query.rate / rate
-    profiles = {
-        name: OperatorProfile(
-            0.94 * tasks[name] / rate if name != "sink" else 1e-4,
-            0.0,
-            profile.output_bytes * smaller,
-            profile.selectivity,
-        )
-        for name, profile in query.profiles.items()
-    }
-    flow = query.model.dataflow
+    by_name = dict(zip(query.profiles, zip(TASKS_AT_4236.values(), fitted().values(), strict=True), strict=True))
+    profiles = {name: profile for name, (_, profile) in by_name.items()}
+    flow, tasks = query.model.dataflow, {name: count for name, (count, _) in by_name.items()}
     problem = PlacementProblem.from_dataflow(flow, profiles, rate, 4, 8, parallelism=tasks)
-    tune(problem)  # compiled before it is timed
-    begun = time.process_time()
-    plan = tune(problem).plan
-    seconds = time.process_time() - begun
     worker = calibrated_worker(problem)
-    found = {"CAPSys": (min(rate, placed_rate(problem, plan.counts, rate, worker).rate), problem.tasks, seconds)}
+    _caps(problem, worker)  # compiled before it is timed
+    begun = time.process_time()
+    counts = _caps(problem, worker)
+    seconds = time.process_time() - begun
+    found = {"CAPSys": (placed_rate(problem, counts, rate, worker).rate, problem.tasks, seconds)}
     for setting, weights in ODRP_SETTINGS.items():
         other = odrp(flow, profiles, rate, 4, 8, weights=weights, most=16, fixed={"source": 6}, timeout_s=_LIMIT_S)
-        sustained = min(rate, placed_rate(other.problem, other.counts, rate, worker).rate)
+        sustained = placed_rate(other.problem, other.counts, rate, worker).rate
         found[f"ODRP-{setting}"] = (sustained, other.problem.tasks, other.seconds)
+    rows = {
+        name: (min(rate, most), 100 * (1 - min(1.0, most / rate)), slots, taken)
+        for name, (most, slots, taken) in found.items()
+    }
     for place, panel in enumerate(_TABLE_3_PANELS):
-        values = tuple(float(found[name][place]) for name in _TABLE_3)
-        yield Series(panel.title, "ours", tuple(_TABLE_3), values)
+        yield Series(panel.title, "ours", tuple(_TABLE_3), tuple(float(rows[name][place]) for name in _TABLE_3))
 
 
 def _table_3(_: str) -> Reproduction:
@@ -201,10 +227,11 @@ def _table_3(_: str) -> Reproduction:
         for place, panel in enumerate(_TABLE_3_PANELS)
     )
     ours = recorded(NAME, "Table 3")
-    rates, slots, *_rest = ours
+    rates, _held, slots, *_rest = ours
     return Reproduction(
-        f"CAPSys sustains {rates.at('CAPSys'):,.0f} records/s with {slots.at('CAPSys'):.0f} slots; ODRP's three "
-        f"settings sustain {', '.join(f'{rates.at(name):,.0f}' for name in list(_TABLE_3)[1:])}",
+        f"CAPSys's row is fitted to this, {slots.at('CAPSys'):.0f} slots for {rates.at('CAPSys'):,.0f} records/s; "
+        "three settings of ODRP as we reconstruct it sustain "
+        + ", ".join(f"{rates.at(name):,.0f} (paper {_TABLE_3[name][0]:,.0f})" for name in list(_TABLE_3)[1:]),
         _TABLE_3_PANELS,
         (*published, *ours),
     )
@@ -275,8 +302,10 @@ PAPER = Paper(
             "CAPSys meets every target: 1.18 times the default's throughput on Q1-sliding on average; up to 6 and 5.5 "
             "times that of default and evenly on Q5-aggregate (section 6.2.1).",
             "simulated",
-            "4 workers of 8 slots, ten draws of each of Flink's strategies. Worker capacities are calibrated, so Flink "
-            "loses less here where the paper's loss has other causes.",
+            "4 workers of 8 slots that the plan of the least worst cost of CPU and state access just fills, ten draws "
+            "of each of Flink's strategies. Tuned CAPS also evens out the network, which nothing waits for here, so it "
+            "misses some targets by up to 3 %. Back-pressure is the share of records held back; Flink's is the share "
+            "of time. The paper's losses have causes that the engine lacks, so Flink loses less here.",
             _figure_7,
             CAPSYS_QUERIES,
         ),
@@ -285,18 +314,19 @@ PAPER = Paper(
             "All six queries on one cluster of 144 slots",
             "Only CAPSys meets all six targets; evenly meets one (Q2-join), default three (section 6.2.2).",
             "simulated",
-            "Recorded: 18 workers of 8 slots with a quarter more than the best balanced plan needs; ten orders of "
-            "submission. Without that quarter CAPSys's tuned plan sustains 80 % of three targets.",
+            "Recorded: 18 workers of 8 slots, as large as the plan of the least worst cost needs, and a quarter "
+            "larger, which is our choice; ten orders of submission.",
             _figure_8,
             slow=_slow_8,
         ),
         PaperFigure(
             "Table 3",
-            "CAPSys and ODRP on Q3-inf",
+            "CAPSys and ODRP (our reconstruction) on Q3-inf",
             "Throughput, slots and decision time as drawn; the target is 4236 records/s (section 6.3).",
             "simulated",
-            "Recorded: unit costs are such that the published tasks run at 94 %. ODRP's solver is "
-            "stopped after 30 s with the best plan it has.",
+            "Recorded. Fitted to this: the unit costs are such that CAPSys's published 27 slots run at 94 %, so its "
+            "row agrees by construction. ODRP is reconstructed from CAPSys's account of it, with weights of ours; its "
+            "solver is stopped after 30 s with the plan of the highest score that it has.",
             _table_3,
             slow=_slow_table_3,
         ),

@@ -89,18 +89,21 @@ def _figure_2(name: str) -> Reproduction:
     shares = [float(tried.shares[index]) for index in six]
     window = tried.problem.operators.index(_HUNGRY[name])
     met = int((tried.shares > _MET).sum())
-    throughput = Panel("Throughput", "Plan", "Throughput (% of the best plan)", "bars")
+    throughput = Panel("Throughput", "Plan", "Throughput (% of the fastest plan)", "bars")
+    held = Panel("Back-pressure", "Plan", "Back-pressure (%); ours: records held back", "bars")
     crowd = Panel("Co-location", "Plan", f"Most {_HUNGRY[name]} tasks on a worker", "bars")
     series = [
         Series(throughput.title, "ours", labels, tuple(100 * share / shares[0] for share in shares)),
+        Series(held.title, "ours", labels, tuple(100 * (1 - share) for share in shares)),
         Series(crowd.title, "ours", labels, tuple(float(tried.plans[index][window].max()) for index in six)),
     ]
     if name == "Q1-sliding":
         series.append(Series(throughput.title, "paper", ("P1", "P6"), (100.0, 100 * 9 / 14), published=True))
+        series.append(Series(held.title, "paper", ("P1", "P6"), (6.8, 86.4), published=True))
     return Reproduction(
         f"{met} of the {len(tried.plans)} plans of {name} meet the target; the worst sustains "
-        f"{100 * shares[-1] / shares[0]:.0f} % of the best",
-        (throughput, crowd),
+        f"{100 * shares[-1] / shares[0]:.0f} % of the fastest",
+        (throughput, held, crowd),
         tuple(series),
     )
 
@@ -165,7 +168,8 @@ FIGURES = (
         "Of 80 plans of Q1-sliding 3 meet the target; P1 sustains 14k records/s with 6.8 % back-pressure, P6 9k "
         "with 86.4 % (section 3.2). There are 665 plans of Q2-join and 950 of Q3-inf (section 3.3).",
         "simulated",
-        "Every plan in the fluid engine, on 4 workers of 4 slots.",
+        "Every plan in the fluid engine, on 4 workers of 4 slots. Flink's back-pressure is the share of time in which "
+        "a source is stopped, ours the share of records that it holds back, which is lower.",
         _figure_2,
         tuple(_MOTIVATION),
     ),
@@ -175,7 +179,8 @@ FIGURES = (
         "3a: plans that spread the inference tasks are faster. 3b: 110k records/s falls to 91k. 3c: 1555 falls to "
         "1185 (section 3.3).",
         "simulated",
-        "The mean of all plans by how many such tasks share a worker; the paper chose nine plans by hand.",
+        "The mean of all plans by how many such tasks share a worker; the paper chose nine plans by hand. 3b loses "
+        "42 % here and 17 % in the paper: the disk's contention is all there is in the engine.",
         _figure_3,
     ),
     PaperFigure(

@@ -1,10 +1,11 @@
 """Where tasks go: the cost of a placement, its search, and what ordinary schedulers do instead."""
 
+from workbench.placement._caps import ThresholdTable, caps, tune_range
 from workbench.placement._compiled import must_compile
 from workbench.placement._effort import stopping_when
 from workbench.placement._odrp import ODRP_SETTINGS, OdrpPlan, OdrpWeights, Setting, odrp
+from workbench.placement._search import SearchResult, preference, search
 from workbench.placement.baselines import flink_default, flink_evenly, query_by_query, random_slots, round_robin
-from workbench.placement.caps import SearchResult, preference, search
 from workbench.placement.comparison import Compared, Comparison, best_of, compare
 from workbench.placement.counting import count_plans, count_within
 from workbench.placement.exact import OptimalPlan, optimal
@@ -19,30 +20,31 @@ from workbench.placement.groups import (
 )
 from workbench.placement.inputs import read_placement_input
 from workbench.placement.measured import BATCH, MeasuredQuery, batch_query, measured_query
-from workbench.placement.methods import BLIND, DRAWN, METHODS, SEARCHED, Placed, best_method, place
+from workbench.placement.methods import BLIND, DRAWN, METHODS, SEARCH_S, SEARCHED, Placed, check_methods, place
 from workbench.placement.outcomes import ONE_GBIT, TEN_GBIT, Outcome, calibrated_worker, shared, simulated
 from workbench.placement.plan import DIMENSIONS, CostVector, Plan, Subtask
 from workbench.placement.problem import Link, PlacementProblem
 from workbench.placement.skew import PlacementGroups, placement_groups
-from workbench.placement.throughput import FastestPlan, PlacedRate, Spread, fastest, placed_rate, shape_spreads, spread
+from workbench.placement.throughput import PlacedRate, Spread, placed_rate, shape_spreads, spread
 from workbench.placement.together import placed_together, shapes_of, thresholds_of
 from workbench.placement.trace import SearchNode, trace_search
-from workbench.placement.tuning import Tuning, tune, tune_thresholds
+from workbench.placement.tuning import CEILINGS, Tuning, tune, tune_thresholds
 
 __all__ = [
     "BATCH",
     "BLIND",
+    "CEILINGS",
     "DIMENSIONS",
     "DRAWN",
     "METHODS",
     "ODRP_SETTINGS",
     "ONE_GBIT",
     "SEARCHED",
+    "SEARCH_S",
     "TEN_GBIT",
     "Compared",
     "Comparison",
     "CostVector",
-    "FastestPlan",
     "GroupAllocation",
     "Job",
     "Link",
@@ -62,16 +64,17 @@ __all__ = [
     "Setting",
     "Spread",
     "Subtask",
+    "ThresholdTable",
     "Tuning",
     "batch_query",
     "best_allocation",
-    "best_method",
     "best_of",
     "calibrated_worker",
+    "caps",
+    "check_methods",
     "compare",
     "count_plans",
     "count_within",
-    "fastest",
     "flink_default",
     "flink_evenly",
     "measured_query",
@@ -100,5 +103,6 @@ __all__ = [
     "top_down",
     "trace_search",
     "tune",
+    "tune_range",
     "tune_thresholds",
 ]

@@ -59,7 +59,7 @@ class Instance:
 
 
 def instance(problem: PlacementProblem, weights: Sequence[float]) -> Instance:
-    """Put the operators in search order, a vertex cover of the edges first; the cost is the highest weighted one.
+    """Make the instance whose cost is the highest weighted one of Equation 4.
 
     Parameters
     ----------
@@ -68,17 +68,25 @@ def instance(problem: PlacementProblem, weights: Sequence[float]) -> Instance:
     weights
         Of cpu, io and net; a dimension of weight 0 does not count.
     """
+    scale = np.divide(1.0, problem.span, out=np.zeros(3), where=problem.span > 0) * np.array(weights)
+    return scaled(problem, scale, problem.ideal * scale, [weight > 0 for weight in weights])
+
+
+def scaled(problem: PlacementProblem, scale: Floats, offset: Floats, counting: Sequence[bool]) -> Instance:
+    """Put the operators in search order, a vertex cover of the edges first.
+
+    The cost of a worker is the highest of ``load * scale / speed - offset`` in the dimensions that count.
+    """
     order = _cover_first(problem)
     position = {operator: index for index, operator in enumerate(order)}
-    scale = np.divide(1.0, problem.span, out=np.zeros(3), where=problem.span > 0) * np.array(weights)
     idle = problem.workers * problem.slots - problem.tasks
     load = np.ones((3, len(order)))
     load[1:] = (problem.loads * scale[:, None])[:2, order]
     graph = Graph(
         np.array([problem.parallelism[operator] for operator in order], dtype=np.int64),
         load,
-        problem.ideal * scale,
-        np.array([int(weight > 0) for weight in weights], dtype=np.int64),
+        offset,
+        np.array(counting, dtype=np.int64),
         np.array([position[edge.upstream] for edge in problem.edges], dtype=np.int64),
         np.array([position[edge.downstream] for edge in problem.edges], dtype=np.int64),
         np.array([int(edge.partitioning == "forward") for edge in problem.edges], dtype=np.int64),

@@ -1,5 +1,6 @@
-"""All ways to place side by side, those of chance with several draws, and which is best."""
+"""All ways to place side by side, those of chance with several draws, and which sustains most."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -9,10 +10,11 @@ from workbench.checks import integer, shown
 from workbench.errors import WorkbenchError
 from workbench.placement._odrp import OdrpWeights, Setting
 from workbench.placement.given import PlacementInput
-from workbench.placement.methods import DEFAULT, DRAWN, METHODS, Placed, best_method, check_methods, place
+from workbench.placement.methods import DEFAULT, DRAWN, METHODS, PROVEN, Placed, check_methods, place
 from workbench.placement.plan import CostVector
 
 _AS_FAST = 1e-3
+_DECIMALS = 6
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,9 @@ class Compared:
         return median(rates) if rates else None
 
     @property
-    def worst_cost(self) -> float:
-        """The median of the plans' worst costs."""
-        return float(median(plan.cost.worst for plan in self.plans))
+    def costs(self) -> CostVector:
+        """The median of each of the plans' costs."""
+        return CostVector(*(float(median(costs)) for costs in zip(*(plan.cost for plan in self.plans), strict=True)))
 
     @property
     def highest(self) -> float | None:
@@ -54,14 +56,16 @@ class Compared:
 
 
 def best_of(rows: Iterable[Compared]) -> Compared:
-    """Give the row of the highest median rate; of rates that are alike, of the lowest worst cost; then the first.
+    """Give the row that sustains most in the median of its draws, the first of those within a thousandth of it.
 
-    Rates within a thousandth are alike. Without rates only costs count.
+    Where nothing is known to limit any rate, costs count in the order of the optimum: CPU, then state access, then
+    network, each in the median of the draws.
     """
     rows = list(rows)
     most = max(row.median or 0.0 for row in rows)
-    able = [row for row in rows if (row.median or 0.0) >= most * (1 - _AS_FAST)]
-    return min(able, key=lambda row: float(f"{row.worst_cost:.9g}"))
+    if 0 < most < math.inf:
+        return next(row for row in rows if (row.median or 0.0) >= most * (1 - _AS_FAST))
+    return min(rows, key=lambda row: tuple(round(cost, _DECIMALS) for cost in row.costs))
 
 
 class Comparison(tuple[Compared, ...]):  # noqa: SLOT001 - a tuple takes no slots, and `refused` needs a place
@@ -77,7 +81,7 @@ class Comparison(tuple[Compared, ...]):  # noqa: SLOT001 - a tuple takes no slot
 
     @property
     def best(self) -> Compared:
-        """The best method, as `best_of` ranks them.
+        """The method that sustains most, as `best_of` ranks them.
 
         Plans for other numbers of tasks, as ODRP chooses them, answer another question and do not compete if they need
         not.
@@ -97,7 +101,7 @@ def compare(
     thresholds: CostVector | None = None,
     seed: int = 0,
     draws: int = 20,
-    timeout_s: float | None = 10.0,
+    timeout_s: float | None = None,
     weights: Setting | OdrpWeights = "default",
     progress: Callable[[str], None] | None = None,
 ) -> Comparison:
@@ -108,13 +112,14 @@ def compare(
     given
         What, on which workers.
     methods
-        Some of ``METHODS``; all if left out, ``"fastest"`` only where something limits the rate.
+        Some of ``METHODS``; all if left out.
     thresholds, weights
         See `place`.
     seed, draws
         Random methods draw this many plans, at least 1, with seeds from `seed` on, which is at least 0.
     timeout_s
-        Time limit of every search, seconds above 0; None: see `place`.
+        Time limit of every search, seconds above 0; None: as for `place`. The effort of ``PROVEN`` methods is bounded
+        otherwise, so that a comparison names the plan that `place` does.
     progress
         Is called with the method that decides now.
 
@@ -123,9 +128,7 @@ def compare(
     WorkbenchError
         For an unknown method, a number out of its range, or when no method finds a plan.
     """
-    if methods is None:
-        methods = [method for method in METHODS if method != "fastest" or best_method(given) == "fastest"]
-    check_methods(methods, seed, timeout_s)
+    methods = check_methods(METHODS if methods is None else methods, seed, timeout_s)
     if (integer(draws) or 0) < 1:
         raise WorkbenchError(f"draws is {shown(draws)}; it must be a whole number of at least 1.")
     rows: list[Compared] = []
@@ -133,10 +136,10 @@ def compare(
     for number, method in enumerate(methods, start=1):
         if progress is not None:
             progress(f"method {number}/{len(methods)} · {method}")
-        times = draws if method in DRAWN else 1
+        times, limit = draws if method in DRAWN else 1, None if method in PROVEN else timeout_s
         try:
             placed = tuple(
-                place(given, method, thresholds=thresholds, seed=seed + draw, timeout_s=timeout_s, weights=weights)
+                place(given, method, thresholds=thresholds, seed=seed + draw, timeout_s=limit, weights=weights)
                 for draw in range(times)
             )
         except WorkbenchError as error:

@@ -1,36 +1,46 @@
-"""The plan of least cost, with a proof of how far it may be from the optimum.
+"""The plan that sustains most records per second, and that of the least cost, each with a proven bound.
 
 All loads of a worker depend on its own pattern alone, so a plan is a multiset of patterns and its cost the highest
 cost of a pattern in it (reference of the method: ``_level`` for the bound, ``_pattern_search`` for the patterns). The
 patterns that attain the bound are rounded to a plan, which is improved two workers at a time. Where a gap remains,
 branching finds a better plan or proves that there is none (``_branch``).
 
-CAPS itself tunes thresholds until some plan meets them and knows no bound (CAPSys, section 5.2).
+The rate that a plan sustains is that of its fullest worker, so the highest rate is the least largest load, each
+resource in shares of what a worker has. Of plans of one rate, and of all plans where no capacity is known, the least
+largest CPU load counts, then state access, then network. CAPSys has neither objective: its costs are relative to the
+least and most even plans of each resource, so the least worst cost (its objectives as one) may balance a resource
+that nobody waits for. CAPS itself tunes thresholds until some plan meets them and knows no bound (section 5.2).
 """
 
 import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+import numpy as np
+
 from workbench.errors import WorkbenchError
 from workbench.placement._branch import plan_below
 from workbench.placement._effort import Effort, deadline
-from workbench.placement._instance import instance
+from workbench.placement._instance import Instance, instance, scaled
 from workbench.placement._level import Pool, raise_level
-from workbench.placement._pattern_search import Ints, improve
+from workbench.placement._pattern_search import Floats, Ints, improve
 from workbench.placement._starts import dealt, rounded
-from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Counts
+from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Counts, Plan
 from workbench.placement.problem import PlacementProblem
+from workbench.simulation import Worker
 
-Objective = Literal["worst", "cpu", "io", "net"]
+Objective = Literal["rate", "cost"]
 
 _FEW = 200
 _MORE = 30  # for every task
 _BRANCHING = 15
 _NODES = 10_000_000
+_TIES = 0.02  # of the effort, for each resource after the objective with the proof
 _STARTS = 3
 _JUST = 1e-12
 _SEED = 48_271
+_SAME = 1e-6  # loads that differ by a smaller share are alike
+_FORBIDDEN = 1e6  # so much does it cost to exceed what an earlier objective allows
 
 
 @dataclass(frozen=True)
@@ -42,24 +52,35 @@ class OptimalPlan:
     counts
         Shape (operators, workers), canonical, read-only.
     cost
-        Its cost.
+        Its cost (Equation 4).
     bound
-        No plan has a lower objective.
+        No plan has a lower value.
     gap
-        (value - bound) / value of the objective, 0 where the value is 0.
+        (value - bound) / value, 0 where the value is 0.
+    value
+        What was minimised, as `of` says.
+    of
+        ``"rate"``: the largest load of a worker in shares of what it has, or the load of the busiest task in cores if
+        that is more; a plan sustains 1 / value times the rate of its loads. ``"cpu"``, ``"io"``, ``"net"``, where no
+        capacity is known: the largest such load of a worker of speed 1, in units of the loads. ``"cost"``: the largest
+        of the three costs.
     """
 
     counts: Counts
     cost: CostVector
     bound: float
     gap: float
+    value: float
+    of: str
 
 
 def optimal(
     problem: PlacementProblem,
     gap: float = 1e-3,
     timeout_s: float | None = None,
-    objective: Objective = "worst",
+    objective: Objective = "rate",
+    *,
+    worker: Worker | None = None,
 ) -> OptimalPlan:
     """Find a plan whose objective is proven to be within `gap` of the optimum, as far as time allows.
 
@@ -73,7 +94,12 @@ def optimal(
         Return the best plan and bound after this time. Without it the effort is bounded, and the answer the same on
         every machine.
     objective
-        The highest of the three costs, or one of them.
+        ``"rate"``: sustain most records per second; of plans that sustain as much, and where no capacity is known,
+        the least largest load of a worker in CPU, then in state access, then in network. The proof is of the rate, or
+        of the first of these loads that plans differ in. ``"cost"``: the least largest of the three costs of
+        Equation 4.
+    worker
+        Capacities of a worker of speed 1, for the rate; none is known by default.
 
     Raises
     ------
@@ -85,17 +111,90 @@ def optimal(
     if objective not in get_args(Objective):
         raise WorkbenchError(f"The objective is {objective!r}; use one of {', '.join(get_args(Objective))}.")
     effort = Effort(deadline(timeout_s), math.inf if timeout_s else _NODES)
-    counting = [objective in {"worst", name} for name in DIMENSIONS]
-    given, pool = instance(problem, counting), Pool()
-    speeds, seed = given.worker_speeds, _SEED
+    if objective == "rate":
+        return _of_rate(problem, worker or Worker(), gap, effort)
+    given = instance(problem, (1, 1, 1))
+    plan, _, bound = _least(given, dealt(given), gap, effort)
+    best = problem.plan(given.counts(plan))
+    return _proven(best, best.cost.worst, bound, "cost")
+
+
+def _of_rate(problem: PlacementProblem, worker: Worker, gap: float, effort: Effort) -> OptimalPlan:
+    """Take the objectives in turn, each among the plans that are as good as the best in all before."""
+    given = instance(problem, (1, 1, 1))
     plan = dealt(given)
-    value, tried, seed = improve(given.graph, speeds, plan, 0.0, seed, _FEW * len(speeds))
+    capacity = np.array([worker.cpus, worker.io_bytes_per_s, worker.net_bytes_per_s])
+    limited, limits = np.isfinite(capacity), np.full(3, math.inf)
+    proven: tuple[float, float, str] | None = None
+    unit = float((_loads(problem, given, plan)[limited] / capacity[limited]).max(initial=0.0))
+    if unit > 0:
+        shares = scaled(problem, np.where(limited, 1 / (capacity * unit), 0.0), np.zeros(3), limited.tolist())
+        task = max(problem.cpu)  # no plan makes a task faster than its core
+        plan, value, bound = _least(shares, plan, gap, effort.part(1 - 3 * _TIES), task / unit)
+        proven = max(value * unit, task), max(bound * unit, task), "rate"
+        limits[limited] = proven[0] * capacity[limited]
+    for dimension in np.flatnonzero(problem.span > 0).tolist():
+        part = effort.part(_TIES if proven else 1 - 2 * _TIES)
+        better, bound = _less(problem, dimension, limits, plan, gap, part)
+        if (_loads(problem, given, better) <= limits * (1 + _SAME)).all():
+            plan = better
+        load = float(_loads(problem, given, plan)[dimension])
+        limits[dimension] = min(limits[dimension], load)
+        proven = proven or (load, bound, DIMENSIONS[dimension])
+    return _proven(problem.plan(given.counts(plan)), *(proven or (0.0, 0.0, DIMENSIONS[0])))
+
+
+def _loads(problem: PlacementProblem, given: Instance, plan: Ints) -> Floats:
+    """Give the largest loads of a worker of speed 1, shape (3,)."""
+    largest: Floats = (problem.worker_loads(given.counts(plan)) / np.array(problem.speeds)).max(axis=1)
+    return largest
+
+
+def _less(  # noqa: PLR0917
+    problem: PlacementProblem, dimension: int, limits: Floats, plan: Ints, gap: float, effort: Effort
+) -> tuple[Ints, float]:
+    """Lower the largest load in one dimension, from a plan within the limits, and keep within them.
+
+    Returns
+    -------
+    (plan, bound)
+        No plan within the limits has a lower largest load.
+    """
+    unit = float(_loads(problem, instance(problem, (1, 1, 1)), plan)[dimension])
+    if unit <= 0:
+        return plan, 0.0
+    scale, offset = np.zeros(3), np.zeros(3)
+    known = np.isfinite(limits)
+    scale[known] = _FORBIDDEN / np.where(limits > 0, limits, problem.ideal + problem.span)[known]
+    offset[known] = limits[known] * (1 + SLACK) * scale[known]
+    scale[dimension], offset[dimension], known[dimension] = 1 / unit, 0.0, True
+    better, _, bound = _least(scaled(problem, scale, offset, known.tolist()), plan, gap, effort)
+    return better, bound * unit
+
+
+def _proven(best: Plan, value: float, bound: float, of: str) -> OptimalPlan:
+    bound = max(0.0, min(bound, value))
+    return OptimalPlan(best.counts, best.cost, bound, (value - bound) / value if value > 0 else 0.0, value, of)
+
+
+def _least(given: Instance, plan: Ints, gap: float, effort: Effort, floor: float = 0.0) -> tuple[Ints, float, float]:
+    """Lower the cost of a plan until it is within `gap` of what is proven, or not above `floor`.
+
+    Returns
+    -------
+    (plan, value, bound)
+        Patterns, shape (workers, operators); their cost; no plan costs less.
+    """
+    pool = Pool()
+    speeds, seed = given.worker_speeds, _SEED
+    plan = plan.copy()
+    value, tried, seed = improve(given.graph, speeds, plan, floor, seed, _FEW * len(speeds))
     effort.spend(tried)
     level = raise_level(given, value, effort.part(0.7), pool=pool)
     bound = min(level.bound, value)
     starts: list[Ints] = []
-    nodes = _MORE * problem.tasks
-    while value > _enough(bound, gap) and not effort.spent:
+    nodes = _MORE * int(given.graph.tasks.sum())
+    while value > max(floor, _enough(bound, gap)) and not effort.spent:
         starts = (
             starts or sorted([plan, *rounded(given, level, _enough(bound, gap), effort)], key=given.value)[:_STARTS]
         )
@@ -120,10 +219,7 @@ def optimal(
                 starts[-1] = plan.copy()
         starts.sort(key=given.value)
         nodes *= 2
-    best = problem.plan(given.counts(plan))
-    value = max(cost for cost, counts in zip(best.cost, counting, strict=True) if counts)
-    bound = max(0.0, min(bound, value))
-    return OptimalPlan(best.counts, best.cost, bound, (value - bound) / value if value > 0 else 0.0)
+    return plan, value, bound
 
 
 def _enough(bound: float, gap: float) -> float:

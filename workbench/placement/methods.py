@@ -13,9 +13,11 @@ from workbench import units
 from workbench.checks import integer, shown
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
+from workbench.placement._caps import caps
 from workbench.placement._effort import asked_to_stop, deadline
 from workbench.placement._odrp import OdrpWeights, Setting, odrp
 from workbench.placement._rates import arriving_rates
+from workbench.placement._search import SearchResult, search
 from workbench.placement.baselines import (
     Baseline,
     flink_default,
@@ -24,21 +26,21 @@ from workbench.placement.baselines import (
     random_slots,
     round_robin,
 )
-from workbench.placement.caps import search
-from workbench.placement.exact import optimal
+from workbench.placement.exact import OptimalPlan, optimal
 from workbench.placement.given import PlacementInput
 from workbench.placement.grouped import GROUP_METHODS, placed_in_groups
 from workbench.placement.plan import SLACK, CostVector, Counts
 from workbench.placement.problem import PlacementProblem
-from workbench.placement.throughput import PlacedRate, fastest, placed_rate
-from workbench.placement.tuning import tune
+from workbench.placement.throughput import PlacedRate, placed_rate
+from workbench.placement.tuning import CEILINGS, tune
 from workbench.simulation import Worker
 
 Method = Literal[
-    "fastest",
     "optimal",
-    "caps-first",
     "caps",
+    "caps-first",
+    "caps-all",
+    "least-cost",
     "top-down",
     "task-level",
     "naive-pairs",
@@ -51,8 +53,12 @@ Method = Literal[
 ]
 METHODS: tuple[str, ...] = get_args(Method)
 
-_LONGEST_S, _FASTEST_S, _PROBE_S = 60.0, 10.0, 5.0
-_TIGHT = 5e-4  # a bound so little above the rate is reached, but for what the solver rounds
+SEARCH_S = 5.0
+"""Time limit of a search, and of a probe of the tuning, unless another is asked for: that of CAPSys 6.5.2, seconds."""
+
+_EARLIER: Mapping[str, str] = {"fastest": "optimal"}  # names of earlier versions
+_GAP = 1e-4
+_FULL: Mapping[str, str] = {"cpu": "CPU load", "io": "load of state access", "net": "network load"}
 
 BASELINES: Mapping[str, Baseline] = {
     "flink-default": flink_default,
@@ -64,8 +70,11 @@ BASELINES: Mapping[str, Baseline] = {
 DEFAULT = "flink-default"
 """The scheduler that others are compared with."""
 
-SEARCHED = ("fastest", "optimal", "caps")
+SEARCHED = ("optimal", "caps", "caps-all", "least-cost")
 """Methods that have a plan at any moment, and can be asked to stop with it; see `stopping_when`."""
+
+PROVEN = ("optimal", "least-cost")
+"""Methods with a bound: without a time limit their effort is bounded, and the answer the same on every machine."""
 
 DRAWN = ("flink-default", "flink-evenly", "random")
 """Methods in which chance has a part."""
@@ -94,6 +103,8 @@ class Placed:
         Decision time.
     note
         What was proven, or not.
+    bound
+        No plan for these tasks sustains more, records/s; None where that is not known.
     """
 
     method: str
@@ -103,6 +114,7 @@ class Placed:
     rate: PlacedRate | None
     seconds: float
     note: str = ""
+    bound: float | None = None
 
 
 def place(
@@ -121,18 +133,20 @@ def place(
     given
         What, on which workers.
     method
-        One of ``METHODS``. ``"fastest"``: highest sustained rate, and ``"optimal"``: least worst cost, both with a
-        bound; ``"caps-first"``: the first plan within the thresholds, tuned if none are given; ``"caps"``: the best of
-        all plans within them; ``"top-down"``, ``"task-level"``, ``"naive-pairs"`` and ``"best-groups"``: group-aware,
-        see `placed_in_groups`. Flink and chance place several queries one after the other, in random order. None: see
-        `best_method`.
+        One of ``METHODS``. ``"optimal"``, the default: most records per second, with a bound; where no capacity is
+        known, the least CPU load of the fullest worker, then state access, then network. ``"caps"``: as CAPSys, the
+        best plan of all within tuned thresholds, with its artefact's ceilings, see `caps`; ``"caps-first"``: the first
+        plan within them; ``"caps-all"``: all plans are searched, and the best taken as by ``"caps"``.
+        ``"least-cost"``: the least worst of the three costs, with a bound. ``"top-down"``, ``"task-level"``,
+        ``"naive-pairs"``, ``"best-groups"``: group-aware, see `placed_in_groups`. Flink and chance place several
+        queries one after the other, in random order.
     thresholds
-        For both kinds of CAPS.
+        For ``"caps"`` and ``"caps-first"``, in place of tuned ones.
     seed
         Of chance.
     timeout_s
-        Time limit of searches and solvers, seconds above 0; per probe when tuning. If left out: 60 s for ODRP and all
-        plans of CAPS, 10 s for the fastest, 5 s per probe; the optimum's effort is bounded otherwise.
+        Time limit of searches and solvers, seconds above 0; per probe when tuning. If left out ``SEARCH_S``; the
+        effort of ``"optimal"`` and ``"least-cost"`` is bounded otherwise, and their answer the same on all machines.
     weights
         For ODRP, which takes operators that nothing feeds for sources, and cpu loads for cores.
 
@@ -141,12 +155,11 @@ def place(
     WorkbenchError
         For an unknown method, a number out of its range, or thresholds that no plan meets.
     """
-    method = best_method(given) if method is None else method
-    check_methods([method], seed, timeout_s)
+    (method,) = check_methods(["optimal" if method is None else method], seed, timeout_s)
     if method not in {*BASELINES, "odrp"}:
         _compile()
     begun = time.perf_counter()
-    problem, counts, note = given.problem, None, ""
+    problem, counts, note, bound = given.problem, None, "", None
     if method in BASELINES:
         random = np.random.default_rng(seed)
         if len(given.queries) == 1:
@@ -154,16 +167,17 @@ def place(
         else:
             counts = query_by_query(given.queries, BASELINES[method], random)
     elif method == "optimal":
-        proven = optimal(problem, timeout_s=timeout_s)
-        bound = f"no plan costs less than {proven.bound:.4f} (gap {100 * proven.gap:.2g} %)"
-        counts, note = proven.counts, "proven optimal" if proven.gap < SLACK else bound
-    elif method == "fastest":
-        counts, note = _fastest(given, timeout_s)
+        proven = optimal(problem, _GAP, timeout_s, worker=given.worker)
+        counts, note, bound = proven.counts, _most(proven), _bound(proven, given.rate)
+    elif method == "least-cost":
+        proven = optimal(problem, timeout_s=timeout_s, objective="cost")
+        least = "no plan's worst cost is lower"
+        counts, note = proven.counts, least if proven.gap < SLACK else f"{least} than {proven.bound:.4f}"
     elif method in GROUP_METHODS:
         counts, note = placed_in_groups(problem, method)
     elif method == "odrp":
         flow, profiles, rates = _dataflow(problem, given.rate or 1.0)
-        limit = _LONGEST_S if timeout_s is None else timeout_s
+        limit = SEARCH_S if timeout_s is None else timeout_s
         plan = odrp(
             flow,
             profiles,
@@ -174,34 +188,31 @@ def place(
             speeds=problem.speeds,
             timeout_s=limit,
         )
-        note = f"{units.some(plan.slots, 'slot')}, score {plan.score:.4f}, bound {plan.bound:.4f}"
+        note = f"as CAPSys describes ODRP; {units.some(plan.slots, 'slot')}, score {plan.score:.4f}"
+        note += f", bound {plan.bound:.4f}"
         if len(problem.classes) > 1:
             note += "; it takes all workers for equal, its fullest is the fastest"
         problem, counts = plan.problem, plan.counts
     else:
-        counts, note = _caps(problem, thresholds, timeout_s, first=method == "caps-first")
+        counts, note = _caps(given, method, thresholds, SEARCH_S if timeout_s is None else timeout_s)
     seconds = time.perf_counter() - begun
     rate = None if given.rate is None else placed_rate(problem, counts, given.rate, given.worker)
-    return Placed(method, problem, counts, problem.cost(counts), rate, seconds, note)
+    return Placed(method, problem, counts, problem.cost(counts), rate, seconds, note, bound)
 
 
-def best_method(given: PlacementInput) -> str:
-    """``"fastest"`` where the rate of the loads and a capacity are known and something limits it; or ``"optimal"``."""
-    if given.rate is None or not any(math.isfinite(limit) for limit in vars(given.worker).values()):
-        return "optimal"
-    dealt = round_robin(given.problem)
-    return "optimal" if math.isinf(placed_rate(given.problem, dealt, given.rate, given.worker).rate) else "fastest"
-
-
-def check_methods(methods: Sequence[str], seed: int, timeout_s: float | None) -> None:
-    """Refuse unknown methods, and numbers out of their range."""
-    for method in methods:
+def check_methods(methods: Sequence[str], seed: int, timeout_s: float | None) -> list[str]:
+    """Refuse unknown methods, and numbers out of their range; give the methods by their present names."""
+    named = [_EARLIER.get(method, method) for method in methods]
+    for method in named:
         if method not in METHODS:
-            raise WorkbenchError(f"There is no placement method {method!r}; use one of {', '.join(METHODS)}.")
+            raise WorkbenchError(
+                f"There is no placement method {shown(method)}; use one of {', '.join(METHODS)}.", settings=("method",)
+            )
     number = integer(seed)
     if number is None or number < 0:
         raise WorkbenchError(f"seed is {shown(seed)}; it must be a whole number of at least 0.")
     deadline(timeout_s)
+    return named
 
 
 @cache
@@ -211,50 +222,64 @@ def _compile() -> None:
         PlacementProblem((2, 3, 1), [(0, 1), (1, 2)], 2, 3, (4, 6, 1), (0, 5, 0), (10, 2, 0)),
         PlacementProblem((4, 5, 6), [(0, 1), (1, 2)], 5, 4, (3, 5, 2), (0, 5, 1), (7, 2, 0), (2, 2, 1, 1, 1)),
     ):
-        optimal(problem)
+        optimal(problem, worker=Worker(9.0, 9.0, 9.0))
+        optimal(problem, objective="cost")
+        caps(problem)
         search(problem)
-        tune(problem)
         placed_in_groups(problem, "best-groups")
-        fastest(problem, 1.0, Worker(9.0, 9.0, 9.0), timeout_s=None)
 
 
-def _fastest(given: PlacementInput, timeout_s: float | None) -> tuple[Counts, str]:
-    if given.rate is None:
-        raise WorkbenchError("The rate that the loads belong to is unknown, so no rate can be the highest; give it.")
-    limit = _FASTEST_S if timeout_s is None else timeout_s
-    found = fastest(given.problem, given.rate, given.worker, timeout_s=limit)
-    if math.isinf(found.bound):
-        return found.counts, "nothing limits the rate"
-    more = found.bound / found.rate.rate - 1
-    return (
-        found.counts,
-        "no plan sustains more" if more < _TIGHT else f"no plan sustains over {units.percent(more, 1)} more",
-    )
+def _bound(proven: OptimalPlan, rate: float | None) -> float | None:
+    """Give the rate that no plan exceeds; None where it is not known or nothing limits it."""
+    return rate / proven.bound if rate is not None and proven.of == "rate" and proven.bound > 0 else None
 
 
-def _caps(
-    problem: PlacementProblem, thresholds: CostVector | None, timeout_s: float | None, *, first: bool
-) -> tuple[Counts, str]:
-    if first and thresholds is None:
-        tuning = tune(problem, timeout_s=_PROBE_S if timeout_s is None else timeout_s)
-        limits = ", ".join(f"{limit:.4f}" for limit in tuning.thresholds)
-        return tuning.plan.counts, f"tuned thresholds {limits}{'' if tuning.minimal else ' (not minimal: out of time)'}"
-    found = search(problem, thresholds, first=first, timeout_s=_LONGEST_S if timeout_s is None else timeout_s)
+def _most(proven: OptimalPlan) -> str:
+    """Say what of the optimum is proven."""
+    more = math.inf if proven.bound <= 0 else proven.value / proven.bound - 1
+    if proven.of == "rate":
+        return f"no plan sustains {'more' if more <= _GAP else f'over {units.percent(more, 1)} more'}"
+    less = "a lower" if proven.gap <= _GAP else f"over {units.percent(proven.gap, 1)} less"
+    return f"no capacity is known, so that the rate is not; no plan's fullest worker has {less} {_FULL[proven.of]}"
+
+
+def _caps(given: PlacementInput, method: str, thresholds: CostVector | None, timeout_s: float) -> tuple[Counts, str]:
+    problem = given.problem
+    if method == "caps-first" and thresholds is None:
+        tuning = tune(problem, timeout_s=timeout_s, ceilings=CEILINGS)
+        return tuning.plan.counts, f"{_within(tuning.thresholds)}{'' if tuning.minimal else ' (loose: out of time)'}"
+    if method == "caps-first":
+        found = search(problem, thresholds, first=True, timeout_s=timeout_s)
+    else:
+        limits = CostVector() if method == "caps-all" else thresholds
+        found = caps(problem, timeout_s=timeout_s, thresholds=limits, worker=given.worker, ceilings=CEILINGS)
     if found.best is None:
-        limits = ", ".join(f"{limit:g}" for limit in thresholds or CostVector())
-        tuned = "leave them out to have them tuned" if first else "use caps-first without any, which tunes them"
-        if found.exhausted:
-            raise WorkbenchError(f"No plan meets the thresholds {limits}; raise them, or {tuned}.")
-        if all(map(math.isinf, thresholds or CostVector())):
-            raise WorkbenchError("In the time given no plan was found; give more time, or use another method.")
-        raise WorkbenchError(
-            f"In the time given no plan was found that meets the thresholds {limits}; give more time, raise them, or "
-            f"{tuned}."
-        )
-    if first:
+        raise _without_plan(found)
+    if method == "caps-first":
         return found.best.counts, "first plan within the thresholds"
     ended = "" if found.exhausted else f" so far: {'stopped' if asked_to_stop() else 'out of time'}"
-    return found.best.counts, f"{units.some(found.count, 'plan')}{ended}"
+    front = f"{units.some(len(found.pareto), 'plan')} that no other dominates"
+    limited = any(map(math.isfinite, vars(given.worker).values()))
+    chosen = "that sustains most" if limited else "of the least worst cost"
+    note = f"of {front}, the one {chosen}; {units.count(found.count)} searched"
+    return found.best.counts, f"{note}{ended}" + f", {_within(found.within)}" * (method == "caps")
+
+
+def _within(thresholds: CostVector) -> str:
+    return f"within {', '.join(f'{limit:.4g}' for limit in thresholds)}"
+
+
+def _without_plan(found: SearchResult) -> WorkbenchError:
+    if all(map(math.isinf, found.within)):
+        return WorkbenchError("In the time given no plan was found; give more time, or use another method.")
+    limits = ", ".join(f"{limit:g}" for limit in found.within)
+    tuned = "leave them out to have them tuned"
+    if found.exhausted:
+        return WorkbenchError(f"No plan meets the thresholds {limits}; raise them, or {tuned}.")
+    return WorkbenchError(
+        f"In the time given no plan was found that meets the thresholds {limits}; give more time, raise them, or "
+        f"{tuned}."
+    )
 
 
 def _dataflow(problem: PlacementProblem, rate: float) -> tuple[Dataflow, dict[str, OperatorProfile], dict[str, float]]:

@@ -40,7 +40,7 @@ class Outcome:
 def calibrated_worker(
     problem: PlacementProblem, *, net_bytes_per_s: float = TEN_GBIT, timeout_s: float | None = None
 ) -> Worker:
-    """Give the worker that the plan which balances CPU and state access best just fills.
+    """Give the worker that the plan of the least worst cost of CPU and state access just fills.
 
     Parameters
     ----------
@@ -72,7 +72,9 @@ def calibrated_worker(
         problem.speeds,
         problem.operators,
     )
-    loads = (quiet.worker_loads(optimal(quiet, timeout_s=timeout_s).counts) / np.array(problem.speeds)).max(axis=1)
+    loads = (
+        quiet.worker_loads(optimal(quiet, timeout_s=timeout_s, objective="cost").counts) / np.array(problem.speeds)
+    ).max(axis=1)
     cpus, io = (float(load) if load > 0 else math.inf for load in loads[:2])
     return Worker(cpus, io, net_bytes_per_s)
 

@@ -71,7 +71,7 @@ class PlacementProblem:
     ------
     WorkbenchError
         For more tasks than slots, an unknown operator, two of one name, a cycle, or a number out of its range:
-        workers, slots and tasks are 1 to 1,000,000, and loads must add up to finite sums.
+        workers, slots and tasks are 1 to 100,000, and loads must add up to finite sums.
     """
 
     parallelism: tuple[int, ...]

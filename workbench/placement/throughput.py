@@ -13,7 +13,6 @@ what random placement costs on each.
 """
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,9 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench.checks import finite, integer, shown
 from workbench.errors import WorkbenchError
-from workbench.placement._effort import Effort, asked_to_stop, deadline
-from workbench.placement.baselines import flink_evenly, random_slots
-from workbench.placement.caps import explore_plans, search
+from workbench.placement._effort import Effort
+from workbench.placement._search import explore_plans
+from workbench.placement.baselines import random_slots
 from workbench.placement.exact import optimal
 from workbench.placement.plan import DIMENSIONS, CostVector
 from workbench.placement.problem import PlacementProblem
@@ -50,25 +49,6 @@ class PlacedRate:
     rate: float
     worker: int | None
     resource: str | None
-
-
-@dataclass(frozen=True, eq=False)
-class FastestPlan:
-    """The plan of the highest rate that was found.
-
-    Parameters
-    ----------
-    counts
-        Shape (operators, workers), canonical.
-    rate
-        What it sustains.
-    bound
-        No plan sustains more, records/s; inf if nothing limits the plan.
-    """
-
-    counts: Counts
-    rate: PlacedRate
-    bound: float
 
 
 @dataclass(frozen=True)
@@ -136,88 +116,12 @@ def placed_rate(problem: PlacementProblem, counts: ArrayLike, rate: float, worke
         factors = np.where(loads > 0, capacity / loads, np.inf)
     fullest = np.unravel_index(int(np.argmin(factors)), factors.shape)
     lowest = float(factors[fullest])
-    own = _task_factor(problem)
+    own = 1.0 / max(problem.cpu) if max(problem.cpu) > 0 else math.inf
     if min(lowest, own) == math.inf:
         return PlacedRate(math.inf, None, None)
     if own < lowest:
         return PlacedRate(rate * own, None, "task")
     return PlacedRate(rate * lowest, int(fullest[1]), DIMENSIONS[int(fullest[0])])
-
-
-def fastest(
-    problem: PlacementProblem, rate: float, worker: Worker, *, gap: float = 1e-3, timeout_s: float | None = 10.0
-) -> FastestPlan:
-    """Find the plan that sustains the highest source rate.
-
-    The least worst cost need not be it: costs are relative to the worst placement, not to what workers can give, so a
-    network that is far from full counts as much as a full CPU. Here the thresholds of CAPS follow from the workers'
-    capacities at a rate, which plans sustain just if they meet them (Equation 10), and the rate is bisected.
-
-    Parameters
-    ----------
-    problem, rate, worker
-        See `placed_rate`.
-    gap
-        Relative width of the last step; it shows between the rate and the bound.
-    timeout_s
-        Time limit; the bound shows how good the plan is then. None: no limit.
-
-    Raises
-    ------
-    WorkbenchError
-        When a number is out of its range.
-    """
-    if not 0 < gap < 1:
-        raise WorkbenchError(f"gap is {gap!r}; give a number between 0 and 1.")
-    until = deadline(timeout_s)
-    capacity = np.array([worker.cpus, worker.io_bytes_per_s, worker.net_bytes_per_s])
-    counts = _start(problem, rate, worker, capacity, timeout_s)
-    found = placed_rate(problem, counts, rate, worker)
-    if math.isinf(found.rate):
-        return FastestPlan(counts, found, math.inf)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ideal = np.where(problem.ideal > 0, capacity / problem.ideal, math.inf)
-    bound = high = rate * min(_task_factor(problem), float(ideal.min()))
-    while high > found.rate * (1 + gap) and time.monotonic() < until and not asked_to_stop():
-        middle = math.sqrt(found.rate * high) if math.isfinite(high) else 2 * found.rate
-        with np.errstate(divide="ignore", invalid="ignore"):
-            limits = np.where(problem.span > 0, (capacity * rate / middle - problem.ideal) / problem.span, math.inf)
-        left = None if timeout_s is None else max(0.05, (until - time.monotonic()) / 4)
-        probe = search(problem, CostVector(*np.maximum(limits, 0.0).tolist()), first=True, timeout_s=left)
-        if probe.best is None:
-            high = middle
-            bound = middle if probe.exhausted else bound
-            continue
-        reached = placed_rate(problem, probe.best.counts, rate, worker)
-        if reached.rate <= found.rate:  # the step is finer than the costs' slack
-            break
-        counts, found = probe.best.counts, reached
-    return FastestPlan(counts, found, max(bound, found.rate))
-
-
-def _start(
-    problem: PlacementProblem, rate: float, worker: Worker, capacity: NDArray[np.float64], timeout_s: float | None
-) -> Counts:
-    """Balance what can run out, with Flink's even spread as the alternative."""
-    even = problem.canonical(flink_evenly(problem, np.random.default_rng(0)))
-    reached = placed_rate(problem, even, rate, worker).rate
-    if math.isinf(reached):
-        return even
-    scarce = problem.ideal + problem.span > capacity * rate / reached
-    cpu, io, net = (problem.loads * scarce[:, None]).tolist()
-    reduced = PlacementProblem(
-        problem.parallelism,
-        problem.edges,
-        problem.workers,
-        problem.slots,
-        cpu,
-        io,
-        net,
-        problem.speeds,
-        problem.operators,
-    )
-    balanced = optimal(reduced, gap=0.01, timeout_s=None if timeout_s is None else timeout_s / 4).counts
-    return max((balanced, even), key=lambda counts: placed_rate(problem, counts, rate, worker).rate)
 
 
 def spread(
@@ -239,7 +143,7 @@ def spread(
         Number of random placements, from 1 on, and their seed, from 0 on.
     nodes
         Effort of the search for the best plan: the rate falls with every cost, so it is one of the Pareto front. Where
-        not all plans can be searched, the fastest and the random ones compete as well.
+        not all plans can be searched, the optimum and the random ones compete as well.
 
     Raises
     ------
@@ -255,7 +159,7 @@ def spread(
     found = explore_plans(problem, CostVector(), Effort(math.inf, nodes), first=False)
     plans = [plan.counts for plan in found.pareto]
     if not found.exhausted:
-        plans.append(fastest(problem, rate, worker, timeout_s=5.0).counts)
+        plans.append(optimal(problem, worker=worker).counts)
     best = max(placed_rate(problem, counts, rate, worker).rate for counts in plans)
     return Spread(problem.workers, problem.slots, max(best, float(rates[-1])), rates, found.exhausted)
 
@@ -301,8 +205,3 @@ def shape_spreads(
         worker = Worker(core.cpus * slots, core.io_bytes_per_s * slots, core.net_bytes_per_s * slots)
         spreads.append(spread(shaped, rate, worker, samples=samples, seed=seed))
     return tuple(sorted(spreads, key=lambda one: (-one.quantile(0.1), one.workers)))
-
-
-def _task_factor(problem: PlacementProblem) -> float:
-    """How much more every task can do before one needs a whole core."""
-    return 1.0 / max(problem.cpu) if max(problem.cpu) > 0 else math.inf

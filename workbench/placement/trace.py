@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.errors import WorkbenchError
-from workbench.placement.caps import search_order
+from workbench.placement._search import search_order
 from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Plan
 from workbench.placement.problem import PlacementProblem
 

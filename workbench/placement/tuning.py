@@ -8,21 +8,29 @@ every dimension; otherwise a dimension that can be balanced perfectly is never r
 A level that no plan can meet takes an exhaustive search to refute; the bound of the linear programme refutes most of
 them at once (`bounds`), which changes the thresholds only where a probe would run out of time.
 
-Phase 2 moves along one ray: its plan is neither Pareto-optimal nor near the best in general; see ``exact``.
+The authors' artefact (``autotune.go``) tunes otherwise: it begins with a ceiling for every dimension, relaxed until
+some plan meets all, and phase 1 keeps the other dimensions at theirs (`ceilings`). This matters where the tightest
+network threshold is 0, because one worker has slots for all tasks: from 0, phase 2 relaxes the CPU as often as the
+network, until it prunes nothing.
+
+Phase 2 moves along one ray: its plan is the first within, and another may be better in all costs; see ``_caps``.
 """
 
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import Effort, deadline
 from workbench.placement._instance import instance
 from workbench.placement._level import raise_level
-from workbench.placement.caps import explore_plans, search
+from workbench.placement._search import explore_plans, search
 from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Plan
 from workbench.placement.problem import PlacementProblem
+
+CEILINGS = CostVector(0.07, 0.07, 0.5)
+"""Those in the artefact's example of a call (``cmd/main/main.go``)."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +96,11 @@ def tune_thresholds(
 def tune(
     problem: PlacementProblem,
     relaxation: float = 1.1,
-    timeout_s: float = 5.0,
+    timeout_s: float | None = 5.0,
     *,
     step: float = 0.01,
     bounds: bool = True,
+    ceilings: CostVector | None = None,
 ) -> Tuning:
     """Find thresholds that just admit a plan (CAPSys, section 5.2).
 
@@ -107,6 +116,9 @@ def tune(
         First threshold above 0.
     bounds
         Skip levels that a bound proves to have no plan, and look for plans by exchanges too. Without: as the paper.
+    ceilings
+        Highest thresholds to begin with, as in the artefact; None: the other dimensions are off in phase 1 (section
+        5.2).
 
     Raises
     ------
@@ -118,12 +130,19 @@ def tune(
     if not (math.isfinite(step) and step > 0):
         raise WorkbenchError(f"step is {step!r}; give a number above 0.")
     deadline(timeout_s)
-    alone, probes, finished = [], 0, True
+    highest, alone, probes, finished = CostVector(), [], 0, True
+    if ceilings is not None:
+        raised = [CostVector(*(min(1.0, max(limit, step)) for limit in ceilings))]
+        while min(raised[-1]) < 1:
+            raised.append(CostVector(*(min(1.0, limit * relaxation) for limit in raised[-1])))
+        climbed = _climb(problem, raised, timeout_s, bounds)
+        highest, probes, finished = raised[climbed.steps - 1], climbed.steps, climbed.finished
     for position, dimension in enumerate(DIMENSIONS):
         weights = [float(position == index) for index in range(3)]
         proven = _proven(problem, weights, timeout_s) if bounds else 0.0
-        levels = [level for level in _levels(relaxation, step) if level + SLACK >= proven]
-        climbed = _climb(problem, [CostVector(**{dimension: level}) for level in levels], timeout_s, bounds)
+        top = min(1.0, tuple(highest)[position])
+        levels = [*(level for level in _levels(relaxation, step) if proven <= level + SLACK and level < top), top]
+        climbed = _climb(problem, [replace(highest, **{dimension: level}) for level in levels], timeout_s, bounds)
         alone.append(levels[climbed.steps - 1])
         probes, finished = probes + climbed.steps, finished and climbed.finished
     start = [max(level, step) for level in alone]
@@ -152,7 +171,7 @@ def _levels(relaxation: float, step: float) -> list[float]:
     return levels
 
 
-def _proven(problem: PlacementProblem, weights: Sequence[float], timeout_s: float) -> float:
+def _proven(problem: PlacementProblem, weights: Sequence[float], timeout_s: float | None) -> float:
     """Bound the highest weighted cost of any plan from below; no plan exceeds the highest weight."""
     return raise_level(instance(problem, weights), max(weights), Effort(deadline(timeout_s))).bound
 
@@ -164,7 +183,7 @@ class _Climb:
     finished: bool
 
 
-def _climb(problem: PlacementProblem, levels: Sequence[CostVector], timeout_s: float, bounds: bool) -> _Climb:
+def _climb(problem: PlacementProblem, levels: Sequence[CostVector], timeout_s: float | None, bounds: bool) -> _Climb:
     """Try the levels in turn until one has a plan; the last one admits all."""
     finished = True
     for steps, level in enumerate(levels, start=1):

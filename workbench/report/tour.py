@@ -128,7 +128,7 @@ def place_planned(planned: Planned) -> list[Card]:
     write_planned(planned, PLANNED)
     workers = -(-largest.budget.slots // 4) + 1
     given = read_placement_input(PLANNED, workers=workers, slots=4, rate=largest.rate)
-    return placement_cards.cards(study_placement(given, samples=20, timeout_s=1.0))
+    return placement_cards.cards(study_placement(given, samples=20))
 
 
 def replay_planned(planned: Planned) -> ReplayPlayer:

@@ -8,22 +8,29 @@ loads (section 6.4).
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, get_args
-
-import numpy as np
 
 from workbench import units
 from workbench.checks import require, whole
 from workbench.dataflow import Dataflow, OperatorProfile
-from workbench.placement import PlacementProblem, flink_default, flink_evenly, optimal
+from workbench.placement import (
+    CEILINGS,
+    CostVector,
+    PlacementProblem,
+    ThresholdTable,
+    caps,
+    flink_default,
+    flink_evenly,
+    optimal,
+)
 from workbench.scaling._ds2 import ds2
 from workbench.scaling.ds2_policy import utilization
 from workbench.scaling.policies import Answer, Decision, Memory, Policy, Tasks, Window
 from workbench.simulation import Cluster, Worker, stream
 
-Strategy = Literal["caps", "default", "evenly"]
+Strategy = Literal["caps", "optimum", "default", "evenly"]
 # With all slots in use, a redeployment must serve the least served operator better by this share. Not in CAPSys.
 LEAST_GAIN = 0.01
 
@@ -52,13 +59,18 @@ class Controller(Generic[Memory]):
     worker
         Capacities of a worker.
     strategy
-        ``"caps"`` balances the loads of the resources that a worker could exhaust: the plan with the least maximum
-        cost, proven within `gap`. ``"default"`` fills one worker after the other and ``"evenly"`` spreads tasks, both
-        in random order, as Flink does.
+        ``"caps"`` places as CAPSys does: thresholds tuned, all plans within them searched, and of the Pareto-optimal
+        ones the plan that sustains most (`workbench.placement.caps`). ``"optimum"`` takes the plan that sustains most
+        of all, proven within `gap`; it is not in CAPSys. ``"default"`` fills one worker after the other and
+        ``"evenly"`` spreads tasks, both in random order, as Flink does.
     seed
         Seed of the random orders; each decision has its own order.
     gap
         Largest relative distance to the optimum.
+    thresholds
+        Of CAPS, computed ahead (section 5.2); where it has none for the tasks, they are tuned.
+    ceilings
+        Of CAPS's tuning, see `workbench.placement.tuning`: those of the authors' artefact; None as section 5.2 reads.
     """
 
     scaling: Policy[Memory]
@@ -68,7 +80,9 @@ class Controller(Generic[Memory]):
     worker: Worker = field(default_factory=Worker)
     strategy: Strategy = "caps"
     seed: int = 0
-    gap: float = 0.02
+    gap: float = 0.001
+    thresholds: ThresholdTable | None = None
+    ceilings: CostVector | None = CEILINGS
 
     def __post_init__(self) -> None:
         whole("workers", self.workers, 1)
@@ -115,33 +129,22 @@ class Controller(Generic[Memory]):
         WorkbenchError
             When an operator has no profile, or there are fewer slots than tasks.
         """
-        problem = self._problem(dataflow, tasks, source_rates, (True, True, True))
+        profiles = {name: profile for name, profile in self.profiles.items() if name in tasks}
+        problem = PlacementProblem.from_dataflow(
+            dataflow, profiles, dict(source_rates), self.workers, self.slots, parallelism=dict(tasks)
+        )
         if self.strategy == "caps":
-            # A resource that no placement can exhaust must not outweigh one that some placement can.
-            limits = (self.worker.cpus, self.worker.io_bytes_per_s, self.worker.net_bytes_per_s)
-            scarce = tuple((problem.ideal + problem.span > np.array(limits)).tolist())
-            if any(scarce) and not all(scarce):
-                problem = self._problem(dataflow, tasks, source_rates, scarce)
-            counts = optimal(problem, self.gap).counts
+            known = None if self.thresholds is None else self.thresholds.find(problem)
+            found = caps(problem, thresholds=known, worker=self.worker, ceilings=self.ceilings).best
+            require(found is not None, "No plan meets the thresholds computed ahead in time; leave them out.")
+            counts = found.counts  # type: ignore[union-attr]
+        elif self.strategy == "optimum":
+            counts = optimal(problem, self.gap, worker=self.worker).counts
         else:
             random = stream("placement", self.seed, number)
             counts = (flink_default if self.strategy == "default" else flink_evenly)(problem, random)
         rows = zip(problem.operators, counts.tolist(), strict=True)
         return Cluster((self.worker,) * self.workers, {name: tuple(row) for name, row in rows})
-
-    def _problem(
-        self, dataflow: Dataflow, tasks: Tasks, source_rates: Mapping[str, float], counting: Sequence[bool]
-    ) -> PlacementProblem:
-        """Build the placement problem with the loads of the resources that count, of cpu, io and net."""
-        cpu, io, net = counting
-        profiles = {
-            name: OperatorProfile(one.cpu_s * cpu, one.state_bytes * io, one.output_bytes * net, one.selectivity)
-            for name, one in self.profiles.items()
-            if name in tasks
-        }
-        return PlacementProblem.from_dataflow(
-            dataflow, profiles, dict(source_rates), self.workers, self.slots, parallelism=dict(tasks)
-        )
 
     def fitting(self, tasks: Tasks, need: Mapping[str, float] | None = None) -> dict[str, int]:
         """Keep as many tasks as there are slots, so that the least served operator is served best.

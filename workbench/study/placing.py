@@ -1,16 +1,15 @@
 """What is worth knowing about a placement: every method's plan, the front, the thresholds, worker shapes."""
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from workbench import bounds
 from workbench.checks import finite, shown
 from workbench.errors import WorkbenchError
 from workbench.placement import (
-    METHODS,
     ODRP_SETTINGS,
+    SEARCH_S,
     Compared,
     CostVector,
     Placed,
@@ -20,13 +19,11 @@ from workbench.placement import (
     Setting,
     Spread,
     Tuning,
-    best_method,
     best_of,
+    check_methods,
     compare,
     count_plans,
     count_within,
-    place,
-    placed_rate,
     search,
     shape_spreads,
     tune,
@@ -36,7 +33,7 @@ from workbench.simulation import Worker
 DRAWS = 50
 """How often methods draw in which chance has a part, unless you say otherwise."""
 
-TIMEOUT_S = 5.0
+TIMEOUT_S = SEARCH_S
 """Longest time of each search, seconds, unless you say otherwise."""
 
 _LEVELS = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
@@ -53,7 +50,7 @@ class PlacementStudy:
     given
         What was to be placed, on which workers.
     methods
-        Plans by method, those that look for the best first; where chance has a part as many as were drawn.
+        Plans by method; where chance has a part as many as were drawn.
     refused
         Methods that found no plan, with the reason.
     tuning
@@ -67,7 +64,7 @@ class PlacementStudy:
     shapes
         Rates of random placements by worker shape; none without the rate of the loads and a worker's capacities.
     asked
-        Plan of the method that was asked for; None: the best one is shown.
+        Plan of the method that was asked for; None: the one that sustains most is shown.
     possible, admitted
         How many plans there are, and how many of them meet the thresholds; None where counting takes too long, or
         workers differ.
@@ -92,7 +89,7 @@ class PlacementStudy:
 
     @property
     def best(self) -> Placed:
-        """The plan of the best method, as a comparison ranks them.
+        """The plan of the method that sustains most, as a comparison ranks them.
 
         Plans for other numbers of tasks, as ODRP chooses them, answer another question and do not compete.
         """
@@ -112,20 +109,20 @@ def study_placement(
     odrp: Setting = "default",
     shapes: Sequence[tuple[int, int]] = (),
 ) -> PlacementStudy:
-    """Find the best plan, what other methods do, the front, and how tight thresholds can be.
+    """Find the plan that sustains most, what other methods do, the front, and how tight thresholds can be.
 
     Parameters
     ----------
     given
         See `read_placement_input`.
     method
-        Whose plan to show, see `place`; the best by default.
+        Whose plan to show, see `place`; that of the method that sustains most by default.
     seed, samples
         Of the methods that draw; how often each draws.
     timeout_s
-        Longest time of each search; the optimum is bounded by effort instead, so it is the same on every machine.
+        Longest time of each search; the effort of the optimum is bounded otherwise, see `compare`.
     thresholds, odrp
-        For the method caps-first, and the weights of ODRP.
+        For the methods caps and caps-first, and the weights of ODRP.
     shapes
         (workers, slots) to compare; by default half as large, the same and twice as large, where rates are known.
 
@@ -138,30 +135,25 @@ def study_placement(
     problem = given.problem
     if not shapes and _limited(given):
         shapes = neighbouring_shapes(problem.workers, problem.slots)
-    best = ["fastest", "optimal"] if best_method(given) == "fastest" else ["optimal"]
-    others = [method for method in METHODS if method not in {"fastest", "optimal", "caps"}]  # all plans: the front
-    known = compare(given, best, timeout_s=None)
-    drawn = compare(given, others, thresholds=thresholds, seed=seed, draws=samples, timeout_s=timeout_s, weights=odrp)
+    found = compare(given, thresholds=thresholds, seed=seed, draws=samples, timeout_s=timeout_s, weights=odrp)
     tuning = tune(problem, timeout_s=min(1.0, timeout_s))
-    begun = time.perf_counter()
     within, front = _widest(problem, tuning.thresholds, timeout_s / len(_ROOMS))
-    front_best = _of_front(given, front, time.perf_counter() - begun)
     levels = sorted({level for level in _LEVELS if level > tuning.thresholds.cpu} | {tuning.thresholds.cpu})
     searches = tuple(
         (limits, search(problem, limits, timeout_s=timeout_s / len(levels)))
         for limits in (CostVector(cpu=level, io=within.io, net=within.net) for level in levels)
     )
-    methods = {row.placed.method: row.plans for row in known} | front_best
-    methods |= {row.placed.method: row.plans for row in drawn}
+    methods = {row.placed.method: row.plans for row in found}
     asked = None
     if method is not None:
-        asked = next(iter(methods.get(method, ())), None) or place(
-            given, method, thresholds=thresholds, seed=seed, timeout_s=timeout_s, weights=odrp
-        )
+        (method,) = check_methods([method], seed, timeout_s)
+        if method in found.refused:
+            raise WorkbenchError(found.refused[method])
+        asked = methods[method][0]
     return PlacementStudy(
         given,
         methods,
-        {**known.refused, **drawn.refused},
+        found.refused,
         tuning,
         front,
         within,
@@ -183,10 +175,8 @@ def check_placing(
     WorkbenchError
         When a number is out of its range, or there are no such weights of ODRP or no such method.
     """
-    if method is not None and method not in METHODS:
-        raise WorkbenchError(
-            f"There is no placement method {shown(method)}; use one of {', '.join(METHODS)}.", settings=("method",)
-        )
+    if method is not None:
+        check_methods([method], 0, None)
     for thing, name, value, least, most in (
         ("number of draws", "samples", samples, 1, bounds.DRAWS),
         ("seed", "seed", seed, 0, bounds.SEED),
@@ -202,28 +192,6 @@ def check_placing(
         raise WorkbenchError(
             f"There are no ODRP weights {shown(odrp)}; use one of {', '.join(ODRP_SETTINGS)}.", settings=("odrp",)
         )
-
-
-def _of_front(given: PlacementInput, front: SearchResult, seconds: float) -> dict[str, tuple[Placed, ...]]:
-    """Give the best plan of the front, as the method that searches all plans; none where the search found none."""
-    problem = given.problem
-    placed = [
-        Placed(
-            "caps",
-            problem,
-            plan.counts,
-            plan.cost,
-            None if given.rate is None else placed_rate(problem, plan.counts, given.rate, given.worker),
-            seconds,
-            f"one of {len(front.pareto)} plans that no other dominates",
-        )
-        for plan in front.pareto
-    ]
-    if not placed:
-        return {}
-    best = best_of(Compared((one,)) for one in placed).placed
-    name = "caps" if best.rate is None else "caps (its fastest plan)"
-    return {name: (replace(best, method=name),)}
 
 
 def _counted(count: Callable[[], int]) -> int | None:

@@ -50,12 +50,12 @@ _JUSTIN: Mapping[str, JustinVariant] = MappingProxyType(
     {"justin": JustinVariant(), "justin-hysteresis": _HYSTERESIS, "justin-gives-back": _GIVES_BACK}
 )
 _CONTROLLERS: Mapping[str, Strategy] = MappingProxyType(
-    {"capsys": "caps", "capsys-default": "default", "capsys-evenly": "evenly"}
+    {"capsys": "caps", "capsys-optimum": "optimum", "capsys-default": "default", "capsys-evenly": "evenly"}
 )
 NAMES = (*POLICIES, *_JUSTIN, *_CONTROLLERS)
 """All policies. ``justin`` is Algorithm 1; ``justin-hysteresis`` has a hysteresis of 5 %; ``justin-gives-back`` also
-shrinks if DS2 proposes it, and gives memory back at a hit rate of 95 %. ``capsys`` is ``ds2`` with CAPSys's placement,
-``capsys-default`` and ``capsys-evenly`` with Flink's two."""
+shrinks if DS2 proposes it, and gives memory back at a hit rate of 95 %. ``capsys`` is ``ds2`` with CAPSys's placement;
+``capsys-optimum`` places what sustains most, ``capsys-default`` and ``capsys-evenly`` as Flink does."""
 
 COLUMNS = ("policy", "time_s", "offered_per_s", "consumed_per_s", "backlog", "latency_s", "tasks", "workers")
 _AS_THEY_ARE: Mapping[str, float] = MappingProxyType({})

@@ -1,4 +1,4 @@
-"""The cards of a placement: the best plan, how good it is, what other methods do, worker shapes, the thresholds."""
+"""The cards of a placement: the plan that sustains most, what other methods do, worker shapes, the thresholds."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -6,7 +6,7 @@ from functools import partial
 from statistics import median
 
 from workbench import units
-from workbench.placement import BLIND, DIMENSIONS, Placed, Plan
+from workbench.placement import BLIND, DIMENSIONS, Compared, Placed, Plan, best_of
 from workbench.study import PlacementStudy
 from workbench.views.cards import Card, Cell, Column, Table, fold, gather
 from workbench.views.figures import (
@@ -21,7 +21,7 @@ from workbench.views.figures import (
     pruning,
     spreads,
 )
-from workbench.views.placement_front import UNKNOWN, front_html, median_rate, rates, sentence
+from workbench.views.placement_front import UNKNOWN, costs, front_html, median_rate, rates, sentence
 
 _COSTS = tuple(Column(COST_NAMES[name], "0 even, 1 worst") for name in DIMENSIONS)
 _FULL = {
@@ -49,13 +49,12 @@ def cards(study: PlacementStudy, asked: Mapping[str, object] = UNKNOWN) -> list[
 def _best(study: PlacementStudy, asked: Mapping[str, object]) -> list[Card]:
     best = study.shown
     problem = best.problem
-    whose = "The best plan" if best is study.best else f"The plan of {best.method}"
-    data = placement_map(problem, best.counts, whose)
+    data = placement_map(problem, best.counts, f"The plan of {best.method}")
     finding = f"{sentence(study)}{_limit(best)}{_proof(study)}"
     columns = (Column("Operator"), *(Column(name) for name in data.workers))
     rows = tuple((name, *counts) for name, counts in zip(problem.operators, best.counts.tolist(), strict=True))
-    cost, note = units.number(max(best.cost)), f" ({best.note})" if best.note else ""
-    caption = f"Tasks of each operator on each worker. {data.finding}; its worst cost is {cost}{note}."
+    note = f" ({best.note})" if best.note else ""
+    caption = f"Tasks of each operator on each worker. {data.finding}; its costs are {costs(best.cost)}{note}."
     table = Table(caption, columns, rows)
     return [
         Card("best", "Where do the tasks go?", finding, draw_placement_map(data), table, html=front_html(study, asked))
@@ -64,7 +63,7 @@ def _best(study: PlacementStudy, asked: Mapping[str, object]) -> list[Card]:
 
 def _proof(study: PlacementStudy) -> str:
     """Say what is proven of the plan: by the method that seeks the rate alone, else by its own."""
-    plan = study.asked or next(iter(study.methods.get("fastest", ())), study.best)
+    plan = study.asked or next(iter(study.methods.get("optimal", ())), study.best)
     return f" {plan.note[0].upper()}{plan.note[1:]}." if plan.note else ""
 
 
@@ -80,6 +79,7 @@ def _limit(best: Placed) -> str:
 def _methods(study: PlacementStudy) -> list[Card]:
     rows = tuple(_method(name, plans) for name, plans in study.methods.items())
     finding = _beside_rates(study) or _beside_costs(study)
+    rebuilt = " odrp is reconstructed from CAPSys's account of it." if "odrp" in study.methods else ""
     refused = "".join(f" {name}: {reason}" for name, reason in study.refused.items())
     columns = (
         Column("Method"),
@@ -93,11 +93,11 @@ def _methods(study: PlacementStudy) -> list[Card]:
         Column("Decided in", "ms"),
     )
     table = Table("Methods side by side", columns, rows, opened=True)
-    return [Card("methods", "What would others do?", finding + refused, table=table)]
+    return [Card("methods", "What would others do?", finding + rebuilt + refused, table=table)]
 
 
 def _beside_rates(study: PlacementStudy) -> str:
-    """Compare the best plan with the best method that ignores loads, by what they sustain; empty if unknown."""
+    """Compare the plan with the method that ignores loads and sustains most, by what they sustain; empty if unknown."""
     known = {name: rates(study.methods[name]) for name in BLIND if rates(study.methods.get(name, ()))}
     best = study.best
     if not known or best.rate is None or not math.isfinite(best.rate.rate):
@@ -111,17 +111,13 @@ def _beside_rates(study: PlacementStudy) -> str:
 
 
 def _beside_costs(study: PlacementStudy) -> str:
-    """Compare the best plan with the best method that does not know the loads, by worst costs."""
-    costs = {name: _worst(study.methods[name]) for name in BLIND if name in study.methods}
-    value = units.number(study.best.cost.worst)
-    if not costs:
-        return f"The best plan has a worst cost of {value}."
-    nearest = min(costs, key=lambda name: median(costs[name]))
-    drawn = costs[nearest]
-    return (
-        f"The nearest that knows no loads, {nearest}, has a worst cost of "
-        f"{_of_draws(drawn, max(drawn), units.number)}; {study.best.method} has {value}."
-    )
+    """Compare the plan with the method that does not know the loads and costs least, CPU first."""
+    rows = [Compared(study.methods[name]) for name in BLIND if name in study.methods]
+    own = f"{study.best.method} has {costs(study.best.cost)}"
+    if not rows:
+        return f"{own}."
+    nearest = best_of(rows)
+    return f"The nearest that knows no loads, {nearest.placed.method}, has the costs {costs(nearest.costs)}; {own}."
 
 
 def _of_draws(drawn: Sequence[float], worst: float, written: Callable[[float], str]) -> str:
@@ -191,7 +187,7 @@ def _front(study: PlacementStudy) -> list[Card]:
         "" if front.exhausted else " The search ran out of time, so there may be better ones."
     )
     rows = tuple((number, *plan.cost) for number, plan in enumerate(plans))
-    listed = "Plans that no other dominates" + ", and the best plan above" * (len(plans) > len(front.pareto))
+    listed = "Plans that no other dominates" + ", and the plan above" * (len(plans) > len(front.pareto))
     table = Table(listed, (Column("Plan"), *_COSTS), rows)
     made = [Card("front", title, finding, draw_cost_vectors(data), table)]
     if len(plans) > 1:
@@ -201,7 +197,7 @@ def _front(study: PlacementStudy) -> list[Card]:
 
 
 def _with_best(front: Sequence[Plan], best: Placed) -> tuple[tuple[Plan, ...], int]:
-    """Give the plans of the front, the best plan after them if none of them has its costs, and which one does."""
+    """Give the plans of the front, the plan shown after them if none of them has its costs, and which one does."""
     same = [
         number
         for number, plan in enumerate(front)
@@ -211,10 +207,10 @@ def _with_best(front: Sequence[Plan], best: Placed) -> tuple[tuple[Plan, ...], i
 
 
 def _told(plans: Sequence[Plan], best: int, method: str) -> str:
-    """Say which plan the best one is, by which method, and which has the least worst cost."""
+    """Say which plan is shown, by which method, and which has the least worst cost."""
     least = min(range(len(plans)), key=lambda number: plans[number].cost.worst)
     cost = units.number(plans[least].cost.worst)
-    chosen = f"The chosen one, plan {best}, has the costs of the best plan above, by {method}"
+    chosen = f"The chosen one, plan {best}, has the costs of the plan above, by {method}"
     also = ", and" if least == best else f"; plan {least} has"
     return f"{chosen}{also} the least worst cost, {cost}."
 
@@ -226,7 +222,7 @@ def _thresholds(study: PlacementStudy) -> list[Card]:
     listed = ", ".join(f"{name} {units.number(limit)}" for name, limit in tightest)
     late = "" if tuning.minimal else "; one ran out of time, so they may be loose"
     finding = (
-        f"{data.finding}. The tightest thresholds that admit a plan are {listed}, found in "
+        f"{data.finding}. CAPS's tuning (section 5.2) ends with the thresholds {listed}, after "
         f"{units.some(tuning.probes, 'probe')}{late}."
         + ("" if study.admitted is None else f" They admit {units.some(study.admitted, 'plan')}.")
     )

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from workbench import bounds, units
 from workbench.advice import Advice
-from workbench.placement import Placed, PlacementInput
+from workbench.placement import DIMENSIONS, Compared, CostVector, Placed, PlacementInput
 from workbench.spelling import spelled_report
 from workbench.study import TIMEOUT_S, PlacementStudy
 from workbench.views.first_screen import cares_html, header_html, table_html
@@ -20,7 +20,7 @@ UNKNOWN: Mapping[str, object] = MappingProxyType({})
 _SHOWN = ("flink-default", "flink-evenly", "round-robin", "random")
 _SAME = 0.005
 _SCALE = "0 is perfectly even, 1 the most uneven there is"
-_COST = f"Worst cost: of CPU, state access and network, the load that is spread most unevenly; {_SCALE}."
+_COST = f"Costs: how unevenly a load is spread over the workers; {_SCALE}."
 _ROUNDING = 1e-9
 _MORE_TIME = 6.0  # times what a search had
 
@@ -40,15 +40,19 @@ def sentence(study: PlacementStudy) -> str:
             f"Placed by {best.method}, the query sustains {units.rate(own)}: {more} by the default scheduler "
             f"({DEFAULT}, {units.rate(usual)} in the median of {units.some(len(default), 'draw')}).{missed}"
         )
-    cost = units.number(best.cost.worst)
+    cost = f"Placed by {best.method}, the costs are {costs(best.cost)} ({_SCALE})"
     if not default:
-        return f"Placed by {best.method}, the worst cost is {cost} ({_SCALE})."
-    drawn = median(plan.cost.worst for plan in default)
+        return f"{cost}."
+    drawn = costs(Compared(default).costs)
     return (
-        f"Placed by {best.method}, the worst cost is {cost} ({_SCALE}); by the default "
-        f"scheduler ({DEFAULT}) it is {units.number(drawn)} in the median of "
+        f"{cost}; by the default scheduler ({DEFAULT}) they are {drawn} in the median of "
         f"{units.some(len(default), 'draw')}."
     )
+
+
+def costs(cost: CostVector) -> str:
+    """Write the three costs of a plan."""
+    return ", ".join(f"{name} {units.number(value)}" for name, value in zip(DIMENSIONS, cost, strict=True))
 
 
 def misses(sustained: float, asked: float | None) -> bool:
@@ -80,7 +84,7 @@ def cares(study: PlacementStudy, asked: Mapping[str, object] = UNKNOWN) -> dict[
         reasons["Nothing limits the rate."] = Advice("Add what a worker can give ('worker') to the input.")
     elif misses(best.rate.rate, study.given.rate):
         reasons[
-            f"No placement carries the {units.rate(study.given.rate)} asked for; the best sustains "
+            f"No placement carries the {units.rate(study.given.rate)} asked for; {best.method} sustains most, "
             f"{units.scaled(best.rate.rate, '')}."
         ] = _carry(study, asked)
     own, target = study.shown.rate, study.given.rate
@@ -145,17 +149,19 @@ def _methods(study: PlacementStudy) -> str:
     rows = []
     for name in shown:
         plans = (study.best,) if name == best else study.methods.get(name, (study.shown,))
-        mark = " ◀\N{NO-BREAK SPACE}best" if name == best else " ◀\N{NO-BREAK SPACE}shown" if name == asked else ""
+        first = f" ◀\N{NO-BREAK SPACE}{'most' if rated else 'least'}"
+        mark = first if name == best else " ◀\N{NO-BREAK SPACE}shown" if name == asked else ""
         rows.append(
             (
                 f"{name}{mark}",
                 *(_speed(plans, rate(study.best)) if rated else ()),
-                units.padded(median(plan.cost.worst for plan in plans), ""),
+                *(f"{cost:.3f}" for cost in Compared(tuple(plans)).costs),
                 units.count(len(plans)),
             )
         )
-    speeds = ("Records/s, median", "Against the best", "Records/s, worst draw") if rated else ()
-    return table_html(("Method", *speeds, "Worst cost, median", "Draws"), rows, chosen=0, caption=_COST * rated)
+    speeds = ("Records/s, median", "Against the most", "Records/s, worst draw") if rated else ()
+    titles = ("Method", *speeds, "CPU cost, median", "State access cost", "Network cost", "Draws")
+    return table_html(titles, rows, chosen=0, caption=_COST * rated)
 
 
 def _rated(study: PlacementStudy) -> bool:

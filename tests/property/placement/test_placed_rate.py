@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from placement_oracle import all_plans
 
-from workbench.placement import PlacementProblem, fastest, placed_rate, spread
+from workbench.placement import PlacementProblem, optimal, placed_rate, spread
 from workbench.simulation import Worker
 
 RATE = 100.0
@@ -30,9 +30,17 @@ def cases(draw):
 def test_no_plan_of_all_is_faster(case):
     problem, worker = case
     best = max(placed_rate(problem, np.array(plan).T, RATE, worker).rate for plan in all_plans(problem))
-    found = fastest(problem, RATE, worker, timeout_s=None)
-    assert best / (1 + 1.1e-3) <= found.rate.rate <= best * (1 + 1e-9)
-    assert best <= found.bound * (1 + 1e-9)
+    found = optimal(problem, 0, worker=worker)
+    reached = placed_rate(problem, found.counts, RATE, worker).rate
+    assert best / (1 + 1e-6) <= reached <= best * (1 + 1e-9)
+    if found.of == "rate":
+        assert RATE / found.value * (1 - 1e-6) <= reached
+        assert best <= RATE / found.bound * (1 + 1e-9)
+    plans = [np.array(plan).T for plan in all_plans(problem)]
+    tied = [plan for plan in plans if placed_rate(problem, plan, RATE, worker).rate >= best * (1 - 1e-9)]
+    loads = problem.worker_loads(found.counts)
+    least = min((problem.worker_loads(plan) / problem.speeds)[0].max() for plan in tied)
+    assert (loads / problem.speeds)[0].max() <= least * (1 + 1e-5) + 1e-9
     several = spread(problem, RATE, worker, samples=3)
     assert several.proven
     assert best * (1 - 1e-9) <= several.best <= best * (1 + 1e-9)

@@ -141,8 +141,10 @@ def test_co_location_costs_what_it_cost_the_paper():
     for published in losses:
         ours = found.named("ours, mean of the plans", published.panel)
         assert list(ours.y) == sorted(ours.y, reverse=True)
-        # the network loses 24 %; state loses 17 %, and more here, where the disk's contention is all there is
-        assert ours.y[-1] == pytest.approx(published.y[-1], abs=27)
+        if published.panel.startswith("3c"):
+            assert ours.y[-1] == pytest.approx(published.y[-1], abs=5)
+        else:  # the card says so: the disk's contention is all there is in the engine
+            assert ours.y[-1] == pytest.approx(57.6, abs=1) < published.y[-1]
 
 
 def test_without_a_threshold_there_are_as_many_plans_as_published():
@@ -154,16 +156,23 @@ def test_without_a_threshold_there_are_as_many_plans_as_published():
 
 @pytest.mark.parametrize("query", PAPERS["capsys"].inputs)
 def test_caps_meets_the_target_as_no_flink_strategy_does(query):
-    ours = made("capsys", "Figure 7", query).named("ours, mean and range of ten draws", "Throughput")
-    assert ours.at("CAPSys") >= 90
-    assert ours.at("CAPSys") >= max(ours.at("default"), ours.at("evenly"))
+    ours, held = (
+        made("capsys", "Figure 7", query).named("ours, mean and range of ten draws", panel)
+        for panel in ("Throughput", "Back-pressure")
+    )
+    assert ours.at("CAPSys") >= 94
+    assert ours.at("CAPSys") > max(ours.at("default"), ours.at("evenly"))
+    assert ours.at("Optimum (ours)") == pytest.approx(100)
+    assert [one + other for one, other in zip(ours.y, held.y, strict=True)] == pytest.approx([100] * 4)
 
 
-def test_caps_alone_meets_all_six_targets_together():
+def test_together_the_optimum_meets_six_targets_and_caps_does_on_larger_workers():
     found = made("capsys", "Figure 8")
-    assert all(value >= 99 for value in found.named("CAPSys").y)
-    for name, most in (("default", 3), ("evenly", 1)):  # as published, at most two more
-        assert sum(value >= 99 for value in found.named(name).y) <= most + 2
+    just, larger = found.panels
+    assert all(value >= 99.9 for value in found.named("Optimum (ours)", just.title).y)
+    assert all(value >= 99.9 for value in found.named("CAPSys", larger.title).y)
+    for name in ("default", "evenly"):
+        assert sum(value >= 99.9 for value in found.named(name, larger.title).y) < 6
 
 
 def test_caps_reaches_the_rate_of_table_3_with_its_slots():
@@ -171,23 +180,37 @@ def test_caps_reaches_the_rate_of_table_3_with_its_slots():
     for panel in ("Throughput", "Resources"):
         assert found.named("ours", panel).at("CAPSys") == found.named("paper", panel).at("CAPSys")
     assert all(value < 4236 for value in found.named("ours", "Throughput").y[1:])
+    assert "fitted to this" in found.finding
 
 
-def test_ds2_is_right_with_capsys_and_wrong_without():
-    found = made("capsys", "Table 4")
-    for panel in ("Throughput met", "Resources right"):
-        assert all(found.named("ours", panel).at(f"CAPSys {step}") == 100 for step in range(1, 5))
-    for strategy in ("Default", "Evenly"):
-        cells = [one.at(f"{strategy} {step}") for one in found.series if not one.published for step in range(1, 5)]
-        assert min(cells) < 100
+def test_capsys_row_of_table_4_is_the_papers_without_an_assumption_of_ours():
+    found, ours = made("capsys", "Table 4"), recorded("capsys", "Table 4")
+    plain, assumed = capsys_scaling.CASES
+    for case in (plain, assumed):
+        for panel in (f"Throughput met{case}", f"Resources right{case}"):
+            published, mine = found.named("paper", panel), found.named("ours", panel)
+            for strategy in ("CAPSys", "Optimum (ours)"):
+                assert [mine.at(f"{strategy} {step}") for step in range(1, 5)] == [100] * 4
+            assert [published.at(f"CAPSys {step}") for step in range(1, 5)] == [100] * 4
+    assert capsys_scaling.right(ours, "CAPSys as section 5.2", plain) < 8
+    assert capsys_scaling.right(ours, "Default", plain) <= 3
+    assert capsys_scaling.right(ours, "Evenly", plain) == 8  # the paper has five crosses, which the card says
+    assert capsys_scaling.right(ours, "Evenly", assumed) < 8
 
 
 def test_what_is_said_of_table_4_follows_from_its_cells(monkeypatch):
-    assert "right in 8 of the eight cells" in made("capsys", "Table 4").finding
+    assert "CAPSys 8 (8 with our assumption; paper 8)" in made("capsys", "Table 4").finding
     ours = recorded("capsys", "Table 4")
     spoilt = (replace(ours[0], y=(80.0, *ours[0].y[1:])), *ours[1:])
     monkeypatch.setattr(capsys_scaling, "recorded", lambda *_: spoilt)
-    assert "right in 7 of the eight cells" in made("capsys", "Table 4").finding
+    assert "CAPSys 7 (8 with our assumption; paper 8)" in made("capsys", "Table 4").finding
+
+
+def test_figure_9_without_and_with_our_assumption_beside_each_other():
+    found = made("capsys", "Figure 9")
+    for case in capsys_scaling.CASES:
+        decisions = found.named(f"ours{case}", "Decisions")
+        assert decisions.at("Optimum (ours)") <= decisions.at("CAPSys") <= decisions.at("Default")
 
 
 @pytest.mark.parametrize("query", PAPERS["justin"].inputs)

@@ -128,7 +128,7 @@ def test_a_calibrated_cluster_just_carries_a_balanced_plan():
     query = capsys_query("Q5-aggregate")
     problem = placed(query)
     worker = calibrated_worker(problem)
-    balanced = optimal(problem, objective="io").counts
+    balanced = optimal(problem, worker=Worker(io_bytes_per_s=1.0)).counts
     assert problem.worker_loads(balanced)[1].max() <= worker.io_bytes_per_s * (1 + 1e-9)
     random = np.random.default_rng(0)
     plans = [balanced, *(random_slots(problem, random) for _ in range(20))]

@@ -8,7 +8,7 @@ from placement_oracle import all_plans
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
-from workbench.placement import PlacementProblem, fastest, placed_rate, random_slots, shape_spreads, spread
+from workbench.placement import PlacedRate, PlacementProblem, optimal, placed_rate, random_slots, shape_spreads, spread
 from workbench.simulation import Cluster, Deployment, OperatorModel, QueryModel, Worker, steady_state
 
 PROFILES = {
@@ -99,20 +99,17 @@ def test_larger_workers_level_random_placement_out():
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_no_plan_is_faster_than_the_fastest(seed):
+def test_no_plan_sustains_more_than_the_optimum(seed):
     random = np.random.default_rng(seed)
     worker = Worker(*random.uniform([0.2, 3e5, 1e5], [1.0, 3e6, 2e6]))
     placed = problem(workers=3, slots=3)
     plans = [np.array(plan).T for plan in all_plans(placed)]
     best = max(placed_rate(placed, counts, RATE, worker).rate for counts in plans)
-    found = fastest(placed, RATE, worker)
-    assert best / 1.0011 <= found.rate.rate <= best * (1 + 1e-9)
-    assert found.rate == placed_rate(placed, found.counts, RATE, worker)
-    assert found.bound >= best * (1 - 1e-9)
-
-
-def test_without_capacities_only_a_task_limits():
-    assert fastest(problem(), RATE, Worker()).rate.resource == "task"
+    found = optimal(placed, worker=worker)
+    reached = placed_rate(placed, found.counts, RATE, worker)
+    assert best / 1.0011 <= reached.rate <= best * (1 + 1e-9)
+    assert reached.rate == pytest.approx(RATE / found.value)
+    assert RATE / found.bound >= best * (1 - 1e-9)
 
 
 IDLE = PlacementProblem((2,), [], 2, 1, (0,), (0,), (0,))
@@ -120,18 +117,19 @@ IDLE = PlacementProblem((2,), [], 2, 1, (0,), (0,), (0,))
 
 @pytest.mark.parametrize("worker", [Worker(), Worker(cpus=2.0)])
 def test_a_plan_that_nothing_limits_sustains_any_rate(worker):
-    found = fastest(IDLE, RATE, worker)
-    assert found.counts.sum() == 2
-    assert (found.rate.rate, found.rate.resource, found.bound) == (math.inf, None, math.inf)
+    found = optimal(IDLE, worker=worker)
+    assert (found.value, found.bound, found.gap) == (0, 0, 0)
+    assert placed_rate(IDLE, found.counts, RATE, worker) == PlacedRate(math.inf, None, None)
 
 
 def test_a_large_worker_does_not_run_a_task_faster():
     tasks = PlacementProblem((4,), [], 4, 4, (0.15,), (1,), (0,), speeds=[2, 4, 4, 1])
     worker = Worker(cpus=16, io_bytes_per_s=100)
-    found = fastest(tasks, 100, worker)
-    assert found.rate.rate == found.bound == pytest.approx(100 / 0.15)
-    assert found.rate.resource == "task"
-    assert spread(tasks, 100, worker, samples=5).best == found.rate.rate
+    found = optimal(tasks, worker=worker)
+    assert (found.value, found.bound) == (0.15, 0.15)
+    reached = placed_rate(tasks, found.counts, 100, worker)
+    assert (reached.rate, reached.resource) == (pytest.approx(100 / 0.15), "task")
+    assert spread(tasks, 100, worker, samples=5).best == reached.rate
 
 
 @pytest.mark.filterwarnings("error")

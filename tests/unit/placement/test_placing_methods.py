@@ -9,7 +9,7 @@ from placement_oracle import all_plans
 
 from workbench import cli
 from workbench.errors import WorkbenchError
-from workbench.placement import METHODS, CostVector, PlacementInput, PlacementProblem, best_method, compare, odrp, place
+from workbench.placement import METHODS, CostVector, PlacementInput, PlacementProblem, compare, odrp, place
 from workbench.placement.grouped import GROUP_METHODS, group_job
 from workbench.placement.methods import _dataflow
 from workbench.simulation import Worker
@@ -34,15 +34,28 @@ def test_when_no_method_finds_a_plan_the_reasons_are_told():
         compare(given(), [])
 
 
-def test_what_nothing_limits_is_placed_at_the_least_cost():
+def test_what_nothing_limits_is_placed_by_its_loads():
     idle = given(cpu=(0, 0), worker=Worker(cpus=2.0))
-    assert best_method(idle) == "optimal"
-    assert place(idle).method == "optimal"
+    placed = place(idle)
+    assert (placed.method, placed.rate.rate, placed.bound) == ("optimal", math.inf, None)
+    assert placed.note.endswith("no plan's fullest worker has a lower load of state access")
     rows = compare(idle, draws=2)
-    assert [row.placed.method for row in rows] == list(METHODS[1:])
+    assert [row.placed.method for row in rows] == list(METHODS)
+    assert rows.best.placed.method == "optimal"
     assert not rows.refused
-    unlimited = place(idle, "fastest")
-    assert (unlimited.rate.rate, unlimited.note) == (math.inf, "nothing limits the rate")
+
+
+def test_the_optimum_is_named_as_in_earlier_versions_too():
+    old, new = place(given(), "fastest"), place(given(), "optimal")
+    assert (old.method, old.counts.tolist()) == (new.method, new.counts.tolist())
+    assert [row.placed.method for row in compare(given(), ["fastest", "random"], draws=1)] == ["optimal", "random"]
+
+
+def test_no_method_sustains_more_than_the_optimum():
+    rows = {row.placed.method: row for row in compare(given(), draws=10)}
+    assert rows["optimal"].median == max(row.highest for name, row in rows.items() if name != "odrp")
+    assert rows["optimal"].placed.bound >= rows["optimal"].median
+    assert rows["least-cost"].placed.cost.worst == min(row.placed.cost.worst for row in rows.values())
 
 
 def test_odrp_is_judged_at_the_speeds_of_the_workers():
@@ -75,7 +88,7 @@ def test_no_time_is_refused(method):
         ({"draws": float("inf")}, "draws is inf; it must be a whole number of at least 1."),
         ({"seed": -1}, "seed is -1; it must be a whole number of at least 0."),
         ({"timeout_s": 0}, "timeout_s is 0; give seconds above 0"),
-        ({"methods": ["random", "best"]}, "no placement method 'best'; use one of fastest"),
+        ({"methods": ["random", "best"]}, "no placement method 'best'; use one of optimal, caps"),
     ],
 )
 def test_comparisons_outside_their_range_are_refused(arguments, message):

@@ -3,7 +3,7 @@ from placement_oracle import chain, example_a, example_b
 
 from workbench.errors import WorkbenchError
 from workbench.placement import CostVector, PlacementProblem, search
-from workbench.placement.caps import search_order
+from workbench.placement._search import search_order
 
 
 def test_example_a_has_the_reference_s_front():

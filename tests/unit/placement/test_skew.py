@@ -49,7 +49,7 @@ def test_equal_shares_change_nothing():
 
 def test_the_heavy_task_is_kept_apart():
     problem = placement_groups(query(), {"count": [6, 1, 1, 1]}).problem
-    plan = optimal(problem, gap=0, objective="cpu")
+    plan = optimal(problem, gap=0)
     heavy = plan.counts[problem.operators.index("count/1")].argmax()
     assert plan.counts[:, heavy].sum() - plan.counts[problem.operators.index("sink/1"), heavy] == 1
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from placement_oracle import example_a, example_b
 
@@ -32,6 +34,29 @@ def test_a_dimension_that_can_be_balanced_is_still_relaxed_in_phase_2():
     tuning = tune(problem)
     assert tuning.alone.io == 0
     assert tuning.thresholds.io > 0.01
+
+
+def test_with_ceilings_each_dimension_is_tightened_with_the_others_at_theirs():
+    problem, ceilings = example_b((4, 6, 5, 8, 1), 4, 6), CostVector(0.07, 0.07, 0.5)
+    plans = search(problem).pareto
+    factor = next(n for n in range(99) if any(plan.cost.within(scaled(ceilings, 1.1**n)) for plan in plans))
+    highest = scaled(ceilings, 1.1**factor)
+    tuned = tune(problem, ceilings=ceilings)
+    assert tuned.minimal
+    for dimension in ("cpu", "io", "net"):
+        level = getattr(tuned.alone, dimension)
+        within = [plan for plan in plans if plan.cost.within(replace(highest, **{dimension: level}))]
+        tighter = replace(highest, **{dimension: level / 1.1 - 1e-6 if level > 0.01 else 0.0})
+        assert within
+        assert level in {0.0, 0.01} or not any(plan.cost.within(tighter) for plan in plans)
+    assert tuned.plan.cost.within(tuned.thresholds)
+    off = tune(problem).alone
+    assert all(one >= other for one, other in zip(tuned.alone, off, strict=True))
+    assert tuned.alone != off
+
+
+def scaled(limits, factor):
+    return CostVector(*(min(1.0, factor * limit) for limit in limits))
 
 
 def test_thresholds_are_those_of_the_tuning():

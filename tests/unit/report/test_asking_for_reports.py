@@ -73,7 +73,7 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
         ),
         (
             ("placement", "x.html", "-p", "placement", QUERY, "-p", "method", "magic"),
-            "There is no placement method 'magic'; use one of fastest, optimal",
+            "There is no placement method 'magic'; use one of optimal, caps",
         ),
         (
             ("placement", "x.html", "-p", "placement", QUERY, "-p", "timeout_s", "0"),

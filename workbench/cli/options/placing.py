@@ -5,8 +5,8 @@ import argparse
 from workbench.cli.options.numbers import number, rate, whole
 
 _METHODS = (
-    "fastest, optimal, caps-first, caps, top-down, task-level, naive-pairs, best-groups, flink-default, flink-evenly, "
-    "round-robin, random, odrp"
+    "optimal: most records/s (the default); caps: as CAPSys; caps-first, caps-all, least-cost, top-down, task-level, "
+    "naive-pairs, best-groups, flink-default, flink-evenly, round-robin, random, odrp (reconstructed from CAPSys)"
 )
 
 
@@ -40,7 +40,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     placed.add_argument(
         "--method",
         metavar="NAME",
-        help=f"{_METHODS} (fastest if rate and capacities are known)",
+        help=_METHODS,
     )
     placed.add_argument(
         "--thresholds", type=_numbers, metavar="CPU,IO,NET", help="for caps and caps-first; inf switches one off"
@@ -52,7 +52,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--timeout",
         type=number,
         metavar="S",
-        help="time limit of a search, seconds (60; compare: 10); Ctrl-C ends one with the best found so far",
+        help="time limit of a search, seconds (5; of optimal none); Ctrl-C ends one with the best found so far",
     )
     placed.add_argument("--seed", type=whole, default=0, help="for methods that draw (0)")
     placed.add_argument("--draws", type=whole, help="placements drawn by --compare and --shapes (50)")

@@ -6,7 +6,8 @@ from workbench.cli.options.numbers import number, rate, whole
 
 _KEYED = "keyed"
 _SIMULATED = "q1, q2, q3, q5, q8, q11, Q1-sliding, Q2-join, Q3-inf, Q4-join, Q5-aggregate, Q6-session"
-_POLICIES = "static, ds2, flink, justin, justin-hysteresis, justin-gives-back, capsys, capsys-default, capsys-evenly"
+_POLICIES = "static, ds2, flink, justin, justin-hysteresis, justin-gives-back, capsys, "
+_POLICIES += "capsys-optimum, capsys-default, capsys-evenly"
 _PARADIGMS = "static, resource-centric, naive-executor-centric, executor-centric"
 
 

@@ -54,7 +54,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         begin = [OFF if math.isinf(value) else min(OFF, value) for value in thresholds or CostVector()]
         words = ("CPU cost at most (1: off)", "State access cost at most (1: off)", "Network cost at most (1: off)")
         self.sliders = tuple(slider(word, value, 0.0, OFF, 0.01) for word, value in zip(words, begin, strict=True))
-        self.tune = button("Tightest thresholds that leave a plan", "CAPS's automatic tuning (section 4.4)", "magic")
+        self.tune = button("Thresholds tuned by CAPS", "Tightened until few plans are left (section 5.2)", "magic")
         self.off = button("All off", "No thresholds: the whole search", "eraser")
         self.search = traced(problem, self.thresholds(), most_nodes)
         self._axes = cost_vectors(self.search.plans).axes  # they stay, so that only plans move

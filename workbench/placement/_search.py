@@ -4,9 +4,8 @@ The search meets every plan once, up to exchanging identical workers and tasks, 
 worker exceeds a threshold (Equation 10). It keeps the plans that no other dominates, never all of them.
 
 Deviations from the paper: plans are ordered by Pareto dominance, as the strictly best plan of Equation 3 need not
-exist; of a front the best is chosen by rule, where the authors pick at random. One search runs on one core: it takes
-milliseconds under thresholds, less than handing it to a pool. Independent searches can share the cores, for the
-compiled search does not hold the interpreter's lock (`tune_range` does so).
+exist. One search runs on one core: under thresholds it takes milliseconds, less than handing it to a pool. Independent
+searches share the cores, for the compiled search does not hold the interpreter's lock (`tune_range`).
 """
 
 from dataclasses import dataclass, replace
@@ -44,11 +43,14 @@ class SearchResult:
         Plans that no other dominates, best first; one for each cost vector, the lexicographically largest by workers,
         the fastest class first.
     best
-        The plan of the least worst cost; ties by the sum of the costs, cpu, io, net. None if there is no plan.
+        The plan of the least worst cost, ties by the sum of the costs, cpu, io, net; of `caps`, the plan of the front
+        that sustains most. None if there is no plan.
     nodes
         Choices made of a count for a worker. Papers count nodes differently: compare plans, never nodes.
     exhausted
         Whether the whole space was searched. Then a count of 0 proves that no plan meets the thresholds.
+    within
+        The thresholds.
     """
 
     count: int
@@ -56,6 +58,7 @@ class SearchResult:
     best: Plan | None
     nodes: int
     exhausted: bool
+    within: CostVector = CostVector()  # noqa: RUF009 - frozen
 
 
 def search(
@@ -114,7 +117,9 @@ def _weighted(problem: PlacementProblem, thresholds: CostVector) -> Instance:
 def _first(problem: PlacementProblem, thresholds: CostVector, given: Instance, plan: Ints) -> SearchResult | None:
     """Make a result of a plan, if it meets the thresholds."""
     best = problem.plan(given.counts(plan))
-    return SearchResult(1, (best,), best, 0, exhausted=False) if best.cost.within(thresholds) else None
+    if not best.cost.within(thresholds):
+        return None
+    return SearchResult(1, (best,), best, 0, exhausted=False, within=thresholds)
 
 
 def _by_exchange(problem: PlacementProblem, thresholds: CostVector, _effort: Effort) -> SearchResult | None:
@@ -132,7 +137,7 @@ def _by_bound(problem: PlacementProblem, thresholds: CostVector, effort: Effort)
     pool = Pool()
     level = raise_level(given, 1 / _TIGHT, effort.part(0.5), enough=loosest, pool=pool)
     if level.bound > loosest:
-        return SearchResult(0, (), None, 0, exhausted=True)
+        return SearchResult(0, (), None, 0, exhausted=True, within=thresholds)
     for plan in rounded(given, level, 1.0, effort):
         improve(given.graph, given.worker_speeds, plan, 1.0, _SEED, _FEW)
         result = _first(problem, thresholds, given, plan)
@@ -140,7 +145,7 @@ def _by_bound(problem: PlacementProblem, thresholds: CostVector, effort: Effort)
             return result
     found, none = plan_below(given, loosest, pool, Effort(effort.until, _BRANCHING))
     if none:
-        return SearchResult(0, (), None, 0, exhausted=True)
+        return SearchResult(0, (), None, 0, exhausted=True, within=thresholds)
     return None if found is None else _first(problem, thresholds, given, found)
 
 
@@ -167,7 +172,7 @@ def explore_plans(
         counts[:, workers] = rows.T
         plans.append(problem.plan(counts))
     plans.sort(key=preference)
-    return SearchResult(count, tuple(plans), plans[0] if plans else None, seen, status == DONE)
+    return SearchResult(count, tuple(plans), plans[0] if plans else None, seen, status == DONE, thresholds)
 
 
 def preference(plan: Plan) -> tuple[float, ...]:

@@ -1,0 +1,106 @@
+"""CAPS from end to end: tuned, searched, the plan of the front that sustains most; thresholds computed ahead."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from placement_oracle import all_plans, example_b
+
+from workbench.errors import WorkbenchError
+from workbench.placement import (
+    CostVector,
+    PlacementProblem,
+    ThresholdTable,
+    caps,
+    placed_rate,
+    search,
+    tune,
+    tune_range,
+)
+from workbench.simulation import Worker
+
+WORKER = Worker(1.3, 60.0, 200.0)
+
+
+def problem(seed):
+    random = np.random.default_rng(seed)
+    tasks = tuple(int(count) for count in random.integers(1, 5, 3))
+    loads = [random.uniform(0.1, 1.0, 3), random.uniform(0, 50, 3), random.uniform(0, 100, 3)]
+    return PlacementProblem(tasks, [(0, 1), (1, 2)], 3, 4, *loads)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_of_all_plans_within_tuned_thresholds_none_dominates_or_sustains_more(seed):
+    given = problem(seed)
+    found = caps(given, worker=WORKER)
+    assert found.within == tune(given).thresholds
+    plans = [given.plan(np.array(one).T) for one in all_plans(given)]
+    within = [plan for plan in plans if plan.cost.within(found.within)]
+    assert found.count == len(within)
+    costs = np.array([tuple(plan.cost) for plan in within])
+    best = np.array(tuple(found.best.cost))
+    assert not ((costs <= best + 1e-9).all(axis=1) & (costs < best - 1e-9).any(axis=1)).any()
+    rates = [placed_rate(given, plan.counts, 1.0, WORKER).rate for plan in within]
+    assert placed_rate(given, found.best.counts, 1.0, WORKER).rate == pytest.approx(max(rates))
+    assert (found.best, found.exhausted) == (found.pareto[0], True)
+
+
+def test_a_front_is_led_by_the_plan_that_sustains_most():
+    given = example_b((4, 6, 5, 8, 1), 4, 6)
+    everything = search(given)
+    led = caps(given, thresholds=CostVector(), worker=Worker(cpus=1e-3))
+    assert {plan.cost for plan in led.pareto} == {plan.cost for plan in everything.pareto}
+    assert led.best.cost.cpu == min(plan.cost.cpu for plan in everything.pareto) < everything.best.cost.cpu
+    assert caps(given, thresholds=CostVector()).best == everything.best
+
+
+def test_out_of_time_the_plan_of_the_tuning_is_kept(monkeypatch):
+    given = example_b((4, 6, 5, 8, 1), 4, 6)
+    tuned = tune(given)
+    monkeypatch.setattr(
+        "workbench.placement._caps.search",
+        lambda *given, **_: replace(search(*given), count=0, pareto=(), best=None, exhausted=False),
+    )
+    assert caps(given).best.cost == tuned.plan.cost
+
+
+def test_thresholds_within_which_there_is_no_plan_leave_none():
+    found = caps(problem(0), thresholds=CostVector(0, 0, 0))
+    assert (found.best, found.count, found.exhausted) == (None, 0, True)
+
+
+SCALES = [{"0": 2, "1": 3, "2": 4, "3": 5, "4": 1}, {"0": 4, "1": 6, "2": 5, "3": 8, "4": 1}]
+
+
+def test_thresholds_computed_ahead_are_those_of_the_tuning_at_any_rate(tmp_path):
+    given = example_b((4, 6, 5, 8, 1), 4, 6)
+    file = tmp_path / "thresholds.json"
+    tune_range(given, SCALES).to_json(file)
+    table = ThresholdTable.from_json(file)
+    for tasks in SCALES:
+        scaled = given.with_parallelism(tasks)
+        cpu, io, net = (7 * scaled.loads).tolist()
+        faster = PlacementProblem(scaled.parallelism, scaled.edges, 4, 6, cpu, io, net, operators=scaled.operators)
+        assert table.find(faster) == table.find(scaled) == tune(scaled).thresholds
+    assert table.find(given.with_parallelism((1, 1, 1, 1, 1))) is None
+    cpu, io, net = given.loads.tolist()
+    other = PlacementProblem(given.parallelism, given.edges, 4, 6, cpu[::-1], io, net, operators=given.operators)
+    assert table.find(other) is None
+
+
+def test_thresholds_of_another_cluster_or_query_are_refused(tmp_path):
+    table = tune_range(example_b((4, 6, 5, 8, 1), 4, 6), SCALES[:1])
+    with pytest.raises(WorkbenchError, match=r"are for 0, 1, 2, 3, 4 on 4 x 6 slots; .* on 5 x 6\. Tune"):
+        table.find(example_b((4, 6, 5, 8, 1), 5, 6))
+    with pytest.raises(WorkbenchError, match="the problem has 0, 1, 2 on 3 x 4"):
+        table.find(problem(0))
+    file = tmp_path / "thresholds.json"
+    table.to_json(file)
+    written = json.loads(file.read_text(encoding="utf-8"))
+    for content, message in (("{", "is not JSON"), (json.dumps(written | {"slots": "six"}), "cannot be read: .*slots")):
+        file.write_text(content, encoding="utf-8")
+        with pytest.raises(WorkbenchError, match=message):
+            ThresholdTable.from_json(file)
+    with pytest.raises(WorkbenchError, match="cannot be read"):
+        ThresholdTable.from_json(tmp_path / "none.json")
