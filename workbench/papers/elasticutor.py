@@ -4,11 +4,14 @@ The paper prints its figures without numbers, so most comparisons are with what 
 """
 
 import dataclasses
+import math
+import statistics
 from collections.abc import Iterable
 
 from workbench.papers import elasticutor_runs as runs
 from workbench.papers.elasticutor_runs import LATENCY, P99, THROUGHPUT, WORKLOADS
 from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
+from workbench.papers.headline import Headline, Reader, at, change, mean, ratio
 from workbench.papers.recorded import recorded
 
 NAME = "elasticutor"
@@ -233,6 +236,29 @@ def _make_table_3(_: str) -> Reproduction:
     )
 
 
+_OFTEN, _CHEAP = "16 shuffles per minute", "0.01 ms per record"
+
+
+def _at(name: str, x: float) -> Reader:
+    return at(name, x, THROUGHPUT.title)
+
+
+def _fall(name: str) -> Reader:
+    """Share of the throughput at 0.01 ms that records of 8 KB leave."""
+    return ratio(at(name, 8192, _CHEAP), at(name, 128, _CHEAP))
+
+
+def _naive(what: str) -> Reader:
+    return ratio(at("ours", "naive executor-centric", what), at("ours", "Elasticutor", what))
+
+
+def _transient(made: Reproduction, name: str) -> float:
+    """Seconds after the shuffle at 30 s in which the throughput is not within a tenth of its median."""
+    series = made.named(name, THROUGHPUT.title)
+    period = {float(x): y or 0.0 for x, y in zip(series.x, series.y, strict=True) if 30 <= float(x) < 60}
+    return float(sum(rate < 0.9 * statistics.median(period.values()) for rate in period.values()))
+
+
 _NO_NUMBERS = "Recorded; the paper prints no numbers."
 PAPER = Paper(
     NAME,
@@ -248,6 +274,29 @@ PAPER = Paper(
             "for every 8 shards it becomes useless, but loses throughput without shuffles too.",
             _make_6,
             slow=runs.figure_6,
+            headlines=(
+                Headline(
+                    "Elasticutor, from 0 to 16 shuffles per minute",
+                    "change",
+                    (-10.0, 0.0),
+                    change(_at("Elasticutor", 0), _at("Elasticutor", 16)),
+                    words="a marginal fall",
+                ),
+                Headline(
+                    "static, from 0 to 16",
+                    "change",
+                    (-10.0, 10.0),
+                    change(_at("static", 0), _at("static", 16)),
+                    words="stable",
+                ),
+                Headline(
+                    "RC, from 0 to 16",
+                    "change",
+                    (-100.0, -99.0),
+                    change(_at("RC", 0), _at("RC", 16)),
+                    words="a fall of two to three orders of magnitude",
+                ),
+            ),
         ),
         PaperFigure(
             "Figure 7",
@@ -258,6 +307,16 @@ PAPER = Paper(
             _make_7,
             tuple(WORKLOADS),
             runs.figure_7,
+            headlines=(
+                Headline(
+                    "Transient after a shuffle under Elasticutor",
+                    "s",
+                    (1.0, 3.0),
+                    lambda made: _transient(made, "Elasticutor"),
+                    only="default",
+                ),
+                Headline("under RC", "s", (10.0, 20.0), lambda made: _transient(made, "RC"), only="default"),
+            ),
         ),
         PaperFigure(
             "Figure 8",
@@ -268,6 +327,14 @@ PAPER = Paper(
             _NO_NUMBERS,
             _make_8,
             slow=runs.figure_8,
+            headlines=(
+                Headline(
+                    "Elasticutor's fall from 128 B to 8 KB at 0.01 ms, compared with static's",
+                    "times",
+                    (1.0, math.inf),
+                    ratio(_fall("static"), _fall("Elasticutor")),
+                ),
+            ),
         ),
         PaperFigure(
             "Figure 9",
@@ -278,6 +345,17 @@ PAPER = Paper(
             "whereas a core that changes its executor makes an eighth of that executor's 8 GB move.",
             _make_9,
             slow=runs.figure_9,
+            headlines=(
+                Headline(
+                    "Elasticutor at 32 MB per shard, compared with static",
+                    "times",
+                    (0.0, 1.0),
+                    ratio(_at("Elasticutor", 32768), _at("static", 32768)),
+                ),
+                Headline(
+                    "RC, compared with static", "times", (0.0, 1.0), ratio(_at("RC", 32768), _at("static", 32768))
+                ),
+            ),
         ),
         PaperFigure(
             "Figure 10",
@@ -289,20 +367,41 @@ PAPER = Paper(
             "records of 128 B take a fraction of the network.",
             _make_10,
             slow=runs.figure_10,
+            headlines=(
+                Headline(
+                    "Elasticutor at a skew of 0.5, compared with RC",
+                    "times",
+                    (1.0, math.inf),
+                    ratio(_at("Elasticutor", 0.5), _at("RC", 0.5)),
+                ),
+                Headline("at 0.7", "times", (0.0, 1.0), ratio(_at("Elasticutor", 0.7), _at("RC", 0.7))),
+            ),
         ),
         PaperFigure(
             "Figure 11",
             "Time to reassign a shard",
             "Synchronisation dominates, and takes RC far longer (section 5.1).",
-            "not here",
-            "These times are what the simulation is given: 2 ms inside an executor, 20 ms per upstream executor.",
+            "not here, because",
+            "these times are what the simulation is given: 2 ms inside an executor, 20 ms per upstream executor.",
+            headlines=(
+                Headline(
+                    "Reassignment of a shard under RC, compared with Elasticutor",
+                    "times",
+                    (1.0, math.inf),
+                    words="much longer",
+                ),
+            ),
         ),
         PaperFigure(
             "Figure 12",
             "Synchronisation by upstream executors, migration by state size",
             "About 2 ms in Elasticutor; 2 to 3 orders of magnitude more in RC (section 5.1).",
-            "not here",
-            "These times are what the simulation is given.",
+            "not here, because",
+            "these times are what the simulation is given.",
+            headlines=(
+                Headline("Synchronisation under Elasticutor", "ms", 2.0),
+                Headline("under RC, compared with Elasticutor", "times", (100.0, 1000.0)),
+            ),
         ),
         PaperFigure(
             "Figure 13",
@@ -312,6 +411,17 @@ PAPER = Paper(
             "Recorded. The sources stay outside the executor, so that all records reach it through its network card.",
             _make_13,
             slow=runs.figure_13,
+            headlines=(
+                Headline(
+                    "Speed-up of one executor on 256 cores",
+                    "times",
+                    (128.0, 256.0),
+                    at("1 ms, 128 B", 256),
+                    words="efficient",
+                ),
+                Headline("with records of 8 KB", "times", (1.0, 16.0), at("8 KB", 256)),
+                Headline("at 0.01 ms", "times", (1.0, 16.0), at("0.01 ms", 256)),
+            ),
         ),
         PaperFigure(
             "Figure 14",
@@ -322,6 +432,23 @@ PAPER = Paper(
             f"{_NO_NUMBERS} The runs of Figure 13. Sources are saturated, so this is the latency of full queues. It "
             "rises at 0.1 and 0.01 ms as published, but falls with records of 2 KB and more.",
             _make_14,
+            headlines=(
+                Headline(
+                    "p99 latency on 256 cores, compared with one",
+                    "times",
+                    (0.5, 2.0),
+                    at("1 ms, 128 B", 256),
+                    words="about the same",
+                ),
+                Headline(
+                    "with records of 8 KB",
+                    "times",
+                    (2.0, math.inf),
+                    at("8 KB", 256),
+                    words="much more",
+                ),
+                Headline("at 0.01 ms", "times", (2.0, math.inf), at("0.01 ms", 256), words="much more"),
+            ),
         ),
         PaperFigure(
             "Figure 15",
@@ -331,6 +458,15 @@ PAPER = Paper(
             f"{_NO_NUMBERS} The keys are not skewed here, so few shards move and their size matters little.",
             _make_15,
             slow=runs.figure_15,
+            headlines=(
+                Headline(
+                    "32 MB per shard on 256 cores at 16 shuffles per minute, compared with 32 KB",
+                    "change",
+                    (-100.0, -10.0),
+                    change(at("32 KB", 256, _OFTEN), at("32 MB", 256, _OFTEN)),
+                    words="clearly less",
+                ),
+            ),
         ),
         PaperFigure(
             "Figure 16",
@@ -342,13 +478,45 @@ PAPER = Paper(
             _make_16,
             tuple(WORKLOADS),
             runs.figure_16,
+            headlines=(
+                Headline(
+                    "256 executors, compared with static",
+                    "times",
+                    1.0,
+                    ratio(_at("y = 256", 256), _at("static", 256)),
+                    only="default",
+                    words="the same",
+                ),
+                Headline(
+                    "1 executor with frequent shuffles, compared with static",
+                    "times",
+                    (0.0, 1.0),
+                    ratio(_at("y = 1", 256), _at("static", 256)),
+                    only="highly dynamic",
+                ),
+                Headline(
+                    "1 executor with large records, compared with static",
+                    "times",
+                    (0.0, 1.0),
+                    ratio(_at("y = 1", 256), _at("static", 256)),
+                    only="data-intensive",
+                ),
+            ),
         ),
         PaperFigure(
             "Figure 18",
             "Arrival rates of the five most popular stocks",
             "They fluctuate greatly (section 5.4).",
-            "not here",
-            "The orders of the Shanghai Stock Exchange are private.",
+            "not here, because",
+            "the orders of the Shanghai Stock Exchange are private.",
+            headlines=(
+                Headline(
+                    "Highest arrival rate of a stock, compared with its lowest",
+                    "times",
+                    (1.0, math.inf),
+                    words="far more",
+                ),
+            ),
         ),
         PaperFigure(
             "Figure 19",
@@ -360,6 +528,28 @@ PAPER = Paper(
             "published cluster, costs and sizes.",
             _make_19,
             slow=runs.figure_19,
+            headlines=(
+                Headline(
+                    "Throughput of Elasticutor, compared with static",
+                    "times",
+                    2.0,
+                    ratio(mean("Elasticutor"), mean("static")),
+                    words="about twice",
+                ),
+                Headline(
+                    "compared with RC",
+                    "times",
+                    2.0,
+                    ratio(mean("Elasticutor"), mean("RC")),
+                    words="about twice",
+                ),
+                Headline(
+                    "p99 latency of static, compared with Elasticutor",
+                    "times",
+                    (10.0, 100.0),
+                    ratio(at("whole run", "static"), at("whole run", "Elasticutor")),
+                ),
+            ),
         ),
         PaperFigure(
             "Figure 20",
@@ -369,6 +559,17 @@ PAPER = Paper(
             "Recorded. The runs of Figure 19. The naive scheduler is as fast here; it differs in what it moves "
             "(Table 2).",
             _make_20,
+            headlines=(
+                Headline(
+                    "Mean latency of Elasticutor, compared with the best of the others",
+                    "times",
+                    (0.0, 1.0),
+                    lambda made: (
+                        mean("Elasticutor")(made)
+                        / min(mean(one.name)(made) for one in made.series if one.name != "Elasticutor")
+                    ),
+                ),
+            ),
         ),
         PaperFigure(
             "Table 2",
@@ -378,6 +579,15 @@ PAPER = Paper(
             "Recorded. The runs of Figure 19. The optimised scheduler keeps almost everything on its node here, so the "
             "ratios are larger.",
             _make_table_2,
+            headlines=(
+                Headline(
+                    "State that the naive scheduler moves, compared with the optimised one",
+                    "times",
+                    13.9 / 2.4,
+                    _naive("State migration"),
+                ),
+                Headline("records", "times", 235.3 / 21.6, _naive("Remote data transfer")),
+            ),
         ),
         PaperFigure(
             "Table 3",
@@ -389,6 +599,14 @@ PAPER = Paper(
             "times the scheduler.",
             _make_table_3,
             slow=runs.table_3,
+            headlines=(
+                Headline(
+                    "Throughput on 32 nodes, of that on 8",
+                    "%",
+                    100 * 218.6 / 66.6,
+                    at("ours", 32),
+                ),
+            ),
         ),
     ),
 )

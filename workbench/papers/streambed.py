@@ -18,6 +18,7 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Journal
 from workbench.metrics import Observation
 from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
+from workbench.papers.headline import Headline, at, mean
 from workbench.papers.recorded import FOLDER, rows
 from workbench.records import Measurement
 from workbench.simulation import PRESETS, Deployment, preset, steady_state
@@ -259,6 +260,24 @@ def _figure_11(query: str) -> Reproduction:
     )
 
 
+_FITTED = "the engine's costs"
+
+
+def _rates() -> dict[str, float]:
+    return {row["query"]: float(row["min_rate_records_per_s"]) for row in _published("ii")}
+
+
+def _cells(query: str) -> dict[str, float]:
+    """Slots of Table IV by memory."""
+    return {f"{float(row['memory_gb_per_slot']):g} GB": float(row["slots"]) for row in _published("iv", query)}
+
+
+def _slots(query: str, memory: str, number: float) -> Headline:
+    return Headline(
+        f"Slots of {memory} for {query}", "slots", number, at("ours, from the printed model", memory), only=query
+    )
+
+
 _ENGINE = "Capacity in the fluid engine, tasks by BIDS2."
 PAPER = Paper(
     NAME,
@@ -271,13 +290,20 @@ PAPER = Paper(
             "simulated",
             "The engine's models are calibrated to this table, so it shows how well they fit.",
             _table_ii,
+            headlines=(
+                *(
+                    Headline(f"One task per operator of {query}", "records/s", rate, at("ours", query), fitted=_FITTED)
+                    for query, rate in _rates().items()
+                ),
+            ),
         ),
         PaperFigure(
             "Figure 8",
             "Operators of the five queries",
             "A drawing of the dataflows.",
-            "not here",
-            "There is nothing to compare; each measurement's report draws the operators of its query.",
+            "not here, because",
+            "there is nothing to compare; each measurement's report draws the operators of its query.",
+            headlines=(Headline("Operators of q5", "operators", 8.0),),
         ),
         PaperFigure(
             "Figure 9",
@@ -289,6 +315,19 @@ PAPER = Paper(
             "so q5 and q8 vary less than published. On Spark: python benchmarks/streambed_check.py nexmark:q1.",
             _figure_9,
             ("q5", "q1", "q2", "q8", "q11"),
+            headlines=(
+                Headline(
+                    "Lowest share of the estimated MST that is achieved",
+                    "%",
+                    (95.0, 100.0),
+                    lambda made: min(
+                        y or 0.0
+                        for one in made.series
+                        if one.panel == made.panels[0].title and not one.published
+                        for y in one.y
+                    ),
+                ),
+            ),
         ),
         PaperFigure(
             "Figure 10",
@@ -299,6 +338,20 @@ PAPER = Paper(
             f"{_WINDOWS} windows of {_WINDOW_S:.0f} s on one deployment without noise of its own.",
             _figure_10,
             ("q5", "q1", "q2", "q8", "q11"),
+            headlines=(
+                Headline(
+                    "Busyness of the join of q8",
+                    "%",
+                    60.0,
+                    lambda made: next(
+                        y or 0.0
+                        for one in made.series
+                        for x, y in zip(one.x, one.y, strict=True)
+                        if str(x).startswith("join")
+                    ),
+                    only="q8",
+                ),
+            ),
         ),
         PaperFigure(
             "Table III",
@@ -309,6 +362,7 @@ PAPER = Paper(
             "(data/published/README.md).",
             _table_iii,
             tuple(PRESETS),
+            headlines=(Headline("Capacity with most slots", "times", 1.0, mean("ours"), fitted=_FITTED),),
         ),
         PaperFigure(
             "Table IV",
@@ -318,6 +372,9 @@ PAPER = Paper(
             f"From Table III's model as printed, and in the engine without it. {_ENGINE}",
             _table_iv,
             tuple(PRESETS),
+            headlines=(
+                *(_slots(query, memory, number) for query in PRESETS for memory, number in _cells(query).items()),
+            ),
         ),
         PaperFigure(
             "Figure 11",
@@ -327,6 +384,15 @@ PAPER = Paper(
             f"{_ENGINE} Steady states, so without the slow decline that q8 shows at 150 %.",
             _figure_11,
             tuple(PRESETS),
+            headlines=(
+                Headline(
+                    "Lowest share of the requested rate that is sustained",
+                    "%",
+                    100.0,
+                    lambda made: min(one.at(100.0) for one in made.series if not one.published),
+                    fitted=_FITTED,
+                ),
+            ),
         ),
     ),
 )
