@@ -10,7 +10,7 @@ from workbench.papers.groups import four_groups, random_jobs
 from workbench.papers.headline import Compared, Headline, counted
 from workbench.papers.reallocation import reallocate
 from workbench.papers.recorded import FOLDER, recorded
-from workbench.papers.streambed import FACTORS, checked, loads
+from workbench.papers.streambed_runs import FACTORS, checked, loads
 
 __all__ = [
     "FACTORS",

@@ -277,13 +277,7 @@ PAPER = Paper(
             "differ from those of the published profile, so more plans remain there within a threshold.",
             _table_2,
             headlines=(
-                Headline(
-                    "Plans without a threshold",
-                    "plans",
-                    3.25e6,
-                    at("ours", "off"),
-                    fitted="the tasks",
-                ),
+                Headline("Plans without a threshold", "plans", 3.25e6, at("ours", "off"), fitted="the tasks"),
                 Headline("Plans within 0.2", "plans", 796e3, at("ours", "0.2")),
                 Headline("within 0.05", "plans", 4465.0, at("ours", "0.05")),
             ),
@@ -299,12 +293,7 @@ PAPER = Paper(
             _figure_7,
             CAPSYS_QUERIES,
             headlines=(
-                Headline(
-                    "Share of the target that CAPSys sustains",
-                    "%",
-                    100.0,
-                    at(_TEN, "CAPSys", "Throughput"),
-                ),
+                Headline("Share of the target that CAPSys sustains", "%", 100.0, at(_TEN, "CAPSys", "Throughput")),
                 Headline(
                     "CAPSys, compared with the default",
                     "times",
@@ -320,11 +309,7 @@ PAPER = Paper(
                     only="Q5-aggregate",
                 ),
                 Headline(
-                    "with the lowest of evenly",
-                    "times",
-                    5.5,
-                    at(_TEN, "evenly, lowest", "Gain"),
-                    only="Q5-aggregate",
+                    "with the lowest of evenly", "times", 5.5, at(_TEN, "evenly, lowest", "Gain"), only="Q5-aggregate"
                 ),
             ),
         ),
@@ -367,20 +352,10 @@ PAPER = Paper(
                     fitted="the costs of the published tasks",
                 ),
                 *(
-                    Headline(
-                        f"with {name}",
-                        "records/s",
-                        _TABLE_3[name][0],
-                        at("ours", name, "Throughput"),
-                    )
+                    Headline(f"with {name}", "records/s", _TABLE_3[name][0], at("ours", name, "Throughput"))
                     for name in list(_TABLE_3)[1:]
                 ),
-                Headline(
-                    "Decision time of CAPSys",
-                    "s",
-                    _TABLE_3["CAPSys"][2],
-                    at("ours", "CAPSys", "Decision"),
-                ),
+                Headline("Decision time of CAPSys", "s", _TABLE_3["CAPSys"][2], at("ours", "CAPSys", "Decision")),
             ),
         ),
         *capsys_scaling.FIGURES,

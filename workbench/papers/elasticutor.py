@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from workbench.papers import elasticutor_runs as runs
 from workbench.papers.elasticutor_runs import LATENCY, P99, THROUGHPUT, WORKLOADS
 from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
-from workbench.papers.headline import Headline, Reader, at, change, mean, ratio
+from workbench.papers.headline import LESS, MORE, Headline, at, change, mean, ratio
 from workbench.papers.recorded import recorded
 
 NAME = "elasticutor"
@@ -236,27 +236,42 @@ def _make_table_3(_: str) -> Reproduction:
     )
 
 
-_OFTEN, _CHEAP = "16 shuffles per minute", "0.01 ms per record"
+_OFTEN, _CHEAP, _USUAL, _MUCH = "16 shuffles per minute", "0.01 ms per record", "1 ms, 128 B", (2.0, math.inf)
+_FALL = ratio(
+    ratio(at("static", 8192, _CHEAP), at("static", 128, _CHEAP)),
+    ratio(at("Elasticutor", 8192, _CHEAP), at("Elasticutor", 128, _CHEAP)),
+)
+_LARGE = change(at("32 KB", 256, _OFTEN), at("32 MB", 256, _OFTEN))
+_TAILS = ratio(at("whole run", "static"), at("whole run", "Elasticutor"))
+_LATENCIES = ratio(mean("Elasticutor"), mean("naive executor-centric"))
 
 
-def _at(name: str, x: float) -> Reader:
-    return at(name, x, THROUGHPUT.title)
+def _shuffled(name: str, published: tuple[float, float], words: str) -> Headline:
+    read = change(at(name, 0, THROUGHPUT.title), at(name, 16, THROUGHPUT.title))
+    return Headline(f"{name} from 0 to 16 shuffles per minute", "change", published, read, words=words)
 
 
-def _fall(name: str) -> Reader:
-    """Share of the throughput at 0.01 ms that records of 8 KB leave."""
-    return ratio(at(name, 8192, _CHEAP), at(name, 128, _CHEAP))
+def _compared(
+    name: str, other: str, x: float, published: float | tuple[float, float], *, where: str = "", only: str = ""
+) -> Headline:
+    read = ratio(at(name, x, THROUGHPUT.title), at(other, x, THROUGHPUT.title))
+    return Headline(f"{name}, of {other}'s throughput {where}".rstrip(), "times", published, read, only)
 
 
-def _naive(what: str) -> Reader:
-    return ratio(at("ours", "naive executor-centric", what), at("ours", "Elasticutor", what))
+def _naive(what: str, published: float) -> Headline:
+    read = ratio(at("ours", "naive executor-centric", what), at("ours", "Elasticutor", what))
+    return Headline(f"{what} of the naive scheduler, of the optimised one's", "times", published, read)
 
 
-def _transient(made: Reproduction, name: str) -> float:
+def _transient(name: str, published: tuple[float, float]) -> Headline:
     """Seconds after the shuffle at 30 s in which the throughput is not within a tenth of its median."""
-    series = made.named(name, THROUGHPUT.title)
-    period = {float(x): y or 0.0 for x, y in zip(series.x, series.y, strict=True) if 30 <= float(x) < 60}
-    return float(sum(rate < 0.9 * statistics.median(period.values()) for rate in period.values()))
+
+    def read(made: Reproduction) -> float:
+        series = made.named(name, THROUGHPUT.title)
+        period = [y or 0.0 for x, y in zip(series.x, series.y, strict=True) if 30 <= float(x) < 60]
+        return float(sum(rate < 0.9 * statistics.median(period) for rate in period))
+
+    return Headline(f"Transient under {name}", "s", published, read, "default")
 
 
 _NO_NUMBERS = "Recorded; the paper prints no numbers."
@@ -264,6 +279,14 @@ PAPER = Paper(
     NAME,
     "Elasticutor: Rapid Elasticity for Realtime Stateful Stream Processing (SIGMOD 2019)",
     (
+        PaperFigure(
+            "Figure 5",
+            "Topology of the micro-benchmarks",
+            "A generator and a calculator (section 5.1).",
+            "not here, because",
+            "it is a drawing; the operator of all runs is its calculator.",
+            headlines=(Headline("Operators", "", 2.0),),
+        ),
         PaperFigure(
             "Figure 6",
             "Throughput and latency over shuffles of the keys per minute",
@@ -275,27 +298,9 @@ PAPER = Paper(
             _make_6,
             slow=runs.figure_6,
             headlines=(
-                Headline(
-                    "Elasticutor, from 0 to 16 shuffles per minute",
-                    "change",
-                    (-10.0, 0.0),
-                    change(_at("Elasticutor", 0), _at("Elasticutor", 16)),
-                    words="a marginal fall",
-                ),
-                Headline(
-                    "static, from 0 to 16",
-                    "change",
-                    (-10.0, 10.0),
-                    change(_at("static", 0), _at("static", 16)),
-                    words="stable",
-                ),
-                Headline(
-                    "RC, from 0 to 16",
-                    "change",
-                    (-100.0, -99.0),
-                    change(_at("RC", 0), _at("RC", 16)),
-                    words="a fall of two to three orders of magnitude",
-                ),
+                _shuffled("Elasticutor", (-10.0, 0.0), "a marginal fall"),
+                _shuffled("static", (-10.0, 10.0), "stable"),
+                _shuffled("RC", (-100.0, -99.0), "a fall of two to three orders of magnitude"),
             ),
         ),
         PaperFigure(
@@ -308,14 +313,8 @@ PAPER = Paper(
             tuple(WORKLOADS),
             runs.figure_7,
             headlines=(
-                Headline(
-                    "Transient after a shuffle under Elasticutor",
-                    "s",
-                    (1.0, 3.0),
-                    lambda made: _transient(made, "Elasticutor"),
-                    only="default",
-                ),
-                Headline("under RC", "s", (10.0, 20.0), lambda made: _transient(made, "RC"), only="default"),
+                _transient("Elasticutor", (1.0, 3.0)),
+                _transient("RC", (10.0, 20.0)),
             ),
         ),
         PaperFigure(
@@ -328,12 +327,7 @@ PAPER = Paper(
             _make_8,
             slow=runs.figure_8,
             headlines=(
-                Headline(
-                    "Elasticutor's fall from 128 B to 8 KB at 0.01 ms, compared with static's",
-                    "times",
-                    (1.0, math.inf),
-                    ratio(_fall("static"), _fall("Elasticutor")),
-                ),
+                Headline(f"Fall of Elasticutor from 128 B to 8 KB at {_CHEAP}, of static's", "times", MORE, _FALL),
             ),
         ),
         PaperFigure(
@@ -346,15 +340,8 @@ PAPER = Paper(
             _make_9,
             slow=runs.figure_9,
             headlines=(
-                Headline(
-                    "Elasticutor at 32 MB per shard, compared with static",
-                    "times",
-                    (0.0, 1.0),
-                    ratio(_at("Elasticutor", 32768), _at("static", 32768)),
-                ),
-                Headline(
-                    "RC, compared with static", "times", (0.0, 1.0), ratio(_at("RC", 32768), _at("static", 32768))
-                ),
+                _compared("Elasticutor", "static", 32768, LESS, where="at 32 MB per shard"),
+                _compared("RC", "static", 32768, LESS, where="at 32 MB per shard"),
             ),
         ),
         PaperFigure(
@@ -368,13 +355,8 @@ PAPER = Paper(
             _make_10,
             slow=runs.figure_10,
             headlines=(
-                Headline(
-                    "Elasticutor at a skew of 0.5, compared with RC",
-                    "times",
-                    (1.0, math.inf),
-                    ratio(_at("Elasticutor", 0.5), _at("RC", 0.5)),
-                ),
-                Headline("at 0.7", "times", (0.0, 1.0), ratio(_at("Elasticutor", 0.7), _at("RC", 0.7))),
+                _compared("Elasticutor", "RC", 0.5, MORE, where="at a skew of 0.5"),
+                _compared("Elasticutor", "RC", 0.7, LESS, where="at a skew of 0.7"),
             ),
         ),
         PaperFigure(
@@ -383,14 +365,7 @@ PAPER = Paper(
             "Synchronisation dominates, and takes RC far longer (section 5.1).",
             "not here, because",
             "these times are what the simulation is given: 2 ms inside an executor, 20 ms per upstream executor.",
-            headlines=(
-                Headline(
-                    "Reassignment of a shard under RC, compared with Elasticutor",
-                    "times",
-                    (1.0, math.inf),
-                    words="much longer",
-                ),
-            ),
+            headlines=(Headline("Reassignment of a shard under RC, of Elasticutor's", "times", MORE),),
         ),
         PaperFigure(
             "Figure 12",
@@ -400,7 +375,7 @@ PAPER = Paper(
             "these times are what the simulation is given.",
             headlines=(
                 Headline("Synchronisation under Elasticutor", "ms", 2.0),
-                Headline("under RC, compared with Elasticutor", "times", (100.0, 1000.0)),
+                Headline("under RC, of Elasticutor's", "times", (100.0, 1000.0)),
             ),
         ),
         PaperFigure(
@@ -412,13 +387,7 @@ PAPER = Paper(
             _make_13,
             slow=runs.figure_13,
             headlines=(
-                Headline(
-                    "Speed-up of one executor on 256 cores",
-                    "times",
-                    (128.0, 256.0),
-                    at("1 ms, 128 B", 256),
-                    words="efficient",
-                ),
+                Headline("Speed-up on 256 cores", "times", (128.0, 256.0), at(_USUAL, 256), words="efficient"),
                 Headline("with records of 8 KB", "times", (1.0, 16.0), at("8 KB", 256)),
                 Headline("at 0.01 ms", "times", (1.0, 16.0), at("0.01 ms", 256)),
             ),
@@ -434,20 +403,10 @@ PAPER = Paper(
             _make_14,
             headlines=(
                 Headline(
-                    "p99 latency on 256 cores, compared with one",
-                    "times",
-                    (0.5, 2.0),
-                    at("1 ms, 128 B", 256),
-                    words="about the same",
+                    "p99 latency on 256 cores, of one's", "times", (0.5, 2.0), at(_USUAL, 256), words="about the same"
                 ),
-                Headline(
-                    "with records of 8 KB",
-                    "times",
-                    (2.0, math.inf),
-                    at("8 KB", 256),
-                    words="much more",
-                ),
-                Headline("at 0.01 ms", "times", (2.0, math.inf), at("0.01 ms", 256), words="much more"),
+                Headline("with records of 8 KB", "times", _MUCH, at("8 KB", 256), words="much more"),
+                Headline("at 0.01 ms", "times", _MUCH, at("0.01 ms", 256), words="much more"),
             ),
         ),
         PaperFigure(
@@ -460,10 +419,10 @@ PAPER = Paper(
             slow=runs.figure_15,
             headlines=(
                 Headline(
-                    "32 MB per shard on 256 cores at 16 shuffles per minute, compared with 32 KB",
+                    "32 MB per shard at 16 shuffles, from 32 KB",
                     "change",
                     (-100.0, -10.0),
-                    change(at("32 KB", 256, _OFTEN), at("32 MB", 256, _OFTEN)),
+                    _LARGE,
                     words="clearly less",
                 ),
             ),
@@ -479,29 +438,18 @@ PAPER = Paper(
             tuple(WORKLOADS),
             runs.figure_16,
             headlines=(
-                Headline(
-                    "256 executors, compared with static",
-                    "times",
-                    1.0,
-                    ratio(_at("y = 256", 256), _at("static", 256)),
-                    only="default",
-                    words="the same",
-                ),
-                Headline(
-                    "1 executor with frequent shuffles, compared with static",
-                    "times",
-                    (0.0, 1.0),
-                    ratio(_at("y = 1", 256), _at("static", 256)),
-                    only="highly dynamic",
-                ),
-                Headline(
-                    "1 executor with large records, compared with static",
-                    "times",
-                    (0.0, 1.0),
-                    ratio(_at("y = 1", 256), _at("static", 256)),
-                    only="data-intensive",
-                ),
+                _compared("y = 256", "static", 256, 1.0, only="default"),
+                _compared("y = 1", "static", 256, LESS, only="highly dynamic"),
+                _compared("y = 1", "static", 256, LESS, only="data-intensive"),
             ),
+        ),
+        PaperFigure(
+            "Figure 17",
+            "Topology of the stock exchange's application",
+            "A transactor, 6 operators for statistics and 5 for events (section 5.4).",
+            "not here, because",
+            "it is a drawing; one operator of it is simulated.",
+            headlines=(Headline("Operators", "", 12.0),),
         ),
         PaperFigure(
             "Figure 18",
@@ -530,25 +478,10 @@ PAPER = Paper(
             slow=runs.figure_19,
             headlines=(
                 Headline(
-                    "Throughput of Elasticutor, compared with static",
-                    "times",
-                    2.0,
-                    ratio(mean("Elasticutor"), mean("static")),
-                    words="about twice",
+                    "Elasticutor's throughput, of static's", "times", 2.0, ratio(mean("Elasticutor"), mean("static"))
                 ),
-                Headline(
-                    "compared with RC",
-                    "times",
-                    2.0,
-                    ratio(mean("Elasticutor"), mean("RC")),
-                    words="about twice",
-                ),
-                Headline(
-                    "p99 latency of static, compared with Elasticutor",
-                    "times",
-                    (10.0, 100.0),
-                    ratio(at("whole run", "static"), at("whole run", "Elasticutor")),
-                ),
+                Headline("of RC's", "times", 2.0, ratio(mean("Elasticutor"), mean("RC"))),
+                Headline("Static's p99 latency, of Elasticutor's", "times", (10.0, 100.0), _TAILS),
             ),
         ),
         PaperFigure(
@@ -559,17 +492,7 @@ PAPER = Paper(
             "Recorded. The runs of Figure 19. The naive scheduler is as fast here; it differs in what it moves "
             "(Table 2).",
             _make_20,
-            headlines=(
-                Headline(
-                    "Mean latency of Elasticutor, compared with the best of the others",
-                    "times",
-                    (0.0, 1.0),
-                    lambda made: (
-                        mean("Elasticutor")(made)
-                        / min(mean(one.name)(made) for one in made.series if one.name != "Elasticutor")
-                    ),
-                ),
-            ),
+            headlines=(Headline("Elasticutor's mean latency, of the naive scheduler's", "times", LESS, _LATENCIES),),
         ),
         PaperFigure(
             "Table 2",
@@ -580,13 +503,8 @@ PAPER = Paper(
             "ratios are larger.",
             _make_table_2,
             headlines=(
-                Headline(
-                    "State that the naive scheduler moves, compared with the optimised one",
-                    "times",
-                    13.9 / 2.4,
-                    _naive("State migration"),
-                ),
-                Headline("records", "times", 235.3 / 21.6, _naive("Remote data transfer")),
+                _naive("State migration", 13.9 / 2.4),
+                _naive("Remote data transfer", 235.3 / 21.6),
             ),
         ),
         PaperFigure(
@@ -599,14 +517,7 @@ PAPER = Paper(
             "times the scheduler.",
             _make_table_3,
             slow=runs.table_3,
-            headlines=(
-                Headline(
-                    "Throughput on 32 nodes, of that on 8",
-                    "%",
-                    100 * 218.6 / 66.6,
-                    at("ours", 32),
-                ),
-            ),
+            headlines=(Headline("Throughput on 32 nodes, of that on 8", "%", 100 * 218.6 / 66.6, at("ours", 32)),),
         ),
     ),
 )

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 Reader = Callable[["Reproduction"], float]
 Verdict = Literal["agrees", "size differs", "sign differs", "fitted", "not here"]
-CLOSE, POINT = 0.10, 1.0
-"""What still agrees: a tenth of the published number, or one point of a percentage."""
+CLOSE, POINTS = 0.10, (1.0, 3.0)
+"""What still agrees: a tenth of the published number, which of a percentage is at least one point and at most three."""
+MORE, LESS = (1.0, math.inf), (0.0, 1.0)
+"""Of ratios."""
 _PERCENT = ("%", "change")
 _EVEN: Mapping[str, float] = MappingProxyType({"change": 0.0, "times": 1.0})
 
@@ -130,9 +132,10 @@ class Compared:
         below = even is not None and low < even >= high and value >= even
         if above or below:
             return "sign differs"
-        off = abs(value - self._nearest)
-        close = off <= CLOSE * abs(self._nearest) or (self.headline.unit in _PERCENT and off <= POINT)
-        return "agrees" if close else "size differs"
+        allowed = CLOSE * abs(self._nearest)
+        if self.headline.unit in _PERCENT:
+            allowed = min(max(allowed, POINTS[0]), POINTS[1])
+        return "agrees" if abs(value - self._nearest) <= allowed else "size differs"
 
     @property
     def _said(self) -> str:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
-from workbench.papers.headline import Headline, at
+from workbench.papers.headline import Headline, Reader, at
 from workbench.scaling import JUSTIN, AnyPolicy, Decision, Ds2Policy, Fleet, JustinPolicy, Timeline, WorkerShape, replay
 from workbench.simulation import OperatorModel, QueryModel, RateTrace, StateModel
 
@@ -183,17 +183,16 @@ def _results(_: str) -> Reproduction:
 def _ends(query: str) -> Iterator[Headline]:
     """Tasks of the main operator at the end, by policy."""
     published = PUBLISHED[query]
-    costs = "costs give the published tasks where the state is in memory"
-    for policy, tasks in (("DS2", published.ds2[0]), ("Justin, three levels", published.justin[0])):
-        extra = len(_QUERIES[query].modelled) - 1
-        yield Headline(
-            f"Tasks of {query}'s main operator under {policy}",
-            "",
-            float(tasks),
-            lambda made, policy=policy, extra=extra: (made.named(policy, "Cores").y[-1] or 0.0) - extra,  # type: ignore[misc]
-            only=query,
-            fitted="" if policy == "DS2" and query in {"q11", "q8"} else costs,
-        )
+    fitted = "costs give the published tasks where the state is in memory"
+    for policy, (tasks, _) in (("DS2", published.ds2), ("Justin, three levels", published.justin)):
+        free = policy == "DS2" and query in {"q11", "q8"}
+        what = f"Tasks of {query}'s main operator under {policy}"
+        yield Headline(what, "", float(tasks), _tasks(query, policy), query, fitted="" if free else fitted)
+
+
+def _tasks(query: str, policy: str) -> Reader:
+    extra = len(_QUERIES[query].modelled) - 1  # operators of one task
+    return lambda made: made.named(policy, "Cores").values[-1] - extra
 
 
 def _saved(panel: str, query: str, published: float) -> Headline:
