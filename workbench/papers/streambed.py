@@ -318,8 +318,8 @@ PAPER = Paper(
             "An exploration at work, and the models that it finds",
             "Linear models for q1, q2 and q11, logarithmic for q5, square root for q8, from 9 to 16 measured budgets.",
             "simulated",
-            "Recorded for q1 and q2: five explorations (corners, Gaussian process, stop rule, selection by halves) on the "
-            "published spaces and schedule, with the spread of published estimates; the first one is drawn. "
+            "Recorded for q1 and q2: five explorations (corners, Gaussian process, stop rule, selection by halves) on "
+            "the published spaces and schedule, with the spread of published estimates; the first one is drawn. "
             "Redeployments take no time here. a is per MB of a TaskManager. Printed coefficients are cut off after two "
             "digits; q1's row has misprints (data/published/README.md).",
             _table_iii,
