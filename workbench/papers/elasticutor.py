@@ -4,11 +4,14 @@ The paper prints its figures without numbers, so most comparisons are with what 
 """
 
 import dataclasses
+import math
+import statistics
 from collections.abc import Iterable
 
 from workbench.papers import elasticutor_runs as runs
 from workbench.papers.elasticutor_runs import LATENCY, P99, SUSTAINED, THROUGHPUT, WORKLOADS
 from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
+from workbench.papers.headline import LESS, MORE, Headline, Reader, at, change, mean, ratio
 from workbench.papers.recorded import recorded
 from workbench.scaling.elastic import KeyedOperator
 
@@ -307,11 +310,61 @@ def _make_table_3(_: str) -> Reproduction:
     )
 
 
+_OFTEN, _CHEAP, _USUAL, _MUCH = "16 shuffles per minute", "0.01 ms per record", "1 ms, 128 B", (2.0, math.inf)
+_FALL = ratio(
+    ratio(at("static", 8192, _CHEAP), at("static", 128, _CHEAP)),
+    ratio(at("Elasticutor", 8192, _CHEAP), at("Elasticutor", 128, _CHEAP)),
+)
+_LARGE = change(at("32 KB", 256, _OFTEN), at("32 MB", 256, _OFTEN))
+_TAILS = ratio(at("ours", "static", P99.title), at("ours", "Elasticutor", P99.title))
+_LATENCIES = ratio(mean("Elasticutor"), mean("naive executor-centric"))
+
+
+def _sustained_of(other: str) -> Reader:
+    return ratio(at("ours", "Elasticutor", SUSTAINED.title), at("ours", other, SUSTAINED.title))
+
+
+def _shuffled(name: str, published: tuple[float, float], words: str) -> Headline:
+    read = change(at(name, 0, THROUGHPUT.title), at(name, 16, THROUGHPUT.title))
+    return Headline(f"{name} from 0 to 16 shuffles per minute", "change", published, read, words=words)
+
+
+def _compared(
+    name: str, other: str, x: float, published: float | tuple[float, float], *, where: str = "", only: str = ""
+) -> Headline:
+    read = ratio(at(name, x, THROUGHPUT.title), at(other, x, THROUGHPUT.title))
+    return Headline(f"{name}, of {other}'s throughput {where}".rstrip(), "times", published, read, only)
+
+
+def _naive(what: str, published: float) -> Headline:
+    read = ratio(at("ours", "naive executor-centric", what), at("ours", "Elasticutor", what))
+    return Headline(f"{what} of the naive scheduler, of the optimised one's", "times", published, read)
+
+
+def _transient(name: str, published: tuple[float, float]) -> Headline:
+    """Seconds after the shuffle at 30 s in which the throughput is not within a tenth of its median."""
+
+    def read(made: Reproduction) -> float:
+        series = made.named(name, THROUGHPUT.title)
+        period = [y or 0.0 for x, y in zip(series.x, series.y, strict=True) if 30 <= float(x) < 60]
+        return float(sum(rate < 0.9 * statistics.median(period) for rate in period))
+
+    return Headline(f"Transient under {name}", "s", published, read, "default")
+
+
 _NO_NUMBERS = "Recorded; the paper prints no numbers."
 PAPER = Paper(
     NAME,
     "Elasticutor: Rapid Elasticity for Realtime Stateful Stream Processing (SIGMOD 2019)",
     (
+        PaperFigure(
+            "Figure 5",
+            "Topology of the micro-benchmarks",
+            "A generator and a calculator (section 5.1).",
+            "not here, because",
+            "it is a drawing; the operator of all runs is its calculator.",
+            headlines=(Headline("Operators", "", 2.0),),
+        ),
         PaperFigure(
             "Figure 6",
             "Throughput and latency over shuffles of the keys per minute",
@@ -323,6 +376,11 @@ PAPER = Paper(
             "1,024 its queue of a second evens out keys that are shuffled every four, and the throughput rises.",
             _make_6,
             slow=runs.figure_6,
+            headlines=(
+                _shuffled("Elasticutor", (-10.0, 0.0), "a marginal fall"),
+                _shuffled("static", (-10.0, 10.0), "stable"),
+                _shuffled("RC", (-100.0, -99.0), "a fall of two to three orders of magnitude"),
+            ),
         ),
         PaperFigure(
             "Figure 7",
@@ -334,6 +392,10 @@ PAPER = Paper(
             _make_7,
             tuple(WORKLOADS),
             runs.figure_7,
+            headlines=(
+                _transient("Elasticutor", (1.0, 3.0)),
+                _transient("RC", (10.0, 20.0)),
+            ),
         ),
         PaperFigure(
             "Figure 8",
@@ -344,6 +406,9 @@ PAPER = Paper(
             _NO_NUMBERS,
             _make_8,
             slow=runs.figure_8,
+            headlines=(
+                Headline(f"Fall of Elasticutor from 128 B to 8 KB at {_CHEAP}, of static's", "times", MORE, _FALL),
+            ),
         ),
         PaperFigure(
             "Figure 9",
@@ -355,6 +420,10 @@ PAPER = Paper(
             "Elasticutor falls below RC too, other than published.",
             _make_9,
             slow=runs.figure_9,
+            headlines=(
+                _compared("Elasticutor", "static", 32768, LESS, where="at 32 MB per shard"),
+                _compared("RC", "static", 32768, LESS, where="at 32 MB per shard"),
+            ),
         ),
         PaperFigure(
             "Figure 10",
@@ -366,6 +435,10 @@ PAPER = Paper(
             "records of 128 B take a fraction of the network.",
             _make_10,
             slow=runs.figure_10,
+            headlines=(
+                _compared("Elasticutor", "RC", 0.5, MORE, where="at a skew of 0.5"),
+                _compared("Elasticutor", "RC", 0.7, LESS, where="at a skew of 0.7"),
+            ),
         ),
         PaperFigure(
             "Figure 11",
@@ -376,6 +449,15 @@ PAPER = Paper(
             "Figure 12: 2 ms inside an executor, 20 ms per upstream executor. State takes its bytes over an idle "
             "network of 1 Gbit/s.",
             _make_11,
+            headlines=(
+                Headline(
+                    "Reassignment of a shard under RC, of Elasticutor's",
+                    "times",
+                    MORE,
+                    ratio(at("synchronisation", "RC in the node"), at("synchronisation", "Elasticutor in the node")),
+                    fitted="both synchronisations",
+                ),
+            ),
         ),
         PaperFigure(
             "Figure 12",
@@ -385,6 +467,16 @@ PAPER = Paper(
             "The paper prints no numbers. Synchronisation is fitted to its text; the time of migration follows from "
             "the network alone, so RC and Elasticutor are equal, where the paper has Elasticutor slightly ahead.",
             _make_12,
+            headlines=(
+                Headline("Synchronisation under Elasticutor", "ms", 2.0, at("Elasticutor", 32), fitted="its 2 ms"),
+                Headline(
+                    "under RC, of Elasticutor's",
+                    "times",
+                    (100.0, 1000.0),
+                    ratio(at("RC", 32), at("Elasticutor", 32)),
+                    fitted="both synchronisations",
+                ),
+            ),
         ),
         PaperFigure(
             "Figure 13",
@@ -395,6 +487,11 @@ PAPER = Paper(
             "The most frequent key, which one core takes, bounds the speed-up at 198.",
             _make_13,
             slow=runs.figure_13,
+            headlines=(
+                Headline("Speed-up on 256 cores", "times", (128.0, 256.0), at(_USUAL, 256), words="efficient"),
+                Headline("with records of 8 KB", "times", (1.0, 16.0), at("8 KB", 256)),
+                Headline("at 0.01 ms", "times", (1.0, 16.0), at("0.01 ms", 256)),
+            ),
         ),
         PaperFigure(
             "Figure 14",
@@ -405,6 +502,13 @@ PAPER = Paper(
             f"{_NO_NUMBERS} The runs of Figure 13. Sources are saturated, so this is the latency of full queues. With "
             "records of 2 KB and more it rises by less than a half.",
             _make_14,
+            headlines=(
+                Headline(
+                    "p99 latency on 256 cores, of one's", "times", (0.5, 2.0), at(_USUAL, 256), words="about the same"
+                ),
+                Headline("with records of 8 KB", "times", _MUCH, at("8 KB", 256), words="much more"),
+                Headline("at 0.01 ms", "times", _MUCH, at("0.01 ms", 256), words="much more"),
+            ),
         ),
         PaperFigure(
             "Figure 15",
@@ -414,6 +518,15 @@ PAPER = Paper(
             f"{_NO_NUMBERS} 32 KB and 32 MB of the paper's sizes.",
             _make_15,
             slow=runs.figure_15,
+            headlines=(
+                Headline(
+                    "32 MB per shard at 16 shuffles, from 32 KB",
+                    "change",
+                    (-100.0, -10.0),
+                    _LARGE,
+                    words="clearly less",
+                ),
+            ),
         ),
         PaperFigure(
             "Figure 16",
@@ -425,13 +538,34 @@ PAPER = Paper(
             _make_16,
             tuple(WORKLOADS),
             runs.figure_16,
+            headlines=(
+                _compared("y = 256", "static", 256, 1.0, only="default"),
+                _compared("y = 1", "static", 256, LESS, only="highly dynamic"),
+                _compared("y = 1", "static", 256, LESS, only="data-intensive"),
+            ),
+        ),
+        PaperFigure(
+            "Figure 17",
+            "Topology of the stock exchange's application",
+            "A transactor, 6 operators for statistics and 5 for events (section 5.4).",
+            "not here, because",
+            "it is a drawing; one operator of it is simulated.",
+            headlines=(Headline("Operators", "", 12.0),),
         ),
         PaperFigure(
             "Figure 18",
             "Arrival rates of the five most popular stocks",
             "They fluctuate greatly (section 5.4).",
-            "not here",
-            "The orders of the Shanghai Stock Exchange are private.",
+            "not here, because",
+            "the orders of the Shanghai Stock Exchange are private.",
+            headlines=(
+                Headline(
+                    "Highest arrival rate of a stock, compared with its lowest",
+                    "times",
+                    (1.0, math.inf),
+                    words="far more",
+                ),
+            ),
         ),
         PaperFigure(
             "Figure 19",
@@ -445,6 +579,11 @@ PAPER = Paper(
             "published; the skew of the orders is not known.",
             _make_19,
             slow=runs.figure_19,
+            headlines=(
+                Headline("Elasticutor's throughput, of static's", "times", 2.0, _sustained_of("static")),
+                Headline("of RC's", "times", 2.0, _sustained_of("RC")),
+                Headline("Static's p99 latency, of Elasticutor's", "times", (10.0, 100.0), _TAILS),
+            ),
         ),
         PaperFigure(
             "Figure 20",
@@ -454,6 +593,7 @@ PAPER = Paper(
             "Recorded. The runs of Figure 19. The naive scheduler is as fast here; it differs in what it moves "
             "(Table 2).",
             _make_20,
+            headlines=(Headline("Elasticutor's mean latency, of the naive scheduler's", "times", LESS, _LATENCIES),),
         ),
         PaperFigure(
             "Table 2",
@@ -463,6 +603,10 @@ PAPER = Paper(
             "Recorded. The moving load of Figure 19. The optimised scheduler keeps almost all records on their node "
             "here, so that ratio is larger than published; the naive one moves less state.",
             _make_table_2,
+            headlines=(
+                _naive("State migration", 13.9 / 2.4),
+                _naive("Remote data transfer", 235.3 / 21.6),
+            ),
         ),
         PaperFigure(
             "Table 3",
@@ -475,6 +619,11 @@ PAPER = Paper(
             "have two each; section 5.3 advises one per node. python benchmarks/scaling.py times the scheduler.",
             _make_table_3,
             slow=runs.table_3,
+            headlines=(
+                Headline(
+                    "Throughput on 32 nodes, of that on 8", "%", 100 * 218.6 / 66.6, at("one executor per node", 32)
+                ),
+            ),
         ),
     ),
 )

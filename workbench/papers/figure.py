@@ -6,9 +6,10 @@ from typing import Literal
 
 from workbench.checks import require
 from workbench.errors import WorkbenchError
+from workbench.papers.headline import Compared, Headline
 
 Shape = Literal["line", "points", "bars"]
-Status = Literal["reproduced", "simulated", "not here"]
+Status = Literal["reproduced", "same method, our input", "simulated", "not here, because"]
 Number = float | None
 
 
@@ -65,6 +66,11 @@ class Series:
     def __post_init__(self) -> None:
         for values in (self.y, self.low or self.y, self.high or self.y):
             require(len(values) == len(self.x), f"{self.name!r} has {len(self.x)} x and {len(values)} values.")
+
+    @property
+    def values(self) -> list[float]:
+        """The values that there are."""
+        return [value for value in self.y if value is not None]
 
     def at(self, x: float | str) -> float:
         """Give the value at `x`.
@@ -123,10 +129,13 @@ class PaperFigure:
     said
         What the paper says of it: its values or its finding, with the section.
     status
-        ``"reproduced"``: the same calculation on the paper's input. ``"simulated"``: in the fluid engine, in place of
-        the paper's cluster. ``"not here"``: there is none of ours.
+        ``"reproduced"``: the paper's method on the paper's input. ``"same method, our input"``: the paper does not
+        publish all of its input. ``"simulated"``: in a simulation in place of the paper's cluster. ``"not here,
+        because"``: there is none of ours, for the reason in `how`.
     how
         How ours was made and why it differs; or why there is none.
+    headlines
+        What to compare: the numbers that the paper gives, or what its words allow.
     make
         Makes it for one of `inputs`; None where it is not here.
     inputs
@@ -144,6 +153,7 @@ class PaperFigure:
     make: Callable[[str], Reproduction] | None = None
     inputs: tuple[str, ...] = ()
     slow: Callable[[str], Iterable[Series]] | None = None
+    headlines: tuple[Headline, ...] = ()
 
     def reproduce(self, chosen: str | None = None) -> Reproduction:
         """Make the figure for the chosen input, the usual one by default.
@@ -154,7 +164,7 @@ class PaperFigure:
             When the figure is not here, or has no such input.
         """
         if self.make is None:
-            raise WorkbenchError(f"{self.number} is not here: {self.how} Choose another figure.")
+            raise WorkbenchError(f"{self.number} is not here, because {self.how} Choose another figure.")
         if chosen is not None and chosen not in self.inputs:
             known = ", ".join(self.inputs)
             raise WorkbenchError(
@@ -162,6 +172,24 @@ class PaperFigure:
                 + (f"use one of {known}." if known else "it has one input, so leave it out.")
             )
         return self.make(chosen or next(iter(self.inputs), ""))
+
+    def compare(self, made: Reproduction | None, chosen: str | None = None) -> tuple[Compared, ...]:
+        """Compare the headlines of the chosen input, the usual one by default, with the figure made for it."""
+        wanted = {"", chosen or next(iter(self.inputs), "")}
+        return tuple(
+            Compared(self.number, one, None if made is None or one.ours is None else one.ours(made))
+            for one in self.headlines
+            if one.only in wanted
+        )
+
+    def compare_all(self) -> tuple[Compared, ...]:
+        """Compare all headlines, each with the figure made for its input."""
+        usual = next(iter(self.inputs), "")
+        found = []
+        for chosen in dict.fromkeys(one.only or usual for one in self.headlines):
+            made = None if self.make is None else self.make(chosen)
+            found += [one for one in self.compare(made, chosen) if (one.headline.only or usual) == chosen]
+        return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,10 @@ import re
 from collections import Counter
 from functools import partial
 from html import escape
+from typing import get_args
 
-from workbench.papers import Paper, PaperFigure, Reproduction
+from workbench import units
+from workbench.papers import Paper, PaperFigure, Reproduction, Status, counted
 from workbench.views.cards import Card, Column, Table, gather
 from workbench.views.figures import draw_reproduced
 
@@ -13,21 +15,49 @@ _MOST_POINTS = 40  # of a series in a table
 
 
 def index_card(paper: Paper) -> Card:
-    """List all figures and tables of the paper's evaluation, those that are not here included."""
+    """List the figures and tables of the paper's evaluation with their status, those that are not here included."""
     columns = (
         Column("Figure"),
         Column("What it shows"),
-        Column("Here"),
+        Column("Ours is"),
         Column("How, or why not"),
         Column("Inputs to choose from"),
     )
     rows = tuple((one.number, one.shows, one.status, one.how, ", ".join(one.inputs)) for one in paper.figures)
-    counts: Counter[str] = Counter(one.status for one in paper.figures)
-    known = ("reproduced", "simulated", "not here")
-    listed = ", ".join(f"{counts[status]} {status}" for status in known if counts[status])
+    counts = Counter(one.status for one in paper.figures)
+    listed = "; ".join(
+        f"{counts[status]} {status.removesuffix(', because')}" for status in get_args(Status) if counts[status]
+    )
     finding = f"{len(paper.figures)} figures and tables: {listed}."
     table = Table(f"Evaluation of {paper.title}", columns, rows, opened=True)
     return Card(f"{paper.name}-figures", paper.title, finding, table=table)
+
+
+def headlines_card(paper: Paper) -> Card:
+    """List the numbers that the paper gives next to ours, and count how many agree and how many were fitted."""
+    found = [(figure, one) for figure in paper.figures for one in figure.compare_all()]
+    columns = tuple(map(Column, ("Figure", "Headline", "Paper", "Ours", "Difference", "Verdict", "Ours is")))
+    rows = tuple(
+        (
+            one.number,
+            one.headline.what,
+            one.headline.said,
+            "" if one.ours is None else one.headline.written(one.ours),
+            one.difference,
+            one.verdict,
+            figure.status,
+        )
+        for figure, one in found
+    )
+    counts = counted(one for _, one in found)
+    listed = "; ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    table = Table(f"Headlines of {paper.title}", columns, rows, opened=True)
+    return Card(
+        f"{paper.name}-headlines",
+        "Headlines next to ours",
+        f"{units.some(len(found), 'number')}: {listed}.",
+        table=table,
+    )
 
 
 def figure_card(paper: Paper, figure: PaperFigure, chosen: str | None = None) -> Card:
@@ -40,14 +70,15 @@ def figure_card(paper: Paper, figure: PaperFigure, chosen: str | None = None) ->
     """
     made = figure.reproduce(chosen)
     of = f" ({chosen or figure.inputs[0]})" if figure.inputs else ""
+    compared = figure.compare(made, chosen)
     html = (
         f"<p><strong>The paper:</strong> {escape(figure.said)}</p>"
-        f"<p><strong>Ours, {escape(figure.status)}:</strong> {escape(figure.how)}</p>"
+        f"<p><strong>Ours, {escape(figure.status)}:</strong> {escape(made.finding)}. {escape(figure.how)}</p>"
     )
     return Card(
         f"{paper.name}-{re.sub(r'[^a-z0-9]+', '-', figure.number.lower())}",
         f"{figure.number}{of}: {figure.shows}",
-        f"{made.finding}.",
+        f"{'; '.join(one.sentence for one in compared) or made.finding}.",
         draw_reproduced(made),
         _table(figure, made),
         html=html,
@@ -66,7 +97,7 @@ def cards(paper: Paper, chosen: str | None = None) -> list[Card]:
         for one in paper.figures
         if one.make is not None
     ]
-    return [index_card(paper), *gather(sections, paper)]
+    return [index_card(paper), *gather([lambda one: [headlines_card(one)], *sections], paper)]
 
 
 def _section(paper: Paper, figure: PaperFigure, chosen: str | None) -> list[Card]:

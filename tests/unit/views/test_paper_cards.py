@@ -3,7 +3,7 @@
 import pytest
 from figure_checks import axis_titles, check_figure, trace
 
-from workbench.papers import PAPERS, Panel, Paper, PaperFigure, Reproduction, Series
+from workbench.papers import PAPERS, Headline, Panel, Paper, PaperFigure, Reproduction, Series
 from workbench.views import paper_cards, theme
 from workbench.views.figures import draw_reproduced
 from workbench.views.widgets import PaperPanel
@@ -42,8 +42,19 @@ def test_names_that_are_turned_have_room_below_them():
 
 
 def small(make):
-    figure = PaperFigure("Figure 1", "Rates", "It says <b>twice</b>.", "simulated", "In the engine.", make, ("a", "b"))
-    missing = PaperFigure("Table 1", "Nothing", "It says nothing.", "not here", "The data are private.")
+    headline = Headline("Rate of q1", "records/s", 1.0, lambda made: made.named("ours", "Rate").at("q1"))
+    figure = PaperFigure(
+        "Figure 1",
+        "Rates",
+        "It says <b>twice</b>.",
+        "simulated",
+        "In the engine.",
+        make,
+        ("a", "b"),
+        headlines=(headline,),
+    )
+    why = "the data are private."
+    missing = PaperFigure("Table 1", "Nothing", "It says nothing.", "not here, because", why)
     return Paper("small", "A paper", (figure, missing))
 
 
@@ -64,10 +75,11 @@ def test_a_figure_shows_paper_and_ours_apart():
 
 @pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)
 def test_all_cards_of_a_paper_are_made(paper):
-    index, *rest = paper_cards.cards(paper)
+    index, headlines, *rest = paper_cards.cards(paper)
     assert [row[0] for row in index.table.rows] == [one.number for one in paper.figures]
+    assert {row[0] for row in headlines.table.rows} == {one.number for one in paper.figures}
     assert len(rest) == sum(one.make is not None for one in paper.figures)
-    assert len({card.name for card in (index, *rest)}) == len(rest) + 1
+    assert len({card.name for card in (index, headlines, *rest)}) == len(rest) + 2
     for card in rest:
         assert card.kind == "result", card.finding
         check_figure(card.figure)
@@ -81,6 +93,15 @@ def test_a_card_has_the_values_with_their_source_and_escapes_what_it_quotes():
     assert ("Rate", "ours", "q2", 4.0, "Rate (records/s)", "ours") in card.table.rows
     assert "&lt;b&gt;twice&lt;/b&gt;" in card.heading_html()
     assert card.title == "Figure 1 (a): Rates"
+    assert card.finding == "Rate of q1: 1 records/s published, 2 records/s here, 2 times as much."
+
+
+def test_the_headlines_are_listed_and_counted_by_what_became_of_them():
+    card = paper_cards.headlines_card(small(lambda _: DATA))
+    assert card.finding == "1 number: 1 size differs."
+    assert card.table.rows == (
+        ("Figure 1", "Rate of q1", "1 records/s", "2 records/s", "2 times as much", "size differs", "simulated"),
+    )
 
 
 def test_one_figure_that_cannot_be_made_is_an_error_card_among_the_others():
@@ -88,8 +109,7 @@ def test_one_figure_that_cannot_be_made_is_an_error_card_among_the_others():
         raise ValueError("no data")
 
     paper = small(fails)
-    index, error = paper_cards.cards(paper)
-    assert (index.kind, error.kind) == ("result", "error")
+    assert [card.kind for card in paper_cards.cards(paper)] == ["result", "error", "error"]
 
 
 def test_the_panel_makes_a_figure_again_for_what_is_chosen():

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from workbench.capacity.model.forms import TRANSFORMS, Floats, fit_least_squares, transform
+from workbench.capacity.model.forms import TRANSFORMS, Floats, transform
 from workbench.capacity.model.growth import Growth
 from workbench.capacity.model.model import Model
 from workbench.errors import WorkbenchError
 
 
 class CapacityModel(Model):
-    """Capacity as ``a g(memory) + b g(slots) + c``, by least squares.
+    """Capacity as ``a g(memory) + b g(slots) + c``, by scikit-learn's least squares, as in the paper.
 
     Parameters
     ----------
@@ -51,8 +51,14 @@ class CapacityModel(Model):
             raise WorkbenchError(
                 f"The form of a capacity model is {self.form!r}; use one of {', '.join(TRANSFORMS)}, or ScalingModel()."
             )
-        fitted = fit_least_squares(self.form, points, rates)
-        self.coef_, self.intercept_ = np.array([fitted.memory, fitted.slots]), fitted.constant
+        from sklearn.linear_model import LinearRegression  # noqa: PLC0415  slow to import, and only a fit needs it
+        from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
+
+        # of equally good coefficients the shortest vector in unit deviations, as `fit_least_squares`
+        scaler = StandardScaler()
+        line = LinearRegression().fit(scaler.fit_transform(transform(self.form, points)), rates)
+        self.coef_ = np.asarray(line.coef_ / scaler.scale_)
+        self.intercept_ = float(line.intercept_ - self.coef_ @ scaler.mean_)
 
     def _predict(self, points: Floats) -> Floats:
         return np.asarray(transform(self.form, points) @ self.coef_ + self.intercept_)

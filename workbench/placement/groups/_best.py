@@ -79,6 +79,6 @@ def _packed(job: Job, capacity: Sequence[float]) -> GroupAllocation:
             if not fitting:
                 break
             _, node = min(fitting)
-            nodes.free[node] -= job.task_cost[group]
+            nodes.take(node, job.task_cost[group])
             counts[group][node] += 1
     return allocation(job, counts)

@@ -151,7 +151,7 @@ class _Tasks:
         if node is None or not self._nodes.fits(node, cost):
             aside += new
             return
-        self._nodes.free[node] -= cost
+        self._nodes.take(node, cost)
         for task in new:
             self._node[task[0]][task[1]] = node
             self._hosted[node].append(task)
@@ -162,11 +162,8 @@ class _Tasks:
         if first == second:
             return
         into, out = (first, second) if nodes.capacity[first] >= nodes.capacity[second] else (second, first)
-        used = nodes.capacity[out] - nodes.free[out]
-        if not nodes.fits(into, used):
+        if not nodes.move_all(out, into):
             return
-        nodes.free[into] -= used
-        nodes.free[out] = nodes.capacity[out]
         for group, number in self._hosted[out]:
             self._node[group][number] = into
         self._hosted[into] += self._hosted[out]

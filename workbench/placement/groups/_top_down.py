@@ -15,7 +15,8 @@ from workbench.placement.groups.job import GroupAllocation, Job, Nodes, Priority
 def top_down(job: Job, capacity: Sequence[float], priority: Priority = "rs") -> GroupAllocation:
     """Allocate pairs of groups by significance (Algorithms 4 and 5).
 
-    Takes O(edges log edges + splits x nodes) steps, and tasks x nodes for those left single.
+    Takes O(edges (log edges + nodes)) steps to order the pairs and to look through hosts, and O(log nodes) for each
+    portion that it places.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ class _Work:
         """Put `tasks` tasks of `group` on `node`."""
         self.counts[group][node] += tasks
         self.left[group] -= tasks
-        self.nodes.free[node] -= tasks * self.cost[group]
+        self.nodes.take(node, tasks * self.cost[group])
 
     def place_both(self, i: int, j: int) -> None:
         """Split two groups in proportion over the roomiest nodes (Algorithm 5, mode both)."""
@@ -78,9 +79,7 @@ class _Work:
                 continue
             some = 0
             if ratio > 1 and nodes.fits(node, cost[a]):
-                nodes.free[node] -= cost[a]
-                some = nodes.room_for(node, cost[b], left[b])
-                nodes.free[node] += cost[a]
+                some = nodes.room_for(node, cost[b], left[b], beside=cost[a])
             if not some:
                 return
             self.place(node, a, 1)
@@ -102,11 +101,8 @@ class _Work:
         (first,), (second,) = hosts
         nodes = self.nodes
         into, out = (second, first) if nodes.capacity[second] >= nodes.capacity[first] else (first, second)
-        used = nodes.capacity[out] - nodes.free[out]
-        if not nodes.fits(into, used):
+        if not nodes.move_all(out, into):
             return
-        nodes.free[into] -= used
-        nodes.free[out] = nodes.capacity[out]
         for row in self.counts:
             row[into] += row[out]
             row[out] = 0

@@ -10,6 +10,7 @@ A. Chatzistergiou, S. D. Viglas, "Fast Heuristics for Near-Optimal Task Allocati
 Clusters", CIKM 2014.
 """
 
+import heapq
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -106,6 +107,28 @@ class Job:
             for edge in self.edges
         )
 
+    def divided(self, capacity: Sequence[float]) -> "Job":
+        """Return the job in equal tasks that exactly fill the nodes (section 5): for one that does not fit.
+
+        A task costs the greatest common divisor of the groups' costs and of the nodes' capacities, so every complete
+        allocation that the capacity permits exists. A group without cost keeps one task.
+
+        Raises
+        ------
+        WorkbenchError
+            When a cost or a capacity is not a whole number, such as percent of a core, or all are 0.
+        """
+        values = [*self.processing_cost, *checked_capacity(capacity)]
+        uneven = next((value for value in values if not value.is_integer()), None)
+        require(
+            uneven is None,
+            f"A cost or a capacity is {uneven!r}; equal tasks need whole numbers. Give percent of a core, rounded up.",
+        )
+        step = math.gcd(*map(int, values))
+        require(step > 0, "All costs and capacities are 0; give at least one above it.")
+        sizes = tuple(max(1, int(cost) // step) for cost in self.processing_cost)
+        return Job(sizes, self.processing_cost, self.edges)
+
     def scaled(self, factor: float) -> "Job":
         """Return the job at `factor` times its input rate: costs and communication grow in proportion (section 7.4)."""
         require(
@@ -195,24 +218,51 @@ def checked_capacity(capacity: Sequence[float]) -> list[float]:
 
 
 class Nodes:
-    """Free capacity while an algorithm fills the nodes; sizes within a relative 1e-9 are equal, equality fits."""
+    """Free capacity while an algorithm fills the nodes; sizes within a relative 1e-9 are equal, equality fits.
+
+    The nodes are in a heap by what is free, as in the paper (section 3): the roomiest is found in O(log nodes). A node
+    that changed is put in again, and its old place is dropped when it comes up.
+    """
 
     def __init__(self, capacity: Sequence[float]) -> None:
         self.capacity = checked_capacity(capacity)
         self.free = list(self.capacity)
         self.slack = SLACK * max(self.capacity)
+        self._heap = [(self._order(node), node) for node in range(len(self.free))]
+        heapq.heapify(self._heap)
+
+    def _order(self, node: int) -> float:
+        """Place in the heap: what is free, descending, in steps of the slack."""
+        return -float(round(self.free[node] / self.slack)) if self.slack else 0.0
 
     def fits(self, node: int, cost: float) -> bool:
         """Whether `cost` fits what is free on `node`."""
         return cost <= self.free[node] + self.slack
 
-    def room_for(self, node: int, cost: float, most: int) -> int:
-        """How many tasks of `cost`, at most `most`, fit on `node`."""
-        if cost <= 0 or most * cost <= self.free[node] + self.slack:
+    def room_for(self, node: int, cost: float, most: int, beside: float = 0.0) -> int:
+        """How many tasks of `cost`, at most `most`, fit on `node` next to a load of `beside`."""
+        free = self.free[node] - beside + self.slack
+        if cost <= 0 or most * cost <= free:
             return most
-        return max(0, math.floor((self.free[node] + self.slack) / cost))
+        return max(0, math.floor(free / cost))
+
+    def take(self, node: int, cost: float) -> None:
+        """Use `cost` of what is free on `node`."""
+        self.free[node] -= cost
+        heapq.heappush(self._heap, (self._order(node), node))
+
+    def move_all(self, out: int, into: int) -> bool:
+        """Move the load of one node to another if it fits, and say whether it does."""
+        used = self.capacity[out] - self.free[out]
+        if not self.fits(into, used):
+            return False
+        self.take(into, used)
+        self.take(out, -used)
+        self.free[out] = self.capacity[out]  # exactly
+        return True
 
     def roomiest(self) -> int:
         """Find the node with most room, ties by lowest index."""
-        most = max(self.free) - self.slack
-        return next(node for node, free in enumerate(self.free) if free >= most)
+        while self._heap[0][0] != self._order(self._heap[0][1]):
+            heapq.heappop(self._heap)
+        return self._heap[0][1]

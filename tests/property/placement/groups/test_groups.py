@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from workbench.papers import optimal_allocation
 from workbench.placement import Job, best_allocation, naive, task_level, top_down
+from workbench.placement.groups.job import Nodes
 
 ALGORITHMS = {
     "naive": naive,
@@ -101,3 +102,32 @@ def test_best_is_never_worse_than_top_down(job, capacity, seed):
     if not before.unplaced:
         assert after.unplaced == {}
         assert after.gain >= before.gain
+
+
+@settings(max_examples=100)
+@given(job=jobs(), limits=st.lists(st.integers(1, 12), min_size=1, max_size=4))
+def test_equal_tasks_fit_whenever_the_capacity_permits(job, limits):
+    assume(0 < sum(job.processing_cost) <= sum(limits))
+    divided = job.divided(limits)
+    assert divided.processing_cost == job.processing_cost
+    for allocate in (top_down, task_level):
+        assert allocate(divided, limits).unplaced == {}
+
+
+@settings(max_examples=100)
+@given(
+    limits=st.lists(st.integers(0, 9).map(lambda tenths: tenths / 10), min_size=1, max_size=6),
+    changes=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 9)), max_size=30),
+)
+def test_the_roomiest_node_is_the_first_of_those_with_most_room(limits, changes):
+    """The heap against a scan, whatever is taken and moved in between."""
+    assume(max(limits) > 0)
+    nodes = Nodes(limits)
+    for first, second, tenths in changes:
+        out, into = first % len(limits), second % len(limits)
+        if nodes.fits(out, tenths / 10):
+            nodes.take(out, tenths / 10)
+        elif out != into:
+            nodes.move_all(out, into)
+        most = max(nodes.free)
+        assert nodes.roomiest() == next(node for node, free in enumerate(nodes.free) if free >= most - nodes.slack)

@@ -75,6 +75,24 @@ def test_all_hosts_of_an_allocated_group_are_tried():
     assert top_down(job, (80, 80)).gain == pytest.approx(100 / 4 * 2 + 10 / 4 * 2)
 
 
+def test_a_job_that_does_not_fit_is_divided_by_the_greatest_common_divisor():
+    job, capacity = Job((1, 1), (120, 90), ((0, 1, 10),)), (60, 90, 60)
+    assert top_down(job, capacity).unplaced
+    divided = job.divided(capacity)
+    assert (divided.sizes, divided.task_cost) == ((4, 3), (30, 30))
+    answer = top_down(divided, capacity)
+    assert answer.unplaced == {}
+    assert [sum(30 * row[node] for row in answer.counts) for node in range(3)] == [60, 90, 60]
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"), [((1.5,), "A cost or a capacity is 1.5"), ((0,), "All costs and capacities are 0")]
+)
+def test_equal_tasks_need_whole_costs(costs, message):
+    with pytest.raises(WorkbenchError, match=message):
+        Job((1,), costs, ()).divided((0,))
+
+
 def test_groups_without_edges_are_placed_too():
     job = Job((3, 2), (30, 20), ())
     for allocate in (top_down, task_level, naive, best_allocation, optimal_allocation):

@@ -1,0 +1,178 @@
+"""The numbers that a paper gives of a figure, and what ours are next to them."""
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, get_args
+
+from workbench import units
+
+if TYPE_CHECKING:
+    from workbench.papers.figure import Reproduction
+
+Reader = Callable[["Reproduction"], float]
+Verdict = Literal["agrees", "size differs", "sign differs", "fitted", "not here"]
+CLOSE, POINTS = 0.10, (1.0, 3.0)
+"""What still agrees: a tenth of the published number, which of a percentage is at least one point and at most three."""
+MORE, LESS = (1.0, math.inf), (0.0, 1.0)
+"""Of ratios."""
+_PERCENT = ("%", "change")
+_EVEN: Mapping[str, float] = MappingProxyType({"change": 0.0, "times": 1.0})
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A number that the paper gives of a figure, and where ours is read.
+
+    Parameters
+    ----------
+    what
+        What it is of.
+    unit
+        ``"%"``; ``"change"``, in percent, where 0 separates two signs; ``"times"``, a ratio, where 1 does; or another
+        unit, whose numbers have no sign; empty for a bare number.
+    published
+        The paper's, or the ends of what its `words` allow; infinite where open.
+    ours
+        Reads it from the figure; None where the figure is not here.
+    only
+        The input it is of; empty: of all.
+    words
+        What the paper says where it prints no number.
+    fitted
+        What of ours was chosen so that this number comes out; such a number counts for nothing.
+    """
+
+    what: str
+    unit: str
+    published: float | tuple[float, float]
+    ours: Reader | None = None
+    only: str = ""
+    words: str = ""
+    fitted: str = ""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Lowest and highest value that is as published."""
+        return self.published if isinstance(self.published, tuple) else (self.published, self.published)
+
+    @property
+    def even(self) -> float | None:
+        """Value where nothing differs, so that above and below it are two signs; None where there are no signs."""
+        return _EVEN.get(self.unit)
+
+    @property
+    def said(self) -> str:
+        """The paper's words, or its number."""
+        low, high = self.ends
+        if self.words:
+            return self.words
+        if low == high:
+            return self.written(low)
+        if low == self.even and math.isinf(high):
+            return "more"
+        if high == self.even and low in {-math.inf, 0.0, -100.0}:
+            return "less"
+        return f"at least {self.written(low)}" if math.isinf(high) else f"{units.number(low)} to {self.written(high)}"
+
+    def written(self, value: float) -> str:
+        """Write a value with its unit."""
+        if self.unit == "change":
+            return f"{'+' if value > 0 else ''}{units.number(value)} %"
+        return f"{units.number(value)} %" if self.unit == "%" else units.scaled(value, self.unit)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A headline of the figure `number`, and our value; None where the figure is not here."""
+
+    number: str
+    headline: Headline
+    ours: float | None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether ours agrees within `CLOSE`, and if not, whether it differs in size alone or in sign."""
+        if self.ours is None:
+            return "not here"
+        return "fitted" if self.headline.fitted else self._as_found
+
+    @property
+    def difference(self) -> str:
+        """Where ours differs, in sign or by how much, and what of it was fitted to the published number."""
+        if self.ours is None:
+            return "not here"
+        fitted = f" (fitted to this: {self.headline.fitted})" if self.headline.fitted else ""
+        return self._said + fitted
+
+    @property
+    def sentence(self) -> str:
+        """The paper's number, ours and the difference, without a full stop."""
+        head = self.headline
+        ours = "" if self.ours is None else f", {head.written(self.ours)} here"
+        return f"{head.what}: {head.said} published{ours}, {self.difference}"
+
+    @property
+    def _value(self) -> float:
+        return math.nan if self.ours is None else self.ours
+
+    @property
+    def _nearest(self) -> float:
+        """The value as published that is nearest to ours."""
+        low, high = self.headline.ends
+        return min(max(self._value, low), high)
+
+    @property
+    def _as_found(self) -> Verdict:
+        (low, high), even, value = self.headline.ends, self.headline.even, self._value
+        above = even is not None and low >= even < high and value <= even
+        below = even is not None and low < even >= high and value >= even
+        if above or below:
+            return "sign differs"
+        allowed = CLOSE * abs(self._nearest)
+        if self.headline.unit in _PERCENT:
+            allowed = min(max(allowed, POINTS[0]), POINTS[1])
+        return "agrees" if abs(value - self._nearest) <= allowed else "size differs"
+
+    @property
+    def _said(self) -> str:
+        value, nearest = self._value, self._nearest
+        found = self._as_found
+        if found == "sign differs":
+            return "no difference here" if value == self.headline.even else "the sign differs"
+        if found == "agrees":
+            return "as published"
+        if self.headline.unit in _PERCENT:
+            return f"{units.number(abs(value - nearest))} points {'more' if value > nearest else 'less'}"
+        if nearest > 0 < value:
+            return f"{units.number(value / nearest, 2)} times as much"
+        return f"{self.headline.written(abs(value - nearest))} {'more' if value > nearest else 'less'}"
+
+
+def at(name: str, x: float | str, panel: str | None = None) -> Reader:
+    """Read the value at `x` of the series `name`."""
+    return lambda made: made.named(name, panel).at(x)
+
+
+def mean(name: str, panel: str | None = None) -> Reader:
+    """Read the mean of the series `name`."""
+    return lambda made: statistics.fmean(made.named(name, panel).values)
+
+
+def ratio(above: Reader, below: Reader) -> Reader:
+    """Read one number in terms of another."""
+    return lambda made: above(made) / below(made)
+
+
+def change(before: Reader, after: Reader) -> Reader:
+    """Read by how much one number differs from another, %."""
+    return lambda made: 100 * (after(made) / before(made) - 1)
+
+
+def counted(found: Iterable[Compared]) -> dict[Verdict, int]:
+    """Count headlines by verdict; what was fitted agrees with nothing."""
+    counts = Counter(one.verdict for one in found)
+    return {verdict: counts[verdict] for verdict in get_args(Verdict) if counts[verdict]}
