@@ -2,10 +2,11 @@
 
 from workbench.observing.as_measurement import as_measurement
 from workbench.observing.blocks import Block
-from workbench.observing.files import read_events
+from workbench.observing.events import read_events
 from workbench.observing.headroom import Headroom, headroom
 from workbench.observing.log import read_log
-from workbench.observing.running_query import RunningQuery, SeenBatch
+from workbench.observing.running_query import RunningQuery, SeenBatch, SeenRun
+from workbench.observing.state import StateSeen
 from workbench.observing.trigger import trigger_interval
 
 __all__ = [
@@ -13,6 +14,8 @@ __all__ = [
     "Headroom",
     "RunningQuery",
     "SeenBatch",
+    "SeenRun",
+    "StateSeen",
     "as_measurement",
     "headroom",
     "read_events",

@@ -9,7 +9,8 @@ from written_logs import TRUE, a_day, events, written
 
 from workbench.errors import WorkbenchError
 from workbench.observing import read_log
-from workbench.observing.files import log_files, read_events
+from workbench.observing.events import read_events
+from workbench.observing.files import log_files
 
 TEXT = "".join(json.dumps(event) + "\n" for event in events(a_day(0.5 * TRUE, batches=120))).encode()
 
