@@ -8,9 +8,9 @@ long as the interval in the mean. Of each shape and level, the table has the med
 interval holds the truth, how many lie below and above it, the median of high / low, and how many logs show no rate.
 The constants of `workbench.observing.headroom` were set on real Spark (`benchmarks/observing.py`), not on these.
 
-A second table has kinds of logs as production writes them. Each log draws its own batch time: the fixed share, the bend,
-the noise, how long it lasts, and the load. What it sustains is that at the log's end. Where the load is constant there is
-a bound, and its share inside is that of the bounds which hold.
+A second table has kinds of logs as production writes them. Each log draws its own batch time: the fixed share, the
+bend, the noise, how long it lasts, and the load. What it sustains is that at the log's end. Where the load is constant
+there is a bound, and its share inside is that of the bounds which hold.
 """
 
 import argparse
@@ -137,9 +137,9 @@ def summed(rooms, *, bound=False):
 class Kind:
     """A kind of log: its load in shares of what is sustained, and what is peculiar to it.
 
-    `grown` is by how much of the interval the fixed part grows until the end; `grain` the rows that the source releases
-    together, in shares of an interval's at the peak; `restarts` how often it is started again; `stalls` the share of the
-    batches in which the sink stalls, and `stall` for how many intervals.
+    `grown` is by how much of the interval the fixed part grows until the end; `grain` the rows that the source
+    releases together, in shares of an interval's at the peak; `restarts` how often it is started again; `stalls` the
+    share of the batches in which the sink stalls, and `stall` for how many intervals.
     """
 
     load: str = "day"

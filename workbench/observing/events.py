@@ -8,7 +8,8 @@ does not grow with the file; a last line that is torn is left out.
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -133,37 +134,42 @@ def _lines(lines: IO[bytes]) -> Iterator[bytes]:
 
 
 def _events(lines: Iterator[bytes], *, is_last: bool) -> Iterator[dict[str, Any] | None]:
-    block, depth, is_log = b"", 0, False
+    """Give the events of lines: of an event log each by itself, of anything else where an object is whole."""
+    block, depth = b"", 0
     for line in lines:
-        if found := _NAME.match(line):
-            is_log = True
-            if found[1].decode() not in USEFUL:
-                yield None
-                continue
-        elif is_log and not line.strip():
-            continue
-        if is_log:
-            parsed = _parsed(line)
-            if parsed is None and is_last and not line.endswith(b"\n"):
-                return
-            yield from _told(parsed)
-            continue
+        if _NAME.match(line):
+            yield from _of_log(chain([line], lines), is_last=is_last)
+            return
         if depth > 0 and (line[0] not in _WITHIN or len(block) > _LONGEST):  # another line came in between
             yield UNREADABLE
             block, depth = b"", 0
-        if depth > 0:
-            text = line
-        elif (at := line.find(_MADE)) >= 0 and not line.lstrip().startswith(b"{"):
-            text = line[at + len(_MADE) :]
-        elif not _BEGINS.match(line) or line.strip() == b"[":
+        text = line if depth > 0 else _begun(line)
+        if not text:
             continue
-        else:
-            text = line
         block += text
         depth += _opens(text)
         if depth <= 0:
             whole, block, depth = block, b"", 0
             yield from _told(_parsed(whole.strip().rstrip(b",")))
+
+
+def _of_log(lines: Iterable[bytes], *, is_last: bool) -> Iterator[dict[str, Any] | None]:
+    for line in lines:
+        found = _NAME.match(line)
+        if found is not None and found[1].decode() not in USEFUL:
+            yield None
+        elif line.strip():
+            parsed = _parsed(line)
+            if parsed is not None or not is_last or line.endswith(b"\n"):
+                yield from _told(parsed)
+
+
+def _begun(line: bytes) -> bytes:
+    """Give the part of a line with which an object begins; empty where none does."""
+    at = line.find(_MADE)
+    if at >= 0 and not line.lstrip().startswith(b"{"):
+        return line[at + len(_MADE) :]
+    return line if _BEGINS.match(line) and line.strip() != b"[" else b""
 
 
 def _opens(text: bytes) -> int:

@@ -61,9 +61,8 @@ def _files(place: Path, path: str) -> list[Path]:
     if len(entries) == 1:
         return _files(entries[0], str(entries[0]))
     inside = (one for one in place.rglob("*") if one.is_file() and one.suffix != ".crc")
-    return sorted(
-        one for one in inside if not any(part.startswith((".", "_")) for part in one.relative_to(place).parts)
-    )
+    hidden = (".", "_")
+    return sorted(one for one in inside if not any(part.startswith(hidden) for part in one.relative_to(place).parts))
 
 
 def entries_of(path: str | Path) -> str:
@@ -90,7 +89,7 @@ def opened(file: Path) -> IO[bytes]:
         return file.open("rb")
     raw = file.open("rb")
     if suffix == ".gz":
-        return gzip.open(raw)  # type: ignore[return-value] - reads as a file does
+        return io.BufferedReader(gzip.GzipFile(fileobj=raw))
     if suffix == ".zstd":
         return io.BufferedReader(_Blocks(_zstd(raw), raw))
     return io.BufferedReader(_Blocks(_lz4(raw) if suffix == ".lz4" else _snappy(raw), raw))

@@ -40,7 +40,7 @@ from workbench.checks import positive
 from workbench.errors import WorkbenchError
 from workbench.observing.load import load_of
 from workbench.observing.running_query import SeenBatch, usual_slots
-from workbench.observing.series import LEVEL_Z, Drift, Slope, outlasts, series_of
+from workbench.observing.series import LEVEL_Z, Drift, Series, outlasts, series_of
 from workbench.observing.state import DAY_S
 
 Floats = NDArray[np.float64]
@@ -54,14 +54,14 @@ _LEAST_DOUBT, _BENT = 0.06, 0.25  # deviation of ln rate: at no distance, and fo
 _SHARE_ALPHA, _SHARE_BETA = 1.5, 3.0  # of the Beta distribution of the fixed share of the busiest batches
 _SHARES = 400  # of the grid
 _BUSIEST = 0.7  # quantile of the rows from which batches are the busiest
-_MOST_NOISE, _FARTHEST = 0.05, 20  # share of lines without a slope; rows over the largest batch's
+_MOST_NOISE = 0.05  # share of lines without a slope
+_FARTHEST = 16  # rows over the largest batch's, where rows take all of its time; less in proportion
 _ROUNDS = 10  # of reweighting
 _COEFFICIENTS, _MOST_HIDDEN = 2, 0.7  # of the line; share of the noise's variance that they take up at most
 _FAR, _MOST_KEPT = 3.0, 0.98  # deviations at which a batch is cut; part of its weather that a batch leaves to the next
-_OUTLYING, _MAD = (
-    1.5,
-    1.4826,
-)  # deviations from which a batch counts less (Huber); median absolute deviation to standard deviation
+_OUTLYING = 1.5  # deviations from which a batch counts less (Huber)
+_MAD = 1.4826  # median absolute deviation to standard deviation
+_CLEAR = 2.0  # deviations by which the slope between neighbours is above 0
 _AT_END = 20  # batches
 
 
@@ -88,7 +88,7 @@ class Headroom:
     batches
         How many it rests on.
     interval_s
-        The trigger interval.
+        The trigger interval; 0 where there is none.
     admitted_rate
         Records/s that a cap on the rows of a batch lets in (``maxOffsetsPerTrigger``); None where no cap shows.
     left_out
@@ -119,7 +119,7 @@ class Headroom:
     per_row_s: float
     behind: float
     batches: int
-    interval_s: float | None
+    interval_s: float
     admitted_rate: float | None = None
     left_out: int = 0
     mean_rate: float = 0.0
@@ -148,6 +148,25 @@ class Headroom:
         return None if carried is None or self.peak_rate <= 0 else carried / self.peak_rate - 1
 
 
+def unseen(with_rows: int, triggers: int, left_out: int) -> Headroom:
+    """Say that a log has no batch that counts: few hold rows, or all are among the first of a start.
+
+    Parameters
+    ----------
+    with_rows, triggers
+        Batches with rows, and with or without.
+    left_out
+        First batches with rows of each start that do not count, because their code is not compiled yet.
+    """
+    hold = "holds" if with_rows == 1 else "hold"
+    why = (
+        f"{with_rows:,} of {units.count(triggers, 'batch' if triggers == 1 else 'batches')} {hold} rows, so no "
+        f"capacity can be told: the first {left_out} of each start are left out as start-up, while code is not "
+        f"compiled yet; give a log with at least {_FEWEST} more"
+    )
+    return Headroom(None, 0.0, math.inf, why, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0.0)
+
+
 def headroom(batches: Sequence[SeenBatch], interval_s: float | None, seed: int = 0) -> Headroom:
     """Estimate what a query sustains at a trigger interval, on the slots that most of its batches ran on.
 
@@ -171,73 +190,85 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float | None, seed: int =
         raise WorkbenchError("There are no batches with rows. Give the log of a query that has read something.")
     usual = usual_slots(batches)
     kept = [batch for batch in batches if batch.slots == usual]
-    rows = np.array([batch.rows for batch in kept], dtype=float)
     as_seen = np.array([batch.batch_s for batch in kept])
     load = load_of(batches, interval_s or float(np.median(as_seen)))
     series = series_of(kept)
     local = series.local
-    known = Headroom(None, 0.0, math.inf, "", load.peak_rate, 0.0, 0.0, 0.0, 0.0, len(kept), interval_s,
+    known = Headroom(None, 0.0, math.inf, "", load.peak_rate, 0.0, 0.0, 0.0, 0.0, len(kept), interval_s or 0.0,
                      load.admitted_rate, len(batches) - len(kept), load.mean_rate, drift=series.drift,
-                     neighbours_s=local and local.s, neighbours_error_s=local and local.error,
-                     agree=series.agree, keeps_up=not any(batch.left_rows for batch in kept[-_AT_END:]))  # fmt: skip
+                     neighbours_s=None if local is None else local.s,
+                     neighbours_error_s=None if local is None else local.error, agree=series.agree,
+                     keeps_up=not any(batch.left_rows for batch in kept[-_AT_END:]))  # fmt: skip
     if interval_s is None:
         return replace(known, why_not=_no_interval(as_seen, len(kept), usual))
-    seconds = series.now_s
-    least = _least(rows, seconds, interval_s)
+    rows = np.array([batch.rows for batch in kept], dtype=float)
     known = replace(
         known,
         behind=float(np.mean(as_seen > interval_s)),
-        at_least=least if len(kept) >= _FEWEST else 0.0,
+        at_least=_least(rows, series.now_s, interval_s) if len(kept) >= _FEWEST else 0.0,
         overrun=outlasts(kept, interval_s),
-        drift=series.drift and _dated(series.drift, kept, seconds, interval_s),
+        drift=series.drift and _dated(series.drift, kept, series.now_s, interval_s),
     )
-    fixed, per_row = (float(one) for one in _lines(rows, seconds))
-    if not series.agree and local is not None:
-        per_row = max(0.0, local.s)
-        fixed = max(0.0, float(np.median((seconds - per_row * rows)[-_AT_END:])))
     why = _too_little(rows, np.array([batch.left_rows for batch in kept]), usual)
-    moved = not why
-    if moved:
-        known = replace(known, fixed_s=fixed, per_row_s=per_row)
-    if len(kept) >= _FEWEST and (fixed if moved else float(np.median(seconds[-_AT_END:]))) >= interval_s:
-        if moved or series.drift is not None:
-            taken = fixed if moved else float(np.median(seconds[-_AT_END:]))
-            whatever = "whatever it holds" if moved else "at the log's end"
-            why = (
-                f"a batch takes {units.seconds(taken)} {whatever}, longer than the trigger interval of "
-                f"{units.seconds(interval_s)}, so no rate is sustained; set a longer interval"
-            )
-    if why:
-        return replace(known, why_not=why)
-    own, noise = _bootstrapped(rows, seconds, interval_s, seed)
-    if not series.agree and local is not None:
-        own, noise = _of_neighbours(local, fixed, interval_s), float(ndtr(-local.s / local.error))
-        if noise > _MOST_NOISE:
-            why = (
-                f"over the log a row seems to cost {units.seconds(series.pooled.s)}, but between neighbouring batches "
-                f"{units.seconds(per_row)}, within its scatter of 0: rows follow from how long the batch before took, "
-                "so what a row costs is not identifiable from them; give a log whose load changes"
-            )
-    elif per_row <= 0 or noise > _MOST_NOISE:
-        why = (
-            "larger batches did not take longer than small ones, beyond their scatter: they hold too few rows to "
-            "matter, or there are too few of them; give a log with more batches of both kinds"
-        )
+    ended_s = float(np.median(series.now_s[-_AT_END:]))
+    if why and series.drift is not None and ended_s >= interval_s:
+        why = _too_long(ended_s, "at the log's end", interval_s)
+    return replace(known, why_not=why) if why else _costed(known, rows, series, interval_s, seed)
+
+
+def _costed(known: Headroom, rows: Floats, series: Series, interval_s: float, seed: int) -> Headroom:
+    """Tell the rate from what rows cost, of batches whose rows differ."""
+    fixed, per_row = (float(one) for one in _lines(rows, series.now_s))
+    if not series.agree and series.local is not None:
+        per_row = max(0.0, series.local.s)
+        fixed = max(0.0, float(np.median((series.now_s - per_row * rows)[-_AT_END:])))
+    known = replace(known, fixed_s=fixed, per_row_s=per_row)
+    if fixed >= interval_s:
+        return replace(known, why_not=_too_long(fixed, "whatever it holds", interval_s))
+    own, why = _doubt(rows, series, interval_s, seed, per_row)
     if why:
         return replace(known, why_not=why)
     by_line = math.log((interval_s - fixed) / (per_row * interval_s))
     own = math.hypot(own, series.drift_error_s / (interval_s - fixed))
-    low, rate, high = _posterior(rows, seconds, interval_s, by_line, own)
+    low, rate, high = _posterior(rows, series.now_s, interval_s, by_line, own)
     largest = float(np.quantile(rows, 0.99))
+    reach = rate * interval_s / largest
     of_rows = per_row * largest / (fixed + per_row * largest)
-    if rate * interval_s > max(1.0, _FARTHEST * of_rows) * largest:
+    if reach > max(1.0, _FARTHEST * of_rows):
         why = (
-            f"a batch at the rate would hold {units.number(rate * interval_s / largest)} times the rows of the largest "
-            f"seen, of whose time rows take {units.share(round(of_rows, 2))}, and that far no line can be trusted; give "
-            "a log whose load comes closer"
+            f"a batch at the rate would hold {units.number(reach)} times the rows of the largest seen, of whose time "
+            f"rows take {units.share(round(of_rows, 2))}, and that far no line can be trusted; give a log whose load "
+            "comes closer"
         )
         return replace(known, why_not=why)
-    return replace(known, rate=rate, low=low, high=high, reach=rate * interval_s / largest, at_least=low)
+    return replace(known, rate=rate, low=low, high=high, reach=reach, at_least=low)
+
+
+def _doubt(rows: Floats, series: Series, interval_s: float, seed: int, per_row: float) -> tuple[float, str]:
+    """Deviation of ln rate by the coefficients; why they tell nothing, empty if they do."""
+    local = series.local
+    if not series.agree and local is not None:
+        if local.s > _CLEAR * local.error:
+            return local.error / local.s, ""
+        return math.inf, (
+            f"over the log a row seems to cost {units.seconds(series.pooled.s)}, but between neighbouring batches "
+            f"{units.seconds(per_row)}, within its scatter: rows follow from how long the batch before took, so what a "
+            "row costs is not identifiable from them; give a log whose load changes"
+        )
+    own, flat = _bootstrapped(rows, series.now_s, interval_s, seed)
+    if per_row > 0 and flat <= _MOST_NOISE:
+        return own, ""
+    return own, (
+        "larger batches did not take longer than small ones, beyond their scatter: they hold too few rows to "
+        "matter, or there are too few of them; give a log with more batches of both kinds"
+    )
+
+
+def _too_long(batch_s: float, what: str, interval_s: float) -> str:
+    return (
+        f"a batch takes {units.seconds(batch_s)} {what}, longer than the trigger interval of "
+        f"{units.seconds(interval_s)}, so no rate is sustained; set a longer interval"
+    )
 
 
 def _no_interval(seconds: Floats, batches: int, slots: int) -> str:
@@ -266,11 +297,6 @@ def _dated(drift: Drift, batches: Sequence[SeenBatch], seconds: Floats, interval
     began = _least(np.array([float(one.rows) for one in first]), np.array([one.batch_s for one in first]), interval_s)
     days = (interval_s - busiest) / drift.per_day_s
     return replace(drift, overrun_s=float(batches[-1].start_s + days * DAY_S), at_first=began)
-
-
-def _of_neighbours(slope: Slope, fixed: float, interval_s: float) -> float:
-    """Deviation of ln rate by the slope between neighbours."""
-    return slope.error / max(slope.s, 1e-300) if fixed < interval_s else math.inf
 
 
 def _few(batches: int, slots: int) -> str:

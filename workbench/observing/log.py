@@ -34,7 +34,9 @@ from workbench.testbed.spark import (
 
 _IN_BLOCK = 10  # batches
 _FEWEST_IN_BLOCK = 4
-_COLD = 5  # first batches of a start, whose code is not compiled yet
+LEFT_OUT = 5
+"""First batches of a start that do not count, because their code is not compiled yet."""
+
 _MOST_ROWS, _MOST_S, _MOST_TEXT = 10**15, 10**7, 200  # of a batch; of a name
 _LEFT = {
     "avgOffsetsBehindLatest": 0.0,
@@ -239,7 +241,7 @@ class _Reading:
         seen.since_start += 1
         seen.sources = tuple(shown(source.get("description", "")) for source in progress["sources"])
         seen.sink = _named(shown((progress.get("sink") or {}).get("description", "")))
-        if seen.since_start <= _COLD:
+        if seen.since_start <= LEFT_OUT:
             return
         slots = self._slots_at(start_s + duration_s)
         began_s, ended_s = last or (-math.inf, -math.inf)

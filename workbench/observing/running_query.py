@@ -140,6 +140,11 @@ class RunningQuery:
         return len(self.runs)
 
     @property
+    def ended_s(self) -> float:
+        """When its last batch ended, seconds since 1970."""
+        return self.runs[-1].ended_s if self.runs else 0.0
+
+    @property
     def with_rows(self) -> int:
         """Batches with rows, the first of each start included."""
         return sum(run.batches for run in self.runs)

@@ -7,8 +7,8 @@ the load moves, part of that growth passes for the cost of rows. So three slopes
 - pooled: seconds = a + b rows;
 - with a drift: seconds = a + b rows + d max(0, batch - k), where k is when it began;
 - local: each batch against the few after it, with its rows against the few before it as the instrument. These are
-  forward orthogonal deviations (Arellano and Bover, 1995, Journal of Econometrics 68): what slowed a batch is in the rows
-  of later ones and not of earlier ones, so rows that follow from durations do no harm, and neither does a slow trend.
+  forward orthogonal deviations (Arellano and Bover, 1995, Journal of Econometrics 68): what slowed a batch is in the
+  rows of later ones and not of earlier ones, so rows that follow from durations do no harm, nor does a slow trend.
 
 A drift counts where it is clear of the weather that batches share and not small. The slope beside it, or the pooled
 one without a drift, holds where the local one agrees; else rows follow something else, and only the local one is left.
@@ -29,6 +29,7 @@ _MAD = 1.4826  # median absolute deviation to standard deviation
 _NEAR = 3  # neighbours on each side
 _GAP = 20  # usual pauses, from which batches are no neighbours
 _BEGINS = (0.0, 0.2, 0.4, 0.6, 0.8)  # shares of the log at which a drift may begin
+_AT_ONCE = 0.98  # of the loss, in favour of a drift from the beginning
 _FEWEST, _CLEAR, _LARGE = 40, 4.0, 0.1  # batches with drift; deviations; of a batch's time, from which one counts
 _APART, _MATTERS = 3.0, 0.15  # deviations between two slopes; of a batch's time over the rows' spread
 _MOST_KEPT = 0.98  # part of its weather that a batch leaves to the next
@@ -119,7 +120,8 @@ def series_of(batches: Sequence[SeenBatch]) -> Series:
     agree = agrees(float(slope if clear else pooled))
     if local is not None and not agree:
         own = seconds - max(0.0, local.s) * rows
-        column, (_, each), (_, error), clear = _drifting(None, own, place)
+        column, values, errors, clear = _drifting(None, own, place)
+        each, error = values[-1], errors[-1]
     if not clear:
         return Series(seconds, None, 0.0, Slope(float(pooled), float(pooled_error)), local, agree)
     first = int(np.argmax(column > 0)) if column.any() else 0
@@ -146,7 +148,7 @@ def outlasts(batches: Sequence[SeenBatch], interval_s: float) -> SeenBatch | Non
 
 
 def _stretches(batches: Sequence[SeenBatch]) -> NDArray[np.int_]:
-    """Number the stretches of batches that follow each other without a restart or a gap."""
+    """Tell apart the stretches of batches that follow each other without a restart or a gap."""
     since = np.array([batch.since_s for batch in batches])
     usual = float(np.median(since[np.isfinite(since)])) if np.isfinite(since).any() else np.inf
     starts = np.array([batch.start for batch in batches])
@@ -195,14 +197,11 @@ def _local(rows: Floats, seconds: Floats, stretches: NDArray[np.int_]) -> Slope 
 def _drifting(rows: Floats | None, seconds: Floats, place: Floats) -> tuple[Floats, Floats, Floats, bool]:
     """Fit the drift that begins where it explains most; whether it is clear of the weather, and not small."""
     known = [np.ones_like(place)] + ([] if rows is None else [rows])
-    best = None
-    for share in _BEGINS:
-        column = np.maximum(0.0, place - round(share * len(place)))
-        values, errors, loss = _fit(np.stack([*known, column]), seconds)
-        if best is None or loss < (0.98 if share else 1.0) * best[-1]:
-            best = column, values, errors, loss
-    assert best is not None  # there are shares
-    column, values, errors, _ = best
+    columns: list[Floats] = [np.maximum(0.0, place - round(share * len(place))) for share in _BEGINS]
+    fitted = [_fit(np.stack([*known, column]), seconds) for column in columns]
+    losses = [loss * (1.0 if number else _AT_ONCE) for number, (*_, loss) in enumerate(fitted)]
+    chosen = int(np.argmin(losses))
+    column, (values, errors, _) = columns[chosen], fitted[chosen]
     grown, batches = values[-1] * column[-1], int((column > 0).sum())
     clear = bool(values[-1] > _CLEAR * errors[-1] and grown > _LARGE * np.median(seconds) and batches >= _FEWEST)
     return column, values, errors, clear
@@ -211,9 +210,11 @@ def _drifting(rows: Floats | None, seconds: Floats, place: Floats) -> tuple[Floa
 def _fit(columns: Floats, seconds: Floats) -> tuple[Floats, Floats, float]:
     """Regress robustly: coefficients, their deviations with the weather that batches share, and the loss."""
     weights = np.ones_like(seconds)
-    values, off, scale = np.zeros(len(columns)), seconds, 0.0
+    values: Floats = np.zeros(len(columns))
+    off, scale = seconds, 0.0
     for _ in range(_ROUNDS):
-        values = np.linalg.lstsq((columns * np.sqrt(weights)).T, seconds * np.sqrt(weights), rcond=None)[0]
+        root = np.sqrt(weights)
+        values = np.asarray(np.linalg.lstsq((columns * root).T, seconds * root, rcond=None)[0])
         off = seconds - values @ columns
         scale = _MAD * float(np.median(np.abs(off)))
         if scale <= 0:

@@ -48,6 +48,8 @@ class StateSeen:
         Rows of state that were written.
     lag_s
         How far the watermark is behind the batches at the end; None without one, or before it moved.
+    lag_grew_s
+        By how much more than when it first moved.
     """
 
     operator: str
@@ -64,13 +66,18 @@ class StateSeen:
     dropped: int
     updated: int
     lag_s: float | None
+    lag_grew_s: float = 0.0
 
     def committing_s(self, slots: int) -> float:
-        """Seconds of a batch's time that commits take: partitions commit in turns of as many as there are slots."""
+        """Seconds of a batch's time that commits take; `slots` is 0 where it is not known."""
+        return self.in_turns_s(self.commit_s, slots)
+
+    def in_turns_s(self, summed_s: float, slots: int) -> float:
+        """Give the time that what partitions take together lasts: they run in turns of as many as there are slots."""
         if not self.partitions:
             return 0.0
         turns = -(-self.partitions // slots) if slots else 1
-        return self.commit_s / self.partitions * turns
+        return summed_s / self.partitions * turns
 
     def full_s(self, memory_bytes: float) -> float | None:
         """Seconds until its state takes `memory_bytes` as it grows; 0 if it does already, None if it never will."""
@@ -116,7 +123,7 @@ class _Operator:
             del self.readings[1::2]
             self.every *= 2
 
-    def told(self, place: int, lag_s: float | None) -> StateSeen:
+    def told(self, place: int, lag_s: float | None, lag_grew_s: float) -> StateSeen:
         _, rows, memory = self.readings[-1]
         at_s, all_rows, all_bytes = np.array(self.readings, dtype=float).T
         compaction = next((self.custom[name] for name in _COMPACTION if name in self.custom), None)
@@ -144,6 +151,7 @@ class _Operator:
             self.dropped,
             self.updated,
             lag_s,
+            lag_grew_s,
         )
 
 
@@ -165,6 +173,7 @@ class StateSeries:
 
     operators: list[_Operator] = field(default_factory=list)
     lag_s: float | None = None
+    first_lag_s: float | None = None
 
     def take(self, progress: Mapping[str, Any], at_s: float, batch_s: float) -> None:
         """Take what a progress event says; what is not as Spark writes it says nothing."""
@@ -178,10 +187,12 @@ class StateSeries:
         watermark = (progress.get("eventTime") or {}).get("watermark")
         if watermark and (passed_s := seconds_of(watermark)) > 0:
             self.lag_s = at_s - passed_s
+            self.first_lag_s = self.lag_s if self.first_lag_s is None else self.first_lag_s
         for operator, one in zip(self.operators, told, strict=False):
             operator.take(one, at_s, batch_s)
 
     def told(self) -> tuple[StateSeen, ...]:
         """Give each operator that was seen."""
         seen = enumerate(self.operators, 1)
-        return tuple(operator.told(place, self.lag_s) for place, operator in seen if operator.readings)
+        grew = 0.0 if self.lag_s is None or self.first_lag_s is None else self.lag_s - self.first_lag_s
+        return tuple(operator.told(place, self.lag_s, grew) for place, operator in seen if operator.readings)
