@@ -22,7 +22,7 @@ shares. The constants were set on logs of three queries of known capacity and th
 (``benchmarks/observing.py``): that is few, so take the intervals of other kinds of query for a first estimate.
 ``benchmarks/observed_intervals.py`` tries them on simulated logs of many shapes and kinds.
 
-Where no rate can be told there is a bound: a batch of n rows in t seconds has a fixed part of 0 at least, so that at
+Where no rate can be given there is a bound: a batch of n rows in t seconds has a fixed part of 0 at least, so that at
 least n T / t rows fill the interval.
 """
 
@@ -104,7 +104,7 @@ class Headroom:
     neighbours_s, neighbours_error_s
         What a row costs between neighbouring batches, with its standard deviation, seconds; None: too few.
     agree
-        Whether all batches tell the same of that as neighbours do. If not, rows follow from something else.
+        Whether all batches show the same of that as neighbours do. If not, rows follow from something else.
     keeps_up
         Whether it leaves nothing at the log's end, as far as its source says.
     """
@@ -161,7 +161,7 @@ def unseen(with_rows: int, triggers: int, left_out: int) -> Headroom:
     hold = "holds" if with_rows == 1 else "hold"
     why = (
         f"{with_rows:,} of {units.count(triggers, 'batch' if triggers == 1 else 'batches')} {hold} rows, so no "
-        f"capacity can be told: the first {left_out} of each start are left out as start-up, while code is not "
+        f"capacity can be given: the first {left_out} of each start are left out as start-up, while code is not "
         f"compiled yet; give a log with at least {_FEWEST} more"
     )
     return Headroom(None, 0.0, math.inf, why, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0.0)
@@ -217,7 +217,7 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float | None, seed: int =
 
 
 def _costed(known: Headroom, rows: Floats, series: Series, interval_s: float, seed: int) -> Headroom:
-    """Tell the rate from what rows cost, of batches whose rows differ."""
+    """Find the rate from what rows cost, of batches whose rows differ."""
     fixed, per_row = (float(one) for one in _lines(rows, series.now_s))
     if not series.agree and series.local is not None:
         per_row = max(0.0, series.local.s)
@@ -245,7 +245,7 @@ def _costed(known: Headroom, rows: Floats, series: Series, interval_s: float, se
 
 
 def _doubt(rows: Floats, series: Series, interval_s: float, seed: int, per_row: float) -> tuple[float, str]:
-    """Deviation of ln rate by the coefficients; why they tell nothing, empty if they do."""
+    """Deviation of ln rate by the coefficients; why they show nothing, empty if they do."""
     local = series.local
     if not series.agree and local is not None:
         if local.s > _CLEAR * local.error:
@@ -275,7 +275,8 @@ def _no_interval(seconds: Floats, batches: int, slots: int) -> str:
     """Say why a query without a trigger interval has no rate."""
     why = (
         "it runs as fast as it can: there is no trigger interval, or one shorter than its batches of "
-        f"{units.seconds(float(np.quantile(seconds, 0.05)))}; give the longest batch that you accept as the interval"
+        f"{units.seconds(float(np.quantile(seconds, 0.05)))}; give the longest batch that you accept as "
+        "the interval (--interval)"
     )
     few = _few(batches, slots)
     return f"{why}; {few}" if few else why

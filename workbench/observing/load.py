@@ -58,7 +58,7 @@ def load_of(batches: Sequence[SeenBatch], interval_s: float) -> Load:
 
 
 def _grain(rows: Floats) -> float:
-    """Rows that the source releases together: nearly all batches hold a multiple of them; 0 where there are none."""
+    """Rows that the source releases together: almost all batches hold a multiple of them; 0 where there are none."""
     positive = rows[rows > 0]
     if len(positive) < _FEWEST:
         return 0.0

@@ -223,7 +223,7 @@ class _Reading:
         last = seen.last if run == seen.run_id and seen.last is not None and seen.last[0] <= start_s else None
         ended_s = start_s + max(0.0, min(duration_s, _MOST_S))
         seen.last = (start_s, ended_s)
-        if rows and (run, number) in seen.known:  # told twice
+        if rows and (run, number) in seen.known:  # given twice
             return
         if rows and not (0 < duration_s < _MOST_S and rows < _MOST_ROWS):
             raise ValueError(duration_s, rows)
@@ -276,7 +276,8 @@ class _Reading:
 
     def query(self, wanted: str | None, path: str) -> RunningQuery:
         """Give the query that is asked for."""
-        there = [one for one in self.queries.values() if one.triggers]
+        told = [one for one in self.queries.values() if one.triggers]
+        there = [one for one in told if one.batches] or told
         found = [one for one in there if wanted is None or wanted in (one.name, one.query_id)]
         names = ", ".join(f"{one.name} ({one.query_id})" if one.name else one.query_id for one in there) or "none"
         if not found:
@@ -351,7 +352,8 @@ def complete(progress: Any) -> dict[str, Any]:  # noqa: ANN401 - of a log
     if "triggerExecution" not in lasted and "batchDuration" in told:
         lasted = {**lasted, "triggerExecution": told["batchDuration"]}
     told["durationMs"] = lasted
-    told["sources"] = told.get("sources") or [{"description": "", "numInputRows": told.get("numInputRows") or 0}]
+    if not told.get("sources") and "numInputRows" in told:
+        told["sources"] = [{"description": "", "numInputRows": told["numInputRows"]}]
     told.setdefault("id", told.get("name") or "query")
     return told
 

@@ -1,4 +1,4 @@
-"""Batches as a time series: what a row costs, told apart from what grows by itself.
+"""Batches as a time series: what a row costs, distinguished from what grows by itself.
 
 Rows and seconds of batches cause each other once a batch outlasts the trigger interval: the next one holds what arrived
 meanwhile, so a line through all batches returns the reciprocal of the arrival rate. And where batches get longer while
@@ -10,7 +10,7 @@ the load moves, part of that growth passes for the cost of rows. So three slopes
   forward orthogonal deviations (Arellano and Bover, 1995, Journal of Econometrics 68): what slowed a batch is in the
   rows of later ones and not of earlier ones, so rows that follow from durations do no harm, nor does a slow trend.
 
-A drift counts where it is clear of the weather that batches share and not small. The slope beside it, or the pooled
+A drift counts where it is clear of the weather that batches share and not small. The slope with it, or the pooled
 one without a drift, holds where the local one agrees; else rows follow something else, and only the local one is left.
 """
 
@@ -91,7 +91,7 @@ class Series:
     pooled, local
         Slopes; None where there are too few neighbours.
     agree
-        Whether they tell the same. If not, rows follow something else, and the local slope holds.
+        Whether they agree. If not, rows follow something else, and the local slope holds.
     """
 
     now_s: Floats
@@ -103,7 +103,7 @@ class Series:
 
 
 def series_of(batches: Sequence[SeenBatch]) -> Series:
-    """Tell what rows cost from what grows by itself; for at least two batches."""
+    """Distinguish what rows cost from what grows by itself; for at least two batches."""
     rows = np.array([batch.rows for batch in batches], dtype=float)
     seconds = np.array([batch.batch_s for batch in batches])
     place = np.arange(len(rows), dtype=float)
@@ -148,7 +148,7 @@ def outlasts(batches: Sequence[SeenBatch], interval_s: float) -> SeenBatch | Non
 
 
 def _stretches(batches: Sequence[SeenBatch]) -> NDArray[np.int_]:
-    """Tell apart the stretches of batches that follow each other without a restart or a gap."""
+    """Give each batch the number of its stretch, which a restart or a gap ends."""
     since = np.array([batch.since_s for batch in batches])
     usual = float(np.median(since[np.isfinite(since)])) if np.isfinite(since).any() else np.inf
     starts = np.array([batch.start for batch in batches])

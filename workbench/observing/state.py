@@ -1,4 +1,4 @@
-"""The state of a running query, as its progress events tell it: rows, memory, growth, and what keeping it costs."""
+"""The state of a running query, as its progress events show it: rows, memory, growth, and what keeping it costs."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -31,7 +31,7 @@ class StateSeen:
     operator
         Spark's name, or its place.
     partitions, instances
-        Of its state, and stores of all of them together: a join of two streams has four in a partition. 0: not told.
+        Of its state, and stores of all of them together: a join of two streams has four in a partition. 0: not known.
     rows, memory_bytes
         At the end; the memory as Spark counts it, of the whole operator.
     rows_per_day, memory_per_day
@@ -39,9 +39,9 @@ class StateSeen:
     commit_s, batch_s
         Of a batch, their means: committing, summed over partitions; from trigger to commit.
     hit_rate
-        Share of reads that a cache answered; None: not told.
+        Share of reads that a cache answered; None: not known.
     compaction_s
-        Of a batch, its mean, summed over partitions; None: not told.
+        Of a batch, its mean, summed over partitions; None: not known.
     dropped
         Rows that came after the watermark had passed them.
     updated

@@ -26,7 +26,7 @@ def trigger_interval(batches: Sequence[tuple[float, float]], idle: Sequence[floa
     come once a minute, batches do too, whatever the interval is. The longest such interval is taken, and none where a
     shorter one would have left the same log.
 
-    Whoever stores progress may stamp it when it comes, at a batch's end. Where no batch begins on a multiple, eight in
+    Progress may be stamped when it is stored, at a batch's end. Where no batch begins on a multiple, eight in
     ten that waited may instead end on one, or as long after it.
 
     Parameters

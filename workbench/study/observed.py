@@ -181,7 +181,7 @@ def observe(
     interval_s
         Trigger interval, seconds; None: read from the log.
     slots
-        Tasks that can run at once, for progress events, which do not tell.
+        Tasks that can run at once, for progress events, which do not show them.
     slot_cpus
         Cores that a slot really has; None: as the cluster counts them.
     targets, prices, margin, risk

@@ -1,4 +1,4 @@
-"""What a running query's log shows beside its head-room, with what to do: drift, overrun, runs that end, its state."""
+"""What a running query's log shows next to its head-room, with what to do: drift, overrun, runs that end, its state."""
 
 from datetime import UTC, datetime
 
@@ -7,7 +7,7 @@ from workbench.advice import Advice
 from workbench.observing import StateSeen
 from workbench.study import Observed
 
-_SHOWN_S = 366 * 86_400.0  # how far ahead a date is told
+_SHOWN_S = 366 * 86_400.0  # how far ahead a date is given
 _COSTS = 0.1  # share of a batch from which a part of keeping state is named
 _HITS = 0.8  # share of reads below which a cache is too small
 _MANY = 50  # stores of a slot
@@ -20,7 +20,7 @@ def findings(found: Observed) -> dict[str, Advice]:
     for state in found.running.states:
         said |= {**_growth(state, found), **_costs(state, found), **_late(state)}
     if not found.running.slots:
-        untold = "Progress events do not tell slots, memory or what operators do; the answer is for the slots that run."
+        untold = "Progress events do not show slots, memory or what operators do; the answer is for the slots that run."
         said[untold] = Advice(
             "Give the tasks that run at once as --slots; for plans, give an event log, which has them."
         )
@@ -99,7 +99,7 @@ def _growth(state: StateSeen, found: Observed) -> dict[str, Advice]:
     running = found.running
     memory = float(running.slots * running.memory_mb << 20)
     full_s = state.full_s(memory)
-    if running.cpu_share is not None and full_s is not None and full_s < _SHOWN_S:  # a log of tasks tells the memory
+    if running.cpu_share is not None and full_s is not None and full_s < _SHOWN_S:  # a log of tasks shows the memory
         at = moment(running.ended_s + full_s)
         said += f", and meets the {units.size(memory)} of its slots in {units.seconds(full_s)} ({at})"
     remedy = "Let rows leave the state: a watermark with a window, a time limit of a join, or a timeout."

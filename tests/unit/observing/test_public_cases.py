@@ -34,7 +34,7 @@ def test_a_log_of_the_driver_of_spark_2_4_is_read_as_progress(capsys):
     assert running.runs[0].largest == 1
     assert main(["observe", str(log)]) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert "1 of 150 batches holds rows, so no capacity can be told" in said
+    assert "1 of 150 batches holds rows, so no capacity can be given" in said
     assert "left out as start-up" in said
     assert "--slots" in said
 

@@ -25,7 +25,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--interval", type=number, metavar="S", help="trigger interval in seconds (default: read from the log)"
     )
     observe.add_argument(
-        "--slots", type=whole, metavar="N", help="tasks that can run at once, which progress events do not tell"
+        "--slots", type=whole, metavar="N", help="tasks that can run at once, which progress events do not show"
     )
     observe.add_argument(
         "--slot-cpus", type=number, metavar="C", help="cores of a slot (default: as the cluster counts them)"
