@@ -251,7 +251,7 @@ def _doubt(rows: Floats, series: Series, interval_s: float, seed: int, per_row: 
         if local.s > _CLEAR * local.error:
             return local.error / local.s, ""
         return math.inf, (
-            f"over the log a row seems to cost {units.seconds(series.pooled.s)}, but between neighbouring batches "
+            f"over the log a row seems to cost {units.seconds(series.pooled)}, but between neighbouring batches "
             f"{units.seconds(per_row)}, within its scatter: rows follow from how long the batch before took, so what a "
             "row costs is not identifiable from them; give a log whose load changes"
         )

@@ -49,10 +49,12 @@ def load_of(batches: Sequence[SeenBatch], interval_s: float) -> Load:
     rows = np.array([batch.rows for batch in batches], dtype=float)
     left = np.array([batch.left_rows for batch in batches])
     since = np.array([interval_s if batch.idle_s >= interval_s else batch.since_s for batch in batches])
-    told = np.isfinite(since)
-    mean = float(rows[told].sum() / since[told].sum()) if told.any() else 0.0
+    begun = np.array([batch.start_s for batch in batches])
+    same = np.diff([batch.start for batch in batches], prepend=0) == 0
+    whole = np.where(same, np.diff(begun, prepend=begun[0]), since)  # with triggers that found nothing in between
+    mean = float(rows[same].sum() / whole[same].sum()) if whole[same].sum() > 0 else 0.0
     window_s = max(interval_s, _GRAINS * _grain(rows) / mean if mean > 0 else 0.0)
-    rates, full = _arriving(since, rows, window_s), _at_a_cap(rows, left)
+    rates, full = _arriving(whole if window_s > interval_s else since, rows, window_s), _at_a_cap(rows, left)
     admitted = float(np.quantile(rates[full], _ADMITTED)) if full.any() else None
     return Load(float(np.quantile(rates[~full], _PEAK)), admitted, mean)
 

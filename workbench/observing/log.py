@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +94,7 @@ def read_log(
                 f"The log {path} shows its executors, so their slots are not given: leave them out.",
                 settings=("slots",),
             )
-        reading.cores.append((-math.inf, Counter([slots * reading.task_cpus])))
-    return reading.query(query, str(path))
+    return reading.query(query, str(path), slots)
 
 
 def _text(name: object) -> str:
@@ -274,7 +273,7 @@ class _Reading:
         if len(seen.blocks) >= 2 * KEPT_BLOCKS:
             seen.blocks = list(selected(seen.blocks))
 
-    def query(self, wanted: str | None, path: str) -> RunningQuery:
+    def query(self, wanted: str | None, path: str, slots: int | None = None) -> RunningQuery:
         """Give the query that is asked for."""
         told = [one for one in self.queries.values() if one.triggers]
         there = [one for one in told if one.batches] or told
@@ -293,7 +292,7 @@ class _Reading:
             )
         (seen,) = found
         self._close(seen)
-        batches = tuple(seen.batches)
+        batches = tuple(seen.batches if slots is None else (replace(one, slots=slots) for one in seen.batches))
         return RunningQuery(
             seen.name or seen.query_id,
             self.application,

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.observing.running_query import SeenBatch
+from workbench.observing.state import DAY_S
 
 Floats = NDArray[np.float64]
 
@@ -89,7 +90,7 @@ class Series:
     drift_error_s
         Standard deviation of what the drift adds until the end to the mean batch.
     pooled, local
-        Slopes; None where there are too few neighbours.
+        Seconds of a row over all batches (with a drift, if there is one), and between neighbours; None: too few.
     agree
         Whether they agree. If not, rows follow something else, and the local slope holds.
     """
@@ -97,7 +98,7 @@ class Series:
     now_s: Floats
     drift: Drift | None
     drift_error_s: float
-    pooled: Slope
+    pooled: float
     local: Slope | None
     agree: bool
 
@@ -110,30 +111,21 @@ def series_of(batches: Sequence[SeenBatch]) -> Series:
     spread = float(np.subtract(*np.quantile(rows, [0.95, 0.05])))
     matters = _MATTERS * float(np.median(seconds)) / spread if spread > 0 else np.inf
     local = _local(rows, seconds, _stretches(batches))
-
-    def agrees(slope: float) -> bool:
-        return local is None or abs(slope - local.s) <= max(_APART * local.error, matters)
-
-    constant = np.ones_like(rows)
-    (_, pooled), (_, pooled_error), _ = _fit(np.stack([constant, rows]), seconds)
-    column, (_, slope, each), (_, slope_error, error), clear = _drifting(rows, seconds, place)
-    agree = agrees(float(slope if clear else pooled))
+    slope = float(_fit(np.stack([np.ones_like(rows), rows]), seconds)[0][1])
+    column, values, errors, clear = _drifting(rows, seconds, place)
+    slope = float(values[1]) if clear else slope
+    agree = local is None or abs(slope - local.s) <= max(_APART * local.error, matters)
     if local is not None and not agree:
         own = seconds - max(0.0, local.s) * rows
         column, values, errors, clear = _drifting(None, own, place)
-        each, error = values[-1], errors[-1]
     if not clear:
-        return Series(seconds, None, 0.0, Slope(float(pooled), float(pooled_error)), local, agree)
-    first = int(np.argmax(column > 0)) if column.any() else 0
-    seen = batches[first:]
-    per_s = (len(seen) - 1) / max(1e-9, seen[-1].start_s - seen[0].start_s)
-    each, error = float(each), float(error)
+        return Series(seconds, None, 0.0, slope, local, agree)
+    each, error, seen = float(values[-1]), float(errors[-1]), batches[int(np.argmax(column > 0)) :]
+    per_day = (len(seen) - 1) / max(1e-9, seen[-1].start_s - seen[0].start_s) * DAY_S
     drift = Drift(each, each - LEVEL_Z * error, each + LEVEL_Z * error, seen[0].number, seen[0].start_s, len(seen),
-                  each * per_s * 86_400)  # fmt: skip
+                  each * per_day)  # fmt: skip
     now = seconds + each * (column[-1] - column)
-    shift = error * float(column[-1] - column.mean())
-    told = Slope(float(slope), float(slope_error)) if agree else Slope(float(pooled), float(pooled_error))
-    return Series(now, drift, shift, told, local, agree)
+    return Series(now, drift, error * float(column[-1] - column.mean()), slope, local, agree)
 
 
 def outlasts(batches: Sequence[SeenBatch], interval_s: float) -> SeenBatch | None:
