@@ -67,7 +67,7 @@ def _grain(rows: Floats) -> float:
     grain = float(np.quantile(positive, _SMALLEST))
     multiples = np.round(positive / grain)
     whole = np.abs(positive / grain - multiples) <= _ALIKE
-    return grain if whole.mean() >= _WHOLES and multiples.max() > 1 else 0.0
+    return grain if whole.mean() >= _WHOLES else 0.0
 
 
 def _arriving(since: Floats, rows: Floats, window_s: float) -> Floats:

@@ -10,7 +10,7 @@ from workbench.views.observed_findings import findings
 CUSTOM = {
     "rocksdbReadBlockCacheHitCount": 60,
     "rocksdbReadBlockCacheMissCount": 40,
-    "rocksdbCommitCompactLatency": 8_000,
+    "rocksdbCommitCompactLatency": 20_000,
 }
 
 
