@@ -27,6 +27,7 @@ least n T / t rows fill the interval.
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -62,7 +63,7 @@ _FAR, _MOST_KEPT = 3.0, 0.98  # deviations at which a batch is cut; part of its 
 _OUTLYING = 1.5  # deviations from which a batch counts less (Huber)
 _MAD = 1.4826  # median absolute deviation to standard deviation
 _CLEAR = 2.0  # deviations by which the slope between neighbours is above 0
-_AT_END = 20  # batches
+_AT_END, _WARMING = 20, 20  # batches, at the log's end and after a restart
 
 
 @dataclass(frozen=True)
@@ -189,14 +190,14 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float | None, seed: int =
     if not batches:
         raise WorkbenchError("There are no batches with rows. Give the log of a query that has read something.")
     usual = usual_slots(batches)
-    kept = [batch for batch in batches if batch.slots == usual]
+    kept = _settled([batch for batch in batches if batch.slots == usual])
     as_seen = np.array([batch.batch_s for batch in kept])
     load = load_of(batches, interval_s or float(np.median(as_seen)))
     series = series_of(kept)
     local = series.local
     known = Headroom(None, 0.0, math.inf, "", load.peak_rate, 0.0, 0.0, 0.0, 0.0, len(kept), interval_s or 0.0,
-                     load.admitted_rate, len(batches) - len(kept), load.mean_rate, drift=series.drift,
-                     neighbours_s=None if local is None else local.s,
+                     load.admitted_rate, sum(batch.slots != usual for batch in batches), load.mean_rate,
+                     drift=series.drift, neighbours_s=None if local is None else local.s,
                      neighbours_error_s=None if local is None else local.error, agree=series.agree,
                      keeps_up=not any(batch.left_rows for batch in kept[-_AT_END:]))  # fmt: skip
     if interval_s is None:
@@ -214,6 +215,17 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float | None, seed: int =
     if why and series.drift is not None and ended_s >= interval_s:
         why = _too_long(ended_s, "at the log's end", interval_s)
     return replace(known, why_not=why) if why else _costed(known, rows, series, interval_s, seed)
+
+
+def _settled(batches: Sequence[SeenBatch]) -> Sequence[SeenBatch]:
+    """Leave out the first batches after each restart: they hold a backlog while code warms up; unless few remain."""
+    places: Counter[int] = Counter()
+    settled = []
+    for batch in batches:
+        places[batch.start] += 1
+        if batch.start == batches[0].start or places[batch.start] > _WARMING:
+            settled.append(batch)
+    return settled if 2 * len(settled) >= len(batches) else batches
 
 
 def _costed(known: Headroom, rows: Floats, series: Series, interval_s: float, seed: int) -> Headroom:
