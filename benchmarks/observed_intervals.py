@@ -1,12 +1,16 @@
 """How often the interval that `workbench observe` gives holds what a query sustains, and how wide it is.
 
-    python benchmarks/observed_intervals.py [--seeds 200] [--batches 120] [SHAPE ...]
+    python benchmarks/observed_intervals.py [--seeds 200] [--batches 120] [SHAPE or KIND ...]
 
 Logs of a query whose batch time is known, written by a queue in plain Python: a day's load whose peak is 30, 50 and
 70 % of what it sustains, under batch times of several shapes. What it sustains is the rate at which a batch lasts as
 long as the interval in the mean. Of each shape and level, the table has the median error, the share of logs whose 90 %
 interval holds the truth, how many lie below and above it, the median of high / low, and how many logs show no rate.
 The constants of `workbench.observing.headroom` were set on real Spark (`benchmarks/observing.py`), not on these.
+
+A second table has kinds of logs as production writes them. Each log draws its own batch time: the fixed share, the
+bend, the noise, how long it lasts, and the load. What it sustains is that at the log's end. Where the load is constant
+there is a bound, and its share inside is that of the bounds which hold.
 """
 
 import argparse
@@ -14,7 +18,7 @@ import math
 import statistics
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -105,8 +109,16 @@ def found(path, shape, level, batches, seed):
 
 
 def covered(path, shape, level, batches, seeds):
+    return summed([found(path, shape, level, batches, seed) for seed in range(seeds)])
+
+
+def summed(rooms, *, bound=False):
     """Median error, share inside, below and above, median of high / low, share without a rate."""
-    rooms = [found(path, shape, level, batches, seed) for seed in range(seeds)]
+    if bound:
+        least = [room.at_least for room in rooms if room.at_least]
+        holds = sum(one <= RATE for one in least) / max(1, len(least))
+        error = statistics.median(one / RATE - 1 for one in least) if least else math.nan
+        return error, holds, 0.0, 1 - holds, math.nan, sum(room.rate is None for room in rooms) / len(rooms)
     told = [room for room in rooms if room.rate is not None]
     if not told:
         return math.nan, math.nan, math.nan, math.nan, math.nan, 1.0
@@ -121,22 +133,132 @@ def covered(path, shape, level, batches, seeds):
     )
 
 
+@dataclass(frozen=True)
+class Kind:
+    """A kind of log: its load in shares of what is sustained, and what is peculiar to it.
+
+    `grown` is by how much of the interval the fixed part grows until the end; `grain` the rows that the source
+    releases together, in shares of an interval's at the peak; `restarts` how often it is started again; `stalls` the
+    share of the batches in which the sink stalls, and `stall` for how many intervals.
+    """
+
+    load: str = "day"
+    peak: tuple[float, float] = (0.4, 0.9)
+    grown: tuple[float, float] = (0.0, 0.0)
+    grain: tuple[float, float] = (0.0, 0.0)
+    restarts: int = 0
+    stalls: float = 0.0
+    stall: tuple[float, float] = (2.0, 6.0)
+
+
+KINDS = {
+    "steady query": Kind(),
+    "drift": Kind(grown=(0.15, 0.5), peak=(0.4, 1.0)),
+    "coarse source": Kind(grain=(0.2, 1.0)),
+    "constant": Kind("constant", (0.3, 0.8)),
+    "overrun": Kind(peak=(1.1, 1.5)),
+    "bursts": Kind("bursts", (0.7, 1.5)),
+    "restarts": Kind(restarts=3),
+    "sink that stalls": Kind(stalls=0.015),
+}
+
+
+def load_of_kind(kind, peak, batches, rng):
+    """Rates, one of each interval, in shares of the peak."""
+    if kind.load == "constant":
+        return [peak * RATE] * batches
+    if kind.load == "bursts":
+        rates = np.full(batches, 0.12 * peak)
+        for begun in rng.integers(0, batches, max(3, batches // 50)):
+            rates[begun : begun + rng.integers(3, 16)] = peak * rng.uniform(0.5, 1)
+        return list(rates * RATE)
+    days = rng.uniform(1, 3)
+    at = 2 * math.pi * days * (np.arange(batches) / batches + rng.uniform())
+    return list(peak * RATE * (0.1 + 0.9 * (1 - np.cos(at)) / 2) * np.exp(rng.normal(0, 0.05, batches)))
+
+
+def of_kind(path, kind, seed):
+    """Write a log of a kind; its queue and batch time are drawn."""
+    rng = np.random.default_rng(seed)
+    batches = int(rng.integers(150, 700))
+    grown, stall = rng.uniform(*kind.grown), rng.uniform(*kind.stall)
+    shape = Shape(
+        fixed=rng.uniform(0.05, 0.45) * (1 - grown),
+        power=float(np.clip(rng.normal(1, 0.06), 0.85, 1.15)),
+        noise=float(np.exp(rng.uniform(math.log(0.03), math.log(0.15)))),
+        kept=rng.uniform(0, 0.8),
+        often=kind.stalls,
+        pause=stall if kind.stalls else 0.0,
+    )
+    shape = replace(shape, fixed=shape.fixed + grown)  # at the end
+    lasts, begins = shape.batch_s(seed), rng.choice([0.0, rng.uniform(0.2, 0.6)]) * batches
+    rates = load_of_kind(kind, rng.uniform(*kind.peak), batches, rng)
+    arrived = arriving(rates, INTERVAL_S)
+    grain = rng.uniform(*kind.grain) * max(rates) * INTERVAL_S
+
+    def released(at_s):
+        return arrived(at_s) // grain * grain if grain else arrived(at_s)
+
+    def batch_s(number, rows):
+        now = lasts(number, rows) * (1 + 2 * math.exp(-cold_for(number) / COLD))
+        missing = grown * INTERVAL_S * (1 - min(1.0, max(0.0, (number - begins) / (batches - begins))))
+        return max(0.05 * INTERVAL_S, now - missing)
+
+    started = {0: 0}
+
+    def cold_for(number):
+        return number - max(one for one in started if one <= number) if kind.restarts else 9 * COLD
+
+    log, stops = list(application(4, "spark://m:7077")), sorted(rng.integers(40, batches - 40, kind.restarts))
+    begun_s, taken, first = 0.0, 0, 0
+    for run, stop in enumerate([*stops, batches]):
+        started[first] = run
+        told = queued(
+            released, batch_s_from(batch_s, first), INTERVAL_S, stop * INTERVAL_S, from_s=begun_s, taken=taken
+        )
+        for fires, rows, seconds, _ in told:
+            if rows:
+                log.append(progress(first, rows, BEGUN + fires, batch_s=seconds, run=f"r-{run}"))
+                first, taken = first + 1, taken + rows
+                begun_s = fires + seconds
+        begun_s = max(begun_s, stop * INTERVAL_S) + rng.uniform(20, 60)
+    return written(path, log)
+
+
+def batch_s_from(batch_s, first):
+    return lambda number, rows: batch_s(first + number, rows)
+
+
+def covered_kind(path, kind, seeds):
+    rooms = []
+    for seed in range(seeds):
+        seen = read_log(of_kind(path, kind, seed))
+        rooms.append(headroom(seen.batches, INTERVAL_S, seed))
+    return summed(rooms, bound=kind.load == "constant")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("shapes", nargs="*", default=list(SHAPES), metavar="SHAPE")
+    parser.add_argument("names", nargs="*", default=[*SHAPES, *KINDS], metavar="SHAPE or KIND")
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--batches", type=int, default=120)
     options = parser.parse_args()
-    print(f"{options.seeds} logs of {options.batches} batches each")
-    print("shape                    peak   error  inside   below   above  high/low  no rate")
+    print(f"{options.seeds} logs of each; of a shape, of {options.batches} batches")
+    print("                         peak   error  inside   below   above  high/low  no rate")
     with tempfile.TemporaryDirectory() as folder:
-        for name in options.shapes:
+        for name in options.names:
+            log = Path(folder) / "log"
+            if name in KINDS:
+                tell(name, "", covered_kind(log, KINDS[name], options.seeds))
+                continue
             for level in LEVELS:
-                error, inside, below, above, width, none = covered(
-                    Path(folder) / "log", SHAPES[name], level, options.batches, options.seeds
-                )
-                shares = f"{inside:7.1%} {below:7.1%} {above:7.1%}"
-                print(f"{name:<24} {level:4.0%} {error:+7.1%} {shares} {width:9.2f} {none:8.1%}", flush=True)
+                tell(name, f"{level:4.0%}", covered(log, SHAPES[name], level, options.batches, options.seeds))
+
+
+def tell(name, level, figures):
+    error, inside, below, above, width, none = figures
+    shares = f"{inside:7.1%} {below:7.1%} {above:7.1%}"
+    print(f"{name:<24} {level:>4} {error:+7.1%} {shares} {width:9.2f} {none:8.1%}", flush=True)
 
 
 if __name__ == "__main__":

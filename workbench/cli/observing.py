@@ -13,6 +13,7 @@ from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, complain, sh
 from workbench.cli.progress import progress
 from workbench.records import planned_to_dict
 from workbench.study import Observed, observe, planned_document, write_planned
+from workbench.views.observed_findings import findings
 from workbench.views.observed_front import comparison, doubts, facts, limit, outage, sentence, slots_twice
 
 
@@ -28,6 +29,7 @@ def run_observe(options: argparse.Namespace) -> int:
             query=options.query,
             progress=options.progress,
             interval_s=options.interval,
+            slots=options.slots,
             slot_cpus=options.slot_cpus,
             targets=options.target,
             prices=options.prices,
@@ -49,8 +51,9 @@ def run_observe(options: argparse.Namespace) -> int:
     if found.unplanned:
         complain(f"no plans: {found.unplanned}")
     complete = options.report is None or _report(options)
+    told = found.headroom.rate is not None or found.headroom.at_least > 0
     planned = not options.target or (found.planned is not None and not found.planned.refused)
-    return DONE if complete and planned and found.headroom.rate is not None else NOT_SUSTAINED
+    return DONE if complete and planned and told else NOT_SUSTAINED
 
 
 def _show(found: Observed, outage_s: float) -> None:
@@ -60,7 +63,7 @@ def _show(found: Observed, outage_s: float) -> None:
     for text in (limit(found), outage(found, outage_s), *comparison(found)):
         if text:
             look.line(out, text)
-    for reason, advised in doubts(found).items():
+    for reason, advised in {**findings(found), **doubts(found)}.items():
         look.advice(out, reason, advised)
     table = look.table({"what": "left", "seen": "left"})
     table.columns[0].no_wrap = True  # names of a few words
@@ -89,6 +92,10 @@ def _as_json(found: Observed, outage_s: float) -> dict[str, Any]:
         "memory_mb": running.memory_mb,
         "interval_seen_s": running.interval_s,
         "headroom": told | {"left": found.headroom.left},
+        "runs_end": running.ends,
+        "batches_seen": {"with_rows": running.with_rows, "all": running.triggers, "starts": running.starts},
+        "state": [asdict(one) for one in running.states],
+        "findings": {said: str(advised) for said, advised in findings(found).items()},
         "limits": found.limits,
         "skew": None if found.skew is None else {"operator": found.skew[0], "times_the_mean": found.skew[1]},
         "catches_up": None if (seconds := found.catch_up_s(outage_s)) is None else math.isfinite(seconds),
@@ -110,6 +117,7 @@ def _report(options: argparse.Namespace) -> bool:
         "query": options.query,
         "progress": options.progress and str(Path(options.progress).resolve()),
         "interval_s": options.interval,
+        "slots": options.slots,
         "slot_cpus": options.slot_cpus,
         "targets": list(options.target) or None,
         "prices": options.prices and str(Path(options.prices).resolve()),

@@ -2,20 +2,27 @@
 
 from workbench.observing.as_measurement import as_measurement
 from workbench.observing.blocks import Block
-from workbench.observing.files import read_events
-from workbench.observing.headroom import Headroom, headroom
-from workbench.observing.log import read_log
-from workbench.observing.running_query import RunningQuery, SeenBatch
+from workbench.observing.events import read_events
+from workbench.observing.headroom import Headroom, headroom, unseen
+from workbench.observing.log import LEFT_OUT, read_log
+from workbench.observing.running_query import RunningQuery, SeenBatch, SeenRun
+from workbench.observing.series import Drift
+from workbench.observing.state import StateSeen
 from workbench.observing.trigger import trigger_interval
 
 __all__ = [
+    "LEFT_OUT",
     "Block",
+    "Drift",
     "Headroom",
     "RunningQuery",
     "SeenBatch",
+    "SeenRun",
+    "StateSeen",
     "as_measurement",
     "headroom",
     "read_events",
     "read_log",
     "trigger_interval",
+    "unseen",
 ]

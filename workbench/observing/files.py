@@ -1,11 +1,10 @@
-"""Event logs as Spark leaves them: one file, or a folder of rolling files; plain or compressed; perhaps still written.
+"""Files as Spark and its users leave them: one, a folder of rolling ones, or a folder of many; plain or compressed.
 
-Lines are read one after the other, so memory does not grow with the log, and lines of no use here are not parsed. A
-last line that is torn is left out.
+What is still written is read as far as it goes.
 """
 
+import gzip
 import io
-import json
 import re
 import struct
 from collections.abc import Iterator
@@ -16,173 +15,69 @@ import pyarrow as pa
 
 from workbench.errors import WorkbenchError
 
-USEFUL = frozenset(
-    {
-        "SparkListenerLogStart",
-        "SparkListenerApplicationStart",
-        "SparkListenerEnvironmentUpdate",
-        "SparkListenerExecutorAdded",
-        "SparkListenerExecutorRemoved",
-        "SparkListenerJobStart",
-        "SparkListenerTaskEnd",
-        "SparkListenerStageCompleted",
-        "SparkListenerSQLExecutionStart",
-        "SparkListenerSQLAdaptiveExecutionUpdate",
-        "QueryStartedEvent",
-        "QueryProgressEvent",
-        "QueryIdleEvent",
-        "QueryTerminatedEvent",
-    }
-)
-"""Events that say something of a query's capacity, by the last part of their names."""
-
-UNREADABLE: dict[str, Any] = {}
-"""What a line within a log that cannot be read gives."""
-
-_NAME = re.compile(rb'\s*\{"Event":"[\w.$]*?([A-Za-z]+)"')
 _ROLLING = re.compile(r"events_(\d+)_")
-_CODECS = (".zstd", ".lz4", ".snappy")
+_CODECS = (".zstd", ".lz4", ".snappy", ".gz")
 _LZ4, _SNAPPY = b"LZ4Block", b"\x82SNAPPY\x00"
 _LZ4_HEAD, _SNAPPY_HEAD = struct.Struct("<8sBiii"), struct.Struct(">8sii")
 _LZ4_PLAIN = 0x10
 _PIECE = 1 << 16  # bytes: what follows the last whole piece of a file that is still written is lost
-_LONGEST = 1 << 26  # bytes of a line
 _MOST = 1 << 28  # bytes of a block that a header may announce
-
-
-def read_events(path: str | Path) -> Iterator[dict[str, Any]]:
-    """Read the useful events of a log in order.
-
-    Parameters
-    ----------
-    path
-        A file, or the folder of a rolling log (``eventlog_v2_...``).
-
-    Raises
-    ------
-    WorkbenchError
-        When it cannot be read, holds logs of several applications, or does not begin as an event log. Lines that
-        cannot be read further on are given as `UNREADABLE`.
-    """
-    seen = 0
-    for file, is_last in _in_order(path):
-        number = 0
-        try:
-            with _opened(file) as lines:
-                for line in _whole(lines, last=is_last):
-                    number += 1
-                    try:
-                        event = _parsed(line)
-                    except _NotALogError:
-                        if not seen:
-                            raise
-                        event = UNREADABLE
-                    if event is not None:
-                        yield event
-                    seen += 1
-        except OSError as error:
-            raise WorkbenchError(
-                f"The event log {file} cannot be read: {error.strerror or error}. Check the path and its permissions."
-            ) from error
-        except _NotALogError as error:
-            raise WorkbenchError(
-                f"{file} is no event log of Spark: line {number} is {error}. Give a file or folder that Spark wrote "
-                "with spark.eventLog.enabled=true."
-            ) from error
-    if not seen:
-        raise WorkbenchError(f"The event log {path} is empty. Wait until the application has written to it.")
-
-
-def _in_order(path: str | Path) -> Iterator[tuple[Path, bool]]:
-    """Give the files of a log, each with whether it is the last."""
-    try:
-        files = log_files(path)
-    except OSError as error:  # a name too long, a folder that may not be read
-        raise WorkbenchError(
-            f"The event log {str(path)[:200]} cannot be read: {error.strerror or error}. Check the path."
-        ) from error
-    for place, file in enumerate(files, 1):
-        yield file, place == len(files)
+_NAMED = 5  # entries of a folder that an error names
 
 
 def log_files(path: str | Path) -> list[Path]:
-    """Give the files of a log in order: the file itself, or what a folder of a rolling log holds.
+    """Give the files at a path in order: the file itself, what a rolling log's folder holds, or all in a folder.
 
     Raises
     ------
     WorkbenchError
-        When there is none, or a folder holds several applications.
+        When there is none, or it cannot be read.
     """
-    place = Path(path)
+    try:
+        return _files(Path(path), str(path))
+    except OSError as error:  # a name too long, a folder that may not be read
+        raise WorkbenchError(
+            f"The log {str(path)[:200]} cannot be read: {error.strerror or error}. Check the path."
+        ) from error
+
+
+def _files(place: Path, path: str) -> list[Path]:
     if place.is_file():
         return [place]
     if not place.is_dir():
-        if elsewhere := re.match(r"(hdfs|s3a?|gs|abfss?|wasbs?):", str(path)):
+        if elsewhere := re.match(r"(hdfs|s3a?|gs|abfss?|wasbs?|dbfs):", path):
             copy = {"h": f"hdfs dfs -get {path} .", "s": f"aws s3 cp --recursive {path} log"}.get(elsewhere[1][0], "")
             raise WorkbenchError(
-                f"The event log {path} is in a store that is not read from here. Copy it first"
+                f"The log {path} is in a store that is not read from here. Copy it first"
                 + (f", for example with: {copy}" if copy else ".")
             )
-        raise WorkbenchError(f"The event log {path} does not exist. Give a file, or the folder of a rolling log.")
-    rolling = {one: int(found[1]) for one in place.iterdir() if (found := _ROLLING.match(one.name))}
+        raise WorkbenchError(f"The log {path} does not exist. Give a file, or a folder of files.")
+    entries = [one for one in place.iterdir() if not one.name.startswith((".", "_"))]
+    rolling = {one: int(found[1]) for one in entries if (found := _ROLLING.match(one.name))}
     if rolling:
         compacted = max((rolling[one] for one in rolling if _compact(one)), default=0)
         kept = [one for one in rolling if rolling[one] > compacted or (rolling[one] == compacted and _compact(one))]
         return sorted(kept, key=lambda one: rolling[one])  # what a compact file replaces may still be there
-    logs = sorted(one for one in place.iterdir() if not one.name.startswith("."))
-    if len(logs) == 1:
-        return log_files(logs[0])
-    names = ", ".join(one.name for one in logs[:5]) + (", ..." if len(logs) > 5 else "")
-    raise WorkbenchError(
-        f"{path} holds {len(logs)} entries ({names or 'nothing'}); an event log is one file, or one folder "
-        "eventlog_v2_.... Give one of them."
-    )
+    if len(entries) == 1:
+        return _files(entries[0], str(entries[0]))
+    inside = (one for one in place.rglob("*") if one.is_file() and one.suffix != ".crc")
+    hidden = (".", "_")
+    return sorted(one for one in inside if not any(part.startswith(hidden) for part in one.relative_to(place).parts))
+
+
+def entries_of(path: str | Path) -> str:
+    """Name what a folder holds, for an error."""
+    entries = sorted(one.name for one in Path(path).iterdir() if not one.name.startswith("."))
+    named = ", ".join(entries[:_NAMED]) + ", ..." * (len(entries) > _NAMED)
+    return f"{len(entries)} entries ({named or 'nothing'})"
 
 
 def _compact(file: Path) -> bool:
     return file.name.endswith(".compact")
 
 
-class _NotALogError(Exception):
-    """A line that no event log has; the message says what it is."""
-
-
-def _whole(lines: IO[bytes], *, last: bool) -> Iterator[bytes]:
-    """Give the lines; the last one only where it is complete, or another file follows."""
-    try:
-        while line := lines.readline(_LONGEST):
-            if len(line) == _LONGEST and not line.endswith(b"\n"):
-                raise _NotALogError(f"longer than {_LONGEST >> 20} MiB")
-            if line.strip() and (line.endswith(b"\n") or not last or _complete(line)):
-                yield line
-    except EOFError:  # the file ends within a compressed block: it is still written
-        return
-
-
-def _complete(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    """Give the event of a line; None if it is of no use here."""
-    found = _NAME.match(line)
-    if found is None or found[1].decode() in USEFUL:
-        try:
-            event = json.loads(line)
-        except (ValueError, RecursionError):
-            raise _NotALogError(repr(line[:40].decode("utf-8", "replace"))) from None
-        if not isinstance(event, dict) or not isinstance(event.get("Event"), str):
-            raise _NotALogError(f"{line[:40].decode('utf-8', 'replace')!r}, not an event")
-        return event if re.split(r"[.$]", event["Event"])[-1] in USEFUL else None
-    return None
-
-
-def _opened(file: Path) -> IO[bytes]:
-    """Open a log's file, decompressed as its name says."""
+def opened(file: Path) -> IO[bytes]:
+    """Open a file, decompressed as its name says."""
     suffix = file.name.removesuffix(".compact").removesuffix(".inprogress")
     suffix = suffix[suffix.rfind(".") :] if "." in suffix else ""
     if suffix not in _CODECS:
@@ -193,6 +88,8 @@ def _opened(file: Path) -> IO[bytes]:
             )
         return file.open("rb")
     raw = file.open("rb")
+    if suffix == ".gz":
+        return io.BufferedReader(gzip.GzipFile(fileobj=raw))
     if suffix == ".zstd":
         return io.BufferedReader(_Blocks(_zstd(raw), raw))
     return io.BufferedReader(_Blocks(_lz4(raw) if suffix == ".lz4" else _snappy(raw), raw))

@@ -8,25 +8,32 @@ Batches that began late, because the one before them took longer than the interv
 brings, so they show times beyond it: where there are any, nothing is extrapolated. Where the load never moved, a and b
 cannot be separated, and no rate is given.
 
+Where batches get longer by themselves, their times are those that they would take at the log's end, and where rows
+follow from durations the cost of a row is that between neighbours (`series`).
+
 Three things are in doubt. The line's own coefficients: it is fitted again to blocks of batches drawn with
 replacement, so that neighbouring batches, which share their weather, count as one (a block bootstrap). The bend: a
 line that holds up to the busiest batch need not hold beyond, so the doubt grows with the logarithm of how far it is
-carried. And the weather of the busiest batches: where another load slows one batch after the other, they are few
-readings. What stays for half of a log is beyond what that log can show. Where these leave much open, what queries are
-like in general decides more: the fixed part takes some share of the busiest batches, mostly less than half of them,
-and every share means a rate. The answer is the posterior over these shares. The constants were set on logs of three
-queries of known capacity and then tried on a fourth (``benchmarks/observing.py``): that is few, so take the intervals
-of other kinds of query for a first estimate. ``benchmarks/observed_intervals.py`` tries them on simulated logs of
-many shapes.
+carried, which is the less far the less of a batch its rows take. And the weather of the busiest batches: where another
+load slows one batch after the other, they are few readings. What stays for half of a log is beyond what that log can
+show. Where these leave much open, what queries are like in general decides more: the fixed part takes some share of the
+busiest batches, mostly less than half of them, and every share means a rate. The answer is the posterior over these
+shares. The constants were set on logs of three queries of known capacity and then tried on a fourth
+(``benchmarks/observing.py``): that is few, so take the intervals of other kinds of query for a first estimate.
+``benchmarks/observed_intervals.py`` tries them on simulated logs of many shapes and kinds.
+
+Where no rate can be given there is a bound: a batch of n rows in t seconds has a fixed part of 0 at least, so that at
+least n T / t rows fill the interval.
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 from scipy.stats import beta
 
 from workbench import units
@@ -34,6 +41,8 @@ from workbench.checks import positive
 from workbench.errors import WorkbenchError
 from workbench.observing.load import load_of
 from workbench.observing.running_query import SeenBatch, usual_slots
+from workbench.observing.series import LEVEL_Z, Drift, Series, outlasts, series_of
+from workbench.observing.state import DAY_S
 
 Floats = NDArray[np.float64]
 
@@ -46,11 +55,15 @@ _LEAST_DOUBT, _BENT = 0.06, 0.25  # deviation of ln rate: at no distance, and fo
 _SHARE_ALPHA, _SHARE_BETA = 1.5, 3.0  # of the Beta distribution of the fixed share of the busiest batches
 _SHARES = 400  # of the grid
 _BUSIEST = 0.7  # quantile of the rows from which batches are the busiest
-_MOST_NOISE, _FARTHEST = 0.05, 20  # share of lines without a slope; rows over the largest batch's
+_MOST_NOISE = 0.05  # share of lines without a slope
+_FARTHEST = 16  # rows over the largest batch's, where rows take all of its time; less in proportion
 _ROUNDS = 10  # of reweighting
 _COEFFICIENTS, _MOST_HIDDEN = 2, 0.7  # of the line; share of the noise's variance that they take up at most
 _FAR, _MOST_KEPT = 3.0, 0.98  # deviations at which a batch is cut; part of its weather that a batch leaves to the next
 _OUTLYING = 1.5  # deviations from which a batch counts less (Huber)
+_MAD = 1.4826  # median absolute deviation to standard deviation
+_CLEAR = 2.0  # deviations by which the slope between neighbours is above 0
+_AT_END, _WARMING = 20, 20  # batches, at the log's end and after a restart
 
 
 @dataclass(frozen=True)
@@ -76,11 +89,25 @@ class Headroom:
     batches
         How many it rests on.
     interval_s
-        The trigger interval.
+        The trigger interval; 0 where there is none.
     admitted_rate
         Records/s that a cap on the rows of a batch lets in (``maxOffsetsPerTrigger``); None where no cap shows.
     left_out
         Batches on other numbers of slots than most, which show nothing of what these slots sustain.
+    mean_rate
+        Of the load, records/s.
+    at_least
+        Records/s that it sustains at least, at the log's end; 0 where nothing is known.
+    drift
+        How batches get longer by themselves; None where they do not.
+    overrun
+        The batch from which most take longer than the interval; None where there is none.
+    neighbours_s, neighbours_error_s
+        What a row costs between neighbouring batches, with its standard deviation, seconds; None: too few.
+    agree
+        Whether all batches show the same of that as neighbours do. If not, rows follow from something else.
+    keeps_up
+        Whether it leaves nothing at the log's end, as far as its source says.
     """
 
     rate: float | None
@@ -96,6 +123,14 @@ class Headroom:
     interval_s: float
     admitted_rate: float | None = None
     left_out: int = 0
+    mean_rate: float = 0.0
+    at_least: float = 0.0
+    drift: Drift | None = None
+    overrun: SeenBatch | None = None
+    neighbours_s: float | None = None
+    neighbours_error_s: float | None = None
+    agree: bool = True
+    keeps_up: bool = True
 
     @property
     def capped(self) -> bool:
@@ -114,7 +149,26 @@ class Headroom:
         return None if carried is None or self.peak_rate <= 0 else carried / self.peak_rate - 1
 
 
-def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> Headroom:
+def unseen(with_rows: int, triggers: int, left_out: int) -> Headroom:
+    """Say that a log has no batch that counts: few hold rows, or all are among the first of a start.
+
+    Parameters
+    ----------
+    with_rows, triggers
+        Batches with rows, and with or without.
+    left_out
+        First batches with rows of each start that do not count, because their code is not compiled yet.
+    """
+    hold = "holds" if with_rows == 1 else "hold"
+    why = (
+        f"{with_rows:,} of {units.count(triggers, 'batch' if triggers == 1 else 'batches')} {hold} rows, so no "
+        f"capacity can be given: the first {left_out} of each start are left out as start-up, while code is not "
+        f"compiled yet; give a log with at least {_FEWEST} more"
+    )
+    return Headroom(None, 0.0, math.inf, why, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0.0)
+
+
+def headroom(batches: Sequence[SeenBatch], interval_s: float | None, seed: int = 0) -> Headroom:
     """Estimate what a query sustains at a trigger interval, on the slots that most of its batches ran on.
 
     Parameters
@@ -122,7 +176,7 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> 
     batches
         Of a log; those on other numbers of slots than most count for the peak alone.
     interval_s
-        Trigger interval, seconds.
+        Trigger interval, seconds; None: there is none, so there is no rate, and no bound.
     seed
         Of the bootstrap.
 
@@ -131,53 +185,142 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> 
     WorkbenchError
         When there is no batch, or the interval is not above 0.
     """
-    positive("The trigger interval", interval_s, "seconds")
+    if interval_s is not None:
+        positive("The trigger interval", interval_s, "seconds")
     if not batches:
         raise WorkbenchError("There are no batches with rows. Give the log of a query that has read something.")
     usual = usual_slots(batches)
-    kept = [batch for batch in batches if batch.slots == usual]
+    kept = _settled([batch for batch in batches if batch.slots == usual])
+    as_seen = np.array([batch.batch_s for batch in kept])
+    load = load_of(batches, interval_s or float(np.median(as_seen)))
+    series = series_of(kept)
+    local = series.local
+    known = Headroom(None, 0.0, math.inf, "", load.peak_rate, 0.0, 0.0, 0.0, 0.0, len(kept), interval_s or 0.0,
+                     load.admitted_rate, sum(batch.slots != usual for batch in batches), load.mean_rate,
+                     drift=series.drift, neighbours_s=None if local is None else local.s,
+                     neighbours_error_s=None if local is None else local.error, agree=series.agree,
+                     keeps_up=not any(batch.left_rows for batch in kept[-_AT_END:]))  # fmt: skip
+    if interval_s is None:
+        return replace(known, why_not=_no_interval(as_seen, len(kept), usual))
     rows = np.array([batch.rows for batch in kept], dtype=float)
-    seconds = np.array([batch.batch_s for batch in kept])
-    load = load_of(batches, interval_s)
-    behind = float(np.mean(seconds > interval_s))
-    largest = float(np.quantile(rows, 0.99))
-
-    known = Headroom(None, 0.0, math.inf, "", load.peak_rate, 0.0, 0.0, 0.0, behind, len(kept), interval_s,
-                     load.admitted_rate, len(batches) - len(kept))  # fmt: skip
+    known = replace(
+        known,
+        behind=float(np.mean(as_seen > interval_s)),
+        at_least=_least(rows, series.now_s, interval_s) if len(kept) >= _FEWEST else 0.0,
+        overrun=outlasts(kept, interval_s),
+        drift=series.drift and _dated(series.drift, kept, series.now_s, interval_s),
+    )
     why = _too_little(rows, np.array([batch.left_rows for batch in kept]), usual)
-    if why:
-        return replace(known, why_not=why)
-    fixed, per_row = _line(rows, seconds)
+    ended_s = float(np.median(series.now_s[-_AT_END:]))
+    if why and series.drift is not None and ended_s >= interval_s:
+        why = _too_long(ended_s, "at the log's end", interval_s)
+    return replace(known, why_not=why) if why else _costed(known, rows, series, interval_s, seed)
+
+
+def _settled(batches: Sequence[SeenBatch]) -> Sequence[SeenBatch]:
+    """Leave out the first batches after each restart: they hold a backlog while code warms up; unless few remain."""
+    places: Counter[int] = Counter()
+    settled = []
+    for batch in batches:
+        places[batch.start] += 1
+        if batch.start == batches[0].start or places[batch.start] > _WARMING:
+            settled.append(batch)
+    return settled if 2 * len(settled) >= len(batches) else batches
+
+
+def _costed(known: Headroom, rows: Floats, series: Series, interval_s: float, seed: int) -> Headroom:
+    """Find the rate from what rows cost, of batches whose rows differ."""
+    fixed, per_row = (float(one) for one in _lines(rows, series.now_s))
+    if not series.agree and series.local is not None:
+        per_row = max(0.0, series.local.s)
+        fixed = max(0.0, float(np.median((series.now_s - per_row * rows)[-_AT_END:])))
     known = replace(known, fixed_s=fixed, per_row_s=per_row)
     if fixed >= interval_s:
-        why = (
-            f"a batch takes {units.seconds(fixed)} whatever it holds, longer than the trigger interval of "
-            f"{units.seconds(interval_s)}, so no rate is sustained; set a longer interval"
-        )
-        return replace(known, why_not=why)
-    own, noise = _bootstrapped(rows, seconds, interval_s, seed)
-    if per_row <= 0 or noise > _MOST_NOISE:
-        why = (
-            "larger batches did not take longer than small ones, beyond their scatter: they hold too few rows to "
-            "matter, or there are too few of them; give a log with more batches of both kinds"
-        )
+        return replace(known, why_not=_too_long(fixed, "whatever it holds", interval_s))
+    own, why = _doubt(rows, series, interval_s, seed, per_row)
+    if why:
         return replace(known, why_not=why)
     by_line = math.log((interval_s - fixed) / (per_row * interval_s))
-    low, rate, high = _posterior(rows, seconds, interval_s, by_line, own)
-    if rate * interval_s > _FARTHEST * largest:
+    own = math.hypot(own, series.drift_error_s / (interval_s - fixed))
+    low, rate, high = _posterior(rows, series.now_s, interval_s, by_line, own)
+    largest = float(np.quantile(rows, 0.99))
+    reach = rate * interval_s / largest
+    of_rows = per_row * largest / (fixed + per_row * largest)
+    if reach > max(1.0, _FARTHEST * of_rows):
         why = (
-            f"a batch at the rate would hold more than {_FARTHEST} times the rows of the largest seen, and that far no "
-            "line can be trusted; give a log whose load comes closer"
+            f"a batch at the rate would hold {units.number(reach)} times the rows of the largest seen, of whose time "
+            f"rows take {units.share(round(of_rows, 2))}, and that far no line can be trusted; give a log whose load "
+            "comes closer"
         )
         return replace(known, why_not=why)
-    return replace(known, rate=rate, low=low, high=high, reach=rate * interval_s / largest)
+    return replace(known, rate=rate, low=low, high=high, reach=reach, at_least=low)
+
+
+def _doubt(rows: Floats, series: Series, interval_s: float, seed: int, per_row: float) -> tuple[float, str]:
+    """Deviation of ln rate by the coefficients; why they show nothing, empty if they do."""
+    local = series.local
+    if not series.agree and local is not None:
+        if local.s > _CLEAR * local.error:
+            return local.error / local.s, ""
+        return math.inf, (
+            f"over the log a row seems to cost {units.seconds(series.pooled)}, but between neighbouring batches "
+            f"{units.seconds(per_row)}, within its scatter: rows follow from how long the batch before took, so what a "
+            "row costs is not identifiable from them; give a log whose load changes"
+        )
+    own, flat = _bootstrapped(rows, series.now_s, interval_s, seed)
+    if per_row > 0 and flat <= _MOST_NOISE:
+        return own, ""
+    return own, (
+        "larger batches did not take longer than small ones, beyond their scatter: they hold too few rows to "
+        "matter, or there are too few of them; give a log with more batches of both kinds"
+    )
+
+
+def _too_long(batch_s: float, what: str, interval_s: float) -> str:
+    return (
+        f"a batch takes {units.seconds(batch_s)} {what}, longer than the trigger interval of "
+        f"{units.seconds(interval_s)}, so no rate is sustained; set a longer interval"
+    )
+
+
+def _no_interval(seconds: Floats, batches: int, slots: int) -> str:
+    """Say why a query without a trigger interval has no rate."""
+    why = (
+        "it runs as fast as it can: there is no trigger interval, or one shorter than its batches of "
+        f"{units.seconds(float(np.quantile(seconds, 0.05)))}; give the longest batch that you accept as "
+        "the interval (--interval)"
+    )
+    few = _few(batches, slots)
+    return f"{why}; {few}" if few else why
+
+
+def _least(rows: Floats, seconds: Floats, interval_s: float) -> float:
+    """Records/s that fill the interval at least, by the busiest batches; 0 where they take longer than it."""
+    busiest = rows >= np.quantile(rows, _BUSIEST)
+    own = seconds[busiest]
+    longest = float(own.mean() + LEVEL_Z * own.std() / math.sqrt(max(1.0, len(own) / _IN_BLOCK)))
+    return float(rows[busiest].mean()) / longest if longest < interval_s else 0.0
+
+
+def _dated(drift: Drift, batches: Sequence[SeenBatch], seconds: Floats, interval_s: float) -> Drift:
+    """Say when batches outlast the interval as they get longer, and what was sustained at least when that began."""
+    rows = np.array([batch.rows for batch in batches], dtype=float)
+    busiest = float(np.median(seconds[rows >= np.quantile(rows, _BUSIEST)]))
+    first = [batch for batch in batches if batch.number >= drift.since][: max(_FEWEST, len(batches) // 20)]
+    began = _least(np.array([float(one.rows) for one in first]), np.array([one.batch_s for one in first]), interval_s)
+    days = (interval_s - busiest) / drift.per_day_s
+    return replace(drift, overrun_s=float(batches[-1].start_s + days * DAY_S), at_first=began)
+
+
+def _few(batches: int, slots: int) -> str:
+    on = f" on {units.some(slots, 'slot')}" if slots else ""
+    return f"it takes {_FEWEST} batches, and the log has {batches}{on}" if batches < _FEWEST else ""
 
 
 def _too_little(rows: Floats, left: NDArray[np.bool_], slots: int) -> str:
     """Say why batches cannot show what a row costs; empty if they can."""
-    if len(rows) < _FEWEST:
-        on = f" on {units.some(slots, 'slot')}" if slots else ""
-        return f"it takes {_FEWEST} batches, and the log has {len(rows)}{on}"
+    if few := _few(len(rows), slots):
+        return few
     least, most = np.quantile(rows, [0.05, 0.95])
     if most >= _MOVED * least:
         return ""
@@ -223,7 +366,7 @@ def _weather(rows: Floats, seconds: Floats, many: int) -> float:
     What the line leaves of a batch is taken to leave a part of itself to the next (first-order autoregression). What a
     fit hides of that in a short log is put back.
     """
-    fixed, per_row = _line(rows, seconds)
+    fixed, per_row = _lines(rows, seconds)
     off = seconds / (fixed + per_row * rows) - 1
     scale = 1.4826 * float(np.median(np.abs(off)))
     off = np.clip(off, -_FAR * scale, _FAR * scale)
@@ -237,38 +380,37 @@ def _weather(rows: Floats, seconds: Floats, many: int) -> float:
     return scale * math.sqrt(min(1.0, alike / many) / (1 - hidden))
 
 
-def _line(rows: Floats, seconds: Floats) -> tuple[float, float]:
-    """Fit seconds = a + b rows with a, b at least 0, batches far off counting less (Huber)."""
+def _lines(rows: Floats, seconds: Floats) -> tuple[Floats, Floats]:
+    """Fit seconds = a + b rows with a, b at least 0, batches far off counting less (Huber); over the last axis."""
     weights = np.ones_like(rows)
-    fixed = per_row = 0.0
+    fixed = per_row = np.zeros(rows.shape[:-1])
     for _ in range(_ROUNDS):
-        total = weights.sum()
-        x, y = (weights * rows).sum() / total, (weights * seconds).sum() / total
-        spread = (weights * (rows - x) ** 2).sum()
-        per_row = max(0.0, float((weights * (rows - x) * (seconds - y)).sum() / spread)) if spread > 0 else 0.0
-        fixed = float(y - per_row * x)
-        if fixed < 0:
-            fixed, per_row = 0.0, float((weights * rows * seconds).sum() / (weights * rows**2).sum())
-        off = seconds - fixed - per_row * rows
-        scale = 1.4826 * float(np.median(np.abs(off)))
-        if scale <= 0:
-            break
-        weights = 1 / np.maximum(1.0, np.abs(off) / (_OUTLYING * scale))
+        total = weights.sum(-1)
+        x, y = (weights * rows).sum(-1) / total, (weights * seconds).sum(-1) / total
+        across = rows - x[..., None]
+        spread = (weights * across**2).sum(-1)
+        shared = (weights * across * (seconds - y[..., None])).sum(-1)
+        per_row = np.maximum(0.0, np.divide(shared, spread, out=np.zeros_like(shared), where=spread > 0))
+        fixed = y - per_row * x
+        through = (weights * rows * seconds).sum(-1) / (weights * rows**2).sum(-1)
+        per_row, fixed = np.where(fixed < 0, through, per_row), np.maximum(0.0, fixed)
+        off = np.abs(seconds - fixed[..., None] - per_row[..., None] * rows)
+        scale = _MAD * np.median(off, axis=-1, keepdims=True)
+        weights = 1 / np.maximum(1.0, off / np.where(scale > 0, _OUTLYING * scale, math.inf))
     return fixed, per_row
 
 
 def _bootstrapped(rows: Floats, seconds: Floats, interval_s: float, seed: int) -> tuple[float, float]:
     """Deviation of ln rate over lines fitted to blocks drawn with replacement; the share that have no slope."""
     rng = np.random.default_rng(seed)
-    blocks = np.array_split(np.arange(len(rows)), max(2, len(rows) // _IN_BLOCK))
-    found = []
-    for _ in range(_DRAWS):
-        drawn = np.concatenate([blocks[one] for one in rng.integers(len(blocks), size=len(blocks))])
-        fixed, per_row = _line(rows[drawn], seconds[drawn])
-        if per_row > 0 and fixed < interval_s:
-            found.append(math.log((interval_s - fixed) / (per_row * interval_s)))
-    flat = 1 - len(found) / _DRAWS
+    many = max(2, len(rows) // _IN_BLOCK)
+    length = len(rows) // many
+    drawn = (rng.integers(many, size=(_DRAWS, many, 1)) * length + np.arange(length)).reshape(_DRAWS, -1)
+    fixed, per_row = _lines(rows[drawn], seconds[drawn])
+    sloped = (per_row > 0) & (fixed < interval_s)
+    flat = 1 - float(sloped.mean())
     if flat > _MOST_NOISE:
         return math.inf, flat
+    found = np.log((interval_s - fixed[sloped]) / (per_row[sloped] * interval_s))
     low, high = np.quantile(found, [0.05, 0.95])
-    return float(high - low) / (2 * float(ndtri((1 + LEVEL) / 2))), flat
+    return float(high - low) / (2 * LEVEL_Z), flat

@@ -2,6 +2,9 @@
 
 The rows of a batch arrived since the trigger before it. Spark logs few of the triggers that found nothing: a query that
 has waited for longer than its interval had one just before.
+
+A source that releases rows in grains (files, versions of a table, Spark's rate source, whose rows come once a second)
+makes batches of one grain or two, whatever its load is. So rates are counted over windows of many grains.
 """
 
 from collections.abc import Sequence
@@ -17,6 +20,8 @@ Floats = NDArray[np.float64]
 _PEAK = 0.99  # quantile of the rates
 _WHOLE = 0.97  # of an interval, over which rows are counted at least
 _ALIKE, _RUN = 0.005, 4  # of full batches: share by which they differ, batches that follow each other
+_GRAINS = 20  # of a window
+_SMALLEST, _WHOLES, _FEWEST = 0.02, 0.95, 20  # quantile of the rows that is one grain; batches of whole ones; batches
 _ADMITTED = 0.9  # quantile of the rates of full batches
 
 
@@ -30,26 +35,45 @@ class Load:
         The 99 % quantile over at least an interval, records/s; of batches under their cap, if others are full.
     admitted_rate
         Records/s that batches as full as they may be let in; None where no cap shows.
+    mean_rate
+        Over all of the log, records/s.
     """
 
     peak_rate: float
     admitted_rate: float | None
+    mean_rate: float
 
 
 def load_of(batches: Sequence[SeenBatch], interval_s: float) -> Load:
     """Read the load from all batches of a query, on however many slots they ran."""
     rows = np.array([batch.rows for batch in batches], dtype=float)
     left = np.array([batch.left_rows for batch in batches])
-    rates, full = _arriving(batches, rows, interval_s), _at_a_cap(rows, left)
-    admitted = float(np.quantile(rates[full], _ADMITTED)) if full.any() else None
-    return Load(float(np.quantile(rates[~full], _PEAK)), admitted)
-
-
-def _arriving(batches: Sequence[SeenBatch], rows: Floats, interval_s: float) -> Floats:
-    """Rate of the load up to each batch, records/s, over as many batches as took an interval."""
     since = np.array([interval_s if batch.idle_s >= interval_s else batch.since_s for batch in batches])
+    begun = np.array([batch.start_s for batch in batches])
+    same = np.diff([batch.start for batch in batches], prepend=0) == 0
+    whole = np.where(same, np.diff(begun, prepend=begun[0]), since)  # with triggers that found nothing in between
+    mean = float(rows[same].sum() / whole[same].sum()) if whole[same].sum() > 0 else 0.0
+    window_s = max(interval_s, _GRAINS * _grain(rows) / mean if mean > 0 else 0.0)
+    rates, full = _arriving(whole if window_s > interval_s else since, rows, window_s), _at_a_cap(rows, left)
+    admitted = float(np.quantile(rates[full], _ADMITTED)) if full.any() else None
+    return Load(float(np.quantile(rates[~full], _PEAK)), admitted, mean)
+
+
+def _grain(rows: Floats) -> float:
+    """Rows that the source releases together: almost all batches hold a multiple of them; 0 where there are none."""
+    positive = rows[rows > 0]
+    if len(positive) < _FEWEST:
+        return 0.0
+    grain = float(np.quantile(positive, _SMALLEST))
+    multiples = np.round(positive / grain)
+    whole = np.abs(positive / grain - multiples) <= _ALIKE
+    return grain if whole.mean() >= _WHOLES else 0.0
+
+
+def _arriving(since: Floats, rows: Floats, window_s: float) -> Floats:
+    """Rate of the load up to each batch, records/s, over as many batches as took a window."""
     until, brought = np.cumsum(since), np.cumsum(rows)
-    first = np.searchsorted(until, until - _WHOLE * interval_s, side="right")  # the first within
+    first = np.searchsorted(until, until - _WHOLE * window_s, side="right")  # the first within
     before = np.maximum(0, np.minimum(first, np.arange(len(rows))))
     passed = until - until[before] + since[before]
     return np.asarray((brought - brought[before] + rows[before]) / passed)

@@ -1,8 +1,8 @@
-"""What an event log says of a running streaming query: its slots, its batches, the work of its operators.
+"""What a log says of a running streaming query: its slots, batches, runs and state, the work of its operators.
 
 Nothing is measured here: the load is what it was. Batches are kept as a few numbers each; the work of operators is
 summed over blocks of consecutive batches, of which a selection over all loads is kept. So memory does not grow with the
-log's tasks.
+log's tasks. Progress events alone show batches and state, and nothing of slots or operators.
 """
 
 import json
@@ -10,17 +10,19 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from workbench import units
+from workbench import bounds, units
+from workbench.checks import whole
 from workbench.errors import WorkbenchError
 from workbench.observing.blocks import KEPT_BLOCKS, Block, block_of, is_topic, selected
-from workbench.observing.files import read_events
+from workbench.observing.events import PROGRESS, read_events
 from workbench.observing.memory import slot_memory_mb
-from workbench.observing.running_query import RunningQuery, SeenBatch, usual_slots
+from workbench.observing.running_query import RunningQuery, SeenBatch, SeenRun, usual_slots
+from workbench.observing.state import StateSeries
 from workbench.observing.trigger import LATE_S, trigger_interval
 from workbench.redaction import redacted
 from workbench.testbed.spark import (
@@ -32,8 +34,17 @@ from workbench.testbed.spark import (
 
 _IN_BLOCK = 10  # batches
 _FEWEST_IN_BLOCK = 4
-_COLD = 5  # first batches of a start, whose code is not compiled yet
+LEFT_OUT = 5
+"""First batches of a start that do not count, because their code is not compiled yet."""
+
 _MOST_ROWS, _MOST_S, _MOST_TEXT = 10**15, 10**7, 200  # of a batch; of a name
+_LEFT = {
+    "avgOffsetsBehindLatest": 0.0,
+    "numFilesOutstanding": 0.0,
+    "numBytesOutstanding": 0.0,
+    "avgMsBehindLatest": 60_000.0,
+}
+"""Metrics of sources (Kafka, files, Delta, Kinesis) above which a batch left rows."""
 _BROKEN = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
 
 
@@ -44,67 +55,46 @@ def shown(text: object) -> str:
     return redacted(line)[:_MOST_TEXT]
 
 
-def read_log(path: str | Path, query: str | None = None, progress: str | Path | None = None) -> RunningQuery:
-    """Read a query from an event log.
+def read_log(
+    path: str | Path, query: str | None = None, progress: str | Path | None = None, slots: int | None = None
+) -> RunningQuery:
+    """Read a query from an event log, or from progress events; see `read_events` for their forms.
 
     Parameters
     ----------
     path
-        The log: a file, or the folder of a rolling one.
+        The log: a file, or a folder.
     query
         Name or id of the query; None: the log has one.
     progress
-        File of progress events, one JSON object each line, for a log that has none.
+        Progress events, for an event log that has none.
+    slots
+        Tasks that could run at once; None: as the log shows, which progress events do not.
 
     Raises
     ------
     WorkbenchError
-        When the log cannot be read, or has no such query, or several and none is named.
+        When the log cannot be read, or has no such query, or several and none is named; when progress events or slots
+        are given that the log has itself.
     """
     reading = _Reading()
-    for event in read_events(path):
-        try:
-            reading.take(event)
-        except _BROKEN:  # a log is another program's: what is not as expected is left out and counted
-            reading.broken += 1
+    reading.take_all(read_events(path))
     if progress is not None:
-        for number, event in enumerate(_progress_events(progress), 1):
-            try:
-                reading.take(event)
-            except _BROKEN as error:
-                raise _no_progress(progress, number, error) from error
-    return reading.query(query, str(path))
-
-
-def _progress_events(path: str | Path) -> Iterator[dict[str, Any]]:
-    """Give the progress events of a file, as a log would hold them.
-
-    A last line that is torn is still being written, and before its first batch a query's progress is null.
-    """
-    try:
-        with Path(path).open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if not line.strip():
-                    continue
-                try:
-                    progress = json.loads(line)
-                    if progress is None:
-                        continue
-                    _ = progress["batchId"], progress["durationMs"], progress["sources"], progress["timestamp"]
-                except _BROKEN as error:
-                    if number > 1 and not line.endswith("\n"):
-                        return
-                    raise _no_progress(path, number, error) from error
-                yield {"Event": "QueryProgressEvent", "progress": progress}
-    except (OSError, UnicodeDecodeError) as error:
-        raise WorkbenchError(f"The progress events {path} cannot be read: {error}. Check the path.") from error
-
-
-def _no_progress(path: str | Path, number: int, error: Exception) -> WorkbenchError:
-    return WorkbenchError(
-        f"Line {number} of {path} is no progress event ({type(error).__name__}: {shown(error)}). Write one "
-        "query.lastProgress, as JSON, a line."
-    )
+        if reading.queries and any(one.triggers for one in reading.queries.values()):
+            raise WorkbenchError(
+                f"The log {path} has progress events of its own, so those of {progress} are not used. Leave one of the "
+                "two out.",
+                settings=("progress",),
+            )
+        reading.take_all(read_events(progress))
+    if slots is not None:
+        whole("The slots", slots, 1, bounds.TASKS)
+        if reading.cores:
+            raise WorkbenchError(
+                f"The log {path} shows its executors, so their slots are not given: leave them out.",
+                settings=("slots",),
+            )
+    return reading.query(query, str(path), slots)
 
 
 def _text(name: object) -> str:
@@ -120,7 +110,6 @@ class _Seen:
 
     query_id: str
     name: str = ""
-    starts: int = 0
     since_start: int = 0
     batches: list[SeenBatch] = field(default_factory=list)
     open_block: list[tuple[BatchLog, int]] = field(default_factory=list)
@@ -131,6 +120,9 @@ class _Seen:
     fired: str | None = None  # the run whose trigger fired last
     idle: list[float] = field(default_factory=list)  # when triggers that found nothing fired
     known: set[tuple[str, int]] = field(default_factory=set)
+    triggers: int = 0
+    runs: list[SeenRun] = field(default_factory=list)
+    states: StateSeries = field(default_factory=StateSeries)
     ran_s: float = 0.0
     cpu_s: float = 0.0
     sources: tuple[str, ...] = ()
@@ -150,6 +142,14 @@ class _Reading:
     properties: dict[str, str] = field(default_factory=dict)
     application: str = ""
     spark: str = ""
+
+    def take_all(self, events: Iterable[dict[str, Any]]) -> None:
+        """Take events; what is not as expected is left out and counted: a log is another program's."""
+        for event in events:
+            try:
+                self.take(event)
+            except _BROKEN:
+                self.broken += 1
 
     def take(self, event: dict[str, Any]) -> None:
         kind = event["Event"].rsplit(".", 1)[-1].rsplit("$", 1)[-1]
@@ -172,10 +172,13 @@ class _Reading:
             self.events.take(event)
         elif kind == "QueryIdleEvent":
             self._fired(self._of(str(event["id"])), str(event["runId"]), seconds_of(event["timestamp"]), found=False)
+        elif kind == PROGRESS:
+            told = event["progress"]
+            whole_one = complete(json.loads(told) if isinstance(told, str) else told)
+            committed = self.events.take(event | {"progress": whole_one})
+            self._progressed(whole_one, committed)
         else:
-            committed = self.events.take(event)
-            if kind == "QueryProgressEvent":
-                self._progressed(event["progress"], committed)
+            self.events.take(event)
 
     @property
     def task_cpus(self) -> int:
@@ -209,35 +212,42 @@ class _Reading:
             seen.idle.append(at_s)
         seen.fired = run
 
-    def _progressed(self, told: Any, committed: tuple[str, BatchLog] | None) -> None:  # noqa: ANN401 - of a log
-        progress = json.loads(told) if isinstance(told, str) else told
+    def _progressed(self, progress: dict[str, Any], committed: tuple[str, BatchLog] | None) -> None:
         seen = self._of(str(progress["id"]))
         seen.name = seen.name or shown(progress.get("name") or "")
         run, number = str(progress.get("runId")), int(progress["batchId"])
-        duration_s = float((progress.get("durationMs") or {}).get("triggerExecution") or 0) / 1000
+        duration_s = float(progress["durationMs"].get("triggerExecution") or 0) / 1000
         rows, start_s = rows_of(progress), seconds_of(progress["timestamp"])
         self._fired(seen, run, start_s, found=bool(rows))
         last = seen.last if run == seen.run_id and seen.last is not None and seen.last[0] <= start_s else None
-        seen.last = (start_s, start_s + max(0.0, min(duration_s, _MOST_S)))
-        if not rows or (run, number) in seen.known:  # none, or in the file of progress events and in the log
+        ended_s = start_s + max(0.0, min(duration_s, _MOST_S))
+        seen.last = (start_s, ended_s)
+        if rows and (run, number) in seen.known:  # given twice
             return
-        if not (0 < duration_s < _MOST_S and rows < _MOST_ROWS):
+        if rows and not (0 < duration_s < _MOST_S and rows < _MOST_ROWS):
             raise ValueError(duration_s, rows)
-        seen.known.add((run, number))
+        seen.triggers += 1
+        seen.states.take(progress, start_s, duration_s)
         if run != seen.run_id:
             self._close(seen)
             seen.run_id, seen.since_start = run, 0
-            seen.starts += 1
+            seen.runs.append(SeenRun(start_s, ended_s))
+        late_s = 0.0 if last is None else start_s - last[1]
+        seen.runs[-1] = seen.runs[-1].after(ended_s, rows, waited=late_s > LATE_S)
+        if not rows:
+            return
+        seen.known.add((run, number))
         seen.since_start += 1
-        if seen.since_start <= _COLD:
+        seen.sources = tuple(shown(source.get("description", "")) for source in progress["sources"])
+        seen.sink = _named(shown((progress.get("sink") or {}).get("description", "")))
+        if seen.since_start <= LEFT_OUT:
             return
         slots = self._slots_at(start_s + duration_s)
         began_s, ended_s = last or (-math.inf, -math.inf)
         since_s, idle_s = start_s - began_s, start_s - ended_s
-        left_rows = any(_behind(source) > 0 for source in progress["sources"])
-        seen.batches.append(SeenBatch(start_s, duration_s, rows, slots, since_s, idle_s, left_rows))
-        seen.sources = tuple(shown(source.get("description", "")) for source in progress["sources"])
-        seen.sink = _named(shown((progress.get("sink") or {}).get("description", "")))
+        left_rows = any(map(_left_rows, progress["sources"]))
+        start = len(seen.runs)
+        seen.batches.append(SeenBatch(start_s, duration_s, rows, slots, since_s, idle_s, left_rows, number, start))
         if committed is None:
             return
         log = committed[1]
@@ -263,33 +273,26 @@ class _Reading:
         if len(seen.blocks) >= 2 * KEPT_BLOCKS:
             seen.blocks = list(selected(seen.blocks))
 
-    def query(self, wanted: str | None, path: str) -> RunningQuery:
+    def query(self, wanted: str | None, path: str, slots: int | None = None) -> RunningQuery:
         """Give the query that is asked for."""
-        there = [one for one in self.queries.values() if one.batches]
+        told = [one for one in self.queries.values() if one.triggers]
+        there = [one for one in told if one.batches] or told
         found = [one for one in there if wanted is None or wanted in (one.name, one.query_id)]
         names = ", ".join(f"{one.name} ({one.query_id})" if one.name else one.query_id for one in there) or "none"
-        if not there and self.queries:
-            most = max(one.since_start for one in self.queries.values())
-            raise WorkbenchError(
-                f"The event log {path} has only {most} batch{'es' * (most != 1)} with rows after a start. The first "
-                f"{_COLD} after each start are left out, because their code is not compiled yet. Give a log with at "
-                "least 20 more."
-            )
         if not found:
             raise WorkbenchError(
-                f"The event log {path} has no batches with rows of "
-                f"{'a streaming query' if wanted is None else repr(wanted)}; queries with some are: {names}. Give the "
-                "log of the driver that runs the query."
+                f"The log {path} has no batches of {'a streaming query' if wanted is None else repr(wanted)}; queries "
+                f"with some are: {names}. Give the log of the driver that runs the query."
             )
         if len(found) > 1:
             raise WorkbenchError(
-                f"The event log {path} has {len(found)} streaming queries: {names}. Name one of them, or its id, with "
+                f"The log {path} has {len(found)} streaming queries: {names}. Name one of them, or its id, with "
                 "--query.",
                 settings=("query",),
             )
         (seen,) = found
         self._close(seen)
-        batches = tuple(seen.batches)
+        batches = tuple(seen.batches if slots is None else (replace(one, slots=slots) for one in seen.batches))
         return RunningQuery(
             seen.name or seen.query_id,
             self.application,
@@ -302,7 +305,9 @@ class _Reading:
             seen.cpu_s / seen.ran_s if seen.ran_s else None,
             seen.sources,
             seen.sink,
-            seen.starts,
+            tuple(seen.runs),
+            seen.triggers,
+            seen.states.told(),
             None if (failure := self.events.failure(seen.query_id)) is None else shown(failure),
             self._facts(len(there)) | _source_facts(seen, usual_slots(batches)),
         )
@@ -339,12 +344,29 @@ def _source_facts(seen: _Seen, slots: int) -> dict[str, str]:
     return {"source partitions": said}
 
 
-def _behind(source: Mapping[str, Any]) -> float:
-    """Rows of each partition, in the mean, that a batch left; 0 where the source does not say."""
-    try:
-        return float((source.get("metrics") or {}).get("avgOffsetsBehindLatest") or 0)
-    except ValueError:
-        return 0.0
+def complete(progress: Any) -> dict[str, Any]:  # noqa: ANN401 - of a log
+    """Give a progress event all that is read of it, where its writer left parts out."""
+    told: dict[str, Any] = {**progress}
+    lasted = told.get("durationMs") or {}
+    if "triggerExecution" not in lasted and "batchDuration" in told:
+        lasted = {**lasted, "triggerExecution": told["batchDuration"]}
+    told["durationMs"] = lasted
+    if not told.get("sources") and "numInputRows" in told:
+        told["sources"] = [{"description": "", "numInputRows": told["numInputRows"]}]
+    told.setdefault("id", told.get("name") or "query")
+    return told
+
+
+def _left_rows(source: Mapping[str, Any]) -> bool:
+    """Whether rows were there that a batch did not take, as far as its source says."""
+    metrics = source.get("metrics") or {}
+    for name, least in _LEFT.items():
+        try:
+            if float(metrics.get(name) or 0) > least:
+                return True
+        except (TypeError, ValueError):
+            continue
+    return False
 
 
 def _named(sink: str) -> str:

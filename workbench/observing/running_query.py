@@ -1,9 +1,15 @@
 """A streaming query as its log shows it: its batches, and the work of its operators in blocks of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from statistics import median
 
 from workbench.observing.blocks import Block
+from workbench.observing.state import StateSeen
+
+_WAITED = 0.05  # share of the triggers that waited, up to which none waits for a clock
+_PAUSE_S = 30.0  # between two runs: a restart takes less
 
 
 @dataclass(frozen=True)
@@ -24,7 +30,11 @@ class SeenBatch:
         Seconds since the batch before it began, with rows or without; those of them in which none ran. Both are inf
         where the one recorded before it began later, as in progress events that were put together from several files.
     left_rows
-        Whether rows were there that it did not take, as far as its sources say (Spark's Kafka source does).
+        Whether rows were there that it did not take, as far as its sources say.
+    number
+        Spark's, which goes on over restarts.
+    start
+        Number of the start of the query that it belongs to.
     """
 
     start_s: float
@@ -34,6 +44,43 @@ class SeenBatch:
     since_s: float
     idle_s: float
     left_rows: bool = False
+    number: int = 0
+    start: int = 1
+
+
+@dataclass(frozen=True)
+class SeenRun:
+    """From one start of a query to its end, its first batches included.
+
+    Parameters
+    ----------
+    begun_s, ended_s
+        When its first batch began and its last one ended, seconds since 1970.
+    rows
+        That it took.
+    batches, largest
+        With rows; rows of the largest one.
+    waited
+        How many triggers did not follow the one before at once.
+    """
+
+    begun_s: float
+    ended_s: float
+    rows: int = 0
+    batches: int = 0
+    largest: int = 0
+    waited: int = 0
+
+    def after(self, ended_s: float, rows: int, *, waited: bool) -> "SeenRun":
+        """Give the run after one more trigger."""
+        return replace(
+            self,
+            ended_s=max(self.ended_s, ended_s),
+            rows=self.rows + rows,
+            batches=self.batches + (rows > 0),
+            largest=max(self.largest, rows),
+            waited=self.waited + waited,
+        )
 
 
 @dataclass(frozen=True)
@@ -58,8 +105,12 @@ class RunningQuery:
         CPU seconds of the tasks' threads for each second that they ran: what a counted core really was.
     sources, sink
         In Spark's words.
-    starts
-        How often it was started.
+    runs
+        Its starts in order.
+    triggers
+        Progress events, of batches with rows and without.
+    states
+        Its operators that keep state, in Spark's order.
     stopped
         The error that ended it; None if it runs or was stopped.
     facts
@@ -77,9 +128,37 @@ class RunningQuery:
     cpu_share: float | None
     sources: tuple[str, ...] = ()
     sink: str = ""
-    starts: int = 1
+    runs: tuple[SeenRun, ...] = ()
+    triggers: int = 0
+    states: tuple[StateSeen, ...] = ()
     stopped: str | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def starts(self) -> int:
+        """How often it was started."""
+        return len(self.runs)
+
+    @property
+    def ended_s(self) -> float:
+        """When its last batch ended, seconds since 1970."""
+        return self.runs[-1].ended_s if self.runs else 0.0
+
+    @property
+    def with_rows(self) -> int:
+        """Batches with rows, the first of each start included."""
+        return sum(run.batches for run in self.runs)
+
+    @property
+    def at_once(self) -> bool:
+        """Whether its triggers followed each other at once, so that no trigger interval is longer than its batches."""
+        return self.interval_s is None and sum(run.waited for run in self.runs) <= _WAITED * self.triggers
+
+    @property
+    def ends(self) -> bool:
+        """Whether its runs take what there is and end (``availableNow``, ``once``), to be started again later."""
+        pauses = [after.begun_s - before.ended_s for before, after in pairwise(self.runs)]
+        return self.at_once and bool(pauses) and median(pauses) > _PAUSE_S
 
     @property
     def slots(self) -> int:

@@ -1,5 +1,6 @@
 """The trigger interval of a query, read from when its batches began."""
 
+import cmath
 import math
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,6 +11,7 @@ LATE_S = 0.06
 
 _LATE_SHARE = 1 / 8  # of the interval
 _IN_TIME = 0.9  # share of the batches that waited for a trigger which must begin on one
+_END_IN_TIME, _FEWEST_ENDS = 0.8, 50  # the same of batches that end on one, and how many there must be
 _FEWEST = 10  # of batches that waited: with fewer, chance would do
 _DIVISORS = range(1, 13)
 _GRID_S, _LEAST_S = 0.05, 0.25
@@ -24,6 +26,9 @@ def trigger_interval(batches: Sequence[tuple[float, float]], idle: Sequence[floa
     come once a minute, batches do too, whatever the interval is. The longest such interval is taken, and none where a
     shorter one would have left the same log.
 
+    Progress may be stamped when it is stored, at a batch's end. Where no batch begins on a multiple, eight in
+    ten that waited may instead end on one, or as long after it.
+
     Parameters
     ----------
     batches
@@ -32,13 +37,13 @@ def trigger_interval(batches: Sequence[tuple[float, float]], idle: Sequence[floa
         When triggers that found nothing fired, seconds, in order.
     """
     waited = [
-        (after - start, after)
-        for (start, duration), (after, _) in pairwise(batches)
+        (after - start, after, after + lasts)
+        for (start, duration), (after, lasts) in pairwise(batches)
         if after > start + duration + LATE_S
     ]
     if len(waited) < _FEWEST:
         return None
-    groups, bases = [[start for _, start in waited]], [median_high(gap for gap, _ in waited)]
+    groups, bases = [[start for _, start, _ in waited]], [median_high(gap for gap, *_ in waited)]
     if len(idle) >= _FEWEST:
         groups.append(list(idle))
         bases.append(median_high(after - before for before, after in pairwise(idle)))
@@ -47,7 +52,19 @@ def trigger_interval(batches: Sequence[tuple[float, float]], idle: Sequence[floa
         if all(_in_time(starts, interval) for starts in groups):
             rare = interval < bases[0] - _GRID_S  # only triggers that found nothing were so close to each other
             return None if rare and _hides_shorter(interval) else round(interval, 6)
-    return None
+    stamped = round(bases[0] / _GRID_S) * _GRID_S
+    ends = [end for *_, end in waited]
+    return round(stamped, 6) if stamped >= _LEAST_S and _end_in_time(ends, stamped) else None
+
+
+def _end_in_time(ends: Sequence[float], interval: float) -> bool:
+    """Whether batches end on multiples of `interval`, or as long after them as most of them do."""
+    if len(ends) < _FEWEST_ENDS:
+        return False
+    turns = [cmath.rect(1.0, math.tau * math.fmod(end, interval) / interval) for end in ends]
+    after = cmath.phase(sum(turns)) / math.tau * interval
+    allowed = max(LATE_S, interval / 50)
+    return sum(_late(end - after, interval) <= allowed for end in ends) >= _END_IN_TIME * len(ends)
 
 
 def _hides_shorter(interval: float) -> bool:

@@ -10,7 +10,7 @@ from workbench.capacity.model import Asked, MicroBatch, fit_micro_batch
 from workbench.capacity.planning import read_instances
 from workbench.checks import positive, within
 from workbench.errors import WorkbenchError
-from workbench.observing import Headroom, RunningQuery, as_measurement, headroom, read_log
+from workbench.observing import LEFT_OUT, Headroom, RunningQuery, as_measurement, headroom, read_log, unseen
 from workbench.study.carry_out import explored_running, plan_targets
 from workbench.study.compared import Compared, compare
 from workbench.study.planned import Planned, asked_of, read_planned
@@ -158,6 +158,7 @@ def observe(
     query: str | None = None,
     progress: str | Path | None = None,
     interval_s: float | None = None,
+    slots: int | None = None,
     slot_cpus: float | None = None,
     targets: Sequence[float] = (),
     prices: str | None = None,
@@ -172,13 +173,15 @@ def observe(
     Parameters
     ----------
     log
-        Spark's event log: a file, or the folder of a rolling one.
+        Spark's event log, a log of its driver, or progress events: a file, or a folder.
     query
         Name or id of the query; None: the log has one.
     progress
-        File of progress events, for a log without them.
+        Progress events, for an event log without them.
     interval_s
         Trigger interval, seconds; None: read from the log.
+    slots
+        Tasks that can run at once, for progress events, which do not show them.
     slot_cpus
         Cores that a slot really has; None: as the cluster counts them.
     targets, prices, margin, risk
@@ -193,8 +196,8 @@ def observe(
     Raises
     ------
     WorkbenchError
-        When the log cannot be read, has no such query, or does not show the trigger interval, and when the plans were
-        not measured or cannot be compared.
+        When the log cannot be read, has no such query, or leaves its trigger interval open, and when the plans were not
+        measured or cannot be compared.
     """
     if interval_s is not None:
         positive("The trigger interval", interval_s, "seconds")
@@ -217,6 +220,7 @@ def observe(
         "query": query,
         "progress": progress and str(progress),
         "interval": interval_s,
+        "slots": slots,
         "slot-cpus": slot_cpus,
         "prices": prices,
         "outage": None if outage_min == OUTAGE_MIN else outage_min,
@@ -225,16 +229,20 @@ def observe(
     how = asked_of(asked, {name: value for name, value in options.items() if value is not None})
     instances = read_instances(Path(prices)) if prices else ()  # before gigabytes are read
     planned_before = None if measured is None else _measured_study(Path(measured))
-    running = read_log(log, query, progress)
+    running = read_log(log, query, progress, slots)
     interval_s = running.interval_s if interval_s is None else interval_s
-    if interval_s is None:
+    if interval_s is None and running.batches and not running.at_once:
         raise WorkbenchError(
-            f"The log does not show the trigger interval of {running.name}: its batches follow each other, several "
-            "intervals would leave the same log, or the query has the default trigger. Give the interval, in seconds.",
+            f"The log does not show the trigger interval of {running.name}: its batches waited, but for no clock, or "
+            "several intervals would leave the same log. Give the interval, in seconds.",
             settings=("interval_s",),
         )
     running = replace(running, cpus=running.cpus if slot_cpus is None else slot_cpus)
-    found = headroom(running.batches, interval_s, seed)
+    found = (
+        headroom(running.batches, interval_s, seed)
+        if running.batches
+        else unseen(running.with_rows, running.triggers, LEFT_OUT)
+    )
     try:
         parts = fit_micro_batch([as_measurement(running, found)])
     except WorkbenchError:
@@ -250,7 +258,7 @@ def observe(
         slots=(max(1, running.slots),),
         memory_mb=(running.memory_mb,),
         slot_cpus=running.cpus,
-        interval_s=interval_s,
+        interval_s=interval_s or asked.interval_s,
     )
     try:
         explored = replace(explored_running(study, running), asked=how)

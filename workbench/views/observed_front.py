@@ -7,10 +7,12 @@ import numpy as np
 from workbench import units
 from workbench.advice import Advice
 from workbench.metrics import slow_executors
+from workbench.observing import StateSeen
 from workbench.records import CapacityPlan
 from workbench.study import Observed
 from workbench.views.first_screen import Chip, cares_html, header_html, table_html
 from workbench.views.front import about
+from workbench.views.observed_findings import findings
 
 _TIGHT, _NONE = 0.3, 0.0  # left over the peak
 _WAITING = 0.7  # CPU seconds over run seconds, under which tasks wait for something
@@ -28,7 +30,7 @@ def sentence(found: Observed) -> str:
     running, room = found.running, found.headroom
     where = f"{running.name} on {units.some(running.slots, 'slot')}" if running.slots else running.name
     if room.rate is None:
-        return f"What {where} sustains is not identifiable from its log: {room.why_not}."
+        return f"What {where} sustains is not identifiable from its log: {room.why_not}.{_bound(found)}"
     ends = f"{units.scaled(room.low, '', 2)} to {units.scaled(room.high, '', 2)}"
     left = room.left
     if left is None or left <= _NONE:
@@ -41,11 +43,23 @@ def sentence(found: Observed) -> str:
     return f"{where} sustains {units.rate(room.rate, 2)} (90 %: {ends}){cap}; {rest}."
 
 
+def _bound(found: Observed) -> str:
+    """Say what is sustained at least, and the load; empty where neither is known."""
+    room = found.headroom
+    if not room.mean_rate:
+        return ""
+    load = f"its load is {units.rate(room.mean_rate, 2)}, {units.rate(room.peak_rate, 2)} at the peak"
+    least = f"it sustains at least {units.rate(room.at_least, 2)}" if room.at_least else ""
+    said = "; ".join(filter(None, (least, load)))
+    return f" {said[0].upper()}{said[1:]}."
+
+
 def verdict(found: Observed) -> Chip:
     """Judge the head-room at the peak: of the rate, and of its interval's low end."""
     room = found.headroom
     if room.rate is None:
-        return Chip("not identifiable", "unsure")
+        enough = room.at_least > room.peak_rate * (1 + _TIGHT)
+        return Chip("safe, by a bound", "safe") if enough else Chip("not identifiable", "unsure")
     admitted = math.inf if room.admitted_rate is None else room.admitted_rate
     if min(room.low, admitted) > room.peak_rate * (1 + _TIGHT):
         return Chip("safe", "safe")
@@ -152,14 +166,19 @@ def facts(found: Observed) -> dict[str, str]:
         dict.fromkeys(operator.operator for block in running.blocks for operator in block.observation.operators)
     )
     seen = "as the log shows" if running.interval_s == room.interval_s else "as you say"
+    interval = f"{units.seconds(room.interval_s)}, {seen}" if room.interval_s else "none: it runs as fast as it can"
     known = {
         "application": " · ".join(filter(None, (running.application, running.spark and f"Spark {running.spark}"))),
         "source": ", ".join(dict.fromkeys(running.sources)),
         "sink": running.sink,
         "operators": ", ".join(operators),
-        "slots": f"{running.slots:,} of {running.memory_mb:,} MB" if running.slots else "",
+        "slots": "" if not running.slots else _slots(found),
         "partitions": str(max((block.partitions for block in running.usual_blocks), default="")),
-        "trigger interval": f"{units.seconds(room.interval_s)}, {seen}",
+        "trigger interval": interval if running.batches else "",
+        "load": f"{units.rate(room.mean_rate)} in the mean, {units.rate(room.peak_rate)} at the peak"
+        if room.mean_rate
+        else "",
+        "state": "; ".join(map(_state, running.states)),
         "batches read": f"{units.count(room.batches)}, {units.share(round(room.behind, 3))} of them longer than the "
         "interval",
         "beyond what was seen": _reach(found),
@@ -193,13 +212,30 @@ def front_html(found: Observed, outage_s: float) -> str:
     columns = ("Head-room", "Sustains", "90 % interval", "Peak", "Left at the peak", *down)
     row: tuple[str | Chip, ...] = (
         verdict(found),
-        units.rate(room.rate, 2) if room.rate is not None else "not identifiable",
+        units.rate(room.rate, 2)
+        if room.rate is not None
+        else f"at least {units.rate(room.at_least, 2)}"
+        if room.at_least
+        else "not identifiable",
         f"{units.scaled(room.low, '', 2)} to {units.scaled(room.high, '', 2)}" if told else "",
         units.rate(room.peak_rate, 2),
         "" if room.left is None else units.share(round(room.left, 2)),
         *down.values(),
     )
-    return header + table_html(columns, [row]) + cares_html(doubts(found))
+    return header + table_html(columns, [row]) + cares_html({**findings(found), **doubts(found)})
+
+
+def _slots(found: Observed) -> str:
+    running = found.running
+    told = running.cpu_share is not None
+    return f"{running.slots:,} of {running.memory_mb:,} MB" if told else f"{running.slots:,}, as you say"
+
+
+def _state(state: StateSeen) -> str:
+    """Say what an operator keeps."""
+    where = f" in {units.some(state.partitions, 'partition')}" if state.partitions else ""
+    stores = f" and {units.some(state.instances, 'store')}" if state.instances else ""
+    return f"{state.operator} keeps {units.some(state.rows, 'row')}, {units.size(state.memory_bytes)}{where}{stores}"
 
 
 def _reach(found: Observed) -> str:

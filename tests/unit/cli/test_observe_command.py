@@ -87,8 +87,10 @@ def test_what_cannot_be_told_is_said_and_ends_with_1(tmp_path, capsys):
 
 def test_without_a_trigger_interval_the_option_is_named(tmp_path, capsys):
     behind = written(tmp_path / "behind", events(a_day(1.2 * TRUE, night=0.95, batches=200)))
-    assert main(["observe", str(behind)]) == 2
-    assert "Give the interval, in seconds (--interval)" in capsys.readouterr().err
+    assert main(["observe", str(behind)]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "there is no trigger interval, or one shorter than its batches of" in said
+    assert "as the interval (--interval)" in said
     assert main(["observe", str(behind), "--interval", "2"]) == 0
     assert "which is more" in capsys.readouterr().out
 
@@ -96,8 +98,8 @@ def test_without_a_trigger_interval_the_option_is_named(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["none"], "The event log none does not exist"),
-        (["{log}", "--query", "other"], "no batches with rows of 'other'"),
+        (["none"], "The log none does not exist"),
+        (["{log}", "--query", "other"], "has no batches of 'other'"),
         (["{log}", "--interval", "-1"], "interval is -1"),
         (["{log}", "--interval", "0"], "interval is 0"),
         (["{log}", "--slot-cpus", "-3"], "slot's cpus is -3"),
@@ -105,7 +107,7 @@ def test_without_a_trigger_interval_the_option_is_named(tmp_path, capsys):
         (["{log}", "--target", "-5"], "targets[0] is -5.0"),
         (["{log}", "--prices", "none.csv"], "none.csv"),
         (["{log}", "--report", "no/such/folder/x/page.html"], None),
-        (["{log}", "--progress", "none.jsonl"], "none.jsonl cannot be read"),
+        (["{log}", "--progress", "none.jsonl"], "so those of none.jsonl are not used"),
     ],
 )
 def test_bad_input_is_named(log, capsys, arguments, text):

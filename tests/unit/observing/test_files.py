@@ -9,7 +9,8 @@ from written_logs import TRUE, a_day, events, written
 
 from workbench.errors import WorkbenchError
 from workbench.observing import read_log
-from workbench.observing.files import log_files, read_events
+from workbench.observing.events import read_events
+from workbench.observing.files import log_files
 
 TEXT = "".join(json.dumps(event) + "\n" for event in events(a_day(0.5 * TRUE, batches=120))).encode()
 
@@ -96,8 +97,8 @@ def test_a_rolling_log_is_read_in_the_order_of_its_numbers(tmp_path):
     ("name", "data", "text"),
     [
         ("log", b"", "is empty. Wait until the application has written to it"),
-        ("log", b"time,rate\n1,2\n", "is no event log of Spark: line 1 is 'time,rate"),
-        ("log", b"[1]\n", "is no event log of Spark: line 1 is '"),
+        ("log", b"time,rate\n1,2\n", "holds no event of Spark, and no progress of a query: it begins with 'time,rate"),
+        ("log", b"[1]\n", "holds no event of Spark, and no progress of a query: it begins with '[1]"),
         ("log.lzf", b"x", "is compressed with lzf, which the workbench does not read"),
         ("log.lz4", b"x" * 40, "cannot be read: it is not in lz4's blocks"),
         ("log.snappy", b"x" * 40, "cannot be read: it is not in snappy's blocks"),
@@ -116,7 +117,7 @@ def test_a_folder_of_several_logs_is_refused(tmp_path):
         written(tmp_path / name, [])
     with pytest.raises(WorkbenchError, match=r"holds 2 entries \(app-1, app-2\)"):
         read_log(tmp_path)
-    with pytest.raises(WorkbenchError, match=r"does not exist\. Give a file, or the folder of a rolling log"):
+    with pytest.raises(WorkbenchError, match=r"does not exist\. Give a file, or a folder of files"):
         read_log(tmp_path / "none")
 
 

@@ -20,15 +20,21 @@ def test_progress_events_stand_in_where_the_log_has_none(tmp_path):
     with pytest.raises(WorkbenchError, match="shows no tasks of its batches"):
         as_measurement(seen, found)
     lines.write_text('{"batchId": 1}\n')
-    with pytest.raises(WorkbenchError, match=r"Line 1 of .* is no progress event"):
+    with pytest.raises(WorkbenchError, match=r"holds no event of Spark, and no progress of a query"):
         read_log(log, progress=lines)
 
 
 def test_progress_that_is_told_twice_counts_once(tmp_path):
-    log = written(tmp_path / "log", events(a_day(0.5 * TRUE)))
     told = progress_of(events(a_day(0.5 * TRUE)))
-    lines = written(tmp_path / "progress.jsonl", told)
-    assert len(read_log(log, progress=lines).batches) == len(read_log(log).batches)
+    lines = written(tmp_path / "progress.jsonl", [one for each in told for one in (each, each)])
+    assert len(read_log(lines).batches) == 115
+
+
+def test_progress_beside_a_log_that_has_its_own_is_refused(tmp_path):
+    log = written(tmp_path / "log", events(a_day(0.5 * TRUE)))
+    lines = written(tmp_path / "progress.jsonl", progress_of(events(a_day(0.5 * TRUE))))
+    with pytest.raises(WorkbenchError, match=r"has progress events of its own, so those of .* are not used"):
+        read_log(log, progress=lines)
 
 
 def test_progress_may_be_a_text_as_old_versions_write_it(tmp_path):
@@ -60,5 +66,6 @@ def test_a_file_of_progress_events_that_is_still_written_is_read_as_far_as_it_is
     lines.write_text("".join(["null\n", "null\n", *told])[:-40])
     assert len(read_log(log, progress=lines).batches) == 114
     lines.write_text("".join(["null\n", *told[:50], told[50][:-40] + "\n", *told[51:]]))
-    with pytest.raises(WorkbenchError, match=r"Line 52 of .* is no progress event"):
-        read_log(log, progress=lines)
+    seen = read_log(log, progress=lines)
+    assert len(seen.batches) == 114
+    assert seen.facts["left out"].startswith("1 event")

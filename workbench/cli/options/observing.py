@@ -2,25 +2,30 @@
 
 import argparse
 
-from workbench.cli.options.numbers import number, rate
+from workbench.cli.options.numbers import number, rate, whole
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
     observe = commands.add_parser(
         "observe",
-        description="Read the event log of a running query, and say what it sustains, what limits it, what it has "
-        "left at its peak, and what an outage costs. Nothing is started and nothing is measured. With --target, it is "
-        "also planned for other rates.",
+        description="Read the log of a running query, and say what it sustains, what limits it, what it has left at "
+        "its peak, what an outage costs, and how it changes. Nothing is started and nothing is measured. With "
+        "--target, it is also planned for other rates.",
         epilog="example: workbench observe eventlog_v2_app-20260131 --target 500000 --report head-room.html",
     )
     observe.add_argument(
-        "log", metavar="LOG", help="event log: a file, or the folder of a rolling one; zstd, lz4, snappy"
+        "log",
+        metavar="LOG",
+        help="event log, log of the driver, or progress events as JSON: a file or a folder; zstd, lz4, snappy, gz",
     )
     observe.add_argument("--query", metavar="NAME", help="name or id of the query, if the log has several")
-    observe.add_argument("--progress", metavar="FILE", help="progress events, one JSON a line, if the log has none")
+    observe.add_argument("--progress", metavar="FILE", help="progress events, if an event log has none")
     observe.add_argument(
         "--interval", type=number, metavar="S", help="trigger interval in seconds (default: read from the log)"
+    )
+    observe.add_argument(
+        "--slots", type=whole, metavar="N", help="tasks that can run at once, which progress events do not show"
     )
     observe.add_argument(
         "--slot-cpus", type=number, metavar="C", help="cores of a slot (default: as the cluster counts them)"

@@ -102,7 +102,8 @@ def draw_head_room(data: HeadRoom) -> go.Figure:
             name=f"what it sustains: {units.rate(data.middle / data.interval_s, 2)}",
             hovertemplate="%{x:,.0f} rows fill the interval<extra></extra>",
         )
-    mark_interval(figure, data.interval_s)
+    if data.interval_s:
+        mark_interval(figure, data.interval_s)
     mark_rows(figure, data.peak, f"peak {units.rate(data.peak / data.interval_s, 2)}", theme.VERMILLION)
     figure.update_xaxes(title_text="Rows per batch", range=[0, right], tickformat="~s")
     figure.update_yaxes(title_text="Batch time (s)", range=[0, 1.1 * max(data.interval_s, *data.seconds)])

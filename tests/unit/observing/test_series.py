@@ -1,0 +1,100 @@
+"""What rows cost, distinguished from what grows by itself, on simulated logs of `benchmarks/observed_intervals.py`."""
+
+import benchmark_script
+import numpy as np
+import pytest
+
+from workbench.observing import SeenBatch, headroom, read_log
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    return benchmark_script.load("observed_intervals")
+
+
+def queue(seconds_of, *, rate=5_000.0, interval_s=1.0, batches=600, grain=1.0):
+    """Batches of a constant load that begin on the clock, or at once after one that overran it."""
+    at_s, taken, seen, last = 0.0, 0.0, [], (-np.inf, -np.inf)
+    for number in range(batches):
+        there = np.floor(rate * at_s / grain) * grain
+        rows, taken = there - taken, there
+        lasts = seconds_of(number, rows)
+        if rows:
+            seen.append(SeenBatch(at_s, lasts, int(rows), 4, at_s - last[0], at_s - last[1], number=number))
+        last = at_s, at_s + lasts
+        at_s = max(np.floor(at_s / interval_s + 1e-9) * interval_s + interval_s, at_s + lasts)
+    return seen[5:]
+
+
+def test_a_drift_is_told_from_rows_that_follow_it():
+    rng = np.random.default_rng(1)
+    seen = queue(lambda number, rows: 0.2 + 2e-3 * number + 2e-6 * rows + rng.normal(0, 0.02))
+    found = headroom(seen, 1.0)
+    assert found.drift.low_s < 2e-3 < found.drift.high_s * 1.05
+    assert found.drift.per_batch_s == pytest.approx(2e-3, rel=0.05)
+    assert found.overrun.number == pytest.approx(395, abs=25)
+    assert found.rate is None  # 1.4 s whatever it holds
+    assert abs(found.neighbours_s - 2e-6) < 4 * found.neighbours_error_s
+    assert found.drift.at_first > 5_000
+
+
+def test_the_day_of_the_overrun_is_foretold():
+    rng = np.random.default_rng(2)
+    seen = queue(lambda number, rows: 0.2 + 5e-4 * number + 2e-6 * rows + rng.normal(0, 0.02))
+    found = headroom(seen, 1.0)
+    assert found.overrun is None
+    assert found.drift.overrun_s == pytest.approx((1 - 0.21) / 5e-4, rel=0.1)
+
+
+def test_weather_is_no_drift():
+    rng = np.random.default_rng(3)
+    weather = 0.0
+    found = []
+    for _ in range(20):
+
+        def lasts(_, rows):
+            nonlocal weather
+            weather = 0.95 * weather + rng.normal(0, 0.03)
+            return max(0.1, 0.4 + weather + 2e-6 * rows)
+
+        found.append(headroom(queue(lasts, batches=300), 1.0).drift)
+    assert sum(one is not None for one in found) <= 2
+
+
+@pytest.mark.parametrize("grain", [5_000.0, 12_000.0])
+def test_the_grain_of_a_source_is_no_peak(grain):
+    rng = np.random.default_rng(4)
+    found = headroom(queue(lambda *_: rng.uniform(0.9, 1.6), grain=grain), 1.0)
+    assert found.mean_rate == pytest.approx(5_000, rel=0.02)
+    assert 5_000 * 0.97 < found.peak_rate < 5_000 * 1.08
+
+
+def test_a_constant_load_gives_a_bound():
+    rng = np.random.default_rng(5)
+    found = headroom(queue(lambda *_: 0.16 + rng.normal(0, 0.01), batches=494), 1.0)
+    assert found.rate is None
+    assert found.at_least == pytest.approx(31_000, rel=0.05)
+
+
+def test_neighbours_are_not_sought_across_a_restart():
+    """After it, batches take twice as long and hold twice as much: a slope between the two would be a cost."""
+    rng = np.random.default_rng(6)
+    first = [SeenBatch(1.0 * n, 0.3 + rng.normal(0, 0.01), int(rng.uniform(900, 1100)), 4, 1.0, 0.7) for n in range(80)]
+    again = [
+        SeenBatch(500.0 + n, 0.6 + rng.normal(0, 0.01), int(rng.uniform(1900, 2100)), 4, 1.0, 0.4, start=2)
+        for n in range(80)
+    ]
+    found = headroom([*first, *again], 1.0)
+    assert abs(found.neighbours_s) < 4 * found.neighbours_error_s
+    assert found.neighbours_error_s < 1e-4
+
+
+@pytest.mark.parametrize(("kind", "widest"), [("drift", 1.8), ("overrun", 1.6), ("sink that stalls", 2.0)])
+def test_the_interval_holds_the_truth_of_each_kind(simulated, tmp_path, kind, widest):
+    rooms = [
+        headroom(read_log(simulated.of_kind(tmp_path / "log", simulated.KINDS[kind], seed)).batches, 2.0)
+        for seed in range(12)
+    ]
+    _, inside, _, _, width, _ = simulated.summed(rooms)
+    assert inside >= 0.75  # of 12, where nine in ten are meant
+    assert width < widest

@@ -1,0 +1,154 @@
+"""Progress events in every form that people keep them, and sources other than Kafka."""
+
+import gzip
+import json
+import tracemalloc
+
+import pytest
+from written_logs import TRUE, a_day, application, events, progress_of, stamp, written
+
+from workbench.errors import WorkbenchError
+from workbench.observing import read_events, read_log
+
+TOLD = progress_of(events(a_day(0.5 * TRUE, batches=40)))
+NOISE = "26/01/31 06:24:27 INFO TaskSetManager: Finished task 0.0 in stage {0.0} (TID 0) in 12 ms [driver] (1/1)\n"
+MADE = "26/01/31 06:24:27 INFO MicroBatchExecution: Streaming query made progress: "
+
+
+def driver_log(told):
+    return "".join(NOISE + MADE + json.dumps(one, indent=2) + "\n" + NOISE for one in told)
+
+
+def structured(told):
+    """As Spark 4 writes it with spark.log.structuredLogging.enabled."""
+    said = ("Streaming query made progress: " + json.dumps(one, indent=2) for one in told)
+    lines = ({"ts": "2026-01-31T06:24:27Z", "level": "INFO", "msg": one} for one in said)
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+FORMS = {
+    "json-lines": "".join(json.dumps(one) + "\n" for one in TOLD),
+    "array": json.dumps(TOLD),
+    "printed-array": json.dumps(TOLD, indent=2),
+    "of-a-listener": "".join(json.dumps({"progress": one}) + "\n" for one in TOLD),
+    "as-text": "".join(json.dumps({"progress": json.dumps(one)}) + "\n" for one in TOLD),
+    "of-python": "".join(f"{one!r}\n" for one in TOLD),
+    "driver-log": driver_log(TOLD),
+    "structured-driver-log": structured(TOLD),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_batches(tmp_path, form):
+    log = tmp_path / "log"
+    log.write_text(FORMS[form])
+    seen = read_log(log)
+    assert (len(seen.batches), seen.triggers, seen.name, seen.slots) == (35, 40, "orders", 0)
+    assert "left out" not in seen.facts
+
+
+def test_a_block_that_another_line_tears_is_left_out(tmp_path):
+    log = tmp_path / "log"
+    torn = MADE + json.dumps(TOLD[20], indent=2)[:200] + "\n" + NOISE
+    log.write_text(driver_log(TOLD[:20]) + torn + driver_log(TOLD[21:]))
+    seen = read_log(log)
+    assert (seen.triggers, seen.facts["left out"]) == (39, "1 event of another form than Spark writes")
+
+
+@pytest.mark.parametrize("parted", [1, 10])
+def test_a_folder_of_files_is_read_in_the_order_of_its_events(tmp_path, parted):
+    folder = tmp_path / "progress" / "day=31"
+    folder.mkdir(parents=True)
+    for first in range(0, 40, parted):
+        text = "".join(json.dumps(one) + "\n" for one in TOLD[first : first + parted])
+        name = folder / f"{(7 * first) % 41}.json"  # names say nothing of the order
+        if first % 20:
+            name.write_text(text)
+        else:
+            name.with_suffix(".json.gz").write_bytes(gzip.compress(text.encode()))
+    (folder / "_SUCCESS").touch()
+    assert [one["progress"]["batchId"] for one in read_events(tmp_path)] == list(range(40))
+    assert len(read_log(tmp_path / "progress").batches) == 35
+
+
+def test_a_folder_of_event_logs_is_refused(tmp_path):
+    for name in ("app-1", "app-2"):
+        written(tmp_path / name, application(4, "spark://m:7077"))
+    with pytest.raises(WorkbenchError, match=r"holds 2 entries \(app-1, app-2\), of which app-1 is an event log"):
+        read_log(tmp_path)
+
+
+def test_slots_are_given_where_progress_does_not_tell_them(tmp_path):
+    lines = written(tmp_path / "progress.jsonl", TOLD)
+    assert read_log(lines, slots=6).slots == 6
+    log = written(tmp_path / "log", events(a_day(0.5 * TRUE)))
+    with pytest.raises(WorkbenchError, match="shows its executors"):
+        read_log(log, slots=6)
+    with pytest.raises(WorkbenchError, match="slots is 0"):
+        read_log(lines, slots=0)
+
+
+SOURCES = {
+    "kinesis": {
+        "description": "KinesisV2[orders]",
+        "startOffset": [{"shard": {"stream": "orders", "shardId": "shardId-000000000000"}, "lastSeqNum": "496"}],
+        "endOffset": [{"shard": {"stream": "orders", "shardId": "shardId-000000000000"}, "lastSeqNum": "497"}],
+        "metrics": {"avgMsBehindLatest": "120000.0"},
+    },
+    "delta": {
+        "description": "DeltaSource[dbfs:/orders]",
+        "startOffset": {"sourceVersion": 1, "reservoirId": "x", "reservoirVersion": 7, "index": -1},
+        "endOffset": {"sourceVersion": 1, "reservoirId": "x", "reservoirVersion": 8, "index": -1},
+        "metrics": {"numBytesOutstanding": "345", "numFilesOutstanding": "3"},
+    },
+    "rate": {"description": "RateStreamV2[rowsPerSecond=10]", "startOffset": 4, "endOffset": 5, "metrics": None},
+    "files": {"description": "FileStreamSource[file:/in]", "startOffset": None, "endOffset": {"logOffset": 3}},
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_sources_are_read_as_they_come(tmp_path, source):
+    told = [one | {"sources": [SOURCES[source] | {"numInputRows": 1000 + one["batchId"]}]} for one in TOLD]
+    seen = read_log(written(tmp_path / "log", told))
+    assert [batch.rows for batch in seen.batches] == list(range(1005, 1040))
+    assert seen.batches[-1].left_rows == (source in ("kinesis", "delta"))
+
+
+def runs_of(pause_s, *, count=4, batches=3):
+    """Runs whose batches follow each other at once, of which each starts `pause_s` after the one before."""
+    at_s, told = 1_780_000_000.0, []
+    for run in range(count):
+        for _ in range(batches):
+            one = json.loads(json.dumps(TOLD[10]))
+            one |= {"runId": f"r-{run}", "batchId": len(told), "timestamp": stamp(at_s)}
+            one["durationMs"]["triggerExecution"] = 4000
+            told.append(one)
+            at_s += 4.005
+        at_s += pause_s
+    return told
+
+
+def test_runs_that_end_are_told_from_restarts(tmp_path):
+    ends = read_log(written(tmp_path / "ends", runs_of(3600.0)))
+    assert ends.ends
+    assert [run.batches for run in ends.runs] == [3] * 4
+    assert ends.runs[0].ended_s - ends.runs[0].begun_s == pytest.approx(12.01)
+    restarted = read_log(written(tmp_path / "restarted", runs_of(5.0)))
+    assert restarted.at_once
+    assert not restarted.ends
+    assert not read_log(written(tmp_path / "day", TOLD)).at_once
+
+
+def test_memory_does_not_grow_with_a_log_of_the_driver(tmp_path):
+    """Lines in between are read one by one, however many there are."""
+    peaks = []
+    for times in (1, 10):
+        log = tmp_path / f"log-{times}"
+        with log.open("w") as out:
+            for one in TOLD:
+                out.write(NOISE * 200 * times + MADE + json.dumps(one, indent=2) + "\n")
+        tracemalloc.start()
+        assert sum(1 for _ in read_events(log)) == 40
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]

@@ -1,0 +1,208 @@
+"""What a file says of streaming queries: events of Spark's event log, and progress events however they were stored.
+
+Progress events are found as JSON lines, in arrays, pretty-printed over several lines, in a log of the driver (plain or
+structured), and as Python prints them. Text in between is passed over. Lines are read one after the other, so memory
+does not grow with the file; a last line that is torn is left out.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+from workbench.errors import WorkbenchError
+from workbench.observing.files import entries_of, log_files, opened
+from workbench.testbed.spark import seconds_of
+
+USEFUL = frozenset(
+    {
+        "SparkListenerLogStart",
+        "SparkListenerApplicationStart",
+        "SparkListenerEnvironmentUpdate",
+        "SparkListenerExecutorAdded",
+        "SparkListenerExecutorRemoved",
+        "SparkListenerJobStart",
+        "SparkListenerTaskEnd",
+        "SparkListenerStageCompleted",
+        "SparkListenerSQLExecutionStart",
+        "SparkListenerSQLAdaptiveExecutionUpdate",
+        "QueryStartedEvent",
+        "QueryProgressEvent",
+        "QueryIdleEvent",
+        "QueryTerminatedEvent",
+    }
+)
+"""Events that say something of a query's capacity, by the last part of their names."""
+
+UNREADABLE: dict[str, Any] = {}
+"""What something that cannot be read gives, where an event was expected."""
+
+PROGRESS = "QueryProgressEvent"
+
+_NAME = re.compile(rb'\s*\{"Event":\s*"[\w.$]*?([A-Za-z]+)"')
+_MADE = b"made progress: "  # before what the driver logs of a batch
+_BEGINS = re.compile(rb"\s*(?:\{|\[\s*(?:\{|$))")
+_WITHIN = b' \t\r\n}]"'  # what lines of an object that is printed over several begin with
+_QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"' + rb"|'(?:[^'\\]|\\.)*'")
+_LONGEST = 1 << 26  # bytes of a line, or of an object
+_BROKEN = (ValueError, TypeError, KeyError, AttributeError, SyntaxError, MemoryError, RecursionError)
+
+
+def read_events(path: str | Path) -> Iterator[dict[str, Any]]:
+    """Read the useful events at a path in order; progress is given as an event log would hold it.
+
+    Parameters
+    ----------
+    path
+        A file; the folder of a rolling event log (``eventlog_v2_...``); or a folder of files with progress events,
+        which are read in the order of their first events.
+
+    Raises
+    ------
+    WorkbenchError
+        When it cannot be read, is a folder of several event logs, or nothing in it is an event. What cannot be read
+        among events is given as `UNREADABLE`.
+    """
+    files, seen = log_files(path), False
+    for place, file in enumerate(_by_time(path, files), 1):
+        for event in _events_of(file, is_last=place == len(files)):
+            seen = True
+            if event is not None:
+                yield event
+    if not seen:
+        raise WorkbenchError(_nothing(path, files))
+
+
+def _by_time(path: str | Path, files: list[Path]) -> list[Path]:
+    """Put files of progress events in the order of their first ones; those of one event log are in order."""
+    if len(files) < 2 or files[0].name.startswith("events_"):
+        return files
+    begun: list[tuple[float, Path]] = []
+    for file in files:
+        first = next((event for event in _events_of(file, is_last=True) if event), None)
+        if first is not None and first["Event"] != PROGRESS:
+            raise WorkbenchError(
+                f"{path} holds {entries_of(path)}, of which {file.name} is an event log; that is one file, or one "
+                "folder eventlog_v2_.... Give one of them."
+            )
+        if first is not None:
+            begun.append((_time(first), file))
+    return [file for _, file in sorted(begun)]
+
+
+def _time(event: dict[str, Any]) -> float:
+    try:
+        return seconds_of(event["progress"]["timestamp"])
+    except _BROKEN:
+        return 0.0
+
+
+def _nothing(path: str | Path, files: list[Path]) -> str:
+    if len(files) != 1:
+        return f"{path} holds {entries_of(path)}, and none has events. Give a log, or a folder of progress events."
+    with opened(files[0]) as lines:
+        first = next((line for line in iter(lambda: lines.readline(_LONGEST), b"") if line.strip()), None)
+    if first is None:
+        return f"The log {path} is empty. Wait until the application has written to it."
+    return (
+        f"{files[0]} holds no event of Spark, and no progress of a query: it begins with "
+        f"{first[:40].decode('utf-8', 'replace')!r}. Give an event log (spark.eventLog.enabled=true), a log of the "
+        "driver, or query.lastProgress as JSON."
+    )
+
+
+def _events_of(file: Path, *, is_last: bool) -> Iterator[dict[str, Any] | None]:
+    """Give the events of a file; None for one of no use here."""
+    try:
+        with opened(file) as lines:
+            yield from _events(_lines(lines), is_last=is_last)
+    except OSError as error:
+        raise WorkbenchError(
+            f"The log {file} cannot be read: {error.strerror or error}. Check the path and its permissions."
+        ) from error
+
+
+def _lines(lines: IO[bytes]) -> Iterator[bytes]:
+    try:
+        while line := lines.readline(_LONGEST):
+            yield line
+    except EOFError:  # the file ends within a compressed block: it is still written
+        return
+
+
+def _events(lines: Iterator[bytes], *, is_last: bool) -> Iterator[dict[str, Any] | None]:
+    """Give the events of lines: of an event log each by itself, of anything else where an object is whole."""
+    block, depth = b"", 0
+    for line in lines:
+        if _NAME.match(line):
+            yield from _of_log(chain([line], lines), is_last=is_last)
+            return
+        if depth > 0 and (line[0] not in _WITHIN or len(block) > _LONGEST):  # another line came in between
+            yield UNREADABLE
+            block, depth = b"", 0
+        text = line if depth > 0 else _begun(line)
+        if not text:
+            continue
+        block += text
+        depth += _opens(text)
+        if depth <= 0:
+            whole, block, depth = block, b"", 0
+            yield from _told(_parsed(whole.strip().rstrip(b",")))
+
+
+def _of_log(lines: Iterable[bytes], *, is_last: bool) -> Iterator[dict[str, Any] | None]:
+    for line in lines:
+        found = _NAME.match(line)
+        if found is not None and found[1].decode() not in USEFUL:
+            yield None
+        elif line.strip():
+            parsed = _parsed(line)
+            if parsed is not None or not is_last or line.endswith(b"\n"):
+                yield from _told(parsed)
+
+
+def _begun(line: bytes) -> bytes:
+    """Give the part of a line with which an object begins; empty where none does."""
+    at = line.find(_MADE)
+    if at >= 0 and not line.lstrip().startswith(b"{"):
+        return line[at + len(_MADE) :]
+    return line if _BEGINS.match(line) and line.strip() != b"[" else b""
+
+
+def _opens(text: bytes) -> int:
+    """How many brackets `text` opens more than it closes."""
+    bare = _QUOTED.sub(b"", text)
+    return bare.count(b"{") + bare.count(b"[") - bare.count(b"}") - bare.count(b"]")
+
+
+def _parsed(text: bytes) -> Any:  # noqa: ANN401 - what a file holds
+    """Read JSON, or what Python prints of a progress; None if it is neither."""
+    try:
+        return json.loads(text)
+    except _BROKEN:
+        pass
+    try:
+        return ast.literal_eval(text.decode()) if text.startswith((b"{'", b"[{'")) else None
+    except _BROKEN:
+        return None
+
+
+def _told(one: Any) -> Iterator[dict[str, Any] | None]:  # noqa: ANN401 - what a file holds
+    """Give the events in what was read; `UNREADABLE` for an event that is none."""
+    if isinstance(one, list):
+        for each in one:
+            yield from _told(each)
+    elif not isinstance(one, dict):
+        yield UNREADABLE
+    elif isinstance(one.get("Event"), str):
+        yield one if re.split(r"[.$]", one["Event"])[-1] in USEFUL else None
+    elif "batchId" in one and "timestamp" in one:
+        yield {"Event": PROGRESS, "progress": one}
+    elif "progress" in one:  # as a listener has it
+        told = _parsed(one["progress"].encode()) if isinstance(one["progress"], str) else one["progress"]
+        yield from _told(told)
+    elif isinstance(text := one.get("msg"), str) and _MADE.decode() in text:  # a structured log of Spark 4
+        yield from _told(_parsed(text.partition(_MADE.decode())[2].encode()))

@@ -1,0 +1,198 @@
+"""The state of a running query, as its progress events show it: rows, memory, growth, and what keeping it costs."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from workbench.testbed.spark import seconds_of
+
+DAY_S = 86_400.0
+_KEPT = 512  # readings of an operator, from which every other one is dropped
+_FEWEST = 20  # readings that show growth
+_GROWN = 0.05  # of the state, from which it grows; less comes and goes
+_HITS = (
+    ("rocksdbReadBlockCacheHitCount", "rocksdbReadBlockCacheMissCount"),
+    ("loadedMapCacheHitCount", "loadedMapCacheMissCount"),
+)
+_PER_BATCH = "rocksdb"  # what the metrics begin with that are of a batch; others count since the start
+_COMPACTION = ("rocksdbTotalCompactionLatencyMs", "rocksdbCommitCompactLatency")
+_BROKEN = (TypeError, ValueError, AttributeError, OverflowError)
+
+
+@dataclass(frozen=True)
+class StateSeen:
+    """An operator that keeps state.
+
+    Parameters
+    ----------
+    operator
+        Spark's name, or its place.
+    partitions, instances
+        Of its state, and stores of all of them together: a join of two streams has four in a partition. 0: not known.
+    rows, memory_bytes
+        At the end; the memory as Spark counts it, of the whole operator.
+    rows_per_day, memory_per_day
+        How fast they grow; 0 where they come and go.
+    commit_s, batch_s
+        Of a batch, their means: committing, summed over partitions; from trigger to commit.
+    hit_rate
+        Share of reads that a cache answered; None: not known.
+    compaction_s
+        Of a batch, its mean, summed over partitions; None: not known.
+    dropped
+        Rows that came after the watermark had passed them.
+    updated
+        Rows of state that were written.
+    lag_s
+        How far the watermark is behind the batches at the end; None without one, or before it moved.
+    lag_grew_s
+        By how much more than when it first moved.
+    """
+
+    operator: str
+    partitions: int
+    instances: int
+    rows: int
+    memory_bytes: int
+    rows_per_day: float
+    memory_per_day: float
+    commit_s: float
+    batch_s: float
+    hit_rate: float | None
+    compaction_s: float | None
+    dropped: int
+    updated: int
+    lag_s: float | None
+    lag_grew_s: float = 0.0
+
+    def committing_s(self, slots: int) -> float:
+        """Seconds of a batch's time that commits take; `slots` is 0 where it is not known."""
+        return self.in_turns_s(self.commit_s, slots)
+
+    def in_turns_s(self, summed_s: float, slots: int) -> float:
+        """Give the time that what partitions take together lasts: they run in turns of as many as there are slots."""
+        if not self.partitions:
+            return 0.0
+        turns = -(-self.partitions // slots) if slots else 1
+        return summed_s / self.partitions * turns
+
+    def full_s(self, memory_bytes: float) -> float | None:
+        """Seconds until its state takes `memory_bytes` as it grows; 0 if it does already, None if it never will."""
+        if self.memory_bytes >= memory_bytes:
+            return 0.0
+        if self.memory_per_day <= 0:
+            return None
+        return (memory_bytes - self.memory_bytes) / self.memory_per_day * DAY_S
+
+
+@dataclass
+class _Operator:
+    name: str = ""
+    partitions: int = 0
+    instances: int = 0
+    readings: list[tuple[float, int, int]] = field(default_factory=list)  # time, rows, bytes
+    every: int = 1  # of which one is kept
+    seen: int = 0
+    batches: int = 0
+    commit_ms: float = 0.0
+    batch_s: float = 0.0
+    dropped: int = 0
+    updated: int = 0
+    custom: dict[str, float] = field(default_factory=dict)
+
+    def take(self, told: Mapping[str, Any], at_s: float, batch_s: float) -> None:
+        self.name = str(told.get("operatorName") or self.name)
+        self.partitions = int(told.get("numShufflePartitions") or self.partitions)
+        self.instances = int(told.get("numStateStoreInstances") or self.instances)
+        self.dropped += int(told.get("numRowsDroppedByWatermark") or told.get("numLateInputs") or 0)
+        self.updated += int(told.get("numRowsUpdated") or 0)
+        if told.get("commitTimeMs"):
+            self.batches += 1
+            self.commit_ms += float(told["commitTimeMs"])
+            self.batch_s += batch_s
+        for name, value in (told.get("customMetrics") or {}).items():
+            before = self.custom.get(name, 0.0) if name.startswith(_PER_BATCH) else 0.0
+            self.custom[name] = before + float(value or 0)
+        if self.seen % self.every == 0:
+            self.readings.append((at_s, int(told.get("numRowsTotal") or 0), int(told.get("memoryUsedBytes") or 0)))
+        self.seen += 1
+        if len(self.readings) >= _KEPT:
+            del self.readings[1::2]
+            self.every *= 2
+
+    def told(self, place: int, lag_s: float | None, lag_grew_s: float) -> StateSeen:
+        _, rows, memory = self.readings[-1]
+        at_s, all_rows, all_bytes = np.array(self.readings, dtype=float).T
+        compaction = next((self.custom[name] for name in _COMPACTION if name in self.custom), None)
+        hits = next(
+            (
+                self.custom[hit] / (self.custom[hit] + self.custom[miss])
+                for hit, miss in _HITS
+                if {hit, miss} <= self.custom.keys() and self.custom[hit] + self.custom[miss] > 0
+            ),
+            None,
+        )
+        batches = max(1, self.batches)
+        return StateSeen(
+            self.name or f"operator {place}",
+            self.partitions,
+            self.instances,
+            rows,
+            memory,
+            _per_day(at_s, all_rows),
+            _per_day(at_s, all_bytes),
+            self.commit_ms / 1000 / batches,
+            self.batch_s / batches,
+            hits,
+            None if compaction is None else compaction / 1000 / batches,
+            self.dropped,
+            self.updated,
+            lag_s,
+            lag_grew_s,
+        )
+
+
+def _per_day(at_s: np.ndarray, sizes: np.ndarray) -> float:
+    """How fast a size grows: over the second half of the readings, and only where its lows rise, too."""
+    if len(sizes) < _FEWEST or at_s[-1] <= at_s[0]:
+        return 0.0
+    thirds = np.array_split(sizes, 3)
+    lows = [float(np.quantile(third, 0.1)) for third in thirds]
+    if not lows[0] < lows[1] < lows[2] or lows[2] - lows[1] < _GROWN * lows[2]:
+        return 0.0
+    half = len(sizes) // 2
+    return float(np.polyfit(at_s[half:] - at_s[half], sizes[half:], 1)[0]) * DAY_S
+
+
+@dataclass
+class StateSeries:
+    """What progress events said of the state so far; memory does not grow with them."""
+
+    operators: list[_Operator] = field(default_factory=list)
+    lag_s: float | None = None
+    first_lag_s: float | None = None
+
+    def take(self, progress: Mapping[str, Any], at_s: float, batch_s: float) -> None:
+        """Take what a progress event says; what is not as Spark writes it says nothing."""
+        with suppress(*_BROKEN):
+            self._take(progress, at_s, batch_s)
+
+    def _take(self, progress: Mapping[str, Any], at_s: float, batch_s: float) -> None:
+        told = progress.get("stateOperators") or ()
+        while len(self.operators) < len(told):
+            self.operators.append(_Operator())
+        watermark = (progress.get("eventTime") or {}).get("watermark")
+        if watermark and (passed_s := seconds_of(watermark)) > 0:
+            self.lag_s = at_s - passed_s
+            self.first_lag_s = self.lag_s if self.first_lag_s is None else self.first_lag_s
+        for operator, one in zip(self.operators, told, strict=False):
+            operator.take(one, at_s, batch_s)
+
+    def told(self) -> tuple[StateSeen, ...]:
+        """Give each operator that was seen."""
+        seen = enumerate(self.operators, 1)
+        grew = 0.0 if self.lag_s is None or self.first_lag_s is None else self.lag_s - self.first_lag_s
+        return tuple(operator.told(place, self.lag_s, grew) for place, operator in seen if operator.readings)

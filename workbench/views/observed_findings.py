@@ -1,0 +1,146 @@
+"""What a running query's log shows next to its head-room, with what to do: drift, overrun, runs that end, its state."""
+
+from datetime import UTC, datetime
+
+from workbench import units
+from workbench.advice import Advice
+from workbench.observing import StateSeen
+from workbench.study import Observed
+
+_SHOWN_S = 366 * 86_400.0  # how far ahead a date is given
+_COSTS = 0.1  # share of a batch from which a part of keeping state is named
+_HITS = 0.8  # share of reads below which a cache is too small
+_MANY = 50  # stores of a slot
+_GREW_S = 600.0  # by which a watermark fell behind
+
+
+def findings(found: Observed) -> dict[str, Advice]:
+    """Say what changes or costs, each with a remedy."""
+    said = {**_drift(found), **_overrun(found), **_runs(found)}
+    for state in found.running.states:
+        said |= {**_growth(state, found), **_costs(state, found), **_late(state)}
+    if not found.running.slots:
+        untold = "Progress events do not show slots, memory or what operators do; the answer is for the slots that run."
+        said[untold] = Advice(
+            "Give the tasks that run at once as --slots; for plans, give an event log, which has them."
+        )
+    return said
+
+
+def moment(at_s: float) -> str:
+    """Write seconds since 1970 to the minute, in UTC."""
+    return units.moment(datetime.fromtimestamp(at_s, UTC).isoformat())
+
+
+def _drift(found: Observed) -> dict[str, Advice]:
+    room, drift = found.headroom, found.headroom.drift
+    if drift is None:
+        return {}
+    ends = f"{units.seconds(drift.low_s)} to {units.seconds(drift.high_s)}"
+    said = (
+        f"A batch takes {units.seconds(drift.per_batch_s)} longer after each batch (90 %: {ends}), whatever it holds, "
+        f"since batch {drift.since:,} ({moment(drift.since_s)})"
+    )
+    left_s = (drift.overrun_s or 0.0) - found.running.batches[-1].start_s
+    if room.overrun is None and 0 < left_s < _SHOWN_S:
+        at = moment(drift.overrun_s or 0.0)
+        said += f"; at its busiest it outlasts the trigger interval in {units.seconds(left_s)} ({at})"
+    if drift.at_first > 0:
+        said += f". When that began it sustained at least {units.rate(drift.at_first, 2)}"
+    remedy = (
+        "Look for what grows with every batch: small files and versions of the sink's table (compact them, expire old "
+        "ones), state without a watermark, files of the checkpoint."
+    )
+    return {f"{said}.": Advice(remedy)}
+
+
+def _overrun(found: Observed) -> dict[str, Advice]:
+    room, said = found.headroom, {}
+    if room.overrun is not None:
+        kept = "it keeps up all the same" if room.keeps_up else "it leaves rows behind"
+        longer = (
+            f"Since batch {room.overrun.number:,} ({moment(room.overrun.start_s)}) most batches take longer than the "
+            f"trigger interval of {units.seconds(room.interval_s)}; at the log's end {kept}."
+        )
+        said[longer] = Advice("Find what makes batches long, then set a longer interval or more slots.")
+    if not room.agree and room.neighbours_s is not None:
+        own, error = units.seconds(max(0.0, room.neighbours_s)), units.seconds(room.neighbours_error_s)
+        follow = (
+            "Rows follow from how long the batch before took, so a line through all batches shows no cost. Between "
+            f"neighbours a row costs {own} (standard deviation {error})."
+        )
+        said[follow] = Advice("Trust the neighbours, or give a log whose load changes.")
+    return said
+
+
+def _runs(found: Observed) -> dict[str, Advice]:
+    running = found.running
+    if not running.ends:
+        return {}
+    taken = sorted(running.runs, key=lambda run: run.rows)
+    usual, most = taken[len(taken) // 2], taken[-1]
+    lasted = max(1e-3, most.ended_s - most.begun_s)
+    said = (
+        f"Each of its {len(taken)} runs takes what there is and ends (availableNow), so there is no trigger interval: "
+        f"{usual.rows:,} rows usually; at most {most.rows:,} rows in {units.seconds(lasted)}, "
+        f"{units.rate(most.rows / lasted, 2)}; its largest batch holds {max(run.largest for run in taken):,}."
+    )
+    return {said: Advice("Ask how long a run may take, and size it for that.")}
+
+
+def _growth(state: StateSeen, found: Observed) -> dict[str, Advice]:
+    grown = [
+        units.scaled(state.rows_per_day, "rows", 2) if state.rows_per_day > 0 else "",
+        units.size(state.memory_per_day) if state.memory_per_day > 0 else "",
+    ]
+    if not any(grown):
+        return {}
+    said = f"The state of {state.operator} grows by {' and '.join(filter(None, grown))} a day"
+    running = found.running
+    memory = float(running.slots * running.memory_mb << 20)
+    full_s = state.full_s(memory)
+    if running.cpu_share is not None and full_s is not None and full_s < _SHOWN_S:  # a log of tasks shows the memory
+        at = moment(running.ended_s + full_s)
+        said += f", and meets the {units.size(memory)} of its slots in {units.seconds(full_s)} ({at})"
+    remedy = "Let rows leave the state: a watermark with a window, a time limit of a join, or a timeout."
+    return {f"{said}.": Advice(remedy)}
+
+
+def _costs(state: StateSeen, found: Observed) -> dict[str, Advice]:
+    said, slots, operator = {}, found.running.slots, state.operator
+    committing_s = state.committing_s(slots)
+    if committing_s > _COSTS * state.batch_s:
+        stores = f" and {units.some(state.instances, 'store')}" if state.instances else ""
+        commits = (
+            f"Committing the state of {operator} takes {units.seconds(committing_s)} of the "
+            f"{units.seconds(state.batch_s)} of a batch, with {units.some(state.partitions, 'partition')}{stores}."
+        )
+        said[commits] = Advice(
+            "Use fewer partitions (spark.sql.shuffle.partitions, fixed by the first start), or changelogs "
+            "(spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled=true)."
+        )
+    if slots and state.instances > _MANY * slots:
+        many = f"The state of {operator} has {state.instances:,} stores on {units.some(slots, 'slot')}."
+        said[many] = Advice("Use fewer partitions: each store has memory, files and a commit of its own.")
+    if state.hit_rate is not None and state.hit_rate < _HITS:
+        hits = f"The cache of {operator} answers {units.share(round(state.hit_rate, 2))} of the reads of its state."
+        said[hits] = Advice("Raise its memory (spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB).")
+    compacting_s = state.in_turns_s(state.compaction_s or 0.0, slots)
+    if compacting_s > _COSTS * state.batch_s:
+        compacts = f"RocksDB compacts the state of {operator} for {units.seconds(compacting_s)} of each batch."
+        said[compacts] = Advice(
+            "Set spark.sql.streaming.stateStore.rocksdb.compactOnCommit=false, or write fewer rows."
+        )
+    return said
+
+
+def _late(state: StateSeen) -> dict[str, Advice]:
+    said = {}
+    if state.dropped:
+        dropped = f"{state.operator} dropped {units.some(state.dropped, 'row')} that came after the watermark."
+        said[dropped] = Advice("Lengthen the delay of withWatermark, or find which source is late.")
+    if state.lag_s is not None and state.lag_grew_s > _GREW_S:
+        more = f"{units.seconds(state.lag_grew_s)} more than at first"
+        late = f"The watermark is {units.seconds(state.lag_s)} behind, {more}."
+        said[late] = Advice("Find the source or partition whose event time stands still: the slowest holds it back.")
+    return said
