@@ -330,7 +330,7 @@ def main(what):
     show(of_three(), "median of three")
     show(of_method(in_proportion), "growth in proportion")
     show(left_out(curves), "scaling law, family left out")
-    show(left_out(curves, told=False), "the same, growth not told")
+    show(left_out(curves, told=False), "the same, engine not known")
 
 
 if __name__ == "__main__":

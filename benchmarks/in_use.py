@@ -100,7 +100,7 @@ def measured_in(planned):
 
 
 def compare(kind, folder, found, study, quiet):
-    """Print a kind's figures beside the quiet ones."""
+    """Print a kind's figures next to the quiet ones."""
     printed = (folder / "plan.txt").read_text()
     answers = [(int(at), text) for at, text in (m.groups() for m in map(ANSWER.match, printed.splitlines()) if m)]
     aims = AIMS.get(kind, (200, 480))
