@@ -28,13 +28,13 @@ from workbench.measuring.bracket import (
 )
 from workbench.measuring.costs import fit_line
 from workbench.measuring.schedule import Step, Times
-from workbench.measuring.verdict import COMPILING
+from workbench.measuring.verdict import COMPILING, IDLE
 from workbench.metrics import Batch
 from workbench.records import Limit, MstEstimate, Probe
 
 _WARM_UP_FRACTION = 1024
 _GALLOP, _DOUBLE, _BEYOND = 1.25, 2.0, 1.1
-_LEAP = 4.0
+_LEAP, _IDLE_LEAP = 4.0, 8.0
 _NEAR = 3
 _DISTINCT_SIZES = 1.02
 _LOOK_BACK = 3
@@ -132,7 +132,7 @@ class AdaptiveSchedule:
         search = _Search.of(history, self, interval_s)
         probes = [probe for probe in history if probe.phase == "probe"]
         index = search.next_index()
-        if index is None or len(probes) >= self.max_probes:
+        if index is None or len(probes) >= self.max_probes or self._crowded_out(probes):
             return None
         rate = search.grid.rate(index)
         earlier = [probe for probe in probes if search.grid.index(probe.rate) == index]
@@ -144,6 +144,12 @@ class AdaptiveSchedule:
         in_all = sum(map(_repeatable, probes))
         accept = disturbed >= self.max_repeats or in_all >= _REPEATS_IN_ALL * self.max_repeats
         return Step("probe", rate, len(earlier) + 1, accept)
+
+    def _crowded_out(self, probes: Sequence[Probe]) -> bool:
+        """Whether the slots were not at capacity at one rate again and again: more of it says no more."""
+        last = probes[-1 - self.max_repeats :]
+        idle = [probe for probe in last if probe.answered("not-at-capacity") and probe.rate == last[-1].rate]
+        return len(idle) > self.max_repeats
 
     def conclude(self, history: Sequence[Probe], interval_s: float) -> MstEstimate:
         """Bracket the MST by the probes of `history`, finished or not."""
@@ -305,14 +311,17 @@ class _Search:
         """Bound the steps above a sustained rate by the room that its batches left, whatever the line says.
 
         Half-empty batches allow twice the rate at least. Code that still gets faster makes rows look free, so nearly
-        full ones allow little more than in proportion.
+        full ones allow little more than in proportion. Where the slots hardly used up their quota, the rate leaps: what
+        such batches take is the driver's.
         """
-        batches = [
-            batch
+        seen = [
+            probe.observation
             for probe in self.history
             if probe.answered("sustained") and self.grid.index(probe.rate) == index
-            for batch in probe.observation.batches
         ]
+        batches = [batch for observation in seen for batch in observation.batches]
+        if all(one.quota_throttled is not None and one.quota_throttled < IDLE for one in seen):
+            return self.grid.steps(_IDLE_LEAP)
         room = len(batches) * self.interval_s / max(1e-9, sum(batch.duration_s for batch in batches))
         least = self.grid.steps(_DOUBLE) if room >= _DOUBLE else 1
         return min(max(stride, least), self.grid.steps(max(_GALLOP, _BEYOND * room)))

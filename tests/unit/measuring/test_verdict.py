@@ -93,6 +93,16 @@ def test_reasons_of_failed_rates_name_what_else_may_be_the_reason():
     )
 
 
+def test_slots_that_others_keep_from_their_quota_are_not_at_capacity():
+    """In a crowded machine batches of five rows took four seconds, and "4 records/s" was called a maximum."""
+    late = replace(seen([80 * n for n in range(11)]), quota_throttled=0.0, disturbance=Disturbance(other_load=0.89))
+    for accept in (False, True):
+        judgement = judge(late, accept_disturbed=accept, success=1.0)
+        assert (judgement.verdict, judgement.repeatable) == ("not-at-capacity", True)
+    used_up = replace(late, quota_throttled=0.8)
+    assert judge(used_up, accept_disturbed=True, success=1.0).verdict == "overloaded"
+
+
 def test_idle_slots_are_not_at_capacity_whatever_is_accepted():
     work = OperatorMetrics("1 scan", "map", 2, 1, 1, 12.0, 0.3, None, 12.0, 0)
     grown = replace(seen([80 * n for n in range(11)]), operators=(work,))  # busy 12 of 2 x 20 s, batches of 1 of 2 s
