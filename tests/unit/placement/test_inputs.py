@@ -297,7 +297,7 @@ def test_the_last_of_several_plans_is_placed_and_named(planned):
     assert first.chosen == "for 2 M records/s; others: 4 M"
 
 
-@pytest.mark.parametrize(("workers", "slots"), [(9, 16), (3, 12), (36, 1)])
+@pytest.mark.parametrize(("workers", "slots"), [(9, 16), (5, 12), (60, 1)])
 def test_a_placed_plan_sustains_the_plans_capacity(planned, workers, slots):
     made, path = planned
     for plan in made.plans:

@@ -86,7 +86,7 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
         ),
         (
             ("observe", "x.html", "-p", "log", "nofile"),
-            "The event log nofile does not exist. Give a file, or the folder",
+            "The log nofile does not exist. Give a file, or a folder of files",
         ),
         (("scaling", "x.html", "-p", "rates", QUERY), "has no column 'time_s'"),
         (

@@ -25,7 +25,7 @@ from workbench.capacity.model.outliers import (
     why_no_capacity,
 )
 from workbench.capacity.model.parts_law import IN_PROPORTION, SHARING_IN_PROPORTION, PartsLaw, carries
-from workbench.capacity.model.scaling_law import Beliefs, ScalingLaw, fit_scaling_law
+from workbench.capacity.model.scaling_law import Beliefs, ScalingLaw, believe, fit_scaling_law
 from workbench.capacity.model.scaling_model import FORMS, SCALING, ScalingModel, model_of_form
 from workbench.capacity.model.selection import (
     exploration_cost,
@@ -69,6 +69,7 @@ __all__ = [
     "alike",
     "as_points",
     "as_runs",
+    "believe",
     "carries",
     "check_model",
     "check_runs",

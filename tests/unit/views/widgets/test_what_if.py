@@ -138,7 +138,10 @@ def test_more_skew_lowers_capacity_by_as_much(planned, rate):
 
 
 def test_a_rate_beyond_where_capacity_levels_off_is_refused_with_the_number(planned):
-    with pytest.raises(WorkbenchError, match=r"No number of slots .* that many sustain [0-9.]+ [kMGT] records/s"):
+    with pytest.raises(
+        WorkbenchError,
+        match=r"No number of slots .* (that many sustain|slots sustain the most,) [0-9.]+ [kMGT] records/s",
+    ):
         ask(planned.exploration, Question(1e15, 1024))
     with pytest.raises(
         WorkbenchError, match=r"^With 20 % more skew every record counts 1\.2 times\. No number of slots"
@@ -171,7 +174,7 @@ def test_moving_each_control_changes_answer_and_figure(planned):
     panel = WhatIf(planned, (TYPE,))
     assert panel.alarm.widget.value == ""
     moves = (
-        (panel.rate, panel.rate.value / 2),
+        (panel.rate, panel.rate.value / 4),
         (panel.memory, next(memory for memory in (512, 2048) if memory != panel.memory.value)),
         (panel.margin, 1.4),
         (panel.risk, 0.05),
@@ -331,7 +334,7 @@ def test_what_cannot_be_answered_shows_as_a_card_and_goes_away(planned):
     panel.rate.max = 17
     panel.rate.value = 1e16
     assert 'role="alert"' in panel.alarm.widget.value
-    assert "by the scaling form that many sustain" in panel.alarm.widget.value
+    assert "by the scaling form" in panel.alarm.widget.value
     assert panel.answer is None
     assert panel.text.value == panel.tiles.value == ""
     assert panel.chart.finding == "No answer"
@@ -347,7 +350,7 @@ def test_a_study_without_an_answer_to_its_first_target_still_has_its_sliders(pla
     panel = WhatIf(replace(planned, study=replace(STUDY, targets=(1e15,)), plans=()))
     assert panel.alarm.widget.value == ""
     panel.rate.value = 1e15
-    assert "by the scaling form that many sustain" in panel.alarm.widget.value
+    assert "by the scaling form" in panel.alarm.widget.value
 
 
 def test_a_rate_is_typed_as_people_write_it(planned):
