@@ -13,6 +13,8 @@ VERDICTS: Mapping[str, Sign] = MappingProxyType(
         "reading": Sign(BLUE, "circle", "at the maximum rate"),
         "source-bound": Sign(PURPLE, "diamond", "source-bound (not counted)"),
         "disturbed": Sign(PURPLE, "square", "disturbed (not counted)"),
+        "warming": Sign(PURPLE, "square-open", "code still compiled (not counted)"),
+        "not-at-capacity": Sign(PURPLE, "circle-open", "slots not at capacity (not counted)"),
         "not-offered": Sign(BLACK, "triangle-up", "not offered (not counted)"),
         "warm-up": Sign(GREY, "diamond-open", "warm-up"),
     }

@@ -2,14 +2,16 @@
 
 import math
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from example_measurement import BUDGET
 from figure_checks import check_empty, check_figure, trace
 
 from workbench.metrics import Batch, Observation, OperatorMetrics
-from workbench.records import Judgement, MstEstimate, Probe
+from workbench.records import Judgement, MstEstimate, Probe, Verdict
 from workbench.views import findings
+from workbench.views.figures import signs
 from workbench.views.figures.batch_times import batch_times, draw_batch_times
 from workbench.views.figures.operators import draw_operators, operators
 from workbench.views.figures.probes import draw_bracket, draw_probes, probes
@@ -190,3 +192,7 @@ def test_rates_that_are_nearly_the_same_are_drawn_close_together(estimate):
     idle = replace(one, offered=0.0, consumed=0.0)
     low, high = draw_probes(replace(data, points=(idle,), batches=(), low=None)).layout.yaxis.range
     assert (low, high > 0) == (0, True)
+
+
+def test_every_verdict_has_a_sign():
+    assert set(get_args(Verdict)) <= set(signs.VERDICTS)
