@@ -320,7 +320,7 @@ class _Search:
             if probe.answered("sustained") and self.grid.index(probe.rate) == index
         ]
         batches = [batch for observation in seen for batch in observation.batches]
-        if all(one.quota_throttled is not None and one.quota_throttled < IDLE for one in seen):
+        if seen and all(one.quota_throttled is not None and one.quota_throttled < IDLE for one in seen):
             return self.grid.steps(_IDLE_LEAP)
         room = len(batches) * self.interval_s / max(1e-9, sum(batch.duration_s for batch in batches))
         least = self.grid.steps(_DOUBLE) if room >= _DOUBLE else 1
