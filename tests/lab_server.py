@@ -109,5 +109,5 @@ def until_run(page):
     page.wait_for_function(
         """() => [...window.jupyterapp.shell.currentWidget.content.model.cells]
             .every(cell => cell.type !== 'code' || cell.executionCount)""",
-        timeout=PATIENCE_MS,
+        timeout=3 * PATIENCE_MS,  # of many cells, next to other tests
     )

@@ -11,7 +11,7 @@ from workbench.journal import Journal
 from workbench.study import Study, run_study
 from workbench.views.widgets import WhatIf
 
-study = Study("nexmark:q11", (1e6,), (4, 8, 12), (512, 1024), testbed="fluid", slot_cpus=1.0, most_runs=5)
+study = Study("nexmark:q11", (1e6,), (8, 16, 24), (512, 1024), testbed="fluid", slot_cpus=1.0, most_runs=5)
 planned = run_study(study, Journal(Path(mkdtemp()) / "journal.jsonl"))
 WhatIf(planned, read_instances(Path("../data/instances.csv")))
 """,
@@ -53,7 +53,7 @@ from workbench.study import replay_policies
 from workbench.views.widgets import ReplayPlayer
 
 day = RateTrace.diurnal(200_000, 1_200_000, duration_s=7200, period_s=7200, peak_at_s=3600)
-lines = replay_policies("q11", day, slots=40, policies=("static", "ds2", "flink")).timelines
+lines = replay_policies("q11", day, slots=20, policies=("static", "ds2", "flink")).timelines
 ReplayPlayer({name: replace(line, batch_s=5.0) for name, line in lines.items()})
 """,
     ),

@@ -31,7 +31,7 @@ def test_every_what_if_slider_changes_the_figure(run_notebook):
     panel.get_by_text("Margin, price, skew, outage, interval").click()
     for description, key in (
         ("Target rate (records/s)", "PageUp"),
-        ("Memory per slot", "Home"),
+        ("Memory per slot", "End"),
         ("Margin (capacity / rate)", "ArrowRight"),
         ("Slots per worker", "ArrowRight"),
         ("Price per worker and hour", "ArrowRight"),
