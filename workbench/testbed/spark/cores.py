@@ -11,6 +11,7 @@ from workbench.testbed.spark.machine import Load, load, session_processes
 from workbench.testbed.spark.quota import family, pin, pin_family, threads_cpu_s
 from workbench.testbed.spark.spec import DeploymentSpec, slot_cores
 
+_TASKS = ("Executor task",)
 COMPILERS = ("C1 Compiler", "C2 Compiler", "Sweeper")
 """Beginnings of the names of the threads of a JVM's just-in-time compiler."""
 
@@ -96,6 +97,10 @@ class Cores:
     def compiler_s(self) -> float:
         """CPU seconds that the executor's compiler has used so far; a cluster's is asked by `cluster.compilers`."""
         return 0.0 if self._executor is None else threads_cpu_s(self._executor, COMPILERS)
+
+    def tasks_s(self) -> float:
+        """CPU seconds that the threads of the executor's tasks have used so far; a cluster's are not seen."""
+        return 0.0 if self._executor is None else threads_cpu_s(self._executor, _TASKS)
 
     def all_compilers_s(self) -> float:
         """CPU seconds that the compilers of the executor and of the driver have used; 0 on a cluster."""

@@ -55,7 +55,7 @@ from workbench.testbed.spark.rows import check_read, dropped_late
 from workbench.testbed.spark.session import end_session, last_line, start_session
 from workbench.testbed.spark.source_alone import SourceAlone
 from workbench.testbed.spark.spec import DeploymentSpec
-from workbench.testbed.spark.speed import InterferenceProbe
+from workbench.testbed.spark.speed import InterferenceProbe, spark_batch_s
 from workbench.testbed.spark.topic_feed import BrokerWatch, TopicRows
 from workbench.testbed.spark.turns import LEAST_BATCH_ROWS, FirstRows, Turn
 from workbench.testbed.spark.warming import warm_code
@@ -90,6 +90,7 @@ class Driver:
         self._turns = 0
         self._probes: dict[Turn, InterferenceProbe] = {}
         self._interference = InterferenceProbe(self._cores.timer(), now_s)
+        self._batch_s: float | None = None  # of the fixed batch, on these cores
         self._executor: int | None = None
         self._machine: Machine | None = None  # of a cluster's executors
         self._registered: frozenset[str] | None = None  # these executors
@@ -114,6 +115,7 @@ class Driver:
         compiler_s = compilers(spark, spec.budget.slots, COMPILERS) if spec.cluster else self._cores.compiler_s
         rows = warm_code(self._queries, self._spec, compiler_s)
         spec = self._spec
+        self._batch_s = None if spec.cluster or spec.asked_rate else spark_batch_s(spark, self._cores.tasks_s)
         self._cores.divide()
         rows = max(LEAST_BATCH_ROWS, int(rows * min(1.0, spec.budget.cpus / self._cores.at_once)))  # under the quota
         if not spec.asked_rate:
@@ -263,7 +265,7 @@ class Driver:
             quota_throttled=used_up,
             disturbance=disturbance,
             dropped_late=dropped_late(spec.name, logs, operators),
-            cores=cores,
+            cores=replace(cores, batch_s=self._batch_s),
             edges=operator_edges(logs, operator_names(labels or ())),
             executors=executor_paces(logs),
             source_partitions=live.feed.partitions,

@@ -60,6 +60,11 @@ class BatchWork:
     python_cpu_s: float = 0.0
     quota: bool = False
 
+    @property
+    def threads_cpu_s(self) -> float:
+        """CPU seconds of the tasks' threads in the JVM."""
+        return sum(task.cpu_s for stage in self.log.stages for task in stage.tasks)
+
 
 @dataclass(frozen=True)
 class _StageWork:
@@ -99,15 +104,11 @@ def overhead(batches: Iterable[BatchWork]) -> float:
     """CPU seconds of the executor outside tasks and Python workers, per CPU second of the tasks' threads."""
     tasks, other = 0.0, 0.0
     for batch in batches:
-        threads = _thread_cpu_s(batch)
+        threads = batch.threads_cpu_s
         tasks += threads
         if batch.executor_cpu_s is not None:
             other += max(0.0, batch.executor_cpu_s - batch.python_cpu_s - threads)
     return other / tasks if tasks else 0.0
-
-
-def _thread_cpu_s(batch: BatchWork) -> float:
-    return sum(task.cpu_s for stage in batch.log.stages for task in stage.tasks)
 
 
 def _work(batch: BatchWork, slot_cpus: float, overhead_rate: float | None = None) -> list[_StageWork]:

@@ -15,13 +15,20 @@ cores are fast and free again, because a probe during the interference would giv
 """
 
 from collections.abc import Callable, Sequence
+from statistics import median
+from typing import TYPE_CHECKING
 
 from workbench.speed import CoreSpeed, typical
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _TIME_EVERY_S = 0.25
 _QUIET_S = 4.0  # a shorter quiet time is a gap between two bursts
 _NOTABLE = 0.05  # a verdict allows this much by default
 _COMPARABLE = 0.8  # of the rate: at a lower load the query itself uses less of the caches and the memory
+_BATCH_ROWS, _BATCH_KEYS = 1_000_000, 1_000
+_BATCHES, _COLD = 5, 3  # those timed, and those before them, which compile the batch's code
 # The least that slower reads cost a query with a large state, as measured (see the module's docstring).
 _OF_READS = 0.5
 
@@ -105,3 +112,28 @@ class InterferenceProbe:
             if max(slower, others()) <= _NOTABLE:
                 break
         self._now = []
+
+
+def spark_batch_s(spark: "SparkSession", task_cpu_s: Callable[[], float]) -> float | None:
+    """Return the CPU seconds that tasks take for a fixed batch, a million rows hashed and counted by key.
+
+    Unlike arithmetic and reads it runs in the slots' JVM, with its code, its memory and its garbage collector, as a
+    query's rows do. The JVM must be warm.
+
+    Parameters
+    ----------
+    task_cpu_s
+        CPU seconds that the threads of the executor's tasks have used so far.
+
+    Returns
+    -------
+    float or None
+        The median of five; None where no CPU seconds were seen.
+    """
+    rows = spark.range(0, _BATCH_ROWS, 1, 1).selectExpr(f"hash(id) % {_BATCH_KEYS} AS k").groupBy("k").count()
+    took: list[float] = []
+    for _ in range(_COLD + _BATCHES):
+        before = task_cpu_s()
+        rows.write.format("noop").mode("overwrite").save()
+        took.append(task_cpu_s() - before)
+    return median(took[_COLD:]) or None

@@ -25,8 +25,8 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
     compiler is nearly idle. A slow machine takes longer over it than a fast one, because batches are counted and not
     seconds.
 
-    Where only rates are asked for (`spec.asked_rate`), it ends as soon as they would be sustained: code that gets
-    faster still would sustain them as well.
+    Where only rates are asked for (`spec.asked_rate`), it ends as soon as a batch of the first one's rows would be
+    sustained: code that gets faster still would sustain it as well.
 
     Parameters
     ----------
@@ -43,22 +43,23 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
     live = queries.start(spec, "warming")
     begun = now_s()
     cap = begun + spec.warmup_cap_s
+    asked = int(spec.asked_rate * spec.budget.interval_s)
     live.fixed_batches(FIRST_BATCH_ROWS)
     first = queries.batches(live, 1)[-1].batch  # starts Python and compiles the plan
     small: list[float] = []
     while now_s() < begun + spec.warmup_cap_s / 2:
         small.append(queries.batches(live, 1)[-1].batch.duration_s)
-        asked = spec.asked_rate > 0 and small[-1] < _FULL * spec.budget.interval_s
         if asked or _stopped(small, _SMALL_BATCHES, _DRIVER_STEADY):
             break
     base_s = median(small[-_SMALL_BATCHES:] or [first.duration_s])
     full_s = max(spec.budget.interval_s, 2 * base_s)  # records must be at least half of the work
     seen = [(FIRST_BATCH_ROWS, base_s)]
     while seen[-1][1] < _FULL * full_s and now_s() < cap:
-        live.fixed_batches(fitting_rows(seen, full_s))
+        rows = fitting_rows(seen, full_s)
+        live.fixed_batches(min(rows, asked) if asked else rows)
         grown = queries.batches(live, 1)[-1]
         seen.append((grown.batch.records, grown.batch.duration_s))
-        if _sustained(grown, base_s, spec):
+        if _sustained(grown, asked, spec):
             cap = now_s()
     costs: list[float] = []
     at_s, before_s = now_s(), compiler_s()
@@ -70,18 +71,18 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
             at_s, before_s = now_s(), compiler_s()
             if idle and len(costs) > _LARGE_BATCHES:
                 break
-        if _sustained(done, base_s, spec):
+        if _sustained(done, asked, spec):
             break
     last = live.done[-1].batch
     queries.retire(live)
     return int(last.records * min(1.0, spec.budget.interval_s / last.duration_s))
 
 
-def _sustained(done: CompletedBatch, base_s: float, spec: DeploymentSpec) -> bool:
-    """Whether, as `done` took its rows, batches of the rate that is asked for would fit the interval."""
-    cost_s = (done.work.executor_cpu_s or done.batch.duration_s) / max(1, done.batch.records)
-    rows = spec.asked_rate * spec.budget.interval_s
-    return 0 < rows * cost_s / spec.budget.cpus < spec.budget.interval_s - base_s
+def _sustained(done: CompletedBatch, rows: int, spec: DeploymentSpec) -> bool:
+    """Whether `rows` would be done within the interval on the slots' cores alone, as they were in `done` on all."""
+    tasks_s = done.work.threads_cpu_s + done.work.python_cpu_s  # without the compiler's
+    took_s = max(done.batch.duration_s, tasks_s / spec.budget.cpus)
+    return 0 < rows <= done.batch.records and took_s < spec.budget.interval_s
 
 
 def _stopped(values: list[float], count: int, share: float) -> bool:

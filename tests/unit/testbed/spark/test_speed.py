@@ -1,11 +1,12 @@
 """How fast the slots' cores are, compared with the quickest observation under no less load."""
 
 import math
+from unittest.mock import MagicMock
 
 import pytest
 
 from workbench.speed import CoreSpeed
-from workbench.testbed.spark.speed import InterferenceProbe, slowdown
+from workbench.testbed.spark.speed import InterferenceProbe, slowdown, spark_batch_s
 
 
 def took(arithmetic=1.0, reads=1.0):
@@ -117,3 +118,12 @@ def test_what_is_timed_while_waiting_is_no_part_of_the_next_observation():
     assert cores.now < 25
     cores.now = 40.0
     assert cores.observe() == 0.0
+
+
+def test_the_fixed_batch_is_timed_once_its_code_is_compiled():
+    used = iter([0, 9, 9, 18, 18, 27, 27.0, 27.2, 27.2, 27.5, 27.5, 27.6, 27.6, 28.0, 28.0, 28.2])
+    assert spark_batch_s(MagicMock(), lambda: next(used)) == pytest.approx(0.2)
+
+
+def test_a_batch_whose_cpu_seconds_are_not_seen_has_no_time():
+    assert spark_batch_s(MagicMock(), lambda: 0.0) is None
