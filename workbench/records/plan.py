@@ -256,9 +256,10 @@ class CapacityPlan:
         digits = 2 if self.extrapolation >= _CLEARLY else 3
         return f"{units.number(self.extrapolation, digits)} times the largest slot count measured"
 
-    def sentence(self) -> str:
-        """One sentence: the answer."""
+    def sentence(self, fewest: int = 0) -> str:
+        """One sentence: the answer; with `fewest` slots, of which fewer are still to be measured, an upper bound."""
         budget, price = self.budget, self.price
+        needs = "needs at most" if budget.slots == fewest else "needs"
         slots = units.some(budget.slots, "slot")
         interval = "" if not self.has_interval else f" at a trigger interval of {budget.interval_s:g} s"
         beyond = f", {self.beyond}" if self.beyond else ""
@@ -272,7 +273,7 @@ class CapacityPlan:
             f"{_duration(self.catch_up_s(outage.outage_s))}."
         )  # fmt: skip
         return (
-            f"{self.query} at {units.rate(self.rate)} needs {slots} of {budget.profile.cpus:g} core and "
+            f"{self.query} at {units.rate(self.rate)} {needs} {slots} of {budget.profile.cpus:g} core and "
             f"{budget.profile.memory_mb:,} MB{interval} (capacity {units.rate(self.expected_rate)}, 90 % interval "
             f"{units.rate(self.low)} to {units.rate(self.high)}{beyond}){workers}.{after}"
         )

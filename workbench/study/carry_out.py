@@ -77,7 +77,9 @@ class SoFar:
         sure = [plan for plan in self.planned.plans if plan.high <= _SURE * plan.low and plan.extrapolation <= _NEAR]
         answered = {plan.rate for plan in sure}
         open_ = [units.rate(rate) for rate in self.study.targets if rate not in answered]
-        said = [f"answer {self._after}: {plan.sentence()}" for plan in sure]
+        fewest = min(run.budget.slots for run in made)  # a plan has no fewer
+        bound = fewest if fewest > min(self.study.slots) else 0
+        said = [f"answer {self._after}: {plan.sentence(bound)}" for plan in sure]
         return (*said, *([f"{known}; not answered yet: {', '.join(open_)}"] if open_ else []))
 
     @property

@@ -13,7 +13,7 @@ from workbench.capacity.planning import InstanceType, Price
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.records import CapacityPlan
-from workbench.study import Study, read_planned, run_study, study_from, write_planned
+from workbench.study import SoFar, Study, read_planned, run_study, study_from, write_planned
 from workbench.study.carry_out import plan_targets, prepare
 from workbench.testbed import FluidTestbed
 
@@ -225,3 +225,11 @@ def test_the_plans_that_ship_advise_what_would_be_advised_now():
     stored = read_planned(Path(__file__).parents[3] / "data" / "q5.recorded.json")
     again = plan_targets(stored.study, stored.exploration, stored.sweep, stored.instances)
     assert [plan.verdict.advised for plan in stored.plans] == [plan.verdict.advised for plan in again.plans]
+
+
+def test_a_first_answer_on_more_slots_than_the_fewest_is_an_upper_bound():
+    stored = read_planned(Path(__file__).parents[3] / "data" / "q5.recorded.json")
+    fewest, *_, most = sorted(stored.exploration.measurements, key=lambda run: run.budget.slots)
+    study = replace(stored.study, targets=(20_000.0,))
+    said = [[line for line in SoFar(study, runs, ()).lines if "answer" in line] for runs in ((most,), (most, fewest))]
+    assert [[" needs at most 4 slots " in line for line in lines] for lines in said] == [[True], [False]]
