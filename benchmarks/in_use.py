@@ -5,22 +5,25 @@
 `busy`: another process is busy on each core, at normal priority, all the time. `quota`: the workbench and all that it
 starts may use 60 % of the machine, in a control group that it sees as a container sees its own; needs root. `bursts`:
 all cores are busy for 20 s of each 45 s. Each kind plans the study in a new folder. Prints for each: seconds to the
-first answer and to all; per budget the capacity over the quiet one, corrected by the speed of the cores, and whether
-its interval holds the quiet one so corrected; the widest interval; probes; and each answer of the first and the last
-that is more than a factor of 1.5 off the quiet plan. With `--verify` a rate is verified on two slots, and with
-`--measure` that many slots are measured, next to each kind, and their seconds printed. What was planned is kept in
-.workbench/benchmark/in_use/KIND; a kind whose folder exists is read, not planned again.
+first answer and to all; per budget the capacity over the quiet one, corrected by the speed of the cores, the same by
+CPU seconds and waits apart, and whether its interval holds the quiet one so corrected; the widest interval; probes; and
+each answer of the first and the last that is more than a factor of 1.5 off the quiet plan. With `--verify` a rate is
+verified on two slots, and with `--measure` that many slots are measured, next to each kind, and their seconds printed.
+What was planned is kept in .workbench/benchmark/in_use/KIND; a kind whose folder exists is read, not planned again.
 """
 
 import argparse
 import json
 import multiprocessing
 import re
+import statistics
 import subprocess
 import sys
 import time
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -99,6 +102,24 @@ def measured_in(planned):
     return [run for run in planned.exploration.runs if isinstance(run, Measurement)]
 
 
+def by_cpu(run):
+    """Give the capacity by CPU seconds and waits apart, records/s: the median wait, and a line through CPU seconds."""
+    budget, batches = run.budget, []
+    for probe in run.estimate.probes:
+        seen, done = probe.observation, [batch for batch in probe.observation.batches[1:] if batch.records]
+        if done and seen.operators:
+            cpu_s = sum(operator.cpu_s or 0.0 for operator in seen.operators) / len(done)
+            rows = sum(batch.records for batch in done) / len(done)
+            batches.append((rows, cpu_s, statistics.median(batch.duration_s for batch in done)))
+    rows, cpu_s, took_s = (np.array(column) for column in zip(*batches, strict=True))
+    per_row, fixed = np.polyfit(rows, cpu_s, 1) if len(set(rows)) > 1 else (0.0, 0.0)
+    if per_row <= 0 or fixed < 0:  # the code was still getting faster
+        per_row, fixed = np.median(cpu_s / rows), 0.0
+    cores = budget.slots * budget.profile.cpus
+    wait_s = np.median(took_s - (fixed + per_row * rows) / cores)
+    return float((budget.interval_s - wait_s - fixed / cores) * cores / per_row / budget.interval_s)
+
+
 def compare(kind, folder, found, study, quiet):
     """Print a kind's figures next to the quiet ones."""
     printed = (folder / "plan.txt").read_text()
@@ -121,10 +142,13 @@ def compare(kind, folder, found, study, quiet):
         low, high = (run.interval.low, run.interval.high) if run.interval else (run.estimate.low, run.estimate.high)
         ratios = [run.estimate.rate / rate / times for rate in there]
         held += [low <= rate * times <= high for rate in there]
-        shown = ", ".join(f"{ratio:.2f}" for ratio in ratios) or "n/a"
+        shown, cpu = (
+            ", ".join(f"{ratio:.2f}" for ratio in each) or "n/a"
+            for each in (ratios, [by_cpu(run) / rate / times for rate in there])
+        )
         print(
-            f"  {run.budget.slots} slots: {run.estimate.rate:,.0f}, over quiet {shown}; another deployment "
-            f"{low:,.0f} to {high:,.0f} (x{high / low:.2f}), {len(run.estimate.probes)} probes, "
+            f"  {run.budget.slots} slots: {run.estimate.rate:,.0f}, over quiet {shown}, by CPU seconds {cpu}; "
+            f"another deployment {low:,.0f} to {high:,.0f} (x{high / low:.2f}), {len(run.estimate.probes)} probes, "
             f"{run.estimate.seconds:.0f} s"
         )
     if held:
