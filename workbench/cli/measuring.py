@@ -106,7 +106,7 @@ def run_verify(options: argparse.Namespace) -> int:
             raise WorkbenchError(f"{name} is {value:g}; it must be a finite number above 0.")
     rates = [options.rate * percent / 100 for percent in options.percent]
     with progress() as say:
-        live = replace(testbed, progress=say, asked_rate=min(rates))
+        live = replace(testbed, progress=say, asked_rate=max(rates))
         made = result_of(verify(query, budget, live, CapacityEstimator(), rates), say.tell)
     if options.json:
         print(json.dumps([_verdict(probe, percent) for probe, percent in zip(made, options.percent, strict=True)]))

@@ -126,10 +126,12 @@ class Measurement:
     def core_speed(self) -> CoreSpeed | None:
         """How fast the slots' cores were: the median of the probes; None: not timed, as on a cluster.
 
-        A Spark batch is timed once, for the machine.
+        A Spark batch is timed once: for the machine, or else in the deployment.
         """
         seen, apart = typical_of(probe.observation.cores for probe in self.estimate.probes), self.machine.speed
-        return apart if seen is None else replace(seen, batch_s=None if apart is None else apart.batch_s)
+        if seen is None or apart is None or apart.batch_s is None:
+            return seen or apart
+        return replace(seen, batch_s=apart.batch_s)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the measurement to `path`, all of it or nothing.

@@ -248,6 +248,16 @@ def test_the_cores_of_a_measurement_are_the_median_of_its_probes(tmp_path):
     assert Measurement.from_json(tmp_path / "m.json").core_speed == measured.core_speed
 
 
+def test_the_spark_batch_of_the_deployment_counts_where_the_machine_has_no_figure_of_its_own():
+    probes = on_cores(example_measurement(), 0.25e-3, 0.3e-3).estimate.probes
+    timed = [replace(one, observation=replace(one.observation, cores=CoreSpeed(1e-3, 2e-3, 0.1))) for one in probes]
+    measured = example_measurement()
+    measured = replace(measured, estimate=replace(measured.estimate, probes=tuple(timed)))
+    assert measured.core_speed == CoreSpeed(1e-3, 2e-3, 0.1)
+    measured = replace(measured, machine=replace(measured.machine, speed=CoreSpeed(9.0, 9.0)))
+    assert measured.core_speed == CoreSpeed(1e-3, 2e-3, 0.1)
+
+
 def test_cores_that_were_not_timed_have_no_speed():
     assert example_measurement().core_speed is None
     assert on_cores(example_measurement(), 0.0, 0.0).core_speed is None  # of a cluster

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LEAST_BATCHES = 3
-_SHORT = 0.98  # of a rate; where less is consumed, the source may be why
+_SHORT = 0.99  # of a rate; where less is consumed, the source may be why
 _BEHIND = 1.15  # times the interval; a batch that is late by less may be made up for
 
 
@@ -117,7 +117,8 @@ class Driver:
         spec = self._spec
         self._batch_s = None if spec.cluster or spec.asked_rate else spark_batch_s(spark, self._cores.tasks_s)
         self._cores.divide()
-        rows = max(LEAST_BATCH_ROWS, int(rows * min(1.0, spec.budget.cpus / self._cores.at_once)))  # under the quota
+        limited = 1.0 if spec.asked_rate else min(1.0, spec.budget.cpus / self._cores.at_once)  # by the quota
+        rows = max(LEAST_BATCH_ROWS, int(rows * limited))
         if not spec.asked_rate:
             self._profile(rows)
         self._held = HeldSlots(spark, spec.folder)
@@ -272,9 +273,7 @@ class Driver:
             compiling=(self._cores.all_compilers_s() - compiled_s) / (now_s() - begin),
         )
         self._fastest = max(self._fastest, observation.consumed_rate)
-        if not self._source.known and _SHORT * rate > observation.consumed_rate:
-            self._queries.drain(live)
-            self._profile(live.rows_fitting)
+        self._look_where_missed(rate, observation.consumed_rate)
         limit = self._source.profile(spec.budget, self._scans()).rate_limit
         return replace(observation, source_rate_limit=max(limit, self._fastest))  # what it released, it can release
 
@@ -377,6 +376,13 @@ class Driver:
     def _scans(self) -> int:
         """How often the query reads the source, as its last batch shows."""
         return max([1, *(len(scans(done.work.log)) for done in self._live.done[-1:])])
+
+    def _look_where_missed(self, rate: float, consumed: float) -> None:
+        """Look at a source that is not known yet where a rate is missed, then offer the rate again: it may go on."""
+        if not self._source.known and _SHORT * rate > consumed:
+            self._queries.drain(self._live)
+            self._profile(self._live.rows_fitting)
+            self.rate(rate)
 
     def _profile(self, rows: int) -> None:
         """Look at the source, on the budget whose turn it is."""

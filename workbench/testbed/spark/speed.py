@@ -135,5 +135,5 @@ def spark_batch_s(spark: "SparkSession", task_cpu_s: Callable[[], float]) -> flo
     for _ in range(_COLD + _BATCHES):
         before = task_cpu_s()
         rows.write.format("noop").mode("overwrite").save()
-        took.append(task_cpu_s() - before)
+        took.append(max(0.0, task_cpu_s() - before))  # a thread that was idle for long may end, with its seconds
     return median(took[_COLD:]) or None

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from statistics import median
 
+from workbench.dataflow import Budget
 from workbench.testbed.spark.live import FIRST_BATCH_ROWS, CompletedBatch, now_s
 from workbench.testbed.spark.queries import Queries
 from workbench.testbed.spark.ramp import fitting_rows
@@ -14,6 +15,8 @@ _SMALL_BATCHES, _DRIVER_STEADY = 8, 0.9
 _LARGE_BATCHES, _ROWS_STEADY = 3, 0.95
 _JIT_IDLE = 0.3  # of a core
 _FULL = 0.8
+_LEAST_S = 1e-3
+_ALL = 0.98  # of the rows asked for: a topic's batches are a few rows larger or smaller
 
 
 def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], float]) -> int:
@@ -25,8 +28,8 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
     compiler is nearly idle. A slow machine takes longer over it than a fast one, because batches are counted and not
     seconds.
 
-    Where only rates are asked for (`spec.asked_rate`), it ends as soon as a batch of the first one's rows would be
-    sustained: code that gets faster still would sustain it as well.
+    Where only rates are asked for (`spec.asked_rate`, the highest), it ends as soon as a batch of that one's rows would
+    be sustained: code that gets faster still would sustain it as well. Where it never is, batches grow no further.
 
     Parameters
     ----------
@@ -38,7 +41,7 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
     Returns
     -------
     int
-        Rows that fill one interval afterwards.
+        Rows that fill one interval afterwards, on all cores; where rates are asked for, on the slots' alone, at least.
     """
     live = queries.start(spec, "warming")
     begun = now_s()
@@ -57,10 +60,10 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
     while seen[-1][1] < _FULL * full_s and now_s() < cap:
         rows = fitting_rows(seen, full_s)
         live.fixed_batches(min(rows, asked) if asked else rows)
-        grown = queries.batches(live, 1)[-1]
-        seen.append((grown.batch.records, grown.batch.duration_s))
-        if _sustained(grown, asked, spec):
-            cap = now_s()
+        grown = queries.batches(live, 1)[-1].batch
+        seen.append((grown.records, grown.duration_s))
+        if asked and grown.records >= _ALL * asked:
+            break
     costs: list[float] = []
     at_s, before_s = now_s(), compiler_s()
     while now_s() < cap and not _stopped(costs, _LARGE_BATCHES, _ROWS_STEADY):
@@ -73,16 +76,27 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
                 break
         if _sustained(done, asked, spec):
             break
-    last = live.done[-1].batch
+    done = live.done[-1]
     queries.retire(live)
-    return int(last.records * min(1.0, spec.budget.interval_s / last.duration_s))
+    if asked:
+        return int(done.batch.records * spec.budget.interval_s / _on_slots_s(done, spec.budget))
+    return int(done.batch.records * min(1.0, spec.budget.interval_s / done.batch.duration_s))
 
 
 def _sustained(done: CompletedBatch, rows: int, spec: DeploymentSpec) -> bool:
     """Whether `rows` would be done within the interval on the slots' cores alone, as they were in `done` on all."""
+    enough = 0 < _ALL * rows <= done.batch.records
+    return enough and _on_slots_s(done, spec.budget) < spec.budget.interval_s
+
+
+def _on_slots_s(done: CompletedBatch, budget: Budget) -> float:
+    """Seconds that a batch would take on the slots' cores alone, as it was on all; at most as many tasks run at once.
+
+    Seconds of the driver are the same there, those of the tasks more.
+    """
     tasks_s = done.work.threads_cpu_s + done.work.python_cpu_s  # without the compiler's
-    took_s = max(done.batch.duration_s, tasks_s / spec.budget.cpus)
-    return 0 < rows <= done.batch.records and took_s < spec.budget.interval_s
+    more_s = tasks_s * max(0.0, 1 / budget.cpus - 1 / budget.slots)
+    return max(done.batch.duration_s + more_s, tasks_s / budget.cpus, _LEAST_S)
 
 
 def _stopped(values: list[float], count: int, share: float) -> bool:

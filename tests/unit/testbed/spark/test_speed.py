@@ -127,3 +127,8 @@ def test_the_fixed_batch_is_timed_once_its_code_is_compiled():
 
 def test_a_batch_whose_cpu_seconds_are_not_seen_has_no_time():
     assert spark_batch_s(MagicMock(), lambda: 0.0) is None
+
+
+def test_threads_that_end_meanwhile_leave_no_time_below_0():
+    seconds = iter([9.0, 9.1] * 3 + [9.0, 1.0] * 5)  # before and after each batch
+    assert spark_batch_s(MagicMock(), lambda: next(seconds)) is None
