@@ -16,6 +16,7 @@ import argparse
 import json
 import multiprocessing
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -77,7 +78,8 @@ def carried_out(kind, study, verified, measured):
     """Plan the study next to `kind`, verify and measure; what was found is kept."""
     folder = KEPT / kind
     workbench = [str(Path(sys.executable).parent / "workbench")]
-    if not folder.exists():
+    if not (folder / "found.json").exists():
+        shutil.rmtree(folder, ignore_errors=True)  # of a run that was interrupted
         folder.mkdir(parents=True)
         data = folder / "data"
         data.symlink_to(Path("data").resolve())
@@ -138,7 +140,10 @@ def compare(kind, folder, found, study, quiet):
     print(f"  cores {times:.2f} times as fast as when quiet; {sum(len(run.estimate.probes) for run in runs)} probes")
     held = []
     for run in runs:
-        there = [one.estimate.rate for one in usual if one.budget == run.budget]
+        if not run.estimate.rate:
+            print(f"  {run.budget.slots} slots: no capacity")
+            continue
+        there = [one.estimate.rate for one in usual if one.budget == run.budget and one.estimate.rate]
         low, high = (run.interval.low, run.interval.high) if run.interval else (run.estimate.low, run.estimate.high)
         ratios = [run.estimate.rate / rate / times for rate in there]
         held += [low <= rate * times <= high for rate in there]
@@ -165,15 +170,18 @@ def compare(kind, folder, found, study, quiet):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kinds", nargs="*", default=KINDS)
+    parser.add_argument("kinds", nargs="*", default=list(KINDS))
     parser.add_argument("--study", type=Path, default=Path("data/q5.yaml"))
     parser.add_argument("--verify", type=float)
     parser.add_argument("--measure", type=int)
     options = parser.parse_args()
-    done = {kind: carried_out(kind, options.study, options.verify, options.measure) for kind in options.kinds}
+    if unknown := set(options.kinds) - set(KINDS):
+        parser.error(f"the kind is {unknown.pop()!r}; it must be one of {', '.join(KINDS)}")
     quiet_folder = KEPT / "quiet"
-    if not plan_of(quiet_folder, options.study).exists():
+    if "quiet" not in options.kinds and not plan_of(quiet_folder, options.study).exists():
         parser.error("the quiet plan is what the others are compared with: run the kind quiet first")
+    kinds = sorted(options.kinds, key=KINDS.index)
+    done = {kind: carried_out(kind, options.study, options.verify, options.measure) for kind in kinds}
     quiet = read_planned(plan_of(quiet_folder, options.study))
     for kind, (folder, found) in done.items():
         compare(kind, folder, found, options.study, quiet)

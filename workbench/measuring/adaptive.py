@@ -28,7 +28,7 @@ from workbench.measuring.bracket import (
 )
 from workbench.measuring.costs import fit_line
 from workbench.measuring.schedule import Step, Times
-from workbench.measuring.verdict import COMPILING, IDLE
+from workbench.measuring.verdict import COMPILING, crowded_out
 from workbench.metrics import Batch
 from workbench.records import Limit, MstEstimate, Probe
 
@@ -311,8 +311,8 @@ class _Search:
         """Bound the steps above a sustained rate by the room that its batches left, whatever the line says.
 
         Half-empty batches allow twice the rate at least. Code that still gets faster makes rows look free, so nearly
-        full ones allow little more than in proportion. Where the slots hardly used up their quota, the rate leaps: what
-        such batches take is the driver's.
+        full ones allow little more than in proportion. Where others crowd the slots out, the rate leaps: what such
+        batches take is the driver's.
         """
         seen = [
             probe.observation
@@ -320,7 +320,7 @@ class _Search:
             if probe.answered("sustained") and self.grid.index(probe.rate) == index
         ]
         batches = [batch for observation in seen for batch in observation.batches]
-        if seen and all(one.quota_throttled is not None and one.quota_throttled < IDLE for one in seen):
+        if seen and all(map(crowded_out, seen)):
             return self.grid.steps(_IDLE_LEAP)
         room = len(batches) * self.interval_s / max(1e-9, sum(batch.duration_s for batch in batches))
         least = self.grid.steps(_DOUBLE) if room >= _DOUBLE else 1

@@ -27,9 +27,7 @@ _ROUNDING_RISE = 1.5
 COMPILING = 0.4
 """Cores that compilers may use during a verdict; while they are busier, rows get cheaper from batch to batch."""
 _ROOM, _FILLED = 0.95, 0.98  # of the interval that batches take on average, and of its rows that they have
-IDLE = 0.1
-"""Share of the quota's periods in which it was used up; where it is less, slots were not what limited the rate."""
-
+_IDLE = 0.1  # share of the quota's periods in which it was used up: where it is less, slots did not limit the rate
 _CROWDED = 0.5  # of a machine that others take: slots did not get what their quota allows
 _BUSY, _FULL = 0.7, 0.9  # of the slots' time, and of the interval: below both, the slots were not at capacity
 
@@ -178,16 +176,24 @@ def keeps_up(observation: Observation, interval_s: float) -> bool:
     return observation.consumed_records >= _FILLED * observation.commanded_rate * interval_s * len(whole)
 
 
+def crowded_out(observation: Observation) -> bool:
+    """Whether others took most of the machine and slots hardly used their quota: rows are not what takes long."""
+    throttled = observation.quota_throttled
+    return throttled is not None and throttled < _IDLE and _taken(observation) > _CROWDED
+
+
+def _taken(observation: Observation) -> float:
+    """Share of the machine that others took."""
+    return max(observation.disturbance.steal, observation.disturbance.other_load)
+
+
 def _in_doubt(
     observation: Observation, max_disturbance: float, slots: int | None, interval_s: float
 ) -> tuple[Verdict, str] | None:
     """Why a rate that was not sustained may be sustained all the same; None if only the query can be the reason."""
-    taken = max(observation.disturbance.steal, observation.disturbance.other_load)
-    if observation.quota_throttled is not None and observation.quota_throttled < IDLE and taken > _CROWDED:
-        return (
-            "not-at-capacity",
-            f"Others took {units.percent(taken)} of the machine, and the slots did not use up their quota",
-        )
+    if crowded_out(observation):
+        taken = units.percent(_taken(observation))
+        return "not-at-capacity", f"Others took {taken} of the machine, and the slots did not use up their quota"
     if observation.disturbance.worst > max_disturbance:
         return "disturbed", observation.disturbance.sentence
     if observation.compiling > COMPILING:

@@ -120,15 +120,21 @@ def test_what_is_timed_while_waiting_is_no_part_of_the_next_observation():
     assert cores.observe() == 0.0
 
 
+def fixed_batch(costs):
+    """Time the fixed batch on a Spark whose batches cost these CPU seconds, one after the other."""
+    spark, used, coming = MagicMock(), [0.0], iter(costs)
+    rows = spark.range.return_value.selectExpr.return_value.groupBy.return_value.count.return_value
+    rows.write.format.return_value.mode.return_value.save.side_effect = lambda: used.append(used[-1] + next(coming))
+    return spark_batch_s(spark, lambda: used[-1])
+
+
 def test_the_fixed_batch_is_timed_once_its_code_is_compiled():
-    used = iter([0, 9, 9, 18, 18, 27, 27.0, 27.2, 27.2, 27.5, 27.5, 27.6, 27.6, 28.0, 28.0, 28.2])
-    assert spark_batch_s(MagicMock(), lambda: next(used)) == pytest.approx(0.2)
+    assert fixed_batch([9.0, 9.0, 9.0, 0.1, 0.3, 0.2, 0.2, 0.2]) == pytest.approx(0.2)
 
 
 def test_a_batch_whose_cpu_seconds_are_not_seen_has_no_time():
-    assert spark_batch_s(MagicMock(), lambda: 0.0) is None
+    assert fixed_batch([0.0] * 8) is None
 
 
 def test_threads_that_end_meanwhile_leave_no_time_below_0():
-    seconds = iter([9.0, 9.1] * 3 + [9.0, 1.0] * 5)  # before and after each batch
-    assert spark_batch_s(MagicMock(), lambda: next(seconds)) is None
+    assert fixed_batch([0.1] * 3 + [-8.0] * 5) is None
