@@ -23,7 +23,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from workbench.checks import shown
 from workbench.dataflow import Budget
@@ -179,7 +179,8 @@ def _event_of(entry: Entry) -> Event | None:
             raise WorkbenchError(f"the content of {entry.kind!r} lacks {name!r}.")
     match entry.kind:
         case "deployed":
-            return Deployed(key, _machine(data), structure(data["budget"], Budget, "The recorded budget"))
+            machine = structure(data["machine"], Machine, "The recorded machine")
+            return Deployed(key, machine, structure(data["budget"], Budget, "The recorded budget"))
         case "probe":
             return Probed(key, probe_from_dict(data))
         case "load":
@@ -192,14 +193,9 @@ def _event_of(entry: Entry) -> Event | None:
 
 
 _KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"deployed": ("budget",), "probe": (), "load": (), "finished": (), "given up": ("reason",)}
+    {"deployed": ("machine", "budget"), "probe": (), "load": (), "finished": (), "given up": ("reason",)}
 )
 """The kinds of events that are recorded, each with the keys that it must have."""
-
-
-def _machine(data: Mapping[str, Any]) -> Machine:
-    facts = {name: value for name, value in data.items() if name != "budget"}  # of earlier versions
-    return structure(data.get("machine", facts), Machine, "The recorded machine")
 
 
 def ignore(_: Event) -> None:

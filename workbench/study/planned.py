@@ -16,7 +16,6 @@ from workbench.records import (
     FailedRun,
     FormComparison,
     InstanceType,
-    Measurement,
     PlannedStudy,
     Refusal,
     Run,
@@ -25,7 +24,7 @@ from workbench.spelling import short, short_options
 from workbench.study.spec import Study, study_from
 
 # Of a stored study, no keys of its file.
-_HOW: Mapping[str, Any] = {"file": None, "options": {}, "scheduled": False, "stop_rule": None}
+_HOW: Mapping[str, Any] = {"file": None, "options": {}, "scheduled": False, "stop_rule": False}
 
 
 class MeasurementFailedError(WorkbenchError):
@@ -103,9 +102,6 @@ def read_planned(path: Path) -> Planned:
     if not isinstance(options, Mapping):
         raise WorkbenchError(f"The study in {path} has options that are no options of a command. Plan it again.")
     study = replace(study_from(given, f"The study in {path}"), file=file)
-    if stop_rule is None:  # a document of an earlier version
-        shared = any(isinstance(run, Measurement) and run.estimate.from_readings for run in stored.runs)
-        stop_rule = study.choice == "improvement" and not shared
     found = conclude(
         stored.runs,
         stored.reason,
