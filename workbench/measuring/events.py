@@ -157,13 +157,7 @@ def recorded(journal: Journal, key: str | None = None) -> Iterator[Event]:
 
 
 def event_of(entry: Entry, journal: str = "the journal") -> Event | None:
-    """Read the event of a line of `journal`, so named in errors; None for a kind that is not an event of measuring.
-
-    Raises
-    ------
-    WorkbenchError
-        When the line lacks something, or has a wrong value.
-    """
+    """Read the event of a line of `journal`, so named in errors; None for a kind that is not an event of measuring."""
     try:
         return _event_of(entry)
     except WorkbenchError as error:

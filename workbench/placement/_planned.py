@@ -14,13 +14,7 @@ from workbench.simulation import Worker
 
 
 def measurement_from(asked: Asked, measured: Measurement, tasks: Mapping[str, int] | None = None) -> PlacementInput:
-    """Place the operators of a measurement, with `tasks` instead of its own.
-
-    Raises
-    ------
-    WorkbenchError
-        When it sustained no rate, or nothing says on which workers.
-    """
+    """Place the operators of a measurement, with `tasks` instead of its own."""
     seen, budget = measured.estimate.observation, measured.budget
     if seen is None or not seen.operators:
         raise WorkbenchError(f"{asked.what} sustained no rate, so its operators' costs are unknown; measure again.")
@@ -38,13 +32,7 @@ def measurement_from(asked: Asked, measured: Measurement, tasks: Mapping[str, in
 
 
 def plan_from(asked: Asked, planned: PlannedStudy) -> PlacementInput:
-    """Place the plan for the rate asked for, else the last; on its own workers where no others are asked for.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no such plan, or no run says what its operators cost.
-    """
+    """Place the plan for the rate asked for, else the last; on its own workers where no others are asked for."""
     if not planned.plans:
         raise WorkbenchError(f"{asked.what} has no plans, so there is nothing to place; plan again.")
     found = [one for one in planned.plans if asked.rate is None or _same(one.rate, asked.rate)]

@@ -38,13 +38,7 @@ class _Cluster(NamedTuple):
 
 
 def problem_from(asked: Asked, document: Mapping[str, Any]) -> PlacementInput:
-    """Read a problem document.
-
-    Raises
-    ------
-    WorkbenchError
-        When it lacks something, has an unknown key, or a value is out of its range.
-    """
+    """Read a problem document."""
     _known(asked, document, {"workers", "slots", "speeds", "rate", "worker", "operators", "edges", "queries"}, "")
     slots = asked.slots if asked.slots is not None else _get(asked, document, "slots", int)
     if asked.workers is None and asked.room is not None and "workers" not in document:

@@ -124,11 +124,6 @@ def random_slots(problem: PlacementProblem, rng: np.random.Generator, free: Sequ
     -------
     array, shape (operators, workers)
         Counts.
-
-    Raises
-    ------
-    WorkbenchError
-        When `free` is not such a list, or has fewer slots than there are tasks.
     """
     slots = np.repeat(np.arange(problem.workers), _free(problem, free))
     return _counts(problem, _tasks(problem), rng.permutation(slots)[: problem.tasks])
@@ -150,11 +145,6 @@ def query_by_query(queries: Mapping[str, PlacementProblem], baseline: Baseline, 
     -------
     array, shape (operators, workers)
         Counts for ``PlacementProblem.together(queries)``.
-
-    Raises
-    ------
-    WorkbenchError
-        When there are no queries, their clusters differ, or together they have more tasks than there are slots.
     """
     together = PlacementProblem.together(queries)
     free = np.full(together.workers, together.slots)

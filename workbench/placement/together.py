@@ -43,11 +43,6 @@ def placed_together(
         Take workers that the most even plan just fills.
     shapes
         Worker shapes to compare, which make up for workers that nobody names.
-
-    Raises
-    ------
-    WorkbenchError
-        When a file cannot be read, or the files differ in what they must have in common.
     """
     said = {name: value for name, value in {"cpus": cpus, "io": io, "net": net}.items() if value is not None}
     if calibrate and said:
@@ -84,13 +79,7 @@ def placed_together(
 
 
 def thresholds_of(values: Sequence[float] | None) -> CostVector | None:
-    """Make thresholds of three numbers; None of none.
-
-    Raises
-    ------
-    WorkbenchError
-        When there are not three of them, or one is out of its range.
-    """
+    """Make thresholds of three numbers; None of none."""
     if not values:
         return None
     if len(values) != len(tuple(CostVector())):
@@ -102,13 +91,7 @@ def thresholds_of(values: Sequence[float] | None) -> CostVector | None:
 
 
 def shapes_of(texts: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    """Read worker shapes: ``4x8`` is four workers of eight slots.
-
-    Raises
-    ------
-    WorkbenchError
-        When a text is no shape.
-    """
+    """Read worker shapes: ``4x8`` is four workers of eight slots."""
     shapes = []
     for text in texts:
         workers, _, slots = text.strip().partition("x")

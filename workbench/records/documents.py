@@ -48,13 +48,7 @@ def unstructure(value: object) -> dict[str, Any]:
 
 
 def structure(data: object, kind: type[_Kind], what: str) -> _Kind:
-    """Build a `kind` from plain JSON values; `what` names the document in errors.
-
-    Raises
-    ------
-    WorkbenchError
-        When a key is unknown or missing, or a value has a wrong type.
-    """
+    """Build a `kind` from plain JSON values; `what` names the document in errors."""
     try:
         return _CONVERTER.structure(data, kind)
     except Exception as error:

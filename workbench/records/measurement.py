@@ -256,13 +256,7 @@ def probe_to_dict(probe: Probe) -> dict[str, Any]:
 
 
 def probe_from_dict(data: Mapping[str, Any]) -> Probe:
-    """Build a probe from plain JSON values.
-
-    Raises
-    ------
-    WorkbenchError
-        When a key is unknown or missing, or a value has a wrong type.
-    """
+    """Build a probe from plain JSON values."""
     return structure(data, Probe, "The recorded probe")
 
 

@@ -374,13 +374,7 @@ def plan_to_dict(plan: CapacityPlan) -> dict[str, Any]:
 
 
 def plan_from_dict(data: object, what: str = "The plan") -> CapacityPlan:
-    """Build a plan from plain JSON values; `what` names it in errors.
-
-    Raises
-    ------
-    WorkbenchError
-        When the values are no plan, or of a version that cannot be read.
-    """
+    """Build a plan from plain JSON values; `what` names it in errors."""
     if not isinstance(data, Mapping):
         raise WorkbenchError(f"{what} is {shown(data)}, not an object with a rate and a budget; plan again.")
     version = data.get("version")

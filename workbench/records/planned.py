@@ -71,13 +71,7 @@ class PlannedStudy:
 
     @classmethod
     def from_json(cls, path: str | os.PathLike[str]) -> "PlannedStudy":
-        """Read a planned study.
-
-        Raises
-        ------
-        WorkbenchError
-            When the file is missing, no such document, or of a version that cannot be read.
-        """
+        """Read a planned study."""
         text = read_text(path, f"The plans {path}")
         try:
             document = parse_json(text)

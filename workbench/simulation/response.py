@@ -73,13 +73,7 @@ class StateResponse:
 
     @classmethod
     def from_csv(cls, path: str | os.PathLike[str], tasks: int = 1) -> Self:
-        """Read the columns memory_mb, hit_rate, latency_s and true_rate from a CSV file with a header.
-
-        Raises
-        ------
-        WorkbenchError
-            When the file cannot be read, lacks a column or holds what is no number, with the line.
-        """
+        """Read the columns memory_mb, hit_rate, latency_s and true_rate from a CSV file with a header."""
         names = [field.name for field in fields(cls) if field.name != "tasks"]
         rows = [
             tuple(finite_cell(row[name], f"Line {line} of {path}", name) for name in names)

@@ -79,11 +79,6 @@ def dry_run(
         What it holds is not measured again; None: it holds nothing.
     testbed, estimator
         As for `run_study`.
-
-    Raises
-    ------
-    WorkbenchError
-        When the query, the data, the prices or a budget cannot be had here.
     """
     if study.log is not None:  # it is read, and nothing is measured
         explored_log(study)

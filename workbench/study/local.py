@@ -56,11 +56,6 @@ def first_study(
         Path of the price list.
     simulated
         Whether a simulated query replaces it.
-
-    Raises
-    ------
-    WorkbenchError
-        When a value is out of its range, or this machine has too few cores.
     """
     data = {"dataset": dataset or None, "event_time": event_time or None, "prices": prices}
     return _study(
@@ -83,11 +78,6 @@ def loop_study(query: str, targets: list[float], memory_mb: list[int], minutes: 
         Time for the runs.
     simulated
         Whether a simulated query replaces it.
-
-    Raises
-    ------
-    WorkbenchError
-        When a value is out of its range, or this machine has too few cores.
     """
     asked = {"query": query, "targets": targets, "memory_mb": memory_mb, "minutes": minutes, "warmup_s": _WARMUP_S}
     return _study(asked, 6 if len(memory_mb) > 1 else 4, simulated, most_slots=4)

@@ -89,13 +89,7 @@ def write_planned(planned: Planned, path: Path) -> None:
 
 
 def read_planned(path: Path) -> Planned:
-    """Read what `write_planned` wrote: the plans as they are stored, and the model fitted again to the stored runs.
-
-    Raises
-    ------
-    WorkbenchError
-        When the file is missing, no such document, or of another version.
-    """
+    """Read what `write_planned` wrote: the plans as they are stored, and the model fitted again to the stored runs."""
     stored = PlannedStudy.from_json(path)
     given = {key: value for key, value in stored.study.items() if value is not None and value != []}
     file, options, scheduled, stop_rule = (given.pop(name, default) for name, default in _HOW.items())
@@ -115,13 +109,7 @@ def read_planned(path: Path) -> Planned:
 
 
 def refuse_failures(planned: Planned) -> None:
-    """Let what shows `planned` end with an error where a measurement failed.
-
-    Raises
-    ------
-    MeasurementFailedError
-        When one did; the message says which, why, and what to do.
-    """
+    """Let what shows `planned` end with an error where a measurement failed."""
     runs = planned.exploration.runs
     failures = {row: run.failure for row, run in enumerate(runs) if isinstance(run, FailedRun)}
     if failures:

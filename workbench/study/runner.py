@@ -221,13 +221,7 @@ class Runner(Generic[T]):
 
     @property
     def result(self) -> T:
-        """What the work returned.
-
-        Raises
-        ------
-        WorkbenchError
-            While there is none.
-        """
+        """What the work returned."""
         now = self.snapshot()
         if now.state != "done" or self._result is None:
             error = f" ({now.error[1]})" if now.error else ""

@@ -14,15 +14,7 @@ _TIMES = 1.5  # rows of sliding windows leave in parts, in half as much time aga
 
 
 def full(done: Sequence[CompletedBatch], now_s: float) -> bool:
-    """Whether half as much time again has passed as every state with rows took until the first of them left it.
-
-    Parameters
-    ----------
-    done
-        All batches of a query since its state was empty.
-    now_s
-        The time, on the batches' clock.
-    """
+    """Whether half as much time again has passed as every state with rows took until the first of them left it."""
     if not any(one.batch.records > 1 for one in done):  # the first batch may have one row, to start the clock
         return False
     begun = done[0].release.at_s

@@ -130,13 +130,7 @@ class LiveQuery:
         build: "Callable[[DataFrame], DataFrame]",
         output_mode: str,
     ) -> None:
-        """Build the query on its feed and start it at rate 0.
-
-        Raises
-        ------
-        QueryError
-            If the query is no streaming query, or Spark refuses it.
-        """
+        """Build the query on its feed and start it at rate 0."""
         self.folder.mkdir()
         self.command(0.0)
         self._mode, self._spark = output_mode, spark
@@ -297,13 +291,7 @@ class LiveQuery:
                 self._offer(Command(self._epoch, None, self._rows))
 
     def check(self) -> None:
-        """Raise if the query ended on its own; begin its feed again if that is exhausted.
-
-        Raises
-        ------
-        WorkbenchError
-            With the query's own error, or if its batches read none of the released rows.
-        """
+        """Raise if the query ended on its own; begin its feed again if that is exhausted."""
         if self.paused:
             return
         unread = self.events.unread(self.query.id)

@@ -67,11 +67,6 @@ class SparkRun:
             At most the slots deployed, of the same profile.
         layout
             As `SparkTestbed.deploy` takes it.
-
-        Raises
-        ------
-        WorkbenchError
-            When the budget is larger or of another profile, or the query fails.
         """
         if budget.slots > self.deployed.slots or budget.profile != self.deployed.profile:
             raise WorkbenchError(

@@ -31,13 +31,6 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
     Where only rates are asked for (`spec.asked_rate`, the highest), it ends as soon as a batch of that one's rows would
     be sustained: code that gets faster still would sustain it as well. Where it never is, batches grow no further.
 
-    Parameters
-    ----------
-    queries, spec
-        What runs, and the query to warm up.
-    compiler_s
-        CPU seconds that the executor's compiler has used so far.
-
     Returns
     -------
     int

@@ -140,14 +140,6 @@ def capture(
         Of the values; None: they are JSON objects or become no columns.
     progress
         Called with one line of text after each part.
-
-    Raises
-    ------
-    WorkbenchError
-        When the cluster does not answer, the topic is missing or empty, records stop although some are left, more than
-        a percent of the values do not decode with the schema, the target is no place for a Parquet file, or another
-        process captures to it. What was read is kept, and the same call goes
-        on from there.
     """
     limits = limits or Limits()
     target = _checked(target)

@@ -28,13 +28,7 @@ _SPARKS_OWN = "org.apache.spark."
 
 
 def check_room(jvm: Any, cluster: Cluster, budget: Budget, host: str | None) -> None:  # noqa: ANN401 - py4j is not typed
-    """Ask a standalone master, before an application starts, whether it could hold the executors at all.
-
-    Raises
-    ------
-    WorkbenchError
-        If it could not, or does not answer.
-    """
+    """Ask a standalone master, before an application starts, whether it could hold the executors at all."""
     if cluster.kind != "standalone":
         return
     try:
@@ -70,11 +64,6 @@ def await_executors(
         Lets a moment pass.
     say
         Called with one line of text when the number changes.
-
-    Raises
-    ------
-    WorkbenchError
-        If they are not given in time, or the application is removed.
     """
     count, executor = cluster.executors(budget)
     context = spark._jsc.sc()  # noqa: SLF001 - py4j's only door
@@ -178,13 +167,7 @@ def _line_with(sign: str, text: str) -> str:
 
 
 def describe_workers(spark: "SparkSession", cluster: Cluster, budget: Budget) -> Machine:
-    """Return facts about the executors' machines, which also shows that their Python works.
-
-    Raises
-    ------
-    WorkbenchError
-        If it does not.
-    """
+    """Return facts about the executors' machines, which also shows that their Python works."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - only the driver process loads Spark
 
     count, executor = cluster.executors(budget)

@@ -24,11 +24,6 @@ def check_shared(spark: "SparkSession", folder: str, files: int) -> None:
         A URI.
     files
         How many files to write: each is one task's.
-
-    Raises
-    ------
-    WorkbenchError
-        If this machine cannot write there, or an executor cannot read it.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415 - only the driver process loads Spark
 
@@ -54,13 +49,7 @@ def check_shared(spark: "SparkSession", folder: str, files: int) -> None:
 
 
 def check_log_folder(spark: "SparkSession", folder: str) -> None:
-    """Check, before anything is measured, that this machine can write the event log into `folder`, a URI, at the end.
-
-    Raises
-    ------
-    WorkbenchError
-        If it cannot.
-    """
+    """Check, before anything is measured, that this machine can write the event log into `folder`, a URI."""
     try:
         system, path = _at(spark._jvm, spark._jsc.hadoopConfiguration(), f"{folder.rstrip('/')}/reached-{uuid4().hex}")  # noqa: SLF001
         system.create(path).close()  # makes the folder where it is missing, as copying does
@@ -104,11 +93,6 @@ def copy_into(jvm: Any, configuration: Any, file: Path, folder: str) -> None:  #
     ----------
     jvm, configuration
         Spark's JVM, and Hadoop's configuration as the session had it.
-
-    Raises
-    ------
-    py4j.protocol.Py4JError
-        If it cannot be written.
     """
     system, path = _at(jvm, configuration, f"{folder.rstrip('/')}/{file.name}")
     system.mkdirs(path.getParent())
