@@ -13,7 +13,6 @@ from workbench.metrics import Batch
 from workbench.testbed.spark.cluster import names_in
 from workbench.testbed.spark.event_log import BatchLog, EventLog
 from workbench.testbed.spark.feed import Feed
-from workbench.testbed.spark.operators import BatchWork
 from workbench.testbed.spark.quota import CpuQuota, family, process_cpu_s
 from workbench.testbed.spark.ramp import DAMPED, GROWTH, fitting_rows
 from workbench.testbed.spark.rows import not_read
@@ -82,13 +81,12 @@ class CompletedBatch:
     """A committed batch with its release and its CPU time."""
 
     release: Release
-    work: BatchWork
+    log: BatchLog
 
     @property
     def batch(self) -> Batch:
         """The batch as an observation reports it."""
-        log = self.work.log
-        return Batch(self.release.at_s, log.duration_s, self.release.records, self.release.due, self.release.queue)
+        return Batch(self.release.at_s, self.log.duration_s, self.release.records, self.release.due, self.release.queue)
 
 
 @dataclass
@@ -282,7 +280,8 @@ class LiveQuery:
         release = self.feed.release(log)
         if release is None:
             return
-        self.done.append(CompletedBatch(release, BatchWork(log, executor_s, python_s, self.meter.quota is not None)))
+        used = replace(log, executor_cpu_s=executor_s, python_cpu_s=python_s, quota=self.meter.quota is not None)
+        self.done.append(CompletedBatch(release, used))
         if self._fitting and release.epoch == self._epoch:
             known = self.done[1:] or self.done  # a query's first batch pays for its start
             seen = [(one.batch.records, one.batch.duration_s) for one in known if one.release.epoch == self._epoch]
