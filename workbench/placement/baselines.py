@@ -132,15 +132,6 @@ def random_slots(problem: PlacementProblem, rng: np.random.Generator, free: Sequ
 def query_by_query(queries: Mapping[str, PlacementProblem], baseline: Baseline, rng: np.random.Generator) -> Counts:
     """Place queries one after the other in random order, as Flink does with several of them (section 6.2.2).
 
-    Parameters
-    ----------
-    queries
-        By name, all on the same cluster.
-    baseline
-        A strategy of this module, which places each query on what those before it left free.
-    rng
-        Of the order, and of the strategy.
-
     Returns
     -------
     array, shape (operators, workers)

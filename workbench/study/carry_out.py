@@ -117,15 +117,6 @@ def study_steps(
 
     What the journal holds is not measured again. A budget that cannot be measured is a run that failed: the others go
     on, and it is tried again when you run the study again.
-
-    Parameters
-    ----------
-    progress
-        Called with one line of text at each step of a deployment.
-    testbed, estimator
-        Where and how to measure; by default as the study says.
-    asked
-        How the study is asked for, for the commands of advice; None: by its file, without options.
     """
     asked = asked or asked_of(study)
     if study.log is not None:

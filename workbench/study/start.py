@@ -84,13 +84,6 @@ def planned_start(path: Path, rate: float | None = None) -> Start:
     A plan from the fluid testbed is for a preset. A query in micro-batches begins with the planned slots, which carry
     the plan's capacity. Another query is modelled by the unit costs of its operators in the run nearest to the plan, so
     its capacity is proportional to its tasks.
-
-    Parameters
-    ----------
-    path
-        File that ``workbench plan --output`` wrote.
-    rate
-        Target rate of the plan to use; the last plan by default.
     """
     planned = PlannedStudy.from_json(path)
     if not planned.plans:

@@ -56,15 +56,7 @@ def await_executors(
     let_pass: Callable[[], None],
     say: Callable[[str], None],
 ) -> None:
-    """Wait until all executors have registered.
-
-    Parameters
-    ----------
-    let_pass
-        Lets a moment pass.
-    say
-        Called with one line of text when the number changes.
-    """
+    """Wait until all executors have registered."""
     count, executor = cluster.executors(budget)
     context = spark._jsc.sc()  # noqa: SLF001 - py4j's only door
     end, looked, seen = time.monotonic() + cluster.allocation_s, 0.0, -1

@@ -154,13 +154,7 @@ class Cluster:
             environments.check_there(self.environment)
 
     def check_servers(self, servers: str) -> None:
-        """Refuse brokers at addresses by which the executors would look for them on their own machine.
-
-        Parameters
-        ----------
-        servers
-            Brokers as ``host:port``, separated by commas.
-        """
+        """Refuse brokers at addresses by which the executors would look for them on their own machine."""
         hosts = [server.rpartition(":")[0].strip("[]") for server in servers.split(",")]
         if all(map(_loopback, hosts)) and not self._here():
             raise WorkbenchError(

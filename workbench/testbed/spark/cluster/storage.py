@@ -16,15 +16,7 @@ _NO_S3A = "S3AFileSystem not found"
 
 
 def check_shared(spark: "SparkSession", folder: str, files: int) -> None:
-    """Make `folder`, and check that executors read in it what this machine writes.
-
-    Parameters
-    ----------
-    folder
-        A URI.
-    files
-        How many files to write: each is one task's.
-    """
+    """Make `folder`, and check that executors read in it what this machine writes."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - only the driver process loads Spark
 
     names = [f"{folder}/reached-{number}" for number in range(files)]
@@ -87,13 +79,7 @@ def names_in(spark: "SparkSession", folder: str) -> list[str]:
 
 
 def copy_into(jvm: Any, configuration: Any, file: Path, folder: str) -> None:  # noqa: ANN401 - py4j is not typed
-    """Copy a local file into `folder`, a URI, which is made where it is missing.
-
-    Parameters
-    ----------
-    jvm, configuration
-        Spark's JVM, and Hadoop's configuration as the session had it.
-    """
+    """Copy a local file into `folder`, a URI, which is made where it is missing."""
     system, path = _at(jvm, configuration, f"{folder.rstrip('/')}/{file.name}")
     system.mkdirs(path.getParent())
     system.copyFromLocalFile(jvm.org.apache.hadoop.fs.Path(file.as_uri()), path)
