@@ -111,17 +111,7 @@ def in_turns(parts: MicroBatch | None, slots: Floats, frozen: Floats, interval_s
 def lay_out(
     parts: MicroBatch | None, slots: int, interval_s: float, rate: float, frozen: int | None = None
 ) -> BatchLayout | None:
-    """Lay out the stages at some slots; None where their parts of a batch are not known.
-
-    Parameters
-    ----------
-    parts
-        Of a batch.
-    slots, interval_s, rate
-        Of the deployment: the records/s it is for.
-    frozen
-        Partitions of the state that a checkpoint holds already; None: choose them.
-    """
+    """Lay out the stages at some slots; None where their parts of a batch are not known."""
     if parts is None or not parts.stages:
         return None
     # The MILP, where it takes less than a second.
@@ -139,25 +129,7 @@ def least_slots(  # noqa: PLR0917
     risk: float | None,
     frozen: int | None,
 ) -> int:
-    """Give the least slots that carry `rate` with the state's partitions `frozen`, and at most those of `budget`.
-
-    Parameters
-    ----------
-    model
-        Of the capacity.
-    parts
-        Of a batch; see `batch_of`.
-    budget
-        The most slots, their memory and the trigger interval.
-    rate
-        Records/s, at the explored interval.
-    margin, risk
-        See `Model.slots_for`.
-    least
-        Fewest slots to consider.
-    frozen
-        Partitions of the state; None without any.
-    """
+    """Give the least slots that carry `rate` with the state's partitions `frozen`, and at most those of `budget`."""
     memory = budget.profile.memory_mb
     fewest = min(budget.slots, model.slots_for(rate, memory, margin, min_slots=least, risk=risk))
     if frozen is None or fewest == budget.slots:
