@@ -36,11 +36,6 @@ class StateResponse:
         Records/s of one task that works all the time; state accesses included.
     tasks
         Tasks the operator had then: each held 1 / tasks of the state.
-
-    Raises
-    ------
-    WorkbenchError
-        When the columns differ in length, are empty, out of range, or memory does not ascend.
     """
 
     memory_mb: tuple[float, ...]

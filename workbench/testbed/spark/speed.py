@@ -109,11 +109,6 @@ def spark_batch_s(spark: "SparkSession", task_cpu_s: Callable[[], float]) -> flo
     Unlike arithmetic and reads it runs in the slots' JVM, with its code, its memory and its garbage collector, as a
     query's rows do. The JVM must be warm.
 
-    Parameters
-    ----------
-    task_cpu_s
-        CPU seconds that the threads of the executor's tasks have used so far.
-
     Returns
     -------
     float or None

@@ -83,11 +83,6 @@ class Cluster:
         Folder, as a URI, to which each deployment's event log is copied at its end; None: it is not kept.
     allocation_s
         Longest wait for executors, and for each of their Python workers to start, seconds.
-
-    Raises
-    ------
-    WorkbenchError
-        If one of them is missing or cannot be used.
     """
 
     master: str
