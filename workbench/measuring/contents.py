@@ -8,7 +8,7 @@ A measurement that plans refer to stays, because their study would have to measu
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -254,16 +254,4 @@ def _identity(run: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _identity_of(run: Measurement) -> tuple[object, ...]:
-    budget, profile = run.budget, run.budget.profile
-    return _identity(
-        {
-            "query": run.query,
-            "testbed": run.testbed,
-            "started_at": run.started_at,
-            "budget": {
-                "slots": budget.slots,
-                "profile": {"cpus": profile.cpus, "memory_mb": profile.memory_mb},
-                "interval_s": budget.interval_s,
-            },
-        }
-    )
+    return _identity({**vars(run), "budget": asdict(run.budget)})
