@@ -8,7 +8,6 @@ from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.placement.given import Asked, PlacementInput
 from workbench.placement.measured import BATCH, batch_query, measured_query
-from workbench.placement.problem import PlacementProblem
 from workbench.records import CapacityPlan, Measurement, PlannedStudy, nearest_run
 from workbench.simulation import Worker
 
@@ -101,10 +100,7 @@ def _as_planned(measured: PlacementInput, plan: CapacityPlan) -> PlacementInput:
     own = measured.problem
     fullest = max(own.cpu)
     factor = plan.rate / plan.expected_rate / fullest if fullest > 0 else 1.0
-    cpu = [factor * one for one in own.cpu]
-    problem = PlacementProblem(
-        own.parallelism, own.edges, own.workers, own.slots, cpu, own.io, own.net, own.speeds, own.operators
-    )
+    problem = replace(own, cpu=tuple(factor * one for one in own.cpu))
     return replace(
         measured,
         queries={plan.query: problem},

@@ -6,7 +6,7 @@ what the fullest worker of a balanced plan needs. Then every plan that balances 
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,17 +56,7 @@ def calibrated_worker(
     Worker
         One of speed 1. Its cores, or its bytes/s of state, are inf where no task needs any.
     """
-    quiet = PlacementProblem(
-        problem.parallelism,
-        (),
-        problem.workers,
-        problem.slots,
-        problem.cpu,
-        problem.io,
-        [0.0] * len(problem.operators),
-        problem.speeds,
-        problem.operators,
-    )
+    quiet = replace(problem, edges=(), net=(0.0,) * len(problem.operators))
     loads = (
         quiet.worker_loads(optimal(quiet, timeout_s=timeout_s, objective="cost").counts) / np.array(problem.speeds)
     ).max(axis=1)
