@@ -13,7 +13,7 @@ batches of the deployment so far.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 
@@ -335,12 +335,11 @@ def _with_state(metrics: OperatorMetrics, index: int, batches: Sequence[BatchLog
     gets = totals.get("rocksdbGetCount", 0.0)
     read = ("rocksdbTotalBytesRead", "rocksdbTotalBytesReadThroughIterator", "rocksdbTotalBytesWritten")
     moved = [totals[key] for key in read if key in totals]  # another store than RocksDB does not count them
-    fields = dict(vars(metrics))
-    fields.update(
+    return replace(
+        metrics,
         state_bytes=int(math.fsum(moved)) if moved else None,
         state_rows_updated=updated,
         cache_hit_rate=hits / (hits + misses) if hits + misses else None,
         state_latency_s=totals.get("rocksdbGetLatency", 0.0) / gets / 1000 if gets else None,
         state_kept_bytes=kept,
     )
-    return OperatorMetrics(**fields)
