@@ -286,3 +286,13 @@ def test_the_command_says_what_did_not_decode_and_which_ids_there_are(captured, 
     assert (told["rows"], told["not_decoded"], told["schema_ids"]) == (200, 1, [7, 8])
     assert main(["fill", "kafka://h:1/orders", "orders.parquet", "--rows", "1"]) == 2
     assert "whose values are Avro, which is not written here" in capsys.readouterr().err
+
+
+def test_a_sample_is_whole_and_only_yours(captured, tmp_path):
+    found = captured([b"{}"], None)
+    assert found.path.stat().st_mode & 0o777 == 0o600
+    found.path.unlink()
+    found.path.mkdir()
+    with pytest.raises(WorkbenchError, match=r"is no place for a sample; name a file that ends in .parquet"):
+        captured([b"{}"], None)
+    assert [one.name for one in tmp_path.iterdir()] == ["orders.parquet"]

@@ -11,6 +11,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -140,16 +141,18 @@ def _write(table: pa.Table, target: Path, topic: Topic) -> None:
     written = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        written.touch(mode=0o600)
         pq.write_table(table, written, compression="zstd")
-        written.chmod(0o600)
         written.replace(target)
     except (OSError, pa.ArrowException) as error:
-        written.unlink(missing_ok=True)
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise WorkbenchError(
             f"The sample of {topic.url} cannot be written to {target}: {reason}. Make room, or name another file, and "
             "run the same again."
         ) from error
+    finally:
+        with suppress(OSError):  # it is in place, or there is no room for it
+            written.unlink()
 
 
 def _not_decoded(topic: Topic, schema: Schema, sample: Sample) -> WorkbenchError:
