@@ -2,7 +2,7 @@
 
 import json
 
-from workbench.testbed.spark.operators import BatchWork, SourceCost, operator_metrics
+from workbench.testbed.spark.operators import SourceCost, operator_metrics
 
 QUERY = "q-1"
 
@@ -145,7 +145,7 @@ def committed(log, events, *states):
 
 
 def operators_of(batch):
-    return operator_metrics([BatchWork(batch)], 2.0, 1.0, SourceCost())[0][1:]
+    return operator_metrics([batch], 2.0, 1.0, SourceCost())[0][1:]
 
 
 SCANNED = {7: "number of output rows"}

@@ -16,9 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = ROOT / "CONTRIBUTING.md"
 SUFFIXES = (".md", ".py", ".ipynb", ".yaml", ".yml", ".toml", ".html", ".css", ".js")
-# Documents of earlier versions stay as they were written; this file and the guide name the words.
+# Stored documents stay as they were written; this file and the guide name the words.
 LINE = "\n"
-LEFT_OUT = ("tests/earlier/", "tests/plain_english.py", "tests/unit/project/test_plain_english.py")
+LEFT_OUT = ("tests/stored/", "tests/plain_english.py", "tests/unit/project/test_plain_english.py")
 
 
 def word_list(guide: str) -> dict[str, str]:

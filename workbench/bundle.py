@@ -67,20 +67,7 @@ def record_failure(error: BaseException, command: Sequence[str], folder: Path) -
 
 
 def collect(journal: Path, study: Path | None = None) -> tuple[Part, ...]:
-    """Collect the parts of a bundle.
-
-    Parameters
-    ----------
-    journal
-        The journal whose end goes in; the last failure is looked for next to it.
-    study
-        The study that failed; None: the one that the last failure names.
-
-    Raises
-    ------
-    WorkbenchError
-        When the study that you name cannot be read.
-    """
+    """Collect the parts of a bundle."""
     failure = _failure(journal.parent / FAILURE)
     parts = [
         Part("versions.json", "versions of the workbench, Python, the system and the packages", _json(_versions())),
@@ -98,13 +85,7 @@ def collect(journal: Path, study: Path | None = None) -> tuple[Part, ...]:
 
 
 def write(parts: Sequence[Part], target: Path) -> None:
-    """Write the parts to one ZIP file, all of it or nothing.
-
-    Raises
-    ------
-    WorkbenchError
-        When it cannot be written.
-    """
+    """Write the parts to one ZIP file, all of it or nothing."""
     content = BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as bundle:
         for part in parts:

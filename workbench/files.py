@@ -22,11 +22,6 @@ def write_whole(path: str | os.PathLike[str], text: str | bytes, mode: int = 0o6
 
     A symbolic link stays, and what it points to is written. What is no regular file, such as a pipe, or another name
     of an open file, such as ``/dev/stdout``, is written straight, at its end.
-
-    Raises
-    ------
-    WorkbenchError
-        When the file cannot be written, or the text has half a character.
     """
     try:
         data = text.encode("utf-8") if isinstance(text, str) else text

@@ -79,13 +79,7 @@ def is_there(path: str | os.PathLike[str]) -> bool:
 def read_text(
     path: str | os.PathLike[str], what: str, most_bytes: int = bounds.DOCUMENT_BYTES, *, errors: str = "strict"
 ) -> str:
-    """Read a file in UTF-8; `what` names it in errors; `errors` is that of ``bytes.decode``.
-
-    Raises
-    ------
-    WorkbenchError
-        When it cannot be read, is larger than `most_bytes`, or is no UTF-8.
-    """
+    """Read a file in UTF-8; `what` names it in errors; `errors` is that of ``bytes.decode``."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(most_bytes + 1)
@@ -103,13 +97,7 @@ def read_text(
 
 
 def parse_json(text: str | bytes, *, by_hand: bool = False) -> Any:  # noqa: ANN401 - JSON
-    """Read one JSON document; in one that is written by hand, a key that is there twice is refused.
-
-    Raises
-    ------
-    ValueError
-        If `text` is not JSON, has a key twice, or is nested too deeply; the message fits after "because".
-    """
+    """Read one JSON document; in one that is written by hand, a key that is there twice is refused."""
     try:
         data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         if _deep(data):
@@ -120,13 +108,7 @@ def parse_json(text: str | bytes, *, by_hand: bool = False) -> Any:  # noqa: ANN
 
 
 def parse_yaml(text: str) -> object:
-    """Read one YAML document of plain values.
-
-    Raises
-    ------
-    ValueError
-        If `text` is not YAML, is too large, has a key twice, an invalid date or number, or is nested too deeply.
-    """
+    """Read one YAML document of plain values."""
     if len(text) > bounds.YAML_BYTES:
         raise ValueError(f"it is larger than {bounds.YAML_BYTES / bounds.MEBIBYTE:g} MiB")
     try:
@@ -155,20 +137,6 @@ def read_rows(
     """Read a CSV file with a header: give the line number of each row, and its cells by column.
 
     The cells that a row lacks are None.
-
-    Parameters
-    ----------
-    path, what
-        The file, and its name in errors.
-    columns
-        Those that it must have.
-    advice
-        The next step where one is missing.
-
-    Raises
-    ------
-    WorkbenchError
-        When it cannot be read, is too large or no CSV text, lacks a column or has it twice.
     """
     reader = csv.DictReader(io.StringIO(read_text(path, what, bounds.TABLE_BYTES), newline=""))
     try:

@@ -61,13 +61,7 @@ def scaled(value: float | None, unit: str, digits: int = _DIGITS) -> str:
 
 
 def read_rate(text: str) -> float:
-    """Read records per second as people write them: ``"1,500,000"``, ``"1.5M"`` or ``"1.5 M records/s"``.
-
-    Raises
-    ------
-    WorkbenchError
-        When the text is no such number above 0.
-    """
+    """Read records per second as people write them: ``"1,500,000"``, ``"1.5M"`` or ``"1.5 M records/s"``."""
     found = _RATE.fullmatch(text)
     value = float(found[1].replace(",", "")) * 1000.0 ** _READ.index(found[2].upper()) if found else 0.0
     if not 0 < value < math.inf:

@@ -23,7 +23,7 @@ from workbench.workload import dataset as data_at_rest
 from workbench.workload.query import EventClock
 
 ROOT = Path(__file__).parents[2]
-DATA, EARLIER = ROOT / "data", ROOT / "tests" / "earlier"
+DATA, STORED = ROOT / "data", ROOT / "tests" / "stored"
 
 STUDY = """query: nexmark:q1
 targets: [200000, 1000000]
@@ -346,15 +346,15 @@ def _files():
         "p.yaml": (DATA / "placement.yaml").read_bytes(),
         "plan.json": _plans("fluid"),
         "spark.json": _plans("spark"),
-        "m.json": (EARLIER / "measurement.json").read_bytes(),
+        "m.json": (STORED / "measurement.json").read_bytes(),
         "log.zstd": (DATA / "q5-eventlog.zstd").read_bytes(),
         **_data_sets(orders),
     }
 
 
 def _plans(name):
-    """Give the plans of an earlier version, but for the last of two, of four million slots."""
-    document = json.loads((EARLIER / f"plan-{name}.json").read_text())
+    """Give stored plans, but for the last of two, of four million slots."""
+    document = json.loads((STORED / f"plan-{name}.json").read_text())
     document["plans"] = document["plans"][:1]
     return json.dumps(document).encode()
 

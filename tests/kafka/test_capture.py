@@ -55,7 +55,7 @@ def test_what_was_sent_is_captured_once(filled, tmp_path):
     assert table["amount"].type == pa.float64()
     assert table["_key"].to_pylist() == table["shop"].to_pylist()
     assert table["_timestamp"].to_pylist() == sorted(table["_timestamp"].to_pylist())
-    assert not (tmp_path / ".orders.parquet.capture").exists()
+    assert [one.name for one in tmp_path.iterdir()] == ["orders.parquet"]
 
 
 def test_the_newest_rows_are_captured(filled, tmp_path):
@@ -76,33 +76,6 @@ def test_seconds_bound_a_capture(filled, tmp_path):
     assert capture(filled, tmp_path / "all.parquet", Limits(seconds=3600)).rows == 120_000
     with pytest.raises(WorkbenchError, match="has no records in what was asked for"):
         capture(filled, tmp_path / "none.parquet", Limits(seconds=1e-3))
-
-
-@pytest.mark.fault("a capture is interrupted", sees="capture was interrupted; the same command goes on")
-def test_an_interrupted_capture_goes_on(filled, tmp_path):
-    target = tmp_path / "orders.parquet"
-
-    def stop(_):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        capture(filled, target, progress=stop)
-    assert not target.exists()
-    found = capture(filled, target)
-    assert 0 < found.resumed < found.rows == 120_000
-    places = Counter(zip(*(pq.read_table(target)[name].to_pylist() for name in ("_partition", "_offset")), strict=True))
-    assert set(places.values()) == {1}
-
-
-def test_a_capture_with_other_limits_begins_again(filled, tmp_path):
-    target = tmp_path / "orders.parquet"
-
-    def stop(_):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        capture(filled, target, progress=stop)
-    assert capture(filled, target, Limits(rows=600)).resumed == 0
 
 
 def test_headers_keys_and_values_that_are_no_json_are_kept(broker, orders, tmp_path):
@@ -126,25 +99,17 @@ def test_few_values_that_are_no_json_leave_their_columns_empty(broker, orders, t
     assert pq.read_table(found.path)["order"].null_count == 1
 
 
-@pytest.mark.fault("a broker stops under a capture", sees="the broker is named; the same command goes on")
-def test_a_broker_that_stops_is_told_and_the_capture_goes_on(broker, filled, tmp_path, monkeypatch):
-    monkeypatch.setattr("workbench.workload.kafka._capture._SILENT_S", 2.0)
+@pytest.mark.fault("a broker is away when a capture begins", sees="the broker is named, with what to do")
+def test_a_broker_that_is_away_is_named_and_a_capture_can_be_repeated(broker, filled, tmp_path):
     target = tmp_path / "orders.parquet"
-
-    def interrupt(_):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        capture(filled, target, progress=interrupt)
     broker.stop()
     try:
-        with pytest.raises(WorkbenchError, match=r"run the same again; what was read is kept"):
+        with pytest.raises(WorkbenchError, match=r"Check the servers, .*then run the same again"):
             capture(filled, target)
     finally:
         broker.start()
-    found = capture(filled, target)
-    assert found.resumed > 0
-    assert Counter(pq.read_table(target)["order"].to_pylist()) == Counter(range(120_000))
+    assert list(tmp_path.iterdir()) == []
+    assert capture(filled, target).rows == 120_000
 
 
 def test_a_topic_that_there_is_not(broker, tmp_path):

@@ -65,13 +65,12 @@ def test_avro_values_in_a_registry_s_wire_format_become_columns(broker, capsys):
         producer.produce("avro", value.getvalue())
     producer.flush()
     url = broker.url("avro")
-    for number in (8, 7):  # the wrong schema costs no second reading
+    for number in (8, 7):
         Path("order.json").write_text(json.dumps({"id": number, "schema": json.dumps(order)}))
         assert main(["capture", url, "avro.parquet", "--schema", "order.json"]) == (2 if number == 8 else 0)
     told = capsys.readouterr()
     assert "300 of 300 values of" in told.err
     assert "with the schema id 7. Name the schema" in told.err
-    assert "note: captured before: 300 records" in told.out
     table = pq.read_table("avro.parquet")
     assert (table["amount"].type, table["amount"].null_count) == (pa.decimal128(9, 2), 150)
     assert max(filter(None, table["amount"].to_pylist())) == Decimal("2.99")

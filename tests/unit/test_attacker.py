@@ -37,7 +37,7 @@ from workbench.study import StudyHistory, draft, read_planned, read_study, write
 from workbench.testbed.spark.process import environment_of_modules
 from workbench.views import measurement_cards, plan_cards
 
-EARLIER = Path(__file__).parents[1] / "earlier"
+STORED = Path(__file__).parents[1] / "stored"
 LINK = '<a href="https://evil.example">click</a>'
 EVIL = f"{LINK}<script>alert(1)</script>%{{x}}\x1b[31m\u202e[red]"
 STUDY = """
@@ -91,7 +91,7 @@ def hostile(data, names):
 
 def written_by_attacker(name, *more):
     """Path of a document whose query, operators, instances and machine have the attacker's names."""
-    data = json.loads((EARLIER / name).read_text())
+    data = json.loads((STORED / name).read_text())
     names = {"q5", "nexmark:q5", "USD", "AWS", "a model & its <stepping>", *more}
 
     def collect(value, key=None):
@@ -279,7 +279,7 @@ def test_names_that_control_a_terminal(came_to, capsys):
 
 
 def test_operators_of_a_problem_that_control_a_terminal_or_are_markup(came_to, capsys):
-    problem = yaml.safe_load((EARLIER.parents[1] / "data" / "placement.yaml").read_text())
+    problem = yaml.safe_load((STORED.parents[1] / "data" / "placement.yaml").read_text())
     names = {name: f"{EVIL}{name}" for name in problem["operators"]}
     Path("placement.yaml").write_text(yaml.safe_dump(hostile_problem(problem, names), allow_unicode=True))
     assert command("place", "placement.yaml") == 0

@@ -33,10 +33,6 @@ def run_capture(options: argparse.Namespace) -> int:
         f"{units.some(found.partitions, 'partition')}.",
     )
     look.line(out, f"columns: {', '.join(found.columns)}")
-    if found.resumed:
-        look.line(out, f"note: captured before: {units.some(found.resumed, 'record')}")
-    if found.expired:
-        look.line(out, f"note: dropped by the topic before they could be read: {units.some(found.expired, 'record')}")
     if found.not_json:
         look.line(out, f"note: values that are no JSON object: {units.count(found.not_json)}")
     if found.not_decoded:

@@ -60,13 +60,7 @@ class Grid:
         return math.log(rate) / math.log1p(self.tolerance)
 
     def index(self, rate: float) -> int:
-        """Index of a rate of the grid.
-
-        Raises
-        ------
-        WorkbenchError
-            When `rate` is not on the grid.
-        """
+        """Index of a rate of the grid."""
         index = round(self.position(rate))
         if not math.isclose(self.rate(index), rate, rel_tol=1e-9):
             raise WorkbenchError(

@@ -97,13 +97,7 @@ def source_limit(history: Sequence[Probe]) -> float:
 
 
 def first_rate(history: Sequence[Probe]) -> float:
-    """Rate to probe first: the one at which a warm run's state was filled, else the rate of the warm-up's steady tail.
-
-    Raises
-    ------
-    WorkbenchError
-        When the warm-up consumed nothing.
-    """
+    """Rate to probe first: that at which a warm run's state was filled, else that of the warm-up's steady tail."""
     if math.isfinite(history[0].rate):
         return history[0].rate
     rate = history[0].observation.consumed_rate

@@ -8,7 +8,7 @@ A measurement that plans refer to stays, because their study would have to measu
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -86,24 +86,12 @@ class Pruning:
 
 
 def read_contents(journal: Journal) -> tuple[Recorded, ...]:
-    """Read what `journal` holds, in the order in which it was begun.
-
-    Raises
-    ------
-    WorkbenchError
-        When a line cannot be read.
-    """
+    """Read what `journal` holds, in the order in which it was begun."""
     return _contents(journal.lines())
 
 
 def find(held: Sequence[Recorded], name: str) -> tuple[Recorded, ...]:
-    """Give the measurements whose key, or the digest at its end, begins with `name`.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is none.
-    """
+    """Give the measurements whose key, or the digest at its end, begins with `name`."""
     found = tuple(one for one in held if one.key.startswith(name) or one.key.rpartition("/")[2].startswith(name))
     if not found or not name:
         known = ", ".join(one.key for one in held[:_NAMED]) or "nothing"
@@ -116,13 +104,7 @@ def find(held: Sequence[Recorded], name: str) -> tuple[Recorded, ...]:
 
 
 def find_recorded(held: Sequence[Recorded], name: str) -> Recorded:
-    """Give the measurement that `name` means; see `find`.
-
-    Raises
-    ------
-    WorkbenchError
-        When it means none, or several.
-    """
+    """Give the measurement that `name` means; see `find`."""
     found = find(held, name)
     if len(found) > 1:
         raise WorkbenchError(
@@ -167,11 +149,6 @@ def prune_journal(
         From `read_references`: measurements in them stay.
     remove
         Whether to remove it; else nothing is changed.
-
-    Raises
-    ------
-    WorkbenchError
-        When a name means no measurement, or the journal cannot be read or written.
     """
     would: list[Pruning] = []
 
@@ -277,16 +254,4 @@ def _identity(run: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _identity_of(run: Measurement) -> tuple[object, ...]:
-    budget, profile = run.budget, run.budget.profile
-    return _identity(
-        {
-            "query": run.query,
-            "testbed": run.testbed,
-            "started_at": run.started_at,
-            "budget": {
-                "slots": budget.slots,
-                "profile": {"cpus": profile.cpus, "memory_mb": profile.memory_mb},
-                "interval_s": budget.interval_s,
-            },
-        }
-    )
+    return _identity({**vars(run), "budget": asdict(run.budget)})

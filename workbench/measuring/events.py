@@ -23,7 +23,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from workbench.checks import shown
 from workbench.dataflow import Budget
@@ -157,13 +157,7 @@ def recorded(journal: Journal, key: str | None = None) -> Iterator[Event]:
 
 
 def event_of(entry: Entry, journal: str = "the journal") -> Event | None:
-    """Read the event of a line of `journal`, so named in errors; None for a kind that is not an event of measuring.
-
-    Raises
-    ------
-    WorkbenchError
-        When the line lacks something, or has a wrong value.
-    """
+    """Read the event of a line of `journal`, so named in errors; None for a kind that is not an event of measuring."""
     try:
         return _event_of(entry)
     except WorkbenchError as error:
@@ -179,7 +173,8 @@ def _event_of(entry: Entry) -> Event | None:
             raise WorkbenchError(f"the content of {entry.kind!r} lacks {name!r}.")
     match entry.kind:
         case "deployed":
-            return Deployed(key, _machine(data), structure(data["budget"], Budget, "The recorded budget"))
+            machine = structure(data["machine"], Machine, "The recorded machine")
+            return Deployed(key, machine, structure(data["budget"], Budget, "The recorded budget"))
         case "probe":
             return Probed(key, probe_from_dict(data))
         case "load":
@@ -192,14 +187,9 @@ def _event_of(entry: Entry) -> Event | None:
 
 
 _KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"deployed": ("budget",), "probe": (), "load": (), "finished": (), "given up": ("reason",)}
+    {"deployed": ("machine", "budget"), "probe": (), "load": (), "finished": (), "given up": ("reason",)}
 )
 """The kinds of events that are recorded, each with the keys that it must have."""
-
-
-def _machine(data: Mapping[str, Any]) -> Machine:
-    facts = {name: value for name, value in data.items() if name != "budget"}  # of earlier versions
-    return structure(data.get("machine", facts), Machine, "The recorded machine")
 
 
 def ignore(_: Event) -> None:

@@ -99,13 +99,7 @@ def code_of(query: Query) -> str:
 
 
 def data_of(query: Query) -> str:
-    """Name the data: the settings of a generator, or the files of a data set with their sizes and times.
-
-    Raises
-    ------
-    WorkbenchError
-        When the data set is not there.
-    """
+    """Name the data: the settings of a generator, or the files of a data set with their sizes and times."""
     dataset = definition_of(query).dataset
     if not isinstance(dataset, Dataset):
         return repr(dataset) if is_dataclass(dataset) else type(dataset).__qualname__

@@ -87,11 +87,6 @@ def mst_interval(
     -------
     MstInterval or None
         None if `estimate` has no bracket: nothing was sustained, or its upper end is not the query's.
-
-    Raises
-    ------
-    WorkbenchError
-        When `level` is not between 0 and 1.
     """
     if not 0 < level < 1:
         raise WorkbenchError(f"level is {level!r}; it must be between 0 and 1, both excluded. Use 0.9.")

@@ -77,13 +77,7 @@ class Schedule(Protocol):
         ...
 
     def next_step(self, history: Sequence[Probe], interval_s: float) -> Step | None:
-        """Step after `history`; None when the estimate is finished.
-
-        Raises
-        ------
-        WorkbenchError
-            When no rate can be probed after `history`.
-        """
+        """Step after `history`; None when the estimate is finished."""
         ...
 
     def conclude(self, history: Sequence[Probe], interval_s: float) -> MstEstimate:

@@ -93,12 +93,6 @@ def judge(  # noqa: C901 - each way to an answer
         Whether a growing backlog alone fails the rate; False is StreamBed's published rule.
     slots, interval_s
         Slots that the stages share in time, and the trigger interval; None where operators run side by side.
-
-    Raises
-    ------
-    WorkbenchError
-        When there are fewer than three whole batches, unless each took longer than its rows took to become due: then
-        the rate is far too high.
     """
     whole = len(observation.batches) - 1
     few = whole < MIN_WHOLE_BATCHES

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from workbench.metrics import Batch, Observation, OperatorMetrics
 from workbench.testbed.spark import (
     BatchLog,
-    BatchWork,
     SourceCost,
     executor_paces,
     operator_edges,
@@ -64,8 +63,8 @@ def block_of(logs: Sequence[BatchLog], slots: int) -> Block:
         due += log.records
         batches.append(Batch(start, log.duration_s, log.records, float(due), 0.0))
     alike = _alike(whole)
-    works, share = [BatchWork(log) for log in alike], len(alike) / len(whole)
-    operators, samples = operator_metrics(works, share * elapsed_s, 1.0, SourceCost())
+    share = len(alike) / len(whole)
+    operators, samples = operator_metrics(alike, share * elapsed_s, 1.0, SourceCost())
     operators = tuple(operator for operator in operators if not operator.is_source)
     edges = operator_edges(alike, [operator.operator for operator in operators])
     partitions = _partitions(operators)

@@ -18,7 +18,7 @@ from workbench.placement.groups import (
     task_level,
     top_down,
 )
-from workbench.placement.inputs import read_placement_input
+from workbench.placement.inputs import placed_together, read_placement_input, shapes_of, thresholds_of
 from workbench.placement.measured import BATCH, MeasuredQuery, batch_query, measured_query
 from workbench.placement.methods import BLIND, DRAWN, METHODS, SEARCH_S, SEARCHED, Placed, check_methods, place
 from workbench.placement.outcomes import ONE_GBIT, TEN_GBIT, Outcome, calibrated_worker, shared, simulated
@@ -26,7 +26,6 @@ from workbench.placement.plan import DIMENSIONS, CostVector, Plan, Subtask
 from workbench.placement.problem import Link, PlacementProblem
 from workbench.placement.skew import PlacementGroups, placement_groups
 from workbench.placement.throughput import PlacedRate, Spread, placed_rate, shape_spreads, spread
-from workbench.placement.together import placed_together, shapes_of, thresholds_of
 from workbench.placement.trace import SearchNode, trace_search
 from workbench.placement.tuning import CEILINGS, Tuning, tune, tune_thresholds
 

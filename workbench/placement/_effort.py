@@ -35,13 +35,7 @@ def asked_to_stop() -> bool:
 
 
 def deadline(timeout_s: float | None) -> float:
-    """Moment of the monotonic clock at which `timeout_s` from now are over; infinity for None.
-
-    Raises
-    ------
-    WorkbenchError
-        For a time limit that is not above 0.
-    """
+    """Moment of the monotonic clock at which `timeout_s` from now are over; infinity for None."""
     if timeout_s is None:
         return math.inf
     if not timeout_s > 0:

@@ -59,15 +59,7 @@ class Instance:
 
 
 def instance(problem: PlacementProblem, weights: Sequence[float]) -> Instance:
-    """Make the instance whose cost is the highest weighted one of Equation 4.
-
-    Parameters
-    ----------
-    problem
-        What to place where.
-    weights
-        Of cpu, io and net; a dimension of weight 0 does not count.
-    """
+    """Make the instance whose cost is the highest weighted one of Equation 4."""
     scale = np.divide(1.0, problem.span, out=np.zeros(3), where=problem.span > 0) * np.array(weights)
     return scaled(problem, scale, problem.ideal * scale, [weight > 0 for weight in weights])
 

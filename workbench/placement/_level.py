@@ -70,21 +70,7 @@ class Pool:
 def raise_level(
     given: Instance, upper: float, effort: Effort, enough: float = math.inf, pool: Pool | None = None
 ) -> Level:
-    """Raise the level from 0 as far as the linear programme proves it.
-
-    Parameters
-    ----------
-    given
-        The instance.
-    upper
-        Cost of a known plan.
-    effort
-        When it is spent, the level reached so far is returned.
-    enough
-        A bound above this is enough.
-    pool
-        Takes the patterns found.
-    """
+    """Raise the level from 0 as far as the linear programme proves it."""
     pool = pool or Pool()
     hull = _hull(given)
     bound, level, reach = 0.0, 0.0, -math.inf

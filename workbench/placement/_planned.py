@@ -8,19 +8,12 @@ from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.placement.given import Asked, PlacementInput
 from workbench.placement.measured import BATCH, batch_query, measured_query
-from workbench.placement.problem import PlacementProblem
 from workbench.records import CapacityPlan, Measurement, PlannedStudy, nearest_run
 from workbench.simulation import Worker
 
 
 def measurement_from(asked: Asked, measured: Measurement, tasks: Mapping[str, int] | None = None) -> PlacementInput:
-    """Place the operators of a measurement, with `tasks` instead of its own.
-
-    Raises
-    ------
-    WorkbenchError
-        When it sustained no rate, or nothing says on which workers.
-    """
+    """Place the operators of a measurement, with `tasks` instead of its own."""
     seen, budget = measured.estimate.observation, measured.budget
     if seen is None or not seen.operators:
         raise WorkbenchError(f"{asked.what} sustained no rate, so its operators' costs are unknown; measure again.")
@@ -38,13 +31,7 @@ def measurement_from(asked: Asked, measured: Measurement, tasks: Mapping[str, in
 
 
 def plan_from(asked: Asked, planned: PlannedStudy) -> PlacementInput:
-    """Place the plan for the rate asked for, else the last; on its own workers where no others are asked for.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no such plan, or no run says what its operators cost.
-    """
+    """Place the plan for the rate asked for, else the last; on its own workers where no others are asked for."""
     if not planned.plans:
         raise WorkbenchError(f"{asked.what} has no plans, so there is nothing to place; plan again.")
     found = [one for one in planned.plans if asked.rate is None or _same(one.rate, asked.rate)]
@@ -113,10 +100,7 @@ def _as_planned(measured: PlacementInput, plan: CapacityPlan) -> PlacementInput:
     own = measured.problem
     fullest = max(own.cpu)
     factor = plan.rate / plan.expected_rate / fullest if fullest > 0 else 1.0
-    cpu = [factor * one for one in own.cpu]
-    problem = PlacementProblem(
-        own.parallelism, own.edges, own.workers, own.slots, cpu, own.io, own.net, own.speeds, own.operators
-    )
+    problem = replace(own, cpu=tuple(factor * one for one in own.cpu))
     return replace(
         measured,
         queries={plan.query: problem},

@@ -28,7 +28,8 @@ from workbench.placement.skew import placement_groups
 from workbench.simulation import Worker
 
 _LOADS = ("cpu", "io", "net")
-_CAPACITIES = {"cpus": "cpus", "io": "io_bytes_per_s", "net": "net_bytes_per_s"}
+CAPACITIES = {"cpus": "cpus", "io": "io_bytes_per_s", "net": "net_bytes_per_s"}
+"""Fields of a worker, by the names that users give them."""
 
 
 class _Cluster(NamedTuple):
@@ -38,13 +39,7 @@ class _Cluster(NamedTuple):
 
 
 def problem_from(asked: Asked, document: Mapping[str, Any]) -> PlacementInput:
-    """Read a problem document.
-
-    Raises
-    ------
-    WorkbenchError
-        When it lacks something, has an unknown key, or a value is out of its range.
-    """
+    """Read a problem document."""
     _known(asked, document, {"workers", "slots", "speeds", "rate", "worker", "operators", "edges", "queries"}, "")
     slots = asked.slots if asked.slots is not None else _get(asked, document, "slots", int)
     if asked.workers is None and asked.room is not None and "workers" not in document:
@@ -67,8 +62,8 @@ def problem_from(asked: Asked, document: Mapping[str, Any]) -> PlacementInput:
         for name, query in queries.items()
     }
     capacities = _get(asked, document, "worker", dict) if "worker" in document else {}
-    _known(asked, capacities, set(_CAPACITIES), " of the worker")
-    worker = Worker(**{_CAPACITIES[name]: _above(asked, capacities, name) for name in capacities})
+    _known(asked, capacities, set(CAPACITIES), " of the worker")
+    worker = Worker(**{CAPACITIES[name]: _above(asked, capacities, name) for name in capacities})
     found = PlacementInput(problems, stated if asked.rate is None else asked.rate, worker, sized=speeds is not None)
     _ = found.problem
     return found

@@ -16,62 +16,28 @@ from workbench.placement.problem import PlacementProblem
 
 
 class Baseline(Protocol):
-    """A strategy of this module."""
+    """Places tasks without a look at their loads."""
 
     def __call__(
         self, problem: PlacementProblem, rng: np.random.Generator, free: Sequence[int] | None = None
     ) -> Counts:
-        """Place the tasks of `problem` on `free` slots."""
+        """Place the tasks of `problem`.
+
+        Returns
+        -------
+        array, shape (operators, workers)
+            Counts.
+        """
 
 
 def flink_default(problem: PlacementProblem, rng: np.random.Generator, free: Sequence[int] | None = None) -> Counts:
-    """Fill the slots of one worker after the other with the tasks in random order.
-
-    Parameters
-    ----------
-    problem
-        What to place on which workers.
-    rng
-        Draws the order of the tasks.
-    free
-        Slots still free on every worker, from 0 to the worker's slots; all if left out.
-
-    Returns
-    -------
-    array, shape (operators, workers)
-        Counts.
-
-    Raises
-    ------
-    WorkbenchError
-        When `free` is not such a list, or has fewer slots than there are tasks.
-    """
+    """Fill the slots of one worker after the other with the tasks in random order. See `Baseline`."""
     slots = np.repeat(np.arange(problem.workers), _free(problem, free))
     return _counts(problem, rng.permutation(_tasks(problem)), slots[: problem.tasks])
 
 
 def flink_evenly(problem: PlacementProblem, rng: np.random.Generator, free: Sequence[int] | None = None) -> Counts:
-    """Put the tasks, in random order, each on the worker with the fewest tasks; ties: lowest index.
-
-    Parameters
-    ----------
-    problem
-        What to place on which workers.
-    rng
-        Draws the order of the tasks.
-    free
-        Slots still free on every worker, from 0 to the worker's slots; all if left out.
-
-    Returns
-    -------
-    array, shape (operators, workers)
-        Counts.
-
-    Raises
-    ------
-    WorkbenchError
-        When `free` is not such a list, or has fewer slots than there are tasks.
-    """
+    """Put the tasks, in random order, each on the worker with the fewest tasks; ties: lowest index. See `Baseline`."""
     left = _free(problem, free)
     workers = np.concatenate([np.flatnonzero(left >= level) for level in range(problem.slots, 0, -1)])
     return _counts(problem, rng.permutation(_tasks(problem)), workers[: problem.tasks])
@@ -82,54 +48,14 @@ def round_robin(
     rng: np.random.Generator | None = None,  # noqa: ARG001 - called like the others, draws nothing
     free: Sequence[int] | None = None,
 ) -> Counts:
-    """Deal the tasks out to the workers in turn, operator by operator, passing over full workers.
-
-    Parameters
-    ----------
-    problem
-        What to place on which workers.
-    rng
-        Not used: nothing is drawn.
-    free
-        Slots still free on every worker, from 0 to the worker's slots; all if left out.
-
-    Returns
-    -------
-    array, shape (operators, workers)
-        Counts.
-
-    Raises
-    ------
-    WorkbenchError
-        When `free` is not such a list, or has fewer slots than there are tasks.
-    """
+    """Deal the tasks out to the workers in turn, operator by operator, passing over full workers. See `Baseline`."""
     left = _free(problem, free)
     turns = np.concatenate([np.flatnonzero(left > turn) for turn in range(problem.slots)])
     return _counts(problem, _tasks(problem), turns[: problem.tasks])
 
 
 def random_slots(problem: PlacementProblem, rng: np.random.Generator, free: Sequence[int] | None = None) -> Counts:
-    """Put every task on a free slot drawn uniformly.
-
-    Parameters
-    ----------
-    problem
-        What to place on which workers.
-    rng
-        Draws the slots.
-    free
-        Slots still free on every worker, from 0 to the worker's slots; all if left out.
-
-    Returns
-    -------
-    array, shape (operators, workers)
-        Counts.
-
-    Raises
-    ------
-    WorkbenchError
-        When `free` is not such a list, or has fewer slots than there are tasks.
-    """
+    """Put every task on a free slot drawn uniformly. See `Baseline`."""
     slots = np.repeat(np.arange(problem.workers), _free(problem, free))
     return _counts(problem, _tasks(problem), rng.permutation(slots)[: problem.tasks])
 
@@ -137,24 +63,10 @@ def random_slots(problem: PlacementProblem, rng: np.random.Generator, free: Sequ
 def query_by_query(queries: Mapping[str, PlacementProblem], baseline: Baseline, rng: np.random.Generator) -> Counts:
     """Place queries one after the other in random order, as Flink does with several of them (section 6.2.2).
 
-    Parameters
-    ----------
-    queries
-        By name, all on the same cluster.
-    baseline
-        A strategy of this module, which places each query on what those before it left free.
-    rng
-        Of the order, and of the strategy.
-
     Returns
     -------
     array, shape (operators, workers)
         Counts for ``PlacementProblem.together(queries)``.
-
-    Raises
-    ------
-    WorkbenchError
-        When there are no queries, their clusters differ, or together they have more tasks than there are slots.
     """
     together = PlacementProblem.together(queries)
     free = np.full(together.workers, together.slots)

@@ -122,11 +122,6 @@ def compare(
         otherwise, so that a comparison names the plan that `place` does.
     progress
         Is called with the method that decides now.
-
-    Raises
-    ------
-    WorkbenchError
-        For an unknown method, a number out of its range, or when no method finds a plan.
     """
     methods = check_methods(METHODS if methods is None else methods, seed, timeout_s)
     if (integer(draws) or 0) < 1:

@@ -63,13 +63,7 @@ def count_plans(
 
 
 def count_within(problem: PlacementProblem, thresholds: CostVector | None = None, *, most_steps: float = _STEPS) -> int:
-    """Count the plans of `problem` that meet `thresholds`, workers of one class being interchangeable.
-
-    Raises
-    ------
-    WorkbenchError
-        For a problem too large to count.
-    """
+    """Count the plans of `problem` that meet `thresholds`, workers of one class being interchangeable."""
     limits = np.array([*(thresholds or CostVector())])[:, None] + SLACK
     _affordable(problem.parallelism, problem.workers, problem.slots, most_steps)
     rows = patterns(problem.parallelism, problem.slots)

@@ -48,23 +48,11 @@ def group_job(problem: PlacementProblem) -> Job:
 def placed_in_groups(problem: PlacementProblem, method: str) -> tuple[Counts, str]:
     """Place by a group-aware algorithm.
 
-    Parameters
-    ----------
-    problem
-        Tasks with their loads, on which workers.
-    method
-        One of ``GROUP_METHODS``.
-
     Returns
     -------
     counts, note
         Counts have the shape (operators, workers); the note has the share of the communication that stays on workers,
         and how far workers were filled.
-
-    Raises
-    ------
-    WorkbenchError
-        When tasks are left without a worker.
     """
     job = group_job(problem)
     balance = math.fsum(job.processing_cost) / math.fsum(problem.speeds)

@@ -46,15 +46,6 @@ def batch_query(plan: CapacityPlan, seen: Sequence[OperatorMetrics], slot_cpus: 
     The stages of a micro-batch take all slots in turn, so a slot is what is placed and scaled: one operator, with as
     many tasks as slots. A record costs it all slots over the capacity, which counts the fixed part of a batch, waiting
     and uneven keys in, as no sum of the operators' CPU seconds does.
-
-    Parameters
-    ----------
-    plan
-        Of an engine of micro-batches.
-    seen
-        Operators of a run of its query; they give the bytes of state and shuffle.
-    slot_cpus
-        Cores that a slot counts for.
     """
     records = next((one.records_in for one in seen if one.scans), 0) or max((one.records_in for one in seen), default=0)
     state, shuffled = (

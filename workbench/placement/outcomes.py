@@ -6,7 +6,7 @@ what the fullest worker of a balanced plan needs. Then every plan that balances 
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,23 +55,8 @@ def calibrated_worker(
     -------
     Worker
         One of speed 1. Its cores, or its bytes/s of state, are inf where no task needs any.
-
-    Raises
-    ------
-    WorkbenchError
-        When a number is out of its range.
     """
-    quiet = PlacementProblem(
-        problem.parallelism,
-        (),
-        problem.workers,
-        problem.slots,
-        problem.cpu,
-        problem.io,
-        [0.0] * len(problem.operators),
-        problem.speeds,
-        problem.operators,
-    )
+    quiet = replace(problem, edges=(), net=(0.0,) * len(problem.operators))
     loads = (
         quiet.worker_loads(optimal(quiet, timeout_s=timeout_s, objective="cost").counts) / np.array(problem.speeds)
     ).max(axis=1)
@@ -96,11 +81,6 @@ def simulated(
         Offered rate of all sources together, records/s, above 0.
     worker
         Capacities of a worker of speed 1.
-
-    Raises
-    ------
-    WorkbenchError
-        When `target` is not a finite number above 0, or `counts` is no plan.
     """
     _check_target("The target", target)
     plan = problem.checked(counts)
@@ -134,11 +114,6 @@ def shared(
         Shape (operators of all queries, workers).
     worker
         Capacities of a worker of speed 1. A worker of speed 2 has twice as much; a task has one core everywhere.
-
-    Raises
-    ------
-    WorkbenchError
-        When the targets do not name the queries or are not finite numbers above 0, or `counts` is no plan.
     """
     if set(targets) != set(queries):
         raise WorkbenchError(

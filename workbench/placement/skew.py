@@ -43,12 +43,6 @@ def placement_groups(
         carries the records of one task to one task, and with them the skew: its other end is divided alike.
     tolerance
         A group holds tasks whose share is at least ``1 - tolerance`` of its largest; all count as their mean.
-
-    Raises
-    ------
-    WorkbenchError
-        For an unknown operator, shares that are not one positive number for each task, operators joined by forward
-        edges that are given unequal shares, or an operator that is named like a group of another.
     """
     if not 0 <= tolerance < 1:
         raise WorkbenchError(f"tolerance is {tolerance!r}; give a number from 0 to below 1.")

@@ -74,13 +74,7 @@ class Spread:
     proven: bool = False
 
     def quantile(self, share: float) -> float:
-        """Rate that so large a share of random placements does not reach: one that was drawn, so it may be inf.
-
-        Raises
-        ------
-        WorkbenchError
-            When the share is not from 0 to 1.
-        """
+        """Rate that so large a share of random placements does not reach: one that was drawn, so it may be inf."""
         if not 0 <= share <= 1:
             raise WorkbenchError(f"The share of random placements is {share!r}; give a number from 0 to 1.")
         return float(np.quantile(self.rates, share, method="lower"))
@@ -99,11 +93,6 @@ def placed_rate(problem: PlacementProblem, counts: ArrayLike, rate: float, worke
         Source rate of the loads, records/s.
     worker
         Capacities of a worker of speed 1; a worker of speed 2 has twice as much, but no faster cores.
-
-    Raises
-    ------
-    WorkbenchError
-        When the rate is not above 0, or `counts` is no plan.
     """
     if not (finite(rate) and rate > 0):
         raise WorkbenchError(
@@ -144,11 +133,6 @@ def spread(
     nodes
         Effort of the search for the best plan: the rate falls with every cost, so it is one of the Pareto front. Where
         not all plans can be searched, the optimum and the random ones compete as well.
-
-    Raises
-    ------
-    WorkbenchError
-        When a number is out of its range.
     """
     for name, value, least in (("samples", samples, 1), ("seed", seed, 0)):
         number = integer(value)
@@ -190,11 +174,6 @@ def shape_spreads(
     -------
     tuple of Spread
         By the rate that nine of ten random placements reach, highest first; ties to fewer workers.
-
-    Raises
-    ------
-    WorkbenchError
-        When a shape has too few slots for the tasks.
     """
     spreads = []
     for workers, slots in shapes:

@@ -59,11 +59,6 @@ def trace_search(
     -------
     SearchNode
         The root. A layer's nodes follow each other worker by worker; the next layer begins below its last worker.
-
-    Raises
-    ------
-    WorkbenchError
-        When the tree has more than `most_nodes` nodes, pruned ones included.
     """
     tracer = _Tracer(problem, thresholds or CostVector(), reorder, most_nodes)
     return SearchNode(children=tracer.layer(0))

@@ -4,8 +4,8 @@ from workbench.files import write_whole
 from workbench.records.documents import Setting, structure
 from workbench.records.estimate import Judgement, Limit, MstEstimate, MstInterval, OperatorCost, Phase, Probe, Verdict
 from workbench.records.forms import FormComparison, FormEvidence, FormFit, FormRule, FormTarget
-from workbench.records.layout import BatchLayout, Stage, costed_run, stages_of
-from workbench.records.machine import RECORDED, SIMULATED, Machine, machine_of_facts
+from workbench.records.layout import BatchLayout, Stage
+from workbench.records.machine import RECORDED, SIMULATED, Machine
 from workbench.records.measurement import (
     FailedRun,
     Measurement,
@@ -86,8 +86,6 @@ __all__ = [
     "Verdict",
     "as_environment",
     "core_speed_of",
-    "costed_run",
-    "machine_of_facts",
     "measurement_from_dict",
     "measurement_from_document",
     "measurement_to_dict",
@@ -100,7 +98,6 @@ __all__ = [
     "probe_to_dict",
     "run_from_dict",
     "run_to_dict",
-    "stages_of",
     "state_settings",
     "structure",
     "write_whole",

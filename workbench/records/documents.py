@@ -17,8 +17,6 @@ from cattrs.v import format_exception
 from workbench import bounds
 from workbench.checks import shown
 from workbench.errors import WorkbenchError
-from workbench.metrics import OperatorMetrics
-from workbench.records.machine import Machine, machine_of_facts
 
 Setting = str | int | float | bool | None
 _Kind = TypeVar("_Kind")
@@ -50,13 +48,7 @@ def unstructure(value: object) -> dict[str, Any]:
 
 
 def structure(data: object, kind: type[_Kind], what: str) -> _Kind:
-    """Build a `kind` from plain JSON values; `what` names the document in errors.
-
-    Raises
-    ------
-    WorkbenchError
-        When a key is unknown or missing, or a value has a wrong type.
-    """
+    """Build a `kind` from plain JSON values; `what` names the document in errors."""
     try:
         return _CONVERTER.structure(data, kind)
     except Exception as error:
@@ -148,29 +140,6 @@ def _dataclass_reader(converter: Converter, kind: type) -> Callable[[Any, Any], 
     return read_checked
 
 
-def _operator_reader(converter: Converter) -> Callable[[Any, Any], OperatorMetrics]:
-    read = _dataclass_reader(converter, OperatorMetrics)
-
-    def read_any(data: Any, kind: Any) -> OperatorMetrics:  # noqa: ANN401 - JSON
-        if isinstance(data, Mapping) and "scans" not in data:  # earlier versions had it in the name alone
-            words = str(data.get("operator")).split()
-            data = {**data, "scans": "scan" in words, "runs_python": "python" in words}
-        made: OperatorMetrics = read(data, kind)
-        return made
-
-    return read_any
-
-
-def _machine_reader(converter: Converter) -> Callable[[Any, Any], Machine]:
-    read = make_dict_structure_fn(Machine, converter, _cattrs_forbid_extra_keys=True)
-
-    def read_any(data: Any, kind: Any) -> Machine:  # noqa: ANN401 - JSON
-        earlier = isinstance(data, Mapping) and "virtual" not in data
-        return machine_of_facts(converter.structure(data, dict[str, str])) if earlier else read(data, kind)
-
-    return read_any
-
-
 def _make_converter() -> Converter:
     converter = Converter(forbid_extra_keys=True)
     converter.register_structure_hook(float, _read_float)
@@ -183,8 +152,6 @@ def _make_converter() -> Converter:
     converter.register_structure_hook_func(lambda kind: kind == Mapping[int, float], _read_counts)
     converter.register_structure_hook_func(lambda kind: kind == Mapping[int, tuple[float, ...]], _read_lists)
     converter.register_structure_hook_factory(is_dataclass, partial(_dataclass_reader, converter))
-    converter.register_structure_hook(OperatorMetrics, _operator_reader(converter))
-    converter.register_structure_hook(Machine, _machine_reader(converter))
     return converter
 
 

@@ -1,12 +1,11 @@
 """The stages of a micro-batch and the partitions that a plan gives them."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workbench.checks import whole
 from workbench.errors import WorkbenchError
-from workbench.records.measurement import Measurement
 
 
 @dataclass(frozen=True)
@@ -78,9 +77,9 @@ class BatchLayout:
     interval_s
         The trigger interval.
     rate
-        Records/s at which a batch fills the interval, by what its parts cost; 0 in plans of earlier versions.
+        Records/s at which a batch fills the interval, by what its parts cost; 0 where that is not known.
     limit
-        What takes most of a batch: a stage, or the driver; "" in plans of earlier versions.
+        What takes most of a batch: a stage, or the driver; "" where that is not known.
     """
 
     stages: tuple[Stage, ...]
@@ -124,34 +123,3 @@ class BatchLayout:
         if self.stateful_partitions is not None:
             return {"spark.sql.shuffle.partitions": str(self.stateful_partitions)}
         return {"spark.sql.adaptive.streaming.stateless.enabled": "false"}
-
-
-def costed_run(runs: Iterable[Measurement]) -> Measurement:
-    """Give the run whose costs rest on the most levels of load: a layout goes by its stages."""
-    return max(runs, key=lambda run: sum(cost.levels for cost in run.costs))
-
-
-def stages_of(measurement: Measurement) -> tuple[Stage, ...]:
-    """Stages of a micro-batch with their measured costs, for the layout; none where they were not measured.
-
-    A stage that was seen at too few sizes to separate its fixed from its per-record cost is taken to have no fixed one.
-    """
-    seen = measurement.estimate.observation
-    lines = {
-        cost.operator: (cost.fixed_s, cost.per_record_s)
-        for cost in measurement.costs
-        if cost.fixed_s is not None and cost.per_record_s is not None
-    }
-    if seen is None or measurement.tasks is not None or not lines:
-        return ()
-    consumed = max(1, seen.consumed_records)
-    stages = []
-    for operator in seen.operators:
-        if operator.is_source:
-            continue
-        fixed_s, per_record_s = lines.get(operator.operator, (0.0, operator.useful_s / max(1, operator.records_in)))
-        stateful = operator.keeps_state
-        source = operator.scans and not stateful
-        ratio = operator.records_in / consumed
-        stages.append(Stage(operator.operator, fixed_s, per_record_s, ratio, stateful=stateful, source=source))
-    return tuple(stages)

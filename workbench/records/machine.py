@@ -70,19 +70,3 @@ class Machine:
             "slots are": self.slots,
         }
         return {name: value for name, value in known.items() if value}
-
-
-def machine_of_facts(facts: Mapping[str, str]) -> Machine:
-    """Read the facts of a machine as journals and measurements of earlier versions hold them: texts by name."""
-    rest = {name: value for name, value in facts.items() if name != "testbed"}  # the measurement names it
-    virtual = rest.pop("virtual machine", "no")
-    cores, memory = rest.pop("cores", None), rest.pop("memory", None)
-    return Machine(
-        slots=rest.pop("slots are", ""),
-        processor=rest.pop("processor", ""),
-        virtual=None if virtual == "unknown" else virtual == "yes",
-        cores=None if cores is None else float(cores),
-        memory_gib=None if memory is None else float(memory.removesuffix(" GiB")),
-        system=rest.pop("system", ""),
-        facts=rest,
-    )

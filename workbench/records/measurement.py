@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -24,7 +24,6 @@ from workbench.records.machine import Machine
 from workbench.speed import CoreSpeed, typical_of
 
 VERSION = 2
-_READ = (1, VERSION)
 MAX_SAMPLES = 1000
 _GROUPS = 100
 
@@ -201,13 +200,7 @@ def run_to_dict(run: Run) -> dict[str, Any]:
 
 def run_from_dict(data: Mapping[str, Any], what: str = "The run") -> Run:
     """Build a run from plain JSON values; `what` names it in errors."""
-    if data.get("failure") is None:
-        return measurement_from_dict(data, what)
-    # Files of earlier versions hold an empty measurement with the failure in it.
-    return structure({name: data[name] for name in _FAILED_KEYS if name in data}, FailedRun, what)
-
-
-_FAILED_KEYS = tuple(one.name for one in fields(FailedRun))
+    return structure(data, FailedRun, what) if "failure" in data else measurement_from_dict(data, what)
 
 
 def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
@@ -229,10 +222,7 @@ def measurement_from_dict(data: Mapping[str, Any], what: str = "The measurement"
     """Build a measurement from plain JSON values; `what` names it in errors."""
     if not isinstance(data, Mapping):
         raise WorkbenchError(f"{what} is {shown(data)}; it must be an object. Measure again.")
-    known = {name: value for name, value in data.items() if name != "failure"}  # null in files of earlier versions
-    if "testbed_kind" not in known and isinstance(known.get("testbed"), str):
-        known["testbed_kind"] = testbed_kind_of(known["testbed"])
-    return structure(known, Measurement, what)
+    return structure(data, Measurement, what)
 
 
 def measurement_from_document(document: object, what: str) -> Measurement:
@@ -240,9 +230,9 @@ def measurement_from_document(document: object, what: str) -> Measurement:
     if not isinstance(document, Mapping):
         raise WorkbenchError(f"{what} is a JSON {type(document).__name__}; it must be an object.")
     version = document.get("version")
-    if version not in _READ:
+    if version != VERSION:
         raise WorkbenchError(
-            f"{what} has version {shown(version)}; this workbench reads up to version {VERSION}. Read it with the "
+            f"{what} has version {shown(version)}; this workbench reads version {VERSION}. Read it with the "
             "workbench that wrote it, or measure again."
         )
     return measurement_from_dict({name: value for name, value in document.items() if name != "version"}, what)
@@ -260,24 +250,13 @@ def nearest_run(runs: Iterable[Measurement], budget: Budget) -> Measurement | No
     )
 
 
-def testbed_kind_of(identity: str) -> str:
-    """Read the kind of a testbed from its identity, which documents of earlier versions give alone."""
-    return identity.split(",", maxsplit=1)[0].split(" ", maxsplit=1)[0].lower()
-
-
 def probe_to_dict(probe: Probe) -> dict[str, Any]:
     """Plain JSON values of `probe`, for a journal."""
     return unstructure(replace(probe, observation=_compact(probe.observation)))
 
 
 def probe_from_dict(data: Mapping[str, Any]) -> Probe:
-    """Build a probe from plain JSON values.
-
-    Raises
-    ------
-    WorkbenchError
-        When a key is unknown or missing, or a value has a wrong type.
-    """
+    """Build a probe from plain JSON values."""
     return structure(data, Probe, "The recorded probe")
 
 

@@ -13,8 +13,7 @@ from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_json
 from workbench.records.documents import structure, unstructure
-from workbench.records.layout import BatchLayout, Stage
-from workbench.records.measurement import testbed_kind_of
+from workbench.records.layout import BatchLayout
 from workbench.records.plan_parts import (
     DRIVER_CORES,
     DRIVER_HEAP_MB,
@@ -46,7 +45,6 @@ _SPENT = {
     "tasks, fixed": "of fixed work in tasks",
     "rows": "for the rows",
 }
-_STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class CapacityPlan:
         Fewest slots that carry the rate with its margin, in whole executors where their size was measured; `budget` may
         have more of those that are paid for anyway.
     verdict
-        Whether to deploy it as it is; None in plans of earlier versions.
+        Whether to deploy it as it is; None where it was not judged.
     day
         The day's load that the rate is the peak of, and the slots that follow it.
     environment
@@ -375,67 +373,17 @@ def plan_to_dict(plan: CapacityPlan) -> dict[str, Any]:
     }
 
 
-def plan_from_dict(data: object, what: str = "The plan", stages: Sequence[Stage] = ()) -> CapacityPlan:
-    """Build a plan from plain JSON values.
-
-    Parameters
-    ----------
-    data
-        The values.
-    what
-        Names the plan in errors.
-    stages
-        Stages that a layout of version 1 is for, which does not name them.
-
-    Raises
-    ------
-    WorkbenchError
-        When the values are no plan, or of a version that cannot be read.
-    """
+def plan_from_dict(data: object, what: str = "The plan") -> CapacityPlan:
+    """Build a plan from plain JSON values; `what` names it in errors."""
     if not isinstance(data, Mapping):
         raise WorkbenchError(f"{what} is {shown(data)}, not an object with a rate and a budget; plan again.")
     version = data.get("version")
-    if version == 1:
-        data = _of_version_1(data, what, stages)
-    elif version != VERSION:
+    if version != VERSION:
         raise WorkbenchError(
-            f"{what} has version {shown(version)}; this workbench reads up to version {VERSION}. Plan again with "
+            f"{what} has version {shown(version)}; this workbench reads version {VERSION}. Plan again with "
             "workbench plan."
         )
-    data = _with_settled(data)
     return structure({name: value for name, value in data.items() if name not in _DERIVED}, CapacityPlan, what)
-
-
-def _with_settled(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Add to what is doubtful whether nothing needs to be done, which was only in its words before it was a value."""
-    cards = data.get("cards")
-    if not isinstance(cards, list):
-        return data
-    return {**data, "cards": [_settled(card) for card in cards]}
-
-
-def _settled(card: object) -> object:
-    if not isinstance(card, Mapping) or "settled" in card:
-        return card
-    return {**card, "settled": str(card.get("advice")).startswith("Nothing to do")}
-
-
-def _of_version_1(data: Mapping[str, Any], what: str, stages: Sequence[Stage]) -> dict[str, Any]:
-    """Add what version 1 left out: the stages of layouts, the state, the kind of testbed."""
-    added = {
-        "stateful": _STATE_STORE in data.get("spark_conf", {}),
-        "testbed_kind": testbed_kind_of(str(data.get("testbed"))),
-    }
-    for name in ("layout", "low_layout"):
-        layout = data.get(name)
-        if layout is None:
-            continue
-        if [stage.name for stage in stages] != list(layout["partitions"]):
-            raise WorkbenchError(
-                f"{what} has version 1, whose layout lacks its stages. Plan again with workbench plan."
-            )
-        added[name] = {**layout, "stages": [unstructure(stage) for stage in stages]}
-    return {**data, **added}
 
 
 def _duration(seconds: float) -> str:

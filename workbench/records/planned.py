@@ -12,13 +12,11 @@ from workbench.files import write_whole
 from workbench.reading import parse_json, read_text
 from workbench.records.documents import structure, unstructure
 from workbench.records.forms import FormComparison
-from workbench.records.layout import costed_run, stages_of
 from workbench.records.measurement import Measurement, Run, run_from_dict, run_to_dict
 from workbench.records.plan import CapacityPlan, plan_from_dict, plan_to_dict
 from workbench.records.plan_parts import InstanceType
 
 VERSION = 3
-_READ = (2, VERSION)
 
 
 class Refusal(NamedTuple):
@@ -73,13 +71,7 @@ class PlannedStudy:
 
     @classmethod
     def from_json(cls, path: str | os.PathLike[str]) -> "PlannedStudy":
-        """Read a planned study.
-
-        Raises
-        ------
-        WorkbenchError
-            When the file is missing, no such document, or of a version that cannot be read.
-        """
+        """Read a planned study."""
         text = read_text(path, f"The plans {path}")
         try:
             document = parse_json(text)
@@ -113,20 +105,18 @@ def planned_from_dict(document: object, path: str) -> PlannedStudy:
 
 def _read(document: Any, path: str) -> PlannedStudy:  # noqa: ANN401 - JSON
     version = document["version"]
-    if version not in _READ:
+    if version != VERSION:
         raise WorkbenchError(
-            f"The plans {path} have version {shown(version)}; this workbench reads up to version {VERSION}. Plan again "
+            f"The plans {path} have version {shown(version)}; this workbench reads version {VERSION}. Plan again "
             "with workbench plan."
         )
     runs, sweep = (
         tuple(run_from_dict(run, f"A run in {path}") for run in document.get(name, ())) for name in ("runs", "sweep")
     )
-    measured = [run for run in runs if isinstance(run, Measurement)]
-    stages = stages_of(costed_run(measured)) if measured else ()
     return PlannedStudy(
         study=dict(document["study"]),
         reason=str(document["reason"]),
-        plans=tuple(plan_from_dict(one, f"A plan in {path}", stages) for one in document["plans"]),
+        plans=tuple(plan_from_dict(one, f"A plan in {path}") for one in document["plans"]),
         refused=tuple(Refusal(float(one["rate"]), str(one["reason"])) for one in document.get("refused", ())),
         runs=runs,
         sweep=sweep,

@@ -13,13 +13,7 @@ MOST_TASKS = 100_000
 
 
 def interval_of(policy: object) -> float:
-    """Return the seconds from one call of `policy` to the next.
-
-    Raises
-    ------
-    WorkbenchError
-        When `policy` has no ``decide``, or its ``interval_s`` is not a finite number above 0.
-    """
+    """Return the seconds from one call of `policy` to the next."""
     who = _name(policy)
     require(
         callable(getattr(policy, "decide", None)) and not isinstance(policy, type),
@@ -35,13 +29,7 @@ def interval_of(policy: object) -> float:
 
 
 def answered(policy: object, answer: Answer[Memory], operators: Sequence[str]) -> tuple[Decision | None, Memory]:
-    """Split what ``decide`` returned into what to deploy (None for no change) and what to remember.
-
-    Raises
-    ------
-    WorkbenchError
-        When it is not such a pair, or not a deployment of these operators.
-    """
+    """Split what ``decide`` returned into what to deploy (None for no change) and what to remember."""
     who = f"Policy {_name(policy)}"
     if not (isinstance(answer, tuple) and len(answer) == len(("wanted", "memory"))):  # building its text can take long
         raise WorkbenchError(
@@ -53,14 +41,7 @@ def answered(policy: object, answer: Answer[Memory], operators: Sequence[str]) -
 
 
 def decided(who: str, wanted: Tasks | Decision, operators: Sequence[str]) -> Decision:
-    """Return tasks by operator, or a `Decision`, as a checked `Decision`; errors name `who` as its author.
-
-    Raises
-    ------
-    WorkbenchError
-        When operators are missing or unknown, tasks are not whole numbers of at least 1 or are too many, or managed
-        memory or the placement have the wrong type.
-    """
+    """Return tasks by operator, or a `Decision`, as a checked `Decision`; errors name `who` as its author."""
     decision = wanted if isinstance(wanted, Decision) else Decision(wanted)
     tasks, managed = decision.tasks, decision.managed_mb
     names = ", ".join(operators)

@@ -122,13 +122,7 @@ class Controller(Generic[Memory]):
         return replace(decision, tasks=tasks, cluster=cluster), ControllerMemory(remembered, number)
 
     def place(self, dataflow: Dataflow, tasks: Tasks, source_rates: Mapping[str, float], number: int = 0) -> Cluster:
-        """Place tasks for these rates (records/s per source); each `number` has its own random order.
-
-        Raises
-        ------
-        WorkbenchError
-            When an operator has no profile, or there are fewer slots than tasks.
-        """
+        """Place tasks for these rates (records/s per source); each `number` has its own random order."""
         profiles = {name: profile for name, profile in self.profiles.items() if name in tasks}
         problem = PlacementProblem.from_dataflow(
             dataflow, profiles, dict(source_rates), self.workers, self.slots, parallelism=dict(tasks)
@@ -161,11 +155,6 @@ class Controller(Generic[Memory]):
         need
             Tasks that each operator needs, fractions included; `tasks` by default. An operator that is not named keeps
             its wanted tasks as long as every other operator can have one.
-
-        Raises
-        ------
-        WorkbenchError
-            When there are fewer slots than operators.
         """
         room = self.workers * self.slots
         require(

@@ -49,13 +49,7 @@ class Fleet:
             not_negative("price_per_hour", self.price_per_hour)
 
     def paid(self, tasks: Tasks, managed_mb: Managed | None = None, cluster: Cluster | None = None) -> Paid:
-        """Return the workers that run these tasks: those of the cluster that have tasks, or else as few as possible.
-
-        Raises
-        ------
-        WorkbenchError
-            When one task alone exceeds a worker.
-        """
+        """Return the workers that run these tasks: those of the cluster that have tasks, or else as few as possible."""
         if cluster is not None:
             totals = [sum(counts) for counts in zip(*cluster.counts.values(), strict=True)]
             workers = sum(total > 0 for total in totals)

@@ -79,20 +79,6 @@ def pack_tasks(demands: Mapping[str, TaskDemand], shape: WorkerShape, running: i
     """Pack all tasks into few workers of one shape.
 
     Ties: operators in their order, workers by lowest index. The same input gives the same packing.
-
-    Parameters
-    ----------
-    demands
-        Needs per operator.
-    shape
-        Shape of every worker, running or not.
-    running
-        Running workers; more are started if these are not enough.
-
-    Raises
-    ------
-    WorkbenchError
-        When one task alone exceeds a worker.
     """
     whole("running", running, 0)
     sizes = {name: (demand.cpus / shape.cpus, demand.memory_mb / shape.memory_mb) for name, demand in demands.items()}

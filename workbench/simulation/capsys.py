@@ -124,13 +124,7 @@ class ProfiledQuery:
 
 @lru_cache(maxsize=len(CAPSYS_QUERIES))
 def capsys_query(name: str) -> ProfiledQuery:
-    """One of CAPSys's queries: ``"Q1-sliding"``, ``"Q2-join"``, ``"Q3-inf"``, ``"Q4-join"``, ``"Q5-aggregate"``, ...
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no such query.
-    """
+    """One of CAPSys's queries: ``"Q1-sliding"``, ``"Q2-join"``, ``"Q3-inf"``, ``"Q4-join"``, ``"Q5-aggregate"``, ..."""
     if name not in _PROFILES:
         raise WorkbenchError(f"CAPSys has no query {name!r}; it has {', '.join(CAPSYS_QUERIES)}. Use one of these.")
     rows = _PROFILES[name]

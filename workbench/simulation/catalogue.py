@@ -17,13 +17,7 @@ _STATE_MB = 8.0
 
 
 def simulated_query(name: str) -> QueryModel:
-    """Return the model of a query by its name, one of `SIMULATED`.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no such query.
-    """
+    """Return the model of a query by its name, one of `SIMULATED`."""
     if name in PRESETS:
         return preset(name)
     if name in CAPSYS_QUERIES:

@@ -64,11 +64,6 @@ class Deployment:
     key_shares
         Share of the records each task gets, by operator, where the model's own skew does not hold (`KeyTrace`). The
         state stays spread as the model says.
-
-    Raises
-    ------
-    WorkbenchError
-        When tasks are missing or unknown, or the memory cannot hold the live objects.
     """
 
     model: QueryModel

@@ -108,11 +108,6 @@ def advance(
         Length of the step, seconds.
     speed
         How fast everything works in this step, 1 being normal.
-
-    Raises
-    ------
-    WorkbenchError
-        When `offered` is inf and nothing limits the rate.
     """
     window_s = deployment.model.window_s
     if window_s is not None and state.window_age_s >= window_s * (1 - _FULL):

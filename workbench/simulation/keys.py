@@ -35,11 +35,6 @@ class KeyTrace:
         a key drawn at random.
     seed
         Of the random draws, and of the hash. Change n depends on the seed and n alone.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no key with a weight above 0, or a number is out of its range.
     """
 
     shares: Floats

@@ -176,11 +176,6 @@ class QueryModel:
         Relative standard deviation of one deployment's speed against another's of the same configuration.
     warm_up
         How a fresh deployment reaches its steady speed.
-
-    Raises
-    ------
-    WorkbenchError
-        When a model is missing, unknown or contradicts the dataflow.
     """
 
     dataflow: Dataflow

@@ -248,13 +248,7 @@ def short_name(query: str) -> str:
 
 @lru_cache(maxsize=len(PRESETS))
 def preset(name: str) -> QueryModel:
-    """Model of one of StreamBed's queries: ``"q1"``, ``"q2"``, ``"q5"``, ``"q8"`` or ``"q11"``.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no such preset.
-    """
+    """Model of one of StreamBed's queries: ``"q1"``, ``"q2"``, ``"q5"``, ``"q8"`` or ``"q11"``."""
     if name not in _BUILDERS:
         raise WorkbenchError(f"There is no preset {name!r}; there are {', '.join(PRESETS)}. Use one of these.")
     return _BUILDERS[name]()

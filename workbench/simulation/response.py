@@ -36,11 +36,6 @@ class StateResponse:
         Records/s of one task that works all the time; state accesses included.
     tasks
         Tasks the operator had then: each held 1 / tasks of the state.
-
-    Raises
-    ------
-    WorkbenchError
-        When the columns differ in length, are empty, out of range, or memory does not ascend.
     """
 
     memory_mb: tuple[float, ...]
@@ -73,13 +68,7 @@ class StateResponse:
 
     @classmethod
     def from_csv(cls, path: str | os.PathLike[str], tasks: int = 1) -> Self:
-        """Read the columns memory_mb, hit_rate, latency_s and true_rate from a CSV file with a header.
-
-        Raises
-        ------
-        WorkbenchError
-            When the file cannot be read, lacks a column or holds what is no number, with the line.
-        """
+        """Read the columns memory_mb, hit_rate, latency_s and true_rate from a CSV file with a header."""
         names = [field.name for field in fields(cls) if field.name != "tasks"]
         rows = [
             tuple(finite_cell(row[name], f"Line {line} of {path}", name) for name in names)

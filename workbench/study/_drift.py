@@ -203,11 +203,6 @@ def refuse_loss(found: Drift) -> None:
     """Let a schedule end with an error where capacity was lost.
 
     Chance alone does so once in twenty times at most: once in forty by the overall capacity, once by any one budget's.
-
-    Raises
-    ------
-    CapacityFellError
-        When the overall capacity, or that of one budget, fell beyond the noise.
     """
     if not found.losses:
         return

@@ -72,18 +72,6 @@ def dry_run(
     """Say what `run_study` would measure and roughly how long that takes; nothing is deployed.
 
     The study may be a stranger's: no module that it names is imported, unless `find` does.
-
-    Parameters
-    ----------
-    journal
-        What it holds is not measured again; None: it holds nothing.
-    testbed, estimator
-        As for `run_study`.
-
-    Raises
-    ------
-    WorkbenchError
-        When the query, the data, the prices or a budget cannot be had here.
     """
     if study.log is not None:  # it is read, and nothing is measured
         explored_log(study)

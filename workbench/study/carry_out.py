@@ -117,20 +117,6 @@ def study_steps(
 
     What the journal holds is not measured again. A budget that cannot be measured is a run that failed: the others go
     on, and it is tried again when you run the study again.
-
-    Parameters
-    ----------
-    progress
-        Called with one line of text at each step of a deployment.
-    testbed, estimator
-        Where and how to measure; by default as the study says.
-    asked
-        How the study is asked for, for the commands of advice; None: by its file, without options.
-
-    Raises
-    ------
-    WorkbenchError
-        When the query, the data or a budget is not available here, or too few budgets yield a capacity.
     """
     asked = asked or asked_of(study)
     if study.log is not None:
@@ -155,13 +141,7 @@ def study_steps(
 
 
 def explored_log(study: Study) -> Exploration:
-    """Read the log of a study's query, and fit the model to what it shows.
-
-    Raises
-    ------
-    WorkbenchError
-        When it cannot be read, the query runs on another budget there, or its load does not show what it sustains.
-    """
+    """Read the log of a study's query, and fit the model to what it shows."""
     running = read_log(study.log or "", study.query)
     if study.slots != (running.slots,) or study.memory_mb != (running.memory_mb,):
         raise WorkbenchError(
@@ -227,13 +207,7 @@ def planned_so_far(
     testbed: Testbed | None = None,
     estimator: CapacityEstimator | None = None,
 ) -> Planned:
-    """Plan with the finished runs that the journal has, as where a study was interrupted; nothing is deployed.
-
-    Raises
-    ------
-    WorkbenchError
-        When they do not give a capacity.
-    """
+    """Plan with the finished runs that the journal has, as where a study was interrupted; nothing is deployed."""
     query, explorer, instances = prepare(study, journal, find=find, testbed=testbed, estimator=estimator)
     known = True
     while known and (budget := explorer.ask()) is not None:
@@ -322,13 +296,6 @@ def plan_targets(
     """Plan every target of `study` on what was explored; a target that cannot be planned is refused with the reason.
 
     Memory at which nothing could be measured is not planned with.
-
-    Parameters
-    ----------
-    swept
-        Runs of one budget at several trigger intervals.
-    instances
-        Price list of the study.
     """
     wanted = study.plan_memory_mb or study.memory_mb
     memory_mb = [memory for memory in wanted if memory not in exploration.unmeasured_memory_mb]

@@ -57,11 +57,6 @@ def find_query(
         File with the schema of the topic's values; see `workbench.workload.kafka.read_schema`.
     progress
         Called with one line of text while a sample is captured.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no such query, its data set is missing or does not fit it, or an event time is given alone.
     """
     check_source(source, dataset)
     check_schema(schema, dataset, source)
@@ -114,13 +109,7 @@ def read_query(
 
 
 def check_source(source: str, dataset: str | None) -> None:
-    """Refuse Spark's Kafka source without a topic.
-
-    Raises
-    ------
-    WorkbenchError
-        When the data set is no topic.
-    """
+    """Refuse Spark's Kafka source without a topic."""
     if source == "kafka" and not (dataset or "").startswith(kafka.SCHEME):
         raise WorkbenchError(
             f"source is 'kafka', but the data set is {dataset!r}, which is no topic. Name one, such as "
@@ -130,25 +119,13 @@ def check_source(source: str, dataset: str | None) -> None:
 
 
 def check_client(source: str) -> None:
-    """Refuse client settings that Spark's Kafka source cannot use, before anything is deployed.
-
-    Raises
-    ------
-    WorkbenchError
-        When it is to read a topic, and a setting has no counterpart for it.
-    """
+    """Refuse client settings that Spark's Kafka source cannot use, before anything is deployed."""
     if source == "kafka":
         kafka.java_settings(kafka.client_settings())
 
 
 def check_schema(schema: str | None, dataset: str | None, source: str) -> None:
-    """Refuse a schema that nothing is read with.
-
-    Raises
-    ------
-    WorkbenchError
-        When the data set is no topic, or Spark reads it itself.
-    """
+    """Refuse a schema that nothing is read with."""
     if schema is None:
         return
     if not (dataset or "").startswith(kafka.SCHEME):
@@ -247,13 +224,7 @@ def _samples_of(url: str, schema: kafka.Schema | None, *, columns_only: bool) ->
 
 
 def require_captured(dataset: str | None, source: str = SOURCES[0], schema: str | None = None) -> None:
-    """Refuse a topic of which no sample is here, where none must be made.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is none, it is no address, or the schema cannot be read.
-    """
+    """Refuse a topic of which no sample is here, where none must be made."""
     if dataset is None or not dataset.startswith(kafka.SCHEME):
         return
     decoded = None if schema is None else kafka.read_schema(schema)

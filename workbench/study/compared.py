@@ -48,13 +48,7 @@ class Compared:
 
 
 def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: tuple[float, ...] = ()) -> Compared:
-    """Hold what a log shows against a study that was measured.
-
-    Raises
-    ------
-    WorkbenchError
-        When the log shows no rate, or the study's model says nothing of so few cores, or of the log's trigger interval.
-    """
+    """Hold what a log shows against a study that was measured."""
     if found.rate is None:
         raise WorkbenchError(f"What {running.name} sustains is not identifiable from its log: {found.why_not}.")
     budget = measured.exploration.runs[-1].budget

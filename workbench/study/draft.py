@@ -50,13 +50,7 @@ class Draft:
 
 
 def draft(query: str, data: str, event_time: str | None = None) -> Draft:
-    """Draft a study of `query`, ``jobs.py:orders`` or ``jobs:orders``, fed from `data`.
-
-    Raises
-    ------
-    WorkbenchError
-        When the data cannot be read or lacks the column, or there is no such query.
-    """
+    """Draft a study of `query`, ``jobs.py:orders`` or ``jobs:orders``, fed from `data`."""
     module, _, function = query.partition(":")
     name = f"{module_of(module)}:{function}" if function else query
     sample = first_rows(Dataset.at(data), _LOOKED_AT)

@@ -42,26 +42,7 @@ def quick_estimator() -> CapacityEstimator:
 def first_study(
     query: str, dataset: str, event_time: str, targets: list[float], *, prices: str, simulated: bool
 ) -> Study:
-    """Make the study of a first plan: three runs on the slots that this machine can serve.
-
-    Parameters
-    ----------
-    query
-        ``module:function``.
-    dataset, event_time
-        Path of the data and its event-time column; empty where there is none.
-    targets
-        Records/s to plan for.
-    prices
-        Path of the price list.
-    simulated
-        Whether a simulated query replaces it.
-
-    Raises
-    ------
-    WorkbenchError
-        When a value is out of its range, or this machine has too few cores.
-    """
+    """Make the study of a first plan: three runs on the slots that this machine can serve."""
     data = {"dataset": dataset or None, "event_time": event_time or None, "prices": prices}
     return _study(
         {"query": query, "targets": targets, "memory_mb": [MEMORY_MB], "choice": "edge", **data}, 3, simulated
@@ -69,26 +50,7 @@ def first_study(
 
 
 def loop_study(query: str, targets: list[float], memory_mb: list[int], minutes: float, *, simulated: bool) -> Study:
-    """Make a study whose loop is worth watching: the corners of up to four slot counts, and two runs to choose.
-
-    Parameters
-    ----------
-    query
-        Of the benchmark, such as ``nexmark:q1``.
-    targets
-        Records/s to plan for.
-    memory_mb
-        MiB of a slot; each takes a warm deployment.
-    minutes
-        Time for the runs.
-    simulated
-        Whether a simulated query replaces it.
-
-    Raises
-    ------
-    WorkbenchError
-        When a value is out of its range, or this machine has too few cores.
-    """
+    """Make a study whose loop is worth watching: the corners of up to four slot counts, and two runs to choose."""
     asked = {"query": query, "targets": targets, "memory_mb": memory_mb, "minutes": minutes, "warmup_s": _WARMUP_S}
     return _study(asked, 6 if len(memory_mb) > 1 else 4, simulated, most_slots=4)
 

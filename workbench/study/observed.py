@@ -136,13 +136,7 @@ def _worked_off_s(outage_s: float, load: float, fixed_s: float, interval_s: floa
 
 
 def _measured_study(path: Path) -> Planned:
-    """Read a study that was measured.
-
-    Raises
-    ------
-    WorkbenchError
-        When it was simulated, or cannot be read.
-    """
+    """Read a study that was measured."""
     planned = read_planned(path)
     if planned.study.testbed == "fluid":
         raise WorkbenchError(

@@ -16,18 +16,7 @@ _LONGEST = 500  # characters of a message
 
 
 def load_own(name: str, kind: str) -> object:
-    """Load the object called `name`, ``module:name`` or ``file.py:name``, from a user's module.
-
-    Parameters
-    ----------
-    kind
-        What it is meant to be, such as ``"query"``, for messages.
-
-    Raises
-    ------
-    WorkbenchError
-        When the module cannot be imported, or has nothing of this name.
-    """
+    """Load the object called `name`, ``module:name`` or ``file.py:name``, from a user's module."""
     text, _, attribute = name.partition(":")
     module = module_of(text)
     here = str(Path.cwd())
@@ -60,13 +49,7 @@ def load_own(name: str, kind: str) -> object:
 
 
 def read_own(name: str, kind: str) -> Unread:
-    """Look for the object called `name` in the text of a user's module; see `load_own`. Nothing of it is executed.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no such module or name, or the text is not Python's.
-    """
+    """Look for the object called `name` in the text of a user's module; see `load_own`. Nothing of it is executed."""
     text, _, attribute = name.partition(":")
     module = module_of(text)
     places = [Path(place, *module.split(".")) for place in (str(Path.cwd()), *filter(None, sys.path))]
@@ -128,13 +111,7 @@ def _lacks(module: str, attribute: str, known: list[str]) -> WorkbenchError:
 
 
 def module_of(text: str) -> str:
-    """Give the module's name, of a name or the path of a file in this folder.
-
-    Raises
-    ------
-    WorkbenchError
-        When the file is in another folder.
-    """
+    """Give the module's name, of a name or the path of a file in this folder."""
     if not text.endswith(".py"):
         return text
     try:

@@ -53,13 +53,7 @@ class OwnPolicy:
 
 
 def own_policy(name: str) -> AnyPolicy:
-    """Load a policy of your own, ``module:name`` of a `Policy`, or of a class of it that needs no arguments.
-
-    Raises
-    ------
-    WorkbenchError
-        When it cannot be loaded, or lacks a member of a policy.
-    """
+    """Load a policy of your own, ``module:name`` of a `Policy`, or of a class of it that needs no arguments."""
     found: Any = load_own(name, "policy")
     if isinstance(found, type):
         try:

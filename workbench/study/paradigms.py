@@ -74,12 +74,6 @@ def replay_paradigms(
         Seed of service times, measurements and scheduling.
     progress
         Is given a line about each paradigm before it runs.
-
-    Raises
-    ------
-    WorkbenchError
-        When a paradigm or a setting is unknown, a number is out of its range, the load is too long, or the cluster too
-        large.
     """
     unknown = [name for name in paradigms if name not in PARADIGMS]
     if unknown or not paradigms:

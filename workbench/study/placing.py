@@ -168,13 +168,7 @@ def study_placement(
 def check_placing(
     seed: int, samples: int, timeout_s: float, odrp: str | None = None, method: str | None = None
 ) -> None:
-    """Refuse what cannot be drawn, searched by, weighed, or placed by.
-
-    Raises
-    ------
-    WorkbenchError
-        When a number is out of its range, or there are no such weights of ODRP or no such method.
-    """
+    """Refuse what cannot be drawn, searched by, weighed, or placed by."""
     if method is not None:
         check_methods([method], 0, None)
     for thing, name, value, least, most in (
@@ -214,13 +208,7 @@ def _widest(problem: PlacementProblem, tightest: CostVector, timeout_s: float) -
 def shapes_compared(
     given: PlacementInput, shapes: Sequence[tuple[int, int]], samples: int, seed: int
 ) -> tuple[Spread, ...]:
-    """Draw random placements on workers of other shapes, each slot with its share of the given worker's capacities.
-
-    Raises
-    ------
-    WorkbenchError
-        When the rate of the loads, or all capacities of the workers are unknown, or a shape has too few slots.
-    """
+    """Draw random placements on workers of other shapes, each slot with its share of the given worker's capacities."""
     if given.rate is None:
         raise WorkbenchError(
             "The rate that the loads belong to is unknown; give it here, or in the problem.", settings=("rate",)

@@ -16,7 +16,6 @@ from workbench.records import (
     FailedRun,
     FormComparison,
     InstanceType,
-    Measurement,
     PlannedStudy,
     Refusal,
     Run,
@@ -25,7 +24,7 @@ from workbench.spelling import short, short_options
 from workbench.study.spec import Study, study_from
 
 # Of a stored study, no keys of its file.
-_HOW: Mapping[str, Any] = {"file": None, "options": {}, "scheduled": False, "stop_rule": None}
+_HOW: Mapping[str, Any] = {"file": None, "options": {}, "scheduled": False, "stop_rule": False}
 
 
 class MeasurementFailedError(WorkbenchError):
@@ -90,22 +89,13 @@ def write_planned(planned: Planned, path: Path) -> None:
 
 
 def read_planned(path: Path) -> Planned:
-    """Read what `write_planned` wrote: the plans as they are stored, and the model fitted again to the stored runs.
-
-    Raises
-    ------
-    WorkbenchError
-        When the file is missing, no such document, or of another version.
-    """
+    """Read what `write_planned` wrote: the plans as they are stored, and the model fitted again to the stored runs."""
     stored = PlannedStudy.from_json(path)
     given = {key: value for key, value in stored.study.items() if value is not None and value != []}
     file, options, scheduled, stop_rule = (given.pop(name, default) for name, default in _HOW.items())
     if not isinstance(options, Mapping):
         raise WorkbenchError(f"The study in {path} has options that are no options of a command. Plan it again.")
     study = replace(study_from(given, f"The study in {path}"), file=file)
-    if stop_rule is None:  # a document of an earlier version
-        shared = any(isinstance(run, Measurement) and run.estimate.from_readings for run in stored.runs)
-        stop_rule = study.choice == "improvement" and not shared
     found = conclude(
         stored.runs,
         stored.reason,
@@ -119,13 +109,7 @@ def read_planned(path: Path) -> Planned:
 
 
 def refuse_failures(planned: Planned) -> None:
-    """Let what shows `planned` end with an error where a measurement failed.
-
-    Raises
-    ------
-    MeasurementFailedError
-        When one did; the message says which, why, and what to do.
-    """
+    """Let what shows `planned` end with an error where a measurement failed."""
     runs = planned.exploration.runs
     failures = {row: run.failure for row, run in enumerate(runs) if isinstance(run, FailedRun)}
     if failures:

@@ -221,13 +221,7 @@ class Runner(Generic[T]):
 
     @property
     def result(self) -> T:
-        """What the work returned.
-
-        Raises
-        ------
-        WorkbenchError
-            While there is none.
-        """
+        """What the work returned."""
         now = self.snapshot()
         if now.state != "done" or self._result is None:
             error = f" ({now.error[1]})" if now.error else ""
@@ -342,19 +336,7 @@ def measuring(
     costs: bool = True,
     output: Path | None = None,
 ) -> Runner[Measurement]:
-    """Measure one budget in a thread: a runner whose result is the measurement.
-
-    Parameters
-    ----------
-    query, budget, testbed, estimator
-        What is measured, and how; see `workbench.measuring.measure`.
-    journal
-        Where every probe is recorded; a cancelled measurement goes on from there.
-    costs
-        Whether to add short runs at lower rates, which separate fixed from per-record costs.
-    output
-        Where the measurement is written as JSON.
-    """
+    """Measure one budget in a thread: a runner whose result is the measurement."""
     chosen = estimator or CapacityEstimator()
 
     def work(report: Report) -> Generator[Event, None, Measurement]:
@@ -376,17 +358,7 @@ def measuring(
 def planning(
     study: Study, journal: Journal, testbed: Testbed | None = None, estimator: CapacityEstimator | None = None
 ) -> Runner[Planned]:
-    """Explore and plan a study in a thread: a runner whose result is the planned study.
-
-    Parameters
-    ----------
-    study
-        What to plan.
-    journal
-        Where every probe is recorded; finished measurements are not repeated.
-    testbed, estimator
-        Where and how to measure; as the study says by default.
-    """
+    """Explore and plan a study in a thread: a runner whose result is the planned study."""
 
     def work(report: Report) -> Generator[Event, None, Planned]:
         watched = _watched(testbed or testbed_of(study, report.say), report)

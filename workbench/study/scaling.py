@@ -119,13 +119,7 @@ def replay_policies(
     policies: Sequence[str] = tuple(POLICIES),
     restart_s: float = 10.0,
 ) -> Replayed:
-    """Replay `trace` on the simulated `query` under each of `policies`; see `replay_start`.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no such query or policy, or there are fewer slots than operators.
-    """
+    """Replay `trace` on the simulated `query` under each of `policies`; see `replay_start`."""
     return replay_start(simulated_start(query, slots, memory_mb), trace, policies, restart_s=restart_s)
 
 
@@ -187,11 +181,6 @@ def replay_start(
         Fields of `AutoscalerSettings` to change for all policies except ``static`` and ``flink``.
     progress
         Is called with what is replayed now.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no such policy, or a policy needs workers and there are none.
     """
     share = _MANAGED_SHARE * start.memory_mb
     managed = min(BASE_MEMORY_MB, share) if managed_mb is None else managed_mb

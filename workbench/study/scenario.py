@@ -106,13 +106,7 @@ class Scenario:
         return RateTrace.from_csv(self.rates, self.time_column, self.rate_column)
 
     def replay(self, trace: RateTrace, progress: Callable[[str], None] = _silent) -> Replayed | ReplayedParadigms:
-        """Replay `trace`, the load or a part of it.
-
-        Raises
-        ------
-        WorkbenchError
-            When a value is out of its range, a file cannot be read, or something would have no effect.
-        """
+        """Replay `trace`, the load or a part of it."""
         self._check()
         if self.query == KEYED:
             return self._replay_keyed(trace, progress)

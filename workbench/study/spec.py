@@ -202,13 +202,7 @@ class Study:
 
     @property
     def cluster(self) -> Cluster | None:
-        """The cluster to measure on; None: this machine.
-
-        Raises
-        ------
-        WorkbenchError
-            When a setting is missing, cannot be used, or has no effect.
-        """
+        """The cluster to measure on; None: this machine."""
         given = [name for name in CLUSTER_KEYS if getattr(self, name) != getattr(Study, name)]
         if self.master == LOCAL:
             if given:
@@ -310,12 +304,6 @@ def read_study(path: str | Path, changes: Mapping[str, Any] = MappingProxyType({
     ----------
     changes
         Values that count instead of those in the file, by their keys.
-
-    Raises
-    ------
-    WorkbenchError
-        When the file cannot be read or is no YAML mapping, or a key is unknown, missing, there twice or ill-typed; an
-        unknown key is answered with the nearest valid one.
     """
     what = f"The study {path}"
     text = read_text(path, what, bounds.YAML_BYTES)

@@ -53,11 +53,6 @@ def simulated_start(query: str, slots: int | None, memory_mb: float) -> Start:
     """Begin with `slots` slots for a simulated query, assigned by BIDS2.
 
     Without `slots`, one of CAPSys's queries begins with its published tasks.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no such query, there are fewer slots than operators, or the number of slots is missing.
     """
     name = short_name(query)
     model = simulated_query(name)
@@ -71,13 +66,7 @@ def simulated_start(query: str, slots: int | None, memory_mb: float) -> Start:
 
 
 def with_response(start: Start, operator: str, response: StateResponse) -> Start:
-    """Replace the modelled response of an operator's state to memory by a measured one.
-
-    Raises
-    ------
-    WorkbenchError
-        When the model has no such operator, or its CPU seconds exceed what was measured.
-    """
+    """Replace the modelled response of an operator's state to memory by a measured one."""
     operators = dict(start.model.operators)
     if operator not in operators:
         raise WorkbenchError(
@@ -95,18 +84,6 @@ def planned_start(path: Path, rate: float | None = None) -> Start:
     A plan from the fluid testbed is for a preset. A query in micro-batches begins with the planned slots, which carry
     the plan's capacity. Another query is modelled by the unit costs of its operators in the run nearest to the plan, so
     its capacity is proportional to its tasks.
-
-    Parameters
-    ----------
-    path
-        File that ``workbench plan --output`` wrote.
-    rate
-        Target rate of the plan to use; the last plan by default.
-
-    Raises
-    ------
-    WorkbenchError
-        When the file has no such plan, or no run contains the costs of its operators.
     """
     planned = PlannedStudy.from_json(path)
     if not planned.plans:
@@ -220,13 +197,7 @@ def _kept_state(seen: Observation, rate: float) -> StateModel | None:
 
 
 def initial_tasks(model: QueryModel, slots: int, memory_mb: float) -> dict[str, int]:
-    """Assign `slots` to the operators by BIDS2, with the model's costs of one task each.
-
-    Raises
-    ------
-    WorkbenchError
-        When there are fewer slots than operators.
-    """
+    """Assign `slots` to the operators by BIDS2, with the model's costs of one task each."""
     work = steady_state(Deployment(model, model.minimal_layout, memory_mb)).work_s
     rates = {name: 1 / seconds if seconds > 0 else math.inf for name, seconds in work.items()}
     return dict(bids2(rates, dict.fromkeys(rates, 1.0), slots).tasks)

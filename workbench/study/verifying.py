@@ -45,13 +45,7 @@ class Verified:
 
 
 def plan_to_verify(planned: Planned, testbed: SparkTestbed, rate: float | None = None) -> CapacityPlan:
-    """Choose the plan for `rate`, records/s; None: the one for the highest rate that `testbed` has room for.
-
-    Raises
-    ------
-    WorkbenchError
-        When the plans were not measured on Spark, there is none for the rate, or no room for it.
-    """
+    """Choose the plan for `rate`, records/s; None: the one for the highest rate that `testbed` has room for."""
     if planned.study.testbed != "spark":
         raise WorkbenchError(
             f"The plans come from the {planned.study.testbed} testbed, so there is no query to run. Verify plans that "
@@ -83,13 +77,7 @@ def plan_to_verify(planned: Planned, testbed: SparkTestbed, rate: float | None =
 def verify_plan(
     planned: Planned, plan: CapacityPlan, testbed: Testbed, estimator: CapacityEstimator
 ) -> Generator[Event, None, Verified]:
-    """Deploy a plan as it says, and run it at its rate and above its interval; yield every probe.
-
-    Raises
-    ------
-    WorkbenchError
-        When the query, its data or the sample of its topic cannot be had here.
-    """
+    """Deploy a plan as it says, and run it at its rate and above its interval; yield every probe."""
     require_captured(planned.study.dataset, planned.study.source, planned.study.schema)
     rates = (plan.rate, ABOVE * plan.high)
     probes: Sequence[Probe] = yield from verify(

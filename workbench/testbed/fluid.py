@@ -32,7 +32,8 @@ from workbench.simulation import (
     stream,
     whole_step,
 )
-from workbench.testbed.pipelined import Named, PipelinedRun, Repeats, SimulatedClock
+from workbench.testbed.pipelined import PipelinedRun, Repeats, SimulatedClock
+from workbench.workload import Query
 
 Floats = NDArray[np.float64]
 
@@ -99,7 +100,7 @@ class FluidTestbed:
             f"step {self.step_s:g} s{models}"
         )
 
-    def model(self, query: Named | str) -> QueryModel:
+    def model(self, query: Query | QueryModel | str) -> QueryModel:
         """Find the model of `query`: itself, or the one of its name (``"q5"``, ``"nexmark:q5"``).
 
         Raises
@@ -120,14 +121,14 @@ class FluidTestbed:
             "these, or give a QueryModel."
         )
 
-    def operators(self, query: Named | str) -> tuple[str, ...]:
+    def operators(self, query: Query | QueryModel | str) -> tuple[str, ...]:
         """Operators that slots can be distributed to: all but the sources, upstream first."""
         return self.model(query).modelled
 
     @contextmanager
     def deploy(
         self,
-        query: Named | str,
+        query: Query | QueryModel | str,
         budget: Budget,
         layout: Mapping[str, int] | None = None,
         *,

@@ -21,15 +21,6 @@ _FEWEST_BATCHES = 3
 _ROUNDING = 1e-9
 
 
-class Named(Protocol):
-    """Anything with a name: a query."""
-
-    @property
-    def name(self) -> str:
-        """Name of the query."""
-        ...
-
-
 class SimulatedClock:
     """Seconds since its creation, advanced only by a run; call it to read it."""
 

@@ -17,7 +17,8 @@ from workbench.metrics import OperatorMetrics, TaskSample
 from workbench.reading import finite_cell, read_rows
 from workbench.records import RECORDED, Machine
 from workbench.simulation import short_name
-from workbench.testbed.pipelined import Named, PipelinedRun, Repeats, SimulatedClock
+from workbench.testbed.pipelined import PipelinedRun, Repeats, SimulatedClock
+from workbench.workload import Query
 
 _NEAREST = 3
 
@@ -119,11 +120,11 @@ class RecordedTestbed:
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         return f"recorded, {sum(map(len, self._rates.values()))} measurements ({digest})"
 
-    def operators(self, query: Named | str) -> tuple[str, ...]:  # noqa: ARG002 - the protocol's
+    def operators(self, query: Query | str) -> tuple[str, ...]:  # noqa: ARG002 - the protocol's
         """None: the table has measurements of whole budgets, whatever their layout was."""
         return ()
 
-    def count(self, query: Named | str, budget: Budget) -> int:
+    def count(self, query: Query | str, budget: Budget) -> int:
         """Count the table's measurements of `query` on `budget`; once these are replayed, nothing new is available.
 
         Raises
@@ -136,7 +137,7 @@ class RecordedTestbed:
     @contextmanager
     def deploy(
         self,
-        query: Named | str,
+        query: Query | str,
         budget: Budget,
         layout: Mapping[str, int] | None = None,  # noqa: ARG002 - the protocol's
         *,

@@ -81,13 +81,7 @@ class WarmTestbed:
     def deploy(
         self, query: Query, budget: Budget, layout: Mapping[str, int] | None = None, *, repeat: int | None = None
     ) -> AbstractContextManager[Run]:
-        """Give `budget` its turn in the deployment of its profile, which is made when it is first asked for.
-
-        Raises
-        ------
-        WorkbenchError
-            When the query or the budget cannot be deployed, or the query fails.
-        """
+        """Give `budget` its turn in the deployment of its profile, which is made when it is first asked for."""
         if not self.shares(budget.profile):
             return self.testbed.deploy(query, budget, layout, repeat=repeat)
         return self._turn(query, budget, layout)

@@ -61,11 +61,6 @@ def spark_type(kind: pa.DataType) -> pa.DataType:
     Timestamps are microseconds in UTC, and without a zone taken for UTC. Times of day and durations are integers in
     their own unit, and integers without a sign are `int64`. A column that is empty throughout is text. Lists of any
     kind are lists.
-
-    Raises
-    ------
-    TypeError
-        If Spark has no type for them; the message says which part of `kind` that is.
     """
     kind = plain(kind)
     if types.is_struct(kind):
@@ -91,11 +86,6 @@ def spark_schema(schema: pa.Schema, path: str) -> pa.Schema:
 
     A column without a name is called ``_c0`` in the first place, ``_c1`` in the second, and so on, as Spark's reader of
     CSV calls it. An index that pandas stored (``__index_level_0__``) is a column like any other, as it is for Spark.
-
-    Raises
-    ------
-    QueryError
-        If Spark has no type for a column, or takes the names of two for the same.
     """
     names = [name or f"_c{place}" for place, name in enumerate(schema.names)]
     check_names(names, path)
@@ -111,13 +101,7 @@ def spark_schema(schema: pa.Schema, path: str) -> pa.Schema:
 
 
 def check_names(names: Sequence[str], path: str) -> None:
-    """Refuse names that are the same for Spark, which ignores case.
-
-    Raises
-    ------
-    QueryError
-        With the first two such names.
-    """
+    """Refuse names that are the same for Spark, which ignores case."""
     known: dict[str, str] = {}
     for name in names:
         if (other := known.get(name.lower())) is not None:
@@ -129,13 +113,7 @@ def check_names(names: Sequence[str], path: str) -> None:
 
 
 def as_spark(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Return `column` in the type in which Spark holds it; times are cut to microseconds.
-
-    Raises
-    ------
-    QueryError
-        If a value does not fit that type.
-    """
+    """Return `column` in the type in which Spark holds it; times are cut to microseconds."""
     stored = spark_type(column.type)
     try:
         return pa.chunked_array([_converted(chunk) for chunk in column.chunks], stored)

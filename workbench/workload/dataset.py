@@ -112,13 +112,7 @@ def _in_units(times: npt.NDArray[np.int64], per_s: int, wanted: int) -> npt.NDAr
 
 
 def prepare(dataset: Dataset, event_time: str | None, folder: Path) -> Replay:
-    """Copy a data set into `folder`, ready to be replayed.
-
-    Raises
-    ------
-    QueryError
-        If the data set cannot be read, is empty, or has no usable `event_time` column.
-    """
+    """Copy a data set into `folder`, ready to be replayed."""
     with _readable(dataset):
         source = _opened(dataset)
         schema = _stored_schema(dataset, source.schema, event_time)
@@ -131,13 +125,7 @@ def prepare(dataset: Dataset, event_time: str | None, folder: Path) -> Replay:
 
 
 def check(dataset: Dataset, event_time: str | None) -> None:
-    """Refuse a data set that cannot be replayed, before anything starts.
-
-    Raises
-    ------
-    QueryError
-        As for `prepare`, but only the schema and the first rows are read.
-    """
+    """Refuse a data set that cannot be replayed, before anything starts."""
     if not is_there(dataset.path):
         raise QueryError(f"The dataset {dataset.path!r} does not exist; check the path.")
     with _readable(dataset):
@@ -149,25 +137,13 @@ def check(dataset: Dataset, event_time: str | None) -> None:
 
 
 def schema_of(dataset: Dataset, event_time: str | None) -> pa.Schema:
-    """Return the columns that a query is given of a data set.
-
-    Raises
-    ------
-    QueryError
-        As for `prepare`.
-    """
+    """Return the columns that a query is given of a data set."""
     with _readable(dataset):
         return _stored_schema(dataset, _opened(dataset).schema, event_time)
 
 
 def first_rows(dataset: Dataset, rows: int) -> pa.Table:
-    """Return the first rows of a data set, in the types of the file, with the column names that a query is given.
-
-    Raises
-    ------
-    QueryError
-        If it cannot be read, or Spark cannot hold a column of it.
-    """
+    """Return the first rows of a data set, in the types of the file, with the column names that a query is given."""
     with _readable(dataset):
         source = _opened(dataset)
         schema = spark_schema(source.schema, dataset.path)

@@ -129,13 +129,7 @@ class KeyFrequencies:
         return -above / math.fsum((a - mean_x) ** 2 for a in x)
 
     def imbalance(self, partitions: int) -> float:
-        """Return the rows of the fullest of `partitions` shuffle partitions, divided by the mean.
-
-        Raises
-        ------
-        WorkbenchError
-            If that number of partitions was not counted.
-        """
+        """Return the rows of the fullest of `partitions` shuffle partitions, divided by the mean."""
         require(
             partitions in self.partition_shares,
             f"{partitions:,} partitions of column {self.column!r} were not counted; counted are "
@@ -148,11 +142,6 @@ class KeyFrequencies:
 
         It is exact where that number was counted. Elsewhere it is the median over random placements of the listed keys,
         always the same ones; the rows of the others are spread evenly.
-
-        Raises
-        ------
-        WorkbenchError
-            If there is no partition.
         """
         require(partitions >= 1, f"partitions is {partitions!r}; it must be at least 1.")
         if partitions in self.partition_shares:
@@ -176,13 +165,7 @@ class KeyFrequencies:
 
 
 def read_key_frequencies(path: str | Path) -> KeyFrequencies:
-    """Read the frequencies that ``workbench keys DATA COLUMN --json`` printed.
-
-    Raises
-    ------
-    WorkbenchError
-        When the file cannot be read or does not contain frequencies of keys.
-    """
+    """Read the frequencies that ``workbench keys DATA COLUMN --json`` printed."""
     try:
         document = parse_json(read_text(path, f"The keys file {path}"))
         known = {one.name: document[one.name] for one in fields(KeyFrequencies)}
@@ -223,11 +206,6 @@ def count_keys(
         (the next power of two above ``tracked / 0.75``).
     partitions
         Numbers of shuffle partitions to distribute the rows over, by Spark's own hash.
-
-    Raises
-    ------
-    WorkbenchError
-        If the data cannot be read, has no such column, or the column has no key.
     """
     require(top >= 1, f"top is {top!r}; list at least one key.")
     require(

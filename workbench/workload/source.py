@@ -93,11 +93,6 @@ def rate_source(generator: Generator, folder: Path, partitions: int, name: str =
     """Return a data source class that replays `generator` under the control file in `folder`.
 
     Register it with ``spark.dataSource.register`` and read it with ``spark.readStream.format(name)``.
-
-    Parameters
-    ----------
-    partitions
-        Tasks that read one batch.
     """
 
     class RateSource(DataSource):

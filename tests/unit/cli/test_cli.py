@@ -242,7 +242,7 @@ def test_a_date_that_there_is_not_is_no_defect(tmp_path, capsys, date):
 
 
 def test_a_plan_s_executors_are_not_verified_in_another_size(tmp_path, capsys):
-    found = read_planned(Path(__file__).parents[2] / "earlier" / "plan-spark.json")
+    found = read_planned(Path(__file__).parents[2] / "stored" / "plan-spark.json")
     on = replace(found.study, master="yarn", checkpoint="hdfs://n/c", executor_slots=2, slots=(2, 4), slot_cpus=1.0)
     plans = tuple(replace(one, executor_slots=2, budget=Budget(2, SlotProfile(1.0, 2048), 2.0)) for one in found.plans)
     write_planned(replace(found, study=on, plans=plans), tmp_path / "plan.json")

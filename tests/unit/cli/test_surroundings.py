@@ -28,7 +28,7 @@ def folder(tmp_path, monkeypatch):
     Path("study.yaml").write_text(STUDY)
     for name in ("day.csv", "placement.yaml"):
         shutil.copy(ROOT / "data" / name, name)
-    shutil.copy(ROOT / "tests" / "earlier" / "measurement.json", "m.json")
+    shutil.copy(ROOT / "tests" / "stored" / "measurement.json", "m.json")
     Path("j.jsonl").write_text("")
 
 

@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
     Path("day.csv").write_text(DAY)
     Path("study.yaml").write_text(STUDY)
-    shutil.copy(ROOT / "tests" / "earlier" / "measurement.json", "m.json")
+    shutil.copy(ROOT / "tests" / "stored" / "measurement.json", "m.json")
     shutil.copy(ROOT / "data" / "placement.yaml", "p.yaml")
     yield
     sys.modules.pop("own", None)  # each test has its own

@@ -217,7 +217,7 @@ def test_other_versions_are_refused(measurement, tmp_path):
     path = tmp_path / "m.json"
     measurement.to_json(path)
     changed(path, lambda d: d.update(version=3))
-    with pytest.raises(WorkbenchError, match=r"has version 3; this workbench reads up to version 2\. Read it with"):
+    with pytest.raises(WorkbenchError, match=r"has version 3; this workbench reads version 2\. Read it with"):
         Measurement.from_json(path)
 
 

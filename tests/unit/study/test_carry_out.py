@@ -95,7 +95,7 @@ def test_plans_are_priced_again_as_they_were_without_the_list(tmp_path, planned)
         ({"study": 5}, r"plan.json holds no plans \('int' object is not iterable\); make them with workbench plan"),
         ({"runs": 5}, r"holds no plans \('int' object is not iterable\)"),
         ({"instances": [{"name": "a"}]}, r"An instance type in .* cannot be read: required field missing"),
-        ({"version": 1}, r"have version 1; this workbench reads up to version 3\. Plan again"),
+        ({"version": 1}, r"have version 1; this workbench reads version 3\. Plan again"),
     ],
 )
 def test_what_holds_no_plans_is_refused(tmp_path, planned, change, message):

@@ -13,7 +13,7 @@ from workbench.records import CountedCores
 from workbench.speed import CoreSpeed
 from workbench.study import plan_to_verify, read_planned, verify_plan
 
-EARLIER = Path(__file__).parents[2] / "earlier"
+STORED = Path(__file__).parents[2] / "stored"
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Desk:
 
 @pytest.fixture(scope="module")
 def planned():
-    return read_planned(EARLIER / "plan-spark.json")
+    return read_planned(STORED / "plan-spark.json")
 
 
 def verified(planned, desk):
@@ -64,7 +64,7 @@ def test_whose_cores_is_said_of_what_ran_here(planned):
     assert found.cores is None
     seen = replace(found.at_rate, observation=replace(found.at_rate.observation, cores=CoreSpeed(0.5e-3, 0.6e-3)))
     timed = replace(found, at_rate=seen)
-    assert timed.cores is None  # of an earlier version: whose cores it counts is not known
+    assert timed.cores is None  # whose cores the plan counts is not known
     counted = replace(plan, cores=CountedCores(CoreSpeed(0.25e-3, 0.3e-3)))
     assert replace(timed, plan=counted).cores.times == pytest.approx(0.5)
 
@@ -100,6 +100,6 @@ def test_a_plan_for_other_cores_is_not_verified_here(planned):
 
 
 def test_what_was_simulated_has_no_query_to_run():
-    simulated = read_planned(EARLIER / "plan-fluid.json")
+    simulated = read_planned(STORED / "plan-fluid.json")
     with pytest.raises(WorkbenchError, match="come from the fluid testbed, so there is no query to run"):
         plan_to_verify(simulated, Desk(1.0))

@@ -11,7 +11,7 @@ import pytest
 from workbench.errors import WorkbenchError
 from workbench.workload import Dataset, prepare
 from workbench.workload.kafka import Schema, Topic, _fill, fill
-from workbench.workload.kafka._sample import joined, write_part
+from workbench.workload.kafka._sample import joined, records_of
 
 TOPIC = Topic("h:1", "orders")
 NOW_S = 1_790_000_000.0
@@ -66,8 +66,7 @@ def sent(monkeypatch):
 
 def refilled(folder, captured, event_time=None, rows=None, schema=None, **options):
     """Fill a topic from the sample of `captured` records."""
-    write_part(captured, folder / "0.parquet")
-    pq.write_table(joined([folder / "0.parquet"], schema).table, folder / "sample.parquet")
+    pq.write_table(joined([records_of(captured)], schema).table, folder / "sample.parquet")
     ready = prepare(Dataset(str(folder / "sample.parquet"), "parquet"), event_time, folder)
     return fill(TOPIC, ready, rows or len(captured), event_time=event_time, **options)
 

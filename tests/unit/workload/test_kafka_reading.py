@@ -10,7 +10,8 @@ from kafka_records import Record
 
 from workbench.errors import WorkbenchError
 from workbench.workload.kafka import Limits, Topic, _capture
-from workbench.workload.kafka._capture import _begun, _Reading, _State
+from workbench.workload.kafka._capture import _begin, _Reading
+from workbench.workload.kafka._newest import ends_of
 
 TOPIC = Topic("h:1", "orders")
 
@@ -36,39 +37,44 @@ class Consumer:
         return places
 
 
-def reading(folder, batches, ends, stands=None):
-    state = _State(TOPIC.url, {}, dict.fromkeys(ends, 0), ends)
-    return _Reading(Consumer(batches, stands), TOPIC, state, Limits(), folder, lambda _: None)
+def reading(batches, ends, stands=None):
+    begin = dict.fromkeys(ends, 0)
+    ends = {number: (0, high) for number, high in ends.items()}
+    return _Reading(Consumer(batches, stands), TOPIC, begin, ends, Limits(), lambda _: None)
 
 
-def test_records_before_and_after_an_error_are_kept(tmp_path):
+def test_an_error_ends_a_capture():
     broken = Record(0, 0, KafkaError(KafkaError._TRANSPORT))
-    found = reading(tmp_path, [[Record(1, 0), Record(1, 1), broken, Record(1, 2)]], {"0": 5, "1": 5})
     with pytest.raises(KafkaException):
-        found.read()
-    found.write()
-    assert found.state.following == {"0": 0, "1": 3}
-    assert found.state.rows == 3
+        reading([[Record(1, 0), broken, Record(1, 2)]], {0: 5, 1: 5}).read()
 
 
-def test_an_end_without_a_record_is_passed_while_others_write(tmp_path):
+def test_records_come_in_parts(monkeypatch):
+    monkeypatch.setattr(_capture, "_PART_ROWS", 2)
+    said = []
+    found = reading([[Record(0, place)] for place in range(5)], {0: 5})
+    found.progress = said.append
+    assert [part["_offset"].to_pylist() for part in found.read()] == [[0, 1], [2, 3], [4]]
+    assert said == ["2 of about 5 records captured", "4 of about 5 records captured"]
+
+
+def test_an_end_without_a_record_is_passed_while_others_write():
     late = [[Record(0, 7 + place)] for place in range(3)]  # offset 4 is the mark of a transaction
-    found = reading(tmp_path, [[Record(0, place) for place in range(4)], *late], {"0": 5})
-    found.read()
-    found.write()
-    assert (found.state.rows, found.state.left) == (4, 0)
+    found = reading([[Record(0, place) for place in range(4)], *late], {0: 5})
+    assert [part.num_rows for part in found.read()] == [4]
+    assert found.left == 0
     assert found.consumer.paused == [0]
 
 
-def test_an_end_without_a_record_is_passed_where_nobody_writes(tmp_path):
-    found = reading(tmp_path, [[Record(0, place) for place in range(4)]], {"0": 5}, stands={0: 5})
+def test_an_end_without_a_record_is_passed_where_nobody_writes():
+    found = reading([[Record(0, place) for place in range(4)]], {0: 5}, stands={0: 5})
     found.read()
-    assert found.state.left == 0
+    assert found.left == 0
 
 
-def test_a_partition_without_a_leader_is_told_although_another_has_traffic(tmp_path, monkeypatch):
+def test_a_partition_without_a_leader_is_told_although_another_has_traffic(monkeypatch):
     monkeypatch.setattr(_capture, "_SILENT_S", 0.0)
-    found = reading(tmp_path, [[Record(1, 5 + place)] for place in range(50)], {"0": 5, "1": 5})
+    found = reading([[Record(1, 5 + place)] for place in range(50)], {0: 5, 1: 5})
     with pytest.raises(WorkbenchError, match="gave no record for 0 s although 5 are left"):
         found.read()
 
@@ -109,9 +115,9 @@ def begun(monkeypatch):
     monkeypatch.setattr(time, "time", lambda: NOW_MS / 1000)
 
     def begin(stamps, **limits):
-        state = _begun(Stamped(stamps), TOPIC, Limits(**limits))
-        return {int(name): len(times) - state.following[name] for name, times in
-                ((str(number), times) for number, times in stamps.items())}  # fmt: skip
+        topic = Stamped(stamps)
+        first = _begin(topic, TOPIC, Limits(**limits), ends_of(topic, TOPIC))
+        return {number: len(times) - first[number] for number, times in stamps.items()}
 
     return begin
 

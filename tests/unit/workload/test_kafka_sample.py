@@ -8,7 +8,7 @@ import pytest
 from kafka_records import Record
 
 from workbench.workload import ENCODED
-from workbench.workload.kafka._sample import joined, traffic_s, write_part
+from workbench.workload.kafka._sample import joined, records_of, traffic_s
 
 
 class Holding(Record):
@@ -27,13 +27,7 @@ class Holding(Record):
 
 
 def table_of(folder, *parts):
-    offset, paths = 0, []
-    for number, values in enumerate(parts):
-        records = [Holding(offset + place, value) for place, value in enumerate(values)]
-        offset += len(values)
-        paths.append(folder / f"{number}.parquet")
-        write_part(records, paths[-1])
-    found = joined(paths)
+    found = joined([records_of([Holding(place, value) for place, value in enumerate(values)]) for values in parts])
     pq.write_table(found.table, folder / "whole.parquet")
     return pq.read_table(folder / "whole.parquet"), found.wrong
 
@@ -76,16 +70,14 @@ def test_names_that_are_taken_get_another(tmp_path):
     assert (table["_key_"].to_pylist(), table["_key__"].to_pylist(), table["_offset_"].to_pylist()) == ([1], [2], [3])
 
 
-def test_a_record_without_a_time_has_none(tmp_path):
-    write_part([Holding(0, {"a": 1}, at=-1), Holding(1, {"a": 2}, at=10**15)], tmp_path / "0.parquet")
-    table = joined([tmp_path / "0.parquet"]).table
+def test_a_record_without_a_time_has_none():
+    table = joined([records_of([Holding(0, {"a": 1}, at=-1), Holding(1, {"a": 2}, at=10**15)])]).table
     assert table["_timestamp"].null_count == 1
     assert traffic_s(table) == 0.0  # and a time in the year 33658 is no trouble
 
 
-def test_headers_that_repeat_are_kept(tmp_path):
-    write_part([Holding(0, {"a": 1}, headers=[("t", b"1"), ("t", b"\xff")])], tmp_path / "0.parquet")
-    table = joined([tmp_path / "0.parquet"]).table
+def test_headers_that_repeat_are_kept():
+    table = joined([records_of([Holding(0, {"a": 1}, headers=[("t", b"1"), ("t", b"\xff")])])]).table
     assert json.loads(table["_headers"][0].as_py()) == [["t", "1"], ["t", "/w=="]]
 
 
@@ -95,14 +87,13 @@ def test_json_behind_a_registry_s_wire_format_becomes_columns(tmp_path):
     assert not_json == 0
     assert table["a"].to_pylist() == [1, 2, None]
     assert table.schema.metadata[ENCODED] == b"framed"
-    plain, _ = table_of(tmp_path, [{"a": 2}])
-    assert ENCODED not in (plain.schema.metadata or {})
-    assert joined([tmp_path / "0.parquet"]).numbers == {}
+    plain = joined([records_of([Holding(0, {"a": 2})])])
+    assert ENCODED not in (plain.table.schema.metadata or {})
+    assert plain.numbers == {}
 
 
-def test_the_ids_and_the_first_wrong_value_are_noted(tmp_path):
+def test_the_ids_and_the_first_wrong_value_are_noted():
     values = [b"\0\0\0\0\7{}", b"\0\0\0\0\7 {}", b"\0\0\0\0\x09{}", b"\0not json", b"{", None]
-    write_part([Holding(place, value) for place, value in enumerate(values, 100)], tmp_path / "0.parquet")
-    found = joined([tmp_path / "0.parquet"])
+    found = joined([records_of([Holding(place, value) for place, value in enumerate(values, 100)])])
     assert (found.values, found.wrong, found.first_wrong, found.numbers) == (5, 2, (0, 103), {7: 2, 9: 1})
     assert found.table.column_names[0] == "value"  # too many are no JSON

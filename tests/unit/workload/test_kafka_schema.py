@@ -1,6 +1,7 @@
 """Values that have a schema: the file of it, the columns it gives, and what does not decode."""
 
 import json
+from contextlib import nullcontext
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from io import BytesIO
@@ -17,7 +18,7 @@ from workbench.cli import main
 from workbench.errors import WorkbenchError
 from workbench.workload import ENCODED, Dataset, EventClock, prepare
 from workbench.workload.kafka import Schema, Topic, _capture, capture, read_schema
-from workbench.workload.kafka._sample import joined, write_part
+from workbench.workload.kafka._sample import joined, records_of
 
 ORDER = {
     "type": "record",
@@ -43,14 +44,10 @@ def written(definition, row, number=None):
     return (b"" if number is None else b"\0" + number.to_bytes(4, "big")) + buffer.getvalue()
 
 
-def sampled(folder, schema, values):
-    folder.mkdir(exist_ok=True)
+def sampled(schema, values):
     half = len(values) // 2
-    parts = [folder / "0.parquet", folder / "1.parquet"]
     records = [Holding(place, value) for place, value in enumerate(values)]
-    for part, some in zip(parts, (records[:half], records[half:]), strict=True):
-        write_part(some, part)
-    return joined(parts, schema)
+    return joined([records_of(some) for some in (records[:half], records[half:])], schema)
 
 
 def avro(definition=ORDER, number=None):
@@ -114,7 +111,7 @@ def avro(definition=ORDER, number=None):
 )
 def test_columns_have_the_schema_s_types(tmp_path, kind, value, column, found):
     definition = {"type": "record", "name": "R", "fields": [{"name": "a", "type": kind}]}
-    sample = sampled(tmp_path, avro(definition), [written(definition, {"a": value}), None])
+    sample = sampled(avro(definition), [written(definition, {"a": value}), None])
     assert sample.wrong == 0
     pq.write_table(sample.table, tmp_path / "sample.parquet")
     table = pq.read_table(tmp_path / "sample.parquet")
@@ -126,7 +123,7 @@ def test_columns_have_the_schema_s_types(tmp_path, kind, value, column, found):
     assert batch.num_rows == 2
 
 
-def test_types_that_are_named_again_and_a_record_inside_itself(tmp_path):
+def test_types_that_are_named_again_and_a_record_inside_itself():
     point = {"type": "record", "name": "Point", "fields": [{"name": "x", "type": "int"}]}
     definition = {
         "type": "record",
@@ -140,33 +137,33 @@ def test_types_that_are_named_again_and_a_record_inside_itself(tmp_path):
     }
     inner = {"a": {"x": 3}, "b": {"x": 4}, "more": None}
     row = {"a": {"x": 1}, "b": {"x": 2}, "more": inner}
-    table = sampled(tmp_path, avro(definition), [written(definition, row)]).table
+    table = sampled(avro(definition), [written(definition, row)]).table
     assert table["b"].to_pylist() == [{"x": 2}]
     assert json.loads(table["more"][0].as_py()) == inner
 
 
-def test_names_that_are_ours_get_another(tmp_path):
+def test_names_that_are_ours_get_another():
     definition = {"type": "record", "name": "R", "fields": [{"name": n, "type": "int"} for n in ("value", "_key")]}
-    table = sampled(tmp_path, avro(definition), [written(definition, {"value": 1, "_key": 2})]).table
+    table = sampled(avro(definition), [written(definition, {"value": 1, "_key": 2})]).table
     assert (table["value_"].to_pylist(), table["_key_"].to_pylist()) == ([1], [2])
 
 
-def test_values_with_and_without_the_wire_format(tmp_path):
+def test_values_with_and_without_the_wire_format():
     rows = [{"order": number, "shop": "a"} for number in range(4)]
     values = [written(ORDER, row, number) for row, number in zip(rows, (7, None, 7, 9), strict=True)]
     assert values[1][:1] == b"\2"
-    found = sampled(tmp_path, avro(), [*values, written(ORDER, {"order": 0, "shop": "a"})])  # begins with the byte 0
+    found = sampled(avro(), [*values, written(ORDER, {"order": 0, "shop": "a"})])  # begins with the byte 0
     assert found.wrong == 0
     assert found.table["order"].to_pylist() == [0, 1, 2, 3, 0]
     assert found.numbers == {7: 2, 9: 1}
-    found = sampled(tmp_path, avro(number=7), values)  # another schema's values are not guessed at
+    found = sampled(avro(number=7), values)  # another schema's values are not guessed at
     assert (found.wrong, found.first_wrong, found.numbers) == (1, (2, 3), {7: 2, 9: 1})
     assert found.table["order"].to_pylist() == [0, 1, 2, None]
 
 
 @pytest.mark.parametrize("value", [b"", b"\2", b"\2\0\0", b"\2\2\xff", b"\x80" * 12, b"{}", b"\0\0\0\0\7"])
-def test_what_is_no_record_from_its_first_to_its_last_byte_does_not_decode(tmp_path, value):
-    found = sampled(tmp_path, avro(), [written(ORDER, {"order": 1}), value])
+def test_what_is_no_record_from_its_first_to_its_last_byte_does_not_decode(value):
+    found = sampled(avro(), [written(ORDER, {"order": 1}), value])
     assert (found.values, found.wrong, found.first_wrong) == (2, 1, (2, 1))
 
 
@@ -176,11 +173,11 @@ def captured(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def of(values, schema):
-        def parts_of(topic, parts, *_):
-            write_part([Holding(place, value) for place, value in enumerate(values)], parts / "0.parquet")
-            return _capture._State(topic.url, {}, {"2": 0}, {"2": 0}, len(values), parts=1), 0
-
-        monkeypatch.setattr(_capture, "_captured", parts_of)
+        read = [records_of([Holding(place, value) for place, value in enumerate(values)])]
+        monkeypatch.setattr(_capture, "consuming", lambda *_: nullcontext())
+        monkeypatch.setattr(_capture, "ends_of", lambda *_: {2: (0, len(values))})
+        monkeypatch.setattr(_capture, "_begin", lambda *_: {2: 0})
+        monkeypatch.setattr(_capture._Reading, "read", lambda _: read)
         return capture(Topic("h:1", "orders"), tmp_path / "orders.parquet", schema=schema)
 
     return of
@@ -209,7 +206,7 @@ def test_more_than_a_percent_is_an_error_that_names_the_first(captured, tmp_path
         error.value
     )
     assert "hunter2" not in str(error.value)
-    assert (tmp_path / ".orders.parquet.capture" / "0.parquet").exists()  # and the right schema goes on from there
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_json_with_a_registry_s_answer(captured):
@@ -289,3 +286,13 @@ def test_the_command_says_what_did_not_decode_and_which_ids_there_are(captured, 
     assert (told["rows"], told["not_decoded"], told["schema_ids"]) == (200, 1, [7, 8])
     assert main(["fill", "kafka://h:1/orders", "orders.parquet", "--rows", "1"]) == 2
     assert "whose values are Avro, which is not written here" in capsys.readouterr().err
+
+
+def test_a_sample_is_whole_and_only_yours(captured, tmp_path):
+    found = captured([b"{}"], None)
+    assert found.path.stat().st_mode & 0o777 == 0o600
+    found.path.unlink()
+    found.path.mkdir()
+    with pytest.raises(WorkbenchError, match=r"is no place for a sample; name a file that ends in .parquet"):
+        captured([b"{}"], None)
+    assert [one.name for one in tmp_path.iterdir()] == ["orders.parquet"]

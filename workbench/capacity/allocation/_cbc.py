@@ -15,11 +15,6 @@ def solve(problem: pulp.LpProblem, time_limit_s: float | None = None) -> Status:
     """Solve `problem` in place; ``"feasible"`` is an incumbent that the time limit left unproven.
 
     Without a time limit the outcome is deterministic.
-
-    Raises
-    ------
-    WorkbenchError
-        When CBC cannot be run, or stopped without a solution.
     """
     solver = pulp.COIN_CMD(
         path=pulp.PULP_CBC_CMD.pulp_cbc_path, msg=False, threads=1, timeLimit=time_limit_s, options=_TOLERANCES

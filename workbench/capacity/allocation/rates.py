@@ -7,13 +7,7 @@ from workbench.records import Allocation, Measurement, Run
 
 
 def allocate(minimal: Run, slots: int) -> Allocation:
-    """Distribute `slots` by BIDS2 with the true rates seen in the measurement `minimal`.
-
-    Raises
-    ------
-    WorkbenchError
-        When the minimal configuration sustained nothing, so that no rates were seen.
-    """
+    """Distribute `slots` by BIDS2 with the true rates seen in the measurement `minimal`."""
     seen = minimal.estimate.observation if isinstance(minimal, Measurement) else None
     if seen is None or not seen.operators:
         raise WorkbenchError(

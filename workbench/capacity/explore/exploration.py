@@ -125,11 +125,6 @@ def conclude(
 
     `growth` says what more slots are, where that is known; see `ScalingModel`. `least` is the fewest runs that are
     fitted: three, or two by the scaling law, whose interval says how little they show.
-
-    Raises
-    ------
-    WorkbenchError
-        When fewer are left, unless the parts of a batch explain them; the message says what the others were.
     """
     costs = costs_of(runs, score_forms)
     stop = stopping_row(costs, most_runs) if choice == "improvement" else None

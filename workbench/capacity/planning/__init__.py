@@ -16,7 +16,7 @@ from workbench.capacity.planning.intervals import (
 )
 from workbench.capacity.planning.margin import margin_of
 from workbench.capacity.planning.prices import cheapest, prices, read_instances
-from workbench.capacity.planning.stages import batch_of, in_turns, source_share, unstaged_s
+from workbench.capacity.planning.stages import batch_of, in_turns, source_share, stages_of, unstaged_s
 from workbench.capacity.planning.verdict import falls_short
 from workbench.capacity.planning.what_if import Answer, Question, ask, common_range
 from workbench.records import (
@@ -27,7 +27,6 @@ from workbench.records import (
     InstanceType,
     Price,
     Stage,
-    stages_of,
 )
 
 __all__ = [

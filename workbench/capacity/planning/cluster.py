@@ -73,11 +73,6 @@ def pack(
     """Find the cheapest workers of one type that hold all `plans` with their drivers.
 
     Ties go to fewer workers, then to the order of the price list, then to larger executors of the first plans.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no plan or no price list, or no type holds an executor of each plan and a driver.
     """
     if not plans:
         raise WorkbenchError("There is no plan to put on a cluster; name at least one.")

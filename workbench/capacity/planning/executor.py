@@ -70,13 +70,7 @@ def in_executors(slots: int, executor_slots: int | None) -> int:
 
 
 def executor_size(slots: int | None) -> int | None:
-    """Return the number of slots of an executor as an int; None, any size, as it is.
-
-    Raises
-    ------
-    WorkbenchError
-        When it is no whole number of at least 1.
-    """
+    """Return the number of slots of an executor as an int; None, any size, as it is."""
     return None if slots is None else whole("The number of slots of an executor", slots)
 
 

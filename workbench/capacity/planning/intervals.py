@@ -120,11 +120,6 @@ def sweep(
     """Measure `budget` at each of `intervals` (seconds), ascending; what the journal has finished is not repeated.
 
     It yields what happens and returns the runs. What cannot be measured is a failed run.
-
-    Raises
-    ------
-    WorkbenchError
-        When there are fewer than two intervals, or the testbed has no micro-batches.
     """
     distinct = sorted(set(intervals))
     if len(distinct) < 2:
@@ -175,13 +170,7 @@ def interval_points(runs: Sequence[Run]) -> tuple[IntervalPoint, ...]:
 def interval_speedups(
     points: Sequence[IntervalPoint], base_s: float, latency_s: float | None = None
 ) -> Mapping[float, IntervalSpeedup]:
-    """Give the capacity at each interval relative to that at `base_s`, of the intervals that keep `latency_s`.
-
-    Raises
-    ------
-    WorkbenchError
-        When the capacity at `base_s` is not known, or no interval keeps the bound.
-    """
+    """Give the capacity at each interval relative to that at `base_s`, of the intervals that keep `latency_s`."""
     base = next((point for point in points if point.interval_s == base_s), None)
     if base is None:
         compared = ", ".join(f"{point.interval_s:g} s" for point in points) or "none"

@@ -21,12 +21,6 @@ def read_instances(path: Path) -> tuple[InstanceType, ...]:
 
     It may have a column `CORE_SPEED`, whose cells may be empty: how many times as fast the cores of a type are as those
     of the reference machine, as ``workbench speed`` prints it there.
-
-    Raises
-    ------
-    WorkbenchError
-        When the file cannot be read, a column or every instance type is missing, a value is wrong (with the line
-        number), or there are several currencies.
     """
     rows = read_rows(path, f"The price list {path}", COLUMNS, f"Its columns must be {', '.join(COLUMNS)}.")
     instances = tuple(_instance(row, path, line) for line, row in rows)
@@ -83,13 +77,7 @@ def cheapest(
     reserve: Reserve = kubernetes_reserve,
     executor_slots: int | None = None,
 ) -> Price:
-    """Give the cheapest of `prices`.
-
-    Raises
-    ------
-    WorkbenchError
-        When no instance type holds an executor.
-    """
+    """Give the cheapest of `prices`."""
     found = prices(instances, slots, profile, reserve=reserve, executor_slots=executor_slots)
     if not found:
         is_one = executor_slots in (None, 1)

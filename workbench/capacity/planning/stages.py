@@ -9,9 +9,40 @@ import numpy as np
 from workbench.capacity.model import Floats, MicroBatch, Model, StageLine, carries
 from workbench.capacity.partitions import LARGEST, at_rate, bids2_micro_batch
 from workbench.dataflow import Budget
-from workbench.records import BatchLayout, Measurement, costed_run, stages_of
+from workbench.records import BatchLayout, Measurement, Stage
 
 _CANDIDATES = 10_000  # slot counts that are looked at; of more, as many at even distances
+
+
+def costed_run(runs: Iterable[Measurement]) -> Measurement:
+    """Give the run whose costs rest on the most levels of load: a layout goes by its stages."""
+    return max(runs, key=lambda run: sum(cost.levels for cost in run.costs))
+
+
+def stages_of(measurement: Measurement) -> tuple[Stage, ...]:
+    """Stages of a micro-batch with their measured costs, for the layout; none where they were not measured.
+
+    A stage that was seen at too few sizes to separate its fixed from its per-record cost is taken to have no fixed one.
+    """
+    seen = measurement.estimate.observation
+    lines = {
+        cost.operator: (cost.fixed_s, cost.per_record_s)
+        for cost in measurement.costs
+        if cost.fixed_s is not None and cost.per_record_s is not None
+    }
+    if seen is None or measurement.tasks is not None or not lines:
+        return ()
+    consumed = max(1, seen.consumed_records)
+    stages = []
+    for operator in seen.operators:
+        if operator.is_source:
+            continue
+        fixed_s, per_record_s = lines.get(operator.operator, (0.0, operator.useful_s / max(1, operator.records_in)))
+        stateful = operator.keeps_state
+        source = operator.scans and not stateful
+        ratio = operator.records_in / consumed
+        stages.append(Stage(operator.operator, fixed_s, per_record_s, ratio, stateful=stateful, source=source))
+    return tuple(stages)
 
 
 def unstaged_s(measurement: Measurement) -> float:
@@ -80,17 +111,7 @@ def in_turns(parts: MicroBatch | None, slots: Floats, frozen: Floats, interval_s
 def lay_out(
     parts: MicroBatch | None, slots: int, interval_s: float, rate: float, frozen: int | None = None
 ) -> BatchLayout | None:
-    """Lay out the stages at some slots; None where their parts of a batch are not known.
-
-    Parameters
-    ----------
-    parts
-        Of a batch.
-    slots, interval_s, rate
-        Of the deployment: the records/s it is for.
-    frozen
-        Partitions of the state that a checkpoint holds already; None: choose them.
-    """
+    """Lay out the stages at some slots; None where their parts of a batch are not known."""
     if parts is None or not parts.stages:
         return None
     # The MILP, where it takes less than a second.
@@ -108,25 +129,7 @@ def least_slots(  # noqa: PLR0917
     risk: float | None,
     frozen: int | None,
 ) -> int:
-    """Give the least slots that carry `rate` with the state's partitions `frozen`, and at most those of `budget`.
-
-    Parameters
-    ----------
-    model
-        Of the capacity.
-    parts
-        Of a batch; see `batch_of`.
-    budget
-        The most slots, their memory and the trigger interval.
-    rate
-        Records/s, at the explored interval.
-    margin, risk
-        See `Model.slots_for`.
-    least
-        Fewest slots to consider.
-    frozen
-        Partitions of the state; None without any.
-    """
+    """Give the least slots that carry `rate` with the state's partitions `frozen`, and at most those of `budget`."""
     memory = budget.profile.memory_mb
     fewest = min(budget.slots, model.slots_for(rate, memory, margin, min_slots=least, risk=risk))
     if frozen is None or fewest == budget.slots:

@@ -19,8 +19,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         parents=[client],
         epilog="example: workbench capture kafka://localhost:9092/orders orders.parquet --rows 100000",
         description="Write the newest records of a Kafka topic to a Parquet file, as data for a study: values that are "
-        "JSON objects, or Avro with a schema, become columns, with key, timestamp, partition, offset and headers. A "
-        "capture that is interrupted goes on when it is run again.",
+        "JSON objects, or Avro with a schema, become columns, with key, timestamp, partition, offset and headers.",
     )
     capture.add_argument("topic", metavar="TOPIC", help="kafka://HOST:PORT/TOPIC")
     capture.add_argument("file", metavar="FILE", help="the Parquet file")
@@ -32,7 +31,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="SCHEMA",
         help="the values' schema: an Avro record, or a schema registry's answer, as a file",
     )
-    capture.set_defaults(kept="what was captured is kept, and the same command goes on from there")
+    capture.set_defaults(kept="nothing was written")
 
     fill = commands.add_parser(
         "fill",

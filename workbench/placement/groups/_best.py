@@ -25,10 +25,8 @@ def best_allocation(
 
     Parameters
     ----------
-    job
-        Groups of tasks.
-    capacity
-        Per node.
+    job, capacity
+        See `top_down`.
     tries
         Shaken copies to climb from.
     seed

@@ -22,17 +22,7 @@ def naive(job: Job, capacity: Sequence[float]) -> GroupAllocation:
     A pair goes to the current node or the next it fits; the other task of a half-allocated pair joins its partner if
     it fits. What fits nowhere goes last, each task to the first node with room.
 
-    Parameters
-    ----------
-    job
-        Groups of tasks.
-    capacity
-        Per node.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no node, or a capacity is negative or not finite.
+    Takes and raises what `top_down` does.
     """
     nodes = Nodes(capacity)
     tasks = _Tasks(job, nodes)
@@ -67,10 +57,8 @@ def task_level(job: Job, capacity: Sequence[float], priority: Priority = "rs", o
 
     Parameters
     ----------
-    job
-        Groups of tasks.
-    capacity
-        Per node.
+    job, capacity
+        See `top_down`.
     priority
         ``"rs"``: relative significance; ``"imc"``: communication of a task pair, as the paper's experiments.
     order

@@ -143,14 +143,7 @@ class Job:
 
 
 def checked_edges(edges: Iterable[Edge], groups: int) -> tuple[Edge, ...]:
-    """Edges between groups 0 to `groups` - 1, communication as floats.
-
-    Raises
-    ------
-    WorkbenchError
-        When an edge is not ``(i, j, c)``, names an unknown group, joins a group to itself, or its communication is
-        negative or not finite.
-    """
+    """Edges between groups 0 to `groups` - 1, communication as floats."""
     checked = []
     for edge in edges:
         require(
@@ -200,13 +193,7 @@ def allocation(job: Job, counts: Counts) -> GroupAllocation:
 
 
 def checked_capacity(capacity: Sequence[float]) -> list[float]:
-    """Capacities as floats.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no node or a capacity is negative or not finite.
-    """
+    """Capacities as floats."""
     values = [float(value) for value in capacity]
     require(bool(values), "There are no nodes; give the capacity of at least one.")
     for node, value in enumerate(values):

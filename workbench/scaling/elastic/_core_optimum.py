@@ -21,13 +21,7 @@ _TIME_LIMIT, _INFEASIBLE = 1, 2
 def optimum(
     problem: CoreProblem, threshold: float, timeout_s: float | None
 ) -> tuple[NDArray[np.int64] | None, float | None]:
-    """Return the cores [node][executor] with the least migrated bytes, and the bound; (None, None) if infeasible.
-
-    Raises
-    ------
-    WorkbenchError
-        When `timeout_s` ends before any assignment is found.
-    """
+    """Return the cores [node][executor] with the least migrated bytes, and the bound; (None, None) if infeasible."""
     scale = max(problem.state_bytes) or 1.0
     programme = _Programme(problem, problem.intensive(threshold), scale)
     if not programme.feasible:

@@ -55,11 +55,6 @@ def advise_executors(
         more useful cores than total / largest.
     untracked_keys, untracked_records
         Keys that `key_counts` does not list, and their records in total, as in ``KeyFrequencies``.
-
-    Raises
-    ------
-    WorkbenchError
-        When a number is out of its range, or no key has a count above 0.
     """
     nodes, node_cores = whole("nodes", nodes, 1), whole("node_cores", node_cores, 1)
     cores = nodes * node_cores if operator_cores is None else whole("operator_cores", operator_cores, 1)

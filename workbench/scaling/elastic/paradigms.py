@@ -131,11 +131,6 @@ def simulate_paradigm(
         Length of a step, seconds.
     seed
         Seed of service times, measurements and scheduling; the keys have their own seed.
-
-    Raises
-    ------
-    WorkbenchError
-        When the paradigm is unknown, the executors outnumber the cores, or a length is out of its range.
     """
     require(paradigm in PARADIGMS, f"paradigm is {paradigm!r}; use one of {', '.join(map(repr, PARADIGMS))}.")
     require(

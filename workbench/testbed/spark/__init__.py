@@ -9,7 +9,7 @@ from workbench.testbed.spark.live import Meter
 from workbench.testbed.spark.local_files import WITHOUT_FORKS, compile_into
 from workbench.testbed.spark.look import look_at
 from workbench.testbed.spark.machine import usable_cores
-from workbench.testbed.spark.operators import BatchWork, SourceCost, operator_edges, operator_metrics
+from workbench.testbed.spark.operators import SourceCost, operator_edges, operator_metrics
 from workbench.testbed.spark.paces import executor_paces
 from workbench.testbed.spark.queries import Queries
 from workbench.testbed.spark.quota import CpuQuota, quota_permitted
@@ -22,7 +22,6 @@ __all__ = [
     "SLOT_SHARE",
     "WITHOUT_FORKS",
     "BatchLog",
-    "BatchWork",
     "Cluster",
     "CpuQuota",
     "EventLog",

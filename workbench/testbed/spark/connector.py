@@ -39,11 +39,6 @@ def connector_jars(progress: Callable[[str], None] = lambda _: None) -> tuple[st
     """Return the paths of the connector's jars; fetch them at the first use.
 
     The connector of Spark's own version is preferred, and 4.2.0 is taken where that is not published.
-
-    Raises
-    ------
-    WorkbenchError
-        When a folder is named that lacks a jar, or Maven Central cannot be reached.
     """
     named = os.environ.get(JARS)
     if named:

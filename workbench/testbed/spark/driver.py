@@ -244,12 +244,11 @@ class Driver:
             )
         after, bound = self._load(), self._cores.periods()
         elapsed = chosen[-1].release.at_s - chosen[0].release.at_s if chosen else 0.0
-        works = [done.work for done in chosen[1:]]
-        logs = [work.log for work in works]
-        labels = fullest_labels(done.work.log for done in live.done) if live.done else None
-        overhead_rate = overhead(done.work for done in live.done)
+        logs = [done.log for done in chosen[1:]]
+        labels = fullest_labels(done.log for done in live.done) if live.done else None
+        overhead_rate = overhead(done.log for done in live.done)
         operators, samples = operator_metrics(
-            works, elapsed, self._cpus, self._source.cost, labels, overhead_rate=overhead_rate
+            logs, elapsed, self._cpus, self._source.cost, labels, overhead_rate=overhead_rate
         )
         self._check_executor()
         check_read(spec.name, logs)
@@ -375,7 +374,7 @@ class Driver:
 
     def _scans(self) -> int:
         """How often the query reads the source, as its last batch shows."""
-        return max([1, *(len(scans(done.work.log)) for done in self._live.done[-1:])])
+        return max([1, *(len(scans(done.log)) for done in self._live.done[-1:])])
 
     def _look_where_missed(self, rate: float, consumed: float) -> None:
         """Look at a source that is not known yet where a rate is missed, then offer the rate again: it may go on."""

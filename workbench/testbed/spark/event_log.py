@@ -85,11 +85,23 @@ class Stage:
 
 @dataclass(frozen=True)
 class BatchLog:
-    """One committed micro-batch: its progress event and its stages in order of their ids."""
+    """One committed micro-batch: its progress event, its stages in order of their ids, and what it used.
+
+    CPU seconds are those of the executor, in total and in Python workers; None if unknown. `quota` is True if it ran
+    under a CPU quota; its run seconds then include throttling.
+    """
 
     batch_id: int
     progress: Mapping[str, Any]
     stages: tuple[Stage, ...]
+    executor_cpu_s: float | None = None
+    python_cpu_s: float = 0.0
+    quota: bool = False
+
+    @property
+    def threads_cpu_s(self) -> float:
+        """CPU seconds of the tasks' threads in the JVM."""
+        return sum(task.cpu_s for stage in self.stages for task in stage.tasks)
 
     @property
     def records(self) -> int:

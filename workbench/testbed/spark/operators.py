@@ -13,7 +13,7 @@ batches of the deployment so far.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 
@@ -46,24 +46,6 @@ class SourceCost:
     def of(self, records: float) -> float:
         """Seconds of one task that reads `records` records."""
         return self.fixed_s + self.per_record_s * records
-
-
-@dataclass(frozen=True)
-class BatchWork:
-    """A batch and the CPU seconds the executor used in it, in total and in Python workers; None if unknown.
-
-    `quota` is True if it ran under a CPU quota; its run seconds then include throttling.
-    """
-
-    log: BatchLog
-    executor_cpu_s: float | None = None
-    python_cpu_s: float = 0.0
-    quota: bool = False
-
-    @property
-    def threads_cpu_s(self) -> float:
-        """CPU seconds of the tasks' threads in the JVM."""
-        return sum(task.cpu_s for stage in self.log.stages for task in stage.tasks)
 
 
 @dataclass(frozen=True)
@@ -100,7 +82,7 @@ def operator_names(labels: Labels) -> tuple[str, ...]:
     return tuple(f"{number} {' '.join(one or ('map',))}" for number, one in enumerate(labels, 1))
 
 
-def overhead(batches: Iterable[BatchWork]) -> float:
+def overhead(batches: Iterable[BatchLog]) -> float:
     """CPU seconds of the executor outside tasks and Python workers, per CPU second of the tasks' threads."""
     tasks, other = 0.0, 0.0
     for batch in batches:
@@ -111,9 +93,9 @@ def overhead(batches: Iterable[BatchWork]) -> float:
     return other / tasks if tasks else 0.0
 
 
-def _work(batch: BatchWork, slot_cpus: float, overhead_rate: float | None = None) -> list[_StageWork]:
+def _work(batch: BatchLog, slot_cpus: float, overhead_rate: float | None = None) -> list[_StageWork]:
     """Work of every stage; tasks are charged the executor's other CPU at `overhead_rate` (default: the batch's)."""
-    stages = batch.log.stages
+    stages = batch.stages
     share = overhead([batch]) if overhead_rate is None else overhead_rate
     users = [stage for stage in stages if _is_source(stage) or any(label in _PYTHON for label in _labels(stage))]
     python_run = sum(task.run_s for stage in users for task in stage.tasks)
@@ -131,7 +113,7 @@ def _work(batch: BatchWork, slot_cpus: float, overhead_rate: float | None = None
     return result
 
 
-def fit_source(batches: Sequence[BatchWork], slot_cpus: float) -> SourceCost:
+def fit_source(batches: Sequence[BatchLog], slot_cpus: float) -> SourceCost:
     """Fit the cost of the source to batches, of at least two sizes, of a query that only reads it.
 
     It is the CPU of the source's own tasks and Python workers. Other work of the executor per batch does not count.
@@ -190,7 +172,7 @@ def scans(batch: BatchLog) -> list[Stage]:
 
 
 def operator_metrics(
-    batches: Sequence[BatchWork],
+    batches: Sequence[BatchLog],
     elapsed_s: float,
     slot_cpus: float,
     source: SourceCost,
@@ -217,8 +199,8 @@ def operator_metrics(
     """
     if not batches:
         return (), ()
-    labels = labels or fullest_labels(batch.log for batch in batches)
-    whole = [batch for batch in batches if len(batch.log.stages) == len(labels)]
+    labels = labels or fullest_labels(batches)
+    whole = [batch for batch in batches if len(batch.stages) == len(labels)]
     works = [_work(batch, slot_cpus) for batch in whole]
     sampled = works if overhead_rate is None else [_work(batch, slot_cpus, overhead_rate) for batch in whole]
     samples: list[TaskSample] = []
@@ -331,16 +313,16 @@ def _rows_out(stage: Stage) -> int:
     return 0
 
 
-def _with_state(metrics: OperatorMetrics, index: int, batches: Sequence[BatchWork]) -> OperatorMetrics:
+def _with_state(metrics: OperatorMetrics, index: int, batches: Sequence[BatchLog]) -> OperatorMetrics:
     """Add RocksDB's metrics to an operator that keeps state: the sums over all its nodes that do."""
-    stages = [batch.log.stages[index] for batch in batches]
+    stages = [batch.stages[index] for batch in batches]
     places = {node.state for stage in stages for node in stage.nodes if node.state is not None}
     if not places:
         return metrics
     totals: dict[str, float] = {}
     updated, kept = 0, None
     for batch in batches:
-        states = batch.log.progress.get("stateOperators") or []
+        states = batch.progress.get("stateOperators") or []
         own = [states[place] for place in sorted(places) if place < len(states)]
         updated += sum(int(state.get("numRowsUpdated") or 0) for state in own)
         counted = [state.get("customMetrics") or {} for state in own]
@@ -353,12 +335,11 @@ def _with_state(metrics: OperatorMetrics, index: int, batches: Sequence[BatchWor
     gets = totals.get("rocksdbGetCount", 0.0)
     read = ("rocksdbTotalBytesRead", "rocksdbTotalBytesReadThroughIterator", "rocksdbTotalBytesWritten")
     moved = [totals[key] for key in read if key in totals]  # another store than RocksDB does not count them
-    fields = dict(vars(metrics))
-    fields.update(
+    return replace(
+        metrics,
         state_bytes=int(math.fsum(moved)) if moved else None,
         state_rows_updated=updated,
         cache_hit_rate=hits / (hits + misses) if hits + misses else None,
         state_latency_s=totals.get("rocksdbGetLatency", 0.0) / gets / 1000 if gets else None,
         state_kept_bytes=kept,
     )
-    return OperatorMetrics(**fields)

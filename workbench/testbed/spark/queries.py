@@ -80,13 +80,7 @@ class Queries:
                 return filled
 
     def batches(self, live: LiveQuery, count: int) -> list[CompletedBatch]:
-        """Wait until `count` more batches of the current command are committed.
-
-        Raises
-        ------
-        WorkbenchError
-            If they take minutes.
-        """
+        """Wait until `count` more batches of the current command are committed."""
         seen = len(live.done)
         give_up = now_s() + _PATIENCE_S + 10 * live.interval_s
         while True:

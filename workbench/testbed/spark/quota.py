@@ -44,13 +44,7 @@ class CpuQuota:
 
     @classmethod
     def create(cls, name: str, base: Path = GROUPS) -> "CpuQuota":
-        """Create the group `name`, and `name`-driver, inside the group that limits this process, so that it goes on to.
-
-        Raises
-        ------
-        OSError
-            If this machine does not permit it; a slot must then be a whole core.
-        """
+        """Create the group `name`, and `name`-driver, inside the group that limits this process, which it stays in."""
         v1 = (base / "cpu" / "cgroup.procs").exists()
         if v1:
             roots = [outer_limit(base).folder]

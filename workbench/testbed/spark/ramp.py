@@ -28,11 +28,6 @@ def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float) -> int:
     The size leaps eightfold while the rows of the last batch took at most a quarter of it. Once a batch of about this
     size has filled the interval it grows in small steps, because what a leap adds to the state makes the query slow
     when it leaves again.
-
-    Parameters
-    ----------
-    seen
-        Records and seconds of the batches so far, oldest first.
     """
     records, seconds = seen[-1]
     filled = any(took >= interval_s and records / GROWTH <= rows <= GROWTH * records for rows, took in seen)

@@ -13,13 +13,7 @@ MOST_LATE = 0.5
 
 
 def check_read(name: str, batches: Sequence[BatchLog]) -> None:
-    """Refuse an observation in which released rows were never read.
-
-    Raises
-    ------
-    QueryError
-        If the tasks read fewer rows than the source released.
-    """
+    """Refuse an observation in which released rows were never read."""
     released, read = 0, 0.0
     for batch in batches:
         reading = scans(batch)
@@ -39,13 +33,7 @@ def not_read(name: str, released: int, read: float) -> QueryError:
 
 
 def dropped_late(name: str, batches: Sequence[BatchLog], operators: Sequence[OperatorMetrics]) -> float:
-    """Return the share of the rows that reach the state and are dropped as later than the watermark allows.
-
-    Raises
-    ------
-    QueryError
-        If most of them are dropped, because dropped rows are not throughput.
-    """
+    """Return the share of the rows that reach the state and are dropped as later than the watermark allows."""
     dropped = sum(
         int(state.get("numRowsDroppedByWatermark") or 0)
         for batch in batches

@@ -55,13 +55,7 @@ class Memory:
 
 
 def divide_memory(budget: Budget) -> Memory:
-    """Divide the budget's memory between RocksDB and the executor's heap.
-
-    Raises
-    ------
-    WorkbenchError
-        If the heap would be smaller than Spark needs.
-    """
+    """Divide the budget's memory between RocksDB and the executor's heap."""
     rocksdb = int(budget.memory_mb * ROCKSDB_SHARE)
     heap = budget.memory_mb - rocksdb
     if heap < LEAST_HEAP_MB:
@@ -153,11 +147,6 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
     """Start the JVM and the session; JVM output goes to ``jvm.log`` in the deployment's folder.
 
     Without a cluster, one executor JVM starts next to the driver's, on loopback.
-
-    Raises
-    ------
-    WorkbenchError
-        If the cluster cannot be reached, or could not hold the executors.
     """
     import pyspark  # noqa: PLC0415 - only the driver process loads Spark
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
@@ -221,11 +210,6 @@ def python_of(cluster: Cluster | None, folder: Path) -> str:
 
     A name without a path is this process's interpreter here, and what the name means there. So is that of an archive,
     for a JVM that is started in `folder`.
-
-    Raises
-    ------
-    WorkbenchError
-        If it is a path that does not exist here.
     """
     if cluster is not None and cluster.environment is not None:
         return stand_in(folder)

@@ -53,15 +53,7 @@ class SourceAlone:
         return self._alone is not None
 
     def profile(self, budget: Budget, scans: int = 1) -> SourceProfile:
-        """Give the cost of the source and its highest rate on `budget`: on fewer slots a record takes longer.
-
-        Parameters
-        ----------
-        budget
-            What the source runs on.
-        scans
-            How often the query reads it: twice for a stream joined to itself.
-        """
+        """Give the cost of the source and its highest rate on `budget`: on fewer slots a record takes longer."""
         limit = math.inf
         if self._alone is not None:
             per_record_s = self._alone.per_record_s * self._most.cpus / budget.cpus
@@ -87,17 +79,6 @@ class SourceAlone:
         """Run a query that only reads the source, in batches of several sizes without a quota, and keep what this says.
 
         CPU seconds of a row are the same with a quota and without; without, they are known in a third of the time.
-
-        Parameters
-        ----------
-        queries, spec
-            What runs, and the deployment as it is now.
-        rows
-            Records of a batch to begin with; the sizes that matter are those of the query's own batches.
-        unlimited
-            Context without the slots' quota.
-        cores
-            Cores that the slots use in it.
         """
         rows_only = spec.generator.source_alone() if isinstance(spec.generator, TopicRows) else RowsOnly(spec.generator)
         alone = queries.start(replace(spec, generator=rows_only), f"source{self._taken}", _unchanged)
@@ -127,7 +108,7 @@ class SourceAlone:
         seen = line([(done.batch.records, done.batch.duration_s) for done in batches])
         before, known, cost = self.profile(self._most).rate_limit, self._alone, self.cost
         self._alone = replace(seen, per_record_s=faster * seen.per_record_s * budget.cpus / self._most.cpus)
-        self.cost = fit_source([done.work for done in batches], self._most.profile.cpus)
+        self.cost = fit_source([done.log for done in batches], self._most.profile.cpus)
         if known is not None and self.profile(self._most).rate_limit <= before:
             self._alone, self.cost = known, cost
         self._taken += 1

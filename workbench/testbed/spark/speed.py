@@ -88,17 +88,7 @@ class InterferenceProbe:
         return slowdown(self._seen), self._seen[-1][1]
 
     def wait(self, rate: float, most_s: float, tick: Callable[[], None], others: Callable[[], float]) -> None:
-        """Wait until the cores have been fast and free for some seconds, about `most_s` seconds at most.
-
-        Parameters
-        ----------
-        rate
-            Rate at which the query runs in the meantime, records/s.
-        tick
-            Called repeatedly; must take a moment.
-        others
-            Returns the share of the machine that others took since its last call.
-        """
+        """Wait until the cores have been fast and free for some seconds, about `most_s` seconds at most."""
         end = self._clock() + most_s
         while self._clock() < end:
             self._now = []
@@ -118,11 +108,6 @@ def spark_batch_s(spark: "SparkSession", task_cpu_s: Callable[[], float]) -> flo
 
     Unlike arithmetic and reads it runs in the slots' JVM, with its code, its memory and its garbage collector, as a
     query's rows do. The JVM must be warm.
-
-    Parameters
-    ----------
-    task_cpu_s
-        CPU seconds that the threads of the executor's tasks have used so far.
 
     Returns
     -------

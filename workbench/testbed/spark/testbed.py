@@ -59,20 +59,7 @@ class SparkRun:
         self.deployed = self.budget
 
     def turn(self, budget: Budget, layout: Mapping[str, int] | None = None) -> None:
-        """Go on with `budget` in the same executor: the query starts again, its code warm and its state empty.
-
-        Parameters
-        ----------
-        budget
-            At most the slots deployed, of the same profile.
-        layout
-            As `SparkTestbed.deploy` takes it.
-
-        Raises
-        ------
-        WorkbenchError
-            When the budget is larger or of another profile, or the query fails.
-        """
+        """Go on with `budget` in the same executor: the query starts again, its code warm and its state empty."""
         if budget.slots > self.deployed.slots or budget.profile != self.deployed.profile:
             raise WorkbenchError(
                 f"{units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and "

@@ -114,13 +114,7 @@ class TopicFeed:
         return cap_for(math.ceil(self._wanted / self._held), self._sizes())
 
     def starts(self, last_batch: int) -> bool:
-        """Look at the topic, and say whether the query must begin again at its earliest offset.
-
-        Raises
-        ------
-        WorkbenchError
-            If no broker answers, the whole topic is smaller than one batch, or has dropped records that come next.
-        """
+        """Look at the topic, and say whether the query must begin again at its earliest offset."""
         assert self._command is not None  # noqa: S101 - for the type checker
         BrokerWatch(self.rows.url).check()
         self._ends = offsets_of(self._topic, self._settings)
@@ -145,13 +139,7 @@ class TopicFeed:
         return fresh
 
     def release(self, log: BatchLog) -> Release | None:
-        """Count the records that a batch read.
-
-        Raises
-        ------
-        WorkbenchError
-            If more than a few of the offsets that the batches passed hold no record.
-        """
+        """Count the records that a batch read."""
         start, end, latest = (_offsets(log.progress, name) for name in ("startOffset", "endOffset", "latestOffset"))
         begun = start or {number: low for number, (low, _) in self._ends.items()}
         for number, high in latest.items():
@@ -202,13 +190,7 @@ class TopicFeed:
 
 
 def cap_for(wanted: int, left: Sequence[int]) -> int:
-    """Return the lowest ``maxOffsetsPerTrigger`` with which the next batches take at least `wanted` records on average.
-
-    Parameters
-    ----------
-    left
-        Records left in each partition.
-    """
+    """Return the lowest ``maxOffsetsPerTrigger`` with which the next batches take `wanted` records on average."""
     batches = max(1, min(_AHEAD, sum(left) // max(1, wanted)))
 
     def taken(cap: int) -> int:
@@ -271,13 +253,7 @@ class BrokerWatch:
         self._looked_s = 0.0
 
     def check(self) -> None:
-        """Look at most once a second.
-
-        Raises
-        ------
-        WorkbenchError
-            When no server accepts a connection.
-        """
+        """Look at most once a second."""
         now = time.monotonic()
         if now < self._looked_s + _LOOK_S:
             return

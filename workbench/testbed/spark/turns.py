@@ -28,13 +28,7 @@ class FirstRows:
         self._fitted[turn] = rows
 
     def of(self, turn: Turn) -> int:
-        """Rows that fitted in its last turn; else those of the nearest one known, in proportion, and never more.
-
-        Raises
-        ------
-        ValueError
-            While nothing is known.
-        """
+        """Rows that fitted in its last turn; else those of the nearest one known, in proportion, and never more."""
         if turn in self._fitted:
             return self._fitted[turn]
 

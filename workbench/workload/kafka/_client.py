@@ -56,5 +56,5 @@ def _told(topic: Topic, error: KafkaError | object, heard: list[str]) -> Workben
     also = f" ({heard[-1].rstrip('.')})" if heard and heard[-1] != said else ""
     return WorkbenchError(
         f"Kafka does not give the topic {topic.url}: {said.rstrip('.')}{also}. Check the servers, the topic and the "
-        "client settings, then run the same again; what was read is kept."
+        "client settings, then run the same again."
     )

@@ -81,12 +81,6 @@ def fill(
         Of a topic that is created.
     event_rate
         Rows per second of event time; the last row's is now.
-
-    Raises
-    ------
-    WorkbenchError
-        When the cluster does not answer, the key is no column, the rows are a sample of Avro values, or a record is not
-        delivered.
     """
     whole("rows", rows, 1)
     whole("partitions", partitions, 1)

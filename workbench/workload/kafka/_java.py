@@ -28,14 +28,7 @@ _READ, _ENCRYPTED = "PRIVATE KEY", "ENCRYPTED PRIVATE KEY"
 
 
 def java_settings(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return client settings in librdkafka's names in those of the Java client, which Spark uses.
-
-    Raises
-    ------
-    WorkbenchError
-        When a setting has no counterpart, or the files of a certificate and its key are not what Java reads. Values are
-        never quoted.
-    """
+    """Return client settings in librdkafka's names in those of the Java client, which Spark uses."""
     left = {name: str(value) for name, value in settings.items()}
     found = {name: left.pop(name) for name in _SAME_NAME & left.keys()}
     mechanism = left.pop("sasl.mechanism", None) or left.pop("sasl.mechanisms", None)

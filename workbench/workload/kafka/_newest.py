@@ -21,13 +21,7 @@ Ends = Mapping[int, tuple[int, int]]
 
 
 def offsets_of(topic: Topic, settings: Mapping[str, Any] | None = None) -> dict[int, tuple[int, int]]:
-    """Return the earliest offset of each partition, and the one after its last record.
-
-    Raises
-    ------
-    WorkbenchError
-        When the cluster does not answer, or the topic is missing.
-    """
+    """Return the earliest offset of each partition, and the one after its last record."""
     with consuming(topic, settings or {}) as consumer:
         return ends_of(consumer, topic)
 

@@ -11,14 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
-import pyarrow.parquet as pq
 from confluent_kafka import Message
 
 from workbench.workload.kafka._wire import json_in, split
@@ -54,8 +52,8 @@ _STORED = pa.schema(
 )
 
 
-def write_part(messages: Sequence[Message], path: Path) -> None:
-    """Write records as they are."""
+def records_of(messages: Sequence[Message]) -> pa.Table:
+    """Make a table of records as they are."""
     columns = [
         pa.array([message.key() for message in messages], pa.binary()),
         pa.array([message.value() for message in messages], pa.binary()),
@@ -64,7 +62,7 @@ def write_part(messages: Sequence[Message], path: Path) -> None:
         pa.array([message.offset() for message in messages], pa.int64()),
         pa.array([_headers(message.headers()) for message in messages], pa.string()),
     ]
-    pq.write_table(pa.Table.from_arrays(columns, schema=_STORED), path, compression="zstd")
+    return pa.Table.from_arrays(columns, schema=_STORED)
 
 
 @dataclass(frozen=True)
@@ -128,12 +126,12 @@ class _Decoded:
             yield found
 
 
-def joined(parts: Sequence[Path], schema: Schema | None = None) -> Sample:
+def joined(parts: Sequence[pa.Table], schema: Schema | None = None) -> Sample:
     """Put parts into one table, their values decoded: with an Avro schema as it says, otherwise JSON as its values say.
 
     Without a schema, values that are no JSON stay bytes.
     """
-    stored = pa.concat_tables([pq.read_table(part) for part in parts])
+    stored = pa.concat_tables(parts)
     decoded = _Decoded(schema)
     columns, encoding = {VALUE: _text(stored[VALUE])}, b""
     if decoded.decoder is not None:
@@ -178,9 +176,8 @@ def traffic_s(table: pa.Table) -> float:
     return 0.0 if ends["min"] is None else (ends["max"] - ends["min"]) / 1000
 
 
-def _values(parts: Iterable[Path]) -> Iterator[list[bytes | None]]:
-    for part in parts:
-        yield pq.read_table(part, columns=[VALUE])[VALUE].to_pylist()
+def _values(parts: Iterable[pa.Table]) -> Iterator[list[bytes | None]]:
+    return (part[VALUE].to_pylist() for part in parts)
 
 
 def field_of(column: str) -> str:
@@ -188,7 +185,7 @@ def field_of(column: str) -> str:
     return column.removesuffix("_") if column.removesuffix("_") in _RESERVED else column
 
 
-def _columns(parts: Sequence[Path], kinds: Mapping[str, set[str]]) -> dict[str, pa.ChunkedArray]:
+def _columns(parts: Sequence[pa.Table], kinds: Mapping[str, set[str]]) -> dict[str, pa.ChunkedArray]:
     """Read JSON objects into columns, those of several kinds as text."""
     plain = [name for name, seen in kinds.items() if len(seen - {"null"}) <= 1]
     tables = []

@@ -54,13 +54,7 @@ class Schema:
 
 
 def read_schema(path: str | Path) -> Schema:
-    """Read an Avro schema, or a schema registry's answer.
-
-    Raises
-    ------
-    WorkbenchError
-        When the file cannot be read, or holds no schema that values can be decoded with here.
-    """
+    """Read an Avro schema, or a schema registry's answer."""
     what = f"The schema {path}"
     data = _json(read_text(path, what, bounds.SCHEMA_BYTES), what)
     if not isinstance(data.get("schema"), str):

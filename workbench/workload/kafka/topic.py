@@ -31,13 +31,7 @@ class Topic:
 
     @classmethod
     def parse(cls, url: str) -> "Topic":
-        """Read ``kafka://host:port[,host:port]/topic``.
-
-        Raises
-        ------
-        WorkbenchError
-            When it is not of that form, or has a user or a password in it.
-        """
+        """Read ``kafka://host:port[,host:port]/topic``."""
         if "@" in url:
             raise WorkbenchError(
                 "The address of a topic must not hold a user or a password, because addresses are written to journals "
@@ -54,13 +48,7 @@ class Topic:
 
 
 def client_settings(path: str | Path | None = None) -> dict[str, Any]:
-    """Read client settings from `path`, or from the file that the environment names; none where there is neither.
-
-    Raises
-    ------
-    WorkbenchError
-        When the file cannot be read, or a line is no setting or one that the workbench makes. Values are never quoted.
-    """
+    """Read client settings from `path`, or from the file that the environment names; none where there is neither."""
     named = path or os.environ.get(CLIENT_CONFIG)
     if not named:
         return {}

@@ -14,9 +14,7 @@ def batch(at_s, *states, records=100):
     """A batch of 2 s, with (rows updated, rows removed) of each state."""
     listed = [{"numRowsUpdated": updated, "numRowsRemoved": removed} for updated, removed in states]
     progress = {"durationMs": {"triggerExecution": 2000}, "stateOperators": listed}
-    return CompletedBatch(
-        SimpleNamespace(at_s=at_s, records=records, due=0.0, queue=0.0), SimpleNamespace(log=BatchLog(0, progress, ()))
-    )
+    return CompletedBatch(SimpleNamespace(at_s=at_s, records=records, due=0.0, queue=0.0), BatchLog(0, progress, ()))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from event_log_lines import (
 )
 
 from workbench.testbed.spark.operators import (
-    BatchWork,
     SourceCost,
     fit_source,
     line,
@@ -41,7 +40,7 @@ def test_which_operator_feeds_which_is_told_by_the_stages(batch):
 
 
 def test_without_a_quota_useful_seconds_are_run_seconds(batch):
-    operators, samples = operator_metrics([BatchWork(batch)], 2.0, 1.0, SourceCost(0.0, 0.0))
+    operators, samples = operator_metrics([batch], 2.0, 1.0, SourceCost(0.0, 0.0))
     source, scan, aggregate = operators
     assert (source.kind, source.records_out) == ("source", 300)
     assert scan.useful_s == pytest.approx(0.2)
@@ -52,14 +51,18 @@ def test_without_a_quota_useful_seconds_are_run_seconds(batch):
 
 
 def test_the_rate_is_busyness_times_true_rate_times_tasks(batch):
-    operators, _ = operator_metrics([BatchWork(batch, 0.4, 0.1, quota=True)], 2.0, 0.2, SourceCost(0.01, 0.0001))
+    operators, _ = operator_metrics(
+        [replace(batch, executor_cpu_s=0.4, python_cpu_s=0.1, quota=True)], 2.0, 0.2, SourceCost(0.01, 0.0001)
+    )
     for operator in operators:
         product = operator.busyness * operator.true_processing_rate * operator.tasks
         assert product == pytest.approx(operator.records_in / 2.0)
 
 
 def test_under_a_quota_all_cpu_time_of_the_executor_is_shared_out(batch):
-    operators, _ = operator_metrics([BatchWork(batch, 0.5, 0.1, quota=True)], 2.0, 0.2, SourceCost(0.1, 0.0))
+    operators, _ = operator_metrics(
+        [replace(batch, executor_cpu_s=0.5, python_cpu_s=0.1, quota=True)], 2.0, 0.2, SourceCost(0.1, 0.0)
+    )
     assert sum(operator.cpu_s for operator in operators) == pytest.approx(0.5)
     scan, aggregate = operators[1:]
     source = operators[0]
@@ -71,7 +74,7 @@ def test_under_a_quota_all_cpu_time_of_the_executor_is_shared_out(batch):
 
 def test_samples_bear_what_the_executor_does_per_batch_at_one_rate_for_all_batches(batch):
     """Threads use 0.2 s in both; the executor 0.3 s more in one and 0.7 s in the other."""
-    little, much = (BatchWork(batch, used, 0.1, quota=True) for used in (0.6, 1.0))
+    little, much = (replace(batch, executor_cpu_s=used, python_cpu_s=0.1, quota=True) for used in (0.6, 1.0))
     rate = overhead([little, much])
     assert rate == pytest.approx((0.3 + 0.7) / (2 * 0.2))
     one, other = (operator_metrics([work], 2.0, 0.2, SourceCost(), overhead_rate=rate)[1] for work in (little, much))
@@ -85,19 +88,21 @@ def test_samples_bear_what_the_executor_does_per_batch_at_one_rate_for_all_batch
 
 
 def test_what_the_executor_does_besides_is_no_cost_of_the_source(batch):
-    quiet, busy = (fit_source([BatchWork(batch, used, 0.1, quota=True)], 0.2) for used in (0.4, 1.0))
+    quiet, busy = (
+        fit_source([replace(batch, executor_cpu_s=used, python_cpu_s=0.1, quota=True)], 0.2) for used in (0.4, 1.0)
+    )
     assert quiet == busy
 
 
 def test_the_sources_cost_is_taken_out_of_the_scan(batch):
-    operators, _ = operator_metrics([BatchWork(batch)], 2.0, 1.0, SourceCost(0.01, 0.0001))
+    operators, _ = operator_metrics([batch], 2.0, 1.0, SourceCost(0.01, 0.0001))
     source, scan, _ = operators
     assert source.useful_s == pytest.approx(2 * 0.01 + 300 * 0.0001)
     assert scan.useful_s == pytest.approx(0.2 - source.useful_s)
 
 
 def test_state_metrics_are_rocksdbs(batch):
-    aggregate = operator_metrics([BatchWork(batch)], 2.0, 1.0, SourceCost())[0][2]
+    aggregate = operator_metrics([batch], 2.0, 1.0, SourceCost())[0][2]
     assert aggregate.cache_hit_rate == pytest.approx(0.75)
     assert aggregate.state_latency_s == pytest.approx(0.0002)
     assert (aggregate.state_bytes, aggregate.state_rows_updated) == (1500, 9)
@@ -105,7 +110,7 @@ def test_state_metrics_are_rocksdbs(batch):
 
 def test_the_state_kept_is_that_of_the_last_batch_not_a_sum(batch):
     later = replace(batch, progress=json.loads(json.dumps(batch.progress).replace("4096", "5000")))
-    aggregate = operator_metrics([BatchWork(batch), BatchWork(later)], 2.0, 1.0, SourceCost())[0][2]
+    aggregate = operator_metrics([batch, later], 2.0, 1.0, SourceCost())[0][2]
     assert aggregate.state_kept_bytes == 5000
 
 
@@ -123,7 +128,7 @@ def test_a_batch_that_hiccuped_does_not_tilt_the_line():
 
 
 def test_the_source_alone_is_fitted_over_its_tasks(batch):
-    cost = fit_source([BatchWork(batch)], 1.0)
+    cost = fit_source([batch], 1.0)
     assert cost.of(150) > 0
 
 
@@ -192,7 +197,7 @@ def test_partitions_that_adaptive_plans_put_together_are_no_skew(log):
     few = [*BEGIN, task(1, 0, scanned=100), stage(1), progress()]
     many = [*BEGIN, *(task(1, number, scanned=25) for number in range(4)), stage(1), progress()]
     write(log.path, few + many)
-    works = [BatchWork(batch) for _, batch in log.poll()]
+    works = [batch for _, batch in log.poll()]
     scan = operator_metrics(works, 2.0, 1.0, SourceCost())[0][1]
     assert scan.key_skew == pytest.approx(1.0)
     assert (scan.tasks, scan.records_in) == (4, 200)

@@ -8,7 +8,6 @@ import pytest
 from workbench.dataflow import Budget, SlotProfile
 from workbench.testbed.spark.event_log import BatchLog
 from workbench.testbed.spark.live import CompletedBatch
-from workbench.testbed.spark.operators import BatchWork
 from workbench.testbed.spark.source_alone import SourceAlone
 from workbench.workload import Release
 
@@ -19,7 +18,7 @@ ONE = Budget(1, SlotProfile(0.2, 1024), 2.0)
 def batch(rows, seconds):
     offsets = {"startOffset": json.dumps({"n": 0}), "endOffset": json.dumps({"n": rows})}
     log = BatchLog(0, {"sources": [offsets], "durationMs": {"triggerExecution": 1000 * seconds}}, ())
-    return CompletedBatch(Release(1, 0.0, 0, rows, 0, 0, 0.0, 0.0), BatchWork(log))
+    return CompletedBatch(Release(1, 0.0, 0, rows, 0, 0, 0.0, 0.0), log)
 
 
 def batches(fixed_s, per_record_s, sizes=(5_000, 15_000, 10_000)):

@@ -14,15 +14,6 @@ def compilers(spark: "SparkSession", tasks: int, names: tuple[str, ...]) -> Call
 
     A Python task finds its executor's JVM among the processes above it. Executors that no task has met yet are left
     out, and without Linux's ``/proc`` nothing is seen, which counts as 0.
-
-    Parameters
-    ----------
-    spark
-        The session.
-    tasks
-        That look: as many as there are slots, so that most executors are met.
-    names
-        Beginnings of the names of the compiler's threads.
     """
     used: dict[str, float] = {}
 

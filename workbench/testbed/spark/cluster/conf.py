@@ -17,13 +17,7 @@ def manager(cluster: Cluster) -> ModuleType:
 
 
 def cluster_conf(cluster: Cluster, budget: Budget, address: str | None) -> dict[str, str]:
-    """Return the settings that differ from those of a deployment on this machine.
-
-    Parameters
-    ----------
-    address
-        This machine's address as the executors reach it; None: Spark finds one.
-    """
+    """Return the settings that differ from those of a deployment on this machine."""
     count, executor = cluster.executors(budget)
     bound = {"spark.driver.bindAddress": address} if address else {}
     host = {"spark.driver.host": cluster.driver_host or address or ""}
@@ -46,15 +40,7 @@ def cluster_conf(cluster: Cluster, budget: Budget, address: str | None) -> dict[
 
 
 def beside_yours(cluster: Cluster, given: Callable[[str], str | None], java_options: str) -> dict[str, str]:
-    """Return the settings that depend on those of your ``spark-defaults.conf``.
-
-    Parameters
-    ----------
-    given
-        Gives a setting of yours, None where there is none.
-    java_options
-        Options of the executors' JVM, which yours precede.
-    """
+    """Return the settings that depend on those of your ``spark-defaults.conf``."""
     options = "spark.executor.extraJavaOptions"
     return {
         options: " ".join(filter(None, (given(options), java_options))),

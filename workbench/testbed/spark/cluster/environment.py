@@ -18,13 +18,7 @@ _MAKE = "conda pack -o environment.tar.gz, or venv-pack -o environment.tar.gz"
 
 
 def check_name(path: str, python: str | None) -> None:
-    """Refuse what is no archive, or names a second interpreter.
-
-    Raises
-    ------
-    WorkbenchError
-        When Spark could not unpack it, or `python` is given too.
-    """
+    """Refuse what is no archive, or names a second interpreter."""
     if not path.endswith(_SUFFIXES):
         raise WorkbenchError(
             f"environment is {path!r}; it must be an archive that ends in {', '.join(_SUFFIXES)}, as {_MAKE} makes it. "
@@ -45,13 +39,7 @@ def check_name(path: str, python: str | None) -> None:
 
 
 def check_there(path: str) -> None:
-    """Refuse an archive that is not here.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no such file.
-    """
+    """Refuse an archive that is not here."""
     if not Path(path).is_file():
         raise WorkbenchError(
             f"The environment {path!r} is no file on this machine, from which Spark gives it to the executors. Check "
@@ -61,13 +49,7 @@ def check_there(path: str) -> None:
 
 
 def digest(path: str) -> str:
-    """Return a digest of the archive's content; the same for a copy elsewhere.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no such file.
-    """
+    """Return a digest of the archive's content; the same for a copy elsewhere."""
     check_there(path)
     seen = Path(path).stat()
     return _digest(path, seen.st_size, seen.st_mtime_ns)

@@ -28,13 +28,7 @@ _SPARKS_OWN = "org.apache.spark."
 
 
 def check_room(jvm: Any, cluster: Cluster, budget: Budget, host: str | None) -> None:  # noqa: ANN401 - py4j is not typed
-    """Ask a standalone master, before an application starts, whether it could hold the executors at all.
-
-    Raises
-    ------
-    WorkbenchError
-        If it could not, or does not answer.
-    """
+    """Ask a standalone master, before an application starts, whether it could hold the executors at all."""
     if cluster.kind != "standalone":
         return
     try:
@@ -62,20 +56,7 @@ def await_executors(
     let_pass: Callable[[], None],
     say: Callable[[str], None],
 ) -> None:
-    """Wait until all executors have registered.
-
-    Parameters
-    ----------
-    let_pass
-        Lets a moment pass.
-    say
-        Called with one line of text when the number changes.
-
-    Raises
-    ------
-    WorkbenchError
-        If they are not given in time, or the application is removed.
-    """
+    """Wait until all executors have registered."""
     count, executor = cluster.executors(budget)
     context = spark._jsc.sc()  # noqa: SLF001 - py4j's only door
     end, looked, seen = time.monotonic() + cluster.allocation_s, 0.0, -1
@@ -178,13 +159,7 @@ def _line_with(sign: str, text: str) -> str:
 
 
 def describe_workers(spark: "SparkSession", cluster: Cluster, budget: Budget) -> Machine:
-    """Return facts about the executors' machines, which also shows that their Python works.
-
-    Raises
-    ------
-    WorkbenchError
-        If it does not.
-    """
+    """Return facts about the executors' machines, which also shows that their Python works."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - only the driver process loads Spark
 
     count, executor = cluster.executors(budget)

@@ -31,17 +31,7 @@ def owner(
     environment: Mapping[str, str] = os.environ,
     namespace: Path = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace"),
 ) -> dict[str, str]:
-    """Return the setting by which Kubernetes collects the executors with the pod that this process runs in.
-
-    Parameters
-    ----------
-    given
-        Gives a setting of yours, None where there is none: a pod that you name stays.
-    environment
-        Environment variables of the driver.
-    namespace
-        File with the pod's namespace: a pod of another one owns nothing in the executors'.
-    """
+    """Return the setting by which Kubernetes collects the executors with the pod that this process runs in."""
     pod = environment.get("HOSTNAME") if "KUBERNETES_SERVICE_HOST" in environment else None
     if not pod or given(_POD) or not namespace.is_file():
         return {}

@@ -26,13 +26,7 @@ _EXAMPLES = "hdfs://HOST/DIR, s3a://BUCKET/DIR, or file:///MOUNT/DIR for a share
 
 
 def kind_of(master: str) -> str:
-    """Return the kind of a master: ``"local"``, ``"standalone"``, ``"kubernetes"`` or ``"yarn"``.
-
-    Raises
-    ------
-    WorkbenchError
-        If it is no master that the workbench knows.
-    """
+    """Return the kind of a master: ``"local"``, ``"standalone"``, ``"kubernetes"`` or ``"yarn"``."""
     found = next((kind for start, kind in _KINDS.items() if master.startswith(start)), None)
     well_formed = {
         "standalone": _ADDRESS.fullmatch(master),
@@ -89,11 +83,6 @@ class Cluster:
         Folder, as a URI, to which each deployment's event log is copied at its end; None: it is not kept.
     allocation_s
         Longest wait for executors, and for each of their Python workers to start, seconds.
-
-    Raises
-    ------
-    WorkbenchError
-        If one of them is missing or cannot be used.
     """
 
     master: str
@@ -155,29 +144,12 @@ class Cluster:
         return _addresses(self.kind, self.master)
 
     def check_here(self) -> None:
-        """Refuse what cannot be given to the executors because it is not on this machine.
-
-        Raises
-        ------
-        WorkbenchError
-            When the archive of the executors' packages is missing.
-        """
+        """Refuse what cannot be given to the executors because it is not on this machine."""
         if self.environment is not None:
             environments.check_there(self.environment)
 
     def check_servers(self, servers: str) -> None:
-        """Refuse brokers at addresses by which the executors would look for them on their own machine.
-
-        Parameters
-        ----------
-        servers
-            Brokers as ``host:port``, separated by commas.
-
-        Raises
-        ------
-        WorkbenchError
-            When all of them are on loopback and the executors are not on this machine, or the master cannot be reached.
-        """
+        """Refuse brokers at addresses by which the executors would look for them on their own machine."""
         hosts = [server.rpartition(":")[0].strip("[]") for server in servers.split(",")]
         if all(map(_loopback, hosts)) and not self._here():
             raise WorkbenchError(
@@ -192,13 +164,7 @@ class Cluster:
         return self.kind == "standalone" and all(map(_loopback, [self.reach() or "", *at]))
 
     def executors(self, budget: Budget) -> tuple[int, Executor]:
-        """Return how many executors `budget` needs, and one of them.
-
-        Raises
-        ------
-        WorkbenchError
-            If its slots do not fill whole executors, or a slot is no whole number of cores.
-        """
+        """Return how many executors `budget` needs, and one of them."""
         if budget.profile.cpus != int(budget.profile.cpus) or budget.profile.cpus < 1:
             raise WorkbenchError(
                 f"A slot has {budget.profile.cpus:g} cores; on a cluster it must have whole cores, because Spark "
@@ -214,13 +180,7 @@ class Cluster:
         return budget.slots // self.executor_slots, Executor(self.executor_slots, budget.profile)
 
     def reach(self) -> str | None:
-        """Connect to the master; return this machine's address on the way to it, None for YARN.
-
-        Raises
-        ------
-        WorkbenchError
-            If no master answers.
-        """
+        """Connect to the master; return this machine's address on the way to it, None for YARN."""
         failed = []
         for host, port in self.addresses:
             try:

@@ -50,13 +50,7 @@ def conf(cluster: Cluster, budget: Budget) -> dict[str, str]:
 
 
 def refuse(cluster: Cluster, budget: Budget, offer: Offer) -> None:
-    """Refuse a budget that the cluster could not hold even if nothing else ran on it.
-
-    Raises
-    ------
-    WorkbenchError
-        With what was asked, what the master has, and the next step.
-    """
+    """Refuse a budget that the cluster could not hold even if nothing else ran on it."""
     count, executor = cluster.executors(budget)
     room = offer.room(executor)
     if room >= count:
@@ -88,13 +82,7 @@ def waiting(cluster: Cluster, budget: Budget, offer: Offer, got: int) -> Workben
 
 
 def offer_of(jvm: Any, cluster: Cluster, host: str) -> Offer:  # noqa: ANN401 - py4j is not typed
-    """Ask the master what it has, over its own protocol, from the address `host` of this machine.
-
-    Raises
-    ------
-    py4j.protocol.Py4JError
-        If none of several masters answers, or they run another version of Spark.
-    """
+    """Ask the master what it has, over its own protocol, from the address `host` of this machine."""
     spark = jvm.org.apache.spark
     settings = spark.SparkConf()
     single = "MODULE$"

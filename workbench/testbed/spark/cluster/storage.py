@@ -16,20 +16,7 @@ _NO_S3A = "S3AFileSystem not found"
 
 
 def check_shared(spark: "SparkSession", folder: str, files: int) -> None:
-    """Make `folder`, and check that executors read in it what this machine writes.
-
-    Parameters
-    ----------
-    folder
-        A URI.
-    files
-        How many files to write: each is one task's.
-
-    Raises
-    ------
-    WorkbenchError
-        If this machine cannot write there, or an executor cannot read it.
-    """
+    """Make `folder`, and check that executors read in it what this machine writes."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - only the driver process loads Spark
 
     names = [f"{folder}/reached-{number}" for number in range(files)]
@@ -54,13 +41,7 @@ def check_shared(spark: "SparkSession", folder: str, files: int) -> None:
 
 
 def check_log_folder(spark: "SparkSession", folder: str) -> None:
-    """Check, before anything is measured, that this machine can write the event log into `folder`, a URI, at the end.
-
-    Raises
-    ------
-    WorkbenchError
-        If it cannot.
-    """
+    """Check, before anything is measured, that this machine can write the event log into `folder`, a URI."""
     try:
         system, path = _at(spark._jvm, spark._jsc.hadoopConfiguration(), f"{folder.rstrip('/')}/reached-{uuid4().hex}")  # noqa: SLF001
         system.create(path).close()  # makes the folder where it is missing, as copying does
@@ -98,18 +79,7 @@ def names_in(spark: "SparkSession", folder: str) -> list[str]:
 
 
 def copy_into(jvm: Any, configuration: Any, file: Path, folder: str) -> None:  # noqa: ANN401 - py4j is not typed
-    """Copy a local file into `folder`, a URI, which is made where it is missing.
-
-    Parameters
-    ----------
-    jvm, configuration
-        Spark's JVM, and Hadoop's configuration as the session had it.
-
-    Raises
-    ------
-    py4j.protocol.Py4JError
-        If it cannot be written.
-    """
+    """Copy a local file into `folder`, a URI, which is made where it is missing."""
     system, path = _at(jvm, configuration, f"{folder.rstrip('/')}/{file.name}")
     system.mkdirs(path.getParent())
     system.copyFromLocalFile(jvm.org.apache.hadoop.fs.Path(file.as_uri()), path)

@@ -12,18 +12,7 @@ SLOTS = "cores that YARN counts but does not limit"
 
 
 def conf(cluster: Cluster, budget: Budget, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return what this kind of cluster needs in addition to the settings of every cluster.
-
-    Parameters
-    ----------
-    environment
-        Environment variables of the driver.
-
-    Raises
-    ------
-    WorkbenchError
-        If Hadoop's configuration, which names the cluster, is not set.
-    """
+    """Return what this kind of cluster needs in addition to the settings of every cluster."""
     if not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & environment.keys():
         raise WorkbenchError(
             "The master is 'yarn', but neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set. Set one of them to the folder "
