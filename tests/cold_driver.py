@@ -1,7 +1,7 @@
 """A warm deployment's run on simulated time: its driver is still cold, its cores are slow, and a neighbour comes by.
 
 The driver's seconds of a batch fall within about a minute, and rows get cheaper meanwhile. The truth is the rate at
-which a batch fills the interval once all code is warm and nobody else is there.
+which a batch fills the interval once all code is warm and nobody is there who is not there all the time.
 """
 
 import math
@@ -22,15 +22,15 @@ class ColdRun(SimulatedRun):
     """A `SharedRun`; see the module.
 
     `speed` is that of its cores, relative to those that take `per_record_s`; `warms_in_s` the time in which what is
-    cold falls to a third; `first_rows` what the warm-up expects to fit.
+    cold falls to a third; `first_rows` what the warm-up expects to fit; `others` the neighbour's way.
     """
 
     def __init__(
-        self, seed, *, speed=1.0, bursts=False, warms_in_s=30.0, scatter=0.05, first_rows=400, row_s=1e-5, **fields
+        self, seed, *, speed=1.0, others="none", warms_in_s=30.0, scatter=0.05, first_rows=400, row_s=1e-5, **fields
     ):
         super().__init__(fixed_s=0.3, per_record_s=row_s / speed, **fields)
         self.random = Random(seed)
-        self.warms_in_s, self.scatter, self.bursts = warms_in_s, scatter, bursts
+        self.warms_in_s, self.scatter, self.others = warms_in_s, scatter, others
         self.first_rows, self.ramp = first_rows, []
         self.warm_rows = lambda _number: fitting_rows(self.ramp, self.interval_s) if self.ramp else self.first_rows
         self.phase_s = self.random.uniform(0.0, EVERY_S)
@@ -51,8 +51,13 @@ class ColdRun(SimulatedRun):
     def cold(self, at_s):
         return math.exp(-at_s / self.warms_in_s)
 
+    @property
+    def truth(self):
+        return super().truth * (1 - TAKEN if self.others == "always" else 1)
+
     def taken(self, at_s):
-        return TAKEN if self.bursts and (at_s + self.phase_s) % EVERY_S < BURST_S else 0.0
+        there = self.others == "always" or (self.others == "bursts" and (at_s + self.phase_s) % EVERY_S < BURST_S)
+        return TAKEN if there else 0.0
 
     def _batch(self):
         batch = super()._batch()

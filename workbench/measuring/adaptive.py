@@ -4,9 +4,9 @@ Rates lie on a geometric grid whose neighbours differ by the tolerance, so the s
 different answers: on monotone answers it finds exactly what a linear scan of the grid would. Where to look comes
 from the line batch time = a + b x rows through all batches seen: its rate is the one at which a batch fills the
 interval. When the line contradicts the answers the search bisects, and gallops while one end is unknown. Answers
-that contradict each other are repeated; the majority of three decides. An upper end that only a disturbed machine
-failed at is asked for once more when it is quiet, and any answer of a quiet machine replaces those of a disturbed one.
-Where none comes, the end is raised by what the disturbance took.
+that contradict each other are repeated; the majority of three decides. An upper end that only a disturbed machine or
+cold code failed at is asked for once more when it is quiet, and any answer of a quiet machine and warm code replaces
+the others. Where none comes, the end is raised by what the disturbance took, or by what the code gained since.
 
 Deviations from StreamBed (section IV): its search halves the interval between the last two answers and stops when the
 target changes by less than 1 %; it repeats nothing and has no upper end until a probe fails.
@@ -22,6 +22,7 @@ from workbench.measuring.bracket import (
     Votes,
     bracket,
     first_rate,
+    refuted,
     source_limit,
     summarise,
     tally,
@@ -41,7 +42,7 @@ _LOOK_BACK = 3
 _WINDOW = 6  # intervals observed: state is snapshotted in every fourth batch
 _LEAST_SETTLE_S, _LEAST_WINDOW_S = 2.0, 12.0
 _MOST_TAKEN, _COLD = 0.5, 0.3  # of a machine; what code gained that was still being compiled
-_POINT = 1.6  # high / low of a bracket at most whose middle is an answer: it is off by a quarter at most
+_POINT = 1.5  # high / low of a bracket at most whose middle is an answer: it is off by a fifth at most, and by noise
 _REPEATS_IN_ALL = 3  # times as many as at one rate: where the machine is never quiet, the probes must still suffice
 
 
@@ -244,24 +245,22 @@ class _Search:
     def raised(self, high: int) -> float:
         """Share by which the upper end may be too low, where only a disturbed machine or cold code failed at it.
 
-        What disturbed all probes alike is the machine. The quicker batches of a probe show what a quiet one would do.
+        What disturbed all probes alike is the machine. The quickest batch of a probe shows what a quiet one would do.
         """
         if not self.votes[high].disturbed:
             return 0.0
-        probes = [probe for probe in self.history if probe.phase == "probe"]
-        usual = min(probe.observation.disturbance.worst for probe in probes)
+        usual = min(probe.observation.disturbance.worst for probe in self.history if probe.phase == "probe")
         shares = []
-        for probe in probes:
+        for place, probe in enumerate(self.history):
             if probe.answered("overloaded") and self.grid.index(probe.rate) == high:
                 taken = min(probe.observation.disturbance.worst - usual, _MOST_TAKEN)
-                took = sorted(batch.duration_s for batch in probe.observation.batches)
-                quick = self.interval_s / took[len(took) // 4] - 1
+                quick = self.interval_s / min(batch.duration_s for batch in probe.observation.batches) - 1
                 cold = _COLD if probe.observation.compiling > COMPILING else 0.0
-                shares.append(max(1 / (1 - taken) - 1, quick, cold))
+                shares.append(max(1 / (1 - taken) - 1, quick, cold, refuted(self.history, place)))
         return min(shares, default=0.0)
 
     def _disturbed_end(self) -> int | None:
-        """Upper end that only a disturbed machine failed at, and that once, now that the machine is quiet."""
+        """Upper end that only a disturbed machine or cold code failed at, and that once, now that it is quiet."""
         high, last = self.found.high, self.history[-1].judgement
         if high is None or last is None or not last.answered or last.disturbed:
             return None
@@ -349,7 +348,9 @@ class _Search:
         rate = None
         if valid:
             sizes = [probe.rate for probe in valid]
-            probes = valid if max(sizes) > _DISTINCT_SIZES * min(sizes) else [self.history[0], *valid]
+            alike = max(sizes) <= _DISTINCT_SIZES * min(sizes)
+            # A state is filled at the rate that is probed first: its batches are no other size, but colder ones.
+            probes = [self.history[0], *valid] if alike and math.isinf(self.history[0].rate) else valid
             rate = _line_rate((batch for probe in probes for batch in probe.observation.batches), self.interval_s)
         return self.grid.below(first_rate(self.history) if rate is None else rate)
 

@@ -1,17 +1,20 @@
 """Where the votes of the probes put the MST: a bracket, and the estimate that holds it."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.errors import WorkbenchError
 from workbench.metrics import SOURCE_MARGIN
 from workbench.records import Limit, MstEstimate, Probe
 
+_LATER = 6  # probes after one that failed which may refute it
+_FEWEST, _ERRORS = 3, 2.0  # batches that have an error, and how many errors their mean may be off by
+
 
 @dataclass
 class Votes:
-    """Answers given at one rate: those of a quiet machine, or where there are none those of a `disturbed` one."""
+    """Answers at one rate: those of a quiet machine and warm code, or where there are none the others (`disturbed`)."""
 
     sustained: int = 0
     overloaded: int = 0
@@ -33,12 +36,12 @@ class Votes:
         return self.sustained > 0 and self.overloaded > 0
 
 
-def tally(history: Iterable[Probe], key: Callable[[float], int]) -> dict[int, Votes]:
+def tally(history: Sequence[Probe], key: Callable[[float], int]) -> dict[int, Votes]:
     """Votes per grid index, rates mapped by `key`; invalid probes have no vote."""
     votes: dict[int, Votes] = {}
-    for probe in history:
+    for place, probe in enumerate(history):
         if probe.phase == "probe" and probe.judgement is not None and probe.judgement.answered:
-            index, disturbed = key(probe.rate), probe.judgement.disturbed
+            index, disturbed = key(probe.rate), probe.judgement.disturbed or refuted(history, place) > 0
             if disturbed and index in votes and not votes[index].disturbed:
                 continue
             if index not in votes or votes[index].disturbed > disturbed:
@@ -48,6 +51,35 @@ def tally(history: Iterable[Probe], key: Callable[[float], int]) -> dict[int, Vo
             else:
                 votes[index].overloaded += 1
     return votes
+
+
+def refuted(history: Sequence[Probe], place: int) -> float:
+    """Share by which later batches show more than the rate that failed at `place`; 0 where scatter may be all of it.
+
+    A batch of fewer rows takes at least its share of the seconds that one of more rows takes. So what later batches of
+    a lower rate carried in the seconds that they took is a lower bound. If it is above a rate that failed, and above
+    what that carried, the code was still cold there, whatever its compilers did.
+    """
+    failed = history[place]
+    if not failed.answered("overloaded"):
+        return 0.0
+    later = [one for one in history[place + 1 : place + 1 + _LATER] if one.answered("sustained")]
+    most = max((_carried(one, -_ERRORS) for one in later if one.rate < failed.rate), default=0.0)
+    return most / failed.rate - 1 if most > max(failed.rate, _carried(failed)) else 0.0
+
+
+def _carried(probe: Probe, errors: float = 0.0) -> float:
+    """Records/s that the batches of `probe` carry were they to follow each other, so many errors of the mean off.
+
+    It is 0 where they are too few to know.
+    """
+    batches = probe.observation.batches[1:]
+    count, seconds = len(batches), sum(batch.duration_s for batch in batches)
+    if count < _FEWEST or seconds <= 0:
+        return 0.0
+    squares = sum((batch.duration_s - seconds / count) ** 2 for batch in batches)
+    error = math.sqrt(squares * count / (count - 1)) / seconds
+    return sum(batch.records for batch in batches) / seconds * (1 + errors * error)
 
 
 @dataclass(frozen=True)

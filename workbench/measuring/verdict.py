@@ -24,7 +24,7 @@ _SLOPE_SLACK = 1e-3
 # 1.5 rows from end to end.
 _ROUNDING_ROWS = 1.0
 _ROUNDING_RISE = 1.5
-COMPILING = 0.4
+COMPILING = 0.2
 """Cores that compilers may use during a verdict; while they are busier, rows get cheaper from batch to batch."""
 _ROOM, _FILLED = 0.95, 0.98  # of the interval that batches take on average, and of its rows that they have
 _IDLE = 0.1  # share of the quota's periods in which it was used up: where it is less, slots did not limit the rate
