@@ -1,20 +1,26 @@
 """The recorded results of the five papers' figures: made again, compared with the file, or written to it.
 
     python benchmarks/papers.py [PAPER ...] [--only "Figure 6" ...] [--record]
+    python benchmarks/papers.py [PAPER ...] --headlines
+
+``--headlines`` prints the numbers that the papers give next to ours as a table (CSV), then how many figures and tables
+have which status, and how many headlines agree.
 
 Figures that take minutes are read from ``data/papers`` by the notebook and the report. This makes them and prints each
 point that differs from the file by more than 1 %; ``--record`` writes the file. Everything is seeded, so nothing
-differs unless the code did, except where a solver is stopped by the clock (CAPSys, Table 3 and Figure 8). Prints
-seconds of each figure; asserts nothing.
+differs unless the code did, except where a search or solver is stopped by the clock (CAPSys, Table 3, Figures 8 and
+10b). Prints seconds of each figure; asserts nothing.
 """
 
 import argparse
 import csv
 import io
+import sys
 import time
+from collections import Counter
 
 from workbench.errors import WorkbenchError
-from workbench.papers import FOLDER, PAPERS, recorded
+from workbench.papers import FOLDER, PAPERS, counted, recorded
 
 COLUMNS = ("figure", "input", "panel", "series", "x", "y", "low", "high")
 CLOSE = 0.01
@@ -62,14 +68,33 @@ def kept(paper, key):
         return ()
 
 
+def headlines(papers):
+    """Print each headline, and the counts."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(("paper", "figure", "input", "headline", "unit", "published", "ours", "verdict"))
+    found = []
+    for paper in papers:
+        for figure in PAPERS[paper].figures:
+            for one in figure.compare_all():
+                head, ours = one.headline, "" if one.ours is None else f"{one.ours:.3g}"
+                writer.writerow((paper, one.number, head.only, head.what, head.unit, head.said, ours, one.verdict))
+                found.append(one)
+    statuses = Counter(figure.status.removesuffix(", because") for paper in papers for figure in PAPERS[paper].figures)
+    for what, counts in (("figures and tables", statuses), ("headlines", counted(found))):
+        print(f"# {sum(counts.values())} {what}: {', '.join(f'{count} {name}' for name, count in counts.items())}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    known = [name for name in PAPERS if slow(name)]
-    parser.add_argument("papers", nargs="*", metavar="PAPER", help=", ".join(known))
+    parser.add_argument("papers", nargs="*", metavar="PAPER", help=", ".join(PAPERS))
     parser.add_argument("--only", nargs="*", default=[], metavar="FIGURE", help="these figures or tables")
     parser.add_argument("--record", action="store_true", help="write the files")
+    parser.add_argument("--headlines", action="store_true", help="print the papers' numbers next to ours")
     options = parser.parse_args()
-    for paper in options.papers or known:
+    if options.headlines:
+        headlines(options.papers or PAPERS)
+        return
+    for paper in options.papers or PAPERS:
         for key, make in slow(paper).items():
             if options.only and key[0] not in options.only:
                 continue

@@ -105,12 +105,7 @@ def _figure_2(name: str) -> Reproduction:
         ]
     plans = Panel("Plans", "Plans", "Plans", "bars")
     series.append(Series(plans.title, "ours", ("all", "meet the target"), (float(len(tried.plans)), float(met))))
-    return Reproduction(
-        f"{met} of the {len(tried.plans)} plans of {name} meet the target; the worst sustains "
-        f"{100 * shares[-1] / shares[0]:.0f} % of the fastest",
-        (throughput, held, crowd, plans),
-        tuple(series),
-    )
+    return Reproduction((throughput, held, crowd, plans), tuple(series))
 
 
 _CASES: Mapping[str, tuple[str, tuple[str, ...], float, float | None, tuple[float, float] | None]] = MappingProxyType(
@@ -131,7 +126,7 @@ _TITLES = tuple(_CASES)
 
 
 def _figure_3(_: str) -> Reproduction:
-    panels, series, kept = [], [], []
+    panels, series = [], []
     for title, (name, operators, net, published, back) in _CASES.items():
         tried = motivation(name, net)
         rows = [tried.problem.operators.index(operator) for operator in operators]
@@ -150,18 +145,12 @@ def _figure_3(_: str) -> Reproduction:
             Series(title, _MEAN, tuple(levels), means, low, high),
             Series(held.title, _MEAN, tuple(levels), stopped),
         ]
-        kept.append(f"{means[-1]:.0f} %")
         if published is not None and back is not None:
             series += [
                 Series(title, "paper", ends, (100.0, published), published=True),
                 Series(held.title, "paper", ends, back, published=True),
             ]
-    return Reproduction(
-        f"With the hungry tasks on one worker, the throughput falls to {kept[0]} (CPU), {kept[1]} (state) and "
-        f"{kept[2]} (network) of that of the plans that spread them",
-        tuple(panels),
-        tuple(series),
-    )
+    return Reproduction(tuple(panels), tuple(series))
 
 
 def _contended(title: str) -> Reader:
@@ -193,14 +182,7 @@ def _figure_5(name: str) -> Reproduction:
         Series(panel.title, "plans", tuple(map(float, column)), tuple(100 * float(one) for one in tried.shares))
         for panel, column in zip(panels, columns.values(), strict=True)
     )
-    even = tried.shares[columns["Worst"] <= np.quantile(columns["Worst"], 0.05)].mean()
-    uneven = tried.shares[columns["Worst"] >= np.quantile(columns["Worst"], 0.95)].mean()
-    return Reproduction(
-        f"The twentieth of the plans of {name} with the lowest cost sustains {100 * even:.0f} % of the target on "
-        f"average, that with the highest {100 * uneven:.0f} %",
-        panels,
-        series,
-    )
+    return Reproduction(panels, series)
 
 
 def _plan(label: str) -> Reader:

@@ -6,307 +6,76 @@ The paper prints its figures without numbers, so most comparisons are with what 
 import dataclasses
 import math
 import statistics
-from collections.abc import Iterable
 
 from workbench.papers import elasticutor_runs as runs
 from workbench.papers.elasticutor_runs import LATENCY, P99, SUSTAINED, THROUGHPUT, WORKLOADS
 from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
 from workbench.papers.headline import LESS, MORE, Headline, Reader, at, change, mean, ratio
-from workbench.papers.recorded import recorded
+from workbench.papers.recorded import redrawn
 from workbench.scaling.elastic import KeyedOperator
 
 NAME = "elasticutor"
-
-
-def _drawn(number: str, finding: str, *panels: Panel, chosen: str = "", more: Iterable[Series] = ()) -> Reproduction:
-    """Draw what is recorded of a figure in the panels that it has."""
-    series = recorded(NAME, number, chosen)
-    titles = {one.panel for one in series}
-    extra = [panel for panel in panels if panel.title not in titles]
-    return Reproduction(finding, tuple(one for one in panels if one not in extra), (*series, *more))
-
-
-def _with_x(panel: Panel, x: str, *, log: bool = False, shape: str = "line") -> Panel:
-    return dataclasses.replace(panel, x=x, log_x=log, shape=shape)  # type: ignore[arg-type]
-
-
-def _named(number: str, panel: Panel, chosen: str = "") -> dict[str, Series]:
-    return {one.name: one for one in recorded(NAME, number, chosen) if one.panel == panel.title}
-
-
-def _thousands(rate: float) -> str:
-    return f"{rate / 1e3:.0f}k"
-
-
-def _change(before: float, after: float) -> str:
-    """Write a change with its sign."""
-    return f"{100 * (after / before - 1):+.0f} %"
-
-
-def _make_6(_: str) -> Reproduction:
-    rates = _named("Figure 6", THROUGHPUT)
-    x = "Shuffles per minute"
-    return _drawn(
-        "Figure 6",
-        "From 0 to 16 shuffles per minute the throughput changes by "
-        + ", ".join(
-            f"{_change(one.at(0), one.at(16))} under {name} (to {_thousands(one.at(16))} records/s)"
-            for name, one in rates.items()
-        ),
-        _with_x(THROUGHPUT, x),
-        _with_x(LATENCY, x),
-    )
-
-
-def _make_7(workload: str) -> Reproduction:
-    rates = _named("Figure 7", THROUGHPUT, workload)
-
-    def low(name: str) -> str:
-        known = [value for value in rates[name].y if value is not None]
-        dips = sum(value < 0.8 * max(known) for value in known)
-        return f"{dips} under {name} (lowest {_thousands(min(known))} records/s)"
-
-    return _drawn(
-        "Figure 7",
-        f"In the {workload} workload the throughput is below four fifths of its best in this many of "
-        f"{len(rates['static'].y)} seconds: {', '.join(low(name) for name in rates)}",
-        _with_x(THROUGHPUT, "Time (s)"),
-        chosen=workload,
-    )
-
-
-def _make_8(_: str) -> Reproduction:
-    series = recorded(NAME, "Figure 8")
-    panels = tuple(
-        Panel(title, "Record (bytes)", "Throughput (records/s)", log_x=True, log_y=True)
-        for title in dict.fromkeys(one.panel for one in series)
-    )
-
-    def ratio(panel: Panel) -> float:
-        by_name = _named("Figure 8", panel)
-        return by_name["Elasticutor"].at(8192) / by_name["static"].at(8192)
-
-    return _drawn(
-        "Figure 8",
-        f"With records of 8 KB Elasticutor has {ratio(panels[0]):.2g} times the throughput of static at "
-        f"{panels[0].title}, and {ratio(panels[-1]):.2g} times at {panels[-1].title}",
-        *panels,
-    )
-
-
-def _make_9(_: str) -> Reproduction:
-    rates = _named("Figure 9", THROUGHPUT)
-    x = "State of a shard (KB)"
-    return _drawn(
-        "Figure 9",
-        f"From 32 KB to 32 MB per shard Elasticutor goes from {_thousands(rates['Elasticutor'].at(32))} to "
-        f"{_thousands(rates['Elasticutor'].at(32768))} records/s, RC from {_thousands(rates['RC'].at(32))} to "
-        f"{_thousands(rates['RC'].at(32768))}; static has {_thousands(rates['static'].at(32768))}",
-        _with_x(THROUGHPUT, x, log=True),
-        _with_x(LATENCY, x, log=True),
-    )
-
-
-def _make_10(_: str) -> Reproduction:
-    rates = _named("Figure 10", THROUGHPUT)
-    x = "Skew of the keys (exponent of Zipf's law)"
-    return _drawn(
-        "Figure 10",
-        f"At a skew of 0.5 Elasticutor sustains {_thousands(rates['Elasticutor'].at(0.5))} records/s, RC "
-        f"{_thousands(rates['RC'].at(0.5))} and static {_thousands(rates['static'].at(0.5))}; at 0.7 RC "
-        f"has {_thousands(rates['RC'].at(0.7))} and Elasticutor {_thousands(rates['Elasticutor'].at(0.7))}, the "
-        "bound of the most frequent key",
-        _with_x(THROUGHPUT, x),
-        _with_x(LATENCY, x),
-    )
-
-
 _REASSIGNED = ("RC", "Elasticutor")
 
 
-def _make_11(_: str) -> Reproduction:
+def _over(x: str, *panels: Panel, log: bool = False) -> tuple[Panel, ...]:
+    """Give the panels an x axis."""
+    return tuple(dataclasses.replace(panel, x=x, log_x=log) for panel in panels)
+
+
+def _by(titles: tuple[str, ...], x: str) -> tuple[Panel, ...]:
+    """Give a panel of throughput for each of several cases."""
+    return tuple(Panel(title, x, THROUGHPUT.y, log_x=True, log_y=True) for title in titles)
+
+
+def _figure_11(_: str) -> Reproduction:
     panel = Panel("Reassignment", "Paradigm and target", "Time per shard (ms)", "bars", log_y=True)
-    cells = tuple((name, where) for name in _REASSIGNED for where in ("in the node", "to another node"))
-    times = [runs.reassignment_ms(name, moves_node=where != "in the node") for name, where in cells]
-    named = tuple(" ".join(cell) for cell in cells)
-    sync, migration = ({cell: time[part] for cell, time in zip(named, times, strict=True)} for part in (0, 1))
-    (far, elastic), moved = (sync[f"{name} to another node"] for name in _REASSIGNED), migration["RC to another node"]
+    cells = tuple(f"{name} {where}" for name in _REASSIGNED for where in ("in the node", "to another node"))
+    times = [runs.reassignment_ms(name, moves_node=moves) for name in _REASSIGNED for moves in (False, True)]
+    sync, migration = zip(*times, strict=True)
     return Reproduction(
-        f"RC synchronises for {far:.0f} ms per shard and Elasticutor for {elastic:.0f} ms; the state takes either "
-        f"{moved:.2g} ms to another node",
         (panel,),
         (
-            Series(panel.title, "synchronisation", named, tuple(sync.values())),
-            Series(panel.title, "state migration", named, tuple(value or None for value in migration.values())),
+            Series(panel.title, "synchronisation", cells, sync),
+            Series(panel.title, "state migration", cells, tuple(value or None for value in migration)),
         ),
     )
 
 
-def _make_12(_: str) -> Reproduction:
+def _figure_12(_: str) -> Reproduction:
     sync = Panel("Synchronisation", "Upstream executors", "Time per shard (ms)", log_x=True, log_y=True)
     migration = Panel("State migration between nodes", "State of a shard (KB)", "Time (ms)", log_x=True, log_y=True)
     upstream, sizes = (1, 8, 32, 128), (32, 256, 2048, 32768)
-    operator = KeyedOperator()
-    syncs = {
-        name: tuple(runs.reassignment_ms(name, dataclasses.replace(operator, upstream=count))[0] for count in upstream)
-        for name in _REASSIGNED
-    }
-    moved = tuple(
-        runs.reassignment_ms("RC", dataclasses.replace(operator, shard_bytes=1024.0 * size))[1] for size in sizes
-    )
+    waiting = [dataclasses.replace(KeyedOperator(), upstream=count) for count in upstream]
+    moved = [dataclasses.replace(KeyedOperator(), shard_bytes=1024.0 * size) for size in sizes]
     return Reproduction(
-        f"From 1 to 128 upstream executors RC synchronises for {syncs['RC'][0]:,.0f} to {syncs['RC'][-1]:,.0f} ms and "
-        f"Elasticutor for {syncs['Elasticutor'][0]:.0f} ms; 32 KB of state take {moved[0]:.2g} ms to another node, 32 "
-        f"MB {moved[-1]:.0f} ms",
         (sync, migration),
         (
-            *(Series(sync.title, name, upstream, values) for name, values in syncs.items()),
-            Series(migration.title, "RC and Elasticutor", sizes, moved),
+            *(
+                Series(sync.title, name, upstream, tuple(runs.reassignment_ms(name, one)[0] for one in waiting))
+                for name in _REASSIGNED
+            ),
+            Series(
+                migration.title, "RC and Elasticutor", sizes, tuple(runs.reassignment_ms("RC", one)[1] for one in moved)
+            ),
         ),
     )
 
 
 _SPEED_UP = Panel("Speed-up", "Cores of one executor", "Throughput (x that of one core)", log_x=True, log_y=True)
 _TAIL = Panel("Latency", "Cores of one executor", "p99 latency (x that on one core)", log_x=True, log_y=True)
+_MOST = Series(_SPEED_UP.title, "paper, 8 KB or 0.01 ms: at most", (1, 256), (16.0, 16.0), published=True)
+_MOVED = {runs.MIGRATED: (13.9, 2.4), runs.REMOTE: (235.3, 21.6)}  # MB/s: naive, optimised
+_BOTH = ("naive executor-centric", "Elasticutor")
+_TABLE_3 = {8: 66.6e3, 16: 121.3e3, 32: 218.6e3}  # records/s by nodes
+_NODES = (*_over(runs.GROWTH.x, THROUGHPUT), runs.GROWTH)
 
 
-def _make_13(_: str) -> Reproduction:
-    gains = _named("Figure 13", _SPEED_UP)
-    series = [one for one in recorded(NAME, "Figure 13") if one.panel == _SPEED_UP.title]
-    return Reproduction(
-        f"On 256 cores one executor is {gains['1 ms, 128 B'].at(256):.0f} times as fast as on one; with records of 8 "
-        f"KB {gains['8 KB'].at(256):.0f} times, with 0.01 ms per record {gains['0.01 ms'].at(256):.0f} times",
-        (_SPEED_UP,),
-        (*series, Series(_SPEED_UP.title, "paper, 8 KB or 0.01 ms: at most", (1, 256), (16.0, 16.0), published=True)),
-    )
-
-
-def _make_14(_: str) -> Reproduction:
-    tails = _named("Figure 13", _TAIL)
-    series = [one for one in recorded(NAME, "Figure 13") if one.panel == _TAIL.title]
-    return Reproduction(
-        f"From 1 to 256 cores the p99 latency changes by a factor of {tails['1 ms, 128 B'].at(256):.2g} at 1 ms and "
-        f"128 B, of {tails['0.01 ms'].at(256):.2g} at 0.01 ms, and of {tails['8 KB'].at(256):.2g} with records of 8 KB",
-        (_TAIL,),
-        tuple(series),
-    )
-
-
-def _make_15(_: str) -> Reproduction:
-    panels = tuple(
-        Panel(title, "Cores of one executor", "Throughput (records/s)", log_x=True, log_y=True)
-        for title in ("2 shuffles per minute", "16 shuffles per minute")
-    )
-    few, many = (_named("Figure 15", panel) for panel in panels)
-
-    def kept(by_size: dict[str, Series]) -> str:
-        return f"{100 * by_size['32 MB'].at(256) / by_size['32 KB'].at(256):.0f} %"
-
-    return _drawn(
-        "Figure 15",
-        f"With 32 MB per shard one executor on 256 cores reaches {kept(few)} of the throughput with 32 KB at 2 "
-        f"shuffles per minute, and {kept(many)} at 16",
-        *panels,
-    )
-
-
-def _make_16(workload: str) -> Reproduction:
-    rates = _named("Figure 16", THROUGHPUT, workload)
-    return _drawn(
-        "Figure 16",
-        f"In the {workload} workload 32 executors of 256 shards sustain {_thousands(rates['y = 32'].at(256))} "
-        f"records/s, one executor {_thousands(rates['y = 1'].at(256))}, 256 executors "
-        f"{_thousands(rates['y = 256'].at(256))}; static has {_thousands(rates['static'].at(256))}",
-        _with_x(THROUGHPUT, "Shards per executor (z)", log=True),
-        chosen=workload,
-    )
-
-
-_MOVED = Panel("Moved", "Paradigm", "Over the network (MB/s)", "bars", log_y=True)
-
-
-def _make_19(_: str) -> Reproduction:
-    sustained = {name: series.at("whole run") for name, series in _named("Figure 19", SUSTAINED).items()}
-    tails = {name: series.at("whole run") for name, series in _named("Figure 19", P99).items()}
-    series = [one for one in recorded(NAME, "Figure 19") if one.panel == THROUGHPUT.title]
-    bars = [
-        Series(panel.title, "ours", tuple(values), tuple(values.values()))
-        for panel, values in ((SUSTAINED, sustained), (P99, tails))
-    ]
-    gains = (
-        f"{sustained['Elasticutor'] / sustained[name]:.2f} times the throughput of {name} and "
-        f"1/{tails[name] / tails['Elasticutor']:.0f} of its p99 latency"
-        for name in ("static", "RC")
-    )
-    return Reproduction(
-        f"Elasticutor has {', '.join(gains)} (published: about twice, and 1/10 to 1/100); the naive scheduler "
-        f"sustains {sustained['naive executor-centric'] / sustained['Elasticutor']:.2f} times as much",
-        (_with_x(THROUGHPUT, "Time (s)"), SUSTAINED, _with_x(P99, "Paradigm", shape="bars")),
-        (*series, *bars),
-    )
-
-
-def _make_20(_: str) -> Reproduction:
-    means = _named("Figure 19", LATENCY)
-    series = tuple(means.values())
-
-    def mean(name: str) -> float:
-        known = [value for value in means[name].y if value is not None]
-        return sum(known) / len(known)
-
-    return Reproduction(
-        f"The mean latency, averaged over the seconds, is {mean('Elasticutor'):.3g} ms with Elasticutor, "
-        f"{mean('naive executor-centric'):.3g} ms with the naive scheduler, {mean('RC'):,.0f} ms with RC and "
-        f"{mean('static'):,.0f} ms with static",
-        (_with_x(LATENCY, "Time (s)"),),
-        series,
-    )
-
-
-def _make_table_2(_: str) -> Reproduction:
-    moved = _named("Figure 19", _MOVED)
-    chosen = ("naive executor-centric", "Elasticutor")
-    published = {"State migration": (13.9, 2.4), "Remote data transfer": (235.3, 21.6)}
-    series, ratios = [], []
-    for what, values in published.items():
-        ours = tuple(moved[what].at(name) for name in chosen)
-        ratios.append(f"{ours[0] / ours[1]:.1f} times the {what.lower()} ({values[0] / values[1]:.1f} published)")
-        series += [
-            Series(what, "paper", chosen, values, published=True),
-            Series(what, "ours", chosen, ours),
-        ]
-    return Reproduction(
-        f"The naive scheduler makes {' and '.join(ratios)} of the optimised one",
-        tuple(dataclasses.replace(_MOVED, title=what, y=f"{what} (MB/s)") for what in published),
-        tuple(series),
-    )
-
-
-_TABLE_3 = {8: 66.6, 16: 121.3, 32: 218.6}  # thousands of records/s by nodes
-
-
-def _make_table_3(_: str) -> Reproduction:
-    panel = Panel("Growth", "Nodes of 8 cores", "Throughput (% of that on 8 nodes)")
-    ours = {one.name: one for one in recorded(NAME, "Table 3")}
-    growth = {name: one.at(32) / one.at(8) for name, one in ours.items()}
-    return Reproduction(
-        "From 8 to 32 nodes the throughput grows "
-        + " and ".join(f"{times:.1f} times with {name}" for name, times in growth.items())
-        + f"; published are {_TABLE_3[32] / _TABLE_3[8]:.1f}",
-        (panel,),
-        (
-            Series(
-                panel.title,
-                "paper",
-                tuple(_TABLE_3),
-                tuple(100 * rate / _TABLE_3[8] for rate in _TABLE_3.values()),
-                published=True,
-            ),
-            *(
-                Series(panel.title, name, one.x, tuple(100 * (value or 0.0) / one.at(8) for value in one.y))
-                for name, one in ours.items()
-            ),
-        ),
+def _published_3() -> tuple[Series, ...]:
+    growth = tuple(100 * rate / _TABLE_3[8] for rate in _TABLE_3.values())
+    return tuple(
+        Series(panel.title, "paper", tuple(_TABLE_3), values, published=True)
+        for panel, values in zip(_NODES, (tuple(_TABLE_3.values()), growth), strict=True)
     )
 
 
@@ -317,7 +86,6 @@ _FALL = ratio(
 )
 _LARGE = change(at("32 KB", 256, _OFTEN), at("32 MB", 256, _OFTEN))
 _TAILS = ratio(at("ours", "static", P99.title), at("ours", "Elasticutor", P99.title))
-_LATENCIES = ratio(mean("Elasticutor"), mean("naive executor-centric"))
 
 
 def _sustained_of(other: str) -> Reader:
@@ -374,7 +142,7 @@ PAPER = Paper(
             f"{_NO_NUMBERS} The signs are the paper's. With one synchronisation per repartitioning RC falls only to "
             "static at 16 shuffles; with one for every 8 shards it becomes useless. A core holds 128 records: with "
             "1,024 its queue of a second evens out keys that are shuffled every four, and the throughput rises.",
-            _make_6,
+            redrawn(NAME, "Figure 6", _over("Shuffles per minute", THROUGHPUT, LATENCY)),
             slow=runs.figure_6,
             headlines=(
                 _shuffled("Elasticutor", (-10.0, 0.0), "a marginal fall"),
@@ -389,7 +157,7 @@ PAPER = Paper(
             "simulated",
             f"{_NO_NUMBERS} RC repartitions again and again until the imbalance is below 1.2, so it dips between "
             "shuffles too.",
-            _make_7,
+            redrawn(NAME, "Figure 7", _over("Time (s)", THROUGHPUT)),
             tuple(WORKLOADS),
             runs.figure_7,
             headlines=(
@@ -404,7 +172,9 @@ PAPER = Paper(
             "5.1).",
             "simulated",
             _NO_NUMBERS,
-            _make_8,
+            redrawn(
+                NAME, "Figure 8", _by(tuple(f"{ms:g} ms per record" for ms in (10, 1, 0.1, 0.01)), "Record (bytes)")
+            ),
             slow=runs.figure_8,
             headlines=(
                 Headline(f"Fall of Elasticutor from 128 B to 8 KB at {_CHEAP}, of static's", "times", MORE, _FALL),
@@ -418,11 +188,12 @@ PAPER = Paper(
             f"{_NO_NUMBERS} At 32 MB RC stays above static here: it moves ten shards at once over idle network cards, "
             "whereas a core that changes its executor makes an eighth of that executor's 8 GB move, so that "
             "Elasticutor falls below RC too, other than published.",
-            _make_9,
+            redrawn(NAME, "Figure 9", _over("State of a shard (KB)", THROUGHPUT, LATENCY, log=True)),
             slow=runs.figure_9,
             headlines=(
                 _compared("Elasticutor", "static", 32768, LESS, where="at 32 MB per shard"),
                 _compared("RC", "static", 32768, LESS, where="at 32 MB per shard"),
+                _compared("Elasticutor", "RC", 32768, MORE, where="at 32 MB per shard"),
             ),
         ),
         PaperFigure(
@@ -433,7 +204,7 @@ PAPER = Paper(
             "simulated",
             f"{_NO_NUMBERS} From 0.7 on RC and Elasticutor are equal here, at the bound of the most frequent key: its "
             "records of 128 B take a fraction of the network.",
-            _make_10,
+            redrawn(NAME, "Figure 10", _over("Skew of the keys (exponent of Zipf's law)", THROUGHPUT, LATENCY)),
             slow=runs.figure_10,
             headlines=(
                 _compared("Elasticutor", "RC", 0.5, MORE, where="at a skew of 0.5"),
@@ -448,7 +219,7 @@ PAPER = Paper(
             "The paper prints no numbers. Synchronisation is what the simulation is given, fitted to the text of "
             "Figure 12: 2 ms inside an executor, 20 ms per upstream executor. State takes its bytes over an idle "
             "network of 1 Gbit/s.",
-            _make_11,
+            _figure_11,
             headlines=(
                 Headline(
                     "Reassignment of a shard under RC, of Elasticutor's",
@@ -466,7 +237,7 @@ PAPER = Paper(
             "simulated",
             "The paper prints no numbers. Synchronisation is fitted to its text; the time of migration follows from "
             "the network alone, so RC and Elasticutor are equal, where the paper has Elasticutor slightly ahead.",
-            _make_12,
+            _figure_12,
             headlines=(
                 Headline("Synchronisation under Elasticutor", "ms", 2.0, at("Elasticutor", 32), fitted="its 2 ms"),
                 Headline(
@@ -485,7 +256,7 @@ PAPER = Paper(
             "simulated",
             "Recorded. The sources stay outside the executor, so that all records reach it through its network card. "
             "The most frequent key, which one core takes, bounds the speed-up at 198.",
-            _make_13,
+            redrawn(NAME, "Figure 13", (_SPEED_UP,), (_MOST,)),
             slow=runs.figure_13,
             headlines=(
                 Headline("Speed-up on 256 cores", "times", (128.0, 256.0), at(_USUAL, 256), words="efficient"),
@@ -501,7 +272,7 @@ PAPER = Paper(
             "simulated",
             f"{_NO_NUMBERS} The runs of Figure 13. Sources are saturated, so this is the latency of full queues. With "
             "records of 2 KB and more it rises by less than a half.",
-            _make_14,
+            redrawn(NAME, "Figure 13", (_TAIL,)),
             headlines=(
                 Headline(
                     "p99 latency on 256 cores, of one's", "times", (0.5, 2.0), at(_USUAL, 256), words="about the same"
@@ -516,7 +287,7 @@ PAPER = Paper(
             "It scales under all state sizes but 32 MB, and worse at 16 shuffles per minute (section 5.2).",
             "simulated",
             f"{_NO_NUMBERS} 32 KB and 32 MB of the paper's sizes.",
-            _make_15,
+            redrawn(NAME, "Figure 15", _by(("2 shuffles per minute", _OFTEN), "Cores of one executor")),
             slow=runs.figure_15,
             headlines=(
                 Headline(
@@ -535,7 +306,7 @@ PAPER = Paper(
             "behind with large records and frequent shuffles (section 5.3).",
             "simulated",
             f"{_NO_NUMBERS} With frequent shuffles one executor falls behind static up to 256 shards, and 8 do not.",
-            _make_16,
+            redrawn(NAME, "Figure 16", _over("Shards per executor (z)", THROUGHPUT, log=True)),
             tuple(WORKLOADS),
             runs.figure_16,
             headlines=(
@@ -577,7 +348,7 @@ PAPER = Paper(
             "workload of section 5.3, on the published cluster, costs and sizes. Throughput is that of sources "
             "always ahead, latency that of a load between 1.2 and 1.6 million records/s. The gain is smaller than "
             "published; the skew of the orders is not known.",
-            _make_19,
+            redrawn(NAME, "Figure 19", (*_over("Time (s)", THROUGHPUT), SUSTAINED, P99)),
             slow=runs.figure_19,
             headlines=(
                 Headline("Elasticutor's throughput, of static's", "times", 2.0, _sustained_of("static")),
@@ -590,10 +361,14 @@ PAPER = Paper(
             "Mean latency on the stock exchange's orders",
             "Elasticutor outperforms the other three (appendix A).",
             "simulated",
-            "Recorded. The runs of Figure 19. The naive scheduler is as fast here; it differs in what it moves "
-            "(Table 2).",
-            _make_20,
-            headlines=(Headline("Elasticutor's mean latency, of the naive scheduler's", "times", LESS, _LATENCIES),),
+            "Recorded. The runs of Figure 19. The naive scheduler differs in what it moves (Table 2).",
+            redrawn(NAME, "Figure 19", _over("Time (s)", LATENCY)),
+            headlines=tuple(
+                Headline(
+                    f"Elasticutor's mean latency, of {name}'s", "times", LESS, ratio(mean("Elasticutor"), mean(name))
+                )
+                for name in ("naive executor-centric", "RC", "static")
+            ),
         ),
         PaperFigure(
             "Table 2",
@@ -602,11 +377,13 @@ PAPER = Paper(
             "simulated",
             "Recorded. The moving load of Figure 19. The optimised scheduler keeps almost all records on their node "
             "here, so that ratio is larger than published; the naive one moves less state.",
-            _make_table_2,
-            headlines=(
-                _naive("State migration", 13.9 / 2.4),
-                _naive("Remote data transfer", 235.3 / 21.6),
+            redrawn(
+                NAME,
+                "Figure 19",
+                tuple(_MOVED),
+                (Series(panel.title, "paper", _BOTH, rates, published=True) for panel, rates in _MOVED.items()),
             ),
+            headlines=tuple(_naive(panel.title, naive / optimised) for panel, (naive, optimised) in _MOVED.items()),
         ),
         PaperFigure(
             "Table 3",
@@ -617,11 +394,14 @@ PAPER = Paper(
             "Recorded, saturated, as growth: the published records pass 12 operators. With 32 executors on every "
             "cluster it grows faster than the cores, because on 8 nodes four executors share each node's cores and "
             "have two each; section 5.3 advises one per node. python benchmarks/scaling.py times the scheduler.",
-            _make_table_3,
+            redrawn(NAME, "Table 3", _NODES, _published_3()),
             slow=runs.table_3,
             headlines=(
                 Headline(
-                    "Throughput on 32 nodes, of that on 8", "%", 100 * 218.6 / 66.6, at("one executor per node", 32)
+                    "Throughput on 32 nodes, of that on 8",
+                    "%",
+                    100 * 218.6 / 66.6,
+                    at("one executor per node", 32, "Growth"),
                 ),
             ),
         ),

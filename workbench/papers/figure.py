@@ -88,17 +88,8 @@ class Series:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A figure of a paper next to ours.
+    """A figure of a paper next to ours: what it shows is said by the headlines of its `PaperFigure`."""
 
-    Parameters
-    ----------
-    finding
-        What the comparison shows, in one sentence without a full stop.
-    panels, series
-        The data.
-    """
-
-    finding: str
     panels: tuple[Panel, ...]
     series: tuple[Series, ...]
 

@@ -43,7 +43,7 @@ class Headline:
     words
         What the paper says where it prints no number.
     fitted
-        What of ours was chosen so that this number comes out; such a number counts for nothing.
+        What of ours was chosen so that this number comes out; then it counts only if it differs all the same.
     """
 
     what: str
@@ -98,7 +98,7 @@ class Compared:
         """Whether ours agrees within `CLOSE`, and if not, whether it differs in size alone or in sign."""
         if self.ours is None:
             return "not here"
-        return "fitted" if self.headline.fitted else self._as_found
+        return "fitted" if self.headline.fitted and self._as_found == "agrees" else self._as_found
 
     @property
     def difference(self) -> str:
@@ -173,6 +173,6 @@ def change(before: Reader, after: Reader) -> Reader:
 
 
 def counted(found: Iterable[Compared]) -> dict[Verdict, int]:
-    """Count headlines by verdict; what was fitted agrees with nothing."""
+    """Count headlines by verdict; agreement with what ours was fitted to is not counted as such."""
     counts = Counter(one.verdict for one in found)
     return {verdict: counts[verdict] for verdict in get_args(Verdict) if counts[verdict]}

@@ -1,11 +1,11 @@
 """Results that take minutes, kept in ``data/papers``: one row per point, written by ``benchmarks/papers.py``."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
-from workbench.papers.figure import Number, Series
+from workbench.papers.figure import Number, Panel, Reproduction, Series
 
 FOLDER = Path(__file__).resolve().parents[2] / "data"
 
@@ -55,6 +55,19 @@ def recorded(paper: str, number: str, chosen: str = "") -> tuple[Series, ...]:
         )
         for (panel, name), points in found.items()
     )
+
+
+def redrawn(
+    paper: str, number: str, panels: Sequence[Panel], published: Iterable[Series] = ()
+) -> Callable[[str], Reproduction]:
+    """Make a figure of what is recorded in these panels, next to the paper's series."""
+    titles, paper_series = {panel.title for panel in panels}, tuple(published)
+
+    def make(chosen: str) -> Reproduction:
+        ours = (one for one in recorded(paper, number, chosen) if one.panel in titles)
+        return Reproduction(tuple(panels), (*paper_series, *ours))
+
+    return make
 
 
 def _end(points: Sequence[Mapping[str, str]], end: str) -> tuple[Number, ...]:

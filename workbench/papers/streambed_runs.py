@@ -56,6 +56,7 @@ ERROR = Panel("Error of the model", "Run", "Error of the best form (records/s)")
 EXPECTED = Panel("Gaussian process", "Slots", "Error expected after one more run (records/s)")
 IMPROVEMENT = Panel("Expected improvement", "Slots", "Expected improvement (records/s)")
 EFFORT = Panel("Effort", "Of an exploration", "Number, or simulated minutes", "bars")
+MODEL = Panel("Model", "Coefficient", "Value", "bars")
 FORMS = Panel("Chosen form", "Form", "Explorations", "bars")
 PLANNED = Panel("Slots for the rate of Table IV", "Memory per slot", "Slots", "bars", log_y=True)
 FOUND = "found here"
@@ -177,7 +178,7 @@ def table_iii(query: str) -> Iterator[Series]:
     slope, slots = (float(one) for one in model.coef_)
     scale = {"linear": MANAGER, "sqrt": math.sqrt(MANAGER), "log": 1.0}[model.form]
     constant = float(model.intercept_) - (slope * math.log(MANAGER) if model.form == "log" else 0.0)
-    yield Series("Model", model.form, ("a", "b", "c"), (slope / scale, slots, constant))
+    yield Series(MODEL.title, model.form, ("a", "b", "c"), (slope / scale, slots, constant))
     forms = Counter(one.model.form for one, _ in found)
     yield Series(FORMS.title, "ours", tuple(forms), tuple(map(float, forms.values())))
     efforts = [

@@ -70,16 +70,17 @@ def figure_card(paper: Paper, figure: PaperFigure, chosen: str | None = None) ->
     """
     made = figure.reproduce(chosen)
     of = f" ({chosen or figure.inputs[0]})" if figure.inputs else ""
-    compared = figure.compare(made, chosen)
+    compared = "; ".join(one.sentence for one in figure.compare(made, chosen))
+    finding = compared or f"The paper has no number of it for {chosen or figure.inputs[0]}"
     html = (
         f"<p><strong>The paper:</strong> {escape(figure.said)}</p>"
-        f"<p><strong>Ours, {escape(figure.status)}:</strong> {escape(made.finding)}. {escape(figure.how)}</p>"
+        f"<p><strong>Ours, {escape(figure.status)}:</strong> {escape(figure.how)}</p>"
     )
     return Card(
         f"{paper.name}-{re.sub(r'[^a-z0-9]+', '-', figure.number.lower())}",
         f"{figure.number}{of}: {figure.shows}",
-        f"{'; '.join(one.sentence for one in compared) or made.finding}.",
-        draw_reproduced(made),
+        f"{finding}.",
+        draw_reproduced(made, finding),
         _table(figure, made),
         html=html,
     )

@@ -1,5 +1,7 @@
 """Cards of the papers' figures, and the panel that lets a reader choose."""
 
+from dataclasses import replace
+
 import pytest
 from figure_checks import axis_titles, check_figure, trace
 
@@ -9,7 +11,6 @@ from workbench.views.figures import draw_reproduced
 from workbench.views.widgets import PaperPanel
 
 DATA = Reproduction(
-    "Ours is twice the paper's",
     (
         Panel("Rate", "Query", "Rate (records/s)", "bars"),
         Panel("Cost", "Cores", "Cost (x)", log_x=True, log_y=True),
@@ -27,7 +28,7 @@ DATA = Reproduction(
 def test_a_hatching_has_a_name_that_a_page_can_refer_to():
     panel = Panel("Runs that met, all", "Step", "Runs (%)", "bars")
     one = Series(panel.title, "paper, CAPSys", ("1",), (100.0,), published=True)
-    (drawn,) = draw_reproduced(Reproduction("All met it", (panel,), (one,))).data
+    (drawn,) = draw_reproduced(Reproduction((panel,), (one,)), "All met it").data
     assert drawn.uid == "Runs-that-met-all-paper-CAPSys"
 
 
@@ -35,7 +36,7 @@ def test_names_that_are_turned_have_room_below_them():
     def gap(names):
         panels = tuple(Panel(title, "Method", "Rate (records/s)", "bars") for title in ("A", "B", "C"))
         series = tuple(Series(panel.title, "ours", names, tuple(1.0 for _ in names)) for panel in panels)
-        layout = draw_reproduced(Reproduction("All alike", panels, series)).layout
+        layout = draw_reproduced(Reproduction(panels, series), "All alike").layout
         return layout.height * (layout.yaxis.domain[0] - layout.yaxis3.domain[1])  # pixels between the rows
 
     assert gap(("CAPSys", "ODRP-default", "ODRP-weighted", "ODRP-latency")) > gap(("a", "b", "c", "d")) + 40
@@ -59,7 +60,7 @@ def small(make):
 
 
 def test_a_figure_shows_paper_and_ours_apart():
-    drawn = check_figure(draw_reproduced(DATA), DATA.finding)
+    drawn = check_figure(draw_reproduced(DATA, "Twice the paper's"), "Twice the paper's")
     assert axis_titles(drawn) >= {"Query", "Rate (records/s)", "Cores", "Cost (x)", "Rate (%)"}
     paper, ours = trace(drawn, "Rate-paper"), trace(drawn, "Rate-ours")
     assert (paper.marker.pattern.shape, ours.marker.pattern.shape) == ("/", None)
@@ -94,6 +95,8 @@ def test_a_card_has_the_values_with_their_source_and_escapes_what_it_quotes():
     assert "&lt;b&gt;twice&lt;/b&gt;" in card.heading_html()
     assert card.title == "Figure 1 (a): Rates"
     assert card.finding == "Rate of q1: 1 records/s published, 2 records/s here, 2 times as much."
+    silent = replace(paper.figures[0], headlines=())
+    assert paper_cards.figure_card(paper, silent, "b").finding == "The paper has no number of it for b."
 
 
 def test_the_headlines_are_listed_and_counted_by_what_became_of_them():

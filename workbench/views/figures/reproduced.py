@@ -21,8 +21,8 @@ _MOST_BARS = 6  # of a series in half the width
 _HATCHED = {"shape": "/", "fillmode": "overlay", "fgcolor": "white", "fgopacity": 1.0}
 
 
-def draw_reproduced(data: Reproduction) -> go.Figure:
-    """Draw the panels, two in a row; what the paper has is grey, with hatched bars and open marks."""
+def draw_reproduced(data: Reproduction, finding: str) -> go.Figure:
+    """Draw the panels under their finding, two in a row; the paper's values are grey, hatched or open."""
     bars = {panel.title for panel in data.panels if panel.shape == "bars"}
     crowded = any(one.panel in bars and len(one.x) > _MOST_BARS for one in data.series)
     columns = 1 if crowded else min(2, len(data.panels))
@@ -30,7 +30,7 @@ def draw_reproduced(data: Reproduction) -> go.Figure:
     turned = _TURNED if any(_turned(one.x, columns) for one in data.series) else 0
     row_height = _HEIGHT + turned
     drawn = theme.figure(
-        data.finding,
+        finding,
         row_height * rows + 60,
         f"{len(data.panels)} panels: {'; '.join(f'{one.title}, {one.y} over {one.x}' for one in data.panels)}. "
         "Values of the paper are grey, hatched or open.",
