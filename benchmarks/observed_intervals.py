@@ -105,7 +105,7 @@ def logged(path, shape, level, batches, seed):
 
 
 def found(path, shape, level, batches, seed):
-    return headroom(read_log(logged(path, shape, level, batches, seed)).batches, INTERVAL_S, seed)
+    return headroom(read_log(logged(path, shape, level, batches, seed)).batches, INTERVAL_S)
 
 
 def covered(path, shape, level, batches, seeds):
@@ -233,7 +233,7 @@ def covered_kind(path, kind, seeds):
     rooms = []
     for seed in range(seeds):
         seen = read_log(of_kind(path, kind, seed))
-        rooms.append(headroom(seen.batches, INTERVAL_S, seed))
+        rooms.append(headroom(seen.batches, INTERVAL_S))
     return summed(rooms, bound=kind.load == "constant")
 
 

@@ -13,6 +13,7 @@ from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, complain, sh
 from workbench.cli.progress import progress
 from workbench.records import planned_to_dict
 from workbench.study import Observed, observe, planned_document, write_planned
+from workbench.views.front import asked_for
 from workbench.views.observed_findings import findings
 from workbench.views.observed_front import comparison, doubts, facts, limit, outage, sentence, slots_twice
 
@@ -20,7 +21,7 @@ from workbench.views.observed_front import comparison, doubts, facts, limit, out
 def run_observe(options: argparse.Namespace) -> int:
     """Read the log, say what it shows, and plan each target."""
     output = Path(options.output or f".workbench/{Path(options.log).name}-plan.json")
-    written = options.output or (str(output) if options.target else None)
+    written = options.output or (str(output) if options.target or options.rows else None)
     check_files((written, options.report), (options.log, options.progress, options.prices, options.measured))
     with progress() as say:
         say(f"reading {options.log}")
@@ -36,6 +37,9 @@ def run_observe(options: argparse.Namespace) -> int:
             risk=options.risk,
             measured=options.measured,
             outage_min=options.outage,
+            rows=options.rows,
+            deadline_s=options.deadline,
+            start_s=options.start,
         )
     if options.json:
         print(json.dumps(_as_json(found, 60 * options.outage), indent=1))
@@ -51,8 +55,8 @@ def run_observe(options: argparse.Namespace) -> int:
     if found.unplanned:
         complain(f"no plans: {found.unplanned}")
     complete = options.report is None or _report(options)
-    told = found.headroom.rate is not None or found.headroom.at_least > 0
-    planned = not options.target or (found.planned is not None and not found.planned.refused)
+    told = found.headroom.rate is not None or found.headroom.at_least > 0 or found.ending is not None
+    planned = not (options.target or options.rows) or (found.planned is not None and not found.planned.refused)
     return DONE if complete and planned and told else NOT_SUSTAINED
 
 
@@ -73,8 +77,9 @@ def _show(found: Observed, outage_s: float) -> None:
     if found.planned is not None and found.planned.plans:
         out.print()
         out.print(show_plan.targets(found.planned.plans))
-        if note := slots_twice(found):
-            look.line(out, note)
+        for note in (slots_twice(found), *(said for plan in found.planned.plans for said in asked_for(plan))):
+            if note:
+                look.line(out, note)
         for said, advised in (*show_plan.reasons(found.planned.plans), *show_plan.notes(found.planned.plans)):
             look.advice(out, said, advised)
 
@@ -93,6 +98,7 @@ def _as_json(found: Observed, outage_s: float) -> dict[str, Any]:
         "interval_seen_s": running.interval_s,
         "headroom": told | {"left": found.headroom.left},
         "runs_end": running.ends,
+        "runs": None if found.ending is None else asdict(found.ending),
         "batches_seen": {"with_rows": running.with_rows, "all": running.triggers, "starts": running.starts},
         "state": [asdict(one) for one in running.states],
         "findings": {said: str(advised) for said, advised in findings(found).items()},
@@ -124,6 +130,9 @@ def _report(options: argparse.Namespace) -> bool:
         "risk": options.risk,
         "measured": options.measured and str(Path(options.measured).resolve()),
         "outage_min": options.outage,
+        "rows": options.rows,
+        "deadline_s": options.deadline,
+        "start_s": options.start,
     }
     made = report.render("observe", {name: value for name, value in given.items() if value is not None}, options.report)
     if not options.json:

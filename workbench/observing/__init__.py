@@ -2,6 +2,7 @@
 
 from workbench.observing.as_measurement import as_measurement
 from workbench.observing.blocks import Block
+from workbench.observing.ending import EndingRuns, ending_runs
 from workbench.observing.events import read_events
 from workbench.observing.headroom import Headroom, headroom, unseen
 from workbench.observing.log import LEFT_OUT, read_log
@@ -14,12 +15,14 @@ __all__ = [
     "LEFT_OUT",
     "Block",
     "Drift",
+    "EndingRuns",
     "Headroom",
     "RunningQuery",
     "SeenBatch",
     "SeenRun",
     "StateSeen",
     "as_measurement",
+    "ending_runs",
     "headroom",
     "read_events",
     "read_log",

@@ -1,8 +1,8 @@
 """What a file says of streaming queries: events of Spark's event log, and progress events however they were stored.
 
 Progress events are found as JSON lines, in arrays, pretty-printed over several lines, in a log of the driver (plain or
-structured), and as Python prints them. Text in between is passed over. Lines are read one after the other, so memory
-does not grow with the file; a last line that is torn is left out.
+structured), as Python prints them, and as Prometheus scraped them (`scraped`). Text in between is passed over. Lines
+are read one after the other, so memory does not grow with the file; a last line that is torn is left out.
 """
 
 import ast
@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from workbench.errors import WorkbenchError
 from workbench.observing.files import entries_of, log_files, opened
+from workbench.observing.scraped import Scrapes, samples_of
 from workbench.testbed.spark import seconds_of
 
 USEFUL = frozenset(
@@ -110,7 +111,7 @@ def _nothing(path: str | Path, files: list[Path]) -> str:
     return (
         f"{files[0]} holds no event of Spark, and no progress of a query: it begins with "
         f"{first[:40].decode('utf-8', 'replace')!r}. Give an event log (spark.eventLog.enabled=true), a log of the "
-        "driver, or query.lastProgress as JSON."
+        "driver, query.lastProgress as JSON, or what Prometheus stored of spark_streaming_* metrics, with times."
     )
 
 
@@ -135,8 +136,10 @@ def _lines(lines: IO[bytes]) -> Iterator[bytes]:
 
 def _events(lines: Iterator[bytes], *, is_last: bool) -> Iterator[dict[str, Any] | None]:
     """Give the events of lines: of an event log each by itself, of anything else where an object is whole."""
-    block, depth = b"", 0
+    block, depth, scrapes = b"", 0, Scrapes()
     for line in lines:
+        if depth <= 0 and scrapes.line(line):
+            continue
         if _NAME.match(line):
             yield from _of_log(chain([line], lines), is_last=is_last)
             return
@@ -151,6 +154,7 @@ def _events(lines: Iterator[bytes], *, is_last: bool) -> Iterator[dict[str, Any]
         if depth <= 0:
             whole, block, depth = block, b"", 0
             yield from _told(_parsed(whole.strip().rstrip(b",")))
+    yield from _told([*scrapes.progress()])
 
 
 def _of_log(lines: Iterable[bytes], *, is_last: bool) -> Iterator[dict[str, Any] | None]:
@@ -199,6 +203,8 @@ def _told(one: Any) -> Iterator[dict[str, Any] | None]:  # noqa: ANN401 - what a
         yield UNREADABLE
     elif isinstance(one.get("Event"), str):
         yield one if re.split(r"[.$]", one["Event"])[-1] in USEFUL else None
+    elif (samples := samples_of(one)) is not None:
+        yield from _told([*samples])
     elif "batchId" in one and "timestamp" in one:
         yield {"Event": PROGRESS, "progress": one}
     elif "progress" in one:  # as a listener has it

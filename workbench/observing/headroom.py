@@ -11,16 +11,18 @@ cannot be separated, and no rate is given.
 Where batches get longer by themselves, their times are those that they would take at the log's end, and where rows
 follow from durations the cost of a row is that between neighbours (`series`).
 
-Three things are in doubt. The line's own coefficients: it is fitted again to blocks of batches drawn with
-replacement, so that neighbouring batches, which share their weather, count as one (a block bootstrap). The bend: a
-line that holds up to the busiest batch need not hold beyond, so the doubt grows with the logarithm of how far it is
-carried, which is the less far the less of a batch its rows take. And the weather of the busiest batches: where another
-load slows one batch after the other, they are few readings. What stays for half of a log is beyond what that log can
-show. Where these leave much open, what queries are like in general decides more: the fixed part takes some share of the
-busiest batches, mostly less than half of them, and every share means a rate. The answer is the posterior over these
-shares. The constants were set on logs of three queries of known capacity and then tried on a fourth
-(``benchmarks/observing.py``): that is few, so take the intervals of other kinds of query for a first estimate.
-``benchmarks/observed_intervals.py`` tries them on simulated logs of many shapes and kinds.
+Three things are in doubt. The line's own coefficients: where one batch leaves a part of its weather to the next, they
+are worth fewer readings. The bend: a line that holds up to the busiest batch need not hold beyond, so the doubt grows
+with the logarithm of how far it is carried, which is the less far the less of a batch its rows take; it is less where
+the log itself shows how straight the line is. And the weather of the busiest batches: where another load slows one
+batch after the other, they are few readings. What stays for half of a log is beyond what that log can show. Where these
+leave much open, what queries are like in general decides more: the fixed part takes some share of the busiest batches,
+mostly less than half of them, and every share means a rate. The answer is the posterior over these shares. The
+constants were set on logs of three queries of known capacity and then tried on a fourth (``benchmarks/observing.py``):
+that is few, so take the intervals of other kinds of query for a first estimate. ``benchmarks/observed_intervals.py``
+tries them on simulated logs of many shapes and kinds.
+
+Batches that last about as long as the interval show what fills it, whatever a row costs.
 
 Where no rate can be given there is a bound: a batch of n rows in t seconds has a fixed part of 0 at least, so that at
 least n T / t rows fill the interval.
@@ -41,7 +43,7 @@ from workbench.checks import positive
 from workbench.errors import WorkbenchError
 from workbench.observing.load import load_of
 from workbench.observing.running_query import SeenBatch, usual_slots
-from workbench.observing.series import LEVEL_Z, Drift, Series, outlasts, series_of
+from workbench.observing.series import BUSIEST, LEVEL_Z, Drift, Series, outlasts, series_of, weather
 from workbench.observing.state import DAY_S
 
 Floats = NDArray[np.float64]
@@ -49,19 +51,16 @@ Floats = NDArray[np.float64]
 LEVEL = 0.9
 _FEWEST = 20  # batches
 _HELD = 0.9  # share of the batches that left rows, from which it was a cap that held them
-_MOVED = 1.3  # 95 % over 5 % quantile of the rows, from which the load has moved
-_IN_BLOCK, _DRAWS = 8, 200
-_LEAST_DOUBT, _BENT = 0.06, 0.25  # deviation of ln rate: at no distance, and for each unit of ln(distance)
+_MOVED = 1.3  # rows of the ten largest batches over those of the ten smallest, from which the load has moved
+_IN_BLOCK = 8  # batches, whose weather counts as one
+_LEAST_DOUBT, _BENT = 0.035, 0.18  # deviation of ln rate: at no distance, and for each unit of ln(distance)
+_GROWN = 0.1  # the same, for each share of what is left to rows that a drift took: it need not be a line
 _SHARE_ALPHA, _SHARE_BETA = 1.5, 3.0  # of the Beta distribution of the fixed share of the busiest batches
 _SHARES = 400  # of the grid
-_BUSIEST = 0.7  # quantile of the rows from which batches are the busiest
-_MOST_NOISE = 0.05  # share of lines without a slope
+_AT_IT = 0.1  # of the interval, by which batches that fill it last longer or shorter
 _FARTHEST = 16  # rows over the largest batch's, where rows take all of its time; less in proportion
-_ROUNDS = 10  # of reweighting
+_STRAIGHT = 2.0  # times as far at most, where a log shows a straight line
 _COEFFICIENTS, _MOST_HIDDEN = 2, 0.7  # of the line; share of the noise's variance that they take up at most
-_FAR, _MOST_KEPT = 3.0, 0.98  # deviations at which a batch is cut; part of its weather that a batch leaves to the next
-_OUTLYING = 1.5  # deviations from which a batch counts less (Huber)
-_MAD = 1.4826  # median absolute deviation to standard deviation
 _CLEAR = 2.0  # deviations by which the slope between neighbours is above 0
 _AT_END, _WARMING = 20, 20  # batches, at the log's end and after a restart
 
@@ -168,7 +167,7 @@ def unseen(with_rows: int, triggers: int, left_out: int) -> Headroom:
     return Headroom(None, 0.0, math.inf, why, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0.0)
 
 
-def headroom(batches: Sequence[SeenBatch], interval_s: float | None, seed: int = 0) -> Headroom:
+def headroom(batches: Sequence[SeenBatch], interval_s: float | None) -> Headroom:
     """Estimate what a query sustains at a trigger interval, on the slots that most of its batches ran on.
 
     Parameters
@@ -177,8 +176,6 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float | None, seed: int =
         Of a log; those on other numbers of slots than most count for the peak alone.
     interval_s
         Trigger interval, seconds; None: there is none, so there is no rate, and no bound.
-    seed
-        Of the bootstrap.
 
     Raises
     ------
@@ -214,7 +211,9 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float | None, seed: int =
     ended_s = float(np.median(series.now_s[-_AT_END:]))
     if why and series.drift is not None and ended_s >= interval_s:
         why = _too_long(ended_s, "at the log's end", interval_s)
-    return replace(known, why_not=why) if why else _costed(known, rows, series, interval_s, seed)
+    if why and _lasts(rows, series.now_s, interval_s) and len(kept) >= _FEWEST:
+        return _read_off(known, rows, series, interval_s)
+    return replace(known, why_not=why) if why else _costed(known, rows, series, interval_s)
 
 
 def _settled(batches: Sequence[SeenBatch]) -> Sequence[SeenBatch]:
@@ -228,25 +227,23 @@ def _settled(batches: Sequence[SeenBatch]) -> Sequence[SeenBatch]:
     return settled if 2 * len(settled) >= len(batches) else batches
 
 
-def _costed(known: Headroom, rows: Floats, series: Series, interval_s: float, seed: int) -> Headroom:
+def _costed(known: Headroom, rows: Floats, series: Series, interval_s: float) -> Headroom:
     """Find the rate from what rows cost, of batches whose rows differ."""
-    fixed, per_row = (float(one) for one in _lines(rows, series.now_s))
-    if not series.agree and series.local is not None:
-        per_row = max(0.0, series.local.s)
-        fixed = max(0.0, float(np.median((series.now_s - per_row * rows)[-_AT_END:])))
+    fixed, per_row = series.fixed_s, series.per_row_s
     known = replace(known, fixed_s=fixed, per_row_s=per_row)
     if fixed >= interval_s:
         return replace(known, why_not=_too_long(fixed, "whatever it holds", interval_s))
-    own, why = _doubt(rows, series, interval_s, seed, per_row)
-    if why:
+    if why := _unknown(series):
         return replace(known, why_not=why)
     by_line = math.log((interval_s - fixed) / (per_row * interval_s))
-    own = math.hypot(own, series.drift_error_s / (interval_s - fixed))
-    low, rate, high = _posterior(rows, series.now_s, interval_s, by_line, own)
+    slopes = np.array([1 / (interval_s - fixed), 1 / per_row])  # of ln rate, by what a batch and a row cost
+    own = math.sqrt(float(slopes @ series.covariance @ slopes))
+    low, rate, high = _posterior(rows, series, interval_s, by_line, own)
     largest = float(np.quantile(rows, 0.99))
     reach = rate * interval_s / largest
     of_rows = per_row * largest / (fixed + per_row * largest)
-    if reach > max(1.0, _FARTHEST * of_rows):
+    straight = min(_STRAIGHT, max(1.0, _BENT / (2 * _bend(series.bent))))
+    if reach > max(1.0, straight * _FARTHEST * of_rows):
         why = (
             f"a batch at the rate would hold {units.number(reach)} times the rows of the largest seen, of whose time "
             f"rows take {units.share(round(of_rows, 2))}, and that far no line can be trusted; give a log whose load "
@@ -256,24 +253,34 @@ def _costed(known: Headroom, rows: Floats, series: Series, interval_s: float, se
     return replace(known, rate=rate, low=low, high=high, reach=reach, at_least=low)
 
 
-def _doubt(rows: Floats, series: Series, interval_s: float, seed: int, per_row: float) -> tuple[float, str]:
-    """Deviation of ln rate by the coefficients; why they show nothing, empty if they do."""
-    local = series.local
-    if not series.agree and local is not None:
-        if local.s > _CLEAR * local.error:
-            return local.error / local.s, ""
-        return math.inf, (
-            f"over the log a row seems to cost {units.seconds(series.pooled)}, but between neighbouring batches "
-            f"{units.seconds(per_row)}, within its scatter: rows follow from how long the batch before took, so what a "
+def _lasts(rows: Floats, seconds: Floats, interval_s: float) -> bool:
+    """Whether the busiest batches last as long as the interval, so that they show what fills it, whatever rows cost."""
+    return abs(float(np.median(seconds[rows >= np.quantile(rows, BUSIEST)])) / interval_s - 1) <= _AT_IT
+
+
+def _read_off(known: Headroom, rows: Floats, series: Series, interval_s: float) -> Headroom:
+    """Read the rate off batches that last as long as the interval."""
+    low, rate, high = _posterior(rows, series, interval_s, 0.0, math.inf)
+    fixed, per_row = series.fixed_s, series.per_row_s
+    reach = rate * interval_s / float(np.quantile(rows, 0.99))
+    return replace(known, rate=rate, low=low, high=high, reach=reach, at_least=low, fixed_s=fixed, per_row_s=per_row)
+
+
+def _unknown(series: Series) -> str:
+    """Say why batches do not show what a row costs; empty if they do."""
+    cost, error = series.per_row_s, math.sqrt(float(series.covariance[1, 1]))
+    if not series.agree and cost <= _CLEAR * error:
+        return (
+            f"over the log a row seems to cost {units.seconds(series.pooled_s)}, but between neighbouring batches "
+            f"{units.seconds(cost)}, within its scatter: rows follow from how long the batch before took, so what a "
             "row costs is not identifiable from them; give a log whose load changes"
         )
-    own, flat = _bootstrapped(rows, series.now_s, interval_s, seed)
-    if per_row > 0 and flat <= _MOST_NOISE:
-        return own, ""
-    return own, (
-        "larger batches did not take longer than small ones, beyond their scatter: they hold too few rows to "
-        "matter, or there are too few of them; give a log with more batches of both kinds"
-    )
+    if series.agree and cost <= LEVEL_Z * error:
+        return (
+            "larger batches did not take longer than small ones, beyond their scatter: they hold too few rows to "
+            "matter, or there are too few of them; give a log with more batches of both kinds"
+        )
+    return ""
 
 
 def _too_long(batch_s: float, what: str, interval_s: float) -> str:
@@ -296,7 +303,7 @@ def _no_interval(seconds: Floats, batches: int, slots: int) -> str:
 
 def _least(rows: Floats, seconds: Floats, interval_s: float) -> float:
     """Records/s that fill the interval at least, by the busiest batches; 0 where they take longer than it."""
-    busiest = rows >= np.quantile(rows, _BUSIEST)
+    busiest = rows >= np.quantile(rows, BUSIEST)
     own = seconds[busiest]
     longest = float(own.mean() + LEVEL_Z * own.std() / math.sqrt(max(1.0, len(own) / _IN_BLOCK)))
     return float(rows[busiest].mean()) / longest if longest < interval_s else 0.0
@@ -305,7 +312,7 @@ def _least(rows: Floats, seconds: Floats, interval_s: float) -> float:
 def _dated(drift: Drift, batches: Sequence[SeenBatch], seconds: Floats, interval_s: float) -> Drift:
     """Say when batches outlast the interval as they get longer, and what was sustained at least when that began."""
     rows = np.array([batch.rows for batch in batches], dtype=float)
-    busiest = float(np.median(seconds[rows >= np.quantile(rows, _BUSIEST)]))
+    busiest = float(np.median(seconds[rows >= np.quantile(rows, BUSIEST)]))
     first = [batch for batch in batches if batch.number >= drift.since][: max(_FEWEST, len(batches) // 20)]
     began = _least(np.array([float(one.rows) for one in first]), np.array([one.batch_s for one in first]), interval_s)
     days = (interval_s - busiest) / drift.per_day_s
@@ -321,9 +328,10 @@ def _too_little(rows: Floats, left: NDArray[np.bool_], slots: int) -> str:
     """Say why batches cannot show what a row costs; empty if they can."""
     if few := _few(len(rows), slots):
         return few
-    least, most = np.quantile(rows, [0.05, 0.95])
-    if most >= _MOVED * least:
+    ordered = np.sort(rows)
+    if ordered[-_FEWEST // 2] >= _MOVED * ordered[_FEWEST // 2 - 1]:
         return ""
+    least, most = np.quantile(rows, [0.05, 0.95])
     why, remedy = "the load hardly moved, or a cap held it", "give a log of a whole day, or of a load that was changed"
     if left.mean() >= _HELD:
         why, remedy = "a cap held the batches (maxOffsetsPerTrigger)", "change the cap for an hour, then give that log"
@@ -334,25 +342,29 @@ def _too_little(rows: Floats, left: NDArray[np.bool_], slots: int) -> str:
 
 
 def _posterior(
-    rows: Floats, seconds: Floats, interval_s: float, by_line: float, own: float
+    rows: Floats, series: Series, interval_s: float, by_line: float, own: float
 ) -> tuple[float, float, float]:
     """Give the ends and the median of the rate, records/s; `by_line` is the line's ln rate, `own` its deviation.
 
     The fixed share f of the busiest batches, of x rows and y seconds in the mean, means the rate
     (T - f y) / ((1 - f) y / x) / T.
     """
-    busiest = rows >= np.quantile(rows, _BUSIEST)
-    x, y = float(rows[busiest].mean()), float(seconds[busiest].mean())
+    busiest = rows >= np.quantile(rows, BUSIEST)
+    x, y = float(rows[busiest].mean()), float(series.now_s[busiest].mean())
     shares = (np.arange(_SHARES) + 0.5) / _SHARES
     shares = shares[shares * y < interval_s]
     logs = np.log((interval_s - shares * y) / ((1 - shares) * y / x * interval_s))
-    distance = math.log(max(1.0, interval_s / y))
-    bend, weather = _BENT * distance, _weather(rows, seconds, int(busiest.sum()))
-    off = (logs - by_line) / math.sqrt(own**2 + _LEAST_DOUBT**2 + bend**2)
+    bend = _bend(series.bent) * math.log(max(1.0, interval_s / y))
+    off = (logs - by_line) / math.sqrt(own**2 + (_LEAST_DOUBT / 2) ** 2 + bend**2)
     weights = beta.pdf(shares, _SHARE_ALPHA, _SHARE_BETA) * np.exp(-0.5 * off**2)
     if not weights.sum() > 0:  # the line is far from any share: it alone is left
         logs, weights = np.array([by_line]), np.array([1.0])
-    spread = math.hypot(_LEAST_DOUBT, bend / 2, weather)
+    scale, alike = weather(series.now_s / (series.fixed_s + series.per_row_s * rows) - 1)
+    many = int(busiest.sum())
+    hidden = min(_MOST_HIDDEN, _COEFFICIENTS * alike / len(rows))  # share of the variance that went into the line
+    lasting = scale * math.sqrt(min(1.0, alike / many) / (1 - hidden))
+    grown = _GROWN * series.grown_s / (interval_s - min(series.fixed_s, interval_s / 2))
+    spread = math.hypot(_LEAST_DOUBT, bend / 2, lasting, grown)
     at = np.linspace(logs.min() - 3, logs.max() + 3, 2000)
     below = (weights / weights.sum()) @ ndtr((at[None, :] - logs[:, None]) / spread)
     ends = np.interp([(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], below, at)
@@ -360,57 +372,6 @@ def _posterior(
     return low, middle, high
 
 
-def _weather(rows: Floats, seconds: Floats, many: int) -> float:
-    """Deviation of the mean ln seconds of `many` batches that follow each other, and share what slowed them.
-
-    What the line leaves of a batch is taken to leave a part of itself to the next (first-order autoregression). What a
-    fit hides of that in a short log is put back.
-    """
-    fixed, per_row = _lines(rows, seconds)
-    off = seconds / (fixed + per_row * rows) - 1
-    scale = 1.4826 * float(np.median(np.abs(off)))
-    off = np.clip(off, -_FAR * scale, _FAR * scale)
-    whole = float((off**2).sum())
-    if whole <= 0:
-        return 0.0
-    kept = float((off[1:] * off[:-1]).sum()) / whole
-    kept = min(_MOST_KEPT, kept + (1 + 4 * kept) / len(off)) if kept > 2 / math.sqrt(len(off)) else 0.0
-    alike = (1 + kept) / (1 - kept)  # batches that are worth one reading
-    hidden = min(_MOST_HIDDEN, _COEFFICIENTS * alike / len(off))  # share of the variance that went into the line
-    return scale * math.sqrt(min(1.0, alike / many) / (1 - hidden))
-
-
-def _lines(rows: Floats, seconds: Floats) -> tuple[Floats, Floats]:
-    """Fit seconds = a + b rows with a, b at least 0, batches far off counting less (Huber); over the last axis."""
-    weights = np.ones_like(rows)
-    fixed = per_row = np.zeros(rows.shape[:-1])
-    for _ in range(_ROUNDS):
-        total = weights.sum(-1)
-        x, y = (weights * rows).sum(-1) / total, (weights * seconds).sum(-1) / total
-        across = rows - x[..., None]
-        spread = (weights * across**2).sum(-1)
-        shared = (weights * across * (seconds - y[..., None])).sum(-1)
-        per_row = np.maximum(0.0, np.divide(shared, spread, out=np.zeros_like(shared), where=spread > 0))
-        fixed = y - per_row * x
-        through = (weights * rows * seconds).sum(-1) / (weights * rows**2).sum(-1)
-        per_row, fixed = np.where(fixed < 0, through, per_row), np.maximum(0.0, fixed)
-        off = np.abs(seconds - fixed[..., None] - per_row[..., None] * rows)
-        scale = _MAD * np.median(off, axis=-1, keepdims=True)
-        weights = 1 / np.maximum(1.0, off / np.where(scale > 0, _OUTLYING * scale, math.inf))
-    return fixed, per_row
-
-
-def _bootstrapped(rows: Floats, seconds: Floats, interval_s: float, seed: int) -> tuple[float, float]:
-    """Deviation of ln rate over lines fitted to blocks drawn with replacement; the share that have no slope."""
-    rng = np.random.default_rng(seed)
-    many = max(2, len(rows) // _IN_BLOCK)
-    length = len(rows) // many
-    drawn = (rng.integers(many, size=(_DRAWS, many, 1)) * length + np.arange(length)).reshape(_DRAWS, -1)
-    fixed, per_row = _lines(rows[drawn], seconds[drawn])
-    sloped = (per_row > 0) & (fixed < interval_s)
-    flat = 1 - float(sloped.mean())
-    if flat > _MOST_NOISE:
-        return math.inf, flat
-    found = np.log((interval_s - fixed[sloped]) / (per_row[sloped] * interval_s))
-    low, high = np.quantile(found, [0.05, 0.95])
-    return float(high - low) / (2 * LEVEL_Z), flat
+def _bend(bent: float) -> float:
+    """Deviation of ln rate for each unit of ln(distance): what is usual, or less where a log shows a straight line."""
+    return bent * _BENT / math.hypot(bent, _BENT) if math.isfinite(bent) else _BENT

@@ -51,7 +51,8 @@ def load_of(batches: Sequence[SeenBatch], interval_s: float) -> Load:
     since = np.array([interval_s if batch.idle_s >= interval_s else batch.since_s for batch in batches])
     begun = np.array([batch.start_s for batch in batches])
     same = np.diff([batch.start for batch in batches], prepend=0) == 0
-    whole = np.where(same, np.diff(begun, prepend=begun[0]), since)  # with triggers that found nothing in between
+    scraped = np.array([batch.scraped for batch in batches])
+    whole = np.where(same & ~scraped, np.diff(begun, prepend=begun[0]), since)  # with triggers that found nothing
     mean = float(rows[same].sum() / whole[same].sum()) if whole[same].sum() > 0 else 0.0
     window_s = max(interval_s, _GRAINS * _grain(rows) / mean if mean > 0 else 0.0)
     rates, full = _arriving(whole if window_s > interval_s else since, rows, window_s), _at_a_cap(rows, left)

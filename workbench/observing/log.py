@@ -22,6 +22,7 @@ from workbench.observing.blocks import KEPT_BLOCKS, Block, block_of, is_topic, s
 from workbench.observing.events import PROGRESS, read_events
 from workbench.observing.memory import slot_memory_mb
 from workbench.observing.running_query import RunningQuery, SeenBatch, SeenRun, usual_slots
+from workbench.observing.scraped import SCRAPED
 from workbench.observing.state import StateSeries
 from workbench.observing.trigger import LATE_S, trigger_interval
 from workbench.redaction import redacted
@@ -119,6 +120,8 @@ class _Seen:
     run_id: str | None = None
     fired: str | None = None  # the run whose trigger fired last
     idle: list[float] = field(default_factory=list)  # when triggers that found nothing fired
+    asked_s: float | None = None  # when it, or its application, was started last
+    early: list[SeenBatch] = field(default_factory=list)  # the first of each start
     known: set[tuple[str, int]] = field(default_factory=set)
     triggers: int = 0
     runs: list[SeenRun] = field(default_factory=list)
@@ -141,6 +144,7 @@ class _Reading:
     broken: int = 0
     properties: dict[str, str] = field(default_factory=dict)
     application: str = ""
+    began_s: float | None = None  # of an application that has not started a query yet
     spark: str = ""
 
     def take_all(self, events: Iterable[dict[str, Any]]) -> None:
@@ -157,6 +161,7 @@ class _Reading:
             self.spark = _text(event.get("Spark Version"))
         elif kind == "SparkListenerApplicationStart":
             self.application = _text(event.get("App Name"))
+            self.began_s = float(event["Timestamp"]) / 1000 if event.get("Timestamp") else None
         elif kind == "SparkListenerEnvironmentUpdate":
             self.properties = {str(key): str(value) for key, value in (event.get("Spark Properties") or {}).items()}
         elif kind == "SparkListenerExecutorAdded":
@@ -167,8 +172,8 @@ class _Reading:
         elif kind == "SparkListenerExecutorRemoved":
             self.executors.pop(str(event["Executor ID"]), None)
             self._note_cores(event)
-        elif kind == "QueryStartedEvent":
-            self._of(event["id"]).name = _text(event.get("name"))
+        elif kind in {"QueryStartedEvent", "QueryTerminatedEvent"}:
+            self._begun_or_over(self._of(event["id"]), event)
             self.events.take(event)
         elif kind == "QueryIdleEvent":
             self._fired(self._of(str(event["id"])), str(event["runId"]), seconds_of(event["timestamp"]), found=False)
@@ -179,6 +184,16 @@ class _Reading:
             self._progressed(whole_one, committed)
         else:
             self.events.take(event)
+
+    def _begun_or_over(self, seen: _Seen, event: Mapping[str, Any]) -> None:
+        if event["Event"].endswith("QueryTerminatedEvent"):
+            if seen.runs and str(event.get("runId")) == seen.run_id:
+                seen.runs[-1] = replace(seen.runs[-1], finished=not event.get("exception"))
+            return
+        seen.name = _text(event.get("name"))
+        asked = event.get("timestamp")
+        seen.asked_s = self.began_s or (seconds_of(asked) if isinstance(asked, str) else None)
+        self.began_s = None  # the start of the application counts for its first query
 
     @property
     def task_cpus(self) -> int:
@@ -231,7 +246,8 @@ class _Reading:
         if run != seen.run_id:
             self._close(seen)
             seen.run_id, seen.since_start = run, 0
-            seen.runs.append(SeenRun(start_s, ended_s))
+            seen.runs.append(SeenRun(start_s, ended_s, asked_s=seen.asked_s))
+            seen.asked_s = None
         late_s = 0.0 if last is None else start_s - last[1]
         seen.runs[-1] = seen.runs[-1].after(ended_s, rows, waited=late_s > LATE_S)
         if not rows:
@@ -240,17 +256,19 @@ class _Reading:
         seen.since_start += 1
         seen.sources = tuple(shown(source.get("description", "")) for source in progress["sources"])
         seen.sink = _named(shown((progress.get("sink") or {}).get("description", "")))
-        if seen.since_start <= LEFT_OUT:
-            return
         slots = self._slots_at(start_s + duration_s)
-        began_s, ended_s = last or (-math.inf, -math.inf)
-        since_s, idle_s = start_s - began_s, start_s - ended_s
+        since_s, idle_s = _passed(progress, start_s, last)
         left_rows = any(map(_left_rows, progress["sources"]))
-        start = len(seen.runs)
-        seen.batches.append(SeenBatch(start_s, duration_s, rows, slots, since_s, idle_s, left_rows, number, start))
-        if committed is None:
-            return
-        log = committed[1]
+        start, is_early = len(seen.runs), seen.since_start <= LEFT_OUT
+        made = SeenBatch(
+            start_s, duration_s, rows, slots, since_s, idle_s, left_rows, number, start, SCRAPED in progress
+        )
+        (seen.early if is_early else seen.batches).append(made)
+        if committed is not None and not is_early:
+            self._worked(seen, committed[1], slots)
+
+    def _worked(self, seen: _Seen, log: BatchLog, slots: int) -> None:
+        """Take the work of a batch into the block that is open."""
         for stage in log.stages:
             seen.ran_s += sum(task.run_s for task in stage.tasks)
             seen.cpu_s += sum(task.cpu_s for task in stage.tasks)
@@ -293,7 +311,7 @@ class _Reading:
         (seen,) = found
         self._close(seen)
         batches = tuple(seen.batches if slots is None else (replace(one, slots=slots) for one in seen.batches))
-        return RunningQuery(
+        running = RunningQuery(
             seen.name or seen.query_id,
             self.application,
             self.spark,
@@ -311,6 +329,9 @@ class _Reading:
             None if (failure := self.events.failure(seen.query_id)) is None else shown(failure),
             self._facts(len(there)) | _source_facts(seen, usual_slots(batches)),
         )
+        if running.ends and not batches and seen.early:  # its runs are over while code warms up: that is part of them
+            return replace(running, batches=tuple(replace(one, slots=slots or one.slots) for one in seen.early))
+        return running
 
     def _facts(self, queries: int) -> dict[str, str]:
         told = {
@@ -342,6 +363,19 @@ def _source_facts(seen: _Seen, slots: int) -> dict[str, str]:
         remedy = "set the source's option minPartitions" if any(map(is_topic, seen.sources)) else "give it more"
         said += f": more slots than {reading:,} do not speed up reading; {remedy}"
     return {"source partitions": said}
+
+
+def _passed(progress: Mapping[str, Any], start_s: float, last: tuple[float, float] | None) -> tuple[float, float]:
+    """Seconds since the batch before this one began, and ended; inf where that is not known.
+
+    Of a scraped batch the one before may not have been seen, but the rate at which its rows came was.
+    """
+    if SCRAPED in progress:
+        rate = float(progress.get("inputRowsPerSecond") or 0)
+        passed_s = rows_of(progress) / rate if rate > 0 else math.inf
+        return passed_s, passed_s
+    began_s, ended_s = last or (-math.inf, -math.inf)
+    return start_s - began_s, start_s - ended_s
 
 
 def complete(progress: Any) -> dict[str, Any]:  # noqa: ANN401 - of a log

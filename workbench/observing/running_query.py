@@ -35,6 +35,8 @@ class SeenBatch:
         Spark's, which goes on over restarts.
     start
         Number of the start of the query that it belongs to.
+    scraped
+        Whether other batches may have run since the one before it that was seen: `since_s` is that of its own rows.
     """
 
     start_s: float
@@ -46,6 +48,7 @@ class SeenBatch:
     left_rows: bool = False
     number: int = 0
     start: int = 1
+    scraped: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,10 @@ class SeenRun:
         With rows; rows of the largest one.
     waited
         How many triggers did not follow the one before at once.
+    asked_s
+        When it was started, or its application where it was the first of it; None where the log does not say.
+    finished
+        Whether it ended by itself, or was stopped, without an error.
     """
 
     begun_s: float
@@ -70,6 +77,8 @@ class SeenRun:
     batches: int = 0
     largest: int = 0
     waited: int = 0
+    asked_s: float | None = None
+    finished: bool = False
 
     def after(self, ended_s: float, rows: int, *, waited: bool) -> "SeenRun":
         """Give the run after one more trigger."""
@@ -158,7 +167,11 @@ class RunningQuery:
     def ends(self) -> bool:
         """Whether its runs take what there is and end (``availableNow``, ``once``), to be started again later."""
         pauses = [after.begun_s - before.ended_s for before, after in pairwise(self.runs)]
-        return self.at_once and bool(pauses) and median(pauses) > _PAUSE_S
+        if not self.at_once or not self.runs:
+            return False
+        if not pauses:  # one that was stopped is not distinguished from one that ended
+            return self.runs[0].finished
+        return median(pauses) > _PAUSE_S or all(run.finished for run in self.runs)
 
     @property
     def slots(self) -> int:

@@ -15,7 +15,7 @@ one without a drift, holds where the local one agrees; else rows follow somethin
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,10 @@ _BEGINS = (0.0, 0.2, 0.4, 0.6, 0.8)  # shares of the log at which a drift may be
 _AT_ONCE = 0.98  # of the loss, in favour of a drift from the beginning
 _FEWEST, _CLEAR, _LARGE = 40, 4.0, 0.1  # batches with drift; deviations; of a batch's time, from which one counts
 _APART, _MATTERS = 3.0, 0.15  # deviations between two slopes; of a batch's time over the rows' spread
-_MOST_KEPT = 0.98  # part of its weather that a batch leaves to the next
+_FAR, _MOST_KEPT = 3.0, 0.98  # deviations at which a batch is cut; part of its weather that a batch leaves to the next
+_SINGULAR = 1e12  # condition from which columns are one
 _AT_END = 20  # batches
+BUSIEST = 0.7  # quantile of the rows from which batches are the busiest
 LEVEL_Z = 1.645  # deviations on each side of a 90 % interval
 
 
@@ -70,6 +72,32 @@ class Drift:
 
 
 @dataclass(frozen=True)
+class Fit:
+    """A robust regression of seconds.
+
+    Parameters
+    ----------
+    values, covariance
+        Coefficients; their covariance, with the weather that batches share.
+    off, weights, loss
+        What is left of each batch, how much it counts, and the sum of their squares.
+    sound
+        Whether the columns are distinct.
+    """
+
+    values: Floats
+    covariance: Floats
+    off: Floats
+    weights: Floats
+    loss: float
+    sound: bool
+
+    def deviation(self, place: int) -> float:
+        """Give the standard deviation of a coefficient."""
+        return float(np.sqrt(self.covariance[place, place]))
+
+
+@dataclass(frozen=True)
 class Slope:
     """Seconds of a row, and their standard deviation."""
 
@@ -87,45 +115,80 @@ class Series:
         Seconds of each as it would take at the log's end.
     drift
         None where none is clear.
-    drift_error_s
-        Standard deviation of what the drift adds until the end to the mean batch.
-    pooled, local
-        Seconds of a row over all batches (with a drift, if there is one), and between neighbours; None: too few.
+    fixed_s, per_row_s
+        Seconds of a batch and of a row at the log's end, as far as all batches show them.
+    covariance
+        Of these two.
+    bent
+        How far the power of the rows is from 1, with its doubt; inf where that was not looked at.
+    local
+        Seconds of a row between neighbours; None: too few.
     agree
-        Whether they agree. If not, rows follow something else, and the local slope holds.
+        Whether all batches show the same as neighbours do. If not, rows follow something else, and neighbours hold.
+    pooled_s
+        What a row seems to cost over all batches.
+    grown_s
+        By how much a batch got longer; 0 without a drift.
     """
 
     now_s: Floats
     drift: Drift | None
-    drift_error_s: float
-    pooled: float
+    fixed_s: float
+    per_row_s: float
+    covariance: Floats
+    bent: float
     local: Slope | None
     agree: bool
+    pooled_s: float = 0.0
+    grown_s: float = 0.0
 
 
 def series_of(batches: Sequence[SeenBatch]) -> Series:
     """Distinguish what rows cost from what grows by itself; for at least two batches."""
     rows = np.array([batch.rows for batch in batches], dtype=float)
     seconds = np.array([batch.batch_s for batch in batches])
-    place = np.arange(len(rows), dtype=float)
     spread = float(np.subtract(*np.quantile(rows, [0.95, 0.05])))
     matters = _MATTERS * float(np.median(seconds)) / spread if spread > 0 else np.inf
     local = _local(rows, seconds, _stretches(batches))
-    slope = float(_fit(np.stack([np.ones_like(rows), rows]), seconds)[0][1])
-    column, values, errors, clear = _drifting(rows, seconds, place)
-    slope = float(values[1]) if clear else slope
-    agree = local is None or abs(slope - local.s) <= max(_APART * local.error, matters)
+    column, found = _drifting([np.ones_like(rows), rows], seconds)
+    pooled = float(found.values[1])
+    agree = local is None or abs(pooled - local.s) <= max(_APART * local.error, matters)
     if local is not None and not agree:
-        own = seconds - max(0.0, local.s) * rows
-        column, values, errors, clear = _drifting(None, own, place)
-    if not clear:
-        return Series(seconds, None, 0.0, slope, local, agree)
-    each, error, seen = float(values[-1]), float(errors[-1]), batches[int(np.argmax(column > 0)) :]
-    per_day = (len(seen) - 1) / max(1e-9, seen[-1].start_s - seen[0].start_s) * DAY_S
-    drift = Drift(each, each - LEVEL_Z * error, each + LEVEL_Z * error, seen[0].number, seen[0].start_s, len(seen),
-                  each * per_day)  # fmt: skip
-    now = seconds + each * (column[-1] - column)
-    return Series(now, drift, error * float(column[-1] - column.mean()), slope, local, agree)
+        column, found = _drifting([np.ones_like(rows)], seconds - max(0.0, local.s) * rows)
+    drift, now, grown = None, seconds, 0.0
+    if column is not None:
+        each, error = float(found.values[-1]), found.deviation(-1)
+        seen = batches[int(np.argmax(column > 0)) :]
+        per_day = (len(seen) - 1) / max(1e-9, seen[-1].start_s - seen[0].start_s) * DAY_S
+        drift = Drift(each, each - LEVEL_Z * error, each + LEVEL_Z * error, seen[0].number, seen[0].start_s, len(seen),
+                      each * per_day)  # fmt: skip
+        now, grown = seconds + each * (column[-1] - column), each * float(column[-1])
+    if local is not None and not agree:
+        per_row = max(0.0, local.s)
+        fixed = max(0.0, float(np.median((now - per_row * rows)[-_AT_END:])))
+        return Series(now, drift, fixed, per_row, np.diag([0.0, local.error**2]), np.inf, local, agree, pooled, grown)
+    known = Series(now, drift, 0.0, 0.0, np.zeros((2, 2)), np.inf, local, agree, pooled, grown)
+    return _costs(rows, seconds, column, known)
+
+
+def _costs(rows: Floats, seconds: Floats, column: Floats | None, known: Series) -> Series:
+    """Find what a batch and a row cost at the log's end, neither below 0, and how bent the line is."""
+    grown = [] if column is None else [column - column[-1]]  # so that the first coefficient is that at the end
+    found = fit(np.stack([np.ones_like(rows), rows, *grown]), seconds)
+    fixed, per_row = (float(one) for one in found.values[:2])
+    covariance = found.covariance[:2, :2]
+    if fixed < 0:
+        through = fit(np.stack([rows, *grown]), seconds)
+        fixed, per_row = 0.0, float(through.values[0])
+    bent = np.inf
+    if per_row > 0 and len(rows) >= _FEWEST:
+        typical = float(np.quantile(rows, BUSIEST))
+        curve = fit(
+            np.stack([np.ones_like(rows), rows, rows * np.log(np.maximum(rows, 1.0) / typical), *grown]), seconds
+        )
+        if curve.sound and curve.values[1] > 0:
+            bent = float(np.hypot(curve.values[2], curve.deviation(2)) / curve.values[1])
+    return replace(known, fixed_s=fixed, per_row_s=max(0.0, per_row), covariance=covariance, bent=bent)
 
 
 def outlasts(batches: Sequence[SeenBatch], interval_s: float) -> SeenBatch | None:
@@ -165,57 +228,61 @@ def _local(rows: Floats, seconds: Floats, stretches: NDArray[np.int_]) -> Slope 
     tool = (rows[middle] - near(rows, 0))[inside]
     x = (rows[middle] - near(rows, _NEAR + 1))[inside]
     y = (seconds[middle] - near(seconds, _NEAR + 1))[inside]
-    if len(y) < _FEWEST or not np.ptp(tool) > 0:
+    if len(y) < _FEWEST or not np.ptp(tool) > 0 or not np.ptp(x) > 0:
         return None
-    weights = np.ones_like(y)
-    slope, off = 0.0, y
-    for _ in range(_ROUNDS):
-        total = weights.sum()
-        tool_off, x_off, y_off = (one - (weights * one).sum() / total for one in (tool, x, y))
-        shared = float((weights * tool_off * x_off).sum())
-        if not shared:
-            return None
-        slope = float((weights * tool_off * y_off).sum()) / shared
-        off = y_off - slope * x_off
-        scale = _MAD * float(np.median(np.abs(off)))
-        if scale <= 0:
-            break
-        weights = 1 / np.maximum(1.0, np.abs(off) / (_OUTLYING * scale))
-    pulls = weights * tool_off * off
+    ones = np.ones_like(y)
+    found = fit(np.stack([ones, x]), y, np.stack([ones, tool]))
+    tool_off = tool - np.average(tool, weights=found.weights)
+    pulls = found.weights * tool_off * found.off
     blocks = np.add.reduceat(pulls, np.arange(0, len(pulls), 2 * _NEAR))
-    return Slope(slope, float(np.sqrt((blocks**2).sum()) / abs(shared)))
+    shared = abs(float((found.weights * tool_off * x).sum()))
+    return Slope(float(found.values[1]), float(np.sqrt((blocks**2).sum()) / shared)) if shared else None
 
 
-def _drifting(rows: Floats | None, seconds: Floats, place: Floats) -> tuple[Floats, Floats, Floats, bool]:
-    """Fit the drift that begins where it explains most; whether it is clear of the weather, and not small."""
-    known = [np.ones_like(place)] + ([] if rows is None else [rows])
+def _drifting(known: Sequence[Floats], seconds: Floats) -> tuple[Floats | None, Fit]:
+    """Fit the drift that begins where it explains most; None and the fit without it where it is small, or weather."""
+    place = np.arange(len(seconds), dtype=float)
     columns: list[Floats] = [np.maximum(0.0, place - round(share * len(place))) for share in _BEGINS]
-    fitted = [_fit(np.stack([*known, column]), seconds) for column in columns]
-    losses = [loss * (1.0 if number else _AT_ONCE) for number, (*_, loss) in enumerate(fitted)]
+    fitted = [fit(np.stack([*known, column]), seconds) for column in columns]
+    losses = [one.loss * (1.0 if number else _AT_ONCE) for number, one in enumerate(fitted)]
     chosen = int(np.argmin(losses))
-    column, (values, errors, _) = columns[chosen], fitted[chosen]
-    grown, batches = values[-1] * column[-1], int((column > 0).sum())
-    clear = bool(values[-1] > _CLEAR * errors[-1] and grown > _LARGE * np.median(seconds) and batches >= _FEWEST)
-    return column, values, errors, clear
+    column, found = columns[chosen], fitted[chosen]
+    grown, batches = float(found.values[-1]) * column[-1], int((column > 0).sum())
+    clear = found.values[-1] > _CLEAR * found.deviation(-1) and grown > _LARGE * np.median(seconds)
+    return (column, found) if clear and batches >= _FEWEST else (None, fit(np.stack(known), seconds))
 
 
-def _fit(columns: Floats, seconds: Floats) -> tuple[Floats, Floats, float]:
-    """Regress robustly: coefficients, their deviations with the weather that batches share, and the loss."""
-    weights = np.ones_like(seconds)
-    values: Floats = np.zeros(len(columns))
-    off, scale = seconds, 0.0
+def fit(columns: Floats, seconds: Floats, tools: Floats | None = None) -> Fit:
+    """Regress robustly, batches far off counting less (Huber); with `tools`, by these instruments."""
+    sizes = np.maximum(np.abs(columns).max(axis=1), 1e-100)
+    own = columns / sizes[:, None]
+    by = own if tools is None else tools
+    weights, off = np.ones_like(seconds), seconds
+    values: Floats = np.zeros(len(own))
     for _ in range(_ROUNDS):
-        root = np.sqrt(weights)
-        values = np.asarray(np.linalg.lstsq((columns * root).T, seconds * root, rcond=None)[0])
-        off = seconds - values @ columns
+        pulled = by * weights
+        values = np.asarray(np.linalg.lstsq(pulled @ own.T, pulled @ seconds, rcond=None)[0])
+        off = seconds - values @ own
         scale = _MAD * float(np.median(np.abs(off)))
         if scale <= 0:
             break
         weights = 1 / np.maximum(1.0, np.abs(off) / (_OUTLYING * scale))
-    small = np.clip(off, -3 * scale, 3 * scale)
+    scale, alike = weather(off)
+    shared = (own * weights) @ own.T
+    covariance = scale**2 * alike * np.linalg.pinv(shared) / np.outer(sizes, sizes)
+    sound = bool(np.linalg.cond(shared) < _SINGULAR)
+    return Fit(values / sizes, covariance, off, weights, float((weights * off**2).sum()), sound)
+
+
+def weather(off: Floats) -> tuple[float, float]:
+    """Deviation of what is left of batches, and how many that follow each other are worth one reading.
+
+    What is left of a batch is taken to leave a part of itself to the next (first-order autoregression). What a fit
+    hides of that in a short log is put back.
+    """
+    scale = _MAD * float(np.median(np.abs(off)))
+    small = np.clip(off, -_FAR * scale, _FAR * scale)
     whole = float((small**2).sum())
     kept = float((small[1:] * small[:-1]).sum()) / whole if whole > 0 else 0.0
     kept = min(_MOST_KEPT, max(0.0, kept + (1 + 4 * kept) / len(off)))
-    spread = np.linalg.pinv((columns * weights) @ columns.T)
-    errors = scale * np.sqrt(np.maximum(0.0, np.diag(spread)) * (1 + kept) / (1 - kept))
-    return values, errors, float((weights * off**2).sum())
+    return scale, (1 + kept) / (1 - kept)

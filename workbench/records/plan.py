@@ -20,6 +20,7 @@ from workbench.records.plan_parts import (
     Allocation,
     CountedCores,
     Day,
+    EndingRun,
     Executor,
     ModelFinding,
     Outage,
@@ -111,6 +112,8 @@ class CapacityPlan:
         Slots of each executor where the runs were on executors of that size; None: one executor for each worker.
     cores
         Whose cores it counts; None where nobody timed those measured.
+    run
+        The run that ends in time at `rate`, if the plan was asked for one; None: the query goes on.
     """
 
     query: str
@@ -143,6 +146,19 @@ class CapacityPlan:
     environment: str | None = None
     executor_slots: int | None = None
     cores: CountedCores | None = None
+    run: EndingRun | None = None
+
+    def price_per_run(self, capacity: float | None = None) -> float | None:
+        """Price of its workers for a run, from its start to its end; None without a price, or without an end.
+
+        Parameters
+        ----------
+        capacity
+            Records/s; the expected capacity by default.
+        """
+        if self.price is None or self.run is None:
+            return None
+        return self.price.per_hour * self.run.lasts_s(self.expected_rate if capacity is None else capacity) / 3600
 
     def catch_up_s(self, outage_s: float, capacity: float | None = None) -> float:
         """Seconds until the backlog of an outage is gone, while `rate` goes on; inf without spare capacity.
@@ -214,7 +230,8 @@ class CapacityPlan:
         """
         sources = list(self.layout.source_partitions.values()) if self.layout is not None else []
         partitions = max(sources, default=self.budget.slots)
-        return skeleton(self.query, self.rate, partitions, self.expected_rate, self.budget.interval_s)
+        ends = self.run is not None
+        return skeleton(self.query, self.rate, partitions, self.expected_rate, self.budget.interval_s, ends=ends)
 
     def command(self) -> str:
         """Give the shell command that starts the skeleton `job`, with what its source and its query need."""

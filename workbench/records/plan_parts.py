@@ -10,6 +10,7 @@ from workbench.advice import Advice
 from workbench.checks import positive, shown, within
 from workbench.dataflow import SlotProfile
 from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
+from workbench.errors import WorkbenchError
 from workbench.speed import REFERENCE, CoreSpeed, RelativeSpeed, relative_speed
 
 Status = Literal["optimal", "feasible"]
@@ -335,6 +336,43 @@ class Outage:
     def margin(self) -> float:
         """Capacity that it takes, over the rate: the backlog is carried in addition to the load."""
         return 1 + self.outage_s / self.catch_up_s
+
+
+@dataclass(frozen=True)
+class EndingRun:
+    """A run that takes a number of rows and ends (``availableNow``), and how long it may last.
+
+    Parameters
+    ----------
+    rows
+        Of the source.
+    deadline_s
+        Seconds from its start within which they must be done.
+    start_s
+        Seconds of these until its first batch: of workers, application and code.
+    """
+
+    rows: float
+    deadline_s: float
+    start_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "deadline_s"):
+            positive(name, getattr(self, name))
+        if not 0 <= self.start_s < self.deadline_s:
+            raise WorkbenchError(
+                f"start_s is {self.start_s:g}; it must be at least 0 and below the deadline of {self.deadline_s:g} s, "
+                "so that time for the rows is left. Allow more time, or lower it."
+            )
+
+    @property
+    def rate(self) -> float:
+        """Records/s that it takes, the fixed costs of its batches included."""
+        return self.rows / (self.deadline_s - self.start_s)
+
+    def lasts_s(self, capacity: float) -> float:
+        """Seconds that it lasts where batches work off `capacity`, records/s."""
+        return self.start_s + self.rows / capacity if capacity > 0 else math.inf
 
 
 @dataclass(frozen=True)

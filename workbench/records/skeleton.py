@@ -35,7 +35,7 @@ stream = (
     .writeStream.format("SINK")
     .outputMode("MODE")
     .option("checkpointLocation", "CHECKPOINT")
-    .trigger(processingTime="{interval_ms} milliseconds")
+    .trigger({trigger})
     .start()
     .awaitTermination()
 )
@@ -50,8 +50,13 @@ def names_of(query: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
-def skeleton(query: str, rate: float, partitions: int, capacity: float, interval_s: float) -> str:
-    """Write the job of `query` for `rate`, whose batches admit what `capacity` works off in one interval."""
+def skeleton(
+    query: str, rate: float, partitions: int, capacity: float, interval_s: float, *, ends: bool = False
+) -> str:
+    """Write the job of `query` for `rate`, whose batches admit what `capacity` works off in one interval.
+
+    It goes on, or takes what there is and `ends`.
+    """
     module, function = names_of(query)
     return _JOB.format(
         title=f"{query} at {units.rate(rate)}".replace("\\", "/").replace('"', "'"),
@@ -60,7 +65,7 @@ def skeleton(query: str, rate: float, partitions: int, capacity: float, interval
         function=function,
         partitions=partitions,
         cap=_floored(capacity * interval_s),
-        interval_ms=round(interval_s * 1000),
+        trigger="availableNow=True" if ends else f'processingTime="{round(interval_s * 1000)} milliseconds"',
     )
 
 

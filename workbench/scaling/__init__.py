@@ -27,6 +27,7 @@ from workbench.scaling.elastic import (
     rebalance_shards,
 )
 from workbench.scaling.fleet import Fleet
+from workbench.scaling.in_practice import DynamicAllocation, KafkaLag
 from workbench.scaling.justin_policy import JustinPolicy
 from workbench.scaling.packing import WorkerShape
 from workbench.scaling.policies import AnyPolicy, Decision, Policy, Static, Window
@@ -44,11 +45,13 @@ __all__ = [
     "Decision",
     "Ds2Decision",
     "Ds2Policy",
+    "DynamicAllocation",
     "ExecutorAdvice",
     "Fleet",
     "JustinDecision",
     "JustinPolicy",
     "JustinVariant",
+    "KafkaLag",
     "MemoryState",
     "Policy",
     "Reconfiguration",

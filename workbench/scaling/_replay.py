@@ -132,7 +132,7 @@ def replay(
             state, done = advance(deployment, state, waiting, step, speed * up_s / step)
             fixed = batch_fixed[min(deployment.size, len(batch_fixed)) - 1]
             consumed[number], busy[number] = done.consumed, fixed + (1 - fixed) * min(1.0, done.active_s / step)
-            meter.add(done, up_s, up_s / step)
+            meter.add(done, up_s, up_s / step, float(busy[number]))
         waiting = 0.0 if generated else max(0.0, waiting - float(consumed[number]))
         # windows do not include downtime
         meter.arrived += float(consumed[number]) if generated else arrived * up_s / step
@@ -140,13 +140,13 @@ def replay(
         now_s = begin_s + step
         if now_s < asked_s + interval_of(policy) - 1e-9 or now_s <= down_until_s or meter.up_s <= 0:
             continue
-        window = _window(deployment, meter, waiting, now_s, deployed_s)
+        window = _window(deployment, meter, waiting, now_s, deployed_s, batch_s)
         wanted, memory = answered(policy, policy.decide(window, memory), model.modelled)
         asked_s, meter = now_s, _Meter(deployment)
         if wanted is None or (after := _next(deployment, wanted)) is None:
             continue
         moved, most = _moved_bytes(deployment, after)
-        downtime = restart_s + most / state_bytes_per_s
+        downtime = restart_s * getattr(policy, "restarts", True) + most / state_bytes_per_s
         changes.append(Reconfiguration(now_s, downtime, moved, dict(after.tasks), after.managed_mb, wanted.reasons))
         after = popularity.at(now_s, after)
         state, deployment = carry(state, deployment, after), after
@@ -269,11 +269,13 @@ class _Meter:
         self.useful_s = np.zeros(deployment.size)
         self.up_s = 0.0
         self.arrived = 0.0
+        self.busy_s = 0.0
         self._emitting = np.zeros(deployment.size)  # useful seconds while windows emit
         self._emitting_s, self._active_s = 0.0, 0.0
 
-    def add(self, done: Step, up_s: float, up: float) -> None:
+    def add(self, done: Step, up_s: float, up: float, busy: float) -> None:
         """Add a step of which `up_s` seconds, a share of `up`, were up; its seconds are those of a slow whole step."""
+        self.busy_s += up_s * busy
         self.records = self.records + done.records
         self.results = self.results + done.results
         self.useful_s = self.useful_s + done.useful_s * up
@@ -300,7 +302,9 @@ class _Meter:
         return bound
 
 
-def _window(deployment: Deployment, meter: _Meter, waiting: float, now_s: float, deployed_s: float) -> Window:
+def _window(  # noqa: PLR0917 - private, called once
+    deployment: Deployment, meter: _Meter, waiting: float, now_s: float, deployed_s: float, batch_s: float
+) -> Window:
     """Return the metrics of the window that ends now.
 
     Deviation from DS2, whose useful time excludes all waiting: `_Meter.bound_s` is reported instead. Windows emit and
@@ -331,6 +335,8 @@ def _window(deployment: Deployment, meter: _Meter, waiting: float, now_s: float,
         _state_metrics(deployment, now_s - deployed_s),
         deployment.managed_mb,
         deployment.cluster,
+        batch_s,
+        meter.busy_s / meter.up_s,
     )
 
 

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from workbench.checks import SLACK
 from workbench.scaling._ds2 import Counters, ds2
 from workbench.scaling._justin import StateMetrics
 from workbench.scaling.autoscaler import (
@@ -104,10 +105,19 @@ class Ds2Policy:
             name: evenly_spread(self.settings, tasks) if name in keyed else tasks
             for name, tasks in found.parallelism.items()
         }
+        if self._behind(whole):
+            wanted = {name: max(tasks, whole.tasks[name]) for name, tasks in wanted.items()}
         if self.settings.bounded and not self._needed(whole, wanted):
             return None, after
         limited = limit_parallelism(self.settings, whole.tasks, wanted, whole.now_s, before.pending)
         return Proposal({**whole.tasks, **limited.parallelism}, whole), replace(after, pending=limited.pending)
+
+    def _behind(self, window: Window) -> bool:
+        """Whether a source's backlog exceeds the threshold above which nothing is given back."""
+        return any(
+            window.backlog.get(source, 0.0) > self.settings.lag_threshold_s * max(rate, SLACK)
+            for source, rate in window.source_rates.items()
+        )
 
     def _needed(self, window: Window, parallelism: Mapping[str, int]) -> bool:
         """Whether the utilization of an operator that would change is out of bounds.

@@ -55,6 +55,9 @@ class Window:
         Managed memory of one task by operator, MB; None if a slot's memory is not split.
     cluster
         Where the tasks run; None if placement does not count.
+    batch_s, busy
+        Trigger interval of a query in micro-batches, seconds, 0 without; share of it, or of the time, that records
+        flowed and fixed work took.
     """
 
     now_s: float
@@ -69,6 +72,8 @@ class Window:
     state: Mapping[str, StateMetrics] = field(default_factory=lambda: MappingProxyType({}))
     managed_mb: Managed | None = None
     cluster: Cluster | None = None
+    batch_s: float = 0.0
+    busy: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ class Policy(Protocol[Memory]):
     """Decides what to deploy; `memory` is what it returned last time, None at first.
 
     A policy that places tasks may also have ``begin(dataflow, decision, source_rates) -> Decision``, which places the
-    first deployment.
+    first deployment. One with ``restarts = False`` changes tasks while the query runs: only moving state stops it.
     """
 
     @property

@@ -27,6 +27,15 @@ def _rate(name: str, value: object) -> float:
     return within(name, value, bounds.LEAST_RATE, bounds.RATE, "records/s", ends="[]")
 
 
+def _rows(name: str, value: object) -> float:
+    if isinstance(value, str):
+        try:
+            value = units.read_rate(value)
+        except WorkbenchError:
+            raise WorkbenchError(f"{name} is {shown(value)}; write a number above 0, such as 4e8 or 400M.") from None
+    return within(name, value, 1, bounds.NUMBER, "rows", ends="[]")
+
+
 def _whole(least: int, most: int) -> _Check:
     return lambda name, value: whole(name, value, least, most)
 
@@ -106,6 +115,9 @@ RULES: Mapping[str, _Check] = {
     "low_rate": _or_none(_rate),
     "outage_s": _or_none(_SECONDS),
     "catch_up_s": _or_none(_SECONDS),
+    "rows": _or_none(_rows),
+    "deadline_s": _or_none(_SECONDS),
+    "start_s": _NO_SECONDS,
     "day": _CSV,
     "keys": _or_none(_text("the path of a file that workbench keys --json printed")),
     "prices": _CSV,

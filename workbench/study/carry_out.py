@@ -163,7 +163,7 @@ def explored_log(study: Study) -> Exploration:
 def explored_running(study: Study, running: RunningQuery) -> Exploration:
     """Fit the model to what a query's log shows; see `explored_log`."""
     seen = replace(running, cpus=study.slot_cpus)
-    run = as_measurement(seen, headroom(seen.batches, study.interval_s, study.seed))
+    run = as_measurement(seen, headroom(seen.batches, study.interval_s))
     return conclude([run], "one log was read", form=study.form, choice="edge", growth=study.growth)
 
 
@@ -324,6 +324,7 @@ def plan_targets(
                 interval_speedups=allowed,
                 low_rate=study.low_rate,
                 outage=study.outage,
+                run=study.run,
                 keys=keys,
                 executor_slots=None if study.cluster is None else study.cluster.executor_slots,
             )

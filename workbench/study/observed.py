@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from workbench import bounds
@@ -10,7 +10,18 @@ from workbench.capacity.model import Asked, MicroBatch, fit_micro_batch
 from workbench.capacity.planning import read_instances
 from workbench.checks import positive, within
 from workbench.errors import WorkbenchError
-from workbench.observing import LEFT_OUT, Headroom, RunningQuery, as_measurement, headroom, read_log, unseen
+from workbench.observing import (
+    LEFT_OUT,
+    EndingRuns,
+    Headroom,
+    RunningQuery,
+    as_measurement,
+    ending_runs,
+    headroom,
+    read_log,
+    unseen,
+)
+from workbench.records import EndingRun
 from workbench.study.carry_out import explored_running, plan_targets
 from workbench.study.compared import Compared, compare
 from workbench.study.planned import Planned, asked_of, read_planned
@@ -40,6 +51,10 @@ class Observed:
         Why there are none; empty if there are, or none were asked for.
     compared
         The same cores by a study that was measured; None if none is named.
+    ending
+        What its runs took, where they take what there is and end; None where it goes on.
+    run
+        The run that must end in time, if one was asked for.
     asked
         How the log was read, for the commands of advice.
     """
@@ -50,6 +65,8 @@ class Observed:
     planned: Planned | None = None
     unplanned: str = ""
     compared: Compared | None = None
+    ending: EndingRuns | None = None
+    run: EndingRun | None = None
     asked: Asked = field(default_factory=lambda: Asked("observed"))
 
     @property
@@ -146,6 +163,35 @@ def _measured_study(path: Path) -> Planned:
     return planned
 
 
+def _check_run(rows: float | None, deadline_s: float | None, targets: Sequence[float]) -> None:
+    if (rows is None) != (deadline_s is None):
+        given, lacking = ("rows", "deadline") if deadline_s is None else ("deadline", "rows")
+        raise WorkbenchError(f"The {given} of a run is given without its {lacking}. Add it, or leave both out.")
+    if rows is not None and targets:
+        raise WorkbenchError("The rows and deadline of a run are a target of their own. Leave the other targets out.")
+
+
+def _interval(running: RunningQuery, ending: EndingRuns | None, given_s: float | None) -> float | None:
+    """Give the trigger interval; of runs that end the seconds of a full batch, None where batches follow at once."""
+    if given_s is not None or running.interval_s is not None:
+        return running.interval_s if given_s is None else given_s
+    if running.batches and ending is not None:
+        return ending.full_s
+    if running.batches and not running.at_once:
+        raise WorkbenchError(
+            f"The log does not show the trigger interval of {running.name}: its batches waited, but for no clock, or "
+            "several intervals would leave the same log. Give the interval, in seconds.",
+            settings=("interval_s",),
+        )
+    return None
+
+
+def _run(rows: float, deadline_s: float, start_s: float | None, ending: EndingRuns | None) -> EndingRun:
+    """Give the run that is asked for; how long it takes to start is as said, as seen, or as usual."""
+    seen_s = None if ending is None else ending.start_s
+    return EndingRun(rows, deadline_s, next(one for one in (start_s, seen_s, EndingRun.start_s) if one is not None))
+
+
 def observe(
     log: str | Path,
     *,
@@ -158,9 +204,11 @@ def observe(
     prices: str | None = None,
     margin: float | None = None,
     risk: float | None = None,
-    seed: int = 0,
     measured: str | Path | None = None,
     outage_min: float = OUTAGE_MIN,
+    rows: float | None = None,
+    deadline_s: float | None = None,
+    start_s: float | None = None,
 ) -> Observed:
     """Read what a running query sustains from its log, and plan it for other rates.
 
@@ -180,12 +228,15 @@ def observe(
         Cores that a slot really has; None: as the cluster counts them.
     targets, prices, margin, risk
         Of a study.
-    seed
-        Of the bootstrap.
     measured
         Plans of a study that was measured, to compare with: the path of what ``workbench plan`` wrote.
     outage_min
         Outage that is asked about, minutes, which the commands of advice repeat.
+    rows, deadline_s
+        Rows that a run takes, and seconds from its start within which they must be done: the target instead of
+        `targets`.
+    start_s
+        Seconds of a run until its first batch; None: as the log shows, or `EndingRun.start_s`.
 
     Raises
     ------
@@ -198,6 +249,7 @@ def observe(
     if slot_cpus is not None:
         positive("A slot's cpus", slot_cpus, "cores")
     within("The outage", outage_min, 0, bounds.SECONDS / 60, "minutes", ends="[]")
+    _check_run(rows, deadline_s, targets)
     asked = Study(
         "asked",
         tuple(targets) or (1.0,),
@@ -208,7 +260,6 @@ def observe(
         prices=prices,
         margin=margin,
         risk=risk,
-        seed=seed,
     )
     options = {
         "query": query,
@@ -219,21 +270,21 @@ def observe(
         "prices": prices,
         "outage": None if outage_min == OUTAGE_MIN else outage_min,
         "measured": measured and str(measured),
+        "rows": rows,
+        "deadline": deadline_s,
+        "start": start_s,
     }
     how = asked_of(asked, {name: value for name, value in options.items() if value is not None})
     instances = read_instances(Path(prices)) if prices else ()  # before gigabytes are read
     planned_before = None if measured is None else _measured_study(Path(measured))
     running = read_log(log, query, progress, slots)
-    interval_s = running.interval_s if interval_s is None else interval_s
-    if interval_s is None and running.batches and not running.at_once:
-        raise WorkbenchError(
-            f"The log does not show the trigger interval of {running.name}: its batches waited, but for no clock, or "
-            "several intervals would leave the same log. Give the interval, in seconds.",
-            settings=("interval_s",),
-        )
+    ending = ending_runs(running.runs, running.batches) if running.ends else None
+    run = None if rows is None or deadline_s is None else _run(rows, deadline_s, start_s, ending)
+    targets = targets if run is None else (run.rate,)
+    interval_s = _interval(running, ending, interval_s)
     running = replace(running, cpus=running.cpus if slot_cpus is None else slot_cpus)
     found = (
-        headroom(running.batches, interval_s, seed)
+        headroom(running.batches, interval_s)
         if running.batches
         else unseen(running.with_rows, running.triggers, LEFT_OUT)
     )
@@ -241,13 +292,16 @@ def observe(
         parts = fit_micro_batch([as_measurement(running, found)])
     except WorkbenchError:
         parts = None
-    known = Observed(running, found, parts if parts is not None and parts.explains else None, asked=how)
+    explained = parts if parts is not None and parts.explains else None
+    known = Observed(running, found, explained, ending=ending, run=run, asked=how)
     if planned_before is not None:
         known = replace(known, compared=compare(running, found, planned_before, tuple(targets)))
     if not targets:
         return known
     study = replace(
         asked,
+        targets=tuple(targets),
+        **({} if run is None else asdict(run)),
         query=running.name,
         slots=(max(1, running.slots),),
         memory_mb=(running.memory_mb,),

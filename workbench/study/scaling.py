@@ -5,6 +5,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
+from typing import Any
 
 from workbench import units
 from workbench.errors import WorkbenchError
@@ -18,9 +19,11 @@ from workbench.scaling import (
     Controller,
     Decision,
     Ds2Policy,
+    DynamicAllocation,
     Fleet,
     JustinPolicy,
     JustinVariant,
+    KafkaLag,
     Static,
     Strategy,
     Timeline,
@@ -52,10 +55,13 @@ _JUSTIN: Mapping[str, JustinVariant] = MappingProxyType(
 _CONTROLLERS: Mapping[str, Strategy] = MappingProxyType(
     {"capsys": "caps", "capsys-optimum": "optimum", "capsys-default": "default", "capsys-evenly": "evenly"}
 )
-NAMES = (*POLICIES, *_JUSTIN, *_CONTROLLERS)
-"""All policies. ``justin`` is Algorithm 1; ``justin-hysteresis`` has a hysteresis of 5 %; ``justin-gives-back`` also
-shrinks if DS2 proposes it, and gives memory back at a hit rate of 95 %. ``capsys`` is ``ds2`` with CAPSys's placement;
-``capsys-optimum`` places what sustains most, ``capsys-default`` and ``capsys-evenly`` as Flink does."""
+SPARK, KEDA = "dynamic-allocation", "keda"
+NAMES = (*POLICIES, SPARK, KEDA, *_JUSTIN, *_CONTROLLERS)
+"""All policies. ``dynamic-allocation`` is Spark's own, and ``keda`` follows the lag of a Kafka topic, both with the
+defaults that they ship with. ``justin`` is Algorithm 1; ``justin-hysteresis`` has a hysteresis of 5 %;
+``justin-gives-back`` also shrinks if DS2 proposes it, and gives memory back at a hit rate of 95 %. ``capsys`` is
+``ds2`` with CAPSys's placement; ``capsys-optimum`` places what sustains most, ``capsys-default`` and ``capsys-evenly``
+as Flink does."""
 
 COLUMNS = ("policy", "time_s", "offered_per_s", "consumed_per_s", "backlog", "latency_s", "tasks", "workers")
 _AS_THEY_ARE: Mapping[str, float] = MappingProxyType({})
@@ -178,13 +184,14 @@ def replay_start(
     seed
         Seed of random placements.
     settings
-        Fields of `AutoscalerSettings` to change for all policies except ``static`` and ``flink``.
+        Fields of `DynamicAllocation` and `KafkaLag`, and of `AutoscalerSettings` to change for all other policies
+        except ``static`` and ``flink``.
     progress
         Is called with what is replayed now.
     """
     share = _MANAGED_SHARE * start.memory_mb
     managed = min(BASE_MEMORY_MB, share) if managed_mb is None else managed_mb
-    made = named_policies(policies, start.model, managed, pool=pool, seed=seed, settings=settings)
+    made = named_policies(policies, start.model, managed, pool=pool, seed=seed, settings=settings, start_s=restart_s)
     if managed_mb is not None and not 0 < managed < start.memory_mb:
         raise WorkbenchError(
             f"Managed memory of {managed:g} MB does not fit in a slot of {start.memory_mb:,g} MB; it must be above 0 "
@@ -226,19 +233,32 @@ def named_policies(
     pool: Pool | None = None,
     seed: int = 0,
     settings: Mapping[str, float] = _AS_THEY_ARE,
+    start_s: float = 0.0,
 ) -> dict[str, AnyPolicy]:
-    """Return the policies of these names; `base_mb` is Justin's level 0, the rest as for `replay_start`."""
-    known = [one.name for one in fields(AutoscalerSettings)]
-    strange = [name for name in settings if name not in known]
+    """Return the policies of these names.
+
+    `base_mb` is Justin's level 0, `start_s` the seconds until a new executor runs, the rest as for `replay_start`.
+    """
+    known = {made: {one.name for one in fields(made)} for made in (AutoscalerSettings, DynamicAllocation, KafkaLag)}
+    strange = [name for name in settings if not any(name in names for names in known.values())]
     if strange:
-        raise WorkbenchError(f"An autoscaler has no setting {strange[0]!r}; it has {', '.join(known)}.")
+        allowed = ", ".join(dict.fromkeys(name for made in known for name in [one.name for one in fields(made)]))
+        raise WorkbenchError(f"An autoscaler has no setting {strange[0]!r}; it has {allowed}.")
     frozen = _partitions(model)
     most: Mapping[str, float] = {} if frozen is None else {"max_parallelism": frozen}
+    given = {made: {name: settings[name] for name in settings if name in names} for made, names in known.items()}
     # The names are checked above; the settings check their values.
     ds2, flink = (
         replace(one, **{**most, **changed})  # type: ignore[arg-type]
-        for one, changed in ((JUSTIN, settings), (FLINK, _AS_THEY_ARE))
+        for one, changed in ((JUSTIN, given[AutoscalerSettings]), (FLINK, _AS_THEY_ARE))
     )
+    width = {} if frozen is None else {"tasks": frozen}
+    shipped: Mapping[str, Callable[[], AnyPolicy]] = {
+        "ds2": lambda: Ds2Policy(ds2),
+        "flink": lambda: Ds2Policy(flink),
+        SPARK: lambda: DynamicAllocation(**{"start_s": start_s, **width, **_whole(given[DynamicAllocation])}),
+        KEDA: lambda: KafkaLag(**{"partitions": frozen, **_whole(given[KafkaLag])}),
+    }
     unknown = [name for name in names if name not in NAMES and ":" not in name]
     if unknown or not names:
         missing = f"There is no policy {unknown[0]!r}" if unknown else "There are no policies"
@@ -260,8 +280,13 @@ def named_policies(
                 Ds2Policy(ds2), profiles, pool.workers, pool.slots, pool.worker, _CONTROLLERS[name], seed
             )
         else:
-            made[name] = {"ds2": Ds2Policy(ds2), "flink": Ds2Policy(flink)}.get(name, POLICIES[name])
+            made[name] = shipped[name]() if name in shipped else POLICIES[name]
     return made
+
+
+def _whole(values: Mapping[str, float]) -> dict[str, Any]:
+    """Give numbers as they were meant: a command line has floats, and tasks and replicas are whole."""
+    return {name: int(value) if float(value).is_integer() else value for name, value in values.items()}
 
 
 def timelines_csv(lines: Mapping[str, Timeline]) -> str:

@@ -15,7 +15,7 @@ from workbench.capacity.model import Growth
 from workbench.checks import shown
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_yaml, read_text
-from workbench.records import Outage
+from workbench.records import EndingRun, Outage
 from workbench.simulation import RateTrace
 from workbench.study._rules import RULES
 from workbench.study.catalogue import check_schema, check_source
@@ -90,6 +90,9 @@ class Study:
         Lowest load, records/s, if the deployment is to shrink and grow between it and a target; None: it stays.
     outage_s, catch_up_s
         Outage to make up for, seconds, and the seconds after it within which the backlog must be gone; None: none.
+    rows, deadline_s, start_s
+        Of a run that takes what there is and ends: its rows, the seconds from its start within which they must be done,
+        and how many of these pass until its first batch. They are the target, instead of `targets`.
     day
         CSV file of a day's load, `time_s` and `rate_per_s`. Without `targets` its peak is the target, and its lowest
         rate above 0 is `low_rate`, unless that is given. The plan for the peak says what following the load would save.
@@ -152,6 +155,9 @@ class Study:
     low_rate: float | None = None
     outage_s: float | None = None
     catch_up_s: float | None = None
+    rows: float | None = None
+    deadline_s: float | None = None
+    start_s: float = EndingRun.start_s
     day: str | None = None
     keys: str | None = None
     prices: str | None = None
@@ -188,6 +194,7 @@ class Study:
         if (self.outage_s is None) != (self.catch_up_s is None):
             given, lacking = ("outage_s", "catch_up_s") if self.catch_up_s is None else ("catch_up_s", "outage_s")
             raise WorkbenchError(f"{given} is given without {lacking}. Add it, or leave both out.")
+        self._check_run()
         self._check_intervals()
         if self.deployment == "shared" and self.testbed != "spark":
             raise WorkbenchError(
@@ -238,9 +245,35 @@ class Study:
         return None if self.outage_s is None or self.catch_up_s is None else Outage(self.outage_s, self.catch_up_s)
 
     @property
+    def run(self) -> EndingRun | None:
+        """The run that must end in time; None: the query goes on."""
+        if self.rows is None or self.deadline_s is None:
+            return None
+        return EndingRun(self.rows, self.deadline_s, self.start_s)
+
+    @property
     def space(self) -> Space:
         """Budgets that may be measured."""
         return Space(self.slots, self.memory_mb, self.slot_cpus, self.interval_s, largest_first=self.shared)
+
+    def _check_run(self) -> None:
+        if (self.rows is None) != (self.deadline_s is None):
+            given, lacking = ("rows", "deadline_s") if self.deadline_s is None else ("deadline_s", "rows")
+            raise WorkbenchError(f"{given} is given without {lacking}. Add it, or leave both out.")
+        run = self.run
+        if run is None:
+            if self.start_s != EndingRun.start_s:
+                raise WorkbenchError("start_s is given without rows and deadline_s, which it is of. Add them.")
+            return
+        if len(self.targets) != 1 or not math.isclose(self.targets[0], run.rate, rel_tol=1e-6):
+            raise WorkbenchError(
+                f"targets is {shown(list(self.targets))}, but {self.rows:,.0f} rows within {self.deadline_s:g} s take "
+                f"{run.rate:,.0f} records/s. Leave targets out."
+            )
+        if self.outage_s is not None or self.low_rate is not None or self.day is not None:
+            raise WorkbenchError(
+                "rows are of a run that ends, and outage_s, low_rate and day of a query that goes on. Leave either out."
+            )
 
     def _check_intervals(self) -> None:
         if self.intervals and self.interval_s not in self.intervals:
@@ -326,7 +359,7 @@ def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}."
             raise WorkbenchError(f"{what} has the unknown key {shown(key)}; {hint} Correct or remove it.")
     try:
-        data = _of_day(data)
+        data = _of_run(_of_day(data))
     except WorkbenchError as error:
         raise WorkbenchError(f"{what}: {error}") from error
     for name, example in _EXAMPLES.items():
@@ -346,6 +379,14 @@ def _of_day(data: Mapping[str, Any]) -> Mapping[str, Any]:
     trace = RateTrace.from_csv(day)
     above = trace.rates_per_s[trace.rates_per_s > 0]
     return {"targets": [trace.peak_per_s], "low_rate": float(min(above, default=trace.peak_per_s)), **data}
+
+
+def _of_run(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Take the rate that a run needs which must end in time."""
+    given = {name: RULES[name](name, data[name]) for name in ("rows", "deadline_s", "start_s") if name in data}
+    if "targets" in data or given.get("rows") is None or given.get("deadline_s") is None:
+        return data
+    return {"targets": [EndingRun(**given).rate], **data}
 
 
 _EXAMPLES = {

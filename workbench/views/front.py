@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from workbench import units
 from workbench.advice import Advice
 from workbench.escaping import for_html as escape
-from workbench.records import CapacityPlan, Measurement, ModelFinding, Price
+from workbench.records import CapacityPlan, EndingRun, Measurement, ModelFinding, Price
 from workbench.study import Planned
 from workbench.views.choices import choices
 from workbench.views.first_screen import (
@@ -68,6 +68,17 @@ def backlog(plan: CapacityPlan, outage_s: float) -> str:
     return f"{said} is gone in about {about(expected)} ({surely} the interval's low end)."
 
 
+def a_run(plan: CapacityPlan, run: EndingRun) -> str:
+    """Say how long a run lasts that ends, and what it costs."""
+    lasts, at_worst = about(run.lasts_s(plan.expected_rate)), about(run.lasts_s(plan.low))
+    said = f"A run of {units.scaled(run.rows, 'rows', 2)} lasts about {lasts}, {about(run.start_s)} of it to start"
+    said += f" ({at_worst} at the interval's low end), of the {about(run.deadline_s)} that it may"
+    price, paid = plan.price_per_run(), plan.price
+    if price is None or paid is None:
+        return f"{said}."
+    return f"{said}; its workers cost {units.number(price)} {paid.instance.currency} a run."
+
+
 def about(seconds: float) -> str:
     """Write a time in minutes, or in two digits where it is shorter."""
     return f"{units.count(seconds / 60)} min" if seconds >= 120 else units.seconds(float(f"{seconds:.2g}"))
@@ -75,7 +86,7 @@ def about(seconds: float) -> str:
 
 def asked_for(plan: CapacityPlan) -> tuple[str, ...]:
     """Answer what was asked in addition to the rate: to catch up in time, and to carry the lowest load."""
-    said = []
+    said = [] if plan.run is None else [a_run(plan, plan.run)]
     if plan.outage is not None:
         asked = about(plan.outage.catch_up_s)
         said.append(f"{backlog(plan, plan.outage.outage_s)} You asked for {asked}.")

@@ -74,18 +74,10 @@ def _overrun(found: Observed) -> dict[str, Advice]:
 
 
 def _runs(found: Observed) -> dict[str, Advice]:
-    running = found.running
-    if not running.ends:
+    if found.ending is None or found.run is not None:
         return {}
-    taken = sorted(running.runs, key=lambda run: run.rows)
-    usual, most = taken[len(taken) // 2], taken[-1]
-    lasted = max(1e-3, most.ended_s - most.begun_s)
-    said = (
-        f"Each of its {len(taken)} runs takes what there is and ends (availableNow), so there is no trigger interval: "
-        f"{usual.rows:,} rows usually; at most {most.rows:,} rows in {units.seconds(lasted)}, "
-        f"{units.rate(most.rows / lasted, 2)}; its largest batch holds {max(run.largest for run in taken):,}."
-    )
-    return {said: Advice("Ask how long a run may take, and size it for that.")}
+    said = "Its runs take what there is and end (availableNow), so there is no trigger interval."
+    return {said: Advice("Ask how long a run may take, and size it for that: --rows with --deadline.")}
 
 
 def _growth(state: StateSeen, found: Observed) -> dict[str, Advice]:

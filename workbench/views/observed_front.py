@@ -7,8 +7,8 @@ import numpy as np
 from workbench import units
 from workbench.advice import Advice
 from workbench.metrics import slow_executors
-from workbench.observing import StateSeen
-from workbench.records import CapacityPlan
+from workbench.observing import EndingRuns, StateSeen
+from workbench.records import CapacityPlan, EndingRun
 from workbench.study import Observed
 from workbench.views.first_screen import Chip, cares_html, header_html, table_html
 from workbench.views.front import about
@@ -29,6 +29,8 @@ def sentence(found: Observed) -> str:
     """Say what the query sustains and what it has left, or why that is not identifiable."""
     running, room = found.running, found.headroom
     where = f"{running.name} on {units.some(running.slots, 'slot')}" if running.slots else running.name
+    if found.ending is not None:
+        return runs_of(where, found.ending, found.run)
     if room.rate is None:
         return f"What {where} sustains is not identifiable from its log: {room.why_not}.{_bound(found)}"
     ends = f"{units.scaled(room.low, '', 2)} to {units.scaled(room.high, '', 2)}"
@@ -41,6 +43,21 @@ def sentence(found: Observed) -> str:
     if room.capped and room.admitted_rate is not None:
         cap = f", but the cap on its batches (maxOffsetsPerTrigger) admits {units.rate(room.admitted_rate, 2)}"
     return f"{where} sustains {units.rate(room.rate, 2)} (90 %: {ends}){cap}; {rest}."
+
+
+def runs_of(where: str, ending: EndingRuns, asked: EndingRun | None) -> str:
+    """Say what runs that end take, and how long the one that is asked for would take on the same slots."""
+    said = (
+        f"A run of {where} takes what there is and ends: usually {units.scaled(ending.rows, 'rows')} in "
+        f"{about(ending.lasts_s)}, at most {units.scaled(ending.most_rows, 'rows')} in {about(ending.most_s)}. Full "
+        f"batches are worked off at {units.rate(ending.rate, 2)}; the largest holds {ending.largest:,} rows."
+    )
+    if asked is None:
+        return said
+    lasts_s = asked.lasts_s(ending.rate)
+    kept = "within" if lasts_s <= asked.deadline_s else "beyond"
+    asked_s = about(asked.deadline_s)
+    return f"{said} So {units.scaled(asked.rows, 'rows')} take about {about(lasts_s)}, {kept} the {asked_s} asked for."
 
 
 def _bound(found: Observed) -> str:

@@ -67,7 +67,7 @@ def test_few_batches_tell_nothing(tmp_path):
 
 def test_the_same_log_gives_the_same_answer(half):
     batches = read_log(half).batches
-    assert headroom(batches, 2.0, 5) == headroom(batches, 2.0, 5)
+    assert headroom(batches, 2.0) == headroom(batches, 2.0)
 
 
 def test_a_log_is_a_measurement_whose_batch_is_explained(half):

@@ -97,10 +97,15 @@ def test_a_cap_that_held_every_batch_is_named():
     assert why.endswith("change the cap for an hour, then give that log")
 
 
-def test_few_larger_batches_are_not_said_to_take_no_longer():
-    """One catch-up: lines drawn without it have no slope."""
+def test_few_larger_batches_show_what_rows_cost_where_batches_scatter_little():
+    """One catch-up among batches of one size."""
     rows = [32_000] * 70 + [60_000] * 10 + [32_000] * 70
-    seen = [batch(2.0 * n, 0.4 + one / 25_000 + 0.01 * (n % 3), one) for n, one in enumerate(rows)]
-    found = headroom(seen, 2.0)
-    assert found.rate is None
-    assert "or there are too few of them; give a log with more batches of both kinds" in found.why_not
+    for scatter, shows in ((0.01, True), (4.0, False)):
+        noise = np.random.default_rng(0).normal(0, scatter, len(rows))
+        seen = [batch(2.0 * n, max(0.1, 0.4 + one / 25_000 + noise[n]), one) for n, one in enumerate(rows)]
+        found = headroom(seen, 2.0)
+        assert (found.rate is not None) == shows
+        if shows:
+            assert found.low < (2 - 0.4) * 25_000 / 2 < found.high
+        else:
+            assert "or there are too few of them; give a log with more batches of both kinds" in found.why_not

@@ -4,11 +4,12 @@ import gzip
 import json
 import tracemalloc
 
+import numpy as np
 import pytest
 from written_logs import TRUE, a_day, application, events, progress_of, stamp, written
 
 from workbench.errors import WorkbenchError
-from workbench.observing import read_events, read_log
+from workbench.observing import headroom, read_events, read_log
 
 TOLD = progress_of(events(a_day(0.5 * TRUE, batches=40)))
 NOISE = "26/01/31 06:24:27 INFO TaskSetManager: Finished task 0.0 in stage {0.0} (TID 0) in 12 ms [driver] (1/1)\n"
@@ -152,3 +153,57 @@ def test_memory_does_not_grow_with_a_log_of_the_driver(tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]
+
+
+def gauges(at_s, name, seconds, rows, arriving):
+    what = {"latency": 1000 * seconds, "processingRate_total": rows / seconds, "inputRate_total": arriving}
+    return {
+        f"metrics_app_1_driver_spark_streaming_{name}_{one}_Value": (at_s, value)
+        for one, value in (what | {"states_rowsTotal": rows / 10, "states_usedBytes": 1e6}).items()
+    }
+
+
+def scraped(every):
+    """Every `every` batches of 10 s, scraped when they end; each scrape is made twice."""
+    for number in range(0, 400, every):
+        rows = 20_000 + 15_000 * np.sin(number / 30)
+        seconds = 1 + rows / 10_000
+        for again in (0.0, 2.0):
+            yield gauges(1_780_000_000 + 10 * number + seconds + again, "orders", seconds, rows, rows / 10)
+
+
+def as_answer(scrapes):
+    series = {}
+    for one in scrapes:
+        for name, (at_s, value) in one.items():
+            series.setdefault(name, []).append([at_s, str(value)])
+    result = [{"metric": {"__name__": name, "job": "spark"}, "values": values} for name, values in series.items()]
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
+
+
+def as_lines(scrapes):
+    return "".join(
+        f'{name}{{type="gauges"}} {value} {at_s:.3f}\n' for one in scrapes for name, (at_s, value) in one.items()
+    )
+
+
+@pytest.mark.parametrize("form", [as_answer, as_lines])
+@pytest.mark.parametrize("every", [1, 3])
+def test_scrapes_of_prometheus_are_batches(tmp_path, form, every):
+    log = tmp_path / "scraped"
+    log.write_text(form(scraped(every)))
+    seen = read_log(log)
+    assert (seen.name, seen.triggers) == ("orders", -(-400 // every))
+    assert seen.batches[0].start_s == pytest.approx(1_780_000_000 + 50 * every, abs=0.01)
+    assert seen.states[0].memory_bytes == 1e6
+    found = headroom(seen.batches, 10.0)
+    assert found.peak_rate == pytest.approx(3_500, rel=0.02)
+    assert found.mean_rate == pytest.approx(2_000, rel=0.1)
+    assert found.low < 9_000 < found.high  # (10 - 1) s x 10,000 rows/s over 10 s
+
+
+def test_samples_of_other_metrics_are_no_batches(tmp_path):
+    log = tmp_path / "scraped"
+    log.write_text('up{job="spark"} 1 1780000000\n' * 3)
+    with pytest.raises(WorkbenchError, match="holds no event of Spark"):
+        read_log(log)

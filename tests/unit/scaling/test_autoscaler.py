@@ -28,7 +28,7 @@ def test_justins_settings_are_those_of_its_paper_and_the_rest_flinks():
     same = {name for name in FLINK.__dataclass_fields__ if getattr(FLINK, name) == getattr(JUSTIN, name)}
     assert FLINK.__dataclass_fields__.keys() - same == {
         "activation_s", "policy_interval_s", "metrics_window_s", "utilization_target", "utilization_min",
-        "utilization_max",
+        "utilization_max", "max_parallelism", "lag_threshold_s",
     }  # fmt: skip
     middle = (JUSTIN.utilization_min + JUSTIN.utilization_max) / 2
     assert middle == JUSTIN.utilization_target

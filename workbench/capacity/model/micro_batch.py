@@ -255,16 +255,25 @@ def _reading(slots: int, probe: Probe) -> list[tuple[tuple[str, ...], Reading]]:
 
 
 def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
-    """Fit the parts of a batch to `runs`; None where they do not show their stages, or too few sizes of tasks."""
+    """Fit the parts of a batch to `runs`; None where they do not show their stages, or too few sizes of tasks.
+
+    A log may have batches of one size alone, where a cap makes them. The seconds of a stage then count as those of its
+    rows, and the driver's as fixed: as many rows for each task take as long on more slots, however a task's seconds are
+    divided.
+    """
     measured = list(runs)
     names, readings = readings_of(measured)
     each = [one.rows / one.source_partitions for one in readings]
-    if len(readings) < _FEWEST_READINGS or max(each) < _DISTINCT * min(each):
+    if len(readings) < _FEWEST_READINGS:
         return None
-    stages = tuple(_stage(name, place, readings) for place, name in enumerate(names))
+    one_size = max(each) < _DISTINCT * min(each)
+    if one_size and any(run.testbed_kind != "observed" for run in measured):
+        return None
+    stages = tuple(_stage(name, place, readings, one_size=one_size) for place, name in enumerate(names))
     tasks = np.array([sum(map(one.tasks, range(len(names)))) for one in readings], dtype=float)
     left = np.array([one.driver_s for one in readings])
-    driver_s, driver_task_s = _line(tasks, left, 1 / np.array([one.batch_s for one in readings]))
+    counted = np.zeros_like(tasks) if one_size else tasks
+    driver_s, driver_task_s = _line(counted, left, 1 / np.array([one.batch_s for one in readings]))
     speedup = max(1.0, 1 / measured[0].budget.profile.cpus)
     model = MicroBatch(driver_s, driver_task_s, stages, 0.0, len(readings), int(tasks.max()), speedup)
     missed = [
@@ -274,12 +283,13 @@ def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
     return replace(model, error=math.sqrt(sum(one**2 for one in missed) / (len(missed) - _FITTED)))
 
 
-def _stage(name: str, place: int, readings: Sequence[Reading]) -> StageLine:
+def _stage(name: str, place: int, readings: Sequence[Reading], *, one_size: bool) -> StageLine:
     partitions = np.array([one.tasks(place) for one in readings], dtype=float)
     rows = np.array([one.stage_rows[place] for one in readings])
     seconds = np.array([one.stage_s[place] for one in readings])
     fed = np.array([one.rows for one in readings])
-    fixed_s, per_row_s = _line(partitions, seconds, 1 / np.maximum(seconds, 1e-9), rows)
+    counted = np.zeros_like(partitions) if one_size else partitions
+    fixed_s, per_row_s = _line(counted, seconds, 1 / np.maximum(seconds, 1e-9), rows)
     scale, power = _power(fed / partitions, rows / partitions)
     stateful, source = (
         any(flags) for flags in ([one.stateful[place] for one in readings], [one.scans[place] for one in readings])

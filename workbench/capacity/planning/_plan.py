@@ -58,7 +58,7 @@ from workbench.capacity.planning.stages import batch_of, lay_out, least_slots, s
 from workbench.capacity.planning.verdict import Doubts, falls_short, fill, judge
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.records import CapacityPlan, CountedCores, InstanceType, Measurement, Outage, Price
+from workbench.records import CapacityPlan, CountedCores, EndingRun, InstanceType, Measurement, Outage, Price
 from workbench.workload import KeyFrequencies
 
 
@@ -74,6 +74,7 @@ def plan(
     interval_speedups: Mapping[float, IntervalSpeedup] | None = None,
     low_rate: float | None = None,
     outage: Outage | None = None,
+    run: EndingRun | None = None,
     keys: KeyFrequencies | None = None,
     executor_slots: int | None = None,
 ) -> CapacityPlan:
@@ -103,6 +104,8 @@ def plan(
         Lowest load, records/s, if the deployment is to shrink: the state keeps the partitions of the planned slots.
     outage
         An outage to catch up after in time; it may take a larger margin.
+    run
+        The run that ends in time at `rate`; None: the query goes on.
     keys
         Counted frequencies of the key that the query's state or join goes by.
     executor_slots
@@ -228,6 +231,7 @@ def plan(
         stateful=any(keeps_state(run) for run in runs),
         batch_parts=_parts(None if model.batch is None else parts, rate / expected, budget),
         outage=outage,
+        run=run,
         least_slots=chosen.budget.slots,
         verdict=judge(doubts),
         cores=cores,

@@ -31,6 +31,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--slot-cpus", type=number, metavar="C", help="cores of a slot (default: as the cluster counts them)"
     )
     observe.add_argument("--target", type=rate, nargs="+", default=[], metavar="R", help="rates to plan for, records/s")
+    observe.add_argument("--rows", type=rate, metavar="N", help="rows of a run that takes what there is and ends")
+    observe.add_argument("--deadline", type=number, metavar="S", help="seconds from its start in which it must be done")
+    observe.add_argument(
+        "--start", type=number, metavar="S", help="seconds until its first batch (default: as the log shows, or 60)"
+    )
     observe.add_argument("--prices", metavar="FILE", help="CSV file of worker types, for plans with costs")
     observe.add_argument("--risk", type=number, metavar="P", help="probability of falling short that plans may have")
     observe.add_argument(

@@ -6,8 +6,8 @@ from workbench.cli.options.numbers import number, rate, whole
 
 _KEYED = "keyed"
 _SIMULATED = "q1, q2, q3, q5, q8, q11, Q1-sliding, Q2-join, Q3-inf, Q4-join, Q5-aggregate, Q6-session"
-_POLICIES = "static, ds2, flink, justin, justin-hysteresis, justin-gives-back, capsys, "
-_POLICIES += "capsys-optimum, capsys-default, capsys-evenly"
+_POLICIES = "static, ds2, flink, dynamic-allocation, keda, justin, justin-hysteresis, justin-gives-back, "
+_POLICIES += "capsys, capsys-optimum, capsys-default, capsys-evenly"
 _PARADIGMS = "static, resource-centric, naive-executor-centric, executor-centric"
 
 
@@ -57,7 +57,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         nargs="+",
         default=[],
         metavar="NAME=VALUE",
-        help="settings of all autoscalers except flink, such as activation_s=90 max_parallelism=40; for "
+        help="settings of all autoscalers except flink, such as activation_s=90 max_parallelism=40, of "
+        "dynamic-allocation, such as executor_slots=4 max_executors=30 tasks=200, and of keda, such as "
+        "lag_threshold=1000 partitions=32; for "
         f"'{_KEYED}' of the operator and its elasticity, such as cpu_s=0.001 executors=8 shard_bytes=32768",
     )
     replayed.add_argument("--restart", type=number, default=10.0, help="downtime of a reconfiguration, seconds (10)")

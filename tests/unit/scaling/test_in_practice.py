@@ -1,0 +1,148 @@
+"""Spark's dynamic allocation and KEDA's Kafka lag, with their defaults, on loads whose answer is known."""
+
+import csv
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.errors import WorkbenchError
+from workbench.scaling import FLINK, Ds2Policy, DynamicAllocation, KafkaLag, Static, replay
+from workbench.simulation import KeyTrace, OperatorModel, QueryModel, RateTrace
+
+CASES = next((at for one in Path(__file__).parents if (at := one / "shared" / "cases").is_dir()), None)
+FLOW = Dataflow("job", (Operator("source", "source"), Operator("batch", "batch")), (Edge("source", "batch"),))
+RATE, SLOTS = 111_000, 4  # records/s; of an executor
+MODEL = QueryModel(FLOW, {"batch": OperatorModel(OperatorProfile(10 / RATE, 0, 0, 1.0))})  # 10 slots carry the load
+LOAD = RateTrace.steps([(900, RATE), (900, 0), (900, RATE)])
+MOST = DynamicAllocation(executor_slots=SLOTS, max_executors=30, tasks=200, shuffle_tasks=104)
+
+
+def replayed(policy, trace=LOAD, tasks=3 * SLOTS, **options):
+    return replay(trace, MODEL, policy, {"batch": tasks}, batch_s=10.0, step_s=5.0, **options)
+
+
+def executors(line, at_s):
+    return line.tasks[int(at_s / line.step_s)] / SLOTS
+
+
+def test_thirty_executors_are_taken_where_three_suffice():
+    line = replayed(MOST)
+    assert executors(line, 60) == 30  # 1, 2, 4, 8 and 12 more within five seconds in which tasks wait
+    alone = replayed(Static())
+    assert alone.summary()["at_target"] == line.summary()["at_target"] == 1
+    assert line.summary()["core_hours"] > 5 * alone.summary()["core_hours"]
+
+
+def test_executors_with_shuffle_files_stay_after_the_load():
+    line = replayed(MOST)
+    assert executors(line, 950) == 30
+    assert executors(line, 980) == 26  # four ran no task that writes shuffle files
+    assert executors(line, 900 + 600) == 26
+    assert executors(replayed(DynamicAllocation(SLOTS, 200, 104, max_executors=30, shuffle_s=120)), 1050) == 1
+
+
+def test_the_collection_of_garbage_frees_shuffle_files():
+    trace = RateTrace.steps([(300, RATE), (3600, 0)])
+    line = replayed(MOST, trace)
+    assert executors(line, 300 + 1800) == 26
+    assert executors(line, 300 + 1900) == 1
+
+
+def test_a_bound_meets_the_load_for_less():
+    capped = DynamicAllocation(SLOTS, 200, 104, max_executors=10)
+    most, bound = replayed(MOST).summary(), replayed(capped).summary()
+    assert bound["at_target"] >= most["at_target"] == 1
+    assert bound["core_hours"] < 0.5 * most["core_hours"]
+
+
+def test_no_more_executors_than_tasks_are_taken():
+    line = replayed(DynamicAllocation(SLOTS, tasks=24))
+    assert max(line.tasks) == 24
+    assert replayed(DynamicAllocation(SLOTS, tasks=12)).tasks.max() == 12
+
+
+def test_a_query_goes_on_while_executors_come():
+    assert replayed(MOST, restart_s=60.0).summary()["downtime_s"] == 0
+
+
+@pytest.mark.skipif(CASES is None, reason="the public cases are not here")
+def test_the_public_case_of_thirty_executors():
+    """100 GB in 15 minutes with an objective of 15: 4 of 30 went after a minute, 26 stayed for 10 more."""
+    trace = RateTrace.from_csv(CASES / "22-dra-holds-30-executors" / "rates.csv")
+    line = replayed(MOST, trace)
+    assert max(line.tasks) == 30 * SLOTS
+    assert {executors(line, 1800 + at) for at in range(70, 670, 5)} == {26}
+    bound = replayed(DynamicAllocation(SLOTS, 200, 104, max_executors=10), trace)
+    assert bound.summary()["latency_p99_s"] < 900  # the objective
+    assert line.summary()["core_hours"] > 2 * bound.summary()["core_hours"]
+
+
+def test_keda_takes_as_many_replicas_as_there_are_partitions():
+    """Ten waiting records for a replica are nothing at thousands a second, so the bound is all that counts."""
+    line = replayed(KafkaLag(partitions=32), tasks=3)
+    assert max(line.tasks) == 32
+    first = line.reconfigurations[0]
+    assert (first.at_s, first.tasks["batch"]) == (30, 14)  # two syncs of 15 s: 4 more, then twice as many
+
+
+def test_keda_gives_replicas_back_after_five_quiet_minutes():
+    line = replayed(KafkaLag(partitions=32), RateTrace.steps([(300, RATE), (900, 0)]), tasks=12)
+    shrunk = next(change for change in line.reconfigurations if change.tasks["batch"] == 1)
+    assert 600 <= shrunk.at_s <= 660
+
+
+def test_a_hot_partition_is_read_no_faster_by_more_replicas():
+    even = replayed(KafkaLag(partitions=32), tasks=12)
+    hot = replayed(KafkaLag(partitions=32), tasks=12, keys={"batch": KeyTrace.hot_key(1_000, 0.5, 0.0)})
+    assert max(hot.tasks) == 32
+    assert hot.consumed[100:170].mean() < 0.5 * RATE < even.consumed[100:170].mean()
+
+
+def test_a_lag_threshold_suits_its_rate():
+    """An interval's records wait for each batch, so a threshold of a replica's share of them changes nothing."""
+    trace = RateTrace.constant(RATE, 900)
+    assert not replayed(KafkaLag(lag_threshold=10 * RATE / 12, partitions=32), trace, tasks=12).reconfigurations
+
+
+def test_flink_gives_nothing_back_while_a_backlog_waits():
+    settings = {"activation_s": 10.0, "policy_interval_s": 10.0, "metrics_window_s": 10.0, "scale_down_interval_s": 0.0}
+    trace = RateTrace.steps([(300, 4 * RATE), (600, RATE / 10)])
+    quick = replace(FLINK, **settings, catch_up_s=1e9, max_parallelism=20)
+    kept = replayed(Ds2Policy(quick), trace, tasks=20)
+    free = replayed(Ds2Policy(replace(quick, lag_threshold_s=math.inf)), trace, tasks=20)
+    at = int(400 / 5)
+    assert kept.backlog[at] > 300 * RATE / 10
+    assert kept.tasks[at] > free.tasks[at]
+
+
+@pytest.mark.skipif(CASES is None, reason="the public cases are not here")
+def test_a_burst_after_idle_hours_is_caught_up_with():
+    with (CASES / "24-flink-autoscaler-bursts-and-broken-rates" / "burst.csv").open() as lines:
+        rates = [float(one["rate_per_s"]) for one in csv.DictReader(lines)]
+    trace = RateTrace.steps([(60, rate) for rate in rates])
+    lines = {
+        "static": replayed(Static(), trace, tasks=12),
+        "flink": replayed(Ds2Policy(FLINK), trace, tasks=12),
+        "spark": replayed(MOST, trace, tasks=12),
+    }
+    most = {name: line.backlog.max() for name, line in lines.items()}
+    assert most["spark"] < 0.5 * most["flink"]
+    assert lines["flink"].summary()["at_target"] <= lines["spark"].summary()["at_target"]
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda: DynamicAllocation(executor_slots=0), "executor_slots is 0"),
+        (lambda: DynamicAllocation(max_executors=0), "max_executors is 0; it must be at least 1"),
+        (lambda: DynamicAllocation(executor_ratio=2), "executor_ratio is 2"),
+        (lambda: KafkaLag(lag_threshold=0), "lag_threshold"),
+        (lambda: KafkaLag(partitions=0), "partitions is 0"),
+    ],
+)
+def test_settings_are_checked(made, message):
+    with pytest.raises(WorkbenchError, match=message):
+        made()
