@@ -56,8 +56,8 @@ def compare(name, slots, cpus, interval_s):
             rates[which].append(filling_rate(live.observe(OBSERVED_S).batches[1:]))
     plain, best = (statistics.mean(found) for found in rates.values())
     promised = layout.rate / parts.rate(slots, slots, interval_s)
-    told = "; ".join(f"{which} {', '.join(units.rate(rate) for rate in found)}" for which, found in rates.items())
-    print(f"  {told}: x{best / plain:.2f} (promised x{promised:.2f})", flush=True)
+    shown = "; ".join(f"{which} {', '.join(units.rate(rate) for rate in found)}" for which, found in rates.items())
+    print(f"  {shown}: x{best / plain:.2f} (promised x{promised:.2f})", flush=True)
 
 
 def main():

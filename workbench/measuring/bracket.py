@@ -69,7 +69,7 @@ def refuted(history: Sequence[Probe], place: int) -> float:
 
 
 def _carried(probe: Probe, errors: float = 0.0) -> float:
-    """Records/s that the batches of `probe` carry were they to follow each other, so many errors of the mean off.
+    """Records/s that the batches of `probe` carry were they to follow each other, as many errors of the mean off.
 
     It is 0 where they are too few to know.
     """
