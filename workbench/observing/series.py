@@ -180,6 +180,10 @@ def _costs(rows: Floats, seconds: Floats, column: Floats | None, known: Series) 
     if fixed < 0:
         through = fit(np.stack([rows, *grown]), seconds)
         fixed, per_row = 0.0, float(through.values[0])
+    # What is sustained is so in the mean, of which stalls that the fit passes over are a part.
+    _, alike = weather(found.off)
+    fixed += max(0.0, float(found.off.mean()))
+    covariance = covariance + np.diag([float(found.off.var()) * alike / len(rows), 0.0])
     bent = np.inf
     if per_row > 0 and len(rows) >= _FEWEST:
         typical = float(np.quantile(rows, BUSIEST))
