@@ -1,6 +1,7 @@
 """Captured values as columns."""
 
 import json
+from itertools import count
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,7 +28,8 @@ class Holding(Record):
 
 
 def table_of(folder, *parts):
-    found = joined([records_of([Holding(place, value) for place, value in enumerate(values)]) for values in parts])
+    offsets = count()
+    found = joined([records_of([Holding(next(offsets), value) for value in values]) for values in parts])
     pq.write_table(found.table, folder / "whole.parquet")
     return pq.read_table(folder / "whole.parquet"), found.wrong
 

@@ -289,10 +289,10 @@ def test_the_command_says_what_did_not_decode_and_which_ids_there_are(captured, 
 
 
 def test_a_sample_is_whole_and_only_yours(captured, tmp_path):
-    found = captured([b"{}"], None)
+    found = captured([b'{"a": 1}'], None)
     assert found.path.stat().st_mode & 0o777 == 0o600
     found.path.unlink()
     found.path.mkdir()
     with pytest.raises(WorkbenchError, match=r"is no place for a sample; name a file that ends in .parquet"):
-        captured([b"{}"], None)
+        captured([b'{"a": 1}'], None)
     assert [one.name for one in tmp_path.iterdir()] == ["orders.parquet"]
