@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from workbench.cli.console import DONE
 from workbench.errors import WorkbenchError
 from workbench.reading import is_there
 from workbench.records import CapacityPlan, InstanceType, PlannedStudy
+from workbench.study import plan_on, read_planned
+from workbench.views.front import whose_cores
 
 _CENT = 0.01
 
@@ -20,12 +23,20 @@ _CENT = 0.01
 def run_cluster(options: argparse.Namespace) -> int:
     """Pack the plans into workers of one type."""
     plans: list[CapacityPlan] = []
+    sources: list[str] = []
     instances: tuple[InstanceType, ...] = read_instances(Path(options.prices)) if options.prices else ()
     for text in options.plans:
-        stored, found = _chosen(text)
+        path, stored, found = _chosen(text)
         plans.append(found)
+        sources.append(path)
         instances = instances or stored.instances
-    cluster = pack(plans, instances)
+    read = cache(read_planned)
+
+    @cache
+    def on_cores(place: int, instance: InstanceType) -> CapacityPlan:
+        return plan_on(plans[place], instance, lambda: read(Path(sources[place])))
+
+    cluster = pack(plans, instances, on_cores=on_cores)
     if options.json:
         print(json.dumps(_as_json(cluster), indent=1))
     else:
@@ -33,14 +44,14 @@ def run_cluster(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _chosen(text: str) -> tuple[PlannedStudy, CapacityPlan]:
-    """Read the plans that `text` names, and give the one it means."""
+def _chosen(text: str) -> tuple[str, PlannedStudy, CapacityPlan]:
+    """Read the plans that `text` names, and give their file and the one it means."""
     path, _, rate = text.rpartition("@") if "@" in text and not is_there(text) else (text, "", "")
     stored = PlannedStudy.from_json(path)
     if not stored.plans:
         raise WorkbenchError(f"{path} has no plan: no target could be planned. Plan again with workbench plan.")
     if not rate:
-        return stored, max(stored.plans, key=lambda plan: plan.rate)
+        return path, stored, max(stored.plans, key=lambda plan: plan.rate)
     try:
         wanted = float(rate)
     except ValueError:
@@ -49,7 +60,7 @@ def _chosen(text: str) -> tuple[PlannedStudy, CapacityPlan]:
     if found is None:
         known = ", ".join(f"{plan.rate:.15g}" for plan in stored.plans)
         raise WorkbenchError(f"{path} has no plan for {rate!r} records/s; it has them for {known}. Name one of these.")
-    return stored, found
+    return path, stored, found
 
 
 def _show(cluster: Cluster) -> None:
@@ -89,10 +100,8 @@ def _show(cluster: Cluster) -> None:
     out.print()
     out.print(workers)
     look.line(out, "note: slots, cores and MB are those of one executor.")
-    if instance.core_speed is not None:
-        look.line(
-            out, "note: core_speed of the price list has no effect: each plan counts the cores that it was made for."
-        )
+    for text in whose_cores(cluster.plans):
+        look.line(out, f"note: {text}")
 
 
 def _money(per_hour: float) -> str:

@@ -69,10 +69,7 @@ def refuted(history: Sequence[Probe], place: int) -> float:
 
 
 def _carried(probe: Probe, errors: float = 0.0) -> float:
-    """Records/s that the batches of `probe` carry were they to follow each other, as many errors of the mean off.
-
-    It is 0 where they are too few to know.
-    """
+    """Records/s that the batches of `probe` would carry back to back, `errors` of the mean off; 0 for too few."""
     batches = probe.observation.batches[1:]
     count, seconds = len(batches), sum(batch.duration_s for batch in batches)
     if count < _FEWEST or seconds <= 0:

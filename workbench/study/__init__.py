@@ -2,7 +2,7 @@
 
 from workbench.study._drift import Drift, drift, refuse_loss, study_drift
 from workbench.study._dry_run import DryRun, dry_run
-from workbench.study.carry_out import SoFar, intervals_left_out, planned_so_far, prepare, run_study
+from workbench.study.carry_out import SoFar, intervals_left_out, plan_on, planned_so_far, prepare, run_study
 from workbench.study.catalogue import find_query, read_query
 from workbench.study.change import Change
 from workbench.study.draft import Draft, draft
@@ -76,6 +76,7 @@ __all__ = [
     "measuring",
     "observe",
     "paradigms_csv",
+    "plan_on",
     "plan_to_verify",
     "planned_document",
     "planned_so_far",

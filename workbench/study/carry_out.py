@@ -338,6 +338,25 @@ def plan_targets(
     return Planned(study, exploration, tuple(plans), tuple(refused), tuple(swept), tuple(instances))
 
 
+def plan_on(plan: CapacityPlan, instance: InstanceType, of: Callable[[], Planned]) -> CapacityPlan:
+    """Give `plan` for the cores of `instance`; itself where it counts these. `of` gives the study it comes from.
+
+    Raises
+    ------
+    WorkbenchError
+        When its rate cannot be planned for these cores.
+    """
+    priced = None if plan.price is None else plan.price.instance.core_speed
+    if instance.core_speed == (priced if plan.on_other_cores else None):
+        return plan
+    planned = of()
+    asked = replace(planned.study, targets=(plan.rate,), day=None)
+    found = plan_targets(asked, planned.exploration, planned.sweep, (instance,))
+    if not found.plans:
+        raise WorkbenchError(found.refused[0].reason)
+    return found.plans[0]
+
+
 def _day_of(study: Study) -> RateTrace | None:
     """Read the day's load; None without one, or where its file is gone by now."""
     if study.day is None:

@@ -4,12 +4,18 @@ import json
 from dataclasses import replace
 
 import pytest
+from example_measurement import on_cores
 from staged_runs import staged_exploration
 
 from workbench import cli
 from workbench.capacity import plan
+from workbench.capacity.explore import conclude
+from workbench.capacity.planning import read_instances
 from workbench.cli import console
 from workbench.records import PlannedStudy
+from workbench.speed import REFERENCE
+from workbench.study import Study, write_planned
+from workbench.study.carry_out import plan_targets
 
 PRICES = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\nlarge,x,y,8,16384,0.5,USD,z,2026\n"
 
@@ -41,14 +47,22 @@ def test_it_names_workers_cost_and_what_each_holds(capsys):
     assert "driver of A" in output.out
 
 
-@pytest.mark.parametrize(("column", "cell", "times"), [("core_speed", "2", 1), ("remark", "fast", 0)])
-@pytest.mark.usefixtures("folder")
-def test_speeds_of_cores_are_said_to_have_no_effect(capsys, tmp_path, column, cell, times):
+@pytest.mark.parametrize("core_speed", ["", "1", "0.5", "2"])
+def test_it_counts_the_cores_of_the_type(capsys, tmp_path, monkeypatch, core_speed):
+    monkeypatch.chdir(tmp_path)
+    made = [on_cores(run, REFERENCE.arithmetic_s, REFERENCE.reads_s) for run in staged_exploration().measurements]
+    found = conclude(made, "done", growth="tasks")
+    study = Study("mine:orders", (2e4,), (2, 4), (600,), testbed="fluid")
+    write_planned(plan_targets(study, found), tmp_path / "orders.json")
     head, row = PRICES.splitlines()
-    (tmp_path / "prices.csv").write_text(f"{head},{column}\n{row},{cell}\n")
-    code, output = run(capsys, "orders.json@6000", "--prices", "prices.csv")
+    (tmp_path / "prices.csv").write_text(f"{head},core_speed\n{row},{core_speed}\n")
+    code, output = run(capsys, "orders.json", "--prices", "prices.csv", "--json")
     assert code == console.DONE, output.err
-    assert output.out.count("note: core_speed of the price list has no effect") == times
+    (packed,) = json.loads(output.out)["plans"]
+    there = plan(found, 2e4, memory_mb=[600], instances=read_instances(tmp_path / "prices.csv"))
+    assert 0 <= packed["executors"] * packed["slots_each"] - there.least_slots < packed["slots_each"]
+    _, output = run(capsys, "orders.json", "--prices", "prices.csv")
+    assert "note: It counts" in output.out
 
 
 @pytest.mark.usefixtures("folder")

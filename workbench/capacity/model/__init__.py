@@ -1,6 +1,7 @@
 """How capacity grows with memory and slots: forms, the scaling law, their checks."""
 
 from workbench.capacity.model.asked import Asked, remedies
+from workbench.capacity.model.beliefs import Beliefs, believe
 from workbench.capacity.model.checks import FEWEST_RUNS, FEWEST_SLOT_COUNTS, alike, check_model, check_runs
 from workbench.capacity.model.forms import (
     STREAMBED_FORMS,
@@ -25,7 +26,7 @@ from workbench.capacity.model.outliers import (
     why_no_capacity,
 )
 from workbench.capacity.model.parts_law import IN_PROPORTION, SHARING_IN_PROPORTION, PartsLaw, carries
-from workbench.capacity.model.scaling_law import Beliefs, ScalingLaw, believe, fit_scaling_law
+from workbench.capacity.model.scaling_law import ScalingLaw, fit_scaling_law
 from workbench.capacity.model.scaling_model import FORMS, SCALING, ScalingModel, model_of_form
 from workbench.capacity.model.selection import (
     exploration_cost,

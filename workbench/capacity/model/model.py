@@ -22,11 +22,12 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from workbench import units
+from workbench.capacity.model.beliefs import Beliefs, Steps, believe, read_steps
 from workbench.capacity.model.forms import COLUMNS, Floats, as_points, as_runs
 from workbench.capacity.model.growth import SHARED_CORES, UNKNOWN_ENGINE, Growth
 from workbench.capacity.model.micro_batch import MicroBatch, fit_micro_batch
 from workbench.capacity.model.parts_law import PartsLaw, carries, fit_parts_law
-from workbench.capacity.model.scaling_law import Beliefs, ScalingLaw, Steps, believe, fit_scaling_law, read_steps
+from workbench.capacity.model.scaling_law import ScalingLaw, fit_scaling_law
 from workbench.checks import SLACK, positive, whole
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement

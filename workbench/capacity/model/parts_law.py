@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
+from workbench.capacity.model.beliefs import Beliefs
 from workbench.capacity.model.forms import Floats
 from workbench.capacity.model.growth import LATER
 from workbench.capacity.model.micro_batch import MicroBatch
-from workbench.capacity.model.scaling_law import TWICE_LEAST, Beliefs, ScalingLaw, fit_scaling_law
+from workbench.capacity.model.scaling_law import TWICE_LEAST, ScalingLaw, fit_scaling_law
 
 IN_PROPORTION = 0.6
 """Probability before any run that growth is in proportion to what the parts leave, at any number of slots."""

@@ -5,6 +5,7 @@ from workbench.capacity.planning.at_interval import capacity_at, risks_at
 from workbench.capacity.planning.checks import check_allocation, check_keys, check_layouts, check_source
 from workbench.capacity.planning.cluster import Cluster, pack
 from workbench.capacity.planning.compared import compare_forms, fitted_form
+from workbench.capacity.planning.cores import on_cores
 from workbench.capacity.planning.day import follow
 from workbench.capacity.planning.executor import in_executors, kubernetes_reserve, slots_per_worker
 from workbench.capacity.planning.intervals import (
@@ -61,6 +62,7 @@ __all__ = [
     "interval_speedups",
     "kubernetes_reserve",
     "margin_of",
+    "on_cores",
     "pack",
     "plan",
     "prices",

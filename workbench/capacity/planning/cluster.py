@@ -9,13 +9,16 @@ from the least it can be at most.
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from workbench import bounds
 from workbench.capacity.planning.executor import Reserve, executors_within, kubernetes_reserve, slots_within
 from workbench.errors import WorkbenchError
 from workbench.records import DRIVER_CORES, DRIVER_MEMORY_MB, CapacityPlan, Executor, InstanceType
+
+OnCores = Callable[[int, InstanceType], CapacityPlan]
+"""Gives the plan at a place for the cores of an instance type."""
 
 _MOST_CUTS = 6  # sizes of executors that are tried for each plan
 _MOST_TRIED = 2000
@@ -37,7 +40,7 @@ class Cluster:
     Parameters
     ----------
     plans
-        In order.
+        In order, for the cores of `instance`.
     executors
         Each plan's executor, of which it has as many as its slots take.
     instance
@@ -68,26 +71,28 @@ class Cluster:
 
 
 def pack(
-    plans: Sequence[CapacityPlan], instances: Sequence[InstanceType], *, reserve: Reserve = kubernetes_reserve
+    plans: Sequence[CapacityPlan],
+    instances: Sequence[InstanceType],
+    *,
+    reserve: Reserve = kubernetes_reserve,
+    on_cores: OnCores | None = None,
 ) -> Cluster:
     """Find the cheapest workers of one type that hold all `plans` with their drivers.
 
     Ties go to fewer workers, then to the order of the price list, then to larger executors of the first plans.
+    Without `on_cores`, every type's cores count as those that a plan was made for; a type on whose cores it refuses a
+    plan is left out.
     """
     if not plans:
         raise WorkbenchError("There is no plan to put on a cluster; name at least one.")
-    for plan in plans:
-        if needed(plan) > bounds.TASKS:
-            raise WorkbenchError(
-                f"The plan for {plan.rate:g} records/s needs {needed(plan):,} slots; a cluster is packed for at most "
-                f"{bounds.TASKS:,} of each plan. Name plans for lower rates."
-            )
     if not instances:
         raise WorkbenchError("There is no price list, so no cluster can be priced. Name one with --prices.")
-    _, count, instance, (executors, workers) = _cheapest(plans, instances, reserve)
-    apart = sum(_cheapest([one], instances, reserve)[0] for one in plans)
-    least = min(count, _least(plans, _room(instance, reserve)))
-    return Cluster(tuple(plans), executors, instance, workers, least, apart)
+    there = on_cores or (lambda place, _: plans[place])
+    places = range(len(plans))
+    _, count, instance, own, (executors, workers) = _cheapest(places, instances, reserve, there)
+    apart = sum(_cheapest([place], instances, reserve, there)[0] for place in places)
+    least = min(count, _least(own, _room(instance, reserve)))
+    return Cluster(own, executors, instance, workers, least, apart)
 
 
 def needed(plan: CapacityPlan) -> int:
@@ -99,22 +104,39 @@ _Packing = tuple[tuple[Executor, ...], tuple[Worker, ...]]
 
 
 def _cheapest(
-    plans: Sequence[CapacityPlan], instances: Sequence[InstanceType], reserve: Reserve
-) -> tuple[float, int, InstanceType, _Packing]:
-    found = []
+    places: Sequence[int], instances: Sequence[InstanceType], reserve: Reserve, on_cores: OnCores
+) -> tuple[float, int, InstanceType, tuple[CapacityPlan, ...], _Packing]:
+    found, refused, own = [], None, tuple[CapacityPlan, ...]()
     for instance in instances:
-        packing = _packed(plans, _room(instance, reserve))
+        try:
+            own = tuple(_few_enough(on_cores(place, instance)) for place in places)
+        except WorkbenchError as error:
+            refused = error
+            continue
+        packing = _packed(own, _room(instance, reserve))
         if packing is not None:
             count = len(packing[1])
-            found.append((count * instance.price_per_hour, count, instance, packing))
+            found.append((count * instance.price_per_hour, count, instance, own, packing))
+    if not found and refused is not None:
+        raise refused
     if not found:
-        one = "a slot" if all(plan.executor_slots in (None, 1) for plan in plans) else "an executor"
-        each = ", ".join(map(_smallest, plans))
+        one = "a slot" if all(plan.executor_slots in (None, 1) for plan in own) else "an executor"
+        each = ", ".join(map(_smallest, own))
         raise WorkbenchError(
             f"None of the {len(instances)} instance types holds a driver and {one} of each plan ({each}), apart from "
             "what the system keeps; add larger ones to the price list."
         )
     return min(found, key=lambda one: one[:2])
+
+
+def _few_enough(plan: CapacityPlan) -> CapacityPlan:
+    """Refuse a plan of more slots than can be packed."""
+    if needed(plan) > bounds.TASKS:
+        raise WorkbenchError(
+            f"The plan for {plan.rate:g} records/s needs {needed(plan):,} slots; a cluster is packed for at most "
+            f"{bounds.TASKS:,} of each plan. Name plans for lower rates."
+        )
+    return plan
 
 
 def _smallest(plan: CapacityPlan) -> str:

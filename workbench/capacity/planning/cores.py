@@ -31,36 +31,47 @@ def offers(exploration: Exploration, instances: Sequence[InstanceType]) -> list[
 
     Types that do not say so count as those measured, and so do all where these were not timed.
     """
+    found = dict[CountedCores | None, list[InstanceType]]()
+    for one in instances:
+        found.setdefault(counted(exploration, one.core_speed), []).append(one)
+    return [(cores, tuple(own)) for cores, own in found.items()] or [(counted(exploration, None), ())]
+
+
+def counted(exploration: Exploration, core_speed: float | None) -> CountedCores | None:
+    """Give the cores that are `core_speed` times as fast as the reference machine's; None: those measured.
+
+    None is returned where nobody timed those measured.
+    """
     measured = core_speed_of(exploration.fitted_runs)
     relative = relative_speed(measured, REFERENCE)
     if measured is None or relative is None:
-        return [(None, tuple(instances))]
-    here, found = CountedCores(measured), dict[CountedCores, list[InstanceType]]()
-    doubt = math.sqrt(relative.high / relative.low)
-    for one in instances:
-        cores = here
-        if one.core_speed is not None:
-            times = one.core_speed / relative.times
-            cores = CountedCores(measured, times, times / doubt, times * doubt)
-        found.setdefault(cores, []).append(one)
-    return [(cores, tuple(own)) for cores, own in found.items()] or [(here, ())]
+        return None
+    if core_speed is None:
+        return CountedCores(measured)
+    times, doubt = core_speed / relative.times, math.sqrt(relative.high / relative.low)
+    return CountedCores(measured, times, times / doubt, times * doubt)
 
 
-def on_cores(exploration: Exploration, cores: CountedCores | None) -> tuple[Model, IntervalSpeedup]:
+def on_cores(
+    exploration: Exploration, cores: CountedCores | None, interval_s: float | None = None
+) -> tuple[Model, IntervalSpeedup]:
     """Give a model, and what to multiply its capacity by on `cores`, with the doubt of that.
+
+    `interval_s` is another trigger interval than the explored one, which needs the parts of a batch.
 
     Raises
     ------
     WorkbenchError
         When the fixed work of a batch may fill the interval there.
     """
-    model = exploration.model
+    model, explored_s = exploration.model, exploration.fitted_runs[-1].budget.interval_s
+    interval_s = explored_s if interval_s is None else interval_s
     if cores is None or not cores.other:
-        return model, IntervalSpeedup()
-    interval_s = exploration.fitted_runs[-1].budget.interval_s
+        return model if interval_s == explored_s else model.at_interval(interval_s), IntervalSpeedup()
 
     def there(times: float) -> Model:
-        return model if model.batch is None else model.at_interval(times * interval_s)
+        in_proportion = model.batch is None and interval_s == explored_s
+        return model if in_proportion else model.at_interval(times * interval_s)
 
     largest = exploration.points[exploration.points[:, 1].argmax()]
     low, high = (times * float(there(times).predict([largest])[0]) for times in (cores.low, cores.high))

@@ -6,17 +6,18 @@ at their worst, as said at `Question`.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench import units
 from workbench.capacity.explore import Exploration
 from workbench.capacity.model import alike, check_model
+from workbench.capacity.planning.at_interval import capacity_at, risks_at
+from workbench.capacity.planning.cores import check_other_cores, counted, on_cores
 from workbench.capacity.planning.executor import executor_size
 from workbench.capacity.planning.margin import margin_of
 from workbench.capacity.planning.verdict import Doubts, falls_short, fill, judge
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.measuring import LEVEL
 from workbench.records import HOURS_PER_MONTH, CapacityPlan, ModelFinding, Outage
 
 
@@ -48,6 +49,9 @@ class Question:
         `Model.at_interval`.
     executor_slots
         Slots of each executor, as `plan` takes them.
+    core_speed
+        How many times as fast as the reference machine's the cores of a worker are, as in a price list; None: as those
+        measured.
     """
 
     rate: float
@@ -61,6 +65,7 @@ class Question:
     outage: Outage | None = None
     interval_s: float | None = None
     executor_slots: int | None = None
+    core_speed: float | None = None
 
     def __post_init__(self) -> None:
         if self.worker_slots < 1:
@@ -131,16 +136,16 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
     WorkbenchError
         When no number of slots is enough.
     """
-    model, sample = exploration.model, exploration.fitted_runs[-1]
+    sample = exploration.fitted_runs[-1]
     interval_s = sample.budget.interval_s if question.interval_s is None else question.interval_s
-    if interval_s != sample.budget.interval_s:
-        model = model.at_interval(interval_s)
+    cores = counted(exploration, question.core_speed)
+    model, gain = on_cores(exploration, cores, interval_s)
     worse = 1 + question.more_skew
     margin = margin_of(question.margin, question.risk, question.outage)
     least = min(run.budget.slots for run in exploration.runs)
     try:
         slots = fewest = model.slots_for(
-            question.rate * worse,
+            question.rate * worse / (gain.ratio if question.risk is None else gain.quantile(question.risk)),
             question.memory_mb,
             margin,
             min_slots=least,
@@ -155,48 +160,50 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
     workers = needed + question.one_lost
 
     def risks(counts: Sequence[int]) -> list[float]:
-        return model.risks(question.rate * worse, question.memory_mb, counts)
+        return risks_at(model, question.rate * worse, gain, question.memory_mb, counts)
 
     if question.worker_price:
         slots = fill(fewest, needed * question.worker_slots, most, risks, question.executor_slots)
-    target = [[question.memory_mb, slots]]
-    low, high = model.interval(target, LEVEL)
-    paid, left = workers * question.worker_slots, (workers - 1) * question.worker_slots
-    asked = [[question.memory_mb, held] for held in (slots, paid, max(left, least))]
-    expected, paid_rate, left_rate = (float(rate) / worse for rate in model.predict(asked))
-    unknown = None if left else 0.0
     profile = SlotProfile(sample.budget.profile.cpus, question.memory_mb)
+    budget = Budget(slots, profile, interval_s)
+    low, expected, high = capacity_at(replace(exploration, model=model), budget, gain)
+    paid, left = workers * question.worker_slots, (workers - 1) * question.worker_slots
+    asked = [[question.memory_mb, held] for held in (paid, max(left, least))]
+    paid_rate, left_rate = (gain.ratio * float(rate) / worse for rate in model.predict(asked))
+    unknown = None if left else 0.0
     at = (exploration.model, exploration.points, exploration.rates, slots, question.memory_mb)
     answers = alike(*at)
     findings = (
         *doubts,
         *check_model(*at, answers=answers, asked=exploration.asked),
+        *check_other_cores(cores),
         *exploration.findings,
     )
     (risk,) = risks([slots])
     less = exploration.asked.less_risk
     judged = Doubts(
         risk=risk,
-        low=float(low[0]),
-        high=float(high[0]),
+        low=low,
+        high=high,
         extrapolation=slots / most,
         runs=len(exploration.fitted),
         findings=findings,
-        # the forms are of the explored interval
-        rate=question.rate * worse * float(exploration.model.predict(target)[0] / model.predict(target)[0]),
+        # the forms are of the explored interval and the cores measured
+        rate=question.rate * worse * float(exploration.model.predict([[question.memory_mb, slots]])[0]) / expected,
         alike=answers,
         asked=exploration.asked,
         target=question.rate,
-        attainable=not falls_short(risk) or model.attains(question.rate * worse, question.memory_mb, margin, risk=less),
+        attainable=not falls_short(risk)
+        or model.attains(question.rate * worse / gain.quantile(less), question.memory_mb, margin, risk=less),
     )
     plan = CapacityPlan(
         query=sample.query,
         rate=question.rate,
         margin=margin,
-        budget=Budget(slots, profile, interval_s),
-        expected_rate=expected,
-        low=float(low[0]) / worse,
-        high=float(high[0]) / worse,
+        budget=budget,
+        expected_rate=expected / worse,
+        low=low / worse,
+        high=high / worse,
         form=model.form,
         testbed=sample.testbed,
         testbed_kind=sample.testbed_kind,
@@ -207,6 +214,7 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
         outage=question.outage,
         least_slots=fewest,
         verdict=judge(judged),
+        cores=cores,
     )
     lost = max(0.0, left_rate) if left >= least else unknown
     return Answer(question, plan, workers, workers * question.worker_price, paid_rate, lost)

@@ -2,37 +2,61 @@
 
 import math
 from collections.abc import MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import plotly.graph_objects as go
 
 from workbench.capacity import Exploration
-from workbench.capacity.planning import Answer
+from workbench.capacity.planning import Answer, IntervalSpeedup, on_cores
+from workbench.checks import SLACK
+from workbench.measuring import LEVEL
 from workbench.views import theme
-from workbench.views.figures.capacity import Capacity, aimed_at, capacity_of, draw_capacity, measured_runs, origin_of
+from workbench.views.figures.capacity import (
+    Capacity,
+    Curve,
+    aimed_at,
+    capacity_of,
+    draw_capacity,
+    measured_runs,
+    origin_of,
+)
 
 
 @dataclass(frozen=True)
 class Curves:
-    """The capacity of an exploration at the memories that were asked about; kept, since they take long."""
+    """The capacity of an exploration at the memories and on the cores asked about; kept, since they take long."""
 
     exploration: Exploration
-    kept: MutableMapping[tuple[int, int, float], Capacity] = field(default_factory=dict)
+    kept: MutableMapping[tuple[int, int, float, float], Capacity] = field(default_factory=dict)
 
     def at(self, answer: Answer, finding: str) -> Capacity:
         """Give what the figure shows of `answer`."""
-        model, plan, memory = self.exploration.model, answer.plan, answer.question.memory_mb
-        interval_s = plan.budget.interval_s
-        if model.batch is not None:
-            model = model.at_interval(interval_s)
+        plan, memory, interval_s = answer.plan, answer.question.memory_mb, answer.plan.budget.interval_s
+        model, gain = on_cores(self.exploration, plan.cores, interval_s)
         room = max(int(model.slots_[-1]), 2 ** math.ceil(math.log2(answer.workers * answer.question.worker_slots)))
-        if (memory, room, interval_s) not in self.kept:
+        key = (memory, room, interval_s, gain.ratio)
+        if key not in self.kept:
             runs = measured_runs(self.exploration)
-            origin = origin_of(self.exploration)
+            origin = origin_of(self.exploration) + " on other cores" * plan.on_other_cores
             found = capacity_of(model, runs, (), [memory], "", reach=room, across=(), origin=origin)
-            self.kept[memory, room, interval_s] = found
-        targets = ((plan.budget.slots, plan.rate, memory),)
-        return aimed_at(self.kept[memory, room, interval_s], targets, finding)
+            self.kept[key] = replace(found, curves=tuple(_times(curve, gain) for curve in found.curves))
+        return aimed_at(self.kept[key], ((plan.budget.slots, plan.rate, memory),), finding)
+
+
+def _times(curve: Curve, gain: IntervalSpeedup) -> Curve:
+    """Multiply a curve by `gain`; the doubts of both add up as independent ones do."""
+    if not gain.uncertain:
+        return curve
+    rate = gain.ratio * np.maximum(curve.rate, SLACK)
+
+    def end(line: tuple[float, ...], tail: float) -> tuple[float, ...]:
+        off = np.hypot(np.log(np.maximum(line, SLACK) * gain.ratio / rate), np.log(gain.quantile(tail) / gain.ratio))
+        return tuple((rate * np.exp(math.copysign(1, tail - 0.5) * off)).tolist())
+
+    return replace(
+        curve, rate=tuple(rate.tolist()), low=end(curve.low, (1 - LEVEL) / 2), high=end(curve.high, (1 + LEVEL) / 2)
+    )
 
 
 def draw_what_if(data: Capacity, answer: Answer, pinned: Answer | None = None) -> go.Figure:

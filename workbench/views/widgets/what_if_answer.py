@@ -127,6 +127,8 @@ def answer_card(answer: Answer, currency: str = "") -> Card:
         (f"Capacity of their {paid} slots", units.rate(answer.paid_rate)),
         ("With one worker lost", units.rate(answer.lost_rate)),
     ]
+    if plan.on_other_cores:
+        rows.append(("Cores", plan.whose_cores()))
     if plan.verdict is not None and plan.verdict.remedy:
         rows.append(("What to do", str(plan.verdict.advised)))
     if question.outage is not None:

@@ -170,6 +170,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             outage=Outage(60 * self.outage.value, 60 * self.catch_up.value) if self.outage.value else None,
             interval_s=None if self.interval.disabled else self.interval.value,
             executor_slots=self._executor_slots,
+            core_speed=chosen.core_speed if (chosen := self._instances.get(self.instance.value)) else None,
         )
 
     def refresh(self) -> None:

@@ -120,3 +120,24 @@ def test_what_cannot_be_packed_is_refused_with_the_next_step():
         pack([plan_of(1)], [])
     with pytest.raises(WorkbenchError, match=r"no plan to put on a cluster"):
         pack([], [instance(4.0, 8192)])
+
+
+def test_each_type_holds_the_plans_for_its_own_cores():
+    """On cores twice as fast half the slots are enough, which is worth more money; a type too slow is left out."""
+    plans = [plan_of(8), plan_of(8, query="mine:clicks")]
+    slow, usual, fast = (
+        instance(6.0, 16384, price, name) for name, price in (("slow", 0.1), ("usual", 1.0), ("fast", 1.5))
+    )
+
+    def there(place, one):
+        if one is slow:
+            raise WorkbenchError("Cores of slow are busy for the whole interval.")
+        return replace(plans[place], budget=replace(plans[place].budget, slots=4 if one is fast else 8))
+
+    found = pack(plans, [slow, usual, fast], reserve=nothing, on_cores=there)
+    assert found.instance is fast
+    assert [plan.budget.slots for plan in found.plans] == [4, 4]
+    assert found.per_hour == pack(found.plans, [fast], reserve=nothing).per_hour
+    assert found.apart_per_hour == pack(found.plans, [fast], reserve=nothing).apart_per_hour
+    with pytest.raises(WorkbenchError, match="busy for the whole interval"):
+        pack(plans, [slow], reserve=nothing, on_cores=there)

@@ -14,7 +14,7 @@ from staged_runs import staged_exploration
 
 from workbench.capacity import plan
 from workbench.capacity.explore import conclude
-from workbench.capacity.planning import follow, read_instances
+from workbench.capacity.planning import Question, ask, follow, read_instances
 from workbench.capacity.planning.cores import check_other_cores, offers, on_cores
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.errors import WorkbenchError
@@ -106,6 +106,26 @@ def test_the_doubt_of_the_transfer_is_in_the_interval_and_in_the_risk():
     tight = plan(explored(), 2.39e4, memory_mb=[600], margin=1.0, instances=[LARGE])
     doubtful = plan(explored(), 2.39e4, memory_mb=[600], margin=1.0, instances=[replace(LARGE, core_speed=1.0)])
     assert doubtful.verdict.risk > tight.verdict.risk
+
+
+@pytest.mark.parametrize("risk", [None, 0.1])
+@pytest.mark.parametrize("found", [explored, recorded])
+def test_a_what_if_question_counts_them_as_a_plan_does(found, risk):
+    exploration, memory, rate = found(), *((600, 2e4) if found is explored else (1024, 2e5))
+    for core_speed in (None, 0.6, 1.0, 1.8):
+        there = plan(
+            exploration, rate, memory_mb=[memory], risk=risk, instances=[replace(LARGE, core_speed=core_speed)]
+        )
+        shape, price = there.price.slots_per_worker, LARGE.price_per_hour
+        answer = ask(
+            exploration,
+            Question(rate, memory, None, risk, worker_slots=shape, worker_price=price, core_speed=core_speed),
+        )
+        assert (answer.plan.least_slots, answer.plan.budget) == (there.least_slots, there.budget)
+        assert capacity(answer.plan) == pytest.approx(capacity(there))
+        assert answer.plan.cores == there.cores
+        assert answer.plan.verdict.risk == pytest.approx(there.verdict.risk)
+        assert answer.workers == there.price.workers
 
 
 def test_the_cheapest_is_that_of_all_types_each_planned_alone():

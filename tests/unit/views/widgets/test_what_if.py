@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from workbench.capacity.planning import (
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study import Study, run_study
+from workbench.study import Study, read_planned, run_study
 from workbench.views.widgets import WhatIf
 from workbench.views.widgets.what_if_answer import Scenario, answer_card, tiles_html
 from workbench.views.widgets.while_dragged import WhileDragged
@@ -395,3 +396,26 @@ def test_a_worker_too_small_for_a_slot_is_refused_in_the_panel(planned):
     assert "A worker nano (0.1 cores, 128 MB) holds no slot of 1 core" in panel.alarm.widget.value
     assert panel.text.value == ""
     assert panel.chart.finding == "No answer"
+
+
+def test_a_worker_type_brings_its_cores():
+    recorded = read_planned(Path(__file__).parents[4] / "data" / "q5.recorded.json")
+    speeds = (("", None), ("usual", None), ("fast", 2.0))
+    panel = WhatIf(recorded, [replace(TYPE, name=name, core_speed=speed) for name, speed in speeds if name])
+    slots, lines = {}, {}
+    for name, speed in speeds:
+        panel.instance.value = name
+        plan = panel.answer.plan
+        assert panel.question().core_speed == speed
+        assert plan.on_other_cores == (name == "fast")
+        slots[name], lines[name] = plan.least_slots, panel._curves.at(panel.answer, "").curves[0]
+    assert slots["fast"] < slots["usual"] == slots[""]
+    assert "times as fast as those measured" in panel.text.value
+    for line in lines.values():
+        assert np.all(np.array(line.low) <= line.rate)
+        assert np.all(line.rate <= np.array(line.high))
+    at = np.log(lines["usual"].slots)
+    there = np.interp(at, np.log(lines["fast"].slots), lines["fast"].rate)
+    assert np.all(there > 1.9 * np.array(lines["usual"].rate))
+    doubt = (np.log(np.divide(lines[name].high, lines[name].low))[0] for name in ("fast", "usual"))
+    assert next(doubt) > next(doubt) + 0.05
