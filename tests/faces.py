@@ -10,7 +10,7 @@ _TIMES = re.compile(r"(\d+(\.\d+)?) (ms|µs|s)\b")
 
 
 def terminal(arguments, capsys, monkeypatch, columns):
-    """Text of a command on a terminal of so many columns, without its colours."""
+    """Text of a command on a terminal of `columns`, without its colours."""
     with monkeypatch.context() as patched:
         patched.setenv("COLUMNS", str(columns))
         patched.setenv("TTY_COMPATIBLE", "1")

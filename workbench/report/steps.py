@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from workbench.answers import page, replayed
 from workbench.errors import WorkbenchError
 from workbench.placement import PlacementInput, Setting, placed_together, shapes_of, thresholds_of
 from workbench.records import Measurement
@@ -18,7 +19,6 @@ from workbench.study import (
     Observed,
     PlacementStudy,
     Planned,
-    Replayed,
     Scenario,
     Study,
     StudyHistory,
@@ -33,13 +33,11 @@ from workbench.study import (
 )
 from workbench.views import (
     drift_cards,
-    elastic_cards,
     measurement_cards,
     observed_cards,
     placement_cards,
     plan_cards,
     run_cards,
-    scaling_cards,
 )
 from workbench.views.cards import Card, fold, show
 from workbench.views.plan_cards import START
@@ -252,9 +250,7 @@ def show_scaling(query: str, rates: str, **asked: Any) -> None:  # noqa: ANN401
     scenario = ask_scaling(query, rates, **asked)
     found = scenario.replay(scenario.trace())
     given = given_parameters("scaling", {"query": query, "rates": rates, **asked})
-    show(
-        scaling_cards.cards(found, given) if isinstance(found, Replayed) else elastic_cards.paradigm_cards(found, given)
-    )
+    page.show(replayed.answer(found, given))
 
 
 def _require_named(path: str, lack: str, parameter: str) -> None:

@@ -8,11 +8,13 @@ import faces
 import pytest
 from example_measurement import example_measurement
 
+from workbench.answers import page
+from workbench.answers import replayed as of_a_replay
 from workbench.cli import main, measuring
 from workbench.scaling.elastic import ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace
 from workbench.study import read_planned, replay_paradigms, replay_policies
-from workbench.views import elastic_cards, measurement_cards, scaling_cards
+from workbench.views import measurement_cards
 
 LOAD = "time_s,rate_per_s\n0,200000\n600,600000\n1200,400000\n1800,400000\n"
 SESSIONS = {
@@ -87,7 +89,7 @@ def test_a_replay(replayed, capsys, monkeypatch, snapshot):
 def test_the_page_of_a_replay(snapshot):
     load = RateTrace.steps([(1200, 200_000), (1800, 900_000)])
     found = replay_policies("q11", load, slots=12, policies=("static", "ds2", "justin"))
-    assert faces.page(scaling_cards.cards(found, {"query": "q11", "rates": "day.csv"})) == snapshot
+    assert faces.page(page.cards(of_a_replay.answer(found, {"query": "q11", "rates": "day.csv"}))) == snapshot
 
 
 def test_the_page_of_a_keyed_replay(snapshot):
@@ -97,4 +99,4 @@ def test_the_page_of_a_keyed_replay(snapshot):
         cluster=ElasticCluster(nodes=2, node_cores=4),
         settings={"shards": 64},
     )
-    assert faces.page(elastic_cards.paradigm_cards(found)) == snapshot
+    assert faces.page(page.cards(of_a_replay.answer(found, {}))) == snapshot
