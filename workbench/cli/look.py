@@ -127,28 +127,28 @@ def show(out: Console, answered: Answer) -> None:
     """Print an answer: its headline, its rows, where they come from, further sentences, and what to mind."""
     answer(out, answered.headline)
     if answered.rows:
-        out.print(_rows(answered))
+        out.print(rows(answered.rows))
     for text in (answered.source, *answered.details):
         line(out, text)
     for reason, advised in answered.cautions.items():
         advice(out, f"note: {reason}", advised)
 
 
-def _rows(answered: Answer) -> Table:
-    """Make the table of the rows; on narrow terminals those columns are left out that need not be shown."""
-    seen = [[fact for fact in row if fact.name and fact.shown != "data"] for row in answered.rows]
+def rows(made: Sequence[Sequence[Fact]]) -> Table:
+    """Make the table of an answer's rows; on narrow terminals those columns are left out that need not be shown."""
+    seen = [[fact for fact in row if fact.name and fact.shown != "data"] for row in made]
     columns = [list(column) for column in zip(*seen, strict=True)]
     names = [_lower(column[0].name) for column in columns]
     heads = {
         name if _left(column) else _folded(name, column): column for name, column in zip(names, columns, strict=True)
     }
-    made = table(
+    found = table(
         {name: "left" if _left(column) else "right" for name, column in heads.items()},
         spare=[name for name, column in heads.items() if column[0].shown == "wide"],
     )
     for row in seen:
-        made.add_row(*(fact.text for fact in row))
-    return made
+        found.add_row(*(fact.text for fact in row))
+    return found
 
 
 def _left(column: Sequence[Fact]) -> bool:

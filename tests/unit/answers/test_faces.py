@@ -1,14 +1,17 @@
 """Terminal, page, notebook and JSON state the same figures of an answer, whatever its topic."""
 
 import io
+from dataclasses import replace
 
 import faces
 import pytest
+from example_measurement import example_measurement
 from rich.console import Console
 
 from workbench.advice import Advice
 from workbench.answers import page
 from workbench.answers.answer import COUNT, RATE, Answer, Fact
+from workbench.answers.measured import answer as of_a_measurement
 from workbench.answers.replayed import answer as of_a_replay
 from workbench.cli import look
 from workbench.scaling.elastic import ElasticCluster
@@ -40,7 +43,11 @@ def keyed():
     return of_a_replay(replay_paradigms(load, keys, cluster=ElasticCluster(nodes=2, node_cores=4)), {})
 
 
-ANSWERS = {"made": lambda: MADE, "replayed": replayed, "keyed": keyed}
+def measured():
+    return of_a_measurement(replace(example_measurement(), unbounded_state=True))
+
+
+ANSWERS = {"made": lambda: MADE, "measured": measured, "replayed": replayed, "keyed": keyed}
 
 
 @pytest.fixture(params=ANSWERS)
@@ -61,7 +68,7 @@ def shown(answer, *how):
 def notebook(answer, monkeypatch):
     """Everything that a notebook displays, as text."""
     made = []
-    monkeypatch.setattr("workbench.views.cards.display", lambda bundle, raw: made.append(bundle))
+    monkeypatch.setattr("workbench.views.cards.display", lambda bundle, **_: made.append(bundle))
     page.show(answer)
     return " ".join(faces.words(bundle.get("text/html", "")) for bundle in made).replace("\N{NO-BREAK SPACE}", " ")
 

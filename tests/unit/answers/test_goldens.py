@@ -8,13 +8,13 @@ import faces
 import pytest
 from example_measurement import example_measurement
 
+from workbench.answers import measured as of_a_measurement
 from workbench.answers import page
 from workbench.answers import replayed as of_a_replay
 from workbench.cli import main, measuring
 from workbench.scaling.elastic import ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace
 from workbench.study import read_planned, replay_paradigms, replay_policies
-from workbench.views import measurement_cards
 
 LOAD = "time_s,rate_per_s\n0,200000\n600,600000\n1200,400000\n1800,400000\n"
 SESSIONS = {
@@ -76,7 +76,7 @@ def test_a_measurement(measured, capsys, monkeypatch, snapshot):
     assert in_json(arguments, capsys) == snapshot(name="json")
     for columns in (80, 120):
         assert faces.terminal(arguments, capsys, monkeypatch, columns) == snapshot(name=f"terminal of {columns}")
-    assert faces.page(measurement_cards.cards(found)) == snapshot(name="page")
+    assert faces.page(of_a_measurement.cards(found)) == snapshot(name="page")
 
 
 @pytest.mark.parametrize("replayed", SESSIONS, indirect=True)
