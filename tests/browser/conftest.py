@@ -49,7 +49,7 @@ from workbench.journal import Journal
 from workbench.simulation import preset
 from workbench.study.runner import measuring
 from workbench.testbed.fluid import FluidTestbed
-from workbench.views import measurement_cards
+from workbench.answers import measured
 from workbench.views.widgets import LivePanel
 
 
@@ -78,7 +78,7 @@ runner = measuring(preset("q1"), budget, Slow(), journal, CapacityEstimator(tole
 panel = LivePanel(runner)
 panel
 """,
-    'panel.then("Which rate does it sustain?", measurement_cards.cards)',
+    'panel.then("Which rate does it sustain?", measured.cards)',
     "free = 6 * 7",
 )
 # The log form grows so slowly that the second target is out of reach.

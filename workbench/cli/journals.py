@@ -12,7 +12,6 @@ from workbench import units
 from workbench.advice import Advice
 from workbench.cli import look
 from workbench.cli.console import DONE, JOURNAL
-from workbench.cli.show_measurement import probes, sentence
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import (
@@ -91,8 +90,10 @@ def _show(journal: Journal, options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(_as_json(one, plans), indent=1))
         return
+    from workbench.answers.measured import answer, probe_rows  # noqa: PLC0415 - plotly takes as long as all else
+
     out, last = look.console(), one.last
-    look.answer(out, f"{one.key} is not finished." if last is None else sentence(last))
+    look.answer(out, f"{one.key} is not finished." if last is None else answer(last).headline)
     facts = {
         "measurement": one.key,
         "on": _budget(one),
@@ -111,7 +112,7 @@ def _show(journal: Journal, options: argparse.Namespace) -> None:
     seen = one.state.history if last is None else last.estimate.probes
     if seen:
         out.print()
-        out.print(probes(seen))
+        out.print(look.rows(probe_rows(seen)))
     if one.open_probes:
         look.line(
             out,

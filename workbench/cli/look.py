@@ -5,6 +5,7 @@ Colours and bold are for terminals only; in files and pipes a sentence is one li
 
 import os
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
@@ -18,6 +19,7 @@ from rich.text import Text
 
 from workbench import units
 from workbench.advice import Advice
+from workbench.answers.answer import Answer, Fact
 from workbench.cli.console import discard
 from workbench.escaping import for_terminal
 
@@ -119,6 +121,49 @@ class _Fitted(_Plain):
             for name, cell in zip(names[1:], rest, strict=True):
                 if str(cell):
                     yield Padding(Text.assemble(f"{name}: ", cell), (0, 0, 0, 2))
+
+
+def show(out: Console, answered: Answer) -> None:
+    """Print an answer: its headline, its rows, where they come from, further sentences, and what to mind."""
+    answer(out, answered.headline)
+    if answered.rows:
+        out.print(rows(answered.rows))
+    for text in (answered.source, *answered.details):
+        line(out, text)
+    for reason, advised in answered.cautions.items():
+        advice(out, f"note: {reason}", advised)
+
+
+def rows(made: Sequence[Sequence[Fact]]) -> Table:
+    """Make the table of an answer's rows; on narrow terminals those columns are left out that need not be shown."""
+    seen = [[fact for fact in row if fact.name and fact.shown != "data"] for row in made]
+    columns = [list(column) for column in zip(*seen, strict=True)]
+    names = [_lower(column[0].name) for column in columns]
+    heads = {
+        name if _left(column) else _folded(name, column): column for name, column in zip(names, columns, strict=True)
+    }
+    found = table(
+        {name: "left" if _left(column) else "right" for name, column in heads.items()},
+        spare=[name for name, column in heads.items() if column[0].shown == "wide"],
+    )
+    for row in seen:
+        found.add_row(*(fact.text for fact in row))
+    return found
+
+
+def _left(column: Sequence[Fact]) -> bool:
+    """Whether a column holds words."""
+    return all(isinstance(fact.value, str) or fact.value is None for fact in column)
+
+
+def _lower(name: str) -> str:
+    return name if name[1:2].isupper() else name[:1].lower() + name[1:]
+
+
+def _folded(name: str, column: Sequence[Fact]) -> str:
+    """Break a heading into lines that are hardly wider than the figures below it."""
+    width = max(*map(len, name.split()), *(len(fact.text) for fact in column))
+    return textwrap.fill(name, width, break_long_words=False, break_on_hyphens=False)
 
 
 def table(columns: Mapping[str, Literal["left", "right"]], spare: Sequence[str] = ()) -> Table:

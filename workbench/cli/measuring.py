@@ -23,7 +23,6 @@ from workbench.cli.console import (
 )
 from workbench.cli.masters import changes, cluster_of
 from workbench.cli.progress import progress
-from workbench.cli.show_measurement import probes, sentence
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -36,11 +35,10 @@ from workbench.measuring import (
     result_of,
     verify,
 )
-from workbench.records import Measurement, Probe
+from workbench.records import Probe
 from workbench.study import Verified, find_query, plan_to_verify, read_planned, verify_plan
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import quota_permitted, usable_cores
-from workbench.views import findings
 from workbench.workload import Query
 
 _PUBLISHED_TOLERANCE = 0.01  # StreamBed section IV: "the next value [of the target] is within 1% of the previous"
@@ -80,12 +78,15 @@ def run_measure(options: argparse.Namespace) -> int:
         made = report.render("measure", {"measurement": str(output.resolve())}, options.report)
         tell_partial(made.error)
         complete = made.complete
-    estimate = measurement.estimate
+    from workbench.answers.measured import answer  # noqa: PLC0415 - it draws, and plotly takes as long as all else
+
+    estimate, answered = measurement.estimate, answer(measurement)
     if options.json:
-        print(json.dumps(_summary(measurement, output, options.report), indent=1))
+        files = {"measurement": str(output), "report": options.report}
+        print(json.dumps(answered.document() | files, indent=1))
     else:
-        _show(measurement)
         out = look.console()
+        look.show(out, answered)
         look.path(out, "measurement", output)
         if options.report:
             look.path(out, "report", Path(options.report).resolve())
@@ -167,20 +168,6 @@ def _refuse_others(options: argparse.Namespace) -> None:
             raise WorkbenchError(f"{option} is given, but {options.query} says it for every plan. Leave {option} out.")
 
 
-def _show(measurement: Measurement) -> None:
-    """Print what the query sustains, what every probe showed, and what to know about it."""
-    out, estimate = look.console(), measurement.estimate
-    look.answer(out, sentence(measurement))
-    out.print(probes(estimate.probes))
-    if measurement.interval is not None:
-        look.line(out, findings.interval(measurement.interval))
-    from workbench.views import health  # noqa: PLC0415 - it draws, and plotly takes as long to load as all else
-
-    for check in health.checks(measurement):
-        if check.advice:
-            look.line(out, f"note: {check.finding} {check.advice}")
-
-
 def _show_verified(query: str, made: Sequence[Probe], percents: Sequence[float]) -> None:
     """Print up to which rate the query was sustained, and the verdict on each."""
     out = look.console()
@@ -230,34 +217,6 @@ def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
     testbed = SparkTestbed(cluster=cluster, slot_cpus="auto" if fractions else "cores")
     testbed.check(budget)
     return query, budget, testbed
-
-
-def _summary(measurement: Measurement, output: Path, report: str | None) -> dict[str, Any]:
-    estimate = measurement.estimate
-    bounded = estimate.limit == "query"
-    return {
-        "query": measurement.query,
-        "capacity": estimate.middle or None,
-        "rate": estimate.rate,
-        "low": estimate.low,
-        "high": estimate.high if bounded else None,
-        "interval": [measurement.interval.low, measurement.interval.high] if measurement.interval else None,
-        "interval_level": measurement.interval.level if measurement.interval else None,
-        "limit": estimate.limit,
-        "unbounded_state": measurement.unbounded_state,
-        "probes": len(estimate.probes) - 1,
-        "seconds": round(estimate.seconds, 1),
-        "steady": estimate.steady,
-        "disturbed": estimate.disturbed,
-        "exhausted": estimate.exhausted,
-        "slots": measurement.budget.slots,
-        "slot_cpus": measurement.budget.profile.cpus,
-        "memory_mb": measurement.budget.profile.memory_mb,
-        "interval_s": measurement.budget.interval_s,
-        "source_rate_limit": measurement.source_limit,
-        "measurement": str(output),
-        "report": report,
-    }
 
 
 def _verdict(probe: Probe, percent: float) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 import argparse
 import json
 
+from workbench.cli import look
 from workbench.cli.console import DONE, check_files
 from workbench.cli.progress import progress
-from workbench.cli.show_replay import show_replay
 from workbench.errors import WorkbenchError
 from workbench.records import write_whole
 from workbench.study import Replayed, Scenario, paradigms_csv, timelines_csv
@@ -45,10 +45,12 @@ def run_replay(options: argparse.Namespace) -> int:
     if options.output:
         steps = timelines_csv(found.timelines) if isinstance(found, Replayed) else paradigms_csv(found)
         write_whole(options.output, steps)
+    from workbench.answers.replayed import answer  # noqa: PLC0415 - it draws, and plotly takes as long as all else
+
     if options.json:
-        print(json.dumps(found.rows, indent=1))
+        print(json.dumps(answer(found).document(), indent=1))
     else:
-        show_replay(found)
+        look.show(look.console(), answer(found))
     return DONE
 
 

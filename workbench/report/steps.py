@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from workbench.answers import measured, page, replayed
 from workbench.errors import WorkbenchError
 from workbench.placement import PlacementInput, Setting, placed_together, shapes_of, thresholds_of
 from workbench.records import Measurement
@@ -18,7 +19,6 @@ from workbench.study import (
     Observed,
     PlacementStudy,
     Planned,
-    Replayed,
     Scenario,
     Study,
     StudyHistory,
@@ -33,13 +33,9 @@ from workbench.study import (
 )
 from workbench.views import (
     drift_cards,
-    elastic_cards,
-    measurement_cards,
     observed_cards,
     placement_cards,
     plan_cards,
-    run_cards,
-    scaling_cards,
 )
 from workbench.views.cards import Card, fold, show
 from workbench.views.plan_cards import START
@@ -87,7 +83,7 @@ def show_capacity(planned: Planned, previous: Path | None) -> None:
     """Show what changed since the previous run, what to deploy, and what the answer rests on."""
     answer, *rest = plan_cards.cards(planned)
     changed, *details = drift_cards.changes(str(previous or ""), planned)
-    evidence = [*map(fold, details), *map(fold, run_cards.cards(planned))]
+    evidence = [*map(fold, details), *map(fold, measured.run_cards(planned))]
     if changed.kind == "not-yet":  # nothing to compare with: the answer leads, and says where figures come from
         show([answer, *rest, fold(replace(changed, html="")), *evidence])
     else:
@@ -118,7 +114,7 @@ def show_measurement(measurement: str, previous: str | None = None) -> None:
     """
     _require_named(measurement, "No measurement is named", "measurement")
     now = Measurement.from_json(measurement)
-    answer, *rest = measurement_cards.cards(now)
+    answer, *rest = measured.cards(now)
     show([answer, *drift_cards.previous_measurement(previous, now), *rest])
 
 
@@ -133,7 +129,7 @@ def show_planned(planned: str, previous: str | None = None) -> None:
     _require_named(planned, "No plans are named", "planned")
     now = read_planned(Path(planned))
     answer, *rest = plan_cards.cards(now)
-    show([answer, *drift_cards.previous_plans(previous, now), *rest, *map(fold, run_cards.cards(now))])
+    show([answer, *drift_cards.previous_plans(previous, now), *rest, *map(fold, measured.run_cards(now))])
     refuse_failures(now)
 
 
@@ -252,9 +248,7 @@ def show_scaling(query: str, rates: str, **asked: Any) -> None:  # noqa: ANN401
     scenario = ask_scaling(query, rates, **asked)
     found = scenario.replay(scenario.trace())
     given = given_parameters("scaling", {"query": query, "rates": rates, **asked})
-    show(
-        scaling_cards.cards(found, given) if isinstance(found, Replayed) else elastic_cards.paradigm_cards(found, given)
-    )
+    page.show(replayed.answer(found, given))
 
 
 def _require_named(path: str, lack: str, parameter: str) -> None:

@@ -8,7 +8,6 @@ from workbench.measuring import SOURCE_MARGIN
 from workbench.metrics import MAX_DISTURBANCE, slow_executors
 from workbench.records import Measurement
 from workbench.views import findings
-from workbench.views.cards import Card, Column, Table
 from workbench.views.figures import batch_times
 
 FIXED_SHARE = 0.25
@@ -61,38 +60,6 @@ def checks(measurement: Measurement) -> tuple[Check, ...]:
         *((_idle_slots,) if _topic_partitions(measurement) is not None else ()),
     )
     return tuple(check(measurement) for check in every)
-
-
-def advice_cards(measurement: Measurement) -> list[Card]:
-    """One card per check that found something to do."""
-    advising = [check for check in checks(measurement) if check.advice]
-    return [
-        Card(f"advice-{place}", check.question, f"{check.finding} {check.advice}", kind="health")
-        for place, check in enumerate(advising, start=1)
-    ]
-
-
-def summary_card(measurement: Measurement) -> Card:
-    """All checks in one table."""
-    made = checks(measurement)
-    outcomes = [_outcome(check) for check in made]
-    advising, unknown = outcomes.count("advice"), outcomes.count("not known")
-    finding = (
-        f"{advising} of {len(made)} checks led to advice: see the cards marked Advice."
-        if advising
-        else f"{outcomes.count('passed')} of {len(made)} checks passed."
-    )
-    if unknown:
-        finding = f"{finding[:-1]}; {unknown} could not be made, because the run did not record what they need."
-    rows = tuple((check.question, _outcome(check), check.finding or "not recorded") for check in made)
-    columns = (Column("Check"), Column("Outcome"), Column("Seen"))
-    return Card("health", "Health checks", finding, table=Table("Health checks", columns, rows, opened=True))
-
-
-def _outcome(check: Check) -> str:
-    if check.finding is None:
-        return "not known"
-    return "advice" if check.advice else "passed"
 
 
 def _fixed_cost(measurement: Measurement) -> Check:

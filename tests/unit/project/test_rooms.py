@@ -12,6 +12,7 @@ PACKAGES = {".".join(path.parent.relative_to(ROOT).parts) for path in ROOT.glob(
 
 SHELVES = {
     "workbench": "the modules at the top are rooms themselves",
+    "workbench.answers": "one module per topic; loading all of them would load Plotly for every command",
     "workbench.cli": "one module per group of commands; the program starts at `main`",
     "workbench.views": "one module per subject; loading all of them would load Plotly for every command",
 }

@@ -11,6 +11,7 @@ from batch_truths import Engine
 from staged_runs import staged_exploration
 
 from workbench import units
+from workbench.answers.replayed import held_back
 from workbench.capacity import plan
 from workbench.capacity.explore import conclude
 from workbench.cli import main
@@ -20,7 +21,6 @@ from workbench.placement import BATCH, place, read_placement_input
 from workbench.records import PlannedStudy, nearest_run
 from workbench.simulation import RateTrace
 from workbench.study import planned_start, replay_policies, replay_start, simulated_start
-from workbench.views.scaling_front import held_back
 
 DATA = Path(__file__).parents[3] / "data"
 

@@ -7,7 +7,6 @@ import pytest
 
 from workbench.metrics import Disturbance
 from workbench.study import read_planned
-from workbench.views import findings, measurement_cards
 from workbench.views.figures import batch_times, probes
 from workbench.views.health import checks
 
@@ -36,14 +35,6 @@ def disturbed(run, *rounds):
         for p in run.estimate.probes
     )
     return replace(run, estimate=replace(run.estimate, probes=readings))
-
-
-def test_the_capacity_card_speaks_of_readings(run):
-    text = measurement_cards.cards(run)[0].finding
-    assert "The mean of its readings at the maximum rate is known to ±" in text
-    assert "Measured by 2 readings in" in text
-    assert "sustained)" not in text
-    assert findings.marked(run.estimate) == (run.estimate.middle, "mean of the readings")
 
 
 def test_figures_mark_the_mean_and_show_the_batches(run):

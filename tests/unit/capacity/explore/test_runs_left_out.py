@@ -9,6 +9,7 @@ from failed_run import failed_run
 from wrapped_fluid import WrappedFluid
 
 from workbench import units
+from workbench.answers.measured import run_cards
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space, plan
 from workbench.capacity.explore import conclude, exploration, overstatement
 from workbench.capacity.model.checks import check_runs
@@ -18,7 +19,6 @@ from workbench.measuring import CapacityEstimator
 from workbench.records import FailedRun
 from workbench.study import Study, read_planned, run_study, write_planned
 from workbench.testbed import FluidTestbed
-from workbench.views import run_cards
 from workbench.views.plan_cards import cards
 from workbench.workload import nexmark
 
@@ -200,7 +200,7 @@ def test_the_run_that_is_shown_in_full_is_none_that_failed(planned):
     runs = [replace(run, costs=()) for run in planned.exploration.measurements]
     runs[1] = failed_run(runs[1], SAID)
     assert [run.budget.slots for run in runs[:4]] == [2, 16, 2, 16]
-    shown = run_cards.cards(replace(planned, exploration=conclude(runs, "ended", choice="edge")))
+    shown = run_cards(replace(planned, exploration=conclude(runs, "ended", choice="edge")))
     assert {card.title.partition(":")[0] for card in shown} == {"Run 4, on 16 slots"}
 
 

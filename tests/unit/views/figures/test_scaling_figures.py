@@ -9,11 +9,12 @@ import pytest
 from figure_checks import axis_titles, check_empty, check_figure, trace
 
 from workbench.advice import Advice
+from workbench.answers import page
+from workbench.answers.replayed import answer, cautions
 from workbench.scaling import Reconfiguration, Timeline, jackson_latency, rebalance_shards
 from workbench.simulation import RateTrace
 from workbench.spelling import spelled
 from workbench.study import Replayed
-from workbench.views import scaling_cards, scaling_front
 from workbench.views.figures.latency import draw_latency_cores, latency_cores
 from workbench.views.figures.policies import draw_policies, policies
 from workbench.views.figures.shards import draw_shard_balance, shard_balance
@@ -56,7 +57,7 @@ def drawn(count):
         lines[f"policy-{number}"] = replace(
             line(steps), offered=offered, consumed=consumed, backlog=backlog, latency_s=latency
         )
-    made = scaling_cards.cards(Replayed("q11", RateTrace.steps([(steps * 5.0, 1e6)]), {"a": 3}, lines))
+    made = page.cards(answer(Replayed("q11", RateTrace.steps([(steps * 5.0, 1e6)]), {"a": 3}, lines), {}))
     assert [card.kind for card in made] == ["result"] * (count + 2)
     return sum(len(card.figure.to_json()) for card in made if card.figure is not None)
 
@@ -148,7 +149,7 @@ def test_a_policy_that_does_not_keep_up_is_not_the_best():
     replayed = Replayed(
         "q11", RateTrace.steps([(20_000, 100.0)]), {"a": 3}, {"ds2": replace(line(), backlog=np.full(4000, 1e6))}
     )
-    card = scaling_cards.cards(replayed)[0]
+    card = page.cards(answer(replayed, {}))[0]
     assert "◀\N{NO-BREAK SPACE}best" not in card.html
     nearly = {"good": failing("good")["good"] | {"at_target": 0.992, "core_hours": 400.0}}
     assert policies(nearly | {"ds2": failing("ds2")["ds2"] | {"at_target": 0.985}}).best == "good"
@@ -171,12 +172,12 @@ def test_a_policy_that_does_not_keep_up_is_not_the_best():
 )
 def test_what_helps_depends_on_the_policies_that_do_not_keep_up(names, remedy):
     asked = {"rates": "day.csv"} | ({"settings": {"max_parallelism": 40}} if names == ("ds2",) else {})
-    found = scaling_front.cares(policies(failing(*names)), asked=asked, slots=12)
+    found = cautions(policies(failing(*names)), {}, asked, 12)
     assert str(found[f"No policy keeps up all the time; {names[0]} does 71.1 % of it."]) == remedy
 
 
 def test_a_plan_has_its_own_slots():
-    found = scaling_front.cares(policies(failing("static")), asked={"query": "plans.json", "rates": "day.csv"})
+    found = cautions(policies(failing("static")), {}, {"query": "plans.json", "rates": "day.csv"}, 12)
     assert "Plan for a higher rate, then replay that plan; or compare other policies." in map(str, found.values())
 
 
@@ -190,15 +191,15 @@ def test_table_and_chart_list_the_policies_in_one_order():
     assert trace(draw_policies(data), "policies-at_target").y == data.names
     behind = replace(line(), backlog=np.linspace(0, 5e6, 4000))
     replayed = Replayed("q11", RateTrace.steps([(20_000, 100.0)]), {"a": 3}, {"ds2": behind, "static": line()})
-    first, *others = scaling_cards.cards(replayed)
+    first, *others = page.cards(answer(replayed, {}))
     assert [row[0] for row in first.table.rows] == ["static", "ds2"]
     assert re.findall("<td>(static|ds2)", first.html) == ["static", "ds2"]
     assert [card.name for card in others][:2] == ["timeline-static", "timeline-ds2"]
 
 
 def test_where_the_states_partitions_hold_all_back_no_more_slots_are_advised():
-    found = scaling_front.cares(
-        policies(failing("static", "ds2")), {"The state has 4 partitions.": Advice("Plan for the peak.")}
+    found = cautions(
+        policies(failing("static", "ds2")), {"The state has 4 partitions.": Advice("Plan for the peak.")}, {}, 12
     )
     assert next(iter(found.values())) == Advice("Plan for the peak.")
     assert "more slots" not in str(found)
@@ -264,13 +265,13 @@ def test_shards_are_added_up_per_task():
 
 def test_sentence_and_tables_of_a_replay_include_the_driver():
     replayed = Replayed("q11", RateTrace.steps([(20_000, 100.0)]), {"a": 3}, {"static": line()})
-    card = scaling_cards.cards(replayed)[0]
+    card = page.cards(answer(replayed, {}))[0]
     assert "for 22.2 core-hours, driver included" in card.finding
     assert ">22.2<" in card.html
-    assert card.table.rows[0][5] == pytest.approx(4 * 20_000 / 3600)
+    assert card.table.rows[0][2] == pytest.approx(4 * 20_000 / 3600)
     priced = f"-p prices {spelled(PRICES)} -p instance c6i.xlarge"
     assert f"{REPORT.replace('day', 'LOAD')} -p query q11 {priced}" in card.html
-    own = scaling_cards.cards(replayed, {"rates": "day.csv", "prices": "ours.csv"})[0]
+    own = page.cards(answer(replayed, {"rates": "day.csv", "prices": "ours.csv"}))[0]
     assert f"{REPORT} -p query q11 -p prices ours.csv -p instance TYPE" in own.html
 
 
@@ -293,24 +294,25 @@ def test_a_priced_replay_answers_in_money():
 
 def test_all_of_a_priced_page_is_in_one_unit():
     trace_ = RateTrace.steps([(86_400, 100.0)])
-    card = scaling_cards.cards(Replayed("q11", trace_, {"a": 3}, {"static": line(17_280, price=0.5)}, "USD"))[0]
+    card = page.cards(answer(Replayed("q11", trace_, {"a": 3}, {"static": line(17_280, price=0.5)}, "USD"), {}))[0]
     assert "at 48 USD for 24 h" in card.finding
     assert ">USD for 24 h, driver included<" in card.html
     assert ">48<" in card.html
     assert "Core-hours" not in card.html
-    assert card.table.rows[0][-1] == pytest.approx(48.0)
+    assert card.table.rows[0][2] == pytest.approx(48.0)
 
 
 def test_policies_that_fall_behind_are_listed():
     rows = {name: {"at_target": 0.5, "core_hours": 1.0} for name in ("ds2", "flink", "justin")}
     best = {"static": {"at_target": 1.0, "core_hours": 9.0}}
-    assert "ds2, flink and justin fall behind more than 5 % of the time." in scaling_front.cares(policies(best | rows))
-    assert "ds2 falls behind more than 5 % of the time." in scaling_front.cares(policies(best | {"ds2": rows["ds2"]}))
+    all_fall, one_falls = policies(best | rows), policies(best | {"ds2": rows["ds2"]})
+    assert "ds2, flink and justin fall behind more than 5 % of the time." in cautions(all_fall, {}, None, 12)
+    assert "ds2 falls behind more than 5 % of the time." in cautions(one_falls, {}, None, 12)
 
 
 def test_nobody_is_warned_of_the_price_of_a_policy_that_costs_as_much():
     rows = {name: {"at_target": 0.271, "core_hours": 62.4} for name in ("static", "ds2")}
-    found = scaling_front.cares(policies(rows))
+    found = cautions(policies(rows), {}, None, 12)
     assert not [reason for reason in found if "fall" in reason]
 
 

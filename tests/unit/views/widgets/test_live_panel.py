@@ -7,6 +7,7 @@ import pytest
 from eventless_work import eventless
 from wrapped_fluid import Interrupted
 
+from workbench.answers.measured import cards
 from workbench.capacity import compare_forms
 from workbench.capacity.explore import reasons
 from workbench.dataflow import Budget, SlotProfile
@@ -18,7 +19,6 @@ from workbench.study import Runner, Snapshot, Study, measuring, planning
 from workbench.testbed import FluidTestbed
 from workbench.views import findings
 from workbench.views.cards import Card
-from workbench.views.measurement_cards import cards
 from workbench.views.widgets.live_panel import LivePanel, standing
 
 BUDGET = Budget(8, SlotProfile(1.0, 1024), 5.0)

@@ -2,11 +2,11 @@
 
 import re
 
+from workbench.answers import page
+from workbench.answers.replayed import answer
 from workbench.simulation import RateTrace
 from workbench.study import replay_policies
-from workbench.views import scaling_cards
-from workbench.views.cards import fold
-from workbench.views.justin_card import decided, justin_card
+from workbench.views.justin import decided
 from workbench.views.widgets.replay_player import moment
 
 LOAD = RateTrace.steps([(1200, 200_000), (1800, 900_000)])
@@ -14,11 +14,12 @@ LOAD = RateTrace.steps([(1200, 200_000), (1800, 900_000)])
 
 def test_every_decision_between_memory_and_tasks_has_its_reason():
     replayed = replay_policies("q11", LOAD, slots=12, policies=("ds2", "justin"))
-    assert justin_card("ds2", replayed.timelines["ds2"]) is None
+    made_of = {card.name: card for card in page.cards(answer(replayed))}
+    assert "reasons-ds2" not in made_of
     line = replayed.timelines["justin"]
     made = [one for change in line.reconfigurations for name, one in change.reasons.items() if name == "sessions"]
-    card = justin_card("justin", line)
-    assert fold(card) in scaling_cards.cards(replayed)
+    card = made_of["reasons-justin"]
+    assert card.folded
     assert 0 < len(card.table.rows) <= len(made)
     for at_s, operator, tasks, hits, latency_ms, proposed, text, because in card.table.rows:
         (change,) = [one for one in line.reconfigurations if one.at_s == at_s]

@@ -1,0 +1,56 @@
+"""What people see of an answer, as plain values that a snapshot can hold: terminal, page and JSON."""
+
+import html
+import re
+
+from workbench.cli import main
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+_TIMES = re.compile(r"(\d+(\.\d+)?) (ms|µs|s)\b")
+
+
+def terminal(arguments, capsys, monkeypatch, columns):
+    """Text of a command on a terminal of `columns`, without its colours."""
+    with monkeypatch.context() as patched:
+        patched.setenv("COLUMNS", str(columns))
+        patched.setenv("TTY_COMPATIBLE", "1")
+        main(arguments)
+    lines = _ESCAPES.sub("", capsys.readouterr().out).splitlines()
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def untimed(text):
+    """Text without the times that a search took, which differ from run to run."""
+    return _TIMES.sub("TIME", text)
+
+
+def page(cards):
+    """Facts of a page: what each card asks and finds, the words of its markup, its table, its figure's data."""
+    return [
+        {
+            "name": card.name,
+            "title": card.title,
+            "finding": card.finding,
+            "kind": card.kind,
+            "folded": card.folded,
+            "words": words(card.html),
+            "table": None if card.table is None else [[_cell(one) for one in row] for row in card.table.rows],
+            "columns": None if card.table is None else [" ".join(column).strip() for column in card.table.columns],
+            "figure": None if card.figure is None else [_trace(one) for one in card.figure.data],
+        }
+        for card in cards
+    ]
+
+
+def words(markup):
+    """Text of some markup, its elements apart."""
+    return " | ".join(filter(None, (html.unescape(part).strip() for part in re.split(r"<[^>]*>", markup))))
+
+
+def _cell(value):
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def _trace(trace):
+    values = [float(one) for one in (trace.y if trace.y is not None else ()) if isinstance(one, int | float)]
+    return f"{trace.uid}: {len(values)} values, {sum(values):.4g} in all"

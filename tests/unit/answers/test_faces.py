@@ -1,0 +1,117 @@
+"""Terminal, page, notebook and JSON state the same figures of an answer, whatever its topic."""
+
+import io
+from dataclasses import replace
+
+import faces
+import pytest
+from example_measurement import example_measurement
+from rich.console import Console
+
+from workbench.advice import Advice
+from workbench.answers import page
+from workbench.answers.answer import COUNT, RATE, Answer, Fact
+from workbench.answers.measured import answer as of_a_measurement
+from workbench.answers.replayed import answer as of_a_replay
+from workbench.cli import look
+from workbench.scaling.elastic import ElasticCluster
+from workbench.simulation import KeyTrace, RateTrace
+from workbench.study import replay_paradigms, replay_policies
+
+MADE = Answer(
+    "made",
+    "Which <one>?",
+    "This <one>.",
+    "SIMULATED",
+    ("of <it>",),
+    ("More <of it>.",),
+    rows=(
+        (Fact("a <b>", name="Name"), Fact(12_345.0, "rate", "Rate", RATE), Fact(None, "runs", "Runs", COUNT)),
+        (Fact("c", name="Name"), Fact(1.0, "rate", "Rate", RATE, verdict="safe"), Fact(1234, "runs", "Runs", COUNT)),
+    ),
+    chosen=0,
+    cautions={"It is <simulated>.": Advice("Try it. Run", "command '<x>'")},
+)
+
+
+def replayed():
+    return of_a_replay(replay_policies("q11", RateTrace.steps([(600, 2e5)]), slots=12, policies=("static", "ds2")), {})
+
+
+def keyed():
+    load, keys = RateTrace.constant(5000.0, 20.0), KeyTrace.zipf(1000, 0.8)
+    return of_a_replay(replay_paradigms(load, keys, cluster=ElasticCluster(nodes=2, node_cores=4)), {})
+
+
+def measured():
+    return of_a_measurement(replace(example_measurement(), unbounded_state=True))
+
+
+ANSWERS = {"made": lambda: MADE, "measured": measured, "replayed": replayed, "keyed": keyed}
+
+
+@pytest.fixture(params=ANSWERS)
+def answer(request):
+    return ANSWERS[request.param]()
+
+
+def printed(answer, columns):
+    console = Console(file=io.StringIO(), width=columns, markup=False, highlight=False, emoji=False)
+    look.show(console, answer)
+    return " ".join(console.file.getvalue().split())
+
+
+def shown(answer, *how):
+    return [fact for row in answer.rows for fact in row if fact.name and fact.shown in how]
+
+
+def notebook(answer, monkeypatch):
+    """Everything that a notebook displays, as text."""
+    made = []
+    monkeypatch.setattr("workbench.views.cards.display", lambda bundle, **_: made.append(bundle))
+    page.show(answer)
+    return " ".join(faces.words(bundle.get("text/html", "")) for bundle in made).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_all_faces_state_the_same(answer, monkeypatch):
+    on_page = " ".join(faces.words(card.html + card.finding) for card in page.cards(answer)[:1])
+    on_page = on_page.replace("\N{NO-BREAK SPACE}", " ")
+    in_notebook, on_terminal = notebook(answer, monkeypatch), printed(answer, 200)
+    for text in (answer.headline, *answer.details, *answer.cautions):
+        assert text in in_notebook
+        assert text in on_terminal
+    for fact in shown(answer, "always", "wide"):
+        assert fact.text in on_terminal
+        if answer.listed:
+            assert fact.text in on_page
+            assert fact.text in in_notebook
+    document = answer.document()
+    for row in answer.rows if not answer.facts else ():
+        assert document[row[0].value] == {fact.key: fact.value for fact in row if fact.key}
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_narrow_terminal_shows_what_must_be_shown(answer, columns):
+    text = printed(answer, columns)
+    for fact in shown(answer, "always"):
+        assert fact.text in text
+
+
+def test_a_page_has_the_exact_figures(answer):
+    table = page.cards(answer)[0].table
+    assert [column.name for column in table.columns] == [fact.name for fact in answer.rows[0] if fact.name]
+    for row, facts in zip(table.rows, answer.rows, strict=True):
+        assert list(row) == [fact.exact for fact in facts if fact.name]
+
+
+def test_what_a_page_cannot_draw_hides_nothing_else():
+    def broken():
+        raise ZeroDivisionError
+
+    made = Answer("a", "b", "c", "MEASURED", draw=broken, evidence=(broken, lambda: page.cards(MADE)))
+    assert [card.kind for card in page.cards(made)] == ["error", "error", "result"]
+
+
+def test_texts_are_escaped():
+    assert "<one>" not in page.cards(MADE)[0].heading_html()
+    assert "<b>" not in page.cards(MADE)[0].html

@@ -1,0 +1,149 @@
+"""An answer: a headline, where it comes from, its figures, what to mind, and the evidence behind it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from workbench import units
+from workbench.advice import Advice
+
+if TYPE_CHECKING:  # the chart library takes as long to load as all else
+    import plotly.graph_objects as go
+
+    from workbench.views.cards import Card
+
+
+class Unit(NamedTuple):
+    """How a figure is written, and what a table of exact figures holds.
+
+    Parameters
+    ----------
+    write
+        Write the value for readers.
+    label
+        Unit of the exact figures; empty for words and numbers.
+    factor
+        What the value is multiplied with for exact figures.
+    """
+
+    write: Callable[[Any], str]
+    label: str = ""
+    factor: float = 1.0
+
+
+WORDS = Unit(str)
+COUNT = Unit(units.count)
+NUMBER = Unit(units.number)
+SHARE = Unit(units.share, "%", 100.0)
+SECONDS = Unit(units.seconds, "s")
+RATE = Unit(lambda value: units.scaled(value, ""), "records/s")
+RECORDS = Unit(lambda value: units.scaled(value, "", 2), "records")
+SIZE = Unit(units.size, "MiB", 2.0**-20)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A figure or a word of an answer.
+
+    Parameters
+    ----------
+    value
+        As the JSON document holds it.
+    key
+        Field of the JSON document; empty where it is not part of it.
+    name
+        Heading; empty where only the document has it.
+    unit
+        How it is written.
+    shown
+        ``"always"``; ``"wide"``: not on narrow terminals; ``"data"``: only among the exact figures.
+    verdict
+        ``"safe"``, ``"risky"`` or ``"unsure"``, which colours it; empty for others.
+    """
+
+    value: Any
+    key: str = ""
+    name: str = ""
+    unit: Unit = WORDS
+    shown: Literal["always", "wide", "data"] = "always"
+    verdict: str = ""
+
+    @property
+    def text(self) -> str:
+        """The value as readers see it; empty where there is none."""
+        return "" if self.value is None else self.unit.write(self.value)
+
+    @property
+    def exact(self) -> str | float | None:
+        """The value in the unit's label."""
+        if self.value is None or isinstance(self.value, str):
+            return self.value
+        value: float = self.value
+        return value if self.unit.factor == 1 else self.unit.factor * value
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a result says.
+
+    Parameters
+    ----------
+    name
+        Short and unique on a page.
+    question
+        What was asked.
+    headline
+        The answer in one sentence.
+    origin, of
+        Where the figures come from, such as ``"SIMULATED"``, and what they are of.
+    details
+        Further sentences.
+    facts
+        Fields of the JSON document, where it is not the rows.
+    rows
+        A table: every row begins with the fact that names it.
+    caption
+        What the rows are.
+    listed
+        Whether a page shows the rows at once, or only as the exact figures behind its chart.
+    chosen
+        Which row is the answer; None where none is.
+    cautions
+        What to mind, with what to do.
+    draw
+        Draw the chart of the answer.
+    evidence
+        What the answer rests on, made when a page shows it.
+    """
+
+    name: str
+    question: str
+    headline: str
+    origin: str
+    of: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    rows: tuple[tuple[Fact, ...], ...] = ()
+    caption: str = ""
+    listed: bool = True
+    chosen: int | None = None
+    cautions: Mapping[str, Advice] = field(default_factory=dict)
+    draw: "Callable[[], go.Figure] | None" = None
+    evidence: "tuple[Callable[[], Iterable[Card]], ...]" = ()
+
+    @property
+    def source(self) -> str:
+        """Where the figures come from, and what they are of, in one line."""
+        return " · ".join(filter(None, (self.origin, *self.of)))
+
+    def document(self) -> Any:  # noqa: ANN401 - JSON
+        """Return the figures for JSON: the facts; without them the rows, by name where the name is no field itself."""
+        if self.facts or not self.rows:
+            return _fields(self.facts)
+        if self.rows[0][0].key:
+            return [_fields(row) for row in self.rows]
+        return {row[0].value: _fields(row) for row in self.rows}
+
+
+def _fields(facts: Iterable[Fact]) -> dict[str, Any]:
+    return {fact.key: fact.value for fact in facts if fact.key}

@@ -1,0 +1,326 @@
+"""What a measurement says: the rate that a query sustains, what to know before relying on it, and what it rests on."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from workbench import units
+from workbench.advice import Advice
+from workbench.answers import page
+from workbench.answers.answer import COUNT, RATE, SECONDS, SHARE, Answer, Fact
+from workbench.metrics import METRICS, OperatorMetrics
+from workbench.placement import measured_query
+from workbench.records import Measurement, OperatorCost, Probe
+from workbench.study import Planned
+from workbench.views import findings
+from workbench.views.cards import Card, Cell, Column, Table
+from workbench.views.figures import (
+    BatchTimes,
+    Operators,
+    batch_times,
+    draw_batch_times,
+    draw_dataflow_graph,
+    draw_operators,
+    draw_probes,
+    observed_graph,
+    operators,
+    probes,
+)
+from workbench.views.first_screen import origin, testbed_name
+from workbench.views.health import Check, checks
+from workbench.views.tables import facts_table
+
+
+def answer(measurement: Measurement) -> Answer:
+    """Answer what rate the query of a measurement sustains."""
+    estimate, ran = measurement.estimate, measurement.ran
+    made = checks(measurement)
+    details = (findings.bracket(estimate), _found(measurement), findings.interval(measurement.interval) if ran else "")
+    return Answer(
+        "capacity",
+        f"What rate does {measurement.query} sustain?",
+        f"{findings.capacity(measurement.query, measurement.budget, estimate, ran=ran)}.",
+        origin(measurement.testbed_kind),
+        (
+            measurement.query,
+            measurement.started_at[:10],
+            testbed_name(measurement.testbed_kind, measurement.testbed),
+            measurement.machine.processor or "",
+            f"{units.count(measurement.budget.profile.memory_mb)} MB per slot",
+        ),
+        tuple(filter(None, details)),
+        _facts(measurement),
+        probe_rows(estimate.probes),
+        "Probes of the estimate",
+        listed=False,
+        cautions={check.finding: Advice(check.advice) for check in made if check.advice and check.finding},
+        draw=lambda: draw_probes(probes(measurement.query, measurement.budget, estimate, ran=ran)),
+        evidence=(
+            *([partial(_batches, measurement)] if ran else []),
+            partial(_operators, measurement),
+            partial(_dataflow, measurement),
+            *([partial(_source, measurement)] if ran else []),
+            partial(_health, made),
+            partial(_circumstances, measurement),
+        ),
+    )
+
+
+def cards(measurement: Measurement) -> list[Card]:
+    """Make the cards of a measurement."""
+    return page.cards(answer(measurement))
+
+
+def run_cards(planned: Planned) -> list[Card]:
+    """Make the cards of the run with the most closely measured costs, or of the largest if none has costs.
+
+    A run that failed shows nothing.
+    """
+    made = [(row, run) for row, run in enumerate(planned.exploration.runs) if isinstance(run, Measurement)]
+    row, run = max(made, key=lambda one: (sum(cost.levels for cost in one[1].costs), one[1].budget.slots))
+    where = f"Run {row + 1}, on {units.some(run.budget.slots, 'slot')}"
+    shown = cards(run)
+    return [replace(card, name=f"run-{card.name}", title=f"{where}: {card.title}", html="", of=where) for card in shown]
+
+
+def probe_rows(made: Sequence[Probe]) -> tuple[tuple[Fact, ...], ...]:
+    """Make a row for each probe, in order."""
+    return tuple(map(_probe, made))
+
+
+def _facts(measurement: Measurement) -> tuple[Fact, ...]:
+    estimate, budget, interval = measurement.estimate, measurement.budget, measurement.interval
+    values = {
+        "query": measurement.query,
+        "capacity": estimate.middle or None,
+        "rate": estimate.rate,
+        "low": estimate.low,
+        "high": estimate.high if estimate.limit == "query" else None,
+        "interval": [interval.low, interval.high] if interval else None,
+        "interval_level": interval.level if interval else None,
+        "limit": estimate.limit,
+        "unbounded_state": measurement.unbounded_state,
+        "probes": len(estimate.probes) - 1,
+        "seconds": round(estimate.seconds, 1),
+        "steady": estimate.steady,
+        "disturbed": estimate.disturbed,
+        "exhausted": estimate.exhausted,
+        "slots": budget.slots,
+        "slot_cpus": budget.profile.cpus,
+        "memory_mb": budget.profile.memory_mb,
+        "interval_s": budget.interval_s,
+        "source_rate_limit": measurement.source_limit,
+    }
+    return tuple(Fact(value, key) for key, value in values.items())
+
+
+def _probe(probe: Probe) -> tuple[Fact, ...]:
+    observation, judgement = probe.observation, probe.judgement
+    whole = observation.batches[1:]
+    finite = math.isfinite(probe.rate)
+    mean_s = math.fsum(batch.duration_s for batch in whole) / len(whole) if whole else None
+    return (
+        Fact(probe.number, name="Probe", unit=COUNT),
+        Fact(probe.rate if finite else None, name="Commanded", unit=RATE),
+        Fact(observation.consumed_rate, name="Consumed", unit=RATE),
+        Fact(judgement.consumed_share if judgement else None, name="Consumed share", unit=SHARE, shown="wide"),
+        Fact(judgement.verdict if judgement else probe.phase, name="Verdict"),
+        Fact(probe.started_s, name="Began", unit=SECONDS, shown="data"),
+        Fact(observation.offered_rate if finite else None, name="Offered", unit=RATE, shown="data"),
+        Fact(judgement.backlog_slope if judgement else None, name="Backlog slope", unit=RATE, shown="data"),
+        Fact(mean_s, name="Mean batch time", unit=SECONDS, shown="data"),
+        Fact(len(whole), name="Whole batches", unit=COUNT, shown="data"),
+        Fact(judgement.reason if judgement else "The source offered all that fits.", name="Reason", shown="data"),
+    )
+
+
+def _found(measurement: Measurement) -> str:
+    """Say how the rate was found, and in what time, if it took any."""
+    if measurement.testbed_kind == "recorded":
+        return "Taken from the table."
+    estimate = measurement.estimate
+    made = sum(probe.phase != "warm-up" for probe in estimate.probes)
+    how, time = ("Measured", "") if measurement.ran else ("Found", " of simulated time")
+    kind = "readings" if estimate.from_readings else "probes"
+    return f"{how} by {units.count(made)} {kind} in {units.seconds(estimate.seconds)}{time}."
+
+
+def _batches(measurement: Measurement) -> list[Card]:
+    data = batch_times(measurement.query, measurement.budget, measurement.estimate, measurement.load_curve)
+    title = "How does a batch's time grow with its size?"
+    if not data.rows:
+        return [Card("batches", title, "No probe was made after the warm-up.", kind="no-data")]
+    return [Card("batches", title, data.finding + _seen(data), draw_batch_times(data), _batches_table(measurement))]
+
+
+def _seen(data: BatchTimes) -> str:
+    part = "" if data.line is None else f" The fixed part is {units.share(data.line.fixed / data.interval_s)} of it."
+    return (
+        f".{part} Seen were batches of {units.scaled(min(data.rows), '')} to {units.scaled(max(data.rows), 'records')}."
+    )
+
+
+def _batches_table(measurement: Measurement) -> Table:
+    """One row per whole micro-batch of the probes."""
+    columns = (Column("Probe"), Column("Records"), Column("Batch time", "s"), Column("Backlog", "records"))
+    rows = tuple(
+        (probe.number, batch.records, batch.duration_s, batch.backlog)
+        for probe in measurement.estimate.probes
+        if probe.judgement is not None
+        for batch in probe.observation.batches[1:]
+    ) + tuple(
+        ("lower load", batch.records, batch.duration_s, batch.backlog)
+        for probe in measurement.load_curve
+        for batch in probe.observation.batches[1:]
+    )
+    return Table("Whole micro-batches of the probes and of the runs at lower rates", columns, rows)
+
+
+def _operators(measurement: Measurement) -> list[Card]:
+    title = "Which operator does the work?"
+    observation = measurement.estimate.observation
+    if observation is None:
+        text = "No rate was sustained, so there is no observation at a maximum. Give more slots or probe lower rates."
+        return [Card("operators", title, text, kind="no-data")]
+    if not observation.operators:
+        text = f"The testbed {measurement.testbed} reports no operators."
+        return [Card("operators", title, text, kind="no-data")]
+    data = operators(measurement.query, observation)
+    table = _operators_table(observation.operators, measurement.costs)
+    figure = draw_operators(data) if data.metrics else None
+    return [Card("operators", title, data.finding + _busiest(data), figure, table)]
+
+
+def _operators_table(metrics: tuple[OperatorMetrics, ...], costs: tuple[OperatorCost, ...]) -> Table:
+    """One row per operator: every metric at the maximum, and the fitted costs."""
+    columns = (
+        Column("Operator"),
+        Column("Tasks"),
+        Column("Busyness", "%"),
+        Column("True rate", METRICS["true_processing_rate"].unit),
+        Column("In", METRICS["records_in"].unit),
+        Column("Out", METRICS["records_out"].unit),
+        Column("CPU", METRICS["cpu_s"].unit),
+        Column("Shuffle", METRICS["shuffle_bytes"].unit),
+        Column("State", METRICS["state_bytes"].unit),
+        Column("Cache hits", "%"),
+        Column("State read", "µs"),
+        Column("Key skew", METRICS["key_skew"].unit),
+        Column("Fixed cost a", "ms per task"),
+        Column("Cost b", "µs per record"),
+    )
+    fitted = {cost.operator: cost for cost in costs}
+    rows = tuple(_operator(metric, fitted.get(metric.operator)) for metric in metrics)
+    return Table("Operators at the maximum sustained rate", columns, rows, opened=True)
+
+
+def _operator(metric: OperatorMetrics, cost: OperatorCost | None) -> tuple[Cell, ...]:
+    return (
+        metric.operator,
+        metric.tasks,
+        100 * metric.busyness,
+        metric.true_processing_rate,
+        metric.records_in,
+        metric.records_out,
+        metric.cpu_s,
+        metric.shuffle_bytes,
+        metric.state_bytes,
+        _times(100, metric.cache_hit_rate),
+        _times(1e6, metric.state_latency_s),
+        metric.key_skew,
+        _times(1e3, cost.fixed_s if cost else None),
+        _times(1e6, cost.per_record_s if cost else None),
+    )
+
+
+def _times(factor: float, value: float | None) -> float | None:
+    return None if value is None else factor * value
+
+
+def _dataflow(measurement: Measurement) -> list[Card]:
+    observation = measurement.estimate.observation
+    if observation is None or not observation.operators:
+        return []  # the card before says why
+    measured = measured_query(measurement.query, observation.operators, observation.edges or None)
+    data = observed_graph(measured.dataflow, observation)
+    text = ". Which operator feeds which was not observed: they are shown as a chain." if measured.guessed else "."
+    return [Card("dataflow", "How do the records flow?", data.finding + text, draw_dataflow_graph(data))]
+
+
+def _busiest(data: Operators) -> str:
+    busiest = data.busiest
+    if busiest is None:
+        return "."
+    return (
+        f": its tasks are busy {units.share(busiest.busyness)} of the time and process "
+        f"{units.rate(busiest.true_processing_rate)} each while busy."
+    )
+
+
+def _source(measurement: Measurement) -> list[Card]:
+    title = "What does the source cost?"
+    source = measurement.source
+    if source is None:
+        return [
+            Card("source", title, "The source's profile is not recorded, so its share is not known.", kind="no-data")
+        ]
+    finding = (
+        f"Releasing one record takes the source {units.seconds(source.per_record_s)} of CPU time; alone it "
+        f"releases {units.rate(source.rate_limit)} at most."
+    )
+    facts: dict[str, Cell | bool] = {
+        "Fixed CPU time per task and batch": units.seconds(source.fixed_s),
+        "CPU time per record": units.seconds(source.per_record_s),
+        "Highest rate of the source alone": units.rate(source.rate_limit),
+    }
+    rate = measurement.estimate.rate
+    if rate:
+        part = rate * source.per_record_s / measurement.budget.cpus
+        finding += f" At the sustained rate that is {units.share(part)} of the slots' cores."
+    return [Card("source", title, finding, table=facts_table("Profile of the source", facts))]
+
+
+def _health(made: Sequence[Check]) -> list[Card]:
+    outcomes = [_outcome(check) for check in made]
+    advising, unknown = outcomes.count("advice"), outcomes.count("not known")
+    finding = (
+        f"{advising} of {len(made)} checks led to advice."
+        if advising
+        else f"{outcomes.count('passed')} of {len(made)} checks passed."
+    )
+    if unknown:
+        finding = f"{finding[:-1]}; {unknown} could not be made, because the run did not record what they need."
+    columns = (Column("Check"), Column("Outcome"), Column("Seen"), Column("What to do"))
+    rows = tuple((check.question, _outcome(check), check.finding or "not recorded", check.advice) for check in made)
+    return [Card("health", "Health checks", finding, table=Table("Health checks", columns, rows, opened=True))]
+
+
+def _outcome(check: Check) -> str:
+    if check.finding is None:
+        return "not known"
+    return "advice" if check.advice else "passed"
+
+
+def _circumstances(measurement: Measurement) -> list[Card]:
+    budget = measurement.budget
+    facts: dict[str, Cell | bool] = {
+        "Query": measurement.query,
+        "Testbed": measurement.testbed,
+        "Started": measurement.started_at,
+        "Slots": budget.slots,
+        "Cores per slot": budget.profile.cpus,
+        "Memory per slot (MB)": budget.profile.memory_mb,
+        **({"Trigger interval (s)": budget.interval_s} if measurement.ran else {}),
+        **{f"Machine: {name}": value for name, value in measurement.machine.described().items()},
+        **({} if measurement.core_speed is None else {"Speed of the cores": str(measurement.core_speed)}),
+        **{f"Setting: {name}": value for name, value in measurement.settings.items()},
+        "Workbench version": measurement.workbench_version,
+    }
+    finding = (
+        f"{measurement.query} ran with {findings.where(budget, ran=measurement.ran)} and "
+        f"{units.count(budget.profile.memory_mb)} MB per slot on {measurement.testbed}. "
+        "Every figure here comes from this run."
+    )
+    table = facts_table("Circumstances of the measurement", facts)
+    return [Card("circumstances", "How was it measured?", finding, table=table)]

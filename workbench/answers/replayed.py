@@ -1,0 +1,294 @@
+"""What a replay says: which policy or paradigm to choose, the figures of each, what to mind, and why."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from workbench import units
+from workbench.advice import Advice
+from workbench.answers.answer import COUNT, NUMBER, RATE, RECORDS, SECONDS, SIZE, Answer, Fact, Unit
+from workbench.scaling import JustinDecision, Timeline
+from workbench.simulation import RateTrace
+from workbench.spelling import spelled_report
+from workbench.study import KEYED, Replayed, ReplayedParadigms
+from workbench.views.cards import Card, Column, Table
+from workbench.views.figures import (
+    KEEPS_UP,
+    POINTS,
+    Paradigms,
+    Policies,
+    draw_paradigms,
+    draw_policies,
+    draw_timeline,
+    paradigms,
+    policies,
+    timeline,
+)
+from workbench.views.justin import QUIET, decided
+
+_MOSTLY = 0.95  # share of the time at the target
+_AS_IT_IS = ("static", "flink")  # no setting changes these
+_SLOWLY = {"scale_down_interval_s": 3600.0}
+_PRICES = Path(__file__).resolve().parents[2] / "data" / "instances.csv"  # of this package
+_ALL_POINTS = 3 * POINTS  # of all timelines of a page together, so that the page is small enough to send
+_SIMULATED = "The load was replayed in a simulation; nothing was measured on a cluster."
+_WAITING = 'No record is lost: late records wait at the source; "left waiting" counts those still there at the end.'
+_KEPT = Unit(lambda share: units.share(round(share, 3)), "%", 100.0)
+_MOVED = Unit(lambda value: f"{units.size(value)}/s", "bytes/s")
+_AT = Column("At", "s")
+
+Asked = Mapping[str, object]
+"""Parameters of a report that are not its own, which the commands of advice repeat; what is not known gets a
+placeholder."""
+
+
+def answer(found: Replayed | ReplayedParadigms, asked: Asked | None = None) -> Answer:
+    """Answer which policy, or paradigm, to choose for the load that was replayed; without `asked` no command helps."""
+    return _of_paradigms(found, asked) if isinstance(found, ReplayedParadigms) else _of_policies(found, asked)
+
+
+def held_back(found: Replayed) -> dict[str, Advice]:
+    """Say that the state's partitions hold every policy below the peak, with what to do; empty where they do not."""
+    if not found.held:
+        return {}
+    partitions = units.some(found.partitions or 0, "partition")
+    reason = f"The state has {partitions}, fixed by its checkpoint, so more slots carry no more and no policy adds any."
+    peak = units.rate(found.trace.peak_per_s)
+    return {reason: Advice(f"Plan for the peak of {peak}, then replay that plan.")}
+
+
+def cautions(data: Policies, held: Mapping[str, Advice], asked: Asked | None, slots: int) -> dict[str, Advice]:
+    """Return what to mind, with what to do.
+
+    Parameters
+    ----------
+    data
+        The policies that are compared.
+    held
+        What holds all of them back. It comes first, and then more slots are not advised.
+    asked
+        How the report was asked for; None where no report was.
+    slots
+        Slots at the beginning.
+    """
+    reasons = dict(held)
+    rows = dict(zip(data.names, data.rows, strict=True))
+    if data.leading is not None and data.best is None and not held:
+        kept = units.share(rows[data.leading]["at_target"])
+        reasons[f"No policy keeps up all the time; {data.leading} does {kept} of it."] = _keep_up(data, asked, slots)
+    dearest = math.inf if data.leading is None else rows[data.leading][data.money]
+    falling = [name for name, row in rows.items() if row["at_target"] < _MOSTLY and row[data.money] < dearest]
+    if falling:
+        verb = "falls" if len(falling) == 1 else "fall"
+        listed = " and ".join(", ".join(falling).rsplit(", ", 1))
+        reasons[f"{listed} {verb} behind more than 5 % of the time."] = Advice(
+            "See what each does before you choose it for its price."
+        )
+    if not data.price_unit:
+        own = {"prices": asked["prices"], "instance": "TYPE"} if asked and "prices" in asked else {}
+        priced = {"prices": str(_PRICES), "instance": "c6i.xlarge"} | own
+        reasons["No worker is priced, so cost is in core-hours."] = _run(
+            "Choose a type from a price list (--prices, --instance).", asked, **priced
+        )
+    return reasons | {_SIMULATED: Advice("Try the policy on the real job before you rely on it.")}
+
+
+def _run(words: str, asked: Asked | None, **changes: object) -> Advice:
+    """Advise to do something; a report with `changes` of its parameters does it, where a report was asked for."""
+    if asked is None:
+        return Advice(words)
+    return Advice(f"{words} Run", spelled_report("scaling", {"rates": "LOAD.csv", **asked, **changes}))
+
+
+def _keep_up(data: Policies, asked: Asked | None, slots: int) -> Advice:
+    """Say what helps: more slots at the beginning stay only with static, the others soon have as many as they want."""
+    given = asked or {}
+    if "static" in data.names:
+        if str(given.get("query", "")).endswith(".json"):
+            return Advice("Plan for a higher rate, then replay that plan; or compare other policies.")
+        return _run("Begin with more slots, or compare other policies.", asked, slots=2 * slots)
+    static = _run("Compare with static, which keeps all slots.", asked, policies=[*data.names, "static"])
+    if all(name in _AS_IT_IS or ":" in name for name in data.names):
+        return static
+    settings = given.get("settings", {})
+    slowed = {**settings, **_SLOWLY} if isinstance(settings, Mapping) else _SLOWLY
+    return replace(static, otherwise=_run("Or slow the scale-down.", asked, settings=slowed))
+
+
+def _of_policies(found: Replayed, asked: Asked | None) -> Answer:
+    data, trace = policies(found.timelines, found.price_unit), found.trace
+    slots = sum(found.tasks.values())
+    known = None if asked is None else {"query": found.query, **asked}
+    return Answer(
+        "policies",
+        f"Which policy keeps up with the load of {found.query}, and at what cost?",
+        f"{data.finding}.",
+        "SIMULATED",
+        (
+            found.query,
+            f"mean load {_load_words(trace)}",
+            f"from {units.some(slots, 'slot')}",
+        ),
+        (_WAITING,),
+        rows=tuple(_policy(name, found, data) for name in data.names),
+        caption="Policies on the same load",
+        chosen=0 if data.best is not None else None,
+        cautions=cautions(data, held_back(found), known, slots),
+        draw=partial(draw_policies, data),
+        evidence=(partial(_timelines, found, data), partial(_load, found)),
+    )
+
+
+def _load_words(trace: RateTrace) -> str:
+    return f"{units.rate(trace.mean_per_s)}, peak {units.rate(trace.peak_per_s)} over {units.seconds(trace.duration_s)}"
+
+
+def _policy(name: str, found: Replayed, data: Policies) -> tuple[Fact, ...]:
+    row = dict(found.rows[name])
+    kept = row.pop("at_target")
+    style = "safe" if kept >= KEEPS_UP else "risky" if kept >= _MOSTLY else "unsure"
+    priced = bool(data.price_unit)
+    cost, hours, gb_hours = "cost_with_driver", "core_hours_with_driver", "gb_hours_with_driver"
+    paid = (Fact(row.pop(cost), cost, f"{data.price_unit}, driver included", NUMBER),) if priced else ()
+    shown = (
+        Fact(name, name="Policy"),
+        Fact(kept, "at_target", "Keeps up", _KEPT, verdict=style),
+        *paid,
+        Fact(row.pop(hours), hours, "Core-hours, driver included", NUMBER, "data" if priced else "always"),
+        Fact(row.pop(gb_hours), gb_hours, "GB-hours, driver included", NUMBER, "data" if priced else "wide"),
+        Fact(row.pop("latency_p50_s"), "latency_p50_s", "Latency, median", SECONDS, "wide"),
+        Fact(row.pop("latency_p99_s"), "latency_p99_s", "Latency, 99 %", SECONDS),
+        Fact(row.pop("latency_mean_s"), "latency_mean_s", "Latency, mean", SECONDS, "data"),
+        Fact(float(found.timelines[name].backlog[-1]), "", "Left waiting", RECORDS),
+        Fact(row.pop("reconfigurations"), "reconfigurations", "Changes", COUNT, "wide"),
+        Fact(row.pop("moved_bytes"), "moved_bytes", "State moved", SIZE, "data"),
+    )
+    return (*shown, *(Fact(value, key) for key, value in row.items()))
+
+
+def _timelines(found: Replayed, data: Policies) -> Iterable[Card]:
+    for name in data.names:
+        line = found.timelines[name]
+        drawn = timeline(line, name, points=min(POINTS, _ALL_POINTS // len(found.timelines)))
+        columns = (_AT, Column("Downtime", "s"), Column("State moved", "MiB"), Column("Tasks after it"))
+        rows = tuple(
+            (
+                change.at_s,
+                change.downtime_s,
+                change.moved_bytes * SIZE.factor,
+                ", ".join(f"{operator} {count}" for operator, count in change.tasks.items()),
+            )
+            for change in line.reconfigurations
+        )
+        table = Table(f"Reconfigurations by {name}", columns, rows) if rows else None
+        yield Card(f"timeline-{name}", f"What does {name} do?", f"{drawn.finding}.", draw_timeline(drawn), table)
+        yield from _reasons(name, line)
+
+
+def _reasons(policy: str, line: Timeline) -> Iterable[Card]:
+    """Explain Justin's decisions on operators with state; nothing where a policy gave no reasons."""
+    found = [
+        (change.at_s, operator, one)
+        for change in line.reconfigurations
+        for operator, one in change.reasons.items()
+        if one.case not in QUIET
+    ]
+    if not found:
+        return
+    columns = (
+        _AT,
+        Column("Operator"),
+        Column("Tasks"),
+        Column("Cache hit rate", "%"),
+        Column("State latency", "ms"),
+        Column("DS2 proposes", "tasks"),
+        Column("Justin decides"),
+        Column("Because"),
+    )
+    raised = sum(one.state.scaled_up for _, _, one in found)
+    at_s, operator, last = found[-1]
+    finding = (
+        f"{units.some(len(found), 'decision')} on operators with state: {units.count(raised)} for more memory, "
+        f"{units.count(len(found) - raised)} for other tasks. The last, at {units.seconds(at_s)}, gives {operator} "
+        f"{decided(last)}: {last.reason}."
+    )
+    table = Table("Decisions", columns, tuple(_decision(*one) for one in found))
+    yield Card(f"reasons-{policy}", f"Why does {policy} add memory or tasks?", finding, table=table)
+
+
+def _decision(at_s: float, operator: str, one: JustinDecision) -> tuple[str | float | None, ...]:
+    hits, latency_s = (None, None) if one.seen is None else (one.seen.hit_rate, one.seen.latency_s)
+    return (
+        at_s,
+        operator,
+        one.previous.tasks,
+        None if hits is None else 100 * hits,
+        None if latency_s is None else 1e3 * latency_s,
+        one.proposed,
+        decided(one),
+        "; ".join((*one.tests, one.reason)),
+    )
+
+
+def _load(found: Replayed) -> Iterable[Card]:
+    table = Table(
+        "Tasks at the beginning", (Column("Operator"), Column("Tasks")), tuple(found.tasks.items()), opened=True
+    )
+    trace = found.trace
+    finding = (
+        f"The load has a mean of {units.rate(trace.mean_per_s)} and a peak of {units.rate(trace.peak_per_s)} over "
+        f"{units.seconds(trace.duration_s)}. {found.query} was simulated, beginning with "
+        f"{units.some(sum(found.tasks.values()), 'slot')}; nothing was measured on a cluster."
+    )
+    yield Card("load", "What was replayed?", finding, table=table)
+
+
+def _of_paradigms(found: ReplayedParadigms, asked: Asked | None) -> Answer:
+    data, trace, cluster = paradigms(found.runs), found.trace, found.cluster
+    ranked = sorted(data.runs, key=lambda run: (run is not data.best, -run.throughput_per_s))
+    return Answer(
+        "paradigms",
+        "Which paradigm copes with changing keys?",
+        f"{data.finding}.",
+        "SIMULATED",
+        (
+            f"a {KEYED} operator of {units.seconds(found.operator.cpu_s)} per record",
+            f"mean load {_load_words(trace)}",
+            f"{units.some(cluster.nodes, 'node')} of {units.some(cluster.node_cores, 'core')}",
+        ),
+        rows=tuple(_paradigm(run.paradigm, found.rows[run.paradigm]) for run in ranked),
+        caption="Paradigms on the same load",
+        chosen=0 if data.best is not None else None,
+        cautions=_keyed_cautions(found, data, asked),
+        draw=partial(draw_paradigms, data),
+    )
+
+
+def _keyed_cautions(found: ReplayedParadigms, data: Paradigms, asked: Asked | None) -> dict[str, Advice]:
+    reasons: dict[str, Advice] = {}
+    best = data.best
+    if best is not None and best.waiting > found.trace.mean_per_s:  # a second's records and more
+        waiting = units.scaled(best.waiting, "records")
+        known = None if asked is None else {"query": KEYED, **asked}
+        reasons[f"No paradigm keeps up: with {best.paradigm} {waiting} wait at the end."] = _run(
+            "Add a node.", known, workers=found.cluster.nodes + 1
+        )
+    return reasons | {_SIMULATED: Advice("Try the paradigm on the real job before you rely on it.")}
+
+
+def _paradigm(name: str, row: Mapping[str, float]) -> tuple[Fact, ...]:
+    padded = Unit(lambda value: units.padded(value, ""), RATE.label)
+    moved = (("shard_moves", "Shards moved"), ("core_moves", "Cores moved"), ("repartitions", "Repartitions"))
+    return (
+        Fact(name, name="Paradigm"),
+        Fact(row["throughput_per_s"], "throughput_per_s", "Records/s", padded),
+        Fact(row["mean_latency_s"], "mean_latency_s", "Latency, mean", SECONDS, "wide"),
+        Fact(row["p99_latency_s"], "p99_latency_s", "Latency, 99 %", SECONDS),
+        Fact(row["waiting"], "waiting", "Left waiting", RECORDS),
+        Fact(row["migrated_bytes_per_s"], "migrated_bytes_per_s", "State moved", _MOVED, "wide"),
+        Fact(row["cores"], "cores", "Cores", NUMBER),
+        *(Fact(row[key], key, what, COUNT, "wide") for key, what in moved),
+        Fact(row["remote_bytes_per_s"], "remote_bytes_per_s", "Records to remote cores", _MOVED, "data"),
+    )
