@@ -24,7 +24,6 @@ from workbench.measuring import (
     describe,
     describe_run,
 )
-from workbench.study import SoFar
 
 _SILENCE_S = 60.0  # between two lines in a file or a pipe
 _SPINNER = 2  # columns: its sign and a blank
@@ -69,7 +68,7 @@ class Progress:
                     self.end(describe_run(run, self._ended, self._runs))
                 case Failed(run=run):
                     text = describe_run(run, self._ended, self._runs)
-        answer = isinstance(event, Concluded) and isinstance(event.what, SoFar)
+        answer = isinstance(event, Concluded) and _is_answer(event)
         for line in (text or "").splitlines():
             if answer or isinstance(event, Failed | GivenUp):
                 self.keep(line)
@@ -81,6 +80,12 @@ class Progress:
         if self._runs is None or self._ended >= self._runs[1]:
             return text
         return f"run {self._ended + 1} of at most {self._runs[1]} · {text}"
+
+
+def _is_answer(event: Concluded) -> bool:
+    from workbench.study import SoFar  # noqa: PLC0415 - what plans takes a second to load, and most commands need none
+
+    return isinstance(event.what, SoFar)
 
 
 @contextmanager

@@ -17,6 +17,8 @@ def show_replay(found: Replayed | ReplayedParadigms) -> None:
     if isinstance(found, ReplayedParadigms):
         look.answer(out, f"{paradigms(found.runs).finding}.")
         out.print(_paradigms(found.rows))
+        executors, shards = units.some(found.advice.executors, "executor"), units.some(found.advice.shards, "shard")
+        look.line(out, f"Elasticutor: {executors} with {shards} each, because {'; '.join(found.advice.reasons)}.")
     else:
         data = policies(found.timelines, found.price_unit)
         look.answer(out, f"{data.finding}.")
