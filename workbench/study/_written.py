@@ -170,7 +170,7 @@ def _check_sink(name: str, found: ast.FunctionDef, tree: ast.Module) -> None:
     does = f"calls {word}" if word else "returns a StreamingQuery"
     raise WorkbenchError(
         f"The query {name!r} {does}, so it starts by itself and writes to a sink of its own. Drop the sink: return the "
-        "streaming DataFrame, which the workbench starts, and name its sink in the study if that has one."
+        "streaming DataFrame, which the workbench starts, and writes to Spark's noop sink."
     )
 
 

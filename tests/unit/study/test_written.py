@@ -22,7 +22,7 @@ JOBS = {
     ),
     "sink": (
         "def sink(rows):\n    return rows.writeStream.format('delta').start()\n",
-        "calls writeStream.*in the study",
+        "calls writeStream.*Drop the sink: return the streaming DataFrame",
     ),
     "helped": (
         "def _run(rows):\n    return rows.writeStream.start()\n\n\ndef helped(rows):\n    return _run(rows)\n",
