@@ -155,7 +155,7 @@ def test_the_table_is_readable(rates, capsys):
         ),
         (
             ["q11", "RATES", "--slots", "9", "--plan-rate", "5"],
-            "needs the JSON file of a plan, but 'q11' is a query (--plan-rate).",
+            "one of several plans', but 'q11' has none. Leave it out (--plan-rate).",
         ),
         (
             [
@@ -321,7 +321,8 @@ def test_paradigms_are_policies_of_a_keyed_operator(minute, tmp_path, capsys):
     assert main(["replay", *command, "--policy", "static", "executor-centric"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("executor-centric")
-    assert [line.split()[0] for line in lines[-2:]] == ["static", "executor-centric"]
+    assert [line.split()[0] for line in lines[-3:-1]] == ["static", "executor-centric"]
+    assert lines[-1].startswith("Elasticutor: ")
 
 
 def test_your_own_keys_are_replayed(rates, minute, tmp_path, capsys):
