@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,20 +44,25 @@ class Finding:
     needed: bool = True
 
 
-def examine() -> tuple[Finding, ...]:
-    """Look at everything a measurement or a report needs."""
-    return (
-        _python(),
-        _packages(),
-        _java(),
-        _cores(),
-        _quota(),
-        _memory(),
-        _disk(),
-        *_kafka(),
-        _left_over(),
-        _browser(),
-    )
+def examine(progress: Callable[[str], None] = lambda _: None) -> tuple[Finding, ...]:
+    """Look at everything a measurement or a report needs; `progress` is called with what is looked at."""
+    found: list[Finding] = []
+    for thing, look in (
+        ("Python", _python),
+        ("the installed packages", _packages),
+        ("Java, by starting it", _java),
+        ("the cores", _cores),
+        ("CPU quotas, by making one", _quota),
+        ("memory", _memory),
+        ("disk", _disk),
+        ("Kafka's client settings", _kafka),
+        ("what killed runs have left", _left_over),
+        ("browsers", _browser),
+    ):
+        progress(f"looking at {thing}")
+        seen = look()
+        found += seen if isinstance(seen, tuple) else [seen]
+    return tuple(found)
 
 
 def examine_speed(seconds: float = 3.0) -> Finding:

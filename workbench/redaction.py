@@ -34,8 +34,17 @@ _LOGIN = re.compile(  # AWS's keys have slashes; C:/ is a drive
     r"(?P<name>://)(?![A-Za-z]:/)(?:[^\s/@:\[\"'<>]{0,100}:(?!\d{1,5}(?:[/?#,]|$))[^\s\"'<>]{0,400}"
     r"|(?<!abfs://)(?<!abfss://)(?<!wasb://)(?<!wasbs://)[^\s/@\"'<>]{1,500})@"  # Azure's container is no login
 )
+VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
+"""A variable of the environment, where its value must not be written: its name may be."""
+_NO_VALUE = re.compile(rf"[\"'\\]*{VARIABLE.pattern}?[\"'\\]*")  # in JSON its last brace may be taken for the object's
 _OF_NO_SECRET = re.compile(r"_(?:file|path|dir|folder|home|url|type|name|mode)$", re.IGNORECASE)
 _SHORTEST = 8  # of a secret in the environment; a shorter one could be any word
+_hidden: set[str] = set()
+
+
+def hide(value: str) -> None:
+    """Take `value` for a secret in all texts of this process from now on, whatever the variable is called."""
+    _hidden.add(value)
 
 
 def is_secret(name: str) -> bool:
@@ -50,7 +59,7 @@ def redacted(text: str) -> str:
     text = _PRIVATE_KEY.sub(HIDDEN, text)
     text = _LOGIN.sub(rf"\g<name>{HIDDEN}@", text)
     text = _BEARER.sub(rf"\g<name>{HIDDEN}", text)
-    return _NAMED.sub(rf"\g<name>{HIDDEN}", text)
+    return _NAMED.sub(lambda found: found[0] if _NO_VALUE.fullmatch(found["value"]) else found["name"] + HIDDEN, text)
 
 
 def redacted_values(value: object) -> object:
@@ -61,10 +70,16 @@ def redacted_values(value: object) -> object:
         return [redacted_values(one) for one in value]
     if isinstance(value, dict):
         return {
-            key: HIDDEN if isinstance(one, str) and isinstance(key, str) and is_secret(key) else redacted_values(one)
+            key: HIDDEN
+            if isinstance(one, str) and _of_secret(key) and not VARIABLE.fullmatch(one)
+            else redacted_values(one)
             for key, one in value.items()
         }
     return value
+
+
+def _of_secret(key: object) -> bool:
+    return isinstance(key, str) and is_secret(key)
 
 
 def may_hold_secret(text: str) -> bool:
@@ -85,5 +100,5 @@ def _of_environment() -> list[str]:
         for name, value in os.environ.items()
         if len(value) >= _SHORTEST and is_secret(name) and not _OF_NO_SECRET.search(name)
     )
-    written = {form for one in secrets for form in (one, repr(one)[1:-1], json.dumps(one)[1:-1])}
+    written = {form for one in (*secrets, *_hidden) for form in (one, repr(one)[1:-1], json.dumps(one)[1:-1])}
     return sorted(written, key=len, reverse=True)

@@ -1,6 +1,7 @@
 """Key frequencies of a small data set against plain counting in Python."""
 
 import csv
+import json
 import random
 from collections import Counter
 
@@ -9,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.workload import Dataset, count_keys
+from workbench.workload import Dataset, count_keys, count_keys_here
 
 pytestmark = pytest.mark.spark
 
@@ -50,6 +51,48 @@ def test_partitions_are_those_of_a_real_shuffle(spark, parquet):
     frame = spark.read.parquet(parquet).where("`the auction` is not null").repartition(7, "`the auction`")
     counted = {row[0]: row[1] for row in frame.selectExpr("spark_partition_id() p").groupBy("p").count().collect()}
     assert found.partition_shares[7] == tuple(counted.get(p, 0) / ROWS for p in range(7))
+
+
+COLUMNS = {
+    "long": pa.array([1, 1, -7, None, 1 << 40]),
+    "int": pa.array([1, 1, -7, None, 9], pa.int32()),
+    "byte": pa.array([1, 1, -7, None, 9], pa.int8()),
+    "unsigned": pa.array([1, 1, 7, None, 9], pa.uint32()),
+    "text": pa.array(["Ulm", "Ulm", "Köln am Rhein", None, ""]),
+    "flag": pa.array([True, True, False, None, True]),
+    "double": pa.array([0.0, -0.0, 1.5, None, -2.25]),
+    "float": pa.array([0.0, -0.0, 1.5, None, -2.25], pa.float32()),
+    "day": pa.array([1, 1, 20_000, None, -3], pa.int32()).cast(pa.date32()),
+    "time": pa.array([1, 1, 10**15, None, -3]).cast(pa.timestamp("us", "UTC")),
+    "amount": pa.array([1, 1, -7, None, 9]).cast(pa.decimal128(18, 2)),
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_arrow_counts_as_spark_does(spark, tmp_path, column):
+    pq.write_table(pa.table({"key": COLUMNS[column]}), tmp_path / "x.parquet")
+    data = Dataset.at(str(tmp_path / "x.parquet"))
+    assert count_keys_here(data, "key", partitions=[1, 5, 200]) == count_keys(
+        spark, data, "key", partitions=[1, 5, 200]
+    )
+
+
+@pytest.mark.parametrize("column", ["number", "name", "mixed"])
+@pytest.mark.parametrize("ending", ["csv", "json"])
+def test_arrow_counts_texts_as_spark_does(spark, tmp_path, auctions, column, ending):
+    rows = [{"number": one, "name": f"shop {one % 50}", "mixed": f"{one}x"} for one in auctions]
+    path = tmp_path / f"x.{ending}"
+    if ending == "csv":
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+            file.write(",,\n")
+    else:
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    here = count_keys_here(Dataset.at(str(path)), column, partitions=[7])
+    assert here == count_keys(spark, Dataset.at(str(path)), column, partitions=[7])
+    assert here.missing == (ending == "csv")
 
 
 def test_a_sketch_stays_within_its_error(spark, parquet, auctions):

@@ -257,6 +257,8 @@ def _of_paradigms(found: ReplayedParadigms, asked: Asked | None) -> Answer:
             f"a {KEYED} operator of {units.seconds(found.operator.cpu_s)} per record",
             f"mean load {_load_words(trace)}",
             f"{units.some(cluster.nodes, 'node')} of {units.some(cluster.node_cores, 'core')}",
+            f"Elasticutor's {units.some(found.advice.executors, 'executor')} with "
+            f"{units.some(found.advice.shards, 'shard')} each, because {'; '.join(found.advice.reasons)}",
         ),
         rows=tuple(_paradigm(run.paradigm, found.rows[run.paradigm]) for run in ranked),
         caption="Paradigms on the same load",

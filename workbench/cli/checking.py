@@ -13,6 +13,7 @@ from workbench.bundle import Part, collect, write
 from workbench.cli import look
 from workbench.cli.console import BAD_INPUT, DONE, check_files
 from workbench.cli.masters import cluster_of
+from workbench.cli.progress import progress
 from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import Finding, examine, examine_cluster, examine_speed
 from workbench.errors import WorkbenchError
@@ -26,10 +27,14 @@ def run_doctor(options: argparse.Namespace) -> int:
         if getattr(options, name):
             raise WorkbenchError(f"--{name} is given without --bundle. Add --bundle FILE, or leave --{name} out.")
     cluster = cluster_of(options)
-    if cluster is None:
-        findings = (*examine(), examine_speed())
-    else:
-        findings = examine_cluster(cluster, Budget(options.slots, SlotProfile(1, options.memory_mb)))
+    with progress() as say:
+        if cluster is None:
+            looked = examine(say.keep)
+            say.keep("timing the cores, for three seconds")
+            findings = (*looked, examine_speed())
+        else:
+            say.keep(f"starting Spark and {units.some(options.slots, 'slot')} on the cluster")
+            findings = examine_cluster(cluster, Budget(options.slots, SlotProfile(1, options.memory_mb)))
     if options.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=1))
     else:

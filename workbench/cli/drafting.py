@@ -21,6 +21,8 @@ def run_init(options: argparse.Namespace) -> int:
     show(f"{options.output} is written for {made.query}.")
     none = "none was found; name it with --event-time if the query has a watermark"
     show(f"event time: {none if made.event_time is None else f'column {made.event_time!r}'}")
+    if made.keys:
+        show(f"state or join: by {', '.join(map(repr, made.keys))}")
     for column, share in made.hot.items():
         show(f"column {column!r} has {units.percent(share)} of its rows with one value")
     show(f"Next: put your rates into it, then run: workbench plan {shlex.quote(options.output)} --dry-run")

@@ -10,9 +10,9 @@ from workbench import units
 from workbench.cli import look
 from workbench.cli.console import DONE
 from workbench.cli.progress import progress
-from workbench.scaling import ExecutorAdvice, advise_executors
+from workbench.errors import WorkbenchError
 from workbench.testbed.spark import batch_session
-from workbench.workload import Dataset, KeyFrequencies, count_keys
+from workbench.workload import Dataset, KeyFrequencies, count_keys, count_keys_here
 
 _SHOWN = 10
 
@@ -20,45 +20,40 @@ _SHOWN = 10
 def run_keys(options: argparse.Namespace) -> int:
     """Count the keys, and say what follows."""
     data = Dataset.at(options.data)
+    asked = {name: getattr(options, name) for name in ("method", "top", "tracked", "partitions")}
+    if options.rate is not None and options.plan is None:
+        raise WorkbenchError("--rate is given without --plan, which says what a record costs. Add it, or leave it out.")
     with progress() as say:
-        say("starting Spark")
-        with batch_session() as spark:
-            say(f"counting {options.column}")
-            found = count_keys(
-                spark,
-                data,
-                options.column,
-                method=options.method,
-                top=options.top,
-                tracked=options.tracked,
-                partitions=options.partitions,
-            )
-    advice = advise_executors(
-        options.nodes,
-        options.node_cores,
-        data_intensity=options.bytes_per_core,
-        shuffles_per_minute=options.shuffles,
-        key_counts=found.counts,
-        untracked_keys=found.untracked_keys,
-        untracked_records=found.untracked_records,
-    )
+        say(f"counting {options.column}")
+        found = count_keys_here(data, options.column, **asked)
+        if found is None:
+            say("starting Spark, which counts what is large, nested or sketched")
+            with batch_session() as spark:
+                say(f"counting {options.column}")
+                found = count_keys(spark, data, options.column, **asked)
+    answer = None
+    if options.plan is not None:
+        from workbench.study import what_the_hottest_takes  # noqa: PLC0415 - what plans takes a second to load
+
+        answer = what_the_hottest_takes(options.plan, found, options.rate)
     if options.json:
-        print(json.dumps(_as_json(found, advice), indent=1))
+        print(json.dumps(_as_json(found) | ({} if answer is None else {"answer": answer}), indent=1))
     else:
-        _show(found, advice)
+        _show(found, answer)
     return DONE
 
 
-def _show(found: KeyFrequencies, advice: ExecutorAdvice) -> None:
-    """Print how skewed the keys are, the hot ones, how partitions fill, the advice."""
+def _show(found: KeyFrequencies, answer: str | None = None) -> None:
+    """Print what the most frequent key does, how skewed the keys are, the hot ones, and how partitions fill."""
     out = look.console()
     slope = "" if math.isnan(found.zipf_exponent) else f" (Zipf exponent about {found.zipf_exponent:.2f})"
     most = math.ceil(found.useful_tasks)
     does = "does" if most == 1 else "do"
     look.answer(
         out,
-        f"More than {units.some(most, 'task')} {does} not raise the rate: the most frequent key has "
-        f"{units.share(found.hottest_share)} of the rows{slope}.",
+        answer
+        or f"More than {units.some(most, 'task')} {does} not raise the rate: the most frequent key, "
+        f"{found.keys[0]!r}, has {units.share(found.hottest_share)} of the rows{slope}.",
     )
     about = (
         ""
@@ -83,23 +78,17 @@ def _show(found: KeyFrequencies, advice: ExecutorAdvice) -> None:
         partitions.add_row(units.count(number), units.number(factor), units.share(round(1 / factor, 2)))
     out.print()
     out.print(partitions)
-    look.line(
-        out,
-        f"Elastic executors: {advice.executors:,} with {units.some(advice.shards, 'shard')}"
-        f"{' each' * (advice.executors > 1)}; {'; '.join(advice.reasons)}.",
-    )
     if found.count_error:
         rows, share = units.some(found.count_error, "row"), units.share(found.count_error / found.records)
         look.line(out, f"note: counts may be too high by up to {rows} ({share})")
     look.line(out, "note: rows aggregated before the shuffle are spread by key, not by row: there the skew is less")
 
 
-def _as_json(found: KeyFrequencies, advice: ExecutorAdvice) -> dict[str, Any]:
+def _as_json(found: KeyFrequencies) -> dict[str, Any]:
     return {
         **dataclasses.asdict(found),
         "hottest_share": found.hottest_share,
         "useful_tasks": found.useful_tasks,
         "zipf_exponent": None if math.isnan(found.zipf_exponent) else found.zipf_exponent,
         "imbalance": {partitions: found.imbalance(partitions) for partitions in found.partition_shares},
-        "advice": dataclasses.asdict(advice),
     }

@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from workbench.cli import look
 from workbench.cli.console import DONE, check_files
 from workbench.cli.progress import Progress, progress
-from workbench.cli.show_placement import show_compared, show_placed, show_shapes
+from workbench.cli.show_placement import show_basis, show_compared, show_placed, show_shapes
 from workbench.errors import WorkbenchError
 from workbench.escaping import for_spreadsheet, for_terminal
 from workbench.placement import (
@@ -36,7 +37,9 @@ from workbench.placement import (
     thresholds_of,
 )
 from workbench.records import write_whole
-from workbench.study import DRAWS, check_placing, shapes_compared
+from workbench.study import DRAWS, PROBLEM, check_placing, resolved, shapes_compared
+
+_TAKES = "a placement problem, a study, plans or a measurement"
 
 
 def run_place(options: argparse.Namespace) -> int:
@@ -53,8 +56,9 @@ def _answer(options: argparse.Namespace) -> int:
         "seed": options.seed,
         "weights": options.odrp or "default",
     }
+    inputs = [str(resolved(one, "place", _TAKES, frozenset({PROBLEM}))[1]) for one in options.inputs]
     given = placed_together(
-        options.inputs,
+        inputs,
         workers=options.workers,
         slots=options.slots,
         rate=options.rate,
@@ -67,6 +71,11 @@ def _answer(options: argparse.Namespace) -> int:
     )
     if shapes:
         return _compare_shapes(given, shapes, options)
+    if given.alike and not (options.json or options.flink or options.method):
+        out = look.console()
+        look.answer(out, given.alike)
+        show_basis(out, given)
+        return DONE
     (method,) = check_methods([options.method or "optimal"], options.seed, options.timeout)
     _check_method(options, method)
     with _searching() as say:
@@ -90,7 +99,8 @@ def _answer(options: argparse.Namespace) -> int:
         print(json.dumps(_document(chosen), indent=1))
     else:
         show_placed(chosen, given)
-    for said in ((given.chosen and f"The plan is {given.chosen}."), given.basis) if options.json else ():
+    notes = (given.chosen and f"The plan is {given.chosen}.", given.basis, given.alike)
+    for said in notes if options.json else ():
         if said:
             print(for_terminal(said), file=sys.stderr)
     if options.flink:

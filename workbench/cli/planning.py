@@ -13,7 +13,7 @@ from workbench.capacity.model import Asked
 from workbench.cli import look, show_plan
 from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, complain, show, tell_partial
 from workbench.cli.masters import changes, given
-from workbench.cli.progress import progress
+from workbench.cli.progress import Progress, progress
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import Event, Reused
@@ -29,6 +29,7 @@ from workbench.study import (
     intervals_left_out,
     planned_document,
     planned_so_far,
+    plans_path,
     read_study,
     run_study,
     write_planned,
@@ -36,6 +37,9 @@ from workbench.study import (
 from workbench.views import findings
 from workbench.views.first_screen import origin
 from workbench.views.front import asked_for, whose_cores
+
+UNLISTED = "not listed: one task of each operator, whose costs BIDS2 assigns the listed slots by"
+"""Why a budget is measured that a study does not list."""
 
 RECORDED = ".recorded.json"
 """Ending of the plans that ship with a study."""
@@ -46,7 +50,7 @@ _IN_SECONDS = 120  # a shorter time is given in seconds
 
 def run_plan(options: argparse.Namespace) -> int:
     """Carry the study out, and plan each target."""
-    output = Path(options.output or f".workbench/{_file_name(Path(options.study))}")
+    output = Path(options.output or plans_path(Path(options.study)))
     written = (None if options.dry_run else str(output), options.report, options.journal)
     check_files(written, (options.study,))
     for path in (options.study, options.journal):
@@ -54,7 +58,7 @@ def run_plan(options: argparse.Namespace) -> int:
     study = read_study(options.study, changes(options))
     check_files(written, (study.dataset, study.table, study.log, study.day, study.keys, study.prices))
     if options.dry_run:
-        return _show_dry_run(dry_run(study, Journal(options.journal)), as_json=options.json)
+        return _show_dry_run(dry_run(study, Journal(options.journal)), study, as_json=options.json)
     journal = Journal(options.journal)
     journal.check()
     if not options.json:
@@ -68,6 +72,7 @@ def run_plan(options: argparse.Namespace) -> int:
             if isinstance(event, Reused):
                 taken.append(event.measurement.started_at)
 
+        _say_unlisted(say, study, would)
         asked = asked_of(study, _repeated(options))
         try:
             planned = run_study(study, journal, progress=say, listen=listen, asked=asked)
@@ -88,6 +93,11 @@ def run_plan(options: argparse.Namespace) -> int:
         complain(f"no plan for {units.rate(rate)}: {reason}")
     complete = options.report is None or _report(output, options.report, quiet=options.json)
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
+
+
+def _say_unlisted(say: Progress, study: Study, would: DryRun) -> None:
+    for slots in dict.fromkeys(one.slots for one in would.first if one.slots not in study.slots):
+        say.keep(f"also measuring {units.some(slots, 'slot')}, {UNLISTED}")
 
 
 def _show_so_far(study: Study, journal: Journal, asked: Asked, *, as_json: bool) -> None:
@@ -185,12 +195,7 @@ def _report(planned: Path, target: str, *, quiet: bool) -> bool:
     return made.complete
 
 
-def _file_name(study: Path) -> str:
-    """Name the plans after the study's path: studies of one name in two folders do not overwrite each other's."""
-    return "-".join((*(part for part in study.parent.parts if part.strip("./")), f"{study.stem}-plan.json"))
-
-
-def _show_dry_run(would: DryRun, *, as_json: bool) -> int:
+def _show_dry_run(would: DryRun, study: Study, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(asdict(would), indent=1))
         return DONE
@@ -198,15 +203,16 @@ def _show_dry_run(would: DryRun, *, as_json: bool) -> int:
         verb = "is" if would.recorded == 1 else "are"
         print(f"{units.some(would.recorded, 'run')} {verb} recorded and {verb} not repeated")
     for budget in would.first:
-        print(f"measure {units.some(budget.slots, 'slot')} of {budget.profile.memory_mb:,} MB")
+        why = "" if budget.slots in study.slots else f" ({UNLISTED})"
+        print(f"measure {units.some(budget.slots, 'slot')} of {budget.profile.memory_mb:,} MB{why}")
     for budget in would.sweep:
         shape = f"{units.some(budget.slots, 'slot')} of {budget.profile.memory_mb:,} MB"
         print(f"measure {shape} at a trigger interval of {budget.interval_s:g} s")
     least, most = would.runs
     print(f"{units.some(most, 'run')} in all" if least == most else f"then up to {most} runs in all, {least} at least")
     print(f"about {_range(*would.seconds)}")
-    if would.doubt:
-        show(would.doubt)
+    for said in filter(None, (would.doubt, would.read)):
+        show(said)
     return DONE
 
 

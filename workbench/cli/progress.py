@@ -8,23 +8,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
 from workbench.cli.console import discard
 from workbench.escaping import for_terminal
-from workbench.measuring import (
-    Concluded,
-    Event,
-    Failed,
-    Finished,
-    GivenUp,
-    Reused,
-    describe,
-    describe_run,
-)
-from workbench.study import SoFar
+
+if TYPE_CHECKING:
+    from workbench.measuring import Concluded, Event
 
 _SILENCE_S = 60.0  # between two lines in a file or a pipe
 _SPINNER = 2  # columns: its sign and a blank
@@ -59,8 +52,18 @@ class Progress:
         """Say what goes on now."""
         self.show(text)
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: "Event") -> None:
         """Say what happened while something was measured; failures and answers stay in sight."""
+        from workbench.measuring import (  # noqa: PLC0415 - it takes a second to load, and most commands need none of it
+            Concluded,
+            Failed,
+            Finished,
+            GivenUp,
+            Reused,
+            describe,
+            describe_run,
+        )
+
         self._ended += isinstance(event, Finished | Reused | Failed)
         text = describe(event)
         if self._runs is not None:
@@ -69,7 +72,7 @@ class Progress:
                     self.end(describe_run(run, self._ended, self._runs))
                 case Failed(run=run):
                     text = describe_run(run, self._ended, self._runs)
-        answer = isinstance(event, Concluded) and isinstance(event.what, SoFar)
+        answer = isinstance(event, Concluded) and _is_answer(event)
         for line in (text or "").splitlines():
             if answer or isinstance(event, Failed | GivenUp):
                 self.keep(line)
@@ -81,6 +84,12 @@ class Progress:
         if self._runs is None or self._ended >= self._runs[1]:
             return text
         return f"run {self._ended + 1} of at most {self._runs[1]} · {text}"
+
+
+def _is_answer(event: "Concluded") -> bool:
+    from workbench.study import SoFar  # noqa: PLC0415 - as above
+
+    return isinstance(event.what, SoFar)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ def show_placed(placed: Placed, given: PlacementInput) -> None:
     look.line(out, f"cost (0 is perfectly even): {cost}" + (f"; {placed.note}" if placed.note else ""))
     sustains = None if placed.rate is None else placed.rate.rate
     _show_missed(out, given, placed, sustains, alone=placed.method != "optimal")
-    _show_basis(out, given)
+    show_basis(out, given)
 
 
 def show_compared(given: PlacementInput, rows: Comparison) -> None:
@@ -64,7 +64,7 @@ def show_compared(given: PlacementInput, rows: Comparison) -> None:
             look.line(out, f"note: {name} chose its own number of tasks, {units.count(own)} instead of {asked}.")
     for method, reason in rows.refused.items():
         look.line(out, f"note: {method} has no plan: {reason}")
-    _show_basis(out, given)
+    show_basis(out, given)
 
 
 def show_shapes(spreads: Sequence[Spread]) -> None:
@@ -160,7 +160,7 @@ def _speeds(given: PlacementInput) -> str:
     return f" --speeds {','.join(f'{speed:.12g}' for speed in given.speeds_with_one_more)}" if given.sized else ""
 
 
-def _show_basis(out: Console, given: PlacementInput) -> None:
+def show_basis(out: Console, given: PlacementInput) -> None:
     """Say which plan is placed, and what the rates rest on."""
     if given.chosen:
         look.line(out, f"note: the plan is {given.chosen}; choose with --rate")

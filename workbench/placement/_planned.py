@@ -8,13 +8,22 @@ from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.placement.given import Asked, PlacementInput
 from workbench.placement.measured import BATCH, batch_query, measured_query
-from workbench.records import CapacityPlan, Measurement, PlannedStudy, nearest_run
+from workbench.records import CapacityPlan, Measurement, PlannedStudy, deployed, nearest_run
 from workbench.simulation import Worker
 
 
 def measurement_from(asked: Asked, measured: Measurement, tasks: Mapping[str, int] | None = None) -> PlacementInput:
-    """Place the operators of a measurement, with `tasks` instead of its own."""
+    """Place the operators of a measurement, with `tasks` instead of its own.
+
+    Without workers asked for, micro-batches are placed as a plan's are: on the slots measured.
+    """
     seen, budget = measured.estimate.observation, measured.budget
+    if (
+        measured.testbed_kind in {"spark", "observed"}
+        and tasks is None
+        and asked.workers is asked.slots is asked.room is None
+    ):
+        return _batches(asked, deployed(measured, asked.rate), measured)
     if seen is None or not seen.operators:
         raise WorkbenchError(f"{asked.what} sustained no rate, so its operators' costs are unknown; measure again.")
     query = measured_query(measured.query, seen.operators, seen.edges or None)
@@ -71,7 +80,26 @@ def _batches(asked: Asked, plan: CapacityPlan, nearest: Measurement) -> Placemen
     query = batch_query(plan, seen.operators if seen is not None else (), slot_cpus=1.0)
     problem = query.problem(plan.rate, workers, slots, tasks={BATCH: plan.budget.slots}, speeds=asked.speeds)
     unit = plan.budget.profile.cpus
-    return PlacementInput({plan.query: problem}, plan.rate, Worker(cpus=float(slots)), _capacity(plan), unit)
+    return PlacementInput(
+        {plan.query: problem},
+        plan.rate,
+        Worker(cpus=float(slots)),
+        _capacity(plan),
+        unit,
+        alike="" if asked.speeds else _alike(plan),
+    )
+
+
+def _alike(plan: CapacityPlan) -> str:
+    """Say why micro-batches need no placement on equal workers, and what you choose instead."""
+    shape = "name a price list in the study (prices: FILE), and the plan says which workers are the cheapest"
+    if plan.price is not None:
+        shape = f"the plan's, the cheapest of its price list, is {plan.price.workers:,} x {plan.price.instance.name}"
+    carries = f"carries {units.rate(plan.rate)}" if plan.rate <= plan.expected_rate else "sustains the same"
+    return (
+        f"Any placement {carries}: the {units.some(plan.budget.slots, 'task')} of a micro-batch are alike, Spark "
+        f"assigns them itself, and the workers are equal. Choose the worker shape: {shape}."
+    )
 
 
 def _own_workers(plan: CapacityPlan) -> tuple[int, int]:

@@ -28,6 +28,8 @@ class PlacementInput:
         Which of several plans is placed, and the rates of the others; empty where there is no choice.
     sized
         Whether speeds of the workers were given, so that another number of workers needs others.
+    alike
+        Why any placement carries the same, and what is left to choose; empty where placements differ.
     """
 
     queries: Mapping[str, PlacementProblem]
@@ -37,6 +39,7 @@ class PlacementInput:
     unit_cpus: float = 1.0
     chosen: str = ""
     sized: bool = False
+    alike: str = ""
 
     @property
     def speeds_with_one_more(self) -> tuple[float, ...]:

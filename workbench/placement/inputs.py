@@ -126,6 +126,7 @@ def placed_together(
         unit,
         " and ".join(dict.fromkeys(one.chosen for one in read if one.chosen)),
         speeds is not None or any(one.sized for one in read),
+        read[0].alike if len(read) == 1 and not said else "",
     )
     _ = given.problem
     return replace(given, worker=calibrated_worker(given.problem)) if calibrate else given

@@ -4,6 +4,7 @@ from workbench.files import write_whole
 from workbench.records.documents import Setting, structure
 from workbench.records.estimate import Judgement, Limit, MstEstimate, MstInterval, OperatorCost, Phase, Probe, Verdict
 from workbench.records.forms import FormComparison, FormEvidence, FormFit, FormRule, FormTarget
+from workbench.records.job_settings import JOINED, OURS, JobSettings
 from workbench.records.layout import BatchLayout, Stage
 from workbench.records.machine import RECORDED, SIMULATED, Machine
 from workbench.records.measurement import (
@@ -20,7 +21,7 @@ from workbench.records.measurement import (
     run_from_dict,
     run_to_dict,
 )
-from workbench.records.plan import CapacityPlan, plan_from_dict, plan_to_dict
+from workbench.records.plan import CapacityPlan, deployed, plan_from_dict, plan_to_dict
 from workbench.records.plan_parts import (
     DRIVER_CORES,
     DRIVER_MEMORY_MB,
@@ -47,7 +48,9 @@ __all__ = [
     "DRIVER_MEMORY_MB",
     "ENVIRONMENT_PYTHON",
     "HOURS_PER_MONTH",
+    "JOINED",
     "MEASURED",
+    "OURS",
     "RECORDED",
     "SIMULATED",
     "Allocation",
@@ -65,6 +68,7 @@ __all__ = [
     "FormRule",
     "FormTarget",
     "InstanceType",
+    "JobSettings",
     "Judgement",
     "Limit",
     "Machine",
@@ -88,6 +92,7 @@ __all__ = [
     "Verdict",
     "as_environment",
     "core_speed_of",
+    "deployed",
     "measurement_from_dict",
     "measurement_from_document",
     "measurement_to_dict",

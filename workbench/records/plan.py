@@ -13,7 +13,9 @@ from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_json
 from workbench.records.documents import structure, unstructure
+from workbench.records.job_settings import JobSettings, shell_setting
 from workbench.records.layout import BatchLayout
+from workbench.records.measurement import Measurement
 from workbench.records.plan_parts import (
     DRIVER_CORES,
     DRIVER_HEAP_MB,
@@ -27,7 +29,7 @@ from workbench.records.plan_parts import (
     PlanVerdict,
     Price,
 )
-from workbench.records.skeleton import NEEDS, names_of, skeleton
+from workbench.records.skeleton import NEEDED, names_of, skeleton
 from workbench.records.spark_settings import ENVIRONMENT_PYTHON, MEASURED, as_environment, state_settings
 
 VERSION = 2
@@ -114,6 +116,8 @@ class CapacityPlan:
         Whose cores it counts; None where nobody timed those measured.
     run
         The run that ends in time at `rate`, if the plan was asked for one; None: the query goes on.
+    settings
+        What your job brings along, with which it was measured; None: nothing.
     """
 
     query: str
@@ -147,6 +151,7 @@ class CapacityPlan:
     executor_slots: int | None = None
     cores: CountedCores | None = None
     run: EndingRun | None = None
+    settings: JobSettings | None = None
 
     def price_per_run(self, capacity: float | None = None) -> float | None:
         """Price of its workers for a run, from its start to its end; None without a price, or without an end.
@@ -220,7 +225,7 @@ class CapacityPlan:
             conf |= MEASURED
         if self.stateful:
             conf |= state_settings(executor.rocksdb_mb)
-        return conf
+        return conf if self.settings is None else self.settings.conf(conf)
 
     def job(self) -> str:
         """Give the skeleton of the job, as Python text: trigger, source partitions, checkpoint, and the admission cap.
@@ -236,15 +241,20 @@ class CapacityPlan:
     def command(self) -> str:
         """Give the shell command that starts the skeleton `job`, with what its source and its query need."""
         module, *within = names_of(self.query)[0].split(".")
-        return self.spark_submit(needs=(NEEDS, f"--py-files {module}.{'zip' if within else 'py'}"))
+        return self.spark_submit(packages=(NEEDED,), py_files=(f"{module}.{'zip' if within else 'py'}",))
 
     def spark_submit(
-        self, application: str = "job.py", master: str = "k8s://https://API-SERVER", needs: Sequence[str] = ()
+        self,
+        application: str = "job.py",
+        master: str = "k8s://https://API-SERVER",
+        *,
+        packages: Sequence[str] = (),
+        py_files: Sequence[str] = (),
     ) -> str:
         """Give the shell command that starts `application`, with its arguments, as planned.
 
-        `needs` are further options, as the shell reads them. You fill in the names in capitals: your cluster's address
-        and, on Kubernetes, the image.
+        `packages` and `py_files` are what it needs in addition to what your job brings along. You fill in the names in
+        capitals: your cluster's address and, on Kubernetes, the image. The shell replaces variables that settings name.
         """
         conf, mode = self.spark_conf(), []
         if master.startswith("k8s://"):
@@ -255,7 +265,8 @@ class CapacityPlan:
             if not mode:  # the driver has nothing unpacked
                 conf["spark.pyspark.driver.python"] = "python3"
             mode.append(f"--archives {shlex.quote(as_environment(self.environment))}")
-        options = [f"--conf {shlex.quote(f'{key}={value}')}" for key, value in sorted(conf.items())]
+        needs = (self.settings or JobSettings()).options(packages, py_files)
+        options = [shell_setting(key, value) for key, value in sorted(conf.items())]
         return " \\\n  ".join(["spark-submit", f"--master {shlex.quote(master)}", *mode, *needs, *options, application])
 
     def kubernetes(self) -> dict[str, dict[str, dict[str, str]]]:
@@ -376,6 +387,41 @@ class CapacityPlan:
         except ValueError as error:
             raise WorkbenchError(f"The plan is not JSON: {error}. Plan again with workbench plan.") from error
         return plan_from_dict(data)
+
+
+def deployed(measured: Measurement, rate: float | None = None) -> CapacityPlan:
+    """Give a deployment that was measured as a plan: for the rate that it sustained, or for `rate`, records/s.
+
+    Its state's partitions are not frozen: the measurement has left no checkpoint.
+
+    Raises
+    ------
+    WorkbenchError
+        When it sustained no rate.
+    """
+    estimate, seen = measured.estimate, measured.estimate.observation
+    if estimate.rate is None or seen is None or not seen.operators:
+        raise WorkbenchError(
+            f"The measurement of {measured.query!r} sustained no rate, so its operators' costs are unknown; measure "
+            "again."
+        )
+    allocation = None if measured.tasks is None else Allocation(dict(measured.tasks), estimate.middle)
+    return CapacityPlan(
+        measured.query,
+        estimate.low if rate is None else rate,
+        1.0,
+        measured.budget,
+        estimate.middle,
+        estimate.low,
+        estimate.high,
+        "measured",
+        measured.testbed,
+        measured.testbed_kind,
+        1,
+        1.0,
+        allocation=allocation,
+        stateful=any(one.keeps_state for one in seen.operators),
+    )
 
 
 def plan_to_dict(plan: CapacityPlan) -> dict[str, Any]:

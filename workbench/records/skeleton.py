@@ -6,8 +6,8 @@ import re
 
 from workbench import units
 
-NEEDS = "--packages org.apache.spark:spark-sql-kafka-0-10_2.13:SPARK-VERSION"
-"""What its source needs, as ``spark-submit`` reads it."""
+NEEDED = "org.apache.spark:spark-sql-kafka-0-10_2.13:SPARK-VERSION"
+"""The package that its source needs."""
 
 _OWN = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)", re.ASCII)
 _OURS = "nexmark"

@@ -7,6 +7,8 @@ from workbench.study.catalogue import find_query, read_query
 from workbench.study.change import Change
 from workbench.study.draft import Draft, draft
 from workbench.study.history import StudyHistory
+from workbench.study.hottest import what_the_hottest_takes
+from workbench.study.inputs import PROBLEM, plans_path, resolved
 from workbench.study.local import first_study, first_testbed, loop_study, quick_estimator, small_budget, spark_here
 from workbench.study.observed import Observed, observe
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
@@ -33,7 +35,7 @@ from workbench.study.scaling import (
 )
 from workbench.study.scenario import Scenario
 from workbench.study.spec import CLUSTER_KEYS, Study, read_study, study_from
-from workbench.study.start import Start, planned_start, simulated_start, with_response
+from workbench.study.start import Start, measured_start, planned_start, simulated_start, with_response
 from workbench.study.verifying import Verified, plan_to_verify, verify_plan
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "KEYED",
     "NAMES",
     "POLICIES",
+    "PROBLEM",
     "RESTARTS_S",
     "TIMEOUT_S",
     "Change",
@@ -73,6 +76,7 @@ __all__ = [
     "first_testbed",
     "intervals_left_out",
     "loop_study",
+    "measured_start",
     "measuring",
     "observe",
     "paradigms_csv",
@@ -82,6 +86,7 @@ __all__ = [
     "planned_so_far",
     "planned_start",
     "planning",
+    "plans_path",
     "prepare",
     "quick_estimator",
     "read_planned",
@@ -93,6 +98,7 @@ __all__ = [
     "replay_policies",
     "replay_restarts",
     "replay_start",
+    "resolved",
     "run_study",
     "shapes_compared",
     "simulated_start",
@@ -103,6 +109,7 @@ __all__ = [
     "study_placement",
     "timelines_csv",
     "verify_plan",
+    "what_the_hottest_takes",
     "with_response",
     "write_planned",
 ]

@@ -51,6 +51,8 @@ class DryRun:
         The largest budget at the trigger intervals to choose from, where that is not recorded.
     doubt
         Why runs that are recorded may be listed all the same; "" where they are not.
+    read
+        What was read of the query's module, and that nothing of it was run; "" for a query of the benchmark.
     """
 
     first: tuple[Budget, ...]
@@ -59,6 +61,7 @@ class DryRun:
     recorded: int = 0
     sweep: tuple[Budget, ...] = ()
     doubt: str = ""
+    read: str = ""
 
 
 def dry_run(
@@ -78,7 +81,16 @@ def dry_run(
         return DryRun((), (1, 1), (0.0, 0.0))
     journal = journal or Journal(Path(os.devnull, "none"))  # where nothing can be recorded
     query, explorer, _ = prepare(study, journal, testbed=testbed, estimator=estimator, find=find)
-    return replace(_listed(study, query, explorer, journal), doubt=_doubt(query))
+    return replace(_listed(study, query, explorer, journal), doubt=_doubt(query), read=_read(query))
+
+
+def _read(query: Query) -> str:
+    if not isinstance(query.build, Unread) or not query.build.surely:
+        return ""
+    return (
+        f"{query.build.file.name} was read, and nothing of it was run: {query.name} takes one DataFrame and starts no "
+        "stream by itself."
+    )
 
 
 def _doubt(query: Query) -> str:

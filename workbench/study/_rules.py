@@ -75,6 +75,25 @@ def _or_none(check: _Check) -> _Check:
     return lambda name, value: None if value is None else check(name, value)
 
 
+def _settings(name: str, value: object) -> dict[str, str]:
+    """Take Spark's settings as YAML has them: texts, numbers, true and false."""
+    if not isinstance(value, Mapping):
+        raise WorkbenchError(f"{name} is {shown(value)}; it must be a mapping, such as spark.some.name: value.")
+    if len(value) > bounds.GRID:
+        raise WorkbenchError(f"{name} has {len(value):,} entries; it must have at most {bounds.GRID:,}.")
+    return {key: str(one).lower() if isinstance(one, bool) else _plain(key, one) for key, one in value.items()}
+
+
+def _plain(key: object, value: object) -> str:
+    if not isinstance(value, str | int | float):
+        raise WorkbenchError(f"spark: {shown(key)} is {shown(value)}; it must be a text, a number, true or false.")
+    return str(value)
+
+
+def _texts(allowed: str) -> _Check:
+    return _list(_text(allowed), bounds.GRID, f"texts, each {allowed}")
+
+
 _SLOTS = _list(_whole(1, bounds.TASKS), bounds.GRID, "whole numbers above 0, ascending")
 _MEMORY = _list(_whole(1, bounds.MEMORY_MB), bounds.GRID, "whole numbers of MiB above 0, ascending")
 _SECONDS = _number(bounds.LEAST_S, bounds.SECONDS, "seconds")
@@ -99,6 +118,11 @@ RULES: Mapping[str, _Check] = {
     "driver_host": _or_none(_text("the name or address of this machine")),
     "event_log": _or_none(_text("the URI of a folder")),
     "allocation_s": _SECONDS,
+    "spark": _settings,
+    "packages": _texts("Maven coordinates"),
+    "jars": _texts("the path of a jar"),
+    "py_files": _texts("the path of a .py, .zip or .egg file"),
+    "files": _texts("the path of a file"),
     "table": _CSV,
     "log": _or_none(_text("the path of an event log")),
     "slot_cpus": _number(bounds.LEAST_CPUS, bounds.CPUS, "cores"),

@@ -1,6 +1,7 @@
 """Carry out a study: explore, model, and plan every target."""
 
 import math
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -330,6 +331,8 @@ def plan_targets(
             )
             if study.environment is not None:
                 found = replace(found, environment=Path(study.environment).name)
+            if study.job_settings:
+                found = replace(found, settings=study.job_settings)
             plans.append(
                 found if trace is None else replace(found, day=_followed(study, exploration, found, trace, allowed))
             )
@@ -410,6 +413,10 @@ def query_of(study: Study, find: Find = find_query) -> Query:
     """Find the query of a study; of a recorded one only its name is known."""
     if study.table is not None:
         return recorded_query(study.query, study.table)
+    for path in study.py_files:  # its module may import them here, too, and Spark's processes take this path over
+        place = str((Path(path).parent if path.endswith(".py") else Path(path)).resolve())
+        if place not in sys.path:
+            sys.path.append(place)
     return find(study.query, study.dataset, study.event_time, study.output_mode, study.source, schema=study.schema)
 
 
@@ -435,5 +442,6 @@ def testbed_of(study: Study, progress: Callable[[str], None]) -> Testbed:
         cluster=study.cluster,
         slot_cpus="cores" if study.slot_cpus == int(study.slot_cpus) else "auto",
         warmup_cap_s=min(SparkTestbed.warmup_cap_s, study.warmup_s),
+        settings=study.job_settings,
         progress=progress,
     )

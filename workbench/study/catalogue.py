@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import WorkbenchError
-from workbench.study.own import load_own, missing, module_of, read_own
+from workbench.study._written import check_function, check_loaded, check_module
+from workbench.study.own import file_of, load_own, missing, module_of, read_own
 from workbench.workload import Dataset, OutputMode, Query, check_dataset, kafka, nexmark
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ def read_query(
         return find_query(name, dataset, event_time, output_mode, source, schema=schema)
     found = read_own(name, "query")
     name = f"{found.module}:{attribute}"
+    check_module(name, found.file)
+    check_function(name, found.file, attribute)
     if not dataset and found.surely:
         raise _needs_data(name)
     place = partial(_place, columns_only=source == "kafka", schema=schema, progress=lambda _: None)
@@ -155,11 +158,15 @@ def _unknown(_: "DataFrame") -> "DataFrame":
 def _users(name: str, text: str, attribute: str, dataset: str | None, event_time: str | None, *, place: Place) -> Query:
     module = module_of(text)
     name = f"{module}:{attribute}"
+    if (file := file_of(module)) is not None:
+        check_module(name, file)
     found = load_own(name, "query")
     if isinstance(found, Query):
+        check_loaded(name, found.build)
         return _fed(found, dataset, event_time, place)
     if not callable(found):
         raise missing(module, attribute, sys.modules[module])
+    check_loaded(name, found)
     if not dataset:
         raise _needs_data(name)
     data = _checked(place(dataset), event_time)

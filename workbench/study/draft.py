@@ -1,22 +1,25 @@
 """A first study for a query and a file of data: what can be determined is filled in, the rest is a comment.
 
 The event time is the column that holds timestamps; of several, and of texts and numbers, the one that is called like a
-time. Of the columns that look like keys the draft names those in which one value has many of the rows. The budgets fit
-this machine.
+time. Of the columns that the text of the query groups, joins or deduplicates by, or of all where it does not show them,
+the draft names those in which one value has many of the rows. The budgets fit this machine.
 """
 
 import math
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
 from workbench import defaults, units
+from workbench.capacity.planning.prices import COLUMNS
+from workbench.study._written import state_keys
 from workbench.study.catalogue import find_query
-from workbench.study.own import module_of
+from workbench.study.own import file_of, module_of
 from workbench.testbed.spark import SLOT_SHARE, quota_permitted, usable_cores
 from workbench.workload import Dataset, as_spark, first_rows, is_text, plain
 
@@ -25,6 +28,7 @@ _HOT = 0.05
 _TIMES_FAIR = 2.0  # the share that a value would have if all were alike
 _TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "date", "ts", "at")
 _RATES = (10, 100)  # thousand records/s
+_PRICES = "data/instances.csv"
 
 
 @dataclass(frozen=True)
@@ -40,13 +44,16 @@ class Draft:
     event_time
         The column; None where none was found.
     hot
-        Columns in which one value has many of the rows, and its share.
+        Columns in which one value has many of the rows, and its share: of those that the query's state or join goes by.
+    keys
+        These columns; empty where the query's text does not show them, and any column may be a key.
     """
 
     text: str
     query: str
     event_time: str | None
     hot: dict[str, float]
+    keys: tuple[str, ...] = ()
 
 
 def draft(query: str, data: str, event_time: str | None = None) -> Draft:
@@ -56,8 +63,18 @@ def draft(query: str, data: str, event_time: str | None = None) -> Draft:
     sample = first_rows(Dataset.at(data), _LOOKED_AT)
     found = event_time or _event_time(sample)
     find_query(name, data, found, None)
-    hot = dict(_hot(sample, found))
-    return Draft("\n".join(_lines(name, data, found, hot)) + "\n", name, found, hot)
+    keys = _keys(name, sample.column_names)
+    hot = {column: share for column, share in _hot(sample, found) if not keys or column in keys}
+    return Draft("\n".join(_lines(name, data, found, hot, keys)) + "\n", name, found, hot, keys)
+
+
+def _keys(name: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """Give the columns that the query's state or join goes by; none where its text does not show them."""
+    module, _, function = name.partition(":")
+    file = file_of(module)
+    named = None if file is None else state_keys(file, function)
+    lower = {one.lower() for one in named or ()}  # Spark ignores case
+    return tuple(column for column in columns if column.lower() in lower)
 
 
 def _event_time(sample: pa.Table) -> str | None:
@@ -95,7 +112,7 @@ def _hot(sample: pa.Table, event_time: str | None) -> Iterator[tuple[str, float]
             yield field.name, share
 
 
-def _lines(name: str, data: str, event_time: str | None, hot: dict[str, float]) -> Iterator[str]:
+def _lines(name: str, data: str, event_time: str | None, hot: dict[str, float], keys: Sequence[str]) -> Iterator[str]:
     fractions = quota_permitted()
     cpus = defaults.SLOT_CPUS if fractions else 1.0
     room = (
@@ -113,12 +130,16 @@ def _lines(name: str, data: str, event_time: str | None, hot: dict[str, float]) 
     yield f"slots: {slots}                    # slot counts to measure; all of them fit this machine"
     yield f"memory_mb: [{defaults.MEMORY_MB}]               # MB per slot"
     yield f"slot_cpus: {cpus:g}"
-    yield "# prices: data/instances.csv      # instance types, for the cost"
+    if Path(_PRICES).exists():
+        yield f"# prices: {_PRICES}      # instance types, for the cost"
+    else:
+        yield f"# For the cost, list instance types in a CSV file ({', '.join(COLUMNS)}), and add: prices: FILE"
     yield "# outage_s: 600                   # make up for an outage of 10 minutes ..."
     yield "# catch_up_s: 1200                # ... within 20 minutes"
     for column, share in hot.items():
         often = units.percent(share)
-        yield f"# One value of {_written(column)} has {often} of the rows. If a join or state goes by it, count it:"
+        goes = "The query's state or join goes by it: count it" if keys else "If a join or state goes by it, count it"
+        yield f"# One value of {_written(column)} has {often} of the rows. {goes}:"
         yield f"#   workbench keys {_quoted(data)} {_quoted(column)} --json > keys.json"
         yield "# keys: keys.json"
 

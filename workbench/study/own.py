@@ -52,9 +52,7 @@ def read_own(name: str, kind: str) -> Unread:
     """Look for the object called `name` in the text of a user's module; see `load_own`. Nothing of it is executed."""
     text, _, attribute = name.partition(":")
     module = module_of(text)
-    places = [Path(place, *module.split(".")) for place in (str(Path.cwd()), *filter(None, sys.path))]
-    files = (file for place in places for file in (place.with_name(f"{place.name}.py"), place / "__init__.py"))
-    file = next((file for file in files if is_there(file) and file.is_file()), None)
+    file = file_of(module)
     if file is None:
         raise WorkbenchError(
             f"The module {module!r} of {kind} {name!r} is not found without importing anything. "
@@ -70,6 +68,13 @@ def read_own(name: str, kind: str) -> Unread:
     if attribute not in functions and not _may_bind(tree, attribute):
         raise _lacks(module, attribute, [one for one in functions if not one.startswith("_")])
     return Unread(module, file, surely=attribute in functions)
+
+
+def file_of(module: str) -> Path | None:
+    """Find the file of a module without importing anything; None where there is none."""
+    places = [Path(place, *module.split(".")) for place in (str(Path.cwd()), *filter(None, sys.path))]
+    files = (file for place in places for file in (place.with_name(f"{place.name}.py"), place / "__init__.py"))
+    return next((file for file in files if is_there(file) and file.is_file()), None)
 
 
 def _may_bind(tree: ast.Module, name: str) -> bool:

@@ -13,8 +13,10 @@ from workbench.scaling.elastic import (
     PARADIGMS,
     ElasticCluster,
     ElasticSettings,
+    ExecutorAdvice,
     KeyedOperator,
     ParadigmRun,
+    advise_executors,
     compare_paradigms,
 )
 from workbench.simulation import KeyTrace, RateTrace
@@ -30,12 +32,13 @@ Group = TypeVar("Group", KeyedOperator, ElasticSettings)
 
 @dataclass(frozen=True, eq=False)
 class ReplayedParadigms:
-    """A load on a keyed operator under several paradigms."""
+    """A load on a keyed operator under several paradigms, and how many executors and shards Elasticutor has for it."""
 
     trace: RateTrace
     operator: KeyedOperator
     cluster: ElasticCluster
     runs: tuple[ParadigmRun, ...]
+    advice: ExecutorAdvice
 
     @property
     def rows(self) -> dict[str, dict[str, float]]:
@@ -107,7 +110,8 @@ def replay_paradigms(
         seed=seed,
         progress=progress,
     )
-    return ReplayedParadigms(trace, operator, nodes, runs)
+    advice = advise_executors(nodes.nodes, nodes.node_cores, key_counts=keys.shares.tolist())
+    return ReplayedParadigms(trace, operator, nodes, runs, advice)
 
 
 def paradigms_csv(replayed: ReplayedParadigms) -> str:

@@ -13,9 +13,10 @@ from workbench.errors import WorkbenchError
 from workbench.scaling import Fleet, WorkerShape
 from workbench.scaling.elastic import PARADIGMS, ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace, StateResponse, Worker
+from workbench.study.inputs import MEASUREMENT, is_file_name, resolved
 from workbench.study.paradigms import KEYED, ReplayedParadigms, replay_paradigms
 from workbench.study.scaling import POLICIES, Pool, Replayed, replay_start
-from workbench.study.start import Start, planned_start, simulated_start, with_response
+from workbench.study.start import Start, measured_start, planned_start, simulated_start, with_response
 from workbench.workload import read_key_frequencies
 
 _KEYS = 10_000
@@ -36,6 +37,7 @@ _RANGES: Mapping[str, tuple[str, float]] = MappingProxyType(
     }
 )
 """What each number is, and the most it may be; all are above 0."""
+_TAKES = "a study, plans, a measurement or the name of a simulated query"
 _NOT_KEYED = ("slots", "plan_rate", "managed_mb", "response", "prices", "instance", "worker_cpus", "worker_io_mb")
 
 Words = Sequence[str | float]
@@ -52,7 +54,7 @@ class Scenario:
     Parameters
     ----------
     query
-        A simulated query, the path of plans, or `KEYED`.
+        A simulated query, the path of a study that was planned, of plans or of a measurement, or `KEYED`.
     rates, time_column, rate_column
         CSV file of the load, and its columns: seconds and records/s.
     slots, memory_mb, managed_mb
@@ -183,11 +185,16 @@ class Scenario:
         return with_response(start, str(operator), StateResponse.from_csv(str(path), int(tasks)))
 
     def _deployed(self) -> Start:
-        if self.query.endswith(".json"):
-            return planned_start(Path(self.query), self.plan_rate)
+        if is_file_name(self.query):
+            kind, path = resolved(self.query, "replay", _TAKES)
+            if kind != MEASUREMENT:
+                return planned_start(path, self.plan_rate)
+            if self.plan_rate is None:
+                return measured_start(path)
         if self.plan_rate is not None:
             raise WorkbenchError(
-                f"A target rate needs the JSON file of a plan, but {self.query!r} is a query.", settings=("plan_rate",)
+                f"A target rate is one of several plans', but {self.query!r} has none. Leave it out.",
+                settings=("plan_rate",),
             )
         return simulated_start(self.query, self.slots, self.memory_mb)
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from workbench.capacity.model import Growth
 from workbench.checks import shown
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_yaml, read_text
-from workbench.records import EndingRun, Outage
+from workbench.records import EndingRun, JobSettings, Outage
 from workbench.simulation import RateTrace
 from workbench.study._rules import RULES
 from workbench.study.catalogue import check_schema, check_source
@@ -59,6 +59,12 @@ class Study:
         of its own.
     checkpoint, executor_slots, python, environment, driver_host, event_log, allocation_s
         Of a cluster: see `workbench.testbed.spark.Cluster`.
+    spark
+        Spark's own settings by name, passed to the driver and the executors. A value names a variable of the
+        environment as ``${NAME}``, such as a secret's, which is never written down. What the testbed must set itself is
+        refused; see `workbench.records.OURS`.
+    packages, jars, py_files, files
+        What your job brings along, as ``spark-submit`` takes it: Maven coordinates, and paths on this machine.
     table
         CSV file of rates that were measured elsewhere: ``memory_mb``, ``slots``, ``rate`` and, for several queries,
         ``query``; `query` is then any name.
@@ -139,6 +145,11 @@ class Study:
     driver_host: str | None = None
     event_log: str | None = None
     allocation_s: float = Cluster.allocation_s
+    spark: Mapping[str, str] = field(default_factory=dict, hash=False)
+    packages: tuple[str, ...] = ()
+    jars: tuple[str, ...] = ()
+    py_files: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     table: str | None = None
     log: str | None = None
     slot_cpus: float = defaults.SLOT_CPUS
@@ -173,14 +184,19 @@ class Study:
     file: str | None = None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is field.default:  # not given
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if value is one.default:  # not given
                 continue
-            object.__setattr__(self, field.name, RULES[field.name](field.name, value))
+            object.__setattr__(self, one.name, RULES[one.name](one.name, value))
         if self.cluster is not None and self.slot_cpus == defaults.SLOT_CPUS:  # not given: Spark assigns whole cores
             object.__setattr__(self, "slot_cpus", 1.0)
         _ = self.space  # says what is wrong with it
+        if self.job_settings and self.testbed != "spark":
+            given = next(one.name for one in fields(JobSettings) if getattr(self, one.name))
+            raise WorkbenchError(
+                f"{given} is given, but the {self.testbed} testbed starts no Spark. Remove it, or use testbed: spark."
+            )
         self._check_source()
         self._check_topic()
         if len(self.slots) == 1 and not ((self.shared or self.log is not None) and self.form == "scaling"):
@@ -224,6 +240,11 @@ class Study:
                 "testbed: spark."
             )
         return Cluster(self.master, **{name: getattr(self, name) for name in CLUSTER_KEYS})
+
+    @property
+    def job_settings(self) -> JobSettings:
+        """What the job brings along."""
+        return JobSettings(**{one.name: getattr(self, one.name) for one in fields(JobSettings)})
 
     @property
     def shared(self) -> bool:
@@ -352,7 +373,7 @@ def read_study(path: str | Path, changes: Mapping[str, Any] = MappingProxyType({
 
 def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
     """Build a study from plain values; see `read_study` for the errors."""
-    names = [field.name for field in fields(Study) if field.name != "file"]
+    names = [one.name for one in fields(Study) if one.name != "file"]
     for key in data:
         if key not in names:
             near = get_close_matches(str(key)[: bounds.TEXT], names, 1)

@@ -13,7 +13,7 @@ from workbench.capacity.planning import batch_of, in_turns
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation
 from workbench.placement import batch_query, measured_query
-from workbench.records import Measurement, PlannedStudy, nearest_run
+from workbench.records import Measurement, PlannedStudy, deployed, nearest_run
 from workbench.simulation import (
     CAPSYS_QUERIES,
     PRESETS,
@@ -78,6 +78,18 @@ def with_response(start: Start, operator: str, response: StateResponse) -> Start
     return replace(start, model=replace(start.model, operators=operators))
 
 
+def measured_start(path: Path) -> Start:
+    """Begin with the deployment of a measurement; see `planned_start`.
+
+    Raises
+    ------
+    WorkbenchError
+        When the file is no measurement, or it sustained no rate.
+    """
+    measured = Measurement.from_json(path)
+    return _start(deployed(measured), (measured,))
+
+
 def planned_start(path: Path, rate: float | None = None) -> Start:
     """Begin with a deployment that ``workbench plan`` planned.
 
@@ -92,16 +104,19 @@ def planned_start(path: Path, rate: float | None = None) -> Start:
     if not plans:
         rates = ", ".join(f"{one.rate:g}" for one in planned.plans)
         raise WorkbenchError(f"{path} has no plan for {rate:g} records/s; give one of its rates (records/s): {rates}.")
-    chosen = plans[-1]
+    return _start(plans[-1], planned.measurements)
+
+
+def _start(chosen: CapacityPlan, runs: Sequence[Measurement]) -> Start:
     memory, cpus = float(chosen.budget.profile.memory_mb), chosen.budget.profile.cpus
     name = short_name(chosen.query)
-    model = preset(name) if chosen.simulated and name in PRESETS else measured_model(name, planned.measurements, chosen)
+    model = preset(name) if chosen.simulated and name in PRESETS else measured_model(name, runs, chosen)
     allocated = None if chosen.allocation is None else chosen.allocation.tasks
     if allocated is None or set(allocated) != set(model.modelled):
         allocated = initial_tasks(model, max(chosen.budget.slots, len(model.modelled)), memory)
     if not chosen.has_interval:
         return Start(model, dict(allocated), memory, cpus)
-    fixed = _fixed_share(planned.measurements, chosen)
+    fixed = _fixed_share(runs, chosen)
     return Start(model, dict(allocated), memory, cpus, chosen.budget.interval_s, fixed)
 
 

@@ -37,6 +37,7 @@ def asked_card(study: Study) -> Card:
         "Trigger interval (s)": None if study.testbed in {"fluid", "recorded"} else study.interval_s,
         "Margin": study.margin,
         "Accepted risk": study.risk,
+        "Settings of the job": study.job_settings.listed or None,
         "Form of the model": study.form,
         "Seed": study.seed,
     }

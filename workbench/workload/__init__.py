@@ -3,7 +3,13 @@
 from workbench.workload.columns import as_spark, is_text, plain
 from workbench.workload.dataset import Replay, first_rows, prepare, schema_of
 from workbench.workload.dataset import check as check_dataset
-from workbench.workload.keys import TRACKED, KeyFrequencies, count_keys, read_key_frequencies
+from workbench.workload.keys import (
+    TRACKED,
+    KeyFrequencies,
+    count_keys,
+    count_keys_here,
+    read_key_frequencies,
+)
 from workbench.workload.query import ENCODED, Dataset, EventClock, Generator, OutputMode, Query, Unread
 from workbench.workload.release import Command, Release, read_releases, write_command
 from workbench.workload.shipped import Shipped
@@ -25,6 +31,7 @@ __all__ = [
     "as_spark",
     "check_dataset",
     "count_keys",
+    "count_keys_here",
     "first_rows",
     "is_text",
     "plain",

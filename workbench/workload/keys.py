@@ -1,4 +1,8 @@
-"""Count the keys of the user's own data with Spark: exactly, or with a sketch whose error is stated.
+"""Count the keys of the user's own data: small files in this process, others with Spark, exactly or with a sketch.
+
+`count_keys_here` reads a file or folder with Arrow, in about a second for a million rows. It counts only where it gives
+what Spark would: exactly, one column of plain values, of at most `HERE_BYTES` on disk and `MOST_EXACT` keys. Spark
+counts everything else (`count_keys`), for which it takes a dozen seconds to start.
 
 The sketch is Spark's ``approx_top_k`` (a frequent-items sketch of DataSketches) for the counts and HyperLogLog++
 (``approx_count_distinct``) for the number of keys. Each takes one pass and little memory for any number of keys.
@@ -7,19 +11,24 @@ The sketch is Spark's ``approx_top_k`` (a frequent-items sketch of DataSketches)
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
 import pyarrow.dataset as pads
 
 from workbench.checks import require
-from workbench.errors import WorkbenchError
+from workbench.errors import QueryError, WorkbenchError
 from workbench.reading import parse_json, read_text
 from workbench.records import structure
 from workbench.simulation import KeyTrace
+from workbench.workload._spark_hash import can_hash, spark_hash
+from workbench.workload.columns import as_spark
 from workbench.workload.dataset import check, schema_of
 from workbench.workload.query import Dataset
 
@@ -28,6 +37,8 @@ if TYPE_CHECKING:
 
 Method = Literal["exact", "sketch"]
 MOST_EXACT = 1_000_000  # keys; for more, the shuffle of an exact count is not worth the precision
+HERE_BYTES = 1 << 30
+"""Size of the files, as they are stored, up to which they are counted without Spark."""
 TRACKED = 10_000  # items of the frequent-items sketch
 DISTINCT_DEVIATION = 0.02  # relative standard deviation requested from HyperLogLog++
 _PLACEMENTS = 33
@@ -207,15 +218,7 @@ def count_keys(
     partitions
         Numbers of shuffle partitions to distribute the rows over, by Spark's own hash.
     """
-    require(top >= 1, f"top is {top!r}; list at least one key.")
-    require(
-        tracked >= top, f"tracked is {tracked!r} and top is {top!r}; the sketch must track at least the keys listed."
-    )
-    require(all(p >= 1 for p in partitions), f"partitions is {list(partitions)!r}; each must be at least 1.")
-    require(
-        method in {"auto", *get_args(Method)},
-        f"method is {method!r}; use one of 'auto', {', '.join(map(repr, get_args(Method)))}.",
-    )
+    _check_counting(method, top, tracked, partitions)
     frame = _keys(spark, data, column)
     from pyspark.sql import functions as sql  # noqa: PLC0415 - importing the workbench must not import pyspark
 
@@ -241,6 +244,122 @@ def count_keys(
     )
 
 
+def _check_counting(method: str, top: int, tracked: int, partitions: Sequence[int]) -> None:
+    require(top >= 1, f"top is {top!r}; list at least one key.")
+    require(
+        tracked >= top, f"tracked is {tracked!r} and top is {top!r}; the sketch must track at least the keys listed."
+    )
+    require(all(p >= 1 for p in partitions), f"partitions is {list(partitions)!r}; each must be at least 1.")
+    require(
+        method in {"auto", *get_args(Method)},
+        f"method is {method!r}; use one of 'auto', {', '.join(map(repr, get_args(Method)))}.",
+    )
+
+
+def count_keys_here(
+    data: Dataset,
+    column: str,
+    *,
+    method: Method | Literal["auto"] = "auto",
+    top: int = 1000,
+    tracked: int = TRACKED,
+    partitions: Sequence[int] = (),
+) -> KeyFrequencies | None:
+    """Count the keys of a column with Arrow, in this process; None where Spark must: see the module.
+
+    Parameters
+    ----------
+    data
+        A file or a folder of files.
+    column, method, top, tracked, partitions
+        As for `count_keys`, which gives the same.
+
+    Raises
+    ------
+    WorkbenchError
+        If the data cannot be read, has no such column, or the column has no key.
+    """
+    _check_counting(method, top, tracked, partitions)
+    check(data, None)
+    kept = schema_of(data, None)
+    _require_column(column, kept.names)
+    kind = kept.field(column).type
+    place = Path(data.path)
+    files = [place] if place.is_file() else [one for one in place.rglob("*") if one.is_file()]
+    if method == "sketch" or not can_hash(kind) or sum(one.stat().st_size for one in files) > HERE_BYTES:
+        return None
+    try:
+        counted, missing = _counted(data, kept.names.index(column), column, kind)
+    except (pa.ArrowException, QueryError):  # a value that another reader may take
+        return None
+    if counted is None:
+        return None
+    records = pc.sum(counted["n"]).as_py() or 0
+    require(records > 0, f"Column {column!r} has no key in any of its {missing} rows; name another column.")
+    key, rows = counted["key"].combine_chunks(), counted["n"].combine_chunks().to_numpy()
+    order = pc.sort_indices(
+        pa.table({"n": counted["n"], "text": counted["key"].cast(pa.string())}),
+        [("n", "descending"), ("text", "ascending")],
+    )[:top]
+    hashed = spark_hash(key)
+    shares = {
+        many: tuple((np.bincount(hashed % many, rows, many).astype(int) / records).tolist()) for many in partitions
+    }
+    return KeyFrequencies(
+        column,
+        records,
+        missing,
+        tuple(_as_text(one) for one in key.take(order).to_pylist()),
+        tuple(int(one) for one in rows[order.to_numpy()]),
+        len(key),
+        partition_shares=shares,
+    )
+
+
+def _counted(data: Dataset, place: int, column: str, kind: pa.DataType) -> tuple[pa.Table | None, int]:
+    """Count each key of the column at `place`; None if there are too many. And the rows without one."""
+    source = pads.dataset(str(Path(data.path).resolve()), format=_reader(data, column, kind))
+    whole = pa.schema([("key", kind), ("n", pa.int64())])
+    counted, waiting, rows, missing = whole.empty_table(), list[pa.Table](), 0, 0
+    for batch in source.to_batches(columns={"key": pads.field(source.schema.names[place])}):
+        keys = as_spark(pa.chunked_array([batch.column(0)]), column)
+        if pa.types.is_floating(kind):  # one zero, and one that is no number
+            keys = pc.if_else(pc.is_nan(keys), pa.scalar(math.nan, kind), pc.add(keys, pa.scalar(0.0, kind)))
+        missing += keys.null_count
+        found = pc.value_counts(keys.drop_null())
+        waiting.append(pa.table({"key": found.field("values"), "n": found.field("counts")}))
+        rows += len(found)
+        if rows > MOST_EXACT:
+            counted, waiting, rows = _summed([counted, *waiting], whole), [], 0
+            if counted.num_rows > MOST_EXACT:
+                return None, missing
+    counted = _summed([counted, *waiting], whole)
+    return (None if counted.num_rows > MOST_EXACT else counted), missing
+
+
+def _summed(parts: Sequence[pa.Table], whole: pa.Schema) -> pa.Table:
+    table = pa.concat_tables(part.cast(whole) for part in parts).group_by("key", use_threads=False)
+    return table.aggregate([("n", "sum")]).rename_columns({"n_sum": "n"}).select(["key", "n"])
+
+
+def _reader(data: Dataset, column: str, kind: pa.DataType) -> str | pads.FileFormat:
+    """Read empty texts of a CSV file as missing, as Spark does; quoted ones are keys."""
+    if data.format != "csv" or not pa.types.is_string(kind):
+        return data.format
+    options = pcsv.ConvertOptions(
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        column_types={column: pa.string()},
+    )
+    return pads.CsvFileFormat(convert_options=options)
+
+
+def _as_text(key: object) -> str:
+    """Write a key as Spark's rows have it: times in this machine's zone."""
+    return str(key.astimezone().replace(tzinfo=None) if isinstance(key, datetime) else key)
+
+
 def _keys(spark: "SparkSession", data: "Dataset | DataFrame", column: str) -> "DataFrame":
     """Return the column, named key."""
     if not isinstance(data, Dataset):
@@ -251,8 +370,10 @@ def _keys(spark: "SparkSession", data: "Dataset | DataFrame", column: str) -> "D
         check(data, None)
         frame = spark.read.format(data.format).options(**(_CSV if data.format == "csv" else {})).load(data.path)
     _require_column(column, frame.columns)
-    quoted = column.replace("`", "``")
-    return frame.selectExpr(f"`{quoted}` AS key")
+    quoted = f"`{column.replace('`', '``')}`"
+    if isinstance(data, Dataset) and data.format == "csv" and schema_of(data, None).field(column).type == pa.int64():
+        quoted = f"CAST({quoted} AS BIGINT)"  # as the query is given it; Spark's hash of a shorter one is another
+    return frame.selectExpr(f"{quoted} AS key")
 
 
 def _parquet(spark: "SparkSession", data: Dataset, column: str) -> "DataFrame":

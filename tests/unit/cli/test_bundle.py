@@ -132,7 +132,7 @@ def test_equal_failures_make_equal_bundles(folder, capsys):
     ],
 )
 def test_what_cannot_be_done_is_one_line(folder, capsys, monkeypatch, arguments, message):
-    monkeypatch.setattr(checking, "examine", lambda: ())
+    monkeypatch.setattr(checking, "examine", lambda _: ())
     code, output = run(capsys, "doctor", *arguments)
     assert code == BAD_INPUT
     assert message in output.err

@@ -133,7 +133,7 @@ def test_the_doctor_says_what_to_fix(capsys, monkeypatch):
         Finding("Java", "none", fit=False, fix="install it"),
         Finding("browser", "none", fit=False, fix="install one", needed=False),
     )
-    monkeypatch.setattr(checking, "examine", lambda: findings)
+    monkeypatch.setattr(checking, "examine", lambda _: findings)
     monkeypatch.setattr(checking, "examine_speed", lambda: Finding("speed", "as fast", fit=True))
     code, output = run(capsys, "doctor")
     assert code == BAD_INPUT
@@ -148,6 +148,18 @@ def test_this_machine_is_fit(capsys, monkeypatch):
     code, output = run(capsys, "doctor")
     assert code == DONE, output.out
     assert re.search(r"speed +0\.50 times as fast as those of the reference machine", output.out)
+
+
+def test_the_doctor_says_what_it_does_while_it_does_it(capfd, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "workbench.doctor._java", lambda: seen.append(capfd.readouterr().err) or Finding("Java", "", fit=True)
+    )
+    monkeypatch.setattr("workbench.doctor.measure_speed", lambda _: seen.append(capfd.readouterr().err) or None)
+    monkeypatch.setattr("workbench.doctor.relative_speed", lambda *_: None)
+    run(capfd, "doctor", "--json")
+    assert seen[0].endswith("s] looking at Java, by starting it\n")
+    assert seen[1].endswith("s] timing the cores, for three seconds\n")
 
 
 def test_progress_is_quiet_in_a_pipe(capsys):

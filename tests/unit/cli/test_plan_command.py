@@ -15,10 +15,9 @@ import pytest
 
 from workbench import cli
 from workbench.cli.console import BAD_INPUT, DONE
-from workbench.cli.planning import _file_name
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study import read_study
+from workbench.study import plans_path, read_study
 from workbench.views.study_cards import asked_card
 
 STUDY = """query: nexmark:q1
@@ -121,7 +120,7 @@ def test_the_report_shows_the_probes_and_operators_of_the_largest_run(plan):
     ],
 )
 def test_studies_of_one_name_in_two_folders_have_files_of_their_own(study, name):
-    assert _file_name(Path(study)) == name
+    assert plans_path(Path(study)) == Path(".workbench", name)
 
 
 @pytest.mark.parametrize("choice", ["choice: improvement", "choice: edge", "estimates: 2"])

@@ -155,7 +155,7 @@ def test_the_table_is_readable(rates, capsys):
         ),
         (
             ["q11", "RATES", "--slots", "9", "--plan-rate", "5"],
-            "needs the JSON file of a plan, but 'q11' is a query (--plan-rate).",
+            "one of several plans', but 'q11' has none. Leave it out (--plan-rate).",
         ),
         (
             [
@@ -322,6 +322,7 @@ def test_paradigms_are_policies_of_a_keyed_operator(minute, tmp_path, capsys):
     first, *lines = capsys.readouterr().out.splitlines()
     assert first.startswith("executor-centric")
     assert [line.split()[0] for line in lines if line.startswith(PARADIGMS)] == ["executor-centric", "static"]
+    assert any("Elasticutor's " in line and " shards each, because " in line for line in lines)
 
 
 def test_your_own_keys_are_replayed(rates, minute, tmp_path, capsys):

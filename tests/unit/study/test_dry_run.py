@@ -114,7 +114,7 @@ def test_the_sweep_of_intervals_is_listed():
     [
         ({"query": "nexmark:q77"}, "q77"),
         ({"dataset": "/nowhere.csv"}, "does not exist"),
-        ({"query": "shutil:copy"}, r"so it needs data to read\. Give the path of a data set"),
+        ({"query": "textwrap:dedent"}, r"so it needs data to read\. Give the path of a data set"),
         ({"prices": "/nowhere/prices.csv"}, r"/nowhere/prices\.csv"),
         ({"slots": (1, 9)}, r"need 3\.6 cores; .* Use 4 slots or fewer, or smaller slots \(slots, slot_cpus\)"),
         ({"testbed": "fluid"}, r"has 2 operators apart from its sources .*; 1 slot cannot hold them"),

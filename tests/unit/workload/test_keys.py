@@ -11,7 +11,6 @@ import pytest
 
 from workbench.cli import keys
 from workbench.errors import WorkbenchError
-from workbench.scaling import advise_executors
 from workbench.workload import Dataset, EventClock, KeyFrequencies, prepare
 from workbench.workload.keys import _keys
 
@@ -121,29 +120,24 @@ def test_counts_make_a_key_trace():
     assert shares.tolist() == pytest.approx([0.4, 0.2, 0.1, *[0.01] * 30])
 
 
-def test_the_report_names_hot_keys_skew_and_advice(capsys):
-    advice = advise_executors(4, 8, key_counts=EXACT.counts, untracked_keys=30, untracked_records=300)
-    keys._show(EXACT, advice)
+def test_the_report_names_hot_keys_and_skew(capsys):
+    keys._show(EXACT)
     text = capsys.readouterr().out
-    assert text.startswith("More than 3 tasks do not raise the rate: the most frequent key has 40 % of the rows")
+    assert text.startswith("More than 3 tasks do not raise the rate: the most frequent key, 'a', has 40 % of the rows")
     assert "auction: 1,000 rows, 5 without a key, 33 keys, counted exactly" in text
     rows = [line.split() for line in text.splitlines()]
     assert ["a", "400", "40", "%"] in rows
     assert ["4", "2.4", "42", "%"] in rows  # partitions, the fullest against the mean, and the rate that allows
-    assert (
-        "Elastic executors: 4 with 8 shards each; one executor per node: each can grow on its own node; 8 shards each "
-        "are enough: there are only 33 keys; with 2.5 cores the most frequent key alone fills a core; more cores do "
-        "not help."
-    ) in " ".join(text.split())
+    assert "executor" not in text
 
 
 def test_one_key_is_in_the_singular(capsys):
-    keys._show(KeyFrequencies("k", 7, 0, ("a",), (7,), 1), advise_executors(1, 8, key_counts=[7]))
+    keys._show(KeyFrequencies("k", 7, 0, ("a",), (7,), 1))
     assert capsys.readouterr().out.startswith("More than 1 task does not raise the rate: ")
 
 
 def test_the_report_of_a_sketch_states_its_error(capsys):
-    keys._show(SKETCH, advise_executors(1, 8))
+    keys._show(SKETCH)
     text = capsys.readouterr().out
     assert "61 keys (within 4 %, nearly always), estimated by a sketch" in text
     assert "counts may be too high by up to 7 rows (0.7 %)" in text

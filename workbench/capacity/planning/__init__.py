@@ -1,5 +1,6 @@
 """What to deploy for a rate: slots, memory, layout, executors, price, trigger interval."""
 
+from workbench.capacity.planning._hot_key import hot_key
 from workbench.capacity.planning._plan import plan
 from workbench.capacity.planning.at_interval import capacity_at, risks_at
 from workbench.capacity.planning.checks import check_allocation, check_keys, check_layouts, check_source
@@ -56,6 +57,7 @@ __all__ = [
     "falls_short",
     "fitted_form",
     "follow",
+    "hot_key",
     "in_executors",
     "in_turns",
     "interval_points",

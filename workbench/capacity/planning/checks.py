@@ -1,16 +1,17 @@
 """What a reader must know before deploying a plan, in addition to what is doubtful about its model."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
 from workbench import units
 from workbench.capacity.model import MicroBatch
+from workbench.capacity.planning._hot_key import UNEVEN, behind_shuffles, hot_key
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.dataflow import Budget
 from workbench.measuring import LEVEL
-from workbench.metrics import OperatorMetrics, slow_executors
+from workbench.metrics import slow_executors
 from workbench.records import Allocation, BatchLayout, Measurement, ModelFinding
 from workbench.workload import KeyFrequencies
 
@@ -19,14 +20,6 @@ PYTHON_WORKER_MB = 150
 
 NOTABLE_KEY = 0.1
 """Share of an operator's rows from which a key is worth a word; partitions of few even keys differ by less."""
-
-NOTABLE_WORK = 0.1
-"""Share of the busy time below which an operator's keys do not matter."""
-
-UNEVEN = 1.3
-"""How many times the mean the fullest partition must have for a word."""
-
-_REACHES = 0.5  # of the excess that the rows would give
 
 HELD_UP = 0.95
 """Share of the plan's rate below which a source that is read in too few partitions is worth a word."""
@@ -190,53 +183,25 @@ def check_counted_keys(
     """
     if keys is None:
         return ()
-    seen = [
-        (one.useful_s / max(1, run.estimate.observation.consumed_records), one)
-        for run in runs
-        if run.estimate.observation is not None
-        for one in _behind_shuffles(run.estimate.observation.operators)
-    ]
+    found = hot_key(runs, keys, times)
     share, uneven = keys.hottest_share, keys.likely_imbalance(partitions)
     counted = (
         f"The most frequent key of {keys.column!r} has {units.percent(share, 2)} of the rows; by rows, the fullest of "
         f"{units.some(partitions, 'partition')} has {uneven:.1f} times the mean."
     )
     remedy = "Split a hot key (add a salt to it), or aggregate before the shuffle."
-    if not seen:
+    if found is None:
         return (ModelFinding("keys", uneven, f"{counted} No run has shown an operator behind a shuffle.", remedy),)
-    most = max(one.tasks for _, one in seen)
-    cost_s, busiest = max(((cost, one) for cost, one in seen if one.tasks == most), key=lambda pair: pair[0])
-    expected, found = keys.likely_imbalance(most), busiest.key_skew or 1.0
-    if expected >= UNEVEN and found - 1 < _REACHES * (expected - 1):
-        return (
-            ModelFinding(
-                "keys",
-                found,
-                f"{counted} It does not reach the tasks of {busiest.operator!r}: with {most:,} partitions the fullest "
-                f"had {found:.2f} times the mean and not {expected:.2f}, because rows are aggregated before the "
-                "shuffle, or because it goes by another column.",
-                "Nothing to do, as long as that column is the key.",
-                settled=True,
-            ),
-        )
-    limit = times / (share * cost_s) if cost_s > 0 else math.inf
-    if limit < rate:
-        found_limit = f"{counted} The key alone fills a slot of {busiest.operator!r} at {units.rate(limit)}."
-        return (ModelFinding("hot key", rate / limit, found_limit, remedy),)
-    fills = f" The key fills a slot of {busiest.operator!r} at {units.rate(limit)}." * (cost_s > 0)
+    takes = f"{counted} {found.sentence(rate)}"
+    if not found.reaches:
+        settled = "Nothing to do, as long as that column is the key."
+        return (ModelFinding("keys", found.found, takes, settled, settled=True),)
+    if found.limit < rate:
+        alone = f"{takes} The key alone fills a slot of {found.operator!r} at {units.rate(found.limit)}."
+        return (ModelFinding("hot key", rate / found.limit, alone, remedy),)
     if uneven < UNEVEN:
-        return (ModelFinding("keys", uneven, counted + fills, "Nothing to do.", settled=True),)
-    return (ModelFinding("keys", uneven, counted + fills, remedy),)
-
-
-def _behind_shuffles(operators: Sequence[OperatorMetrics]) -> list[OperatorMetrics]:
-    """Operators that read a shuffle and do much of the work."""
-    whole = sum(one.useful_s for one in operators)
-    return [
-        one
-        for one in operators
-        if not (one.scans or one.is_source) and one.key_skew is not None and one.useful_s >= NOTABLE_WORK * whole
-    ]
+        return (ModelFinding("keys", uneven, takes, "Nothing to do.", settled=True),)
+    return (ModelFinding("keys", uneven, takes, remedy),)
 
 
 def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFinding, ...]:
@@ -249,7 +214,7 @@ def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFindi
         (operator.tasks, operator.key_skew, operator.operator)
         for run in runs
         if run.estimate.observation is not None
-        for operator in _behind_shuffles(run.estimate.observation.operators)
+        for operator in behind_shuffles(run.estimate.observation.operators)
         if operator.tasks > 1 and operator.key_skew is not None
     ]
     if not seen:

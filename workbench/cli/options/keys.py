@@ -2,7 +2,7 @@
 
 import argparse
 
-from workbench.cli.options.numbers import number, whole
+from workbench.cli.options.numbers import rate, whole
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -10,8 +10,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     keys = commands.add_parser(
         "keys",
         epilog="example: workbench keys data/orders.csv shop",
-        description="Count the keys of a column with Spark: the hottest of them, how unevenly they fill shuffle "
-        "partitions, how many tasks are of use, and how many elastic executors and shards to have.",
+        description="Count the keys of a column: the hottest of them, how unevenly they fill shuffle partitions, and "
+        "how many tasks are of use. Files of at most 1 GiB take about a second; Spark counts what is larger, nested or "
+        "has more than a million keys.",
     )
     keys.add_argument("data", metavar="DATA", help="Parquet, CSV or JSON: a file or a folder")
     keys.add_argument("column", metavar="COLUMN", help="the key")
@@ -28,8 +29,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="N",
         help="shuffle partitions to spread over",
     )
-    keys.add_argument("--nodes", type=whole, default=1, help="nodes of the cluster, for the advice (%(default)s)")
-    keys.add_argument("--node-cores", type=whole, default=8, help="cores of each (%(default)s)")
-    keys.add_argument("--bytes-per-core", type=number, default=0.0, help="bytes/s in and out of a core (%(default)s)")
-    keys.add_argument("--shuffles", type=number, default=0.0, help="abrupt changes of the keys a minute (%(default)s)")
+    keys.add_argument(
+        "--plan",
+        metavar="FILE",
+        help="a study that was planned, its plans, or a measurement of the query: what the hottest key takes in it",
+    )
+    keys.add_argument("--rate", type=rate, metavar="R", help="records/s to say that for (the plan's)")
     keys.add_argument("--json", action="store_true", help="print JSON")

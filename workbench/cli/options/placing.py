@@ -16,8 +16,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "place",
         epilog="example: workbench place data/placement.yaml --compare",
         description="Place the tasks of one or several queries on workers. INPUT is a problem (JSON or YAML: workers, "
-        "slots, operators with tasks, cpu, io, net per task, edges; optional rate, worker, speeds, queries), a "
-        "measurement, or the plans that workbench plan wrote.",
+        "slots, operators with tasks, cpu, io, net per task, edges; optional rate, worker, speeds, queries), a study "
+        "that was planned, its plans, or a measurement.",
     )
     placed.add_argument("inputs", nargs="+", metavar="INPUT", help="several are placed together on the same workers")
     placed.add_argument("--workers", type=whole, help="number of workers, unless the input says")

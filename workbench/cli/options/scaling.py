@@ -22,8 +22,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     replayed.add_argument(
         "query",
         metavar="QUERY",
-        help=f"a simulated query ({_SIMULATED}), the JSON file of a plan, or '{_KEYED}': one keyed operator "
-        "under Elasticutor's paradigms",
+        help=f"a simulated query ({_SIMULATED}), a study that was planned, its plans, a measurement, or '{_KEYED}': "
+        "one keyed operator under Elasticutor's paradigms",
     )
     replayed.add_argument("rates", metavar="CSV", help="the load: columns of time (seconds) and rate (records/s)")
     replayed.add_argument("--time-column", default="time_s", metavar="NAME", help="column of the time (%(default)s)")

@@ -1,14 +1,16 @@
-"""Spark's Kafka connector, which PySpark does not include: its jars from a folder, or fetched once from Maven."""
+"""Jars that PySpark does not include: Spark's Kafka connector and your packages, fetched once from Maven."""
 
+import hashlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
+from workbench.records import JobSettings
 from workbench.testbed.spark.java import find_java
 
 if TYPE_CHECKING:
@@ -24,15 +26,23 @@ _NEEDED = (_NAME, "spark-token-provider-kafka-0-10_2.13", "kafka-clients", "comm
 _FETCH_S = 600.0
 _IVY = """<ivy-module version="2.0">
 <info organisation="workbench" module="connector"/>
-<dependencies><dependency org="org.apache.spark" name="{name}" rev="{version}" conf="default">
-{excluded}
-</dependency></dependencies>
+<dependencies>
+{dependencies}
+</dependencies>
 </ivy-module>
 """
+_DEPENDENCY = '<dependency org="{}" name="{}" rev="{}" conf="default">{}</dependency>'
+_PACKAGES = Path(".workbench/packages")
+_OF_SPARK = (
+    '<exclude org="org.apache.spark" module="spark-(catalyst|common-utils|common-variant|core|graphx|hive|kvstore|'
+    "launcher|mllib|mllib-local|network-common|network-shuffle|repl|sketch|sql|sql-api|streaming|tags|unsafe)_.*"
+    '" matcher="regexp"/>'
+)  # as Spark does with packages of its own
 _IN_SPARK = (
     "org.apache.hadoop", "org.scala-lang", "org.scala-lang.modules", "org.slf4j", "at.yawk.lz4", "org.lz4",
     "org.xerial.snappy", "com.github.luben", "com.google.code.findbugs",
 )  # fmt: skip
+_EXCLUDED = "".join(f'<exclude org="{one}"/>' for one in _IN_SPARK)
 
 
 def connector_jars(progress: Callable[[str], None] = lambda _: None) -> tuple[str, ...]:
@@ -50,7 +60,7 @@ def connector_jars(progress: Callable[[str], None] = lambda _: None) -> tuple[st
     progress("fetching Spark's Kafka connector from Maven Central")
     reason = ""
     for one in versions:
-        reason = _fetch(one, _FOLDER / one)
+        reason = _fetch((f"org.apache.spark:{_NAME}:{one}",), _FOLDER / one, _EXCLUDED)
         if not reason:
             return _complete(_FOLDER / one)
     raise WorkbenchError(
@@ -58,6 +68,30 @@ def connector_jars(progress: Callable[[str], None] = lambda _: None) -> tuple[st
         f"fetch org.apache.spark:{_NAME}:{versions[0]} (or {_TRIED}) with its dependencies, copy the jars into a "
         f"folder here, and name it in {JARS}."
     )
+
+
+def package_jars(packages: Sequence[str], progress: Callable[[str], None] = lambda _: None) -> tuple[str, ...]:
+    """Return the paths of the jars of `packages`, ``GROUP:ARTIFACT:VERSION``, and of what they need that Spark lacks.
+
+    They are fetched at the first use.
+
+    Raises
+    ------
+    WorkbenchError
+        When they cannot be fetched.
+    """
+    if not packages:
+        return ()
+    folder = _PACKAGES / hashlib.sha256(repr(sorted(packages)).encode()).hexdigest()[:12]
+    if not (folder / "done").exists():
+        progress(f"fetching {', '.join(packages)} from Maven Central")
+        if reason := _fetch(packages, folder, _OF_SPARK):
+            raise WorkbenchError(
+                f"The packages {', '.join(packages)} could not be fetched from Maven Central: {reason}. Correct them, "
+                "or name their jars in the study's key 'jars'.",
+                settings=("packages",),
+            )
+    return tuple(sorted(str(path.resolve()) for path in folder.glob("*.jar")))
 
 
 def connector_version(jars: tuple[str, ...]) -> str:
@@ -73,10 +107,14 @@ def load_here(jars: tuple[str, ...], jvm: Any) -> None:  # noqa: ANN401 - py4j's
         loader.addURL(jvm.java.io.File(jar).toURI().toURL())
 
 
-def ship(jars: tuple[str, ...], context: "SparkContext") -> None:
-    """Let the executors of a cluster fetch `jars` from the driver before their next task."""
+def bring(jars: tuple[str, ...], settings: JobSettings, context: "SparkContext") -> None:
+    """Let the executors fetch `jars` and the files of `settings` from the driver before their next task."""
     for jar in jars:
         context._jsc.addJar(jar)  # noqa: SLF001 - PySpark has no such method
+    for path in settings.py_files:
+        context.addPyFile(str(Path(path).resolve()))
+    for path in settings.files:
+        context.addFile(str(Path(path).resolve()))
 
 
 def _complete(folder: Path) -> tuple[str, ...]:
@@ -92,15 +130,15 @@ def _complete(folder: Path) -> tuple[str, ...]:
     return tuple(jar for jar in found if Path(jar).name.startswith(_NEEDED))
 
 
-def _fetch(connector: str, folder: Path) -> str:
-    """Fetch the connector with the Ivy that PySpark includes; return why that failed, or nothing."""
+def _fetch(packages: Sequence[str], folder: Path, excluded: str) -> str:
+    """Fetch packages with the Ivy that PySpark includes; return why that failed, or nothing."""
     import pyspark  # noqa: PLC0415 - importing the workbench must not import pyspark
 
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
     with tempfile.TemporaryDirectory(prefix="ivy-") as scratch:
-        excluded = "\n".join(f'<exclude org="{one}"/>' for one in _IN_SPARK)
         asked = Path(scratch, "ivy.xml")
-        asked.write_text(_IVY.format(name=_NAME, version=connector, excluded=excluded), encoding="utf-8")
+        dependencies = "\n".join(_DEPENDENCY.format(*one.split(":"), excluded) for one in packages)
+        asked.write_text(_IVY.format(dependencies=dependencies), encoding="utf-8")
         java = f"{find_java(Path(scratch)).home}/bin/java"
         pattern = f"{folder.resolve()}/[artifact]-[revision].[ext]"
         command = [java, "-jar", str(ivy), "-ivy", str(asked), "-confs", "default", "-retrieve", pattern,
@@ -109,7 +147,8 @@ def _fetch(connector: str, folder: Path) -> str:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH_S, check=False)
         except subprocess.TimeoutExpired:
             return f"nothing came within {_FETCH_S:g} s"
-    if done.returncode or not list(folder.glob(f"{_NAME}-*.jar")):
+    fetched = [folder / "-".join(one.split(":")[1:]) for one in packages]
+    if done.returncode or not all(Path(f"{one}.jar").exists() for one in fetched):
         lines = (line.strip(" \t:") for line in done.stdout.splitlines())
         return next((line for line in lines if "not found" in line or "ERROR" in line), "no reason was given")
     (folder / "done").touch()

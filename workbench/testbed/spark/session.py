@@ -1,6 +1,7 @@
 """Start and end Spark: the session of one deployment, inside its driver process, and one for counting data at rest."""
 
 import os
+import re
 import secrets
 import sys
 import tempfile
@@ -17,9 +18,10 @@ from workbench import units
 from workbench.dataflow import Budget
 from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
 from workbench.errors import WorkbenchError
-from workbench.records import MEASURED, state_settings
+from workbench.records import JOINED, MEASURED, JobSettings, state_settings
+from workbench.redaction import VARIABLE
 from workbench.testbed.spark.cluster import Cluster, beside_yours, check_room, cluster_conf, refused, stand_in
-from workbench.testbed.spark.connector import load_here, ship
+from workbench.testbed.spark.connector import bring, load_here
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.local_files import WITHOUT_FORKS, compile_into
 from workbench.testbed.spark.spec import DeploymentSpec
@@ -108,6 +110,22 @@ def spark_conf(
     }
 
 
+def at_start(ours: Mapping[str, str], settings: JobSettings) -> dict[str, str]:
+    """Add to `ours` what of a job's settings must be known when a JVM starts: its options and its class path."""
+    joined = {name: value for name, value in settings.spark.items() if name in JOINED}
+    return JobSettings(spark=joined).conf(ours)
+
+
+def later(ours: Mapping[str, str], settings: JobSettings) -> dict[str, str]:
+    """Give the rest of a job's settings, with the variables of the environment replaced.
+
+    They go over the gateway, since everybody can read command lines. Spark's logs hide those that name a variable.
+    """
+    hidden = [re.escape(name) for name, value in settings.spark.items() if VARIABLE.search(value)]
+    given = {name: value for name, value in settings.resolved().items() if name not in JOINED}
+    return given | ({"spark.redaction.regex": "|".join((ours["spark.redaction.regex"], *hidden))} if hidden else {})
+
+
 def _place(cluster: Cluster | None) -> str:
     """Give the option that leaves a query's relative paths in this folder, where the JVM must start in another."""
     return f' "-Duser.dir={Path.cwd()}"' if cluster and cluster.environment else ""
@@ -169,10 +187,11 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
         TMPDIR=str(disk),
         **({"SPARK_LOCAL_IP": address} if address else {}),
     )
+    ours = spark_conf(budget, folder, disk, spec.state_partitions, cluster=cluster, address=address)
     conf = (
         SparkConf()
         .setAppName("workbench")
-        .setAll(list(spark_conf(budget, folder, disk, spec.state_partitions, cluster=cluster, address=address).items()))
+        .setAll(list(at_start(ours, spec.settings).items()))
         .setMaster(
             cluster.master if cluster else f"local-cluster[1,{budget.slots},{max(1024, divide_memory(budget).heap_mb)}]"
         )
@@ -184,23 +203,25 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
             conf.set(key, os.pathsep.join((str(conf.get(key)), *connector)))
     with (folder / "jvm.log").open("ab") as log, _started_in(cluster, folder):
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+    load_here(spec.jars, gateway.jvm)
     if cluster:
         check_room(gateway.jvm, cluster, budget, address)
         load_here(connector, gateway.jvm)
         # Spark has put your settings among the JVM's properties, where those that it was started with replace them.
-        conf.setAll(list(beside_yours(cluster, gateway.jvm.java.lang.System.getProperty, COMPILED_SOON).items()))
+        beside = beside_yours(cluster, gateway.jvm.java.lang.System.getProperty, COMPILED_SOON)
+        conf.setAll(list(at_start(beside, spec.settings).items()))
     else:
         compile_into(folder / "classes", gateway.jvm)
         # Over the gateway, since everybody can read command lines; executors get it in their environment.
         conf.set("spark.authenticate.secret", secrets.token_hex(32))
+    conf.setAll(list(later(ours, spec.settings).items()))
     try:
         context = SparkContext(gateway=gateway, conf=conf)
     except Py4JError as error:
         if cluster:
             raise refused(str(error), cluster) from error
         raise
-    if cluster:
-        ship(connector, context)
+    bring((*spec.jars, *(connector if cluster else ())), spec.settings, context)
     context.setLogLevel("ERROR")
     return SparkSession(context)
 

@@ -3,11 +3,12 @@
 import math
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.dataflow import Budget
+from workbench.records import JobSettings
 from workbench.testbed.spark.cluster import Cluster
 from workbench.testbed.spark.quota import CpuQuota
 from workbench.testbed.spark.topic_feed import TopicRows
@@ -24,6 +25,7 @@ class DeploymentSpec:
     `folder` holds checkpoint, logs and control files, in memory if the machine permits it, so that batches do not
     include the latency of this machine's disk. `disk` holds shuffle files and state beyond RocksDB's memory. On a
     cluster, checkpoints are in `checkpoints`, a URI, instead. `asked_rate` is as `SparkTestbed` takes it.
+    `settings` are what the job brings along, and `jars` its jars with those of its packages, on this machine.
     """
 
     name: str
@@ -40,6 +42,8 @@ class DeploymentSpec:
     source_partitions: int
     state_partitions: int
     checkpoints: str = ""
+    settings: JobSettings = field(default_factory=JobSettings)
+    jars: tuple[str, ...] = ()
 
     @property
     def slot_cores(self) -> frozenset[int]:

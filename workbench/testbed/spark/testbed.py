@@ -20,9 +20,9 @@ from workbench.dataflow import Budget
 from workbench.defaults import WARMUP_CAP_S
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile
-from workbench.records import Machine
+from workbench.records import JobSettings, Machine
 from workbench.testbed.spark.cluster import LOCAL, Cluster
-from workbench.testbed.spark.connector import connector_jars, connector_version
+from workbench.testbed.spark.connector import connector_jars, connector_version, package_jars
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.machine import GROUPS, describe, outer_limit, usable_cores
 from workbench.testbed.spark.process import ENDS_ON_CLUSTER_S, ENDS_S, DriverProcess, answer, ended, go_on, keeping
@@ -117,6 +117,8 @@ class SparkTestbed:
     asked_rate
         Highest rate that will be asked for, records/s, where no maximum is looked for: code that would sustain it is
         warm enough, and the source alone is measured only if a rate is not sustained. 0: a maximum is looked for.
+    settings
+        What the job brings along: Spark's settings, packages, jars, files.
     progress
         Called with one line of text at each step of a deployment.
     check_owner
@@ -127,6 +129,7 @@ class SparkTestbed:
     slot_cpus: Literal["auto", "cores"] = "auto"
     warmup_cap_s: float = WARMUP_CAP_S
     asked_rate: float = 0.0
+    settings: JobSettings = field(default_factory=JobSettings)
     progress: Callable[[str], None] = field(default=lambda _: None)
     check_owner: Callable[[], None] = field(default=go_on)
 
@@ -138,14 +141,15 @@ class SparkTestbed:
     @property
     def identity(self) -> str:
         """What a measurement depends on apart from the query and the budget; only equal identities may be mixed."""
+        brought = f", {self.settings.identity}" * bool(self.settings)
         if self.cluster:
-            return f"Spark {version('pyspark')}, master {self.cluster.identity}"
+            return f"Spark {version('pyspark')}, master {self.cluster.identity}{brought}"
         with tempfile.TemporaryDirectory(prefix="java-") as folder:
             java = find_java(Path(folder)).version
         machine = describe()
         return (
             f"Spark {version('pyspark')}, master {LOCAL}, slots as {self.slot_cpus}, Java {java}, "
-            f"{machine.processor} with {machine.cores:g} cores"
+            f"{machine.processor} with {machine.cores:g} cores{brought}"
         )
 
     def operators(self, query: Query) -> tuple[str, ...]:  # noqa: ARG002 - the protocol's
@@ -159,9 +163,10 @@ class SparkTestbed:
         ------
         WorkbenchError
             If it needs more cores than there are, has less memory than Spark needs, or has fractions of a core and no
-            quota is permitted; or if the archive of a cluster's packages is missing.
+            quota is permitted; or if the archive of a cluster's packages, or what the job brings along, is missing.
         """
         divide_memory(replace(budget, slots=self.cluster.executor_slots) if self.cluster else budget)
+        self.settings.check_here()
         if budget.interval_s < LEAST_INTERVAL_S:
             raise WorkbenchError(
                 f"The trigger interval is {budget.interval_s:g} s; it must be at least {LEAST_INTERVAL_S:g} s.",
@@ -242,6 +247,7 @@ class SparkTestbed:
                 generator = _topic_rows(query, self.progress)
             elif isinstance(generator, Dataset):
                 generator = prepare(generator, query.event_time, disk)
+            jars = [str(Path(jar).resolve()) for jar in self.settings.jars]
             spec = DeploymentSpec(
                 name=query.name,
                 build=query.build,
@@ -254,6 +260,8 @@ class SparkTestbed:
                 quota=quota,
                 warmup_cap_s=self.warmup_cap_s,
                 asked_rate=self.asked_rate,
+                settings=self.settings,
+                jars=(*jars, *package_jars(self.settings.packages, self.progress)),
                 source_partitions=source_partitions,
                 state_partitions=state_partitions,
                 checkpoints=(
@@ -278,6 +286,7 @@ class SparkTestbed:
             facts |= {"output mode": query.output_mode, "event time": "due time and own lateness"}
             if isinstance(generator, TopicRows):
                 facts |= {"event time": "the records' own", "source": _kafka_fact(generator)}
+            facts |= {"settings of the job": self.settings.listed} if self.settings else {}
             if isinstance(generator, Replay) and not generator.complete:
                 facts["data"] = "only the first GiB of the data set is replayed"
             if self.cluster:

@@ -8,6 +8,7 @@ from staged_runs import staged_exploration
 
 from workbench import units
 from workbench.capacity import plan
+from workbench.capacity.planning import hot_key
 from workbench.capacity.planning.checks import check_counted_keys
 from workbench.workload import KeyFrequencies
 
@@ -26,7 +27,7 @@ def runs_with(skew):
     return found
 
 
-def test_a_hot_key_that_reaches_the_tasks_says_where_it_fills_a_slot():
+def test_a_hot_key_that_reaches_the_tasks_says_what_it_takes():
     runs = runs_with(2.1)
     (found,) = check_counted_keys(runs, ONE_HOT, 40, 1.0)
     assert "'auction' has 30.00 % of the rows" in found.finding
@@ -37,7 +38,15 @@ def test_a_hot_key_that_reaches_the_tasks_says_where_it_fills_a_slot():
         one.useful_s / observation.consumed_records for observation in seen for one in observation.operators
         if one.keeps_state
     ]  # fmt: skip
-    assert f"at {units.rate(1 / (0.3 * max(costs)))}" in found.finding
+    limit = 1 / (0.3 * max(costs))
+    assert hot_key(runs, ONE_HOT).limit == pytest.approx(limit)
+    takes = f"At {units.rate(0.6 * limit)} the key '0' needs 0.6 of a slot of "
+    (found,) = check_counted_keys(runs, ONE_HOT, 40, 0.6 * limit)
+    assert takes in found.finding
+    assert "; more than 4 tasks do not raise the rate." in found.finding
+    assert hot_key(runs, ONE_HOT).sentence(0.6 * limit) in found.finding
+    assert "needs 2 slots of " in hot_key(runs, ONE_HOT).sentence(2 * limit)
+    assert hot_key(runs, ONE_HOT, 2.0).limit == pytest.approx(2 * limit)
 
 
 def test_rows_aggregated_before_the_shuffle_hide_a_hot_key():

@@ -1,5 +1,10 @@
 """Where Spark's Kafka connector comes from."""
 
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree as ET
+
 import pytest
 
 from workbench.errors import WorkbenchError
@@ -47,7 +52,9 @@ def test_a_folder_with_a_jar_too_few_or_too_many_is_refused(tmp_path, monkeypatc
 def test_the_connector_of_sparks_version_is_fetched_first_and_once(monkeypatch):
     asked = []
 
-    def fetch(version, folder):
+    def fetch(packages, folder, _):
+        (package,) = packages
+        version = package.rpartition(":")[2]
         asked.append(version)
         if version != "4.2.0":
             return "it was not found"
@@ -69,3 +76,33 @@ def test_a_machine_without_maven_is_told_what_to_do(monkeypatch):
         WorkbenchError, match=r"no route to host\. On a machine that can reach it.*WORKBENCH_KAFKA_JARS"
     ):
         connector.connector_jars()
+
+
+def test_packages_are_fetched_once_and_excluded_as_spark_does(monkeypatch, tmp_path):
+    ran = []
+
+    def run(command, **_):
+        ran.append((tmp_path / "asked.xml").write_text(Path(command[command.index("-ivy") + 1]).read_text()))
+        folder = Path(command[command.index("-retrieve") + 1]).parent
+        jars_in(folder, ("delta-spark_2.13-4.0.0", "delta-storage-4.0.0"))
+        return SimpleNamespace(returncode=0, stdout="")
+
+    monkeypatch.setattr(connector.subprocess, "run", run)
+    monkeypatch.setattr(connector, "find_java", lambda _: SimpleNamespace(home="/java"))
+    first = connector.package_jars(["io.delta:delta-spark_2.13:4.0.0"])
+    assert [Path(jar).name for jar in first] == ["delta-spark_2.13-4.0.0.jar", "delta-storage-4.0.0.jar"]
+    assert connector.package_jars(["io.delta:delta-spark_2.13:4.0.0"]) == first
+    assert len(ran) == 1
+    written = ET.parse(tmp_path / "asked.xml")  # noqa: S314 - ours
+    asked = written.find("dependencies/dependency")
+    assert (asked.get("org"), asked.get("name"), asked.get("rev")) == ("io.delta", "delta-spark_2.13", "4.0.0")
+    excluded = re.compile(asked.find("exclude").get("module"))
+    assert excluded.fullmatch("spark-sql_2.13")
+    assert not excluded.fullmatch("spark-token-provider-kafka-0-10_2.13")
+    assert connector.package_jars([]) == ()
+
+
+def test_packages_that_do_not_come_are_named(monkeypatch):
+    monkeypatch.setattr(connector, "_fetch", lambda *_: "io.delta#delta;9 not found")
+    with pytest.raises(WorkbenchError, match=r"The packages io\.delta:delta:9 could not be fetched .* key 'jars'"):
+        connector.package_jars(["io.delta:delta:9"])

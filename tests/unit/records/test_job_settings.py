@@ -1,0 +1,143 @@
+"""What a job brings along: what is refused, what identifies it, and that no secret of it is written down."""
+
+import itertools
+import json
+import re
+import shlex
+import subprocess
+from dataclasses import replace
+
+import pytest
+from staged_runs import staged_exploration
+
+from workbench import redaction
+from workbench.capacity import plan
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.records import JOINED, OURS, CapacityPlan, JobSettings
+from workbench.redaction import redacted
+
+HIDDEN_KEY = "spark.hadoop.fs.s3a.secret.key"
+
+
+@pytest.fixture(autouse=True)
+def _forget(monkeypatch):
+    monkeypatch.setattr(redaction, "_hidden", set())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"spark.executor.memory": "4g"}, "spark.executor.memory, which the workbench must set itself: it follows"),
+        ({"spark.eventLog.dir": "/x"}, "spark.eventLog.dir, .*: the workbench reads what it writes"),
+        ({"spark.jars.packages": "a:b:1"}, "use the study's key 'packages'"),
+        ({"spark.sql.shuffle.partitions": "8"}, "partitions are planned"),
+        ({"hoodie.x": "1"}, "write Spark's own names"),
+        ({HIDDEN_KEY: "hunter2xyz"}, r"looks like a secret.*: '\$\{NAME\}'"),
+        ({"spark.my.url": "s3a://AKIA:hunter2xyz@bucket"}, "looks like a secret"),
+        ({"spark.driver.extraJavaOptions": "-Dkey=${KEY}"}, "read by all users of a machine"),
+        ({"spark.a.b": "two\nlines"}, "a text of one line"),
+    ],
+)
+def test_what_the_testbed_sets_and_what_would_be_kept_is_refused(settings, message):
+    with pytest.raises(WorkbenchError, match=f"(?s){message}") as error:
+        JobSettings(spark=settings)
+    assert "hunter2xyz" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"packages": ("delta",)}, "write Maven coordinates"),
+        ({"packages": ('io:x:1"/>',)}, "write Maven coordinates"),
+        ({"jars": ("x.zip",)}, r"files that end in \.jar"),
+        ({"py_files": ("x.jar",)}, r"\.py or \.zip or \.egg"),
+    ],
+)
+def test_what_is_no_package_and_no_file_of_its_kind_is_refused(given, message):
+    with pytest.raises(WorkbenchError, match=message):
+        JobSettings(**given)
+
+
+def test_what_is_missing_here_is_refused_before_anything_starts():
+    with pytest.raises(WorkbenchError, match=r"jars has '/nowhere/none\.jar', which is no file here"):
+        JobSettings(jars=("/nowhere/none.jar",)).check_here({})
+    with pytest.raises(WorkbenchError, match="The variable KEY is not set, and the study's key 'spark' names it"):
+        JobSettings(spark={HIDDEN_KEY: "${KEY}"}).check_here({})
+    with pytest.raises(WorkbenchError, match="The variable KEY has 2 characters"):
+        JobSettings(spark={HIDDEN_KEY: "${KEY}"}).check_here({"KEY": "ab"})
+
+
+def test_the_identity_is_that_of_names_values_and_contents_and_not_of_secrets(tmp_path, monkeypatch):
+    jar = tmp_path / "udf.jar"
+    jar.write_bytes(b"one")
+    one = JobSettings(spark={"spark.x": "1", HIDDEN_KEY: "${KEY}"}, jars=(str(jar),))
+    monkeypatch.setenv("KEY", "hunter2xyz")
+    identity = one.identity
+    assert re.fullmatch(r"settings of the job [0-9a-f]{8}", identity)
+    monkeypatch.setenv("KEY", "another1")
+    assert one.identity == identity
+    assert replace(one, spark={HIDDEN_KEY: "${KEY}", "spark.x": "1"}).identity == identity
+    assert replace(one, spark={"spark.x": "2", HIDDEN_KEY: "${KEY}"}).identity != identity
+    assert replace(one, packages=("a:b:1",)).identity != identity
+    jar.write_bytes(b"two")
+    assert one.identity != identity
+    assert JobSettings().identity == ""
+    assert one.listed == f"spark.x, {HIDDEN_KEY}, udf.jar"
+
+
+def test_a_secret_is_never_written_down(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_VALUE", "hunter2xyz")  # its name says nothing
+    settings = JobSettings(spark={"spark.my.thing": "${MY_VALUE}", HIDDEN_KEY: "${MY_VALUE}"})
+    assert settings.resolved()[HIDDEN_KEY] == "hunter2xyz"
+    assert redacted("it failed with hunter2xyz") == "it failed with ***"
+    made = replace(plan(staged_exploration(), 2e4, memory_mb=[600]), settings=settings)
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.append("plan", "key", {"plan": json.loads(made.to_json()), "error": "hunter2xyz"})
+    text = (tmp_path / "journal.jsonl").read_text() + made.to_json()
+    assert "hunter2xyz" not in text
+    assert f'"{HIDDEN_KEY}": "${{MY_VALUE}}"' in text  # what is not secret stays legible
+
+
+@pytest.mark.parametrize(
+    "text", [f"{HIDDEN_KEY}=${{KEY}}", f'--conf "{HIDDEN_KEY}=${{KEY}}" x', f"{HIDDEN_KEY}: ${{KEY}}"]
+)
+def test_the_name_of_a_variable_is_no_secret(text):
+    assert redacted(text) == text
+    assert redacted(text.replace("${KEY}", "${KEY}hunter2")) != text.replace("${KEY}", "${KEY}hunter2")
+
+
+def test_a_plan_exports_what_was_measured():
+    settings = JobSettings(
+        spark={"spark.x": "a b", HIDDEN_KEY: "${MY_KEY}/$HOME`ls`\\"}, packages=("io.delta:delta-spark_2.13:4.0.0",),
+        jars=("my udf.jar",), py_files=("lib.zip",), files=("rates.csv",),
+    )  # fmt: skip
+    made = replace(plan(staged_exploration(), 2e4, memory_mb=[600]), settings=settings)
+    command = made.command()
+    found = subprocess.run(
+        ["bash", "-c", f"printf '%s\\n' {command.removeprefix('spark-submit')}"],
+        env={"MY_KEY": "hunter2", "HOME": "/h"}, capture_output=True, text=True, check=True,
+    ).stdout.splitlines()  # fmt: skip
+    words = dict(itertools.pairwise(found))
+    kafka = "org.apache.spark:spark-sql-kafka-0-10_2.13:SPARK-VERSION"
+    assert words["--packages"] == f"{kafka},io.delta:delta-spark_2.13:4.0.0"
+    assert (words["--jars"], words["--files"]) == ("my udf.jar", "rates.csv")
+    assert words["--py-files"].split(",")[1:] == ["lib.zip"]
+    assert "spark.x=a b" in found
+    assert f"{HIDDEN_KEY}=hunter2/$HOME`ls`\\" in found
+    assert command.count("--packages") == command.count("--py-files") == 1
+    assert CapacityPlan.from_json(made.to_json()) == made
+    assert "--jars" not in replace(made, settings=None).command()
+
+
+def test_yours_follow_the_testbeds_where_a_jvm_starts():
+    yours = JobSettings(spark={"spark.driver.extraJavaOptions": "-Dx=1", "spark.y": "2"})
+    assert yours.conf({"spark.driver.extraJavaOptions": "-Dours=1"}) == {
+        "spark.driver.extraJavaOptions": "-Dours=1 -Dx=1",
+        "spark.y": "2",
+    }
+
+
+def test_no_setting_is_both_refused_and_joined():
+    assert not OURS.keys() & JOINED.keys()
+    assert shlex.split(JobSettings(files=("a b",)).options()[0]) == ["--files", "a b"]

@@ -1,0 +1,136 @@
+"""A study, its plans and a measurement are alike to the commands that follow; another thing is named."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from example_measurement import example_measurement
+from placement_file import PROBLEM, written
+from staged_runs import staged_exploration
+
+from workbench import cli, units
+from workbench.capacity import plan
+from workbench.cli.console import BAD_INPUT, DONE
+from workbench.errors import WorkbenchError
+from workbench.placement import BATCH, read_placement_input
+from workbench.records import InstanceType, PlannedStudy, Price, deployed
+from workbench.study import measured_start, plans_path, resolved
+from workbench.study.inputs import MEASUREMENT, PLANS
+
+STUDY = "query: jobs:orders\ntargets: [60000]\nslots: [1, 2]\nmemory_mb: [600]\n"
+DAY = "time_s,rate_per_s\n0,1000\n300,2000\n600,1000\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A study with its plans, the measurement of one run, a load, a problem and counted keys."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "weekly.yaml").write_text(STUDY)
+    (tmp_path / "day.csv").write_text(DAY)
+    found = staged_exploration()
+    chosen = plan(found, 60_000.0, memory_mb=[600])
+    (tmp_path / ".workbench").mkdir()
+    PlannedStudy(study={}, reason="", plans=(chosen,), runs=found.runs).to_json(".workbench/studies-weekly-plan.json")
+    replace(example_measurement(), testbed_kind="spark").to_json("run.json")
+    written(tmp_path, PROBLEM)
+    (tmp_path / "orders.csv").write_text("shop\n" + "a\n" * 3 + "".join(f"s{n}\n" for n in range(7)))
+    return chosen
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_study_is_its_plans():
+    plans = plans_path(Path("studies/weekly.yaml"))
+    assert str(plans) == ".workbench/studies-weekly-plan.json"
+    assert resolved("studies/weekly.yaml", "place", "plans") == (PLANS, plans)
+    assert resolved(str(plans), "place", "plans") == (PLANS, plans)
+    assert resolved("run.json", "place", "plans") == (MEASUREMENT, Path("run.json"))
+    plans.unlink()
+    with pytest.raises(WorkbenchError, match=r"has no plans of it yet\. Plan it first: workbench plan studies/weekly"):
+        resolved("studies/weekly.yaml", "place", "plans")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("given", ["studies/weekly.yaml", ".workbench/studies-weekly-plan.json", "run.json"])
+def test_replay_and_place_take_each_alike(capsys, given):
+    assert cli.main(["replay", given, "day.csv", "--policy", "static", "--json"]) == DONE
+    assert json.loads(capsys.readouterr().out)["static"]["at_target"] == 1.0
+    assert cli.main(["place", given]) == DONE
+    said = capsys.readouterr().out
+    assert said.startswith("Any placement carries ")
+    assert "Choose the worker shape: " in said
+    assert "w0" not in said  # no table of equal rows
+    assert cli.main(["place", given, "--compare"]) == DONE
+    assert capsys.readouterr().out == said
+    assert cli.main(["place", given, "--compare", "--json", "--draws", "2", "--timeout", "1"]) == DONE
+    rows = json.loads(capsys.readouterr().out)
+    same = {round(row["rate"]) for row in rows if "rate" in row and row["method"] != "odrp"}
+    assert len(same) == 1  # as it says; ODRP chooses other numbers of tasks
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["replay", "problem.json", "day.csv"], "problem.json is a placement problem; workbench replay takes a study"),
+        (
+            ["place", "keys.json"],
+            "keys.json is frequencies of keys; workbench place takes a placement",
+        ),
+        (["replay", "run.json", "day.csv", "--plan-rate", "5"], "A target rate is one of several plans'"),
+    ],
+)
+def test_another_thing_is_named(capsys, arguments, said):
+    assert cli.main(["keys", "orders.csv", "shop", "--json"]) == DONE
+    Path("keys.json").write_text(capsys.readouterr().out)
+    assert cli.main(arguments) == BAD_INPUT
+    assert said in capsys.readouterr().err
+
+
+def test_where_placements_differ_they_are_compared(folder):
+    path = ".workbench/studies-weekly-plan.json"
+    assert read_placement_input(path).alike
+    assert not read_placement_input(path, speeds=[1.0] * folder.executors).alike
+    assert cli.main(["place", path, "--method", "optimal"]) == DONE
+
+
+def test_a_plan_with_prices_names_its_workers(folder):
+    instance = InstanceType("c6i.large", "AWS", "us-east-1", 2, 4096, 0.085, "USD", "list", "2026-01")
+    found = staged_exploration()
+    priced = replace(folder, price=Price(instance, 3, 2, 0.255, 0))
+    PlannedStudy(study={}, reason="", plans=(priced,), runs=found.runs).to_json("priced.json")
+    assert read_placement_input("priced.json").alike.endswith("the cheapest of its price list, is 3 x c6i.large.")
+
+
+def test_a_measurement_is_replayed_at_the_capacity_that_it_found():
+    measured = example_measurement()
+    found = deployed(measured)
+    assert found.expected_rate == measured.estimate.middle
+    assert deployed(measured, 5.0).rate == 5.0
+    with pytest.raises(WorkbenchError, match="sustained no rate, so its operators' costs are unknown"):
+        deployed(replace(measured, estimate=replace(measured.estimate, rate=None, low=0.0, observation=None)))
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_measured_deployment_begins_with_its_slots():
+    start = measured_start(Path("run.json"))
+    measured = example_measurement()
+    assert dict(start.tasks) == {BATCH: measured.budget.slots}
+    assert start.batch_s == measured.budget.interval_s
+
+
+def test_keys_say_what_the_hottest_takes_in_the_plan(capsys, folder):
+    found = staged_exploration()
+    runs = []
+    for run in found.measurements:
+        seen = run.estimate.observation
+        operators = tuple(replace(one, key_skew=2.1 if one.keeps_state else None) for one in seen.operators)
+        runs.append(replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=operators))))
+    PlannedStudy(study={}, reason="", plans=(folder,), runs=tuple(runs)).to_json(".workbench/studies-weekly-plan.json")
+    assert cli.main(["keys", "orders.csv", "shop", "--plan", "studies/weekly.yaml", "--rate", "6k"]) == DONE
+    said = capsys.readouterr().out
+    assert said.startswith(f"At {units.rate(6000)} the key 'a' needs ")
+    assert "; more than 4 tasks do not raise the rate." in said
+    assert cli.main(["keys", "orders.csv", "shop", "--rate", "6k"]) == BAD_INPUT
+    assert "--rate is given without --plan" in capsys.readouterr().err

@@ -1,0 +1,166 @@
+"""What the text of a query says before Spark starts: what cannot be planned, and the keys of its state."""
+
+import functools
+import sys
+
+import pytest
+
+from workbench import cli
+from workbench.cli.console import BAD_INPUT, DONE
+from workbench.errors import WorkbenchError
+from workbench.study import draft, find_query
+from workbench.study._written import check_function, check_loaded, state_keys
+from workbench.study.catalogue import read_query
+
+JOBS = {
+    "none": ("def none():\n    return 1\n", r"takes no argument; it must take one: the streaming DataFrame"),
+    "two": ("def two(orders, payments):\n    return orders\n", r"takes 2 arguments \(orders, payments\)"),
+    "named": ("def named(*, rows):\n    return rows\n", "takes no argument that it can be given"),
+    "typed": (
+        "def typed(rows) -> 'StreamingQuery':\n    return start(rows)\n",
+        "returns a StreamingQuery.*Drop the sink",
+    ),
+    "sink": (
+        "def sink(rows):\n    return rows.writeStream.format('delta').start()\n",
+        "calls writeStream.*Drop the sink: return the streaming DataFrame",
+    ),
+    "helped": (
+        "def _run(rows):\n    return rows.writeStream.start()\n\n\ndef helped(rows):\n    return _run(rows)\n",
+        "calls writeStream",
+    ),
+    "waits": ("def waits(rows):\n    started(rows).awaitTermination()\n", "calls awaitTermination"),
+    "endless": ("def endless(rows):\n    while True:\n        print(rows)\n", r"never returns: the loop in line 2"),
+    "nothing": ("def nothing(rows):\n    rows.groupBy('shop').count()\n", "returns nothing"),
+}
+FINE = """
+import functools
+
+
+def kept(function):
+    @functools.wraps(function)
+    def wrapped(rows):
+        return function(rows, 3)
+    return wrapped
+
+
+def plain(rows, limit=10):
+    def each(batch, number):
+        return batch.count()
+    while True:
+        if limit:
+            break
+    return rows
+
+
+@kept
+def decorated(rows, times):
+    return rows
+
+
+def unwritten(rows):
+    raise NotImplementedError
+
+
+short = functools.partial(plain, limit=3)
+
+if __name__ == "__main__":
+    plain(None).writeStream.start().awaitTermination()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    (tmp_path / "orders.csv").write_text("time,shop\n2026-01-01T00:00:00,a\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("find", [find_query, read_query])
+@pytest.mark.parametrize("function", JOBS)
+def test_what_cannot_be_planned_is_said_by_init_and_a_dry_run(folder, find, function):
+    text, said = JOBS[function]
+    name = f"jobs_{function}_{find.__name__}"
+    (folder / f"{name}.py").write_text(text)
+    with pytest.raises(WorkbenchError, match=f"(?s){said}"):
+        find(f"{name}:{function}", "orders.csv", "time")
+
+
+@pytest.mark.parametrize("find", [find_query, read_query])
+def test_a_module_that_runs_as_a_script_is_not_imported(folder, find):
+    (folder / "script_job.py").write_text(
+        "q = rows.writeStream.start()\nq.awaitTermination()\n\n\ndef f(rows):\n    ...\n"
+    )
+    with pytest.raises(WorkbenchError, match=r"runs writeStream in line 1 of script_job\.py as soon as it is imported"):
+        find("script_job:f", "orders.csv", "time")
+    assert "script_job" not in sys.modules
+
+
+@pytest.mark.parametrize("find", [find_query, read_query])
+@pytest.mark.parametrize("function", ["plain", "decorated", "unwritten", "short"])
+def test_what_can_be_planned_passes(folder, find, function):
+    (folder / "fine_job.py").write_text(FINE)
+    assert find(f"fine_job:{function}", "orders.csv", "time").name == f"fine_job:{function}"
+
+
+def test_a_loaded_callable_is_judged_by_its_signature():
+    check_loaded("of C", functools.partial(lambda rows, limit: rows[:limit], limit=3))
+    with pytest.raises(WorkbenchError, match=r"takes 2 arguments \(rows, limit\)"):
+        check_loaded("x:y", lambda rows, limit: rows[:limit])
+
+
+def test_a_text_that_is_not_pythons_passes(tmp_path):
+    (tmp_path / "torn.py").write_text("def orders(")
+    check_function("torn:orders", tmp_path / "torn.py", "orders")
+
+
+@pytest.mark.parametrize(
+    ("body", "keys"),
+    [
+        ("rows.groupBy(f.window('time', '1 hour'), 'shop').count()", {"shop"}),
+        ("rows.groupBy(f.col('shop').alias('shop'), rows['city'], rows.country).count()", {"shop", "city", "country"}),
+        ("rows.dropDuplicatesWithinWatermark(['order_id'])", {"order_id"}),
+        ("rows.join(other, on=KEYS).join(more, rows.a == more['b'])", {"one", "two", "a", "b"}),
+        ("rows.join(other, f.expr('left_id = right_id'))", {"left_id", "right_id"}),
+        ("rows.groupBy(f.lower(f.col('shop')).substr(1, 3)).count()", {"shop"}),
+        ("_by(rows)", {"zone"}),
+        ("rows.groupBy(rows.columns[0]).count()", None),
+        ("rows.groupBy(*chosen()).count()", None),
+        ("rows.filter('shop = 1')", None),
+        ("', '.join(rows)", None),
+    ],
+)
+def test_the_keys_of_state_and_joins_are_read_from_the_text(tmp_path, body, keys):
+    text = "KEYS = ['one', 'two']\n\n\ndef _by(rows):\n    return rows.groupBy('zone').count()\n\n\n"
+    (tmp_path / "job.py").write_text(f"{text}def job(rows):\n    return {body}\n")
+    assert state_keys(tmp_path / "job.py", "job") == keys
+
+
+def test_init_warns_about_the_key_of_the_state_alone(folder, capsys):
+    (folder / "dedup_job.py").write_text("def seen(rows):\n    return rows.dropDuplicates(['order_id'])\n")
+    lines = [f"2026-01-01T00:00:{n % 60:02},{'c0' if n % 3 else f'c{n}'},{n}" for n in range(300)]
+    (folder / "sales.csv").write_text("time,customer_id,order_id\n" + "\n".join(lines) + "\n")
+    made = draft("dedup_job:seen", "sales.csv")
+    assert (made.keys, made.hot) == (("order_id",), {})
+    assert "customer_id" not in made.text
+    (folder / "dedup_job.py").write_text("def seen(rows):\n    return rows.groupBy('Customer_ID').count()\n")
+    made = draft("dedup_job:seen", "sales.csv")
+    assert made.hot == {"customer_id": pytest.approx(2 / 3, abs=0.01)}
+    assert "The query's state or join goes by it: count it:" in made.text
+    assert cli.main(["init", "dedup_job.py:seen", "sales.csv"]) == DONE
+    assert "state or join: by 'customer_id'" in capsys.readouterr().out
+
+
+def test_the_price_list_that_a_draft_names_is_there(folder):
+    (folder / "plain_job.py").write_text("def orders(rows):\n    return rows\n")
+    assert ".csv" not in draft("plain_job:orders", "orders.csv").text.replace("dataset: orders.csv", "")
+    (folder / "data").mkdir()
+    (folder / "data" / "instances.csv").write_text("name\n")
+    assert "# prices: data/instances.csv" in draft("plain_job:orders", "orders.csv").text
+
+
+def test_the_command_refuses_before_spark_in_a_moment(folder, capsys):
+    (folder / "two_job.py").write_text(JOBS["two"][0])
+    assert cli.main(["init", "two_job.py:two", "orders.csv"]) == BAD_INPUT
+    assert "takes 2 arguments (orders, payments)" in capsys.readouterr().err
+    assert not (folder / "study.yaml").exists()

@@ -1,0 +1,283 @@
+"""What your job brings along: Spark's own settings, packages, jars and files, as a study gives them.
+
+A value may name variables of the environment, ``${NAME}``. They are looked up where Spark starts, and never written
+down: documents keep the name, and every text hides the value.
+"""
+
+import hashlib
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+
+from workbench import bounds
+from workbench.checks import shown
+from workbench.errors import WorkbenchError
+from workbench.redaction import VARIABLE, hide, is_secret, redacted
+
+_NAME = re.compile(r"spark\.[\w.\-]+")
+_PACKAGE = re.compile(r"[\w.\-]+:[\w.\-]+:[\w.\-]+")
+_ENDINGS: Mapping[str, tuple[str, ...]] = MappingProxyType({"jars": (".jar",), "py_files": (".py", ".zip", ".egg")})
+_LEAST = 4  # characters of a value to hide: a shorter one is in any text
+
+_BUDGET = "it follows from the study's slots, slot_cpus and memory_mb"
+_PARTITIONS = "partitions are planned, and must stay as planned"
+_READ = "the workbench reads what it writes"
+_TRUST = "the workbench makes a secret of its own for each run; a cluster's belongs in its spark-defaults.conf"
+OURS: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.master": "the study's key 'master' says where Spark runs",
+        "spark.app.": "each deployment is an application of its own",
+        "spark.submit.pyFiles": "use the study's key 'py_files'",
+        "spark.submit.": "the workbench starts the driver itself",
+        "spark.jars": "use the study's key 'jars'",
+        "spark.jars.packages": "use the study's key 'packages'",
+        "spark.files": "use the study's key 'files'",
+        "spark.archives": "use the study's key 'environment'",
+        "spark.yarn.dist.archives": "use the study's key 'environment'",
+        "spark.pyspark.": "use the study's keys 'python' and 'environment'",
+        "spark.executorEnv.PYTHONPATH": "use the study's key 'py_files'",
+        "spark.executorEnv.PYTHONSAFEPATH": "a file in the current folder must take no library's place",
+        "spark.executor.cores": _BUDGET,
+        "spark.executor.instances": _BUDGET,
+        "spark.executor.memory": _BUDGET,
+        "spark.executor.memoryOverhead": _BUDGET,
+        "spark.executor.memoryOverheadFactor": _BUDGET,
+        "spark.memory.offHeap.": _BUDGET,
+        "spark.task.cpus": _BUDGET,
+        "spark.cores.max": _BUDGET,
+        "spark.dynamicAllocation.": "a budget is measured with all its executors",
+        "spark.speculation": "a task that runs twice is no task's cost",
+        "spark.kubernetes.executor.request.cores": _BUDGET,
+        "spark.kubernetes.executor.limit.cores": _BUDGET,
+        "spark.kubernetes.executor.podNamePrefix": "the workbench removes its pods by their names",
+        "spark.driver.memory": "the driver is the testbed's, and no part of the budget",
+        "spark.driver.host": "use the study's key 'driver_host'",
+        "spark.driver.bindAddress": "use the study's key 'driver_host'",
+        "spark.python.authenticate.socketTimeout": "use the study's key 'allocation_s'",
+        "spark.local.dir": "the folder is the deployment's, and is removed with it",
+        "spark.hadoop.fs.file.impl": "local files are written without starting a process for each",
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "local files are written without starting a process for each",
+        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "it belongs to how local files are written",
+        "spark.eventLog.": _READ,
+        "spark.sql.streaming.metricsEnabled": _READ,
+        "spark.sql.streaming.numRecentProgressUpdates": _READ,
+        "spark.log.level": "logs of every batch would be part of what is measured",
+        "spark.executor.syncLogLevel.enabled": "logs of every batch would be part of what is measured",
+        "spark.ui.": "the event log has all of it, and a deployment opens no port",
+        "spark.redaction.": "what a log hides is decided by names that may hold secrets",
+        "spark.authenticate": _TRUST,
+        "spark.authenticate.": _TRUST,
+        "spark.sql.shuffle.partitions": _PARTITIONS,
+        "spark.sql.adaptive.": _PARTITIONS,
+        "spark.sql.session.timeZone": "replayed event times are in UTC",
+        "spark.sql.streaming.checkpointLocation": "use the study's key 'checkpoint'",
+        "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": _BUDGET,
+        "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": _BUDGET,
+    }
+)
+"""What a study may not set, by name or, with a dot at the end, by the beginning of the name: with the reason."""
+
+JOINED: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.driver.extraJavaOptions": " ",
+        "spark.executor.extraJavaOptions": " ",
+        "spark.driver.extraClassPath": os.pathsep,
+        "spark.executor.extraClassPath": os.pathsep,
+    }
+)
+"""Settings in which yours follow those of the testbed, after what is between. They are read when a JVM starts."""
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """What your job brings along.
+
+    Parameters
+    ----------
+    spark
+        Spark's settings by name, as written: variables are not replaced.
+    packages
+        Maven coordinates, ``GROUP:ARTIFACT:VERSION``.
+    jars, py_files, files
+        Paths on this machine: jars for the class path; ``.py``, ``.zip`` and ``.egg`` for Python's; files that tasks
+        find with ``SparkFiles.get``.
+
+    Raises
+    ------
+    WorkbenchError
+        When the workbench must set a name itself, a secret is written out, or a name, path or coordinate is none.
+    """
+
+    spark: Mapping[str, str] = field(default_factory=dict, hash=False)
+    packages: tuple[str, ...] = ()
+    jars: tuple[str, ...] = ()
+    py_files: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value in self.spark.items():
+            _check_setting(name, value)
+        for one in self.packages:
+            if not _PACKAGE.fullmatch(one):
+                raise WorkbenchError(
+                    f"packages has {shown(one)}; write Maven coordinates, GROUP:ARTIFACT:VERSION, such as "
+                    "io.delta:delta-spark_2.13:4.0.0.",
+                    settings=("packages",),
+                )
+        for key, endings in _ENDINGS.items():
+            for one in getattr(self, key):
+                if not one.endswith(endings):
+                    raise WorkbenchError(
+                        f"{key} has {shown(one)}; name files that end in {' or '.join(endings)}.", settings=(key,)
+                    )
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, one.name) for one in fields(self))
+
+    @property
+    def listed(self) -> str:
+        """Names of all that is brought along, without values; "" without any."""
+        return ", ".join((*self.spark, *self.packages, *(Path(path).name for _, path in self._paths())))
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the variables of the environment that values name."""
+        return tuple(dict.fromkeys(name for value in self.spark.values() for name in VARIABLE.findall(value)))
+
+    @property
+    def identity(self) -> str:
+        """What a measurement depends on: names, values as written, and what is in the files; "" without any.
+
+        A variable's value is no part of it: another password measures the same.
+
+        Raises
+        ------
+        WorkbenchError
+            When a file cannot be read.
+        """
+        if not self:
+            return ""
+        digest = hashlib.sha256()
+        for part in (repr(sorted(self.spark.items())), repr(self.packages)):
+            digest.update(part.encode())
+        for key, path in self._paths():
+            digest.update(repr((key, Path(path).name)).encode())
+            digest.update(_content(key, path))
+        return f"settings of the job {digest.hexdigest()[:8]}"
+
+    def resolved(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """Spark's settings with the variables replaced; their values are hidden in every text from now on.
+
+        Raises
+        ------
+        WorkbenchError
+            When a variable is not set, or is too short to be hidden.
+        """
+        for name in self.variables:
+            value = environ.get(name)
+            if value is None:
+                raise WorkbenchError(
+                    f"The variable {name} is not set, and the study's key 'spark' names it. Set it: export {name}=...",
+                    settings=("spark",),
+                )
+            if len(value) < _LEAST:
+                raise WorkbenchError(
+                    f"The variable {name} has {len(value)} characters; it takes {_LEAST} to be hidden in texts. Write "
+                    "its value into the study, or use a longer one.",
+                    settings=("spark",),
+                )
+            hide(value)
+        return {key: VARIABLE.sub(lambda found: environ[found[1]], value) for key, value in self.spark.items()}
+
+    def check_here(self, environ: Mapping[str, str] = os.environ) -> None:
+        """Refuse what is missing on this machine, before anything starts.
+
+        Raises
+        ------
+        WorkbenchError
+            When a file is not there or a variable is not set.
+        """
+        self.resolved(environ)
+        for key, path in self._paths():
+            if not Path(path).is_file():
+                raise WorkbenchError(f"{key} has {shown(path)}, which is no file here. Correct it.", settings=(key,))
+
+    def conf(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Add the settings, as written, to those `given`: the study's count, and `JOINED` follow those given."""
+        return {
+            **given,
+            **{
+                key: JOINED[key].join(filter(None, (given.get(key), value))) if key in JOINED else value
+                for key, value in self.spark.items()
+            },
+        }
+
+    def options(self, packages: Sequence[str] = (), py_files: Sequence[str] = ()) -> list[str]:
+        """Give the options of ``spark-submit`` for all but the settings, after what the job itself needs."""
+        listed = {
+            "--packages": (*packages, *self.packages),
+            "--jars": self.jars,
+            "--py-files": (*py_files, *self.py_files),
+            "--files": self.files,
+        }
+        return [f"{option} {shlex.quote(','.join(dict.fromkeys(these)))}" for option, these in listed.items() if these]
+
+    def _paths(self) -> Iterator[tuple[str, str]]:
+        for key in ("jars", "py_files", "files"):
+            for path in getattr(self, key):
+                yield key, path
+
+
+def shell_setting(name: str, value: str) -> str:
+    """Write ``--conf`` of a setting for a shell, which replaces the variables that the value names."""
+    if not VARIABLE.search(value):
+        return f"--conf {shlex.quote(f'{name}={value}')}"
+    parts = VARIABLE.split(value)  # text, name, text, name, ..., text
+    written = "".join(
+        f"${{{part}}}" if place % 2 else re.sub(r'([\\"$`])', r"\\\1", part) for place, part in enumerate(parts)
+    )
+    return f'--conf "{name}={written}"'
+
+
+def _check_setting(name: object, value: object) -> None:
+    what = "The study's key 'spark'"
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > bounds.TEXT:
+        raise WorkbenchError(f"{what} has {shown(name)}; write Spark's own names, spark.NAME.", settings=("spark",))
+    if not isinstance(value, str) or "\0" in value or "\n" in value or len(value) > bounds.TEXT:
+        raise WorkbenchError(
+            f"{what}: {name} must be a text of one line and at most {bounds.TEXT:,} characters.", settings=("spark",)
+        )
+    reason = next(
+        (why for ours, why in OURS.items() if name == ours or (ours.endswith(".") and name.startswith(ours))), None
+    )
+    if reason is not None:
+        raise WorkbenchError(
+            f"{what} sets {name}, which the workbench must set itself: {reason}. Remove it.", settings=("spark",)
+        )
+    if name in JOINED and VARIABLE.search(value):
+        raise WorkbenchError(
+            f"{what}: {name} names a variable, and what starts a JVM is read by all users of a machine. Put the secret "
+            "into a setting of its own.",
+            settings=("spark",),
+        )
+    literal = VARIABLE.sub("", value)
+    if (is_secret(name) and value == literal != "") or redacted(literal) != literal:
+        raise WorkbenchError(
+            f"{what}: {name} looks like a secret, which would be kept in plans and journals. Write the name of a "
+            f"variable of the environment instead: {name}: '${{NAME}}'.",
+            settings=("spark",),
+        )
+
+
+def _content(key: str, path: str) -> bytes:
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError as error:
+        raise WorkbenchError(
+            f"{key} has {shown(path)}, which cannot be read: {error.strerror}. Correct it.", settings=(key,)
+        ) from error

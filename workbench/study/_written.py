@@ -1,0 +1,244 @@
+"""What the text of a query's module says before anything of it runs: whether it can be planned, and its keys.
+
+The text is parsed, not executed. What it does not show, such as a function that another module makes, passes.
+"""
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from workbench.errors import WorkbenchError
+
+_WAITS = {"awaitTermination", "awaitAnyTermination"}
+_DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_BY_KEY = {"groupBy", "groupby", "rollup", "cube", "dropDuplicates", "drop_duplicates", "dropDuplicatesWithinWatermark"}
+_WINDOWS = {"window", "session_window", "window_time"}
+_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def check_module(name: str, file: Path) -> None:
+    """Refuse a query whose module would not come to an end, or would start a stream, when it is imported.
+
+    Raises
+    ------
+    WorkbenchError
+        When its text does so outside of functions and of ``if __name__ == "__main__"``.
+    """
+    for statement in _parsed(file).body:
+        if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
+            continue
+        if word := _started_by([statement], within=False):
+            raise WorkbenchError(
+                f"The module of the query {name!r} runs {word} in line {statement.lineno} of {file.name} as soon as it "
+                "is imported. Put what runs it as a script under if __name__ == '__main__', and the query into a "
+                "function of a streaming DataFrame that returns one."
+            )
+
+
+def check_function(name: str, file: Path, function: str) -> None:
+    """Refuse a function that is no query, from its text in `file`; one that the text does not define passes.
+
+    Raises
+    ------
+    WorkbenchError
+        When it takes no or several arguments, returns a ``StreamingQuery`` or nothing, writes a stream, or never
+        returns.
+    """
+    tree = _parsed(file)
+    found = _functions(tree).get(function)
+    if found is None:
+        return
+    if not found.decorator_list:  # a decorator may change them
+        _check_arguments(name, _signature(found.args))
+    _check_sink(name, found, tree)
+    own = list(_own(found.body))
+    endless = [one for one in own if isinstance(one, ast.While) and _forever(one)]
+    if endless:
+        raise WorkbenchError(
+            f"The query {name!r} never returns: the loop in line {endless[0].lineno} has no end. Return the streaming "
+            "DataFrame; the workbench starts the query, and ends it."
+        )
+    gives = (ast.Return, ast.Yield, ast.YieldFrom, ast.Raise)
+    if not any(isinstance(one, gives) and (isinstance(one, ast.Raise) or one.value is not None) for one in own):
+        raise WorkbenchError(f"The query {name!r} returns nothing. Return the streaming DataFrame that it makes.")
+
+
+def check_loaded(name: str, build: Callable[..., Any]) -> None:
+    """Refuse what was loaded and is no query, by its signature and, where its text is there, as `check_function` does.
+
+    Raises
+    ------
+    WorkbenchError
+        As for `check_function`.
+    """
+    with suppress(TypeError, ValueError):  # of what is not written in Python
+        _check_arguments(name, inspect.signature(build, follow_wrapped=False))
+    while isinstance(build, partial):
+        build = build.func
+    written = inspect.unwrap(build)
+    if isinstance(written, FunctionType) and (file := Path(written.__code__.co_filename)).is_file():
+        check_function(name, file, written.__name__ if build is written else "")
+        if build is not written:  # its decorator may pass on what it likes, but not return another thing
+            tree = _parsed(file)
+            if found := _functions(tree).get(written.__name__):
+                _check_sink(name, found, tree)
+
+
+def state_keys(file: Path, function: str) -> frozenset[str] | None:
+    """Names of the columns that the state and the joins of a function go by; None where its text does not show them.
+
+    A text such as ``expr("a.id = b.id")`` gives all names in it. Windows of event time are no keys.
+    """
+    tree = _parsed(file)
+    found = _functions(tree).get(function)
+    if found is None:
+        return None
+    known = {
+        target.id: one.value
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Assign)
+        for target in one.targets
+        if isinstance(target, ast.Name)
+    }
+    names: set[str] = set()
+    for call in (one for body in _reached(found, tree) for one in ast.walk(body) if isinstance(one, ast.Call)):
+        for given in _keys_given(call):
+            columns = _columns(given, known)
+            if columns is None:
+                return None
+            names |= columns
+    return frozenset(names) or None
+
+
+def _keys_given(call: ast.Call) -> list[ast.expr]:
+    """Arguments of a call that name keys."""
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if method in _BY_KEY:
+        return [*call.args, *(one.value for one in call.keywords)]
+    if method == "join" and not isinstance(getattr(call.func, "value", None), ast.Constant):  # ", ".join(...)
+        return [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "on")]
+    return []
+
+
+def _columns(given: ast.expr, known: dict[str, ast.expr]) -> set[str] | None:
+    """Collect columns that an expression names, of texts all words; None where the module does not show them."""
+    if isinstance(given, ast.Call) and isinstance(given.func, ast.Name | ast.Attribute):
+        name = given.func.id if isinstance(given.func, ast.Name) else given.func.attr
+        if name in _WINDOWS:
+            return set()
+    parts = list(ast.walk(given))
+    bases = [one.func if isinstance(one, ast.Call) else getattr(one, "value", None) for one in parts]
+    named: set[str] = set()
+    for one in parts:
+        if any(one is base for base in bases) and not isinstance(one, ast.Constant):
+            continue  # rows of rows.shop, f.col of f.col("shop")
+        if isinstance(one, ast.Constant) and isinstance(one.value, str):
+            named.update(_PLAIN_NAME.findall(one.value))
+        elif isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name):
+            named.add(one.attr)
+        elif isinstance(one, ast.Name):
+            if one.id not in known:
+                return None
+            named |= _columns(known[one.id], {}) or set()
+    return named or None
+
+
+def _check_arguments(name: str, signature: inspect.Signature) -> None:
+    try:
+        signature.bind(None)
+    except TypeError:
+        asked = [str(one.replace(annotation=one.empty)) for one in signature.parameters.values()]
+        takes = f"{len(asked)} arguments ({', '.join(asked)})" if len(asked) > 1 else "no argument that it can be given"
+        raise WorkbenchError(
+            f"The query {name!r} takes {takes if asked else 'no argument'}; it must take one: the streaming DataFrame "
+            "of its rows, which the workbench feeds. Read static tables inside the function, and give other arguments "
+            "defaults."
+        ) from None
+
+
+def _check_sink(name: str, found: ast.FunctionDef, tree: ast.Module) -> None:
+    typed = "" if found.returns is None else ast.unparse(found.returns)
+    word = _started_by(_reached(found, tree), within=True)
+    if not word and "StreamingQuery" not in typed:
+        return
+    does = f"calls {word}" if word else "returns a StreamingQuery"
+    raise WorkbenchError(
+        f"The query {name!r} {does}, so it starts by itself and writes to a sink of its own. Drop the sink: return the "
+        "streaming DataFrame, which the workbench starts, and writes to Spark's noop sink."
+    )
+
+
+def _started_by(bodies: list[ast.stmt], *, within: bool) -> str:
+    """Find what in `bodies` starts a stream or awaits its end; "" if nothing. Functions in them count if `within`."""
+    for one in (part for body in bodies for part in (ast.walk(body) if within else _own([body]))):
+        if isinstance(one, ast.Attribute) and (one.attr == "writeStream" or one.attr in _WAITS):
+            return one.attr
+    return ""
+
+
+def _reached(found: ast.FunctionDef, tree: ast.Module) -> list[ast.stmt]:
+    """Give a function, and those of its module that it calls by name, directly or through others."""
+    functions = _functions(tree)
+    reached, waiting = [], [found.name]
+    while waiting:
+        one = functions.pop(waiting.pop(), None)
+        if one is not None:
+            reached.append(one)
+            calls = (part.func for part in ast.walk(one) if isinstance(part, ast.Call))
+            waiting += [func.id for func in calls if isinstance(func, ast.Name)]
+    return [*reached]
+
+
+def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Nodes of statements without those of functions and classes that they define."""
+    waiting: list[ast.AST] = [*body]
+    while waiting:
+        one = waiting.pop()
+        if not isinstance(one, _DEFINED):
+            yield one
+            waiting += ast.iter_child_nodes(one)
+
+
+def _forever(loop: ast.While) -> bool:
+    ends = any(isinstance(one, ast.Break | ast.Return | ast.Raise) for one in _own(loop.body))
+    return isinstance(loop.test, ast.Constant) and bool(loop.test.value) and not ends
+
+
+def _signature(asked: ast.arguments) -> inspect.Signature:
+    """Make the signature of a function from its text."""
+    placed = [*asked.posonlyargs, *asked.args]
+    lacking = len(placed) - len(asked.defaults)
+    kind = inspect.Parameter
+    made = [
+        kind(
+            one.arg,
+            kind.POSITIONAL_ONLY if place < len(asked.posonlyargs) else kind.POSITIONAL_OR_KEYWORD,
+            default=kind.empty if place < lacking else None,
+        )
+        for place, one in enumerate(placed)
+    ]
+    if asked.vararg:
+        made.append(kind(asked.vararg.arg, kind.VAR_POSITIONAL))
+    for one, default in zip(asked.kwonlyargs, asked.kw_defaults, strict=True):
+        made.append(kind(one.arg, kind.KEYWORD_ONLY, default=kind.empty if default is None else None))
+    if asked.kwarg:
+        made.append(kind(asked.kwarg.arg, kind.VAR_KEYWORD))
+    return inspect.Signature(made)
+
+
+def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
+    return {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
+
+
+def _parsed(file: Path) -> ast.Module:
+    """Parse the module of a file; it is empty where it cannot be parsed, which importing it says better."""
+    try:
+        return ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])

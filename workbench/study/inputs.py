@@ -1,0 +1,79 @@
+"""What a file is that a command was given: plans, a measurement, a study, whose plans are looked for, or none."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+
+from workbench.errors import WorkbenchError
+from workbench.reading import parse_json, parse_yaml, read_text
+from workbench.spelling import short
+from workbench.study.spec import Study
+
+PLANS, MEASUREMENT, PROBLEM, _STUDY = "plans", "a measurement", "a placement problem", "a study"
+_SUFFIXES = {".json", ".yaml", ".yml"}
+_STUDY_KEYS = frozenset(one.name for one in fields(Study))
+
+
+def plans_path(study: Path) -> Path:
+    """Say where ``workbench plan`` writes a study's plans: studies of one name in two folders have their own."""
+    folders = (part for part in study.parent.parts if part.strip("./"))
+    return Path(".workbench", "-".join((*folders, f"{study.stem}-plan.json")))
+
+
+def is_file_name(text: str) -> bool:
+    """Whether a text names a file that may be an input, and not a query."""
+    return Path(text).suffix in _SUFFIXES
+
+
+def resolved(path: str, command: str, takes: str, others: frozenset[str] = frozenset()) -> tuple[str, Path]:
+    """Return what a file is, plans, a measurement or one of `others`, and its path; for a study, those of its plans.
+
+    What cannot be read, or is none of these, is "": the reader that it is for says what is wrong with it.
+
+    Parameters
+    ----------
+    command
+        The command that was given the path, for messages.
+    takes
+        What it takes, in words.
+    others
+        What else it takes, such as `PROBLEM`.
+
+    Raises
+    ------
+    WorkbenchError
+        When a study has no plans yet, or the file is known to be another thing.
+    """
+    found = _kind(_document(path))
+    if found == _STUDY:
+        plans = plans_path(Path(path))
+        if not plans.exists():
+            raise WorkbenchError(
+                f"{path} is a study, and {plans} has no plans of it yet. Plan it first: workbench plan {short(path)}"
+            )
+        return PLANS, plans
+    if found in {"", PLANS, MEASUREMENT, *others}:
+        return found, Path(path)
+    raise WorkbenchError(f"{path} is {found}; workbench {command} takes {takes}.")
+
+
+def _document(path: str) -> object:
+    with suppress(WorkbenchError, ValueError):
+        text = read_text(path, f"The input {path}")
+        return parse_json(text, by_hand=True) if Path(path).suffix == ".json" else parse_yaml(text)
+    return None
+
+
+def _kind(document: object) -> str:
+    if not isinstance(document, Mapping):
+        return ""
+    if "plans" in document:
+        return PLANS
+    if "estimate" in document:
+        return MEASUREMENT
+    if {"operators", "queries", "workers"} & document.keys():
+        return PROBLEM
+    if "query" in document and document.keys() <= _STUDY_KEYS:
+        return _STUDY
+    return "frequencies of keys" if {"column", "counts"} <= document.keys() else ""
