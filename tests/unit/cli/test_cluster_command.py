@@ -52,7 +52,7 @@ def test_it_counts_the_cores_of_the_type(capsys, tmp_path, monkeypatch, core_spe
     monkeypatch.chdir(tmp_path)
     made = [on_cores(run, REFERENCE.arithmetic_s, REFERENCE.reads_s) for run in staged_exploration().measurements]
     found = conclude(made, "done", growth="tasks")
-    study = Study("mine:orders", (2e4,), (2, 4), (600,), testbed="fluid")
+    study = Study("mine:orders", (2e4,), (2, 4), (600,), testbed="fluid", growth="tasks")
     write_planned(plan_targets(study, found), tmp_path / "orders.json")
     head, row = PRICES.splitlines()
     (tmp_path / "prices.csv").write_text(f"{head},core_speed\n{row},{core_speed}\n")
