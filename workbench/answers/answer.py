@@ -36,7 +36,7 @@ COUNT = Unit(units.count)
 NUMBER = Unit(units.number)
 SHARE = Unit(units.share, "%", 100.0)
 SECONDS = Unit(units.seconds, "s")
-RATE = Unit(lambda value: units.scaled(value, ""), "records/s")
+RATE = Unit(units.rate, "records/s")
 RECORDS = Unit(lambda value: units.scaled(value, "", 2), "records")
 SIZE = Unit(units.size, "MiB", 2.0**-20)
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from workbench import units
 from workbench.advice import Advice
-from workbench.answers.answer import COUNT, NUMBER, RATE, RECORDS, SECONDS, SIZE, Answer, Fact, Unit
+from workbench.answers.answer import COUNT, NUMBER, RECORDS, SECONDS, SIZE, Answer, Fact, Unit
 from workbench.scaling import JustinDecision, Timeline
+from workbench.scaling.elastic import ExecutorAdvice
 from workbench.simulation import RateTrace
 from workbench.spelling import spelled_report
 from workbench.study import KEYED, Replayed, ReplayedParadigms
@@ -257,8 +258,7 @@ def _of_paradigms(found: ReplayedParadigms, asked: Asked | None) -> Answer:
             f"a {KEYED} operator of {units.seconds(found.operator.cpu_s)} per record",
             f"mean load {_load_words(trace)}",
             f"{units.some(cluster.nodes, 'node')} of {units.some(cluster.node_cores, 'core')}",
-            f"Elasticutor's {units.some(found.advice.executors, 'executor')} with "
-            f"{units.some(found.advice.shards, 'shard')} each, because {'; '.join(found.advice.reasons)}",
+            _executors(found.advice),
         ),
         rows=tuple(_paradigm(run.paradigm, found.rows[run.paradigm]) for run in ranked),
         caption="Paradigms on the same load",
@@ -266,6 +266,11 @@ def _of_paradigms(found: ReplayedParadigms, asked: Asked | None) -> Answer:
         cautions=_keyed_cautions(found, data, asked),
         draw=partial(draw_paradigms, data),
     )
+
+
+def _executors(advice: ExecutorAdvice) -> str:
+    executors, shards = units.some(advice.executors, "executor"), units.some(advice.shards, "shard")
+    return f"Elasticutor's {executors} with {shards} each, because {'; '.join(advice.reasons)}"
 
 
 def _keyed_cautions(found: ReplayedParadigms, data: Paradigms, asked: Asked | None) -> dict[str, Advice]:
@@ -281,7 +286,7 @@ def _keyed_cautions(found: ReplayedParadigms, data: Paradigms, asked: Asked | No
 
 
 def _paradigm(name: str, row: Mapping[str, float]) -> tuple[Fact, ...]:
-    padded = Unit(lambda value: units.padded(value, ""), RATE.label)
+    padded = Unit(lambda value: units.padded(value, ""))
     moved = (("shard_moves", "Shards moved"), ("core_moves", "Cores moved"), ("repartitions", "Repartitions"))
     return (
         Fact(name, name="Paradigm"),
