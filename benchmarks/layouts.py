@@ -12,12 +12,15 @@ import math
 import statistics
 import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 from extrapolation import DIVIDED, FOLDER, query_of
 
 from workbench import units
-from workbench.capacity.explore.optimizer import best_layout, settings_of
-from workbench.capacity.model.micro_batch import fit_micro_batch
+from workbench.capacity.explore import best_layout, settings_of
+from workbench.capacity.model import fit_micro_batch
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal

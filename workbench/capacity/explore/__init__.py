@@ -8,8 +8,10 @@ from workbench.capacity.explore.optimizer import (
     MANY_TASKS,
     ConfigurationOptimizer,
     Configured,
+    best_layout,
     minimal_first,
     overstatement,
+    settings_of,
 )
 from workbench.capacity.explore.questions import Question, Why, next_question, reasons
 
@@ -27,6 +29,7 @@ __all__ = [
     "Space",
     "Why",
     "acquire",
+    "best_layout",
     "conclude",
     "keeps_state",
     "minimal_first",
@@ -35,4 +38,5 @@ __all__ = [
     "propose",
     "reasons",
     "saw_operators",
+    "settings_of",
 ]
