@@ -245,7 +245,8 @@ class _Search:
     def raised(self, high: int) -> float:
         """Share by which the upper end may be too low, where only a disturbed machine or cold code failed at it.
 
-        What disturbed all probes alike is the machine. The quickest batch of a probe shows what a quiet one would do.
+        What disturbed all probes alike is the machine. The batch of a probe that carried most shows what a quiet one
+        would do.
         """
         if not self.votes[high].disturbed:
             return 0.0
@@ -254,7 +255,8 @@ class _Search:
         for place, probe in enumerate(self.history):
             if probe.answered("overloaded") and self.grid.index(probe.rate) == high:
                 taken = min(probe.observation.disturbance.worst - usual, _MOST_TAKEN)
-                quick = self.interval_s / min(batch.duration_s for batch in probe.observation.batches) - 1
+                carried = [one.records / one.duration_s for one in probe.observation.batches if one.duration_s > 0]
+                quick = max(carried, default=0.0) / probe.rate - 1
                 cold = _COLD if probe.observation.compiling > COMPILING else 0.0
                 shares.append(max(1 / (1 - taken) - 1, quick, cold, refuted(self.history, place)))
         return min(shares, default=0.0)

@@ -1,6 +1,7 @@
 """Estimates on a machine that others use too: what is repeated, what is waited for, what is accepted in the end."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from simulated_run import SimulatedRun, bracket_of, estimate
@@ -8,6 +9,7 @@ from simulated_run import SimulatedRun, bracket_of, estimate
 from workbench.defaults import PATIENCE_S
 from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator
+from workbench.measuring.adaptive import AdaptiveSchedule
 
 
 def beside_neighbour(there, **fields):
@@ -111,6 +113,17 @@ def test_an_upper_end_that_only_a_disturbed_machine_failed_at_is_raised():
     failed = [probe.rate for probe in result.probes if probe.answered("overloaded")]
     assert 2 in {failed.count(rate) for rate in failed} <= {1, 2}
     assert not result.exhausted
+
+
+def test_a_batch_without_rows_takes_no_time_and_raises_nothing():
+    result = estimate(SimulatedRun(disturbed=lambda run: 0.4 * (9000 < run.rate < math.inf)), max_repeats=0)
+    steps = AdaptiveSchedule(tolerance=0.01, max_repeats=0)
+
+    def begun_empty(seen):
+        return replace(seen, batches=(replace(seen.batches[0], duration_s=0.0, records=0), *seen.batches))
+
+    known = [replace(one, observation=begun_empty(one.observation)) for one in result.probes]
+    assert steps.conclude(known, 1.0).high == steps.conclude(result.probes, 1.0).high < math.inf
 
 
 def test_rate_that_is_never_offered_is_an_error_after_repeats():

@@ -402,6 +402,7 @@ def test_a_worker_type_brings_its_cores():
     recorded = read_planned(Path(__file__).parents[4] / "data" / "q5.recorded.json")
     speeds = (("", None), ("usual", None), ("fast", 2.0))
     panel = WhatIf(recorded, [replace(TYPE, name=name, core_speed=speed) for name, speed in speeds if name])
+    panel.rate.value = 200_000.0  # of more than one slot
     slots, lines = {}, {}
     for name, speed in speeds:
         panel.instance.value = name
