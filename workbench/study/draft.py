@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import yaml
 
 from workbench import defaults, units
-from workbench.capacity.planning.prices import COLUMNS
+from workbench.capacity.planning import PRICE_COLUMNS
 from workbench.study._written import state_keys
 from workbench.study.catalogue import find_query
 from workbench.study.own import file_of, module_of
@@ -133,7 +133,7 @@ def _lines(name: str, data: str, event_time: str | None, hot: dict[str, float], 
     if Path(_PRICES).exists():
         yield f"# prices: {_PRICES}      # instance types, for the cost"
     else:
-        yield f"# For the cost, list instance types in a CSV file ({', '.join(COLUMNS)}), and add: prices: FILE"
+        yield f"# For the cost, list instance types in a CSV file ({', '.join(PRICE_COLUMNS)}), and add: prices: FILE"
     yield "# outage_s: 600                   # make up for an outage of 10 minutes ..."
     yield "# catch_up_s: 1200                # ... within 20 minutes"
     for column, share in hot.items():

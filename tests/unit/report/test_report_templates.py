@@ -199,7 +199,8 @@ def test_papers(run, tmp_path):
     assert run("papers", "out.html", "-p", "paper", "justin", "-p", "query", "q8")[0] == DONE
     text = words(tmp_path / "out.html")
     assert "Figure 5 (q8): Rate, cores and memory over time under DS2 and Justin" in text
-    assert "published are (24; 158) for DS2 and (12; 316) for Justin" in text
+    assert "Justin as released: 12 published, 12 here" in text
+    assert "their managed memory: 316 MB published, 316 MB here" in text
 
 
 def test_scaling(run, tmp_path):

@@ -17,6 +17,7 @@ from workbench.capacity.planning.intervals import (
     sweep,
 )
 from workbench.capacity.planning.margin import margin_of
+from workbench.capacity.planning.prices import COLUMNS as PRICE_COLUMNS
 from workbench.capacity.planning.prices import cheapest, prices, read_instances
 from workbench.capacity.planning.stages import batch_of, in_turns, source_share, stages_of, unstaged_s
 from workbench.capacity.planning.verdict import falls_short
@@ -33,6 +34,7 @@ from workbench.records import (
 
 __all__ = [
     "HOURS_PER_MONTH",
+    "PRICE_COLUMNS",
     "Answer",
     "BatchLayout",
     "CapacityPlan",

@@ -10,8 +10,7 @@ from workbench import redaction
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import JOINED, MEASURED, OURS, JobSettings
-from workbench.study import carry_out
-from workbench.study.spec import study_from
+from workbench.study import carry_out, study_from
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import Cluster
 from workbench.testbed.spark.connector import bring
