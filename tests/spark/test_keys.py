@@ -4,6 +4,7 @@ import csv
 import json
 import random
 from collections import Counter
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -64,7 +65,9 @@ COLUMNS = {
     "float": pa.array([0.0, -0.0, 1.5, None, -2.25], pa.float32()),
     "day": pa.array([1, 1, 20_000, None, -3], pa.int32()).cast(pa.date32()),
     "time": pa.array([1, 1, 10**15, None, -3]).cast(pa.timestamp("us", "UTC")),
-    "amount": pa.array([1, 1, -7, None, 9]).cast(pa.decimal128(18, 2)),
+    "amount": pa.array(
+        [Decimal("1.00"), Decimal("1.00"), Decimal("-7.00"), None, Decimal("9.00")], pa.decimal128(18, 2)
+    ),
 }
 
 
