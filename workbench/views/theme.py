@@ -149,8 +149,7 @@ def fit(drawn: go.Figure, width: int, height: int) -> go.Figure:
     """Fit a figure into a place of a panel, in pixels: a smaller title, in as many lines as it takes."""
     title = _title(str((drawn.layout.meta or {}).get("finding", "")), int(width // _SMALL_LETTER))
     drawn.update_layout(title={**title, "font": {"size": 14}}, height=height, margin_b=44)
-    margin = drawn.layout.template.layout.margin
-    room_for_legend(drawn, width - margin.l - margin.r)  # a legend is as wide as the plot
+    room_for_legend(drawn, width)
     return drawn
 
 

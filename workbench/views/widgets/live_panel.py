@@ -37,7 +37,7 @@ from workbench.views.widgets.live_chart import LiveChart
 from workbench.views.widgets.live_log import LiveLog
 
 _EVERY_S = 0.5
-_WIDTH, _HEIGHT = 540, 400  # pixels of one of the loop's figures
+_WIDTH, _HEIGHT = 430, 400  # pixels of one of the loop's plots, whose legend is as wide
 _SIGNS: dict[State, tuple[str, str]] = {
     "idle": ("○", "not started"),
     "running": ("▶", "running"),
