@@ -83,9 +83,10 @@ def here(_):
     return helper_of_job.NAME, Path(SparkFiles.get("rates.csv")).read_text()
 
 
+TRIPLED = "java_method('mine.Tripled', 'of', id)"
 value = spark.sparkContext.getConf().get("spark.my.thing")
 found = {
-    "tripled": [row[0] for row in spark.range(0, 3, 1, 1).selectExpr("java_method('mine.Tripled', 'of', id)").collect()],
+    "tripled": [row[0] for row in spark.range(0, 3, 1, 1).selectExpr(TRIPLED).collect()],
     "here": spark.sparkContext.parallelize([0], 1).map(here).first(),
     "ansi": spark.conf.get("spark.sql.ansi.enabled"),
     "value": value,
