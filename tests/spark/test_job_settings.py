@@ -20,12 +20,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
+from one_slot import one_slot
 
-from workbench.dataflow import Budget, SlotProfile
 from workbench.records import JobSettings
 from workbench.testbed.spark import batch_session
 from workbench.testbed.spark.session import end_session, start_session
-from workbench.testbed.spark.spec import DeploymentSpec
 
 SOURCE = '''
 package mine;
@@ -53,22 +52,7 @@ settings = JobSettings(
 )
 run = folder / "run"
 run.mkdir()
-spec = DeploymentSpec(
-    name="count",
-    build=None,
-    generator=None,
-    output_mode="update",
-    budget=Budget(1, SlotProfile(1.0, 1200), 1.0),
-    cluster=None,
-    folder=run,
-    disk=run,
-    quota=None,
-    warmup_cap_s=0.0,
-    source_partitions=1,
-    state_partitions=2,
-    settings=settings,
-    jars=(str(Path("tripled.jar").resolve()),),
-)
+spec = one_slot(run, settings=settings, jars=(str(Path("tripled.jar").resolve()),))
 spark = start_session(spec)
 commands = []
 for process in psutil.Process().children(recursive=True):

@@ -19,26 +19,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
+from one_slot import one_slot
 
-from workbench.dataflow import Budget, SlotProfile
 from workbench.testbed.spark.session import end_session, start_session
-from workbench.testbed.spark.spec import DeploymentSpec
 
 folder = Path.cwd()
-spec = DeploymentSpec(
-    name="count",
-    build=None,
-    generator=None,
-    output_mode="update",
-    budget=Budget(1, SlotProfile(1.0, 1200), 1.0),
-    cluster=None,
-    folder=folder,
-    disk=folder,
-    quota=None,
-    warmup_cap_s=0.0,
-    source_partitions=1,
-    state_partitions=2,
-)
+spec = one_slot(folder)
 spark = start_session(spec)
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1000).option("numPartitions", 2).load()
 counted = rows.groupBy((rows["value"] % 7).alias("key")).count()
