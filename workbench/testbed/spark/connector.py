@@ -60,7 +60,7 @@ def connector_jars(progress: Callable[[str], None] = lambda _: None) -> tuple[st
     progress("fetching Spark's Kafka connector from Maven Central")
     reason = ""
     for one in versions:
-        reason = _fetch((f"org.apache.spark:{_NAME}:{one}",), _FOLDER / one, _EXCLUDED)
+        reason = fetch_connector(one, _FOLDER / one)
         if not reason:
             return _complete(_FOLDER / one)
     raise WorkbenchError(
@@ -68,6 +68,11 @@ def connector_jars(progress: Callable[[str], None] = lambda _: None) -> tuple[st
         f"fetch org.apache.spark:{_NAME}:{versions[0]} (or {_TRIED}) with its dependencies, copy the jars into a "
         f"folder here, and name it in {JARS}."
     )
+
+
+def fetch_connector(spark_version: str, folder: Path) -> str:
+    """Fetch the connector of one version of Spark into `folder`; return why that failed, or nothing."""
+    return _fetch((f"org.apache.spark:{_NAME}:{spark_version}",), folder, _EXCLUDED)
 
 
 def package_jars(packages: Sequence[str], progress: Callable[[str], None] = lambda _: None) -> tuple[str, ...]:
