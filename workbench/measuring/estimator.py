@@ -284,7 +284,8 @@ class _Session:
         passed, most_s = self.estimator.clock() - self.started, self.estimator.most_s
         if most_s is None or made[-1].phase != "probe" or passed < most_s:
             return False
-        return passed >= 2 * most_s or self.steps.conclude(made, self.run.budget.interval_s).limit == "query"
+        found = self.steps.conclude(made, self.run.budget.interval_s)
+        return passed >= 2 * most_s or (found.rate is not None and found.limit == "query")
 
     def make(self, step: Step, number: int) -> Probe:
         """Carry out `step`."""

@@ -189,6 +189,14 @@ def test_a_resumed_estimate_is_as_warm_as_the_one_that_was_interrupted():
         assert least_s <= first - begun < least_s + 10.0
 
 
+def test_an_estimate_without_a_sustained_rate_gets_as_much_time_again():
+    run = SimulatedRun(slowdown=lambda rate: 2.0 if 4000 < rate < math.inf else 1.0)  # the warm-up promises too much
+    result = estimate(run, warmup_cap_s=20.0, warmup_min_s=20.0, most_s=45.0)
+    answers = [probe.judgement.verdict for probe in result.probes[1:]]
+    assert (answers[0], answers[-1]) == ("overloaded", "sustained")
+    assert result.low == pytest.approx(4000.0, rel=0.5)
+
+
 def test_warm_up_lasts_its_minimum():
     assert estimate(SimulatedRun(), warmup_min_s=100.0).probes[0].seconds == pytest.approx(100.0)
 
