@@ -24,7 +24,7 @@ pins: $(READY) ## pin what pyproject.toml asks for, with the hashes of all files
 
 demo: $(READY) ## plan Nexmark q5 for three rates from runs on a small Spark here; the report is reports/q5.html
 	@if $(BIN)/python -c 'import sys; from workbench.testbed.spark import quota_permitted; sys.exit(not quota_permitted())'; then \
-	  echo "Planning Nexmark q5 on up to three slots of this machine; first answers come after three to four minutes, the report after eight, ten at most." && \
+	  echo "Planning Nexmark q5 on up to four slots of this machine; first answers come after three to four minutes, the report after eight, ten at most." && \
 	  $(BIN)/workbench plan data/q5.yaml --report reports/q5.html; \
 	else \
 	  echo "No CPU quotas here: measuring one run on whole cores instead; this takes six to nine minutes." && \

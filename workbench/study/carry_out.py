@@ -65,7 +65,7 @@ class SoFar:
         """An answer where it is sure enough, else what was sustained; of simulated runs, which take no time, nothing.
 
         An answer has a 90 % interval whose ends differ by at most a factor of 2, and goes at most 3 times beyond the
-        runs.
+        runs. Or it is an upper bound: slots that were measured, and whose interval lies above the rate.
         """
         made = [run for run in self.runs if isinstance(run, Measurement)]
         if not made or not made[-1].ran:
@@ -75,11 +75,16 @@ class SoFar:
         known = f"{self._after}: at least {units.rate(best.estimate.low)} on {slots}, by a probe that was sustained"
         if self.planned is None:
             return (known,) if best.estimate.low else ()
-        sure = [plan for plan in self.planned.plans if plan.high <= _SURE * plan.low and plan.extrapolation <= _NEAR]
-        answered = {plan.rate for plan in sure}
-        open_ = [units.rate(rate) for rate in self.study.targets if rate not in answered]
         fewest = min(run.budget.slots for run in made)  # a plan has no fewer
         bound = fewest if fewest > min(self.study.slots) else 0
+        sure = [
+            plan
+            for plan in self.planned.plans
+            if (plan.high <= _SURE * plan.low and plan.extrapolation <= _NEAR)
+            or (plan.budget.slots == bound and plan.low >= plan.rate)
+        ]
+        answered = {plan.rate for plan in sure}
+        open_ = [units.rate(rate) for rate in self.study.targets if rate not in answered]
         said = [f"answer {self._after}: {plan.sentence(bound)}" for plan in sure]
         return (*said, *([f"{known}; not answered yet: {', '.join(open_)}"] if open_ else []))
 

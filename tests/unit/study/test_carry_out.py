@@ -233,3 +233,12 @@ def test_a_first_answer_on_more_slots_than_the_fewest_is_an_upper_bound():
     study = replace(stored.study, targets=(20_000.0,))
     said = [[line for line in SoFar(study, runs, ()).lines if "answer" in line] for runs in ((most,), (most, fewest))]
     assert [[" needs at most 4 slots " in line for line in lines] for lines in said] == [[True], [False]]
+
+
+def test_an_interval_above_the_rate_is_an_answer_however_wide():
+    stored = read_planned(Path(__file__).parents[3] / "data" / "q5.recorded.json")
+    most = max(stored.exploration.measurements, key=lambda run: run.budget.slots)
+    wide = replace(most, load_curve=(), divided=(), estimate=replace(most.estimate, high=2.5 * most.estimate.low))
+    said = SoFar(replace(stored.study, targets=(20_000.0, 200_000.0)), (wide,), ()).lines
+    assert [line.startswith("answer") for line in said] == [True, False]
+    assert "not answered yet: 200 k records/s" in said[1]
