@@ -244,7 +244,7 @@ def test_a_killed_owner_leaves_nothing(tmp_path):
         f"testbed = SparkTestbed(slot_cpus={TESTBED.slot_cpus!r}, progress=lambda text: print(text, flush=True))\n"
         "with testbed.deploy(toy_query.query(), budget): pass\n"
     )
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1] / "support")}
     owner = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environment
     )
