@@ -39,16 +39,17 @@ gallery: $(READY) ## draw the notebooks of docs/gallery again, in a real Jupyter
 	cp $$(ls artifacts/*.jpg | grep -E '/[0-9]+_[a-z]+(-[0-9]+)?\.jpg$$') docs/gallery/
 
 SHARED := --numprocesses auto --maxprocesses 8 --no-loadscope-reorder
+MEASURED := tests/browser tests/kafka tests/spark
 
 test: $(READY) ## run tests of every kind, in 15 minutes on two cores
 	$(BIN)/python -m pytest -m "not (alone or long or rare)" $(SHARED)
-	$(BIN)/python -m pytest -m "alone and not (long or rare)"
+	$(BIN)/python -m pytest -m "alone and not (long or rare)" $(MEASURED)
 
 test-all: export ALL_EXAMPLES = 1
 test-all: export FAULT_TIMES = 2
 test-all: $(READY) ## run all tests: first those that share the machine, then those that need it for themselves
 	$(BIN)/python -m pytest -m "not (alone or rare)" $(SHARED)
-	$(BIN)/python -m pytest -m "alone and not rare"
+	$(BIN)/python -m pytest -m "alone and not rare" $(MEASURED)
 
 acceptance: $(READY) ## show all that the project promises, with figures (a day; SHOW="--needs minutes" for the quick part)
 	$(BIN)/python benchmarks/acceptance.py $(SHOW)
