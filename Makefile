@@ -4,10 +4,10 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup pins demo lab gallery test acceptance check format clean
+.PHONY: help setup pins demo lab gallery test test-all acceptance check format clean
 
 help: ## list these commands
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(READY) ## install everything into .venv (the others do so by themselves)
 
@@ -38,9 +38,18 @@ gallery: $(READY) ## draw the notebooks of docs/gallery again, in a real Jupyter
 	$(BIN)/python -m pytest tests/browser/test_notebooks.py tests/browser/test_what_if.py tests/browser/test_live_measurement.py
 	cp $$(ls artifacts/*.jpg | grep -E '/[0-9]+_[a-z]+(-[0-9]+)?\.jpg$$') docs/gallery/
 
-test: $(READY) ## run all tests: first those that share the machine, then those that measure and need it alone
-	$(BIN)/python -m pytest -m "not alone" --numprocesses auto --maxprocesses 8 --dist loadfile
-	$(BIN)/python -m pytest -m "alone and not long"
+SHARED := --numprocesses auto --maxprocesses 8 --no-loadscope-reorder
+MEASURED := tests/browser tests/kafka tests/spark
+
+test: $(READY) ## run tests of every kind, in 15 minutes on two cores
+	$(BIN)/python -m pytest -m "not (alone or long or rare)" $(SHARED)
+	$(BIN)/python -m pytest -m "alone and not (long or rare)" $(MEASURED)
+
+test-all: export ALL_EXAMPLES = 1
+test-all: export FAULT_TIMES = 2
+test-all: $(READY) ## run all tests: first those that share the machine, then those that need it for themselves
+	$(BIN)/python -m pytest -m "not (alone or rare)" $(SHARED)
+	$(BIN)/python -m pytest -m "alone and not rare" $(MEASURED)
 
 acceptance: $(READY) ## show all that the project promises, with figures (a day; SHOW="--needs minutes" for the quick part)
 	$(BIN)/python benchmarks/acceptance.py $(SHOW)

@@ -31,7 +31,7 @@ import numpy as np
 import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 KEPT = ROOT / "artifacts" / "growth.json"
 MOST_BYTES = 8 << 30

@@ -37,7 +37,7 @@ from workbench.testbed.spark import EventLog, Meter, Queries, TopicRows, quota_p
 from workbench.workload import Dataset, Query, nexmark, prepare, schema_of
 from workbench.workload.kafka import HEADERS, Topic, fill
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from kafka_broker import running
 from topic_session import topic_session

@@ -13,9 +13,9 @@ runs are published: they are drawn from Table III's models at the budgets of the
 spread, once at those of the exploration and once at the sixteen of Figure 9; the truth is 110 % of the rate that Table
 IV's slots were planned for and sustained, as the models were confirmed. Their objectives are BIDS2's, from the presets.
 
-Simulated are the presets and random stateful queries (tests/query_truths.py): "edge" takes the sixteen runs that
-`choice` edge makes, "explored" thirteen at random; the truth is the engine's, five times beyond and at the slots of
-Table IV, or twenty times beyond. The thirds of the prior are no fit to any of these, so none has to be left out.
+Simulated are the presets and random stateful queries (tests/support/query_truths.py): "edge" takes the sixteen runs
+that `choice` edge makes, "explored" thirteen at random; the truth is the engine's, five times beyond and at the slots
+of Table IV, or twenty times beyond. The thirds of the prior are no fit to any of these, so none has to be left out.
 "each query the same" gives every query's cells the same weight.
 """
 
@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 import families
 from capacity_truths import LEVELLING, MECHANISMS, explore

@@ -25,7 +25,7 @@ import numpy as np
 
 from workbench.observing import headroom, read_log
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 from queued_batches import arriving, queued
 from written_logs import BEGUN, a_day, application, progress, written

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from lab_page import PATIENCE_MS, ROOT, panel_with, row_of
 from lab_server import FLAGS, open_notebook, run_all, serve, until_run

@@ -3,7 +3,7 @@
     python benchmarks/readings.py [runs] [--seed 0] [--tolerance 0.1]
 
 Each seeded run (10,000 by default, spread over the kinds) is one estimate of the workbench's own estimator, on
-simulated time (tests/cold_driver.py): the driver takes up to 1.5 s more of a batch while it is cold, falling over its
+simulated time (support/cold_driver.py): the driver takes up to 1.5 s more of a batch while it is cold, falling over its
 first minute; cores have a speed of .3, .6 or 1; a neighbour takes two fifths of them never, for 20 s of each 45 s, or
 always; batches scatter by 5 %. What a row costs, the interval, and the first guess are drawn: the guess is off by a
 factor of 1.3, or there is none and the warm-up begins with 400 rows.
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 from cold_driver import ColdRun
 

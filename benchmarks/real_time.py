@@ -2,7 +2,7 @@
 
     python benchmarks/real_time.py [--rows N] [--patience S]
 
-It needs a broker and Spark's Kafka connector, both from Maven Central (see tests/kafka_broker.py).
+It needs a broker and Spark's Kafka connector, both from Maven Central (see tests/support/kafka_broker.py).
 """
 
 import argparse
@@ -16,7 +16,7 @@ from workbench.testbed.spark import EventLog
 from workbench.workload import nexmark
 from workbench.workload.kafka import Topic, fill
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from kafka_broker import running
 from topic_session import topic_session

@@ -24,7 +24,7 @@ import numpy as np
 import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 KEPT = ROOT / "artifacts" / "soak.json"
 MOST_MB = 5.0  # over the second half of the rounds

@@ -7,16 +7,18 @@ from dataclasses import asdict, dataclass, field
 
 import published_runs
 import pytest
+from examples import SHARE
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 # How long an example takes depends on what else the machine does. The examples are the same in every run: a red test
 # is due to a change. To try others: pytest --hypothesis-profile=others --hypothesis-seed=N.
-settings.register_profile("workbench", deadline=None, derandomize=True)
+settings.register_profile("workbench", deadline=None, derandomize=True, max_examples=round(100 * SHARE))
 settings.register_profile("others", deadline=None, derandomize=False)  # also where CI is set
 settings.load_profile("workbench")
 
-TIMES = int(os.environ.get("FAULT_TIMES", "3"))
-"""How often a test injects its fault at random moments; ``benchmarks/faults.py --times N`` sets it."""
+TIMES = int(os.environ.get("FAULT_TIMES", "1"))
+"""How often a test injects its fault at random moments; ``make test-all`` and ``benchmarks/faults.py`` set it."""
 
 
 def unskipped(report):
@@ -37,6 +39,18 @@ def pytest_runtest_makereport():
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_make_collect_report():
     return unskipped((yield))
+
+
+class ByFile(LoadFileScheduling):
+    """Let one process run the tests of a file, and all those of Kafka, which share a broker."""
+
+    def _split_scope(self, nodeid):
+        return "tests/kafka" if nodeid.startswith("tests/kafka/") else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return ByFile(config, log)
 
 
 @dataclass

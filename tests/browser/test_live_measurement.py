@@ -16,6 +16,7 @@ def test_the_live_panel_starts_cancels_and_resumes_while_the_kernel_is_free(run_
 
 @pytest.mark.spark
 @pytest.mark.alone
+@pytest.mark.rare
 def test_a_real_spark_estimate_is_cancelled_and_resumed(run_notebook):
     page = run_notebook("01_measure")
     follow(page, None, 6 * PATIENCE_MS)  # Spark starts and warms up before each first probe

@@ -19,7 +19,7 @@ from lab_page import (
 )
 from playwright.sync_api import expect
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 WIDTHS = (1440, 900)
 ONE_SCREEN = 700  # pixels

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.browser
 GIVES_UP_AT_ONCE = "const timeout = AbortSignal.timeout; AbortSignal.timeout = () => timeout.call(AbortSignal, 1);"
 
 
+@pytest.mark.long
 def test_every_what_if_slider_changes_the_figure(run_notebook):
     page = run_notebook("02_plan")
     panel = panel_with(page, "Target rate (records/s)")
@@ -49,6 +50,7 @@ def test_every_what_if_slider_changes_the_figure(run_notebook):
     picture(page, "02_what_if", panel)
 
 
+@pytest.mark.long
 def test_a_chart_that_took_long_to_load_follows_its_sliders(run_notebook):
     page = run_notebook("levels_off", script=GIVES_UP_AT_ONCE)
     panel = panel_with(page, "Target rate (records/s)")

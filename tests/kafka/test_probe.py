@@ -13,7 +13,7 @@ from workbench.testbed import SparkTestbed
 from workbench.workload import nexmark
 from workbench.workload.kafka import Topic, fill
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone, pytest.mark.long]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone, pytest.mark.rare]
 
 ROWS, MOST_RATE = 4_000_000, 20_000.0  # records, of which a warm-up at all that fits leaves most; records/s
 BUDGET = Budget(1, SlotProfile(1.0, 1024), 1.0)

@@ -114,6 +114,7 @@ def test_rates_change_without_a_record_lost_or_read_twice(running, spark):
     assert SECRET not in spark[1].read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_a_topic_that_runs_out_is_read_again_from_its_earliest_offset(running):
     live, queries, committed = running("short")
     live.command(2_000.0)
@@ -141,6 +142,7 @@ def test_the_columns_are_those_of_the_sample(spark, topics):
     assert read.where("dateTime is null").count() == 0
 
 
+@pytest.mark.long
 def test_a_broker_that_asks_for_a_certificate_is_shown_ours(certified_broker, spark, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     url = certified_broker.url("bids")

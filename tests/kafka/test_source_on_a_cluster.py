@@ -10,7 +10,7 @@ from workbench.testbed.spark import Cluster
 from workbench.workload import nexmark
 from workbench.workload.kafka import Topic, fill
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone, pytest.mark.long]
 
 ROWS, RATE = 60_000, 1_000.0  # so few that they run out while the code is warmed up
 BUDGET = Budget(1, SlotProfile(1.0, 1024), 1.0)

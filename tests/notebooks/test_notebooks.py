@@ -19,12 +19,16 @@ from workbench.study import local
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
-SIMULATED = ("02_plan", "03_place", "04_scale", "05_elastic", "06_observe", "07_papers")
 MOST_LINES = 25
 OWN = """
 def items_per_till(sales):
     return sales.groupBy("till").count()
 """
+
+
+def long_but(quick, names):
+    """Parameters of which `quick` is tried by ``make test`` too."""
+    return [pytest.param(name, marks=[] if name == quick else pytest.mark.long) for name in names]
 
 
 def texts(notebook):
@@ -40,24 +44,8 @@ def texts(notebook):
     return "\n".join(shown + [str(one.get("value", "")) for one in inside])
 
 
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory):
-    """Runs a notebook once, quickly, where it stands."""
-    made = {}
-
-    def run(name):
-        if name not in made:
-            path = tmp_path_factory.mktemp("ran") / f"{name}.ipynb"
-            given = {"quick": True, **({"wait": True} if name == "02_plan" else {})}
-            papermill.execute_notebook(NOTEBOOKS / f"{name}.ipynb", path, given, cwd=NOTEBOOKS, progress_bar=False)
-            made[name] = nbformat.read(path, as_version=4)
-        return made[name]
-
-    return run
-
-
 def test_all_are_here():
-    assert [path.stem for path in ALL] == ["00_tour", "01_measure", *SIMULATED]
+    assert [path.stem for path in ALL] == ["00_tour", "01_measure", *SHOWN]
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
@@ -92,42 +80,43 @@ def test_links_lead_somewhere(path):
             assert (NOTEBOOKS / target).exists(), target
 
 
-@pytest.mark.parametrize("name", SIMULATED)
-def test_runs_and_shows_no_error_card(ran, name):
-    shown = texts(ran(name))
-    assert "✖ Error" not in shown
-    assert 'role="alert"' not in shown
+SHOWN = {
+    "02_plan": (
+        "What does nexmark:q11 take?",
+        "What do I deploy for nexmark:q1?",
+        "Which runs is it based on, and why those?",
+        "✔ done",
+        "spark-submit",
+    ),
+    "03_place": ("choices were tried", "Where do the tasks go?"),
+    "04_scale": ("consumed by", "Why does justin add memory or tasks?"),
+    "05_elastic": (
+        "How many cores?",
+        "the optimal one",
+        "How even are the tasks?",
+        "executors with",
+        "Which paradigm copes with changing keys?",
+    ),
+    "06_observe": ("How much head-room does q5 have?", "Which operator does the work?"),
+    "07_papers": (
+        "figures and tables: ",
+        "Table IV (q1): Slots for large rates",
+        "Plans of Q1-sliding that meet the target: 3 plans published, 3",
+        "Figure 5 (q11)",
+        "Figure 16 (default)",
+        "Figure 8 (Bargain detection)",
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("02_plan", "What does nexmark:q11 take?"),
-        ("02_plan", "What do I deploy for nexmark:q1?"),
-        ("02_plan", "Which runs is it based on, and why those?"),
-        ("02_plan", "✔ done"),
-        ("02_plan", "spark-submit"),
-        ("03_place", "choices were tried"),
-        ("03_place", "Where do the tasks go?"),
-        ("04_scale", "consumed by"),
-        ("06_observe", "How much head-room does q5 have?"),
-        ("06_observe", "Which operator does the work?"),
-        ("05_elastic", "How many cores?"),
-        ("05_elastic", "the optimal one"),
-        ("05_elastic", "How even are the tasks?"),
-        ("05_elastic", "executors with"),
-        ("05_elastic", "Which paradigm copes with changing keys?"),
-        ("04_scale", "Why does justin add memory or tasks?"),
-        ("07_papers", "figures and tables: "),
-        ("07_papers", "Table IV (q1): Slots for large rates"),
-        ("07_papers", "Plans of Q1-sliding that meet the target: 3 plans published, 3"),
-        ("07_papers", "Figure 5 (q11)"),
-        ("07_papers", "Figure 16 (default)"),
-        ("07_papers", "Figure 8 (Bargain detection)"),
-    ],
-)
-def test_what_they_are_for_is_shown(ran, name, sentence):
-    assert sentence in texts(ran(name))
+@pytest.mark.parametrize("name", long_but("05_elastic", SHOWN))
+def test_it_runs_and_shows_what_it_is_for(tmp_path, name):
+    given = {"quick": True, **({"wait": True} if name == "02_plan" else {})}
+    out = tmp_path / "ran.ipynb"
+    papermill.execute_notebook(NOTEBOOKS / f"{name}.ipynb", out, given, cwd=NOTEBOOKS, progress_bar=False)
+    shown = texts(nbformat.read(out, as_version=4))
+    assert [text for text in ("✖ Error", 'role="alert"') if text in shown] == []
+    assert [text for text in SHOWN[name] if text not in shown] == []
 
 
 @pytest.fixture(scope="module")
@@ -190,18 +179,19 @@ def test_what_is_asked_in_vain_is_a_card_without_a_traceback(newcomer):
     assert line == "Nothing was measured. Correct the first cell, or what it names, and run all cells again."
 
 
-@pytest.mark.parametrize(
-    ("name", "meant", "typed", "message"),
-    [
-        ("01_measure", "jobs:revenue_per_shop", "jobs:revenue_per_shp", "Did you mean jobs:revenue_per_shop?"),
-        ("01_measure", "data/orders.csv", "data/order.csv", "The dataset '../data/order.csv' does not exist"),
-        ("02_plan", '"nexmark:q11"', '"nexmark:q111"', "There is no Nexmark query 'q111'"),
-        ("03_place", "placement.yaml", "placment.yaml", "placment.yaml cannot be read: No such file"),
-        ("04_scale", '"q11"', '"q111"', "There is no simulated query 'q111'; use one of q1, q2"),
-        ("05_elastic", '"optimal"', '"optimum"', "method is 'optimum'; use one of"),
-    ],
-)
-def test_what_is_mistyped_is_said_without_a_traceback(tmp_path, name, meant, typed, message):
+TYPED = {
+    "jobs:revenue_per_shp": ("01_measure", "jobs:revenue_per_shop", "Did you mean jobs:revenue_per_shop?"),
+    "data/order.csv": ("01_measure", "data/orders.csv", "The dataset '../data/order.csv' does not exist"),
+    '"nexmark:q111"': ("02_plan", '"nexmark:q11"', "There is no Nexmark query 'q111'"),
+    "placment.yaml": ("03_place", "placement.yaml", "placment.yaml cannot be read: No such file"),
+    '"q111"': ("04_scale", '"q11"', "There is no simulated query 'q111'; use one of q1, q2"),
+    '"optimum"': ("05_elastic", '"optimal"', "method is 'optimum'; use one of"),
+}
+
+
+@pytest.mark.parametrize("typed", long_but('"optimum"', TYPED))
+def test_what_is_mistyped_is_said_without_a_traceback(tmp_path, typed):
+    name, meant, message = TYPED[typed]
     notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
     for cell in notebook.cells:
         cell.source = cell.source.replace(meant, typed)
@@ -212,9 +202,8 @@ def test_what_is_mistyped_is_said_without_a_traceback(tmp_path, name, meant, typ
         )
     ran = nbformat.read(tmp_path / "ran.ipynb", as_version=4)
     (error,) = (output for cell in ran.cells for output in cell.get("outputs", []) if output.output_type == "error")
-    assert error.ename == "WorkbenchError"
+    assert (error.ename, error.traceback) == ("WorkbenchError", [f"✖ {error.evalue}"])
     assert message in error.evalue
-    assert error.traceback == [f"✖ {error.evalue}"]
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.journal import Entry, Journal
@@ -19,7 +20,7 @@ ENTRIES = st.lists(st.tuples(st.text(), st.text(), VALUES), min_size=1, max_size
 
 
 @pytest.mark.fault("a journal is torn anywhere", times=200, sees="nothing: the unfinished line is measured again")
-@settings(max_examples=200)
+@examples(200)
 @given(entries=ENTRIES, data=st.data())
 def test_torn_anywhere_every_finished_line_survives(entries, data):
     with tempfile.TemporaryDirectory() as folder:
@@ -42,7 +43,7 @@ def test_torn_anywhere_every_finished_line_survives(entries, data):
         assert [json.loads(line)["v"] for line in lines] == [1] * (whole + 1)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(entries=ENTRIES, garbage=st.binary(min_size=1, max_size=40))
 def test_garbage_at_the_end_never_costs_a_finished_line(entries, garbage):
     with tempfile.TemporaryDirectory() as folder:

@@ -53,6 +53,7 @@ def fill(job, folder, keys):
 
 
 @pytest.mark.alone
+@pytest.mark.long
 def test_an_exported_job_runs_with_the_settings_that_were_measured(tmp_path):
     made = replace(plan(staged_exploration(), 10_000, memory_mb=[600]), testbed_kind="spark")
     conf = made.spark_conf()

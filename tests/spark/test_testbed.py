@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import chdir, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,11 +64,17 @@ def wait_until_gone(before, seconds=30):
 
 
 @pytest.fixture(scope="module")
-def observed():
-    """One deployment at two loads, budgets that take turns in it, and what was left when it was over."""
+def observed(tmp_path_factory):
+    """One deployment at two loads, budgets that take turns in it, and what was left when it was over.
+
+    The folder it is made in has files with the names of libraries.
+    """
+    folder = tmp_path_factory.mktemp("own")
+    for name in ("queue", "psutil"):
+        (folder / f"{name}.py").write_text("raise SystemExit('not a library')\n")
     before = left_behind()
     seen, turns = {}, []
-    with WARM.deploy_shared(toy_query.query(), (ONE, WARM_BUDGET)) as run:
+    with chdir(folder), WARM.deploy_shared(toy_query.query(), (ONE, WARM_BUDGET)) as run:
         for rate in (6_000.0, math.inf):
             run.set_rate(rate)
             run.settle(6)
@@ -96,6 +102,10 @@ def observed():
 
 def test_as_much_as_fits_grows_until_it_fills_the_interval(observed):
     assert observed[0][math.inf].consumed_rate > 6_000
+
+
+def test_a_file_of_the_folder_takes_no_librarys_place(observed):
+    assert all(observation.consumed_records > 0 for observation in observed[0].values())
 
 
 def test_no_record_is_lost_between_the_operators(observed):
@@ -161,6 +171,7 @@ def test_a_turn_has_the_slots_and_the_quota_of_its_budget(observed):
     assert more.rate_limit >= source.rate_limit  # one in doubt is taken again, and the faster counts
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("query", "message"),
     [
@@ -175,15 +186,7 @@ def test_a_query_that_cannot_run_is_refused_with_how_to_fix_it(query, message):
     assert left_behind() - before == set()
 
 
-def test_a_file_of_the_folder_takes_no_librarys_place(tmp_path, monkeypatch):
-    for name in ("queue", "psutil"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('not a library')\n")
-    monkeypatch.chdir(tmp_path)
-    with TESTBED.deploy(toy_query.query(), BUDGET) as run:
-        run.set_rate(1_000.0)
-        assert run.observe(3).consumed_records > 0
-
-
+@pytest.mark.long
 def test_a_query_that_drops_its_rows_has_no_throughput():
     with TESTBED.deploy(toy_query.query(toy_query.mostly_late), BUDGET) as run:
         run.set_rate(2_000.0)
@@ -215,7 +218,7 @@ def test_a_lost_executor_and_a_killed_driver_are_told_and_leave_nothing():
     wait_until_gone(before)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.fault("an executor runs out of memory", sees="the executor was lost, most likely for lack of memory")
 def test_an_executor_without_memory_is_told_and_leaves_nothing():
     before = left_behind()
@@ -230,6 +233,7 @@ def _observe(query, seconds):
         run.observe(seconds)
 
 
+@pytest.mark.long
 @pytest.mark.fault(
     "the owner of a deployment is killed while it warms up",
     sees="what the shell says; the reaper removes all of it",
@@ -244,7 +248,7 @@ def test_a_killed_owner_leaves_nothing(tmp_path):
         f"testbed = SparkTestbed(slot_cpus={TESTBED.slot_cpus!r}, progress=lambda text: print(text, flush=True))\n"
         "with testbed.deploy(toy_query.query(), budget): pass\n"
     )
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1] / "support")}
     owner = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environment
     )

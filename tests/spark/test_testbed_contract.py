@@ -12,7 +12,7 @@ from workbench.doctor import quota_permitted
 from workbench.measuring import CapacityEstimator
 from workbench.testbed import SparkTestbed
 
-pytestmark = [pytest.mark.spark, pytest.mark.alone]
+pytestmark = [pytest.mark.spark, pytest.mark.alone, pytest.mark.long]
 
 FRACTIONS = quota_permitted()
 

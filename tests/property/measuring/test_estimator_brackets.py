@@ -3,7 +3,8 @@
 import math
 import random
 
-from hypothesis import assume, event, example, given, settings
+from examples import examples
+from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
 from simulated_run import SimulatedRun
 
@@ -29,7 +30,7 @@ def linear_scan(make, grid, lowest, highest):
     return lowest + passed - 1
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     fixed=st.floats(0.0, 0.8),
     truth=st.floats(500.0, 200_000.0),
@@ -77,7 +78,7 @@ def test_without_noise_the_bracket_is_the_linear_scans(*, fixed, truth, interval
     assert result.limit == ("none" if high > highest else "query")
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     seed=st.integers(0, 10**9),
     noise=st.floats(0.0, 0.3),
@@ -108,7 +109,7 @@ def test_with_bounded_noise_the_widened_bracket_contains_the_truth(seed, noise, 
     assert len(result.probes) <= 21
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(seed=st.integers(0, 10**9), probes=st.integers(1, 6))
 def test_an_exhausted_budget_gives_an_honest_bracket(seed, probes):
     rng = random.Random(seed)

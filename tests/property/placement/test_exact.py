@@ -3,7 +3,8 @@
 import math
 
 import numpy as np
-from hypothesis import assume, example, given, settings
+from examples import examples
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from placement_oracle import all_plans, exact_cost, problems
 from scipy.optimize import linprog
@@ -28,7 +29,7 @@ def value(costs, dimensions):
     return max(float(cost) for cost, counts in zip(costs, dimensions, strict=True) if counts)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(problem=problems())
 def test_the_optimum_is_the_least_of_all_plans(problem):
     best = min(value(exact_cost(problem, plan), DIMENSIONS["cost"]) for plan in all_plans(problem))
@@ -39,7 +40,7 @@ def test_the_optimum_is_the_least_of_all_plans(problem):
     assert plan.cost == problem.cost(plan.counts)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(problem=problems())
 def test_without_capacities_the_largest_loads_are_the_least_in_turn(problem):
     """In CPU first, then in state access, then in network; the bound is of the first that plans differ in."""
@@ -59,7 +60,7 @@ def test_without_capacities_the_largest_loads_are_the_least_in_turn(problem):
         left = [loads for loads in left if loads[dimension] <= least + tolerance[dimension]]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=problems(), gap=st.sampled_from([1e-3, 0.1, 0.5]))
 def test_a_gap_is_never_understated(problem, gap):
     best = min(value(exact_cost(problem, plan), DIMENSIONS["cost"]) for plan in all_plans(problem))
@@ -99,14 +100,14 @@ def linear_programme(problem, dimensions):
     return levels[low]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problem=problems(), objective=st.sampled_from(list(DIMENSIONS)))
 def test_the_level_is_the_optimum_of_the_linear_programme(problem, objective):
     level = raise_level(instance(problem, DIMENSIONS[objective]), 2.0, Effort(math.inf))
     assert abs(level.bound - linear_programme(problem, DIMENSIONS[objective])) <= 1e-6
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problem=problems(speeds=False), data=st.data())
 def test_patterns_are_found_as_by_enumeration(problem, data):
     found_by = instance(problem, data.draw(st.sampled_from(list(DIMENSIONS.values()))))
@@ -145,7 +146,7 @@ def test_patterns_are_found_as_by_enumeration(problem, data):
         assert best_cost <= min(map(costs_of, rows)) + 1e-8
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(problem=problems(), objective=st.sampled_from(list(DIMENSIONS)), part=st.sampled_from([0.0, 0.5, 0.9, 1.0, 1.2]))
 @example(PlacementProblem((4, 4), [], 4, 3, (3, 1), (5, 1), (1, 3)), "io", 0.0)  # whose least cost rounds to 1e-16
 def test_branching_finds_a_plan_of_a_given_cost_or_proves_that_there_is_none(problem, objective, part):

@@ -1,7 +1,8 @@
 """The highest rate against brute force, on workers of unequal speed."""
 
 import numpy as np
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from placement_oracle import all_plans
 
@@ -25,7 +26,7 @@ def cases(draw):
     return PlacementProblem(tasks, edges, workers, slots, cpu, io, net, speeds), worker
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(cases())
 def test_no_plan_of_all_is_faster(case):
     problem, worker = case

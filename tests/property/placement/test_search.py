@@ -3,7 +3,8 @@
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from placement_oracle import all_plans, exact_cost, front, problems
 
@@ -18,13 +19,13 @@ def fastest_first(problem, plan):
     return [plan[worker] for members in problem.classes for worker in members]
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problem=problems(speeds=False))
 def test_plans_are_counted_without_enumeration(problem):
     assert count_plans(problem.parallelism, problem.workers, problem.slots) == len(all_plans(problem))
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(problem=problems())
 def test_costs_follow_the_equations_task_by_task(problem):
     for plan in all_plans(problem)[:20]:
@@ -33,7 +34,7 @@ def test_costs_follow_the_equations_task_by_task(problem):
         assert 0 <= cost.worst <= 1 + 1e-12
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(problem=problems(), data=st.data(), reorder=st.booleans())
 def test_a_search_meets_each_plan_within_the_thresholds_once(problem, data, reorder):
     plans = all_plans(problem)
@@ -58,7 +59,7 @@ def test_a_search_meets_each_plan_within_the_thresholds_once(problem, data, reor
     assert result.best == result.pareto[0]
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problem=problems(), data=st.data())
 def test_the_first_plan_is_within_the_thresholds_or_there_is_none(problem, data):
     thresholds = CostVector(*(data.draw(st.sampled_from([0, 0.1, 0.3, 0.6, np.inf])) for _ in range(3)))

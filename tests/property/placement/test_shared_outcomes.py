@@ -1,7 +1,8 @@
 """Queries that share workers: no worker is overfull, and nobody could have more without taking from one with less."""
 
 import numpy as np
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.placement import PlacementProblem, query_by_query, random_slots, shared
@@ -21,7 +22,7 @@ def tenants(draw):
     return queries, worker, draw(st.integers(0, 99))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(tenants())
 def test_the_shares_are_max_min_fair(case):
     queries, worker, seed = case

@@ -2,7 +2,8 @@
 
 from fractions import Fraction
 
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.dataflow import Dataflow, Edge, Operator
@@ -48,7 +49,7 @@ def run(flow, sources, rate, selectivity, tasks):
     return pace, counters
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(engine=engines(), data=st.data())
 def test_one_step_is_enough_and_no_task_is_too_many(engine, data):
     flow, sources, rate, selectivity = engine

@@ -1,6 +1,7 @@
 """What every decision of Justin keeps, whatever the metrics."""
 
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.scaling import JustinVariant, MemoryState, StateMetrics, justin
@@ -16,7 +17,7 @@ VARIANTS = st.builds(
 )
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(data=st.data(), max_level=st.integers(1, 4), variant=VARIANTS)
 def test_levels_and_tasks(data, max_level, variant):
     states = st.builds(

@@ -3,7 +3,8 @@
 import random
 from functools import cache
 
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.scaling.packing import TaskDemand, WorkerShape, pack_tasks
@@ -38,7 +39,7 @@ def fewest_workers(counts, sizes, shape):
     return fewest(tuple(counts))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(operators=DEMANDS)
 def test_every_task_fits_and_few_workers_are_used(operators):
     shape = (10, 10)

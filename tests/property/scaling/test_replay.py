@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
@@ -58,7 +59,7 @@ VARIANTS = st.builds(
 )
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(model=queries(), steps=STEPS, limits=SETTINGS, variant=VARIANTS, max_level=st.integers(1, 3))
 def test_justin_in_a_replay(model, steps, limits, variant, max_level):
     trace = RateTrace.steps(steps)
@@ -74,7 +75,7 @@ def test_justin_in_a_replay(model, steps, limits, variant, max_level):
     assert (line.latency_s <= trace.duration_s).all()
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(model=queries(linear=True), rate=st.integers(100, 20_000))
 def test_ds2_converges_in_one_step_on_linear_costs(model, rate):
     once = AutoscalerSettings(activation_s=5.0, policy_interval_s=5.0)
@@ -87,7 +88,7 @@ def test_ds2_converges_in_one_step_on_linear_costs(model, rate):
             assert steady_state(Deployment(model, {**tasks, name: count - 1})).rate < rate
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     limits=st.builds(
         AutoscalerSettings,
@@ -110,7 +111,7 @@ def test_an_overload_is_answered_however_settings_and_steps_divide(limits, step_
     assert line.reconfigurations[0].at_s <= latest
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     model=queries(),
     tasks=st.lists(st.integers(1, 6), min_size=3, max_size=3),
@@ -130,7 +131,7 @@ def test_a_flooded_deployment_reaches_the_closed_form_of_its_memory_and_keys(mod
     ).rate * (1 - 1e-9)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     model=queries(),
     windowed=st.booleans(),

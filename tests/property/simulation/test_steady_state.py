@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from examples import examples
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
@@ -95,7 +96,7 @@ def run(deployment, offered, seconds, step_s):
     return state, steps, backlogs
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(deployment=deployments(), step_s=st.sampled_from([0.1, 0.5, 2.0]))
 def test_saturated_without_windows_is_the_closed_form(deployment, step_s):
     rate = steady_state(deployment).rate
@@ -103,7 +104,7 @@ def test_saturated_without_windows_is_the_closed_form(deployment, step_s):
     assert sum(step.consumed for step in steps[20:]) / (20 * step_s) == pytest.approx(rate, rel=1e-9)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(deployment=deployments(crowded=True, buffers=False), step_s=st.sampled_from([0.1, 1.0]))
 def test_saturated_workers_are_the_closed_form(deployment, step_s):
     rate = steady_state(deployment).rate
@@ -114,7 +115,7 @@ def test_saturated_workers_are_the_closed_form(deployment, step_s):
     assert all((step.useful_s >= step.records * costs * (1 - 1e-9)).all() for step in steps)  # never faster than alone
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(deployment=deployments(windows=True, buffers=False), steps_per_window=st.sampled_from([1, 3, 8]))
 def test_just_below_the_closed_form_every_window_catches_up(deployment, steps_per_window):
     rate = steady_state(deployment).rate * (1 - 1e-6)
@@ -124,7 +125,7 @@ def test_just_below_the_closed_form_every_window_catches_up(deployment, steps_pe
     assert max(at_window_ends) <= 1e-6 * rate
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     deployment=deployments(windows=True, buffers=False),
     steps_per_window=st.sampled_from([1, 3, 8]),
@@ -144,7 +145,7 @@ def test_above_the_closed_form_no_more_records_are_finished_than_it_says(deploym
     assert min(complete) <= rate * windows * WINDOW_S * (1 + 1e-6)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(deployment=deployments(windows=True, buffers=False), load=st.sampled_from([0.2, 0.9, 1 - 1e-6]))
 def test_busyness_and_records_are_the_closed_form(deployment, load):
     found = steady_state(deployment)
@@ -159,7 +160,7 @@ def test_busyness_and_records_are_the_closed_form(deployment, load):
         assert busy == pytest.approx(found.busyness(rate)[name], rel=1e-4, abs=1e-6)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(deployment=deployments(windows=True), rate_share=st.sampled_from([0.5, 1.0, 3.0]))
 def test_buffers_stay_bounded_and_no_record_is_lost(deployment, rate_share):
     rate = rate_share * steady_state(deployment).rate
@@ -184,7 +185,7 @@ def test_buffers_stay_bounded_and_no_record_is_lost(deployment, rate_share):
             assert emitted[name] + kept == pytest.approx(made, rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     micros=st.lists(st.integers(1, 60), min_size=1, max_size=5),
     tenths=st.lists(st.integers(0, 20), min_size=5, max_size=5),
@@ -215,7 +216,7 @@ def test_closed_form_of_a_chain_is_exact_arithmetic(micros, tenths, tasks, hot):
     assert steady_state(deployment).rate == pytest.approx(float(1 / slowest), rel=1e-12)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(deployment=deployments(windows=True, buffers=False), factor=st.sampled_from([0.5, 3.0]))
 def test_everything_scales_with_the_speed_of_the_slots(deployment, factor):
     offered = 10.0 * steady_state(deployment).rate

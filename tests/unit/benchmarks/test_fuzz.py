@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 from benchmark_script import BENCHMARKS, load
+from examples import SHARE
 
 sys.path.insert(0, str(BENCHMARKS))
 
 from fuzzing.mutations import change, mutate
 from fuzzing.sandbox import PRINTED, carry_out
 
-INPUTS = 40  # of each; the benchmark tries thousands
+INPUTS = round(40 * SHARE)  # of each; the benchmark tries thousands
 NAMES = (
     "data set",
     "event log",

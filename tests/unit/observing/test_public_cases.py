@@ -2,17 +2,16 @@
 
 import csv
 import json
-from pathlib import Path
 
 import pytest
+from published_runs import CASES, cases_needed
 from written_logs import BEGUN, progress, written
 
 from workbench.cli import main
 from workbench.observing import headroom, read_log
 from workbench.study import observe
 
-CASES = next((at for one in Path(__file__).parents if (at := one / "shared" / "cases").is_dir()), None)
-pytestmark = pytest.mark.skipif(CASES is None, reason="the public cases are not here")
+pytestmark = cases_needed
 
 
 def test_an_event_log_of_spark_3_1_has_no_trigger_interval():

@@ -89,6 +89,7 @@ def test_neighbours_are_not_sought_across_a_restart():
     assert found.neighbours_error_s < 1e-4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "widest"), [("drift", 1.8), ("overrun", 1.6), ("sink that stalls", 2.0)])
 def test_the_interval_holds_the_truth_of_each_kind(simulated, tmp_path, kind, widest):
     rooms = [

@@ -7,6 +7,7 @@ import csv
 import math
 import re
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import get_args
@@ -30,6 +31,18 @@ from workbench.papers import (
 
 SEEN = Path(__file__).with_name("headlines.csv")
 HERE = [(paper, figure) for paper in PAPERS.values() for figure in paper.figures if figure.make is not None]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def each_is_made_once():
+    """Keep what a figure makes of an input, which nothing changes, for all tests."""
+    figures = [figure for _, figure in HERE]
+    makes = [figure.make for figure in figures]
+    for figure, make in zip(figures, makes, strict=True):
+        object.__setattr__(figure, "make", cache(make))
+    yield
+    for figure, make in zip(figures, makes, strict=True):
+        object.__setattr__(figure, "make", make)
 
 
 def made(paper, number, chosen=None):

@@ -81,6 +81,7 @@ def test_plans_are_read_only():
         search(example_a()).best.counts[0, 0] = 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tasks", "workers", "slots", "plans"),
     [

@@ -25,7 +25,12 @@ def blocks(page, language=None, mark=None):
     return [text for kind, how, text in found if language in {None, kind} and mark in {None, how}]
 
 
-@pytest.mark.parametrize("page", sorted(page.name for page in DOCS.glob("*.md") if blocks(page.name, mark="run")))
+RUN = sorted(page.name for page in DOCS.glob("*.md") if blocks(page.name, mark="run"))
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.long] if page == "how-to.md" else []) for page in RUN]
+)
 def test_examples_run_in_order(page, tmp_path):
     (tmp_path / "data").symlink_to(ROOT / "data")
     environment = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}"}
@@ -186,6 +191,7 @@ def cron(tmp_path):
     return run
 
 
+@pytest.mark.long
 def test_the_cron_line_runs_with_crons_environment(cron):
     done, log, (page,) = cron(STUDY)
     assert done.returncode == 0, done.stderr
@@ -195,6 +201,7 @@ def test_the_cron_line_runs_with_crons_environment(cron):
     assert "What do I deploy for" in page.read_text()
 
 
+@pytest.mark.long
 def test_a_mail_from_cron_says_why_the_report_is_partial(cron):
     done, _, pages = cron(STUDY.replace("nexmark:q1", "nojobs:orders"))
     assert done.returncode == 1

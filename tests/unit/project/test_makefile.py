@@ -1,5 +1,6 @@
-"""``make demo``: what it runs, with commands in place of those of .venv that only say how they were called."""
+"""What ``make demo`` runs, with commands in place of .venv's that say how they were called, and ``make test``."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -33,3 +34,10 @@ def test_a_demo_that_fails_does_nothing_else_instead(demo, quota):
     code, ran = demo(quota=quota, code=2)
     assert code != 0
     assert len(ran) == 1
+
+
+def test_what_needs_the_machine_for_itself_is_where_make_looks_for_it():
+    folders = re.search(r"^MEASURED := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
+    marked = [path for path in (ROOT / "tests").rglob("test_*.py") if "pytest.mark.alone" in path.read_text()]
+    here = Path(__file__)
+    assert {path.parent for path in marked if path != here} == {ROOT / folder for folder in folders}

@@ -18,7 +18,6 @@ from workbench.report import Report, find_template
 from workbench.study import StudyHistory, read_planned, study_placement
 from workbench.views.placement_front import cares
 
-DATA = Path(__file__).parents[3] / "data"
 STUDY = """query: {query}
 targets: [2000000]
 slots: [2, 4, 8]
@@ -87,6 +86,7 @@ def test_capacity_twice_says_what_changed(run, tmp_path):
     assert len(StudyHistory(tmp_path / "kept" / "weekly").runs) == 2
 
 
+@pytest.mark.long
 def test_a_loss_of_capacity_ends_with_an_error_where_that_is_asked_for(run, tmp_path):
     study = tmp_path / "weekly.yaml"
     study.write_text(STUDY.format(query="nexmark:q1", dataset="null"))
@@ -106,6 +106,7 @@ def test_a_loss_of_capacity_ends_with_an_error_where_that_is_asked_for(run, tmp_
     assert "✖ Error The capacity fell, so this report ends with an error as asked" in text
 
 
+@pytest.mark.long
 def test_a_measurement_is_compared_with_one_before(run, tmp_path):
     example_measurement().to_json(tmp_path / "now.json")
     example_measurement().to_json(tmp_path / "before.json")
@@ -142,6 +143,7 @@ def test_third_measurement_fails(run, tmp_path):
     assert finished.name != "journal.jsonl"
 
 
+@pytest.mark.long
 def test_third_measurement_fails_and_the_others_suffice_for_an_answer(run, tmp_path):
     (tmp_path / "failing.py").write_text(FAILING)
     (tmp_path / "rows.csv").write_text("a\n1\n")
@@ -175,15 +177,7 @@ def test_third_measurement_fails_and_the_others_suffice_for_an_answer(run, tmp_p
     assert "The capacity of failing:query did not change beyond the noise" in words(tmp_path / "out.html")
 
 
-def test_placement(run, tmp_path):
-    assert run("placement", "out.html", "-p", "placement", str(DATA / "placement.yaml"), "-p", "samples", "5")[0] == 0
-    text = words(tmp_path / "out.html")
-    assert "Where do the tasks go?" in text
-    assert "What would others do?" in text
-    assert "13,542" in text or "13.5 k" in text
-    assert "Parameter samples 5" in text
-
-
+@pytest.mark.long
 def test_one_worker_more_is_advised_by_a_command_that_runs(run, tmp_path):
     operators = {"A": {"tasks": 2, "cpu": 0.4}, "B": {"tasks": 3, "cpu": 0.6}, "C": {"tasks": 1, "cpu": 0.1}}
     path = written(tmp_path, PROBLEM | {"speeds": [1, 1], "operators": operators, "worker": {"cpus": 0.4}})
@@ -195,6 +189,7 @@ def test_one_worker_more_is_advised_by_a_command_that_runs(run, tmp_path):
     assert "3 workers of 3 slots" in words(tmp_path / "placement.html")
 
 
+@pytest.mark.long
 def test_papers(run, tmp_path):
     assert run("papers", "out.html", "-p", "paper", "justin", "-p", "query", "q8")[0] == DONE
     text = words(tmp_path / "out.html")
@@ -203,19 +198,7 @@ def test_papers(run, tmp_path):
     assert "their managed memory: 316 MB published, 316 MB here" in text
 
 
-def test_scaling(run, tmp_path):
-    given = ("-p", "rates", str(DATA / "day.csv"), "-p", "policies", "[static, flink]", "-p", "slots", "20")
-    assert run("scaling", "out.html", *given)[0] == DONE
-    text = words(tmp_path / "out.html")
-    assert "Which policy keeps up with the load of q11, and at what cost?" in text
-    assert "What does flink do?" in text
-    assert text.count("Latency, 99 %") > 1  # the table and the chart
-    assert "p99" not in text
-    assert "Parameter policies ['static', 'flink']" in text
-    said = "Run: workbench report scaling scaling.html -p rates day.csv -p query q11 -p slots 20 -p policies "
-    assert f"{said}'[static, flink]' -p prices instances.csv -p instance c6i.xlarge" in text
-
-
+@pytest.mark.long
 def test_what_placing_warns_of_is_advice_and_names_no_code(run, tmp_path):
     forward = {**PROBLEM, "edges": [["A", "B", "forward"], ["B", "C"]]}
     written(tmp_path, forward, "forward.json")
@@ -227,6 +210,7 @@ def test_what_placing_warns_of_is_advice_and_names_no_code(run, tmp_path):
     assert ".py:" not in text
 
 
+@pytest.mark.long
 def test_a_notebook_that_a_scheduler_has_run_becomes_a_page(run, tmp_path):
     study = STUDY.format(query="nexmark:q1", dataset="null")
     (tmp_path / "weekly.yaml").write_text(study)

@@ -3,16 +3,15 @@
 import csv
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from published_runs import CASES, cases_needed
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.scaling import FLINK, Ds2Policy, DynamicAllocation, KafkaLag, Static, replay
 from workbench.simulation import KeyTrace, OperatorModel, QueryModel, RateTrace
 
-CASES = next((at for one in Path(__file__).parents if (at := one / "shared" / "cases").is_dir()), None)
 FLOW = Dataflow("job", (Operator("source", "source"), Operator("batch", "batch")), (Edge("source", "batch"),))
 RATE, SLOTS = 111_000, 4  # records/s; of an executor
 MODEL = QueryModel(FLOW, {"batch": OperatorModel(OperatorProfile(10 / RATE, 0, 0, 1.0))})  # 10 slots carry the load
@@ -68,7 +67,7 @@ def test_a_query_goes_on_while_executors_come():
     assert replayed(MOST, restart_s=60.0).summary()["downtime_s"] == 0
 
 
-@pytest.mark.skipif(CASES is None, reason="the public cases are not here")
+@cases_needed
 def test_the_public_case_of_thirty_executors():
     """100 GB in 15 minutes with an objective of 15: 4 of 30 went after a minute, 26 stayed for 10 more."""
     trace = RateTrace.from_csv(CASES / "22-dra-holds-30-executors" / "rates.csv")
@@ -118,7 +117,7 @@ def test_flink_gives_nothing_back_while_a_backlog_waits():
     assert kept.tasks[at] > free.tasks[at]
 
 
-@pytest.mark.skipif(CASES is None, reason="the public cases are not here")
+@cases_needed
 def test_a_burst_after_idle_hours_is_caught_up_with():
     with (CASES / "24-flink-autoscaler-bursts-and-broken-rates" / "burst.csv").open() as lines:
         rates = [float(one["rate_per_s"]) for one in csv.DictReader(lines)]

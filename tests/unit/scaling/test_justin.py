@@ -1,11 +1,15 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from workbench.errors import WorkbenchError
-from workbench.scaling import JustinVariant, MemoryState, StateMetrics, justin
-from workbench.scaling._justin import managed_memory_mb
+from workbench.scaling import JustinVariant, MemoryState, StateMetrics, justin, justin_decisions
+from workbench.scaling._justin import _improved, managed_memory_mb
 
 MS = 1e-3
 FINE, PRESSED = StateMetrics(0.9, 0.3 * MS), StateMetrics(0.72, 0.3 * MS)
+HIGH = StateMetrics(0.95, 1e-5)
+LOW = StateMetrics(0.3, 1e-5)
 
 
 def decide(previous, proposal, now, before=None, **options):
@@ -19,40 +23,61 @@ def decide(previous, proposal, now, before=None, **options):
     return (decision.tasks, decision.level, decision.scaled_up)
 
 
-ROWS = [  # previous, p*, now, before, expected
-    # 1: stateless
-    ((4, 0, False), 7, None, None, (7, None, False)),
-    ((4, None, False), 4, None, None, (4, None, False)),
-    ((4, 1, True), 7, None, PRESSED, (7, None, False)),
-    # 2: capacity suffices
-    ((4, 1, False), 4, StateMetrics(0.1, 9 * MS), None, (4, 1, False)),
-    ((4, 1, True), 4, FINE, PRESSED, (4, 1, False)),
-    # 3: more memory helped
-    ((4, 1, True), 7, StateMetrics(0.72, 0.9 * MS), StateMetrics(0.72, 1.1 * MS), (4, 2, True)),
-    ((4, 1, True), 7, StateMetrics(0.73, 1.2 * MS), StateMetrics(0.72, 1.1 * MS), (4, 2, True)),
-    ((4, 1, True), 7, StateMetrics(0.99, 0.1 * MS), StateMetrics(0.98, 0.1 * MS), (4, 2, True)),  # no pressure
-    # 4: it helped, but there is no level left
-    ((4, 2, True), 7, StateMetrics(0.72, 0.9 * MS), StateMetrics(0.72, 1.1 * MS), (7, 2, False)),
-    # 5: it did not help
-    ((4, 1, True), 7, StateMetrics(0.72, 1.1 * MS), StateMetrics(0.72, 1.1 * MS), (7, 0, False)),
-    ((4, 2, True), 7, StateMetrics(0.60, 1.2 * MS), StateMetrics(0.72, 1.1 * MS), (7, 1, False)),
-    ((4, 1, True), 7, StateMetrics(0.60, 1.2 * MS), None, (7, 0, False)),
-    # 6: pressure
-    ((4, 1, False), 7, PRESSED, None, (4, 2, True)),
-    ((4, 0, False), 7, StateMetrics(0.99, 1.01 * MS), None, (4, 1, True)),
-    ((9, 0, False), 3, StateMetrics(0.6, 0.3 * MS), None, (9, 1, True)),  # a scale-in becomes a scale-up
-    # 7: pressure, but no level left
-    ((4, 2, False), 7, StateMetrics(0.1, 0.3 * MS), None, (7, 2, False)),
-    # 8: no pressure
-    ((4, 1, False), 7, FINE, None, (7, 1, False)),
-    ((4, 1, False), 7, StateMetrics(0.80, 1 * MS), None, (7, 1, False)),  # exactly at the thresholds
-    ((4, 1, False), 7, StateMetrics(None, None), None, (7, 1, False)),  # no accesses
-]
+def explained(previous, proposed, now, before=None, **options):
+    """Decide for one operator."""
+    earlier = {} if now is None or before is None else {"x": before}
+    return justin_decisions({"x": previous}, {"x": proposed}, {} if now is None else {"x": now}, earlier, **options)[
+        "x"
+    ]
 
 
-@pytest.mark.parametrize(("previous", "proposal", "now", "before", "expected"), ROWS)
-def test_decision_table(previous, proposal, now, before, expected):
+ROWS = {  # previous, p*, now, before, expected
+    "stateless": [
+        ((4, 0, False), 7, None, None, (7, None, False)),
+        ((4, None, False), 4, None, None, (4, None, False)),
+        ((4, 1, True), 7, None, PRESSED, (7, None, False)),
+    ],
+    "unchanged": [  # capacity suffices
+        ((4, 1, False), 4, StateMetrics(0.1, 9 * MS), None, (4, 1, False)),
+        ((4, 1, True), 4, FINE, PRESSED, (4, 1, False)),
+    ],
+    "grow again": [  # more memory helped
+        ((4, 1, True), 7, StateMetrics(0.72, 0.9 * MS), StateMetrics(0.72, 1.1 * MS), (4, 2, True)),
+        ((4, 1, True), 7, StateMetrics(0.73, 1.2 * MS), StateMetrics(0.72, 1.1 * MS), (4, 2, True)),
+        ((4, 1, True), 7, StateMetrics(0.99, 0.1 * MS), StateMetrics(0.98, 0.1 * MS), (4, 2, True)),  # no pressure
+    ],
+    "top level": [  # it helped, but there is no level left
+        ((4, 2, True), 7, StateMetrics(0.72, 0.9 * MS), StateMetrics(0.72, 1.1 * MS), (7, 2, False)),
+    ],
+    "roll back": [  # it did not help
+        ((4, 1, True), 7, StateMetrics(0.72, 1.1 * MS), StateMetrics(0.72, 1.1 * MS), (7, 0, False)),
+        ((4, 2, True), 7, StateMetrics(0.60, 1.2 * MS), StateMetrics(0.72, 1.1 * MS), (7, 1, False)),
+        ((4, 1, True), 7, StateMetrics(0.60, 1.2 * MS), None, (7, 0, False)),
+    ],
+    "scale up": [  # pressure
+        ((4, 1, False), 7, PRESSED, None, (4, 2, True)),
+        ((4, 0, False), 7, StateMetrics(0.99, 1.01 * MS), None, (4, 1, True)),
+        ((9, 0, False), 3, StateMetrics(0.6, 0.3 * MS), None, (9, 1, True)),  # a scale-in becomes a scale-up
+    ],
+    "pressure at the top": [  # pressure, but no level left
+        ((4, 2, False), 7, StateMetrics(0.1, 0.3 * MS), None, (7, 2, False)),
+    ],
+    "scale out": [  # no pressure
+        ((4, 1, False), 7, FINE, None, (7, 1, False)),
+        ((4, 1, False), 7, StateMetrics(0.80, 1 * MS), None, (7, 1, False)),  # exactly at the thresholds
+        ((4, 1, False), 7, StateMetrics(None, None), None, (7, 1, False)),  # no accesses
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "row", "expected"), [(case, row, expected) for case, rows in ROWS.items() for *row, expected in rows]
+)
+def test_decision_table(case, row, expected):
+    previous, proposal, now, before = row
     assert decide(previous, proposal, now, before) == expected
+    found = explained(MemoryState(*previous), proposal, now, before)
+    assert (found.case, bool(found.reason)) == (case, True)
 
 
 def test_an_operator_that_turns_stateful_counts_as_level_0():
@@ -147,3 +172,53 @@ def test_the_released_operator_scales_out_after_a_scale_up_whether_or_not_it_hel
     assert decide((1, 1, True), 3, now, PRESSED, variant=released) == (3, 1, False)
     assert decide((3, 1, False), 8, PRESSED, variant=released) == (3, 2, True)  # the next scale-up may come later
     assert decide((1, 1, True), 1, now, PRESSED, variant=released) == (1, 1, False)
+
+
+def test_cases_of_the_variants():
+    shrinking = JustinVariant("exceeds", give_back_hit_rate=0.9)
+    assert explained(MemoryState(9, 1), 3, LOW, variant=shrinking).case == "shrinks"
+    assert explained(MemoryState(9, 1), 3, HIGH, variant=shrinking).case == "gives back"
+
+
+def test_memory_given_back_after_it_helped_is_no_roll_back():
+    giving = JustinVariant("differs", give_back_hit_rate=0.9)
+    after = StateMetrics(None, None)  # no look-ups: all hits, 10 % before
+    found = explained(MemoryState(4, 2, scaled_up=True), 3, after, StateMetrics(0.1, 5e-4), variant=giving)
+    assert found.state == MemoryState(3, 1)
+    assert found.case == "gives back"
+    worse = explained(MemoryState(4, 2, scaled_up=True), 3, StateMetrics(0.1, 5e-4), after, variant=giving)
+    assert (worse.state, worse.case) == (MemoryState(3, 1), "roll back")
+
+
+def test_numbers_are_in_the_tests():
+    found = explained(MemoryState(4, 1), 7, StateMetrics(0.72, 3e-4))
+    assert found.tests == (
+        "DS2 proposes 7 tasks, it has 4",
+        "hit rate 72.0 % against at least 80 %, latency 0.3 ms against at most 1 ms",
+        "level 2 of at most 2",
+    )
+    again = explained(MemoryState(4, 1, scaled_up=True), 7, HIGH, LOW)
+    assert again.tests[1] == "hit rate 30.0 % to 95.0 %, latency 0.01 to 0.01 ms, since the last decision"
+
+
+METRICS = st.builds(
+    StateMetrics, st.one_of(st.none(), st.floats(0, 1)), st.one_of(st.none(), st.sampled_from([1e-5, 1e-3, 2e-3]))
+)
+
+
+@given(
+    previous=st.builds(MemoryState, st.integers(1, 5), st.integers(0, 2), st.booleans()),
+    proposed=st.integers(1, 6),
+    now=METRICS,
+    before=st.one_of(st.none(), METRICS),
+    variant=st.sampled_from([JustinVariant(), JustinVariant("exceeds", 0.05, 0.9), JustinVariant("differs", 0.0, 0.9)]),
+)
+def test_the_explained_decision_is_justins(previous, proposed, now, before, variant):
+    found = explained(previous, proposed, now, before, variant=variant)
+    before_all = {} if before is None else {"x": before}
+    assert found.state == justin({"x": previous}, {"x": proposed}, {"x": now}, before_all, variant=variant)["x"]
+    more = found.state.level is not None and previous.level is not None and found.state.level > previous.level
+    assert more == (found.case in {"scale up", "grow again"})
+    assert (found.case == "unchanged") <= (found.state.tasks == previous.tasks)
+    if found.case == "roll back":
+        assert not _improved(now, before, variant.min_gain)

@@ -5,7 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from replayed import Scheduled
 
@@ -55,7 +56,7 @@ def test_rounding_makes_no_cohort():
         )
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     steps=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=10),
     step_s=st.sampled_from([0.5, 1.0, 4.0]),

@@ -27,14 +27,14 @@ def shapes(budgets):
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
-        {"most_runs": 9},
         {"most_runs": 4},
-        {"most_calls": 6, "estimates": 2},
         {"slots": (2, 6, 9), "memory_mb": (512,), "most_calls": 5},
         {"choice": "edge", "most_calls": 6, "estimates": 2},
-        {"choice": "edge", "most_runs": 12},
-        {"choice": "edge", "most_runs": 13, "estimates": 2, "memory_mb": (512,)},
+        pytest.param({}, marks=pytest.mark.long),
+        pytest.param({"most_runs": 9}, marks=pytest.mark.long),
+        pytest.param({"most_calls": 6, "estimates": 2}, marks=pytest.mark.long),
+        pytest.param({"choice": "edge", "most_runs": 12}, marks=pytest.mark.long),
+        pytest.param({"choice": "edge", "most_runs": 13, "estimates": 2, "memory_mb": (512,)}, marks=pytest.mark.long),
     ],
 )
 def test_a_dry_run_lists_what_is_measured_first_and_holds_the_number_of_runs(tmp_path, settings):

@@ -22,17 +22,22 @@ STUDY = "query: jobs:orders\ntargets: [60000]\nslots: [1, 2]\nmemory_mb: [600]\n
 DAY = "time_s,rate_per_s\n0,1000\n300,2000\n600,1000\n"
 
 
+@pytest.fixture(scope="module")
+def chosen():
+    return plan(staged_exploration(), 60_000.0, memory_mb=[600])
+
+
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, chosen):
     """A study with its plans, the measurement of one run, a load, a problem and counted keys."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "studies").mkdir()
     (tmp_path / "studies" / "weekly.yaml").write_text(STUDY)
     (tmp_path / "day.csv").write_text(DAY)
-    found = staged_exploration()
-    chosen = plan(found, 60_000.0, memory_mb=[600])
     (tmp_path / ".workbench").mkdir()
-    PlannedStudy(study={}, reason="", plans=(chosen,), runs=found.runs).to_json(".workbench/studies-weekly-plan.json")
+    PlannedStudy(study={}, reason="", plans=(chosen,), runs=staged_exploration().runs).to_json(
+        ".workbench/studies-weekly-plan.json"
+    )
     replace(example_measurement(), testbed_kind="spark").to_json("run.json")
     written(tmp_path, PROBLEM)
     (tmp_path / "orders.csv").write_text("shop\n" + "a\n" * 3 + "".join(f"s{n}\n" for n in range(7)))

@@ -5,7 +5,8 @@ import random
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.capacity import bids2
@@ -59,7 +60,7 @@ def assert_optimal(allocation, slots):
         assert allocation.capacities[name] * (tasks - 1) / tasks <= allocation.source_rate * (1 + 1e-12)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(pairs=st.lists(st.one_of(EVEN, ANY), min_size=1, max_size=5), data=st.data())
 def test_exact_is_the_best_of_all_allocations(pairs, data):
     slots = data.draw(st.integers(len(pairs), 14))
@@ -69,7 +70,7 @@ def test_exact_is_the_best_of_all_allocations(pairs, data):
     assert found.source_rate == pytest.approx(float(enumerated(rates, ratios, slots)), rel=1e-14)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     pairs=st.one_of(st.lists(EVEN, min_size=1, max_size=12), st.lists(ANY, min_size=1, max_size=12)),
     further=st.integers(0, 150),
@@ -82,7 +83,7 @@ def test_exact_hands_out_slots_as_the_greedy_would_ties_to_the_first(pairs, furt
     assert_optimal(found, slots)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(seed=st.integers(0, 10**9), spread=st.sampled_from([1.0, 3.0]))
 def test_exact_equals_cbc_at_9_operators_and_48_slots(seed, spread):
     # A few instances with repeated operators keep CBC busy for 10 s; those drawn here have none.

@@ -10,7 +10,8 @@ from typing import get_args
 import numpy as np
 import pytest
 from capacity_truths import explore
-from hypothesis import assume, given, settings
+from examples import examples
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import norm
@@ -58,7 +59,7 @@ def exact_least_squares(rows):
     return [row[3] for row in table]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(runs)
 def test_the_linear_form_is_least_squares_in_rationals(rows):
     exact = exact_least_squares(rows)
@@ -70,7 +71,7 @@ def test_the_linear_form_is_least_squares_in_rationals(rows):
         assert model.predict([[m, n]])[0] == pytest.approx(float(expected), rel=1e-7, abs=1e-6 * y.max())
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(runs, st.sampled_from(sorted(TRANSFORMS)))
 def test_leave_one_out_errors_are_those_of_refits(rows, form):
     points, y = arrays(rows)
@@ -87,7 +88,7 @@ def test_leave_one_out_errors_are_those_of_refits(rows, form):
     assert leave_one_out_error(points, y, form) == pytest.approx(np.mean(errors), rel=1e-5, abs=1e-6 * y.max())
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(runs)
 def test_halves_are_the_stated_rule(rows):
     points, y = arrays(rows)
@@ -114,7 +115,7 @@ def test_halves_are_the_stated_rule(rows):
     assert select_model(points, y).form == min(errors, key=errors.get)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.integers(1, 500), st.integers(1, 500), st.integers(0, 600))
 def test_least_integer_is_the_linear_scan(start, limit, threshold):
     assume(start <= limit)
@@ -122,7 +123,7 @@ def test_least_integer_is_the_linear_scan(start, limit, threshold):
     assert least_integer(lambda n: n >= threshold, start, limit) == expected
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(
     st.integers(0, 10**6),
     st.sampled_from(FORMS),
@@ -198,7 +199,7 @@ def dense_mixture(points, rates, target, beliefs):
     return weight / weight.sum(), mean, deviation
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(
     st.integers(0, 10**6),
     st.sampled_from([False, None, True]),
@@ -221,7 +222,7 @@ def test_the_scaling_law_is_the_dense_gaussian_process(seed, stateful, known, ob
         assert law.quantile(one.target, probability)[0] == pytest.approx(math.exp(expected), rel=1e-5)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.integers(0, 10**6), st.sampled_from(get_args(Growth)))
 def test_the_prediction_and_the_lower_end_grow_with_slots(seed, growth):
     one = explore(seed)
@@ -254,7 +255,7 @@ def test_intervals_of_stateful_queries_hold_the_truth_of_hot_keys():
     assert np.median(errors) < 0.2
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, 10**6), st.floats(0.05, 0.5), st.integers(0, 4))
 def test_stuck_readings_are_found_and_nothing_else(seed, share, count):
     one = explore(seed)

@@ -4,7 +4,8 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from hypothesis import assume, given, settings
+from examples import examples
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from workbench.papers import optimal_allocation
@@ -57,7 +58,7 @@ def overloaded(job, counts, capacity):
     )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(job=jobs(), nodes=st.integers(1, 3), limit=st.integers(1, 20))
 def test_optimum_is_enumeration(job, nodes, limit):
     capacity = (limit,) * nodes
@@ -75,7 +76,7 @@ def test_optimum_is_enumeration(job, nodes, limit):
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-@settings(max_examples=60)
+@examples(60)
 @given(job=jobs(most_tasks=7), capacity=st.lists(st.integers(0, 25), min_size=1, max_size=4))
 def test_allocations_add_up(name, job, capacity):
     assume(max(capacity) > 0)
@@ -92,7 +93,7 @@ def test_allocations_add_up(name, job, capacity):
         assert answer.unplaced == {}  # one node could hold all
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     job=jobs(most_tasks=7), capacity=st.lists(st.integers(0, 25), min_size=1, max_size=4), seed=st.integers(0, 2**40)
 )
@@ -104,7 +105,7 @@ def test_best_is_never_worse_than_top_down(job, capacity, seed):
         assert after.gain >= before.gain
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(job=jobs(), limits=st.lists(st.integers(1, 12), min_size=1, max_size=4))
 def test_equal_tasks_fit_whenever_the_capacity_permits(job, limits):
     assume(0 < sum(job.processing_cost) <= sum(limits))
@@ -114,7 +115,7 @@ def test_equal_tasks_fit_whenever_the_capacity_permits(job, limits):
         assert allocate(divided, limits).unplaced == {}
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     limits=st.lists(st.integers(0, 9).map(lambda tenths: tenths / 10), min_size=1, max_size=6),
     changes=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 9)), max_size=30),

@@ -3,7 +3,8 @@
 from fractions import Fraction
 from itertools import product
 
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.scaling import allocate_cores
@@ -27,7 +28,7 @@ def exact_latency(arrivals, service, source, cores):
     return total / source
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     stations=st.lists(st.tuples(RATES, RATES), min_size=1, max_size=3),
     tightness=st.fractions(Fraction(1, 50), 3, max_denominator=50),

@@ -3,7 +3,8 @@
 from fractions import Fraction
 from itertools import product
 
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.scaling import assign_cores
@@ -56,7 +57,7 @@ def allowed(matrix, problem, threshold):
     return True
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problem=problems())
 def test_optimum_is_enumeration_and_greedy_is_feasible(problem):
     executors = len(problem["required"])

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import pyarrow as pa
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from plain_nexmark import event
 
@@ -48,7 +49,7 @@ def rows(first: int, last: int, chosen: NexmarkSettings, clock: EventClock) -> p
     return pa.Table.from_batches(generator.batches(first, last, clock), generator.schema())
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(SETTINGS, CLOCKS, NUMBERS, st.integers(1, 120))
 def test_vectorised_rows_equal_the_plain_definition(chosen, clock, first, count):
     table = rows(first, first + count, chosen, clock)
@@ -56,7 +57,7 @@ def test_vectorised_rows_equal_the_plain_definition(chosen, clock, first, count)
     assert table.to_pylist() == [event(number, chosen, clock) for number in range(first, first + count)]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(SETTINGS, CLOCKS, NUMBERS, st.lists(SIZES, min_size=1, max_size=5))
 def test_any_slicing_gives_the_same_rows(chosen, clock, first, sizes):
     whole = rows(first, first + sum(sizes), chosen, clock)
@@ -67,7 +68,7 @@ def test_any_slicing_gives_the_same_rows(chosen, clock, first, sizes):
     assert pa.concat_tables(slices).combine_chunks().equals(whole.combine_chunks())
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(SETTINGS, CLOCKS, st.integers(0, 50), st.sampled_from([10, 100, 951]))
 def test_groups_change_the_order_of_events_and_nothing_else(chosen, clock, group, size):
     first = group * size

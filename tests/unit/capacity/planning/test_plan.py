@@ -74,9 +74,14 @@ def test_a_container_is_more_than_its_slots():
     assert slots_per_worker(2, 4096, SlotProfile(2.0, 1024)) == 0
 
 
-@pytest.mark.parametrize("instance", INSTANCES, ids=lambda one: one.name)
-def test_every_pod_fits_on_the_worker_that_is_priced(instance):
-    for cpus, memory_mb, rate in itertools.product((0.2, 0.4, 1 / 3, 1.0), (512, 1000, 2048), (3e3, 5e4, 1e6)):
+ASKED = list(itertools.product((0.2, 0.4, 1 / 3, 1.0), (512, 1000, 2048), (3e3, 5e4, 1e6)))
+
+
+@pytest.mark.parametrize("place", range(len(INSTANCES)), ids=[one.name for one in INSTANCES])
+def test_every_pod_fits_on_the_worker_that_is_priced(place):
+    """Each question is asked of one instance; of all of them, that whole executors fit is checked one by one below."""
+    instance = INSTANCES[place]
+    for cpus, memory_mb, rate in ASKED[place :: len(INSTANCES)]:
         made = plan(explored(cpus, memory_mb), rate, memory_mb=[memory_mb], instances=[instance])
         cores, container_mb = pod(made)
         free_cores, free_mb = ROOM.get(instance.name, room(instance.vcpus, instance.memory_mb))

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from workbench.testbed.spark import find_java
 
 VERSION = "4.1.1"
-JARS = Path(__file__).parents[1] / ".venv" / f"kafka-{VERSION}"
+JARS = Path(__file__).parents[2] / ".venv" / f"kafka-{VERSION}"
 STARTS_S, STOPS_S, FETCH_S = 240.0, 20.0, 600.0
 SETTINGS = """
 process.roles=broker,controller

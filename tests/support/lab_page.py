@@ -5,7 +5,7 @@ from pathlib import Path
 
 from playwright.sync_api import TimeoutError as NotInTime
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ARTIFACTS = ROOT / "artifacts"
 MOST_PIXELS = 14_000  # of a screenshot's height
 PATIENCE_MS = int(os.environ.get("PATIENCE_MS", "60000"))

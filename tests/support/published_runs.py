@@ -6,10 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-FOLDER = (
-    next(one for one in Path(__file__).resolve().parents if (one / "shared").is_dir() or not one.name)
-    / "shared/published"
-)
+SHARED = next(one for one in Path(__file__).resolve().parents if (one / "shared").is_dir() or not one.name) / "shared"
+FOLDER, CASES = SHARED / "published", SHARED / "cases"
 SMALL_RUNS = "streambed_small_runs_q1_q2.csv"
 VALIDATION = "streambed_validation_q1_q2.csv"
 
@@ -32,6 +30,10 @@ ABSENT = "published runs are not next to the repository"
 def needed(file="."):
     """Mark tests that read a published file."""
     return pytest.mark.skipif(not (FOLDER / file).exists(), reason=f"{ABSENT}: {file}")
+
+
+cases_needed = pytest.mark.skipif(not CASES.is_dir(), reason=f"{ABSENT}: cases")
+"""Mark tests that read what people published of their streaming jobs."""
 
 
 def small_runs(query, folder=FOLDER):

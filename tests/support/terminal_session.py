@@ -10,7 +10,7 @@ import sys
 import termios
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 STUDY = """query: nexmark:q1
 targets: [2000000, 20000000]

@@ -171,7 +171,7 @@ def standalone(folder, *, workers=2, cores=1, memory="2g", apart=False, cpus=Non
         yield cluster
 
 
-if __name__ == "__main__":  # a cluster to try by hand: python tests/standalone_cluster.py FOLDER
+if __name__ == "__main__":  # a cluster to try by hand: python tests/support/standalone_cluster.py FOLDER
     with standalone(Path(sys.argv[1])) as running:
         sys.stdout.write(f"{running.master}\n")
         sys.stdout.flush()
