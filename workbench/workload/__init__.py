@@ -10,7 +10,8 @@ from workbench.workload.keys import (
     count_keys_here,
     read_key_frequencies,
 )
-from workbench.workload.query import ENCODED, Dataset, EventClock, Generator, OutputMode, Query, Unread
+from workbench.workload.merged import prepare_inputs
+from workbench.workload.query import ENCODED, Dataset, EventClock, Generator, Input, OutputMode, Query, Unread
 from workbench.workload.release import Command, Release, read_releases, write_command
 from workbench.workload.shipped import Shipped
 
@@ -21,6 +22,7 @@ __all__ = [
     "Dataset",
     "EventClock",
     "Generator",
+    "Input",
     "KeyFrequencies",
     "OutputMode",
     "Query",
@@ -36,6 +38,7 @@ __all__ = [
     "is_text",
     "plain",
     "prepare",
+    "prepare_inputs",
     "read_key_frequencies",
     "read_releases",
     "schema_of",

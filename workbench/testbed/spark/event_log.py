@@ -42,6 +42,9 @@ KEEPS_STATE: Mapping[str, str] = MappingProxyType(
 )
 """What a node of a plan that keeps state does, by its name."""
 
+SCAN = "MicroBatchScan"
+"""How the name of a node that reads a source begins."""
+
 _SILENT = ("WholeStageCodegen", "InputAdapter", "Exchange", "ColumnarToRow", "AQEShuffleRead")
 
 
@@ -50,12 +53,14 @@ class Node:
     """A node of the physical plan that ran in a stage, with its accumulated metrics by name.
 
     `state` is its place among the plan's nodes that keep state, in the order of progress events; None if it keeps none.
+    `scan` is likewise its place among those that read a source.
     """
 
     name: str
     text: str
     metrics: Mapping[str, int]
     state: int | None = None
+    scan: int | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,21 @@ class BatchLog:
         return rows_of(self.progress)
 
     @property
+    def of_inputs(self) -> Mapping[int, tuple[int, ...]]:
+        """Rows that each read of each input gave, by the input's number; empty for a query of one input."""
+        found: dict[int, tuple[int, ...]] = {}
+        for source in self.progress["sources"]:
+            if (number := _input_of(source)) is not None:
+                found[number] = (*found.get(number, ()), int(source.get("numInputRows") or 0))
+        return found
+
+    def inputs_read_by(self, stage: Stage) -> set[int | None]:
+        """Numbers of the inputs that a stage reads; None among them where one is not known."""
+        sources = self.progress["sources"]
+        places = [node.scan for node in stage.nodes if node.scan is not None]
+        return {_input_of(sources[place]) if place < len(sources) else None for place in places}
+
+    @property
     def last_row(self) -> int:
         """The row number after the batch's last row."""
         return _row_number(self.progress["sources"][0]["endOffset"])
@@ -135,7 +155,7 @@ def rows_of(progress: Mapping[str, Any]) -> int:
     sources = progress["sources"]
     own = [source for source in sources if _numbers_rows(source.get("endOffset"))]
     if own:
-        return _released(own[0])
+        return _row_number(own[0]["endOffset"]) - _row_number(own[0]["startOffset"])
     # Two scans of a topic in one query take the same records.
     once = {_place(source) if _is_topic(source) else number: source for number, source in enumerate(sources)}
     return sum(map(_read_once, once.values()))
@@ -170,12 +190,6 @@ def _place(source: Mapping[str, Any]) -> str:
     return json.dumps([source.get(name) for name in ("description", "startOffset", "endOffset", "numInputRows")])
 
 
-def _released(source: Mapping[str, Any]) -> int:
-    if _numbers_rows(source.get("endOffset")):
-        return _row_number(source["endOffset"]) - _row_number(source["startOffset"])
-    return int(source.get("numInputRows") or 0)
-
-
 def _numbers_rows(offset: object) -> bool:
     """Whether an offset is of the workbench's own source, whose offsets number its rows."""
     if isinstance(offset, str) and '"n":' in offset:
@@ -191,6 +205,15 @@ def _row_number(offset: str | dict[str, int] | None) -> int:
         return 0
     value = json.loads(offset) if isinstance(offset, str) else offset
     return int(value["n"])
+
+
+def _input_of(source: Mapping[str, Any]) -> int | None:
+    """Return the number of the input that a source reads, by its offset; None for the only one, or of another kind."""
+    offset = source.get("endOffset")
+    if not _numbers_rows(offset):
+        return None
+    value = json.loads(offset) if isinstance(offset, str) else offset
+    return None if value is None else value.get("input")
 
 
 @dataclass
@@ -308,7 +331,7 @@ class Events:
         stages = self._stages.pop((query, number), {})
         self._forget_batches(query, number)  # it and those that were given up
         if not any(source.get("numInputRows") for source in progress["sources"]):
-            released = sum(map(_released, progress["sources"]))
+            released = rows_of(progress)
             if released:
                 self._unread[progress["id"]].append(released)
             return None
@@ -407,11 +430,11 @@ def _rdd(info: Mapping[str, Any]) -> int | None:
 
 
 def _nodes(plan: dict[str, Any], counted: Mapping[int, int]) -> Iterator[Node]:
-    states = 0
+    states = scans = 0
     for name, text, ids in _walk(plan):
-        state = states if name in KEEPS_STATE else None
-        states += state is not None
-        yield Node(name, text, {metric: counted[key] for key, metric in ids.items() if key in counted}, state)
+        state, scan = (states if name in KEEPS_STATE else None), (scans if name.startswith(SCAN) else None)
+        states, scans = states + (state is not None), scans + (scan is not None)
+        yield Node(name, text, {metric: counted[key] for key, metric in ids.items() if key in counted}, state, scan)
 
 
 def _walk(plan: dict[str, Any]) -> Iterator[tuple[str, str, dict[int, str]]]:
@@ -424,7 +447,7 @@ def _scan_accumulators(plan: dict[str, Any]) -> frozenset[int]:
     return frozenset(
         key
         for name, _, ids in _walk(plan)
-        if name.startswith("MicroBatchScan")
+        if name.startswith(SCAN)
         for key, metric in ids.items()
         if metric == "number of output rows"
     )

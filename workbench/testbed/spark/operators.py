@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 
-from workbench.metrics import SOURCE, OperatorMetrics, TaskSample
-from workbench.testbed.spark.event_log import KEEPS_STATE, BatchLog, Stage
+from workbench.metrics import SOURCE, InputRows, OperatorMetrics, TaskSample
+from workbench.testbed.spark.event_log import KEEPS_STATE, SCAN, BatchLog, Stage
 
 _KINDS = {
     **KEEPS_STATE,
@@ -29,7 +29,6 @@ _KINDS = {
     "MapInPandas": "python",
 }
 _PYTHON = ("python", "state")
-_SCAN = "MicroBatchScan"
 _KEPT = "rocksdbSstFileSize"
 
 Labels = tuple[tuple[str, ...], ...]
@@ -59,7 +58,7 @@ def _labels(stage: Stage) -> list[str]:
     found: list[str] = []
     for node in reversed(stage.nodes):
         kind = next((kind for name, kind in _KINDS.items() if node.name == name), None)
-        if node.name.startswith(_SCAN):
+        if node.name.startswith(SCAN):
             kind = "scan"
         if kind is None and node.name in ("Filter", "Expand", "Generate", "Sort", "MergingSessions"):
             kind = node.name.lower()
@@ -69,7 +68,7 @@ def _labels(stage: Stage) -> list[str]:
 
 
 def _is_source(stage: Stage) -> bool:
-    return any(node.name.startswith(_SCAN) for node in stage.nodes)
+    return any(node.name.startswith(SCAN) for node in stage.nodes)
 
 
 def stage_labels(stages: Sequence[Stage]) -> Labels:
@@ -171,6 +170,43 @@ def scans(batch: BatchLog) -> list[Stage]:
     return [stage for stage in batch.stages if _is_source(stage)]
 
 
+def times_read(batch: BatchLog) -> int:
+    """How often a query reads its source; of several inputs, the one that it reads most often."""
+    return max(map(len, batch.of_inputs.values()), default=0) or len(scans(batch))
+
+
+def input_rows(names: Sequence[str], batches: Sequence[BatchLog], backlog: float) -> tuple[InputRows, ...]:
+    """Divide what `batches` read, and the `backlog` after them, among several inputs."""
+    found = [{number: max(rows) for number, rows in batch.of_inputs.items()} for batch in batches]
+    total = sum(sum(rows.values()) for rows in found)
+    labels = fullest_labels(batches) if batches and names else ()
+    whole = [batch for batch in batches if len(batch.stages) == len(labels)]
+    operators = operator_names(labels)
+    made = []
+    for number, name in enumerate(names):
+        records = sum(rows.get(number, 0) for rows in found)
+        own = [
+            (place, stage)
+            for batch in whole
+            for place, stage in enumerate(batch.stages)
+            if batch.inputs_read_by(stage) == {number}
+        ]
+        read, written = (sum(one(stage) for _, stage in own) for one in (_rows_in, _rows_written))
+        by = tuple(operators[place] for place in sorted({place for place, _ in own}))
+        made.append(
+            InputRows(name, records, backlog * records / total if total else 0.0, by, written / read if read else None)
+        )
+    return tuple(made)
+
+
+def _rows_in(stage: Stage) -> int:
+    return sum(task.records_in for task in stage.tasks)
+
+
+def _rows_written(stage: Stage) -> int:
+    return sum(task.records_out for task in stage.tasks) or _rows_out(stage)
+
+
 def operator_metrics(
     batches: Sequence[BatchLog],
     elapsed_s: float,
@@ -217,7 +253,8 @@ def operator_metrics(
             records, seconds = sum(task.records_in for task in tasks), sum(work.seconds) - _source_seconds(work, source)
             samples.append(TaskSample(name, records / len(tasks), seconds / len(tasks)))
     operators = [_with_state(metrics, index, whole) for index, metrics in enumerate(operators)]
-    return (_source(reading, elapsed_s), *operators), tuple(samples)
+    of_inputs = sum(max(rows) for batch in whole for rows in batch.of_inputs.values())
+    return (_source(reading, elapsed_s, of_inputs), *operators), tuple(samples)
 
 
 def _source_seconds(work: _StageWork, source: SourceCost) -> float:
@@ -244,9 +281,9 @@ def _source_part(works: Sequence[_StageWork], taken: Sequence[float], elapsed_s:
     )
 
 
-def _source(parts: Sequence[OperatorMetrics], elapsed_s: float) -> OperatorMetrics:
-    """Return one row for the source, for any number of scans: each scan reads the same records again."""
-    records = max((part.records_in for part in parts), default=0)
+def _source(parts: Sequence[OperatorMetrics], elapsed_s: float, of_inputs: int) -> OperatorMetrics:
+    """Return one row for the source, for any number of scans: each reads the same records again, or an input's."""
+    records = of_inputs or max((part.records_in for part in parts), default=0)
     tasks = sum(part.tasks for part in parts) or 1
     useful = sum(part.useful_s for part in parts)
     return OperatorMetrics(
