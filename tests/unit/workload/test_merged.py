@@ -1,5 +1,7 @@
 """Several inputs in one loop: their rows stay in the order in which they arrived, whatever the rate and the slices."""
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -74,9 +76,9 @@ def test_every_slice_gives_the_same_rows_and_together_they_are_all(two, tmp_path
     cuts = [0, 1, 7_000, BATCH_ROWS, period - 1, period, 2 * period + 12_345]
     for replay in replays:
         whole = rows_of(replay, 0, cuts[-1])
-        assert [row for a, b in zip(cuts, cuts[1:], strict=False) for row in rows_of(replay, a, b)] == whole
+        assert [row for a, b in pairwise(cuts) for row in rows_of(replay, a, b)] == whole
         assert [row["number"] for row in whole] == [n % replay.rows for n in range(len(whole))]
-    for a, b in zip(cuts, cuts[1:], strict=False):
+    for a, b in pairwise(cuts):
         assert sum(len(rows_of(replay, a, b)) for replay in replays) == b - a
 
 

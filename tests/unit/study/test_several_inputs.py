@@ -1,0 +1,154 @@
+"""A query of several inputs: the study that init writes, what is refused, and what a measurement depends on."""
+
+import os
+import sys
+from dataclasses import replace
+
+import pytest
+import two_inputs
+
+from workbench import cli
+from workbench.cli.console import BAD_INPUT, DONE
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.measuring import CapacityEstimator, Configuration
+from workbench.measuring._measure import measurement_key
+from workbench.study import draft, find_query, read_query, read_study, study_from
+from workbench.study.carry_out import query_of
+from workbench.testbed import FluidTestbed
+
+JOB = """
+def revenue(orders, payments, minutes=1):
+    return orders.join(payments, orders.id == payments.order_id)
+
+
+def any_number(*streams):
+    return streams[0]
+"""
+ASKED = {"query": "two_jobs:revenue", "targets": [1000], "slots": [1, 2], "memory_mb": [1024]}
+INPUTS = {
+    "orders": {"dataset": "orders.parquet", "event_time": "placed_at"},
+    "payments": {"dataset": "payments.parquet", "event_time": "paid_at"},
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    (tmp_path / "two_jobs.py").write_text(JOB)
+    two_inputs.write(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_init_writes_a_study_that_a_dry_run_takes(capsys):
+    assert cli.main(["init", "two_jobs.py:revenue", "orders.parquet", "payments.parquet"]) == DONE
+    said = capsys.readouterr().out
+    assert "orders: event time: column 'placed_at'" in said
+    assert "payments: event time: column 'paid_at'" in said
+    assert "orders: state or join: by 'id'" in said
+    study = read_study("study.yaml")
+    assert study.inputs == INPUTS
+    assert list(study.inputs) == ["orders", "payments"]
+    assert study.datasets == ("orders.parquet", "payments.parquet")
+    assert cli.main(["plan", "study.yaml", "--dry-run"]) == DONE
+    assert "two_jobs:revenue takes 2 DataFrames" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (
+            ["orders.parquet"],
+            r"takes 3 arguments \(orders, payments, minutes=1\); it must take one.*a file for each",
+        ),
+        (["orders.parquet"] * 3, r"takes 2 DataFrames \(orders, payments\), and 3 data sets are given"),
+    ],
+)
+def test_there_must_be_a_file_for_each_argument(files, said):
+    with pytest.raises(WorkbenchError, match=said):
+        draft("two_jobs:revenue", files)
+
+
+@pytest.mark.usefixtures("folder")
+def test_event_times_are_named_for_each_data_set_or_for_none():
+    files = ["orders.parquet", "payments.parquet"]
+    made = draft("two_jobs:any_number", files, ["placed_at", "paid_at"])
+    assert [(one.name, one.event_time) for one in made.found] == [("input1", "placed_at"), ("input2", "paid_at")]
+    with pytest.raises(WorkbenchError, match="1 event-time column named for 2 data sets"):
+        draft("two_jobs:revenue", files, ["placed_at"])
+    with pytest.raises(WorkbenchError, match="has no column 'placed_at'"):
+        draft("two_jobs:revenue", files, ["placed_at", "placed_at"])
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("find", [find_query, read_query])
+def test_a_query_is_found_with_its_inputs(find):
+    query = find("two_jobs:revenue", inputs=INPUTS)
+    assert [(one.name, one.dataset.path, one.dataset.event_time) for one in query.inputs] == [
+        ("orders", "orders.parquet", "placed_at"),
+        ("payments", "payments.parquet", "paid_at"),
+    ]
+    swapped = {name: INPUTS[name] for name in ("payments", "orders")}
+    with pytest.raises(WorkbenchError, match="Call the inputs as the arguments, in their order"):
+        find("two_jobs:revenue", inputs=swapped)
+    with pytest.raises(WorkbenchError, match=r"(?s)nexmark:q1.* inputs"):
+        find("nexmark:q1", inputs=INPUTS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"dataset": "orders.parquet"}, "dataset is given, and inputs too"),
+        ({"event_time": "time"}, "event_time is given, and inputs too"),
+        ({"source": "kafka"}, "source is 'kafka', and there are 2 inputs"),
+        ({"inputs": ["orders.parquet"]}, "must name the data set of each argument"),
+        ({"inputs": {"a b": {"dataset": "x.csv"}}}, "'a b', which is no name of an argument"),
+        ({"inputs": {"orders": "x.csv"}}, "inputs: orders is 'x.csv'; it must name a dataset"),
+        ({"inputs": {"orders": {"dataset": "x.csv", "rate": 3}}}, "inputs: orders has the unknown key 'rate'"),
+        ({"inputs": {"orders": {"dataset": "x.csv", "share": 2}}}, "inputs: orders: share is 2"),
+    ],
+)
+def test_a_study_says_what_is_wrong_with_its_inputs(changes, said):
+    with pytest.raises(WorkbenchError, match=said):
+        study_from({**ASKED, "inputs": INPUTS, **changes})
+
+
+@pytest.mark.usefixtures("folder")
+def test_one_input_is_no_several():
+    study = study_from({**ASKED, "inputs": {"orders": INPUTS["orders"]}})
+    with pytest.raises(WorkbenchError, match=r"takes \(orders, payments, minutes=1\), and its inputs are orders"):
+        query_of(study)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_measurement_depends_on_every_input_and_its_share(folder):
+    def key(**shares):
+        inputs = {name: one | ({"share": shares[name]} if shares else {}) for name, one in INPUTS.items()}
+        query = find_query("two_jobs:revenue", inputs=inputs)
+        asked = Configuration(query, Budget(1, SlotProfile(1, 1024)))
+        return measurement_key(asked, FluidTestbed(), CapacityEstimator())
+
+    first = key()
+    assert key() == first
+    assert key(orders=0.5, payments=0.5) != first
+    os.utime(folder / "payments.parquet", (1, 1))  # as where it was written again
+    assert key() != first
+
+
+def test_a_study_is_the_same_when_it_is_read_again():
+    shares = {name: one | {"share": 0.5} for name, one in INPUTS.items()}
+    study = study_from({**ASKED, "inputs": shares})
+    assert replace(study) == study
+    assert study.inputs["orders"]["share"] == 0.5
+
+
+@pytest.mark.usefixtures("folder")
+def test_measure_takes_a_study_for_its_query_and_data(capsys):
+    cli.main(["init", "two_jobs.py:revenue", "orders.parquet", "payments.parquet"])
+    assert cli.main(["measure", "study.yaml", "--dataset", "orders.parquet"]) == BAD_INPUT
+    assert "--dataset is given, but study.yaml says it" in " ".join(capsys.readouterr().err.split())
+    assert cli.main(["measure", "study.yaml", "--slots", "4000"]) == BAD_INPUT
+    assert "cores" in capsys.readouterr().err
