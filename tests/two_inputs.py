@@ -1,6 +1,7 @@
 """A join of two streams and its data, importable in Spark's processes: orders, and the payments of most of them."""
 
 import random
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ LAG_S = 5.0
 """Seconds at most from an order to its payment."""
 
 
-def revenue(orders, payments):
+def revenue(orders, payments, within="1 MINUTE"):
     """Join each order with its payments of the minute after it, and a static table of customers."""
     from pyspark.sql import functions as f
 
@@ -21,7 +22,7 @@ def revenue(orders, payments):
     paid = payments.withWatermark("paid_at", "10 seconds")
     placed = orders.withWatermark("placed_at", "10 seconds").join(f.broadcast(table), f.expr("customer = who"))
     return placed.join(
-        paid, f.expr("id = order_id AND paid_at BETWEEN placed_at AND placed_at + INTERVAL 1 MINUTE")
+        paid, f.expr(f"id = order_id AND paid_at BETWEEN placed_at AND placed_at + INTERVAL {within}")
     ).select("id", "region", "amount", "placed_at", "paid_at")
 
 
@@ -52,4 +53,4 @@ def inputs(folder, shares=(None, None)):
 
 
 def query(folder, shares=(None, None)):
-    return Query("two_inputs:revenue", revenue, inputs(folder, shares))
+    return Query("two_inputs:revenue", partial(revenue, within="1 SECOND"), inputs(folder, shares))

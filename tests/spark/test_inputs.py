@@ -131,7 +131,7 @@ def revenue(orders, payments):
     names = orders.sparkSession.read.csv("regions.csv", header=True, inferSchema=True)
     placed = orders.withWatermark("placed_at", "2 seconds").join(f.broadcast(names), "customer")
     paid = payments.withWatermark("paid_at", "2 seconds")
-    return placed.join(paid, f.expr("id = order_id AND paid_at BETWEEN placed_at AND placed_at + INTERVAL 4 SECONDS"))
+    return placed.join(paid, f.expr("id = order_id AND paid_at BETWEEN placed_at AND placed_at + INTERVAL 1 SECOND"))
 """
 
 

@@ -301,24 +301,14 @@ def _inputs(measurement: Measurement) -> list[Card]:
     if not said or seen is None:
         return []
     columns = (
-        Column("Input"),
-        Column("Rate", "records/s"),
-        Column("Share", "%"),
-        Column("Backlog", "records"),
-        Column("Records out per record in"),
-        Column("Read by"),
+        *(Column("Input"), Column("Rate", "records/s"), Column("Share", "%"), Column("Backlog", "records")),
+        *(Column("Records out per record in"), Column("Read by")),
     )
-    total = sum(one.records for one in seen.inputs)
+    total = max(1, sum(one.records for one in seen.inputs))
     rows = tuple(
-        (
-            one.name,
-            one.records / seen.elapsed_s,
-            100 * one.records / total if total else None,
-            one.backlog,
-            one.selectivity,
-            ", ".join(one.operators),
-        )
+        (one.name, one.records / seen.elapsed_s, 100 * one.records / total, one.backlog, one.selectivity, by)
         for one in seen.inputs
+        for by in (", ".join(one.operators),)
     )
     table = Table("Inputs at the maximum sustained rate", columns, rows, opened=True)
     return [Card("inputs", "What does each input give?", said, table=table)]

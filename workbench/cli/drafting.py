@@ -27,5 +27,7 @@ def run_init(options: argparse.Namespace) -> int:
             show(f"{of}state or join: by {', '.join(map(repr, one.keys))}")
         for column, share in one.hot.items():
             show(f"{of}column {column!r} has {units.percent(share)} of its rows with one value")
+    if made.tables:
+        show(f"static tables, read by the function itself: {', '.join(made.tables)}")
     show(f"Next: put your rates into it, then run: workbench plan {shlex.quote(options.output)} --dry-run")
     return DONE

@@ -101,23 +101,16 @@ def _inputs(name: str, value: object) -> dict[str, dict[str, Any]]:
             f"{name} is {shown(value)}; it must name the data set of each argument of the query's function, such as "
             "orders: {dataset: orders.parquet, event_time: time}."
         )
-    return {_argument(name, key): _input(f"{name}: {key}", one) for key, one in value.items()}
+    return {key: _input(f"{name}: {shown(key)}", key, one) for key, one in value.items()}
 
 
-def _argument(name: str, key: object) -> str:
-    if not isinstance(key, str) or not key.isidentifier() or len(key) > bounds.TEXT:
-        raise WorkbenchError(f"{name} has {shown(key)}, which is no name of an argument of a function. Correct it.")
-    return key
-
-
-def _input(name: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, Mapping) or "dataset" not in value:
+def _input(name: str, key: object, value: object) -> dict[str, Any]:
+    argument = isinstance(key, str) and key.isidentifier()
+    if not (argument and isinstance(value, Mapping) and "dataset" in value and value.keys() <= _INPUT.keys()):
         raise WorkbenchError(
-            f"{name} is {shown(value)}; it must name a dataset, and may have an event_time and a share."
+            f"{name} is {shown(value)}; it must be an argument of the query's function, with its {', '.join(_INPUT)}, "
+            "of which the last two may be left out."
         )
-    unknown = [key for key in value if key not in _INPUT]
-    if unknown:
-        raise WorkbenchError(f"{name} has the unknown key {shown(unknown[0])}; known are {', '.join(_INPUT)}.")
     return {key: check(f"{name}: {key}", value[key]) for key, check in _INPUT.items() if value.get(key) is not None}
 
 

@@ -121,6 +121,20 @@ def state_keys(file: Path, function: str) -> frozenset[str] | None:
     return frozenset(names) or None
 
 
+def static_tables(file: Path, function: str) -> tuple[str, ...]:
+    """Paths and names of the tables that a function reads itself, as far as its text has them."""
+    tree = _parsed(file)
+    found = _functions(tree).get(function)
+    reads = (one for body in (_reached(found, tree) if found else ()) for one in ast.walk(body))
+    return tuple(
+        one.args[0].value
+        for one in reads
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.args
+        if isinstance(one.args[0], ast.Constant) and isinstance(one.args[0].value, str)
+        if re.search(r"\.(read\b.*\.(csv|json|load|orc|parquet|table|text)|table)$", ast.unparse(one.func))
+    )
+
+
 def _keys_given(call: ast.Call) -> list[ast.expr]:
     """Arguments of a call that name keys."""
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""

@@ -79,7 +79,9 @@ def find_query(
         )
     place = partial(_place, columns_only=source == "kafka", schema=schema, progress=progress)
     if module == "nexmark":
-        query = _fed(nexmark.query(attribute), dataset, event_time, inputs, place=place)
+        query = nexmark.query(attribute)
+        check_loaded(name, query.build, tuple(inputs))
+        query = _fed(query, dataset, event_time, inputs, place=place)
     else:
         query = _users(name, attribute, dataset, event_time, inputs, place=place)
     if source == "kafka":
@@ -238,7 +240,6 @@ def _needs_data(name: str) -> WorkbenchError:
 def _fed(query: Query, dataset: str | None, event_time: str | None, inputs: Inputs, *, place: Place) -> Query:
     """Return `query` with the rows that are asked for, or its own."""
     if inputs:
-        check_loaded(query.name, query.build, tuple(inputs))
         return replace(query, dataset=_several(inputs, place), event_time=None)
     if dataset:
         return query.reading(_checked(place(dataset), event_time or query.event_time))

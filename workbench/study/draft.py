@@ -18,7 +18,7 @@ import yaml
 from workbench import defaults, units
 from workbench.capacity.planning import PRICE_COLUMNS
 from workbench.errors import WorkbenchError
-from workbench.study._written import state_keys
+from workbench.study._written import state_keys, static_tables
 from workbench.study.catalogue import find_query, needed_arguments
 from workbench.study.own import file_of, module_of
 from workbench.testbed.spark import SLOT_SHARE, quota_permitted, usable_cores
@@ -59,11 +59,12 @@ class Found:
 
 @dataclass(frozen=True)
 class Draft:
-    """A study as text, in YAML, its query's name, and what was found of its inputs."""
+    """A study as text, in YAML, its query's name, what was found of its inputs, and the static tables that it reads."""
 
     text: str
     query: str
     found: tuple[Found, ...]
+    tables: tuple[str, ...] = ()
 
 
 def draft(query: str, data: Sequence[str], event_times: Sequence[str] = ()) -> Draft:
@@ -83,6 +84,7 @@ def draft(query: str, data: Sequence[str], event_times: Sequence[str] = ()) -> D
     """
     module, _, function = query.partition(":")
     name = f"{module_of(module)}:{function}" if function else query
+    file = file_of(module_of(module))
     if event_times and len(event_times) != len(data):
         raise WorkbenchError(
             f"{units.some(len(event_times), 'event-time column')} named for {units.some(len(data), 'data set')}. Name "
@@ -94,14 +96,15 @@ def draft(query: str, data: Sequence[str], event_times: Sequence[str] = ()) -> D
     times: Sequence[str | None] = event_times or [_event_time(sample) for sample in samples]
     found = []
     for one, path, sample, event_time in zip(names, data, samples, times, strict=True):
-        keys = _keys(name, sample.column_names)
+        keys = _keys(file, function, sample.column_names)
         hot = {column: share for column, share in _hot(sample, event_time) if not keys or column in keys}
         found.append(Found(one, path, event_time, hot, keys))
     if len(data) > 1:
         find_query(name, inputs={one.name: {"dataset": one.data, "event_time": one.event_time} for one in found})
     else:
         find_query(name, data[0], times[0])
-    return Draft("\n".join(_lines(name, found)) + "\n", name, tuple(found))
+    tables = () if file is None else static_tables(file, function)
+    return Draft("\n".join(_lines(name, found)) + "\n", name, tuple(found), tables)
 
 
 def _names(query: str, data: Sequence[str]) -> Sequence[str]:
@@ -118,10 +121,8 @@ def _names(query: str, data: Sequence[str]) -> Sequence[str]:
     return asked
 
 
-def _keys(name: str, columns: Sequence[str]) -> tuple[str, ...]:
+def _keys(file: Path | None, function: str, columns: Sequence[str]) -> tuple[str, ...]:
     """Give the columns that the query's state or join goes by; none where its text does not show them."""
-    module, _, function = name.partition(":")
-    file = file_of(module)
     named = None if file is None else state_keys(file, function)
     lower = {one.lower() for one in named or ()}  # Spark ignores case
     return tuple(column for column in columns if column.lower() in lower)

@@ -220,17 +220,10 @@ def _check_inputs(query: str, inputs: tuple[Input, ...]) -> None:
             "each with another name. A query of one input takes a data set instead."
         )
     given = [one.share for one in inputs if one.share is not None]
-    if not given:
-        return
-    if len(given) < len(inputs):
-        lacking = next(one.name for one in inputs if one.share is None)
+    whole = len(given) == len(inputs) and min(given) > 0 and math.isclose(sum(given), 1, abs_tol=_SHARES)
+    if given and not whole:
+        shown = ", ".join(f"{one.name} {'none' if one.share is None else f'{one.share:g}'}" for one in inputs)
         raise WorkbenchError(
-            f"The input {lacking!r} of query {query!r} has no share of the rate, and others have. Give each a share, "
-            "or none: then they have those of their rows."
-        )
-    if min(given) <= 0 or not math.isclose(sum(given), 1, abs_tol=_SHARES):
-        shown = " + ".join(f"{share:g}" for share in given)
-        raise WorkbenchError(
-            f"The shares of the rate of the inputs of query {query!r} are {shown} = {sum(given):g}; each must be above "
-            "0, and their sum 1. Correct them, or leave them out: then they are those of the rows."
+            f"The shares of the rate of the inputs of query {query!r} are: {shown}; each must be above 0, and their "
+            "sum 1. Correct them, or leave all of them out: then they are those of the rows."
         )

@@ -1,5 +1,6 @@
 """A query of several inputs: the study that init writes, what is refused, and what a measurement depends on."""
 
+import json
 import os
 import sys
 from dataclasses import replace
@@ -18,8 +19,13 @@ from workbench.study.carry_out import query_of
 from workbench.testbed import FluidTestbed
 
 JOB = """
+def _named(spark):
+    return spark.read.option("header", True).csv("names.csv").join(spark.table("shops"), "shop")
+
+
 def revenue(orders, payments, minutes=1):
-    return orders.join(payments, orders.id == payments.order_id)
+    known = orders.join(_named(orders.sparkSession), "customer")
+    return known.join(payments, known.id == payments.order_id)
 
 
 def any_number(*streams):
@@ -47,7 +53,8 @@ def test_init_writes_a_study_that_a_dry_run_takes(capsys):
     said = capsys.readouterr().out
     assert "orders: event time: column 'placed_at'" in said
     assert "payments: event time: column 'paid_at'" in said
-    assert "orders: state or join: by 'id'" in said
+    assert "orders: state or join: by 'id', 'customer'" in said
+    assert "static tables, read by the function itself: shops, names.csv" in said
     study = read_study("study.yaml")
     assert study.inputs == INPUTS
     assert list(study.inputs) == ["orders", "payments"]
@@ -105,10 +112,13 @@ def test_a_query_is_found_with_its_inputs(find):
         ({"event_time": "time"}, "event_time is given, and inputs too"),
         ({"source": "kafka"}, "source is 'kafka', and there are 2 inputs"),
         ({"inputs": ["orders.parquet"]}, "must name the data set of each argument"),
-        ({"inputs": {"a b": {"dataset": "x.csv"}}}, "'a b', which is no name of an argument"),
-        ({"inputs": {"orders": "x.csv"}}, "inputs: orders is 'x.csv'; it must name a dataset"),
-        ({"inputs": {"orders": {"dataset": "x.csv", "rate": 3}}}, "inputs: orders has the unknown key 'rate'"),
-        ({"inputs": {"orders": {"dataset": "x.csv", "share": 2}}}, "inputs: orders: share is 2"),
+        ({"inputs": {"a b": {"dataset": "x.csv"}}}, "inputs: 'a b' is .*; it must be an argument"),
+        (
+            {"inputs": {"orders": "x.csv"}},
+            "inputs: 'orders' is 'x.csv'; it must be an argument of the query's function, with its dataset",
+        ),
+        ({"inputs": {"orders": {"dataset": "x.csv", "rate": 3}}}, "inputs: 'orders' is .*rate.*; it must be"),
+        ({"inputs": {"orders": {"dataset": "x.csv", "share": 2}}}, "inputs: 'orders': share is 2"),
     ],
 )
 def test_a_study_says_what_is_wrong_with_its_inputs(changes, said):
@@ -152,3 +162,13 @@ def test_measure_takes_a_study_for_its_query_and_data(capsys):
     assert "--dataset is given, but study.yaml says it" in " ".join(capsys.readouterr().err.split())
     assert cli.main(["measure", "study.yaml", "--slots", "4000"]) == BAD_INPUT
     assert "cores" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_keys_counts_the_column_of_the_input_that_has_it(capsys):
+    cli.main(["init", "two_jobs.py:revenue", "orders.parquet", "payments.parquet"])
+    capsys.readouterr()
+    assert cli.main(["keys", "study.yaml", "order_id", "--json"]) == DONE
+    assert json.loads(capsys.readouterr().out)["records"] == pytest.approx(two_inputs.ORDERS / 2, rel=0.1)
+    assert cli.main(["keys", "study.yaml", "shop"]) == BAD_INPUT
+    assert "orders.parquet and payments.parquet, of which none has" in " ".join(capsys.readouterr().err.split())

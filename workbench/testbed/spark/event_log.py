@@ -114,19 +114,21 @@ class BatchLog:
         return rows_of(self.progress)
 
     @property
-    def of_inputs(self) -> Mapping[int, tuple[int, ...]]:
-        """Rows that each read of each input gave, by the input's number; empty for a query of one input."""
-        found: dict[int, tuple[int, ...]] = {}
-        for source in self.progress["sources"]:
-            if (number := _input_of(source)) is not None:
-                found[number] = (*found.get(number, ()), int(source.get("numInputRows") or 0))
-        return found
+    def of_inputs(self) -> Mapping[int, int]:
+        """Rows of each of several inputs by its number, each once, however often it is read; empty for one input."""
+        found: dict[int, int] = {}
+        for number, source in zip(self.inputs, self.progress["sources"], strict=True):
+            if number is not None:
+                found[number] = max(found.get(number, 0), int(source.get("numInputRows") or 0))
+        times = max(
+            1, round(sum(found.values()) / max(1, self.records))
+        )  # as where ``foreachBatch`` reads a batch twice
+        return {number: rows // times for number, rows in found.items()}
 
-    def inputs_read_by(self, stage: Stage) -> set[int | None]:
-        """Numbers of the inputs that a stage reads; None among them where one is not known."""
-        sources = self.progress["sources"]
-        places = [node.scan for node in stage.nodes if node.scan is not None]
-        return {_input_of(sources[place]) if place < len(sources) else None for place in places}
+    @property
+    def inputs(self) -> Sequence[int | None]:
+        """Number of the input that each source reads, in the plan's order; None of the only one, or of another kind."""
+        return [_input_of(source.get("endOffset")) for source in self.progress["sources"]]
 
     @property
     def last_row(self) -> int:
@@ -207,13 +209,9 @@ def _row_number(offset: str | dict[str, int] | None) -> int:
     return int(value["n"])
 
 
-def _input_of(source: Mapping[str, Any]) -> int | None:
-    """Return the number of the input that a source reads, by its offset; None for the only one, or of another kind."""
-    offset = source.get("endOffset")
-    if not _numbers_rows(offset):
-        return None
-    value = json.loads(offset) if isinstance(offset, str) else offset
-    return None if value is None else value.get("input")
+def _input_of(offset: Any) -> int | None:  # noqa: ANN401 - each source's own
+    value = json.loads(offset) if isinstance(offset, str) and _numbers_rows(offset) else offset
+    return value.get("input") if isinstance(value, dict) and _numbers_rows(value) else None
 
 
 @dataclass

@@ -172,39 +172,44 @@ def scans(batch: BatchLog) -> list[Stage]:
 
 def times_read(batch: BatchLog) -> int:
     """How often a query reads its source; of several inputs, the one that it reads most often."""
-    return max(map(len, batch.of_inputs.values()), default=0) or len(scans(batch))
+    several = Counter(number for number in batch.inputs if number is not None)
+    return max(several.values(), default=0) or len(scans(batch))
 
 
 def input_rows(names: Sequence[str], batches: Sequence[BatchLog], backlog: float) -> tuple[InputRows, ...]:
     """Divide what `batches` read, and the `backlog` after them, among several inputs."""
-    found = [{number: max(rows) for number, rows in batch.of_inputs.items()} for batch in batches]
-    total = sum(sum(rows.values()) for rows in found)
+    rows = Counter[int]()
+    for batch in batches:
+        rows.update(batch.of_inputs)
     labels = fullest_labels(batches) if batches and names else ()
-    whole = [batch for batch in batches if len(batch.stages) == len(labels)]
     operators = operator_names(labels)
+    whole = [batch for batch in batches if len(batch.stages) == len(labels)]
     made = []
     for number, name in enumerate(names):
-        records = sum(rows.get(number, 0) for rows in found)
         own = [
             (place, stage)
             for batch in whole
             for place, stage in enumerate(batch.stages)
-            if batch.inputs_read_by(stage) == {number}
+            if _reads(batch, stage) == {number}
         ]
-        read, written = (sum(one(stage) for _, stage in own) for one in (_rows_in, _rows_written))
-        by = tuple(operators[place] for place in sorted({place for place, _ in own}))
+        read = sum(task.records_in for _, stage in own for task in stage.tasks)
+        written = sum(sum(task.records_out for task in stage.tasks) or _rows_out(stage) for _, stage in own)
         made.append(
-            InputRows(name, records, backlog * records / total if total else 0.0, by, written / read if read else None)
+            InputRows(
+                name,
+                rows[number],
+                backlog * rows[number] / max(1, rows.total()),
+                tuple(operators[place] for place in sorted({place for place, _ in own})),
+                written / read if read else None,
+            )
         )
     return tuple(made)
 
 
-def _rows_in(stage: Stage) -> int:
-    return sum(task.records_in for task in stage.tasks)
-
-
-def _rows_written(stage: Stage) -> int:
-    return sum(task.records_out for task in stage.tasks) or _rows_out(stage)
+def _reads(batch: BatchLog, stage: Stage) -> set[int | None]:
+    """Numbers of the inputs that a stage reads; None among them where one is not known."""
+    places = [node.scan for node in stage.nodes if node.scan is not None]
+    return {batch.inputs[place] if place < len(batch.inputs) else None for place in places}
 
 
 def operator_metrics(
@@ -253,7 +258,7 @@ def operator_metrics(
             records, seconds = sum(task.records_in for task in tasks), sum(work.seconds) - _source_seconds(work, source)
             samples.append(TaskSample(name, records / len(tasks), seconds / len(tasks)))
     operators = [_with_state(metrics, index, whole) for index, metrics in enumerate(operators)]
-    of_inputs = sum(max(rows) for batch in whole for rows in batch.of_inputs.values())
+    of_inputs = sum(sum(batch.of_inputs.values()) for batch in whole)
     return (_source(reading, elapsed_s, of_inputs), *operators), tuple(samples)
 
 

@@ -19,7 +19,7 @@ def check_read(name: str, batches: Sequence[BatchLog]) -> None:
         reading = scans(batch)
         if batch.of_inputs:
             released += batch.records
-            read += sum(map(max, batch.of_inputs.values()))
+            read += sum(batch.of_inputs.values())
         elif reading:
             released += batch.records
             read += sum(task.records_in for stage in reading for task in stage.tasks) / len(reading)
