@@ -25,6 +25,8 @@ def run_init(options: argparse.Namespace) -> int:
         show(f"{of}event time: {none if one.event_time is None else f'column {one.event_time!r}'}")
         if one.keys:
             show(f"{of}state or join: by {', '.join(map(repr, one.keys))}")
+        if one.renew:
+            show(f"{of}unique: {', '.join(map(repr, one.renew))}, so other values in each pass over the data")
         for column, share in one.hot.items():
             show(f"{of}column {column!r} has {units.percent(share)} of its rows with one value")
     if made.tables:

@@ -102,7 +102,7 @@ def data_of(query: Query) -> str:
     """Name the data: the settings of a generator, or the files of a data set with their sizes and times."""
     dataset = definition_of(query).dataset
     if isinstance(dataset, tuple):
-        return repr([(one.name, one.share, one.dataset.event_time, _files_of(one.dataset)) for one in dataset])
+        return repr([(one, _files_of(one.dataset)) for one in dataset])
     if not isinstance(dataset, Dataset):
         return repr(dataset) if is_dataclass(dataset) else type(dataset).__qualname__
     topic = definition_of(query).topic

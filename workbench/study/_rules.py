@@ -108,8 +108,8 @@ def _input(name: str, key: object, value: object) -> dict[str, Any]:
     argument = isinstance(key, str) and key.isidentifier()
     if not (argument and isinstance(value, Mapping) and "dataset" in value and value.keys() <= _INPUT.keys()):
         raise WorkbenchError(
-            f"{name} is {shown(value)}; it must be an argument of the query's function, with its {', '.join(_INPUT)}, "
-            "of which the last two may be left out."
+            f"{name} is {shown(value)}; it must be an argument of the query's function, with its dataset, and may "
+            f"have {', '.join([*_INPUT][1:])}."
         )
     return {key: check(f"{name}: {key}", value[key]) for key, check in _INPUT.items() if value.get(key) is not None}
 
@@ -118,6 +118,7 @@ _INPUT: Mapping[str, _Check] = {
     "dataset": _text("the path of a file or folder"),
     "event_time": _text("the name of a column"),
     "share": _number(0, 1, ends="()"),
+    "renew": _list(_text("the name of a column"), bounds.GRID, "names of columns"),
 }
 _SLOTS = _list(_whole(1, bounds.TASKS), bounds.GRID, "whole numbers above 0, ascending")
 _MEMORY = _list(_whole(1, bounds.MEMORY_MB), bounds.GRID, "whole numbers of MiB above 0, ascending")

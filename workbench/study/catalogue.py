@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import WorkbenchError
 from workbench.study._written import arguments_of, check_function, check_loaded, check_module
 from workbench.study.own import file_of, load_own, missing, module_of, read_own
-from workbench.workload import Dataset, Input, OutputMode, Query, check_dataset, kafka, nexmark
+from workbench.workload import Dataset, Input, OutputMode, Query, check_dataset, check_input, kafka, nexmark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,7 +29,7 @@ COLUMNS_ROWS = 10_000
 
 Place = Callable[[str], str]
 Inputs = Mapping[str, Mapping[str, Any]]
-"""Data sets of a query of several inputs, by the arguments that they feed: ``dataset``, ``event_time``, ``share``."""
+"""Data sets of a query of several inputs, by the arguments that they feed, as `Input` has them."""
 
 ONE_INPUT: Inputs = MappingProxyType({})
 
@@ -252,15 +252,23 @@ def _fed(query: Query, dataset: str | None, event_time: str | None, inputs: Inpu
     if isinstance(query.dataset, Dataset):
         check_dataset(query.dataset, query.event_time)
     for one in query.inputs:
-        check_dataset(one.dataset, one.dataset.event_time)
+        check_input(one)
     return query
 
 
 def _several(inputs: Inputs, place: Place) -> tuple[Input, ...]:
-    return tuple(
-        Input(name, _checked(place(one["dataset"]), one.get("event_time")), one.get("share"))
+    found = [
+        Input(
+            name,
+            Dataset.at(place(one["dataset"]), one.get("event_time")),
+            one.get("share"),
+            tuple(one.get("renew", ())),
+        )
         for name, one in inputs.items()
-    )
+    ]
+    for made in found:
+        check_input(made)
+    return tuple(found)
 
 
 def _checked(path: str, event_time: str | None) -> Dataset:

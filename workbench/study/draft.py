@@ -8,7 +8,7 @@ the draft names those in which one value has many of the rows. The budgets fit t
 import math
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,6 +26,8 @@ from workbench.workload import Dataset, as_spark, first_rows, is_text, plain
 
 _LOOKED_AT = 200_000  # rows
 _HOT = 0.05
+_UNIQUE = 0.95  # distinct values by row of a unique key
+_SAME, _MANY = 0.5, 0.1  # of another key's values, and of a unique one's, that are in both where they are one key
 _TIMES_FAIR = 2.0  # the share that a value would have if all were alike
 _TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "date", "ts", "at")
 _RATES = (10, 100)  # thousand records/s
@@ -48,6 +50,8 @@ class Found:
         Columns in which one value has many of the rows, and its share: of those that the query's state or join goes by.
     keys
         These columns; empty where the query's text does not show them, and any column may be a key.
+    renew
+        Of these, those that are unique in one of several inputs, such as the numbers of orders.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Found:
     event_time: str | None
     hot: dict[str, float]
     keys: tuple[str, ...] = ()
+    renew: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,10 +106,30 @@ def draft(query: str, data: Sequence[str], event_times: Sequence[str] = ()) -> D
         found.append(Found(one, path, event_time, hot, keys))
     if len(data) > 1:
         find_query(name, inputs={one.name: {"dataset": one.data, "event_time": one.event_time} for one in found})
+        found = _with_unique(found, samples)
     else:
         find_query(name, data[0], times[0])
     tables = () if file is None else static_tables(file, function)
     return Draft("\n".join(_lines(name, found)) + "\n", name, tuple(found), tables)
+
+
+def _with_unique(found: Sequence[Found], samples: Sequence[pa.Table]) -> list[Found]:
+    """Add the keys that are unique in an input, and those of the others that have the same values."""
+    values = {
+        (one.name, key): pc.unique(sample.column(key).cast(pa.string()).drop_null())
+        for one, sample in zip(found, samples, strict=True)
+        for key in one.keys
+        if _counted(sample.schema.field(key).type)
+    }
+    rows = {one.name: sample.num_rows for one, sample in zip(found, samples, strict=True)}
+    unique = {(name, key): own for (name, key), own in values.items() if len(own) > _UNIQUE * rows[name]}
+
+    def shared(name: str, own: pa.Array) -> bool:
+        common = ((pc.sum(pc.is_in(own, of)).as_py() or 0, of) for (other, _), of in unique.items() if other != name)
+        return any(both >= max(_SAME * len(own), _MANY * len(of)) for both, of in common)
+
+    renewed = [(name, key) for (name, key), own in values.items() if (name, key) in unique or shared(name, own)]
+    return [replace(one, renew=tuple(key for name, key in renewed if name == one.name)) for one in found]
 
 
 def _names(query: str, data: Sequence[str]) -> Sequence[str]:
@@ -169,6 +194,9 @@ def _fed(one: Found) -> Iterator[str]:
         yield "# event_time: COLUMN               # none was found; a query with a watermark needs it"
     else:
         yield f"event_time: {_written(one.event_time)}"
+    if one.renew:
+        names = ", ".join(map(_written, one.renew))
+        yield f"renew: [{names}]             # unique keys: others in each pass over the data, as new ones are"
 
 
 def _lines(name: str, found: Sequence[Found]) -> Iterator[str]:

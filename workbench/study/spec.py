@@ -43,8 +43,8 @@ class Study:
     dataset, event_time
         Data at rest that feeds the query, and its event-time column.
     inputs
-        Instead of them, for a function of several streaming DataFrames: the `dataset`, the `event_time` and the `share`
-        of the rate of each, by the names of its arguments. Without shares, they have those of their rows.
+        Instead of them, for a function of several streaming DataFrames: the `dataset`, `event_time`, `share` and
+        `renew` of each, by the names of its arguments; see `workbench.workload.Input`.
     source
         ``"replay"``: the data set is replayed at a controlled rate. ``"kafka"``: Spark's own Kafka source reads the
         topic that `dataset` names, each budget in its own deployment.

@@ -10,7 +10,7 @@ from workbench.workload.keys import (
     count_keys_here,
     read_key_frequencies,
 )
-from workbench.workload.merged import prepare_inputs
+from workbench.workload.merged import check_input, prepare_inputs
 from workbench.workload.query import ENCODED, Dataset, EventClock, Generator, Input, OutputMode, Query, Unread
 from workbench.workload.release import Command, Release, read_releases, write_command
 from workbench.workload.shipped import Shipped
@@ -32,6 +32,7 @@ __all__ = [
     "Unread",
     "as_spark",
     "check_dataset",
+    "check_input",
     "count_keys",
     "count_keys_here",
     "first_rows",

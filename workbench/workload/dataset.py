@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from workbench.errors import QueryError
 from workbench.reading import is_there
-from workbench.workload.columns import UTC_US, as_spark, check_names, is_event_time, plain, spark_schema
+from workbench.workload.columns import UTC_US, as_spark, check_names, is_event_time, is_text, plain, spark_schema
 from workbench.workload.query import ENCODED, Dataset, EventClock
 
 BATCH_ROWS = 20_000
@@ -56,6 +56,8 @@ class Replay:
     period
         Of one of several inputs: rows of all of them in one loop over the data. It then gives those of rows `first` to
         `last` of all inputs that are its own; their places in the loop are stored with them. None: it is the only one.
+    renew, span
+        Columns whose values are others in each pass over the data: by how much, where they are integers.
     """
 
     path: str
@@ -64,6 +66,8 @@ class Replay:
     complete: bool
     per_s: int = _US
     period: int | None = None
+    renew: tuple[str, ...] = ()
+    span: int = 0
 
     def schema(self) -> pa.Schema:
         """Columns of the data set; the event time is a timestamp, or an integer where it was one."""
@@ -100,21 +104,29 @@ class Replay:
 
     def _stamp(self, stored: pa.RecordBatch, row: int, clock: EventClock) -> pa.RecordBatch:
         names = [name for name in stored.schema.names if name not in _HIDDEN]
-        if self.event_time is None:
-            return stored.select(names)
+        loop = row // self.rows
         rows = np.arange(row, row + stored.num_rows)
         if self.period is not None:
-            rows = row // self.rows * self.period + stored.column(PLACE).to_numpy()
-        times = clock.times_us(rows) - stored.column(LATENESS).to_numpy()
+            rows = loop * self.period + stored.column(PLACE).to_numpy()
         columns = []
         for name in names:
             column = stored.column(name)
+            if loop and name in self.renew:
+                column = _renewed(column, loop, self.span)
             if name == self.event_time:
+                times = clock.times_us(rows) - stored.column(LATENESS).to_numpy()
                 kind = column.type
                 values = _in_units(times, _US, self.per_s) if pa.types.is_integer(kind) else times
                 column = pa.array(values.astype(np.int64)).cast(kind)
             columns.append(column)
         return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _renewed(column: pa.Array, loop: int, span: int) -> pa.Array:
+    """Return other values than in any other pass over the data."""
+    if is_text(column.type):
+        return pc.binary_join_element_wise(column, f"~{loop}", "")
+    return pc.add(column.cast(pa.int64()), loop * span).cast(column.type, safe=False)
 
 
 def _per_s(source: pads.Dataset, schema: pa.Schema, event_time: str | None) -> int:

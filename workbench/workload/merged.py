@@ -15,10 +15,22 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from workbench import units
 from workbench.errors import QueryError
-from workbench.workload.dataset import BATCH_ROWS, LATENESS, PLACE, SAMPLE_BYTES, Replay, event_times_us, prepare
+from workbench.workload.columns import is_text
+from workbench.workload.dataset import (
+    BATCH_ROWS,
+    LATENESS,
+    PLACE,
+    SAMPLE_BYTES,
+    Replay,
+    check,
+    event_times_us,
+    prepare,
+    schema_of,
+)
 from workbench.workload.query import Input
 
 _LEAST_TOGETHER = 0.5  # of the longest data set's time; less, and most rows of one input have no partners
@@ -39,15 +51,43 @@ def prepare_inputs(inputs: Sequence[Input], folder: Path) -> tuple[Replay, ...]:
         place = folder / f"alone-{number}"
         place.mkdir()
         alone.append(prepare(one.dataset, one.dataset.event_time, place, SAMPLE_BYTES // len(inputs)))
+    span = _span(inputs, alone)
     chosen, places = merge(_arrivals(inputs, alone), [one.share for one in inputs])
     period = sum(map(len, places))
     made = []
-    for number, (replay, rows, own) in enumerate(zip(alone, chosen, places, strict=True)):
+    for number, (one, replay, rows, own) in enumerate(zip(inputs, alone, chosen, places, strict=True)):
         target = folder / f"input-{number}.arrow"
         _write(replay, rows, own, target)
         Path(replay.path).unlink()
-        made.append(replace(replay, path=str(target), rows=len(own), period=period))
+        made.append(replace(replay, path=str(target), rows=len(own), period=period, renew=one.renew, span=span))
     return tuple(made)
+
+
+def check_input(given: Input) -> None:
+    """Refuse an input that cannot be replayed, before anything starts."""
+    dataset = given.dataset
+    check(dataset, dataset.event_time)
+    columns = schema_of(dataset, dataset.event_time)
+    for name in given.renew:
+        kind = columns.field(name).type if name in columns.names else None
+        if name == dataset.event_time or kind is None or not (is_text(kind) or pa.types.is_integer(kind)):
+            raise QueryError(
+                f"renew of the input {given.name!r} has {name!r}, {'no column' if kind is None else kind} of "
+                f"{dataset.path!r}; it must be a column of texts or whole numbers, of {', '.join(columns.names)}, and "
+                "not the event time.",
+                settings=("inputs",),
+            )
+
+
+def _span(inputs: Sequence[Input], alone: Sequence[Replay]) -> int:
+    """Return by how much integers differ at least that are to be others in each pass over the data."""
+    ends = list[int]()
+    for one, replay in zip(inputs, alone, strict=True):
+        with pa.memory_map(replay.path) as file:
+            stored = pa.ipc.open_file(file).read_all()
+            columns = [stored.column(name) for name in one.renew if not is_text(stored.schema.field(name).type)]
+            ends += [end for column in columns for end in pc.min_max(column).as_py().values() if end is not None]
+    return max(ends) - min(ends) + 1 if ends else 0
 
 
 def merge(arrivals: Sequence[_Times], shares: Sequence[float | None]) -> tuple[list[_Times], list[_Times]]:

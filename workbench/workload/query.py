@@ -151,11 +151,15 @@ class Input:
         Its rows and their event-time column.
     share
         Of the commanded rate, above 0; None: its share of the rows of all data sets.
+    renew
+        Columns that have other values in each pass over the data, such as the numbers of orders: what belongs together
+        in one pass is apart from the others.
     """
 
     name: str
     dataset: Dataset
     share: float | None = None
+    renew: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

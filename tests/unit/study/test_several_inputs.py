@@ -56,8 +56,12 @@ def test_init_writes_a_study_that_a_dry_run_takes(capsys):
     assert "orders: state or join: by 'id', 'customer'" in said
     assert "static tables, read by the function itself: shops, names.csv" in said
     study = read_study("study.yaml")
-    assert study.inputs == INPUTS
+    assert study.inputs == {
+        "orders": INPUTS["orders"] | {"renew": ("id",)},
+        "payments": INPUTS["payments"] | {"renew": ("order_id",)},
+    }
     assert list(study.inputs) == ["orders", "payments"]
+    assert "orders: unique: 'id', so other values in each pass" in said
     assert study.datasets == ("orders.parquet", "payments.parquet")
     assert cli.main(["plan", "study.yaml", "--dry-run"]) == DONE
     assert "two_jobs:revenue takes 2 DataFrames" in " ".join(capsys.readouterr().out.split())

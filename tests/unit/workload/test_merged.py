@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.errors import QueryError, WorkbenchError
-from workbench.workload import Dataset, EventClock, Input, Query, prepare_inputs
+from workbench.workload import Dataset, EventClock, Input, Query, check_input, prepare_inputs
 from workbench.workload.dataset import BATCH_ROWS
 from workbench.workload.merged import merge
 
@@ -111,6 +111,33 @@ def test_an_input_without_event_times_is_spread_evenly(two, tmp_path):
     counts = [len(rows_of(found, at, at + 8_250)) for at in range(8_250, 66_000, 8_250)]
     assert max(counts) - min(counts) <= 2
     assert sum(counts) == pytest.approx(7 * 7_500 * 50 / 503, rel=0.01)  # 8,250 rows arrive in 50 s of 503
+
+
+def test_renewed_keys_are_others_in_each_pass_and_the_same_in_all_inputs(tmp_path):
+    names = pa.array([f"c{n % 3}" for n in range(10)])
+    for name, key in (("orders", "id"), ("payments", "order")):
+        columns = {key: pa.array(range(100, 110), pa.int32()), "customer": names, "code": names}
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    inputs = [
+        Input(name, Dataset(str(tmp_path / f"{name}.parquet"), "parquet"), renew=(key, "code"))
+        for name, key in (("orders", "id"), ("payments", "order"))
+    ]
+    orders, payments = prepare_inputs(inputs, tmp_path)
+    first, second = (rows_of(orders, loop * 20, loop * 20 + 20) for loop in (0, 1))
+    assert [row["id"] for row in first] == list(range(100, 110))
+    assert {row["id"] for row in second} == {row["order"] for row in rows_of(payments, 20, 40)} == set(range(110, 120))
+    assert {row["code"] for row in second} == {"c0~1", "c1~1", "c2~1"}
+    assert {row["customer"] for row in second} == {"c0", "c1", "c2"}
+    assert next(orders.batches(20, 40, CLOCK)).schema == orders.schema()
+
+
+@pytest.mark.parametrize(("column", "what"), [("x", "no column"), ("time", "timestamp"), ("price", "double")])
+def test_what_cannot_be_renewed_is_refused(tmp_path, column, what):
+    table = pa.table({"price": [1.5], "time": pa.array([1], pa.timestamp("us", "UTC"))})
+    pq.write_table(table, tmp_path / "orders.parquet")
+    given = Input("orders", Dataset(str(tmp_path / "orders.parquet"), "parquet", "time"), renew=(column,))
+    with pytest.raises(QueryError, match=f"renew of the input 'orders' has '{column}', {what}"):
+        check_input(given)
 
 
 def test_a_share_is_met_in_every_part_of_the_loop(two, tmp_path):

@@ -19,7 +19,7 @@ def source(number, read, last=300):
 
 def reading(number, read, written, *places):
     tasks = (Task(0, read, written, 0.1, 0.1, 0, 0.0),)
-    return Stage(number, (), tasks, (*(Node("MicroBatchScan", "", {}, None, place) for place in places), FILTER))
+    return Stage(number, (), tasks, (FILTER, *(Node("MicroBatchScan", "", {}, None, place) for place in places)))
 
 
 @pytest.fixture
