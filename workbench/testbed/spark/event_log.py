@@ -87,10 +87,15 @@ class Stage:
     tasks: tuple[Task, ...]
     nodes: tuple[Node, ...]
 
+    @property
+    def scan(self) -> int | None:
+        """Place of the first source that it reads among the plan's; None if it reads none."""
+        return min((node.scan for node in self.nodes if node.scan is not None), default=None)
+
 
 @dataclass(frozen=True)
 class BatchLog:
-    """One committed micro-batch: its progress event, its stages in order of their ids, and what it used.
+    """One committed micro-batch: its progress event, its stages in order, and what it used.
 
     CPU seconds are those of the executor, in total and in Python workers; None if unknown. `quota` is True if it ran
     under a CPU quota; its run seconds then include throttling.
@@ -336,7 +341,7 @@ class Events:
         self._unread.pop(progress["id"], None)
         if not stages:
             return None
-        return progress["id"], BatchLog(progress["batchId"], progress, tuple(stages[one] for one in sorted(stages)))
+        return progress["id"], BatchLog(progress["batchId"], progress, _in_order(stages))
 
     def _forget_batches(self, query: str, last: float = math.inf) -> None:
         for owner in [one for one in self._owned if one[0] == query and one[1] <= last]:
@@ -419,6 +424,19 @@ class EventLog:
         """Executors that were removed so far, with the reason; see `expect`."""
         known = self._events.lost
         return {one: why for one, why in known.items() if self._expected is None or one in self._expected}
+
+
+def _in_order(stages: Mapping[int, Stage]) -> tuple[Stage, ...]:
+    """Put stages in the order of their ids, and first stages that read a source in the order of the plan.
+
+    Spark numbers these by chance: a join's left side may come before its right in one batch, and after it in the next.
+    """
+    ordered = [stages[one] for one in sorted(stages)]
+    first = [place for place, stage in enumerate(ordered) if not stage.parents and stage.scan is not None]
+    by_plan = sorted((ordered[place] for place in first), key=lambda stage: stage.scan or 0)
+    for place, stage in zip(first, by_plan, strict=True):
+        ordered[place] = stage
+    return tuple(ordered)
 
 
 def _rdd(info: Mapping[str, Any]) -> int | None:

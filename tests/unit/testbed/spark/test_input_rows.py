@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.event_log import BatchLog, Node, Stage, Task
+from workbench.testbed.spark.event_log import BatchLog, Node, Stage, Task, _in_order
 from workbench.testbed.spark.operators import SourceCost, input_rows, operator_metrics, times_read
 from workbench.testbed.spark.rows import check_read
 
@@ -74,3 +74,10 @@ def test_one_input_has_no_rows_of_its_own(batch):
     alone = replace(batch, progress={"sources": [{"startOffset": None, "endOffset": {"n": 300}, "numInputRows": 300}]})
     assert alone.of_inputs == {}
     assert times_read(alone) == 2  # stages that scan
+
+
+def test_stages_that_read_are_in_the_order_of_the_plan_however_spark_numbers_them(batch):
+    one, two, joined = batch.stages
+    swapped = {0: replace(two, stage_id=0), 1: replace(one, stage_id=1), 2: joined}
+    assert [stage.scan for stage in _in_order(swapped)] == [0, 1, None]
+    assert _in_order({0: one, 1: two, 2: joined}) == batch.stages
