@@ -101,7 +101,7 @@ def draft(query: str, data: Sequence[str], event_times: Sequence[str] = ()) -> D
     times: Sequence[str | None] = event_times or [_event_time(sample) for sample in samples]
     found = []
     for one, path, sample, event_time in zip(names, data, samples, times, strict=True):
-        keys = _keys(file, function, sample.column_names)
+        keys = _keys(file, function, [column for column in sample.column_names if column != event_time])
         hot = {column: share for column, share in _hot(sample, event_time) if not keys or column in keys}
         found.append(Found(one, path, event_time, hot, keys))
     if len(data) > 1:
@@ -116,7 +116,7 @@ def draft(query: str, data: Sequence[str], event_times: Sequence[str] = ()) -> D
 def _with_unique(found: Sequence[Found], samples: Sequence[pa.Table]) -> list[Found]:
     """Add the keys that are unique in an input, and those of the others that have the same values."""
     values = {
-        (one.name, key): pc.unique(sample.column(key).cast(pa.string()).drop_null())
+        (one.name, key): pc.unique(as_spark(sample.column(key), key).cast(pa.string()).drop_null())
         for one, sample in zip(found, samples, strict=True)
         for key in one.keys
         if _counted(sample.schema.field(key).type)

@@ -67,6 +67,20 @@ def test_init_writes_a_study_that_a_dry_run_takes(capsys):
     assert "two_jobs:revenue takes 2 DataFrames" in " ".join(capsys.readouterr().out.split())
 
 
+def test_an_event_time_is_no_key_though_a_join_compares_it(folder):
+    (folder / "timed_jobs.py").write_text(
+        "def revenue(left, right):\n    return left.join(right, 'l_id = r_id AND r_at BETWEEN l_at AND l_at + 5')\n"
+    )
+    for name in ("l", "r"):
+        rows = "".join(f"{n},{1_767_225_600 + n}\n" for n in range(100))
+        (folder / f"{name}.csv").write_text(f"{name}_id,{name}_at\n{rows}")
+    made = draft("timed_jobs:revenue", ["l.csv", "r.csv"])
+    assert [(one.event_time, one.keys, one.renew) for one in made.found] == [
+        ("l_at", ("l_id",), ("l_id",)),
+        ("r_at", ("r_id",), ("r_id",)),
+    ]
+
+
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("files", "said"),
