@@ -80,7 +80,7 @@ def check_input(given: Input) -> None:
 
 
 def _span(inputs: Sequence[Input], alone: Sequence[Replay]) -> int:
-    """Return by how much integers differ at least that are to be others in each pass over the data."""
+    """Return what to add to renewed integers in each pass over the data, so that none comes again."""
     ends = list[int]()
     for one, replay in zip(inputs, alone, strict=True):
         with pa.memory_map(replay.path) as file:
