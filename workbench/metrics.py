@@ -143,6 +143,32 @@ class Batch:
 SOURCE_MARGIN = 1.2
 """A source limits a run unless it alone can release this many times the commanded rate."""
 
+
+@dataclass(frozen=True)
+class InputRows:
+    """What one of several inputs gave during an observation.
+
+    Parameters
+    ----------
+    name
+        The argument of the query's function that it feeds.
+    records
+        Rows of it that the complete batches read, each once.
+    backlog
+        Rows of it that were due but not released at the end: its part of the backlog, as of the records.
+    operators
+        Those that read it.
+    selectivity
+        Records that these give for each that they read; None where they read other inputs too.
+    """
+
+    name: str
+    records: int
+    backlog: float
+    operators: tuple[str, ...] = ()
+    selectivity: float | None = None
+
+
 MAX_DISTURBANCE = 0.05
 """Share of all cores above which interference counts."""
 
@@ -248,6 +274,8 @@ class Observation:
         where the source has as many as it is asked for.
     compiling
         Cores that the just-in-time compilers of driver and executors used: code that is being compiled gets faster.
+    inputs
+        What each input gave, where the query has several.
     """
 
     commanded_rate: float
@@ -264,6 +292,7 @@ class Observation:
     executors: tuple[ExecutorPace, ...] = ()
     source_partitions: int | None = None
     compiling: float = 0.0
+    inputs: tuple[InputRows, ...] = ()
 
     @property
     def due_records(self) -> float:

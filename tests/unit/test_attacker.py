@@ -242,7 +242,7 @@ def test_data_with_an_extension_type_that_holds_a_pickle(came_to):
     stored = pa.schema([field])
     pq.write_table(pa.table([["a", "b"]], schema=stored), "evil.parquet")
     Path("jobs.py").write_text("def orders(rows):\n    return rows\n")
-    draft("jobs:orders", "evil.parquet")
+    draft("jobs:orders", ["evil.parquet"])
     came_to("the column is read as what it is stored as")
 
 
@@ -336,7 +336,7 @@ def test_column_whose_name_is_a_command_or_a_line_of_a_study(came_to):
     shops = ["hot"] * 60 + [f"s{number}" for number in range(60)]
     pq.write_table(pa.table({"time": list(range(120)), column: shops}), "evil.parquet")
     Path("jobs.py").write_text("def orders(rows):\n    return rows\n")
-    text = draft("jobs:orders", "evil.parquet").text
+    text = draft("jobs:orders", ["evil.parquet"]).text
     assert yaml.safe_load(text)["query"] == "jobs:orders"
     (line,) = (line for line in text.splitlines() if "workbench keys" in line)
     subprocess.run(["sh", "-c", line.lstrip("# ").replace("workbench keys", "true")], check=True)

@@ -36,7 +36,12 @@ def answer(measurement: Measurement) -> Answer:
     """Answer what rate the query of a measurement sustains."""
     estimate, ran = measurement.estimate, measurement.ran
     made = checks(measurement)
-    details = (findings.bracket(estimate), _found(measurement), findings.interval(measurement.interval) if ran else "")
+    details = (
+        findings.bracket(estimate),
+        _found(measurement),
+        findings.interval(measurement.interval) if ran else "",
+        _of_inputs(measurement),
+    )
     return Answer(
         "capacity",
         f"What rate does {measurement.query} sustain?",
@@ -61,6 +66,7 @@ def answer(measurement: Measurement) -> Answer:
             partial(_operators, measurement),
             partial(_dataflow, measurement),
             *([partial(_source, measurement)] if ran else []),
+            partial(_inputs, measurement),
             partial(_health, made),
             partial(_circumstances, measurement),
         ),
@@ -279,6 +285,33 @@ def _source(measurement: Measurement) -> list[Card]:
         part = rate * source.per_record_s / measurement.budget.cpus
         finding += f" At the sustained rate that is {units.share(part)} of the slots' cores."
     return [Card("source", title, finding, table=facts_table("Profile of the source", facts))]
+
+
+def _of_inputs(measurement: Measurement) -> str:
+    """Say what rate each of several inputs has; "" of one."""
+    seen = measurement.estimate.observation
+    if seen is None or not seen.inputs or not seen.elapsed_s:
+        return ""
+    rates = [f"{one.name} {units.rate(one.records / seen.elapsed_s)}" for one in seen.inputs]
+    return f"The inputs have their parts of it: {', '.join(rates)}."
+
+
+def _inputs(measurement: Measurement) -> list[Card]:
+    said, seen = _of_inputs(measurement), measurement.estimate.observation
+    if not said or seen is None:
+        return []
+    columns = (
+        *(Column("Input"), Column("Rate", "records/s"), Column("Share", "%"), Column("Backlog", "records")),
+        *(Column("Records out per record in"), Column("Read by")),
+    )
+    total = max(1, sum(one.records for one in seen.inputs))
+    rows = tuple(
+        (one.name, one.records / seen.elapsed_s, 100 * one.records / total, one.backlog, one.selectivity, by)
+        for one in seen.inputs
+        for by in (", ".join(one.operators),)
+    )
+    table = Table("Inputs at the maximum sustained rate", columns, rows, opened=True)
+    return [Card("inputs", "What does each input give?", said, table=table)]
 
 
 def _health(made: Sequence[Check]) -> list[Card]:

@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 from workbench import units
@@ -12,14 +13,14 @@ from workbench.cli.console import DONE
 from workbench.cli.progress import progress
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark import batch_session
-from workbench.workload import Dataset, KeyFrequencies, count_keys, count_keys_here
+from workbench.workload import Dataset, KeyFrequencies, count_keys, count_keys_here, schema_of
 
 _SHOWN = 10
 
 
 def run_keys(options: argparse.Namespace) -> int:
     """Count the keys, and say what follows."""
-    data = Dataset.at(options.data)
+    data = _data_of(options)
     asked = {name: getattr(options, name) for name in ("method", "top", "tracked", "partitions")}
     if options.rate is not None and options.plan is None:
         raise WorkbenchError("--rate is given without --plan, which says what a record costs. Add it, or leave it out.")
@@ -41,6 +42,23 @@ def run_keys(options: argparse.Namespace) -> int:
     else:
         _show(found, answer)
     return DONE
+
+
+def _data_of(options: argparse.Namespace) -> Dataset:
+    """Give the data set that is named, or the one of a study's that has the column."""
+    if Path(options.data).suffix not in {".yaml", ".yml"}:
+        return Dataset.at(options.data)
+    from workbench.study import read_study  # noqa: PLC0415 - as above
+
+    sets = [Dataset.at(path) for path in read_study(options.data).datasets]
+    having = [one for one in sets if options.column in schema_of(one, None).names]
+    if len(having) != 1:
+        named = " and ".join(one.path for one in having or sets) or "no data set"
+        raise WorkbenchError(
+            f"{options.data} has {named}, of which {'each' if having else 'none'} has the column {options.column!r}. "
+            "Name a data set instead of the study."
+        )
+    return having[0]
 
 
 def _show(found: KeyFrequencies, answer: str | None = None) -> None:

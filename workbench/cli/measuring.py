@@ -3,8 +3,9 @@
 import argparse
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -36,7 +37,16 @@ from workbench.measuring import (
     verify,
 )
 from workbench.records import Probe
-from workbench.study import Verified, find_query, plan_to_verify, read_planned, verify_plan
+from workbench.study import (
+    Verified,
+    find_query,
+    plan_to_verify,
+    query_of,
+    read_planned,
+    read_study,
+    testbed_of,
+    verify_plan,
+)
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import quota_permitted, usable_cores
 from workbench.workload import Query
@@ -59,6 +69,7 @@ _OF_A_PLAN: Mapping[str, Any] = MappingProxyType(
         "percent": [100, 120, 150],
     }
 )
+_OF_A_STUDY, _STUDIES = ("dataset", "event_time", "source", "output_mode"), {".yaml", ".yml"}
 
 
 def run_measure(options: argparse.Namespace) -> int:
@@ -118,7 +129,7 @@ def run_verify(options: argparse.Namespace) -> int:
 
 
 def _verify_plan(options: argparse.Namespace) -> int:
-    _refuse_others(options)
+    _refuse_others(options, _OF_A_PLAN)
     planned = read_planned(Path(options.query))
     cluster = replace(planned.study, **changes(options)).cluster
     testbed = SparkTestbed(cluster=cluster, slot_cpus="auto" if quota_permitted() else "cores")
@@ -160,12 +171,12 @@ def _outcome(found: Verified) -> str:
     return "holds" if found.bounded else "carries more than its interval says"
 
 
-def _refuse_others(options: argparse.Namespace) -> None:
-    """Refuse what a plan says itself."""
-    for name, default in _OF_A_PLAN.items():
-        if getattr(options, name) != default:
+def _refuse_others(options: argparse.Namespace, names: Iterable[str]) -> None:
+    """Refuse what a plan or a study says itself."""
+    for name in names:
+        if getattr(options, name) != _OF_A_PLAN[name]:
             option = f"--{name.replace('_', '-')}"
-            raise WorkbenchError(f"{option} is given, but {options.query} says it for every plan. Leave {option} out.")
+            raise WorkbenchError(f"{option} is given, but {options.query} says it. Leave {option} out.")
 
 
 def _show_verified(query: str, made: Sequence[Probe], percents: Sequence[float]) -> None:
@@ -202,6 +213,8 @@ def _estimator(options: argparse.Namespace) -> CapacityEstimator:
 
 def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
     """Build what the options ask for, refusing what cannot be had before anything starts."""
+    if Path(options.query).suffix in _STUDIES:
+        return _of_study(options)
     with progress() as say:
         query = find_query(
             options.query, options.dataset, options.event_time, options.output_mode, options.source, progress=say
@@ -215,6 +228,25 @@ def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
         slots = defaults.SLOTS if fractions or cluster else max(1, int(usable_cores()) - 1)
     budget = Budget(slots, SlotProfile(cpus, options.memory_mb), options.interval)
     testbed = SparkTestbed(cluster=cluster, slot_cpus="auto" if fractions else "cores")
+    testbed.check(budget)
+    return query, budget, testbed
+
+
+def _of_study(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
+    """Build what a study says, on the budget of the options, or else its largest."""
+    _refuse_others(options, _OF_A_STUDY)
+    cpus = {} if options.slot_cpus is None else {"slot_cpus": options.slot_cpus}
+    study = read_study(options.query, changes(options) | cpus)
+    testbed = testbed_of(study, lambda _: None)
+    if not isinstance(testbed, SparkTestbed):
+        raise WorkbenchError(
+            f"{options.query} is a study on the {study.testbed} testbed, not on Spark. Plan it instead."
+        )
+    with progress() as say:
+        query = query_of(study, partial(find_query, progress=say))
+    memory_mb = study.memory_mb[-1] if options.memory_mb == defaults.MEMORY_MB else options.memory_mb
+    interval_s = study.interval_s if options.interval == defaults.INTERVAL_S else options.interval
+    budget = Budget(options.slots or study.slots[-1], SlotProfile(study.slot_cpus, memory_mb), interval_s)
     testbed.check(budget)
     return query, budget, testbed
 

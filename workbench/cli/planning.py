@@ -56,7 +56,7 @@ def run_plan(options: argparse.Namespace) -> int:
     for path in (options.study, options.journal):
         check_name(path)
     study = read_study(options.study, changes(options))
-    check_files(written, (study.dataset, study.table, study.log, study.day, study.keys, study.prices))
+    check_files(written, (*study.datasets, study.table, study.log, study.day, study.keys, study.prices))
     if options.dry_run:
         return _show_dry_run(dry_run(study, Journal(options.journal)), study, as_json=options.json)
     journal = Journal(options.journal)

@@ -101,15 +101,21 @@ def code_of(query: Query) -> str:
 def data_of(query: Query) -> str:
     """Name the data: the settings of a generator, or the files of a data set with their sizes and times."""
     dataset = definition_of(query).dataset
+    if isinstance(dataset, tuple):
+        return repr([(one, _files_of(one.dataset)) for one in dataset])
     if not isinstance(dataset, Dataset):
         return repr(dataset) if is_dataclass(dataset) else type(dataset).__qualname__
+    topic = definition_of(query).topic
+    return repr((dataset.format, dataset.event_time, _files_of(dataset), *([topic] if topic else [])))
+
+
+def _files_of(dataset: Dataset) -> list[tuple[str, int, int]]:
+    """Paths of a data set's files, with their sizes and times."""
     place = Path(dataset.path)
     if not place.exists():
         raise WorkbenchError(f"The dataset {dataset.path!r} does not exist; check the path.")
     files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
-    seen = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    topic = definition_of(query).topic
-    return repr((dataset.format, dataset.event_time, seen, *([topic] if topic else [])))
+    return [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
 
 
 def _sources(name: str, file: Path) -> Iterator[bytes]:

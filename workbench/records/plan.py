@@ -118,6 +118,8 @@ class CapacityPlan:
         The run that ends in time at `rate`, if the plan was asked for one; None: the query goes on.
     settings
         What your job brings along, with which it was measured; None: nothing.
+    inputs
+        Shares of the rate by input, where the query has several; None: it has one.
     """
 
     query: str
@@ -152,6 +154,7 @@ class CapacityPlan:
     cores: CountedCores | None = None
     run: EndingRun | None = None
     settings: JobSettings | None = None
+    inputs: Mapping[str, float] | None = None
 
     def price_per_run(self, capacity: float | None = None) -> float | None:
         """Price of its workers for a run, from its start to its end; None without a price, or without an end.
@@ -235,8 +238,15 @@ class CapacityPlan:
         """
         sources = list(self.layout.source_partitions.values()) if self.layout is not None else []
         partitions = max(sources, default=self.budget.slots)
-        ends = self.run is not None
-        return skeleton(self.query, self.rate, partitions, self.expected_rate, self.budget.interval_s, ends=ends)
+        return skeleton(
+            self.query,
+            self.rate,
+            partitions,
+            self.expected_rate,
+            self.budget.interval_s,
+            ends=self.run is not None,
+            **({"inputs": self.inputs} if self.inputs else {}),
+        )
 
     def command(self) -> str:
         """Give the shell command that starts the skeleton `job`, with what its source and its query need."""

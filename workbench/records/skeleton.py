@@ -3,6 +3,8 @@
 import keyword
 import math
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from workbench import units
 
@@ -19,19 +21,12 @@ Replace the names in capitals. Start it with the plan's command.
 
 from pyspark.sql import SparkSession
 
-from {module} import DECODE, {function}  # DECODE turns Kafka's value into the columns your query expects
+from {module} import {decodes}, {function}  # DECODE turns Kafka's value into the columns your query expects
 
 spark = SparkSession.builder.appName({name}).getOrCreate()
-stream = (
-    spark.readStream.format("kafka")
-    .option("kafka.bootstrap.servers", "BROKERS")
-    .option("subscribe", "TOPIC")
-    .option("minPartitions", {partitions})
-    .option("maxOffsetsPerTrigger", {cap})
-    .load()
-)
+{streams}
 (
-    {function}(DECODE(stream))
+    {function}({decoded})
     .writeStream.format("SINK")
     .outputMode("MODE")
     .option("checkpointLocation", "CHECKPOINT")
@@ -40,6 +35,15 @@ stream = (
     .awaitTermination()
 )
 '''
+_STREAM = """{stream} = (
+    spark.readStream.format("kafka")
+    .option("kafka.bootstrap.servers", "BROKERS")
+    .option("subscribe", "{topic}")
+    .option("minPartitions", {partitions})
+    .option("maxOffsetsPerTrigger", {cap})
+    .load()
+)"""
+_ONE: Mapping[str, float] = MappingProxyType({"": 1.0})
 
 
 def names_of(query: str) -> tuple[str, str]:
@@ -51,20 +55,39 @@ def names_of(query: str) -> tuple[str, str]:
 
 
 def skeleton(
-    query: str, rate: float, partitions: int, capacity: float, interval_s: float, *, ends: bool = False
+    query: str,
+    rate: float,
+    partitions: int,
+    capacity: float,
+    interval_s: float,
+    *,
+    ends: bool = False,
+    inputs: Mapping[str, float] = _ONE,
 ) -> str:
     """Write the job of `query` for `rate`, whose batches admit what `capacity` works off in one interval.
 
-    It goes on, or takes what there is and `ends`.
+    It goes on, or takes what there is and `ends`. Several `inputs` have their shares of it.
     """
     module, function = names_of(query)
+    decodes = {name: f"DECODE_{name.upper()}" if name else "DECODE" for name in inputs}
+    stream = {name: f"{name}_stream" if name else "stream" for name in inputs}
+    streams = [
+        _STREAM.format(
+            stream=stream[name],
+            topic=f"{name.upper()}_TOPIC" if name else "TOPIC",
+            partitions=partitions,
+            cap=_floored(share * capacity * interval_s),
+        )
+        for name, share in inputs.items()
+    ]
     return _JOB.format(
         title=f"{query} at {units.rate(rate)}".replace("\\", "/").replace('"', "'"),
         name=repr(query),
         module=module,
         function=function,
-        partitions=partitions,
-        cap=_floored(capacity * interval_s),
+        decodes=", ".join(decodes.values()),
+        streams="\n".join(streams),
+        decoded=", ".join(f"{decodes[name]}({stream[name]})" for name in inputs),
         trigger="availableNow=True" if ends else f'processingTime="{round(interval_s * 1000)} milliseconds"',
     )
 

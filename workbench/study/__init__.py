@@ -2,7 +2,16 @@
 
 from workbench.study._drift import Drift, drift, refuse_loss, study_drift
 from workbench.study._dry_run import DryRun, dry_run
-from workbench.study.carry_out import SoFar, intervals_left_out, plan_on, planned_so_far, prepare, run_study
+from workbench.study.carry_out import (
+    SoFar,
+    intervals_left_out,
+    plan_on,
+    planned_so_far,
+    prepare,
+    query_of,
+    run_study,
+    testbed_of,
+)
 from workbench.study.catalogue import find_query, read_query
 from workbench.study.change import Change
 from workbench.study.draft import Draft, draft
@@ -88,6 +97,7 @@ __all__ = [
     "planning",
     "plans_path",
     "prepare",
+    "query_of",
     "quick_estimator",
     "read_planned",
     "read_query",
@@ -107,6 +117,7 @@ __all__ = [
     "study_drift",
     "study_from",
     "study_placement",
+    "testbed_of",
     "timelines_csv",
     "verify_plan",
     "what_the_hottest_takes",

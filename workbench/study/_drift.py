@@ -321,7 +321,8 @@ def _differences(before: Measurement, now: Measurement) -> tuple[Difference, ...
 
 
 def _study_differences(before: Planned, now: Planned) -> tuple[Difference, ...]:
-    names = ("targets", "slots", "memory_mb", "dataset", "schema", "tolerance", "margin", "risk", "form", "prices")
+    asked = ("targets", "slots", "memory_mb", "tolerance", "margin", "risk", "form", "prices")
+    names = ("dataset", "inputs", "schema", *asked)
     return tuple(
         Difference(f"Study: {name}", str(getattr(before.study, name)), str(getattr(now.study, name)))
         for name in names

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from workbench import units
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer
 from workbench.capacity.explore import LEAST_RUNS, minimal_first
 from workbench.dataflow import Budget
@@ -87,8 +88,9 @@ def dry_run(
 def _read(query: Query) -> str:
     if not isinstance(query.build, Unread) or not query.build.surely:
         return ""
+    takes = units.some(max(1, len(query.inputs)), "DataFrame")
     return (
-        f"{query.build.file.name} was read, and nothing of it was run: {query.name} takes one DataFrame and starts no "
+        f"{query.build.file.name} was read, and nothing of it was run: {query.name} takes {takes} and starts no "
         "stream by itself."
     )
 

@@ -94,6 +94,32 @@ def _texts(allowed: str) -> _Check:
     return _list(_text(allowed), bounds.GRID, f"texts, each {allowed}")
 
 
+def _inputs(name: str, value: object) -> dict[str, dict[str, Any]]:
+    """Take the data set of each argument of a query."""
+    if not isinstance(value, Mapping) or len(value) > bounds.GRID:
+        raise WorkbenchError(
+            f"{name} is {shown(value)}; it must name the data set of each argument of the query's function, such as "
+            "orders: {dataset: orders.parquet, event_time: time}."
+        )
+    return {key: _input(f"{name}: {shown(key)}", key, one) for key, one in value.items()}
+
+
+def _input(name: str, key: object, value: object) -> dict[str, Any]:
+    argument = isinstance(key, str) and key.isidentifier()
+    if not (argument and isinstance(value, Mapping) and "dataset" in value and value.keys() <= _INPUT.keys()):
+        raise WorkbenchError(
+            f"{name} is {shown(value)}; it must be an argument of the query's function, with its dataset, and may "
+            f"have {', '.join([*_INPUT][1:])}."
+        )
+    return {key: check(f"{name}: {key}", value[key]) for key, check in _INPUT.items() if value.get(key) is not None}
+
+
+_INPUT: Mapping[str, _Check] = {
+    "dataset": _text("the path of a file or folder"),
+    "event_time": _text("the name of a column"),
+    "share": _number(0, 1, ends="()"),
+    "renew": _list(_text("the name of a column"), bounds.GRID, "names of columns"),
+}
 _SLOTS = _list(_whole(1, bounds.TASKS), bounds.GRID, "whole numbers above 0, ascending")
 _MEMORY = _list(_whole(1, bounds.MEMORY_MB), bounds.GRID, "whole numbers of MiB above 0, ascending")
 _SECONDS = _number(bounds.LEAST_S, bounds.SECONDS, "seconds")
@@ -106,6 +132,7 @@ RULES: Mapping[str, _Check] = {
     "memory_mb": _MEMORY,
     "dataset": _or_none(_text("the path of a file or folder")),
     "event_time": _or_none(_text("the name of a column")),
+    "inputs": _inputs,
     "source": _one_of(*SOURCES),
     "schema": _or_none(_text("the path of a file")),
     "output_mode": _or_none(_one_of(*get_args(OutputMode))),

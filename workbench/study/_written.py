@@ -6,7 +6,7 @@ The text is parsed, not executed. What it does not show, such as a function that
 import ast
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -41,13 +41,18 @@ def check_module(name: str, file: Path) -> None:
             )
 
 
-def check_function(name: str, file: Path, function: str) -> None:
+def check_function(name: str, file: Path, function: str, inputs: Sequence[str] = ()) -> None:
     """Refuse a function that is no query, from its text in `file`; one that the text does not define passes.
+
+    Parameters
+    ----------
+    inputs
+        Names of its inputs; none: it has one, of any name.
 
     Raises
     ------
     WorkbenchError
-        When it takes no or several arguments, returns a ``StreamingQuery`` or nothing, writes a stream, or never
+        When it does not take these arguments, returns a ``StreamingQuery`` or nothing, writes a stream, or never
         returns.
     """
     tree = _parsed(file)
@@ -55,7 +60,7 @@ def check_function(name: str, file: Path, function: str) -> None:
     if found is None:
         return
     if not found.decorator_list:  # a decorator may change them
-        _check_arguments(name, _signature(found.args))
+        _check_arguments(name, _signature(found.args), inputs)
     _check_sink(name, found, tree)
     own = list(_own(found.body))
     endless = [one for one in own if isinstance(one, ast.While) and _forever(one)]
@@ -69,7 +74,7 @@ def check_function(name: str, file: Path, function: str) -> None:
         raise WorkbenchError(f"The query {name!r} returns nothing. Return the streaming DataFrame that it makes.")
 
 
-def check_loaded(name: str, build: Callable[..., Any]) -> None:
+def check_loaded(name: str, build: Callable[..., Any], inputs: Sequence[str] = ()) -> None:
     """Refuse what was loaded and is no query, by its signature and, where its text is there, as `check_function` does.
 
     Raises
@@ -78,12 +83,12 @@ def check_loaded(name: str, build: Callable[..., Any]) -> None:
         As for `check_function`.
     """
     with suppress(TypeError, ValueError):  # of what is not written in Python
-        _check_arguments(name, inspect.signature(build, follow_wrapped=False))
+        _check_arguments(name, inspect.signature(build, follow_wrapped=False), inputs)
     while isinstance(build, partial):
         build = build.func
     written = inspect.unwrap(build)
     if isinstance(written, FunctionType) and (file := Path(written.__code__.co_filename)).is_file():
-        check_function(name, file, written.__name__ if build is written else "")
+        check_function(name, file, written.__name__ if build is written else "", inputs)
         if build is not written:  # its decorator may pass on what it likes, but not return another thing
             tree = _parsed(file)
             if found := _functions(tree).get(written.__name__):
@@ -114,6 +119,20 @@ def state_keys(file: Path, function: str) -> frozenset[str] | None:
                 return None
             names |= columns
     return frozenset(names) or None
+
+
+def static_tables(file: Path, function: str) -> tuple[str, ...]:
+    """Paths and names of the tables that a function reads itself, as far as its text has them."""
+    tree = _parsed(file)
+    found = _functions(tree).get(function)
+    reads = (one for body in (_reached(found, tree) if found else ()) for one in ast.walk(body))
+    return tuple(
+        one.args[0].value
+        for one in reads
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.args
+        if isinstance(one.args[0], ast.Constant) and isinstance(one.args[0].value, str)
+        if re.search(r"\.(read\b.*\.(csv|json|load|orc|parquet|table|text)|table)$", ast.unparse(one.func))
+    )
 
 
 def _keys_given(call: ast.Call) -> list[ast.expr]:
@@ -149,17 +168,45 @@ def _columns(given: ast.expr, known: dict[str, ast.expr]) -> set[str] | None:
     return named or None
 
 
-def _check_arguments(name: str, signature: inspect.Signature) -> None:
+def arguments_of(build: Callable[..., Any]) -> tuple[str, ...] | None:
+    """Names of the arguments that a query must be given; None where it takes any."""
+    return _needed(inspect.signature(build, follow_wrapped=False))
+
+
+def _needed(signature: inspect.Signature) -> tuple[str, ...] | None:
+    asked = signature.parameters.values()
+    if any(one.kind is one.VAR_POSITIONAL for one in asked):
+        return None
+    return tuple(one.name for one in asked if one.default is one.empty and one.kind is not one.VAR_KEYWORD)
+
+
+def _check_arguments(name: str, signature: inspect.Signature, inputs: Sequence[str]) -> None:
+    asked = [str(one.replace(annotation=one.empty)) for one in signature.parameters.values()]
     try:
-        signature.bind(None)
+        signature.bind(*(inputs or [""]))
     except TypeError:
-        asked = [str(one.replace(annotation=one.empty)) for one in signature.parameters.values()]
-        takes = f"{len(asked)} arguments ({', '.join(asked)})" if len(asked) > 1 else "no argument that it can be given"
+        if inputs:
+            raise WorkbenchError(
+                f"The query {name!r} takes ({', '.join(asked)}), and its inputs are {', '.join(inputs)}. Name an input "
+                "for each streaming DataFrame that it takes, and give other arguments defaults.",
+                settings=("inputs",),
+            ) from None
+        takes = f"no argument{' that it can be given' * len(asked)}"
+        each = ""
+        if len(asked) > 1:
+            takes = f"{len(asked)} arguments ({', '.join(asked)})"
+            each = " If each is a streaming DataFrame, name inputs in the study: give workbench init a file for each."
         raise WorkbenchError(
-            f"The query {name!r} takes {takes if asked else 'no argument'}; it must take one: the streaming DataFrame "
-            "of its rows, which the workbench feeds. Read static tables inside the function, and give other arguments "
-            "defaults."
+            f"The query {name!r} takes {takes}; it must take one: the streaming DataFrame of its rows, which the "
+            f"workbench feeds. Read static tables inside the function, and give other arguments defaults.{each}"
         ) from None
+    named = _needed(signature)
+    if inputs and named is not None and (own := tuple(signature.parameters)[: len(inputs)]) != tuple(inputs):
+        raise WorkbenchError(
+            f"The inputs of the query {name!r} are called {', '.join(inputs)}, and the arguments of its function "
+            f"{', '.join(own)}. Call the inputs as the arguments, in their order.",
+            settings=("inputs",),
+        )
 
 
 def _check_sink(name: str, found: ast.FunctionDef, tree: ast.Module) -> None:

@@ -338,12 +338,22 @@ def plan_targets(
                 found = replace(found, environment=Path(study.environment).name)
             if study.job_settings:
                 found = replace(found, settings=study.job_settings)
+            if study.inputs:
+                found = replace(found, inputs=_shares(exploration))
             plans.append(
                 found if trace is None else replace(found, day=_followed(study, exploration, found, trace, allowed))
             )
         except WorkbenchError as error:
             refused.append(Refusal(rate, str(error)))
     return Planned(study, exploration, tuple(plans), tuple(refused), tuple(swept), tuple(instances))
+
+
+def _shares(exploration: Exploration) -> dict[str, float] | None:
+    """Give the shares of the rate that the inputs had at the highest rate that was sustained; None: none was."""
+    seen = [run.estimate.observation for run in exploration.measurements if run.estimate.observation is not None]
+    rows = max(seen, key=lambda one: one.consumed_rate).inputs if seen else ()
+    total = sum(one.records for one in rows)
+    return {one.name: one.records / total for one in rows} if total else None
 
 
 def plan_on(plan: CapacityPlan, instance: InstanceType, of: Callable[[], Planned]) -> CapacityPlan:
@@ -422,7 +432,15 @@ def query_of(study: Study, find: Find = find_query) -> Query:
         place = str((Path(path).parent if path.endswith(".py") else Path(path)).resolve())
         if place not in sys.path:
             sys.path.append(place)
-    return find(study.query, study.dataset, study.event_time, study.output_mode, study.source, schema=study.schema)
+    return find(
+        study.query,
+        study.dataset,
+        study.event_time,
+        study.output_mode,
+        study.source,
+        schema=study.schema,
+        inputs=study.inputs,
+    )
 
 
 def estimator_of(study: Study) -> CapacityEstimator:

@@ -2,16 +2,17 @@
 
 import hashlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
-from workbench.study._written import check_function, check_loaded, check_module
+from workbench.study._written import arguments_of, check_function, check_loaded, check_module
 from workbench.study.own import file_of, load_own, missing, module_of, read_own
-from workbench.workload import Dataset, OutputMode, Query, check_dataset, kafka, nexmark
+from workbench.workload import Dataset, Input, OutputMode, Query, check_dataset, check_input, kafka, nexmark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,6 +28,10 @@ COLUMNS_ROWS = 10_000
 """Rows of a sample that only gives the columns."""
 
 Place = Callable[[str], str]
+Inputs = Mapping[str, Mapping[str, Any]]
+"""Data sets of a query of several inputs, by the arguments that they feed, as `Input` has them."""
+
+ONE_INPUT: Inputs = MappingProxyType({})
 
 
 def find_query(
@@ -37,9 +42,10 @@ def find_query(
     source: str = SOURCES[0],
     *,
     schema: str | None = None,
+    inputs: Inputs = ONE_INPUT,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Query:
-    """Return the query called `name`, fed from `dataset` where one is given.
+    """Return the query called `name`, fed from `dataset` or `inputs` where they are given.
 
     Parameters
     ----------
@@ -56,9 +62,12 @@ def find_query(
         Spark's own Kafka source.
     schema
         File with the schema of the topic's values; see `workbench.workload.kafka.read_schema`.
+    inputs
+        Instead of `dataset` and `event_time`, for a function of several streaming DataFrames: those of each.
     progress
         Called with one line of text while a sample is captured.
     """
+    check_inputs(inputs, dataset, event_time, source)
     check_source(source, dataset)
     check_schema(schema, dataset, source)
     check_client(source)
@@ -70,9 +79,11 @@ def find_query(
         )
     place = partial(_place, columns_only=source == "kafka", schema=schema, progress=progress)
     if module == "nexmark":
-        query = _fed(nexmark.query(attribute), dataset, event_time, place)
+        query = nexmark.query(attribute)
+        check_loaded(name, query.build, tuple(inputs))
+        query = _fed(query, dataset, event_time, inputs, place=place)
     else:
-        query = _users(name, module, attribute, dataset, event_time, place=place)
+        query = _users(name, attribute, dataset, event_time, inputs, place=place)
     if source == "kafka":
         query = replace(query, topic=dataset)
     return replace(query, output_mode=output_mode) if output_mode else query
@@ -86,29 +97,63 @@ def read_query(
     source: str = SOURCES[0],
     *,
     schema: str | None = None,
+    inputs: Inputs = ONE_INPUT,
 ) -> Query:
     """Return the query called `name` as `find_query` does, without importing a module of the user's: it cannot run.
 
     No topic is read either: a sample of it must be here. A name that its module's text does not define as a function
     may be a `Query`, of which nothing else is known then.
     """
+    check_inputs(inputs, dataset, event_time, source)
     check_source(source, dataset)
     check_schema(schema, dataset, source)
     check_client(source)
-    require_captured(dataset, source, schema)
+    for one in (dataset, *(given["dataset"] for given in inputs.values())):
+        require_captured(one, source, schema)
     module, _, attribute = name.partition(":")
     if not module or not attribute or module == "nexmark":
-        return find_query(name, dataset, event_time, output_mode, source, schema=schema)
+        return find_query(name, dataset, event_time, output_mode, source, schema=schema, inputs=inputs)
     found = read_own(name, "query")
     name = f"{found.module}:{attribute}"
     check_module(name, found.file)
-    check_function(name, found.file, attribute)
-    if not dataset and found.surely:
+    check_function(name, found.file, attribute, tuple(inputs))
+    if not dataset and not inputs and found.surely:
         raise _needs_data(name)
     place = partial(_place, columns_only=source == "kafka", schema=schema, progress=lambda _: None)
+    if inputs:
+        return Query(name, found, _several(inputs, place), None, output_mode or "append")
     data = _checked(place(dataset), event_time) if dataset else Dataset(str(found.file), "csv")
     topic = dataset if source == "kafka" else None
     return Query(name, found, data, event_time, output_mode or "append", topic=topic)
+
+
+def check_inputs(inputs: Inputs, dataset: str | None, event_time: str | None, source: str) -> None:
+    """Refuse what several inputs cannot be given together with."""
+    if not inputs:
+        return
+    given = "dataset" if dataset is not None else "event_time"
+    if (dataset, event_time) != (None, None):
+        raise WorkbenchError(
+            f"{given} is given, and inputs too, which have their own. Remove {given}.", settings=(given,)
+        )
+    if source == "kafka":
+        raise WorkbenchError(
+            f"source is 'kafka', and there are {len(inputs)} inputs: Spark divides no rate among topics, so their "
+            "event times would drift apart. Use source: replay, which replays captured samples of the topics together.",
+            settings=("source",),
+        )
+
+
+def needed_arguments(name: str) -> tuple[str, ...] | None:
+    """Names of the arguments that the query called `name`, a function of the user's, must be given; None: any."""
+    module, _, attribute = name.partition(":")
+    if (file := file_of(module)) is not None:
+        check_module(name, file)
+    found = load_own(name, "query")
+    build = found.build if isinstance(found, Query) else found
+    if not callable(build):
+        raise missing(module, attribute, sys.modules[module])
+    return arguments_of(build)
 
 
 def check_source(source: str, dataset: str | None) -> None:
@@ -155,18 +200,29 @@ def _unknown(_: "DataFrame") -> "DataFrame":
     raise WorkbenchError("Of a recorded query only its rates are known; it cannot be run.")
 
 
-def _users(name: str, text: str, attribute: str, dataset: str | None, event_time: str | None, *, place: Place) -> Query:
-    module = module_of(text)
+def _users(
+    name: str,
+    attribute: str,
+    dataset: str | None,
+    event_time: str | None,
+    inputs: Inputs,
+    *,
+    place: Place,
+) -> Query:
+    module = module_of(name.partition(":")[0])
     name = f"{module}:{attribute}"
     if (file := file_of(module)) is not None:
         check_module(name, file)
     found = load_own(name, "query")
     if isinstance(found, Query):
-        check_loaded(name, found.build)
-        return _fed(found, dataset, event_time, place)
+        own = tuple(one.name for one in found.inputs)
+        check_loaded(name, found.build, tuple(inputs) or (() if dataset else own))
+        return _fed(found, dataset, event_time, inputs, place=place)
     if not callable(found):
         raise missing(module, attribute, sys.modules[module])
-    check_loaded(name, found)
+    check_loaded(name, found, tuple(inputs))
+    if inputs:
+        return Query(name, found, _several(inputs, place))
     if not dataset:
         raise _needs_data(name)
     data = _checked(place(dataset), event_time)
@@ -181,8 +237,10 @@ def _needs_data(name: str) -> WorkbenchError:
     )
 
 
-def _fed(query: Query, dataset: str | None, event_time: str | None, place: Place) -> Query:
+def _fed(query: Query, dataset: str | None, event_time: str | None, inputs: Inputs, *, place: Place) -> Query:
     """Return `query` with the rows that are asked for, or its own."""
+    if inputs:
+        return replace(query, dataset=_several(inputs, place), event_time=None)
     if dataset:
         return query.reading(_checked(place(dataset), event_time or query.event_time))
     if event_time:
@@ -193,7 +251,24 @@ def _fed(query: Query, dataset: str | None, event_time: str | None, place: Place
         )
     if isinstance(query.dataset, Dataset):
         check_dataset(query.dataset, query.event_time)
+    for one in query.inputs:
+        check_input(one)
     return query
+
+
+def _several(inputs: Inputs, place: Place) -> tuple[Input, ...]:
+    found = [
+        Input(
+            name,
+            Dataset.at(place(one["dataset"]), one.get("event_time")),
+            one.get("share"),
+            tuple(one.get("renew", ())),
+        )
+        for name, one in inputs.items()
+    ]
+    for made in found:
+        check_input(made)
+    return tuple(found)
 
 
 def _checked(path: str, event_time: str | None) -> Dataset:

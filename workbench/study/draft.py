@@ -8,7 +8,7 @@ the draft names those in which one value has many of the rows. The budgets fit t
 import math
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,14 +17,17 @@ import yaml
 
 from workbench import defaults, units
 from workbench.capacity.planning import PRICE_COLUMNS
-from workbench.study._written import state_keys
-from workbench.study.catalogue import find_query
+from workbench.errors import WorkbenchError
+from workbench.study._written import state_keys, static_tables
+from workbench.study.catalogue import find_query, needed_arguments
 from workbench.study.own import file_of, module_of
 from workbench.testbed.spark import SLOT_SHARE, quota_permitted, usable_cores
 from workbench.workload import Dataset, as_spark, first_rows, is_text, plain
 
 _LOOKED_AT = 200_000  # rows
 _HOT = 0.05
+_UNIQUE = 0.95  # distinct values by row of a unique key
+_SAME, _MANY = 0.5, 0.1  # of another key's values, and of a unique one's, that are in both where they are one key
 _TIMES_FAIR = 2.0  # the share that a value would have if all were alike
 _TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "date", "ts", "at")
 _RATES = (10, 100)  # thousand records/s
@@ -32,46 +35,119 @@ _PRICES = "data/instances.csv"
 
 
 @dataclass(frozen=True)
-class Draft:
-    """A study as text, and what was found.
+class Found:
+    """What was found of an input.
 
     Parameters
     ----------
-    text
-        YAML.
-    query
-        Its query's name.
+    name
+        The argument of the query's function that it feeds; "" of the only one.
+    data
+        Its path.
     event_time
         The column; None where none was found.
     hot
         Columns in which one value has many of the rows, and its share: of those that the query's state or join goes by.
     keys
         These columns; empty where the query's text does not show them, and any column may be a key.
+    renew
+        Of these, those that are unique in one of several inputs, such as the numbers of orders.
     """
 
-    text: str
-    query: str
+    name: str
+    data: str
     event_time: str | None
     hot: dict[str, float]
     keys: tuple[str, ...] = ()
+    renew: tuple[str, ...] = ()
 
 
-def draft(query: str, data: str, event_time: str | None = None) -> Draft:
-    """Draft a study of `query`, ``jobs.py:orders`` or ``jobs:orders``, fed from `data`."""
+@dataclass(frozen=True)
+class Draft:
+    """A study as text, in YAML, its query's name, what was found of its inputs, and the static tables that it reads."""
+
+    text: str
+    query: str
+    found: tuple[Found, ...]
+    tables: tuple[str, ...] = ()
+
+
+def draft(query: str, data: Sequence[str], event_times: Sequence[str] = ()) -> Draft:
+    """Draft a study of `query`, ``jobs.py:orders`` or ``jobs:orders``.
+
+    Parameters
+    ----------
+    data
+        Paths, one for each streaming DataFrame that the query takes, in their order.
+    event_times
+        Their event-time columns; none: those that are found.
+
+    Raises
+    ------
+    WorkbenchError
+        When the query takes another number of DataFrames, or something cannot be read.
+    """
     module, _, function = query.partition(":")
     name = f"{module_of(module)}:{function}" if function else query
-    sample = first_rows(Dataset.at(data), _LOOKED_AT)
-    found = event_time or _event_time(sample)
-    find_query(name, data, found, None)
-    keys = _keys(name, sample.column_names)
-    hot = {column: share for column, share in _hot(sample, found) if not keys or column in keys}
-    return Draft("\n".join(_lines(name, data, found, hot, keys)) + "\n", name, found, hot, keys)
+    file = file_of(module_of(module))
+    if event_times and len(event_times) != len(data):
+        raise WorkbenchError(
+            f"{units.some(len(event_times), 'event-time column')} named for {units.some(len(data), 'data set')}. Name "
+            "one for each, in their order, or none.",
+            settings=("event_time",),
+        )
+    names = _names(name, data) if len(data) > 1 else ("",)
+    samples = [first_rows(Dataset.at(one), _LOOKED_AT) for one in data]
+    times: Sequence[str | None] = event_times or [_event_time(sample) for sample in samples]
+    found = []
+    for one, path, sample, event_time in zip(names, data, samples, times, strict=True):
+        keys = _keys(file, function, [column for column in sample.column_names if column != event_time])
+        hot = {column: share for column, share in _hot(sample, event_time) if not keys or column in keys}
+        found.append(Found(one, path, event_time, hot, keys))
+    if len(data) > 1:
+        find_query(name, inputs={one.name: {"dataset": one.data, "event_time": one.event_time} for one in found})
+        found = _with_unique(found, samples)
+    else:
+        find_query(name, data[0], times[0])
+    tables = () if file is None else static_tables(file, function)
+    return Draft("\n".join(_lines(name, found)) + "\n", name, tuple(found), tables)
 
 
-def _keys(name: str, columns: Sequence[str]) -> tuple[str, ...]:
+def _with_unique(found: Sequence[Found], samples: Sequence[pa.Table]) -> list[Found]:
+    """Add the keys that are unique in an input, and those of the others that have the same values."""
+    values = {
+        (one.name, key): pc.unique(as_spark(sample.column(key), key).cast(pa.string()).drop_null())
+        for one, sample in zip(found, samples, strict=True)
+        for key in one.keys
+        if _counted(sample.schema.field(key).type)
+    }
+    rows = {one.name: sample.num_rows for one, sample in zip(found, samples, strict=True)}
+    unique = {(name, key): own for (name, key), own in values.items() if len(own) > _UNIQUE * rows[name]}
+
+    def shared(name: str, own: pa.Array) -> bool:
+        common = ((pc.sum(pc.is_in(own, of)).as_py() or 0, of) for (other, _), of in unique.items() if other != name)
+        return any(both >= max(_SAME * len(own), _MANY * len(of)) for both, of in common)
+
+    renewed = [(name, key) for (name, key), own in values.items() if (name, key) in unique or shared(name, own)]
+    return [replace(one, renew=tuple(key for name, key in renewed if name == one.name)) for one in found]
+
+
+def _names(query: str, data: Sequence[str]) -> Sequence[str]:
+    """Give the names of the arguments that are fed, which are as many as there are data sets."""
+    asked = needed_arguments(query)
+    if asked is None:  # any
+        return [f"input{number}" for number in range(1, len(data) + 1)]
+    if len(asked) != len(data):
+        takes = f"{units.some(len(asked), 'DataFrame')} ({', '.join(asked)})" if asked else "no DataFrame"
+        raise WorkbenchError(
+            f"The query {query!r} takes {takes}, and {len(data)} data sets are given: {', '.join(data)}. Give one for "
+            "each argument of its function, in their order."
+        )
+    return asked
+
+
+def _keys(file: Path | None, function: str, columns: Sequence[str]) -> tuple[str, ...]:
     """Give the columns that the query's state or join goes by; none where its text does not show them."""
-    module, _, function = name.partition(":")
-    file = file_of(module)
     named = None if file is None else state_keys(file, function)
     lower = {one.lower() for one in named or ()}  # Spark ignores case
     return tuple(column for column in columns if column.lower() in lower)
@@ -112,7 +188,18 @@ def _hot(sample: pa.Table, event_time: str | None) -> Iterator[tuple[str, float]
             yield field.name, share
 
 
-def _lines(name: str, data: str, event_time: str | None, hot: dict[str, float], keys: Sequence[str]) -> Iterator[str]:
+def _fed(one: Found) -> Iterator[str]:
+    yield f"dataset: {_written(one.data)}"
+    if one.event_time is None:
+        yield "# event_time: COLUMN               # none was found; a query with a watermark needs it"
+    else:
+        yield f"event_time: {_written(one.event_time)}"
+    if one.renew:
+        names = ", ".join(map(_written, one.renew))
+        yield f"renew: [{names}]             # unique keys: others in each pass over the data, as new ones are"
+
+
+def _lines(name: str, found: Sequence[Found]) -> Iterator[str]:
     fractions = quota_permitted()
     cpus = defaults.SLOT_CPUS if fractions else 1.0
     room = (
@@ -121,11 +208,14 @@ def _lines(name: str, data: str, event_time: str | None, hot: dict[str, float], 
     slots = sorted({1, max(1, room // 2), room})
     yield f"# What does {name} need? Next: workbench plan STUDY --dry-run says what is measured, and how long it takes."
     yield f"query: {_written(name)}"
-    yield f"dataset: {_written(data)}"
-    if event_time is None:
-        yield "# event_time: COLUMN               # none was found; a query with a watermark needs it"
+    if len(found) == 1:
+        yield from _fed(found[0])
     else:
-        yield f"event_time: {_written(event_time)}"
+        yield "inputs:                           # one for each argument of the function, in their order"
+        for one in found:
+            yield f"  {one.name}:"
+            yield from (f"    {line}" for line in _fed(one))
+        yield "    # share: 0.5                  # of the rate, for each or for none: without, as their rows are"
     yield f"targets: [{', '.join(str(1000 * rate) for rate in _RATES)}]        # records/s: put your rates here"
     yield f"slots: {slots}                    # slot counts to measure; all of them fit this machine"
     yield f"memory_mb: [{defaults.MEMORY_MB}]               # MB per slot"
@@ -136,11 +226,15 @@ def _lines(name: str, data: str, event_time: str | None, hot: dict[str, float], 
         yield f"# For the cost, list instance types in a CSV file ({', '.join(PRICE_COLUMNS)}), and add: prices: FILE"
     yield "# outage_s: 600                   # make up for an outage of 10 minutes ..."
     yield "# catch_up_s: 1200                # ... within 20 minutes"
-    for column, share in hot.items():
-        often = units.percent(share)
-        goes = "The query's state or join goes by it: count it" if keys else "If a join or state goes by it, count it"
-        yield f"# One value of {_written(column)} has {often} of the rows. {goes}:"
-        yield f"#   workbench keys {_quoted(data)} {_quoted(column)} --json > keys.json"
+    for one in found:
+        yield from _hot_keys(one)
+
+
+def _hot_keys(one: Found) -> Iterator[str]:
+    goes = "The query's state or join goes by it: count it" if one.keys else "If a join or state goes by it, count it"
+    for column, share in one.hot.items():
+        yield f"# One value of {_written(column)} has {units.percent(share)} of the rows. {goes}:"
+        yield f"#   workbench keys {_quoted(one.data)} {_quoted(column)} --json > keys.json"
         yield "# keys: keys.json"
 
 

@@ -18,7 +18,7 @@ from workbench.reading import parse_yaml, read_text
 from workbench.records import EndingRun, JobSettings, Outage
 from workbench.simulation import RateTrace
 from workbench.study._rules import RULES
-from workbench.study.catalogue import check_schema, check_source
+from workbench.study.catalogue import Inputs, check_inputs, check_schema, check_source
 from workbench.testbed.spark import LOCAL, Cluster
 from workbench.workload import OutputMode
 
@@ -42,6 +42,9 @@ class Study:
         Budgets that may be measured: slot counts, and MiB per slot.
     dataset, event_time
         Data at rest that feeds the query, and its event-time column.
+    inputs
+        Instead of them, for a function of several streaming DataFrames: the `dataset`, `event_time`, `share` and
+        `renew` of each, by the names of its arguments; see `workbench.workload.Input`.
     source
         ``"replay"``: the data set is replayed at a controlled rate. ``"kafka"``: Spark's own Kafka source reads the
         topic that `dataset` names, each budget in its own deployment.
@@ -133,6 +136,7 @@ class Study:
     memory_mb: tuple[int, ...]
     dataset: str | None = None
     event_time: str | None = None
+    inputs: Inputs = field(default_factory=dict, hash=False)
     source: str = "replay"
     schema: str | None = None
     output_mode: OutputMode | None = None
@@ -222,6 +226,12 @@ class Study:
                 "deployment is 'shared', but on a cluster each budget is deployed apart: a smaller budget must use "
                 "fewer executors. Remove it."
             )
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Names of the data that feeds the query, in the order of its inputs."""
+        named = [self.dataset] if self.dataset is not None else [one["dataset"] for one in self.inputs.values()]
+        return tuple(named)
 
     @property
     def cluster(self) -> Cluster | None:
@@ -319,6 +329,7 @@ class Study:
 
     def _check_topic(self) -> None:
         """Check that what reads a topic can."""
+        check_inputs(self.inputs, self.dataset, self.event_time, self.source)
         check_source(self.source, self.dataset)
         check_schema(self.schema, self.dataset, self.source)
         if self.source == "kafka" and self.testbed != "spark":

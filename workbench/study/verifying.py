@@ -78,7 +78,8 @@ def verify_plan(
     planned: Planned, plan: CapacityPlan, testbed: Testbed, estimator: CapacityEstimator
 ) -> Generator[Event, None, Verified]:
     """Deploy a plan as it says, and run it at its rate and above its interval; yield every probe."""
-    require_captured(planned.study.dataset, planned.study.source, planned.study.schema)
+    for dataset in planned.study.datasets:
+        require_captured(dataset, planned.study.source, planned.study.schema)
     rates = (plan.rate, ABOVE * plan.high)
     probes: Sequence[Probe] = yield from verify(
         query_of(planned.study), plan.budget, testbed, estimator, rates, layout=_layout(plan)

@@ -28,7 +28,7 @@ def asked_card(study: Study) -> Card:
     )
     facts: dict[str, Cell | bool] = {
         "Query": study.query,
-        "Data": Path(study.dataset).name if study.dataset else None,
+        "Data": ", ".join(Path(one).name for one in study.datasets) or None,
         "Testbed": study.testbed,
         "Table": Path(study.table).name if study.table else None,
         "Slots measured": ", ".join(map(units.count, study.slots)),

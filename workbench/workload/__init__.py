@@ -10,7 +10,8 @@ from workbench.workload.keys import (
     count_keys_here,
     read_key_frequencies,
 )
-from workbench.workload.query import ENCODED, Dataset, EventClock, Generator, OutputMode, Query, Unread
+from workbench.workload.merged import check_input, prepare_inputs
+from workbench.workload.query import ENCODED, Dataset, EventClock, Generator, Input, OutputMode, Query, Unread
 from workbench.workload.release import Command, Release, read_releases, write_command
 from workbench.workload.shipped import Shipped
 
@@ -21,6 +22,7 @@ __all__ = [
     "Dataset",
     "EventClock",
     "Generator",
+    "Input",
     "KeyFrequencies",
     "OutputMode",
     "Query",
@@ -30,12 +32,14 @@ __all__ = [
     "Unread",
     "as_spark",
     "check_dataset",
+    "check_input",
     "count_keys",
     "count_keys_here",
     "first_rows",
     "is_text",
     "plain",
     "prepare",
+    "prepare_inputs",
     "read_key_frequencies",
     "read_releases",
     "schema_of",

@@ -6,6 +6,7 @@ event time is its due time minus that lateness.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,12 +22,13 @@ import pyarrow.parquet as pq
 
 from workbench.errors import QueryError
 from workbench.reading import is_there
-from workbench.workload.columns import UTC_US, as_spark, check_names, is_event_time, plain, spark_schema
+from workbench.workload.columns import UTC_US, as_spark, check_names, is_event_time, is_text, plain, spark_schema
 from workbench.workload.query import ENCODED, Dataset, EventClock
 
 BATCH_ROWS = 20_000
 SAMPLE_BYTES = 1 << 30
-_LATENESS = "__lateness_us"
+LATENESS, PLACE = "__lateness_us", "__place"
+_HIDDEN = {LATENESS, PLACE}
 _US = 10**6
 _UNITS = ((10**11, 1), (10**14, 10**3), (10**17, _US))  # below how many, and their number in a second
 _ZONE = re.compile(r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")
@@ -51,6 +53,11 @@ class Replay:
         Whether it holds the complete data set, or only the first `SAMPLE_BYTES`.
     per_s
         Units in a second of an event time that is an integer.
+    period
+        Of one of several inputs: rows of all of them in one loop over the data. It then gives those of rows `first` to
+        `last` of all inputs that are its own; their places in the loop are stored with them. None: it is the only one.
+    renew, span
+        Columns whose values are others in each pass over the data: by how much, where they are integers.
     """
 
     path: str
@@ -58,18 +65,21 @@ class Replay:
     event_time: str | None
     complete: bool
     per_s: int = _US
+    period: int | None = None
+    renew: tuple[str, ...] = ()
+    span: int = 0
 
     def schema(self) -> pa.Schema:
         """Columns of the data set; the event time is a timestamp, or an integer where it was one."""
         with pa.memory_map(self.path) as file:
             stored = pa.ipc.open_file(file).schema
-        return pa.schema([field for field in stored if field.name != _LATENESS], stored.metadata)
+        return pa.schema([field for field in stored if field.name not in _HIDDEN], stored.metadata)
 
     def batches(self, first: int, last: int, clock: EventClock) -> Iterator[pa.RecordBatch]:
         """Rows `first` to `last` of the endless loop over the data."""
         with pa.memory_map(self.path) as file:
             reader = pa.ipc.open_file(file)
-            row = first
+            row, last = self._own(reader, first), self._own(reader, last)
             while row < last:
                 place = row % self.rows
                 number, start = divmod(place, BATCH_ROWS)
@@ -78,21 +88,45 @@ class Replay:
                 yield self._stamp(stored.slice(start, length), row, clock)
                 row += length
 
+    def _own(self, reader: pa.ipc.RecordBatchFileReader, row: int) -> int:
+        """Return how many of the first `row` rows of all inputs are its own."""
+        if self.period is None:
+            return row
+
+        def places(number: int) -> npt.NDArray[np.int64]:
+            found: npt.NDArray[np.int64] = reader.get_batch(number).column(PLACE).to_numpy()
+            return found
+
+        loops, rest = divmod(row, self.period)
+        begun = bisect_left(range(reader.num_record_batches), rest, key=lambda number: places(number)[0])
+        inside = (begun - 1) * BATCH_ROWS + int(np.searchsorted(places(begun - 1), rest)) if begun else 0
+        return loops * self.rows + inside
+
     def _stamp(self, stored: pa.RecordBatch, row: int, clock: EventClock) -> pa.RecordBatch:
-        if self.event_time is None:
-            return stored
-        lateness = stored.column(_LATENESS).to_numpy()
-        times = clock.times_us(np.arange(row, row + stored.num_rows)) - lateness
-        names = [name for name in stored.schema.names if name != _LATENESS]
+        names = [name for name in stored.schema.names if name not in _HIDDEN]
+        loop = row // self.rows
+        rows = np.arange(row, row + stored.num_rows)
+        if self.period is not None:
+            rows = loop * self.period + stored.column(PLACE).to_numpy()
         columns = []
         for name in names:
             column = stored.column(name)
+            if loop and name in self.renew:
+                column = _renewed(column, loop, self.span)
             if name == self.event_time:
+                times = clock.times_us(rows) - stored.column(LATENESS).to_numpy()
                 kind = column.type
                 values = _in_units(times, _US, self.per_s) if pa.types.is_integer(kind) else times
                 column = pa.array(values.astype(np.int64)).cast(kind)
             columns.append(column)
         return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _renewed(column: pa.Array, loop: int, span: int) -> pa.Array:
+    """Return other values than in any other pass over the data."""
+    if is_text(column.type):
+        return pc.binary_join_element_wise(column, f"~{loop}", "")
+    return pc.add(column.cast(pa.int64()), loop * span).cast(column.type, safe=False)
 
 
 def _per_s(source: pads.Dataset, schema: pa.Schema, event_time: str | None) -> int:
@@ -111,14 +145,14 @@ def _in_units(times: npt.NDArray[np.int64], per_s: int, wanted: int) -> npt.NDAr
     return times * (wanted // per_s) if wanted >= per_s else times // (per_s // wanted)
 
 
-def prepare(dataset: Dataset, event_time: str | None, folder: Path) -> Replay:
-    """Copy a data set into `folder`, ready to be replayed."""
+def prepare(dataset: Dataset, event_time: str | None, folder: Path, most: int = SAMPLE_BYTES) -> Replay:
+    """Copy a data set into `folder`, `most` bytes or a little more of it, ready to be replayed."""
     with _readable(dataset):
         source = _opened(dataset)
         schema = _stored_schema(dataset, source.schema, event_time)
         target = folder / "dataset.arrow"
         per_s = _per_s(source, schema, event_time)
-        rows, complete = _copy(source, schema, event_time, per_s, target)
+        rows, complete = _copy(source, schema, event_time, per_s, target, most=most)
     if rows == 0:
         raise QueryError(f"The dataset {dataset.path!r} is empty; give one with at least one row.")
     return Replay(str(target), rows, event_time, complete, per_s)
@@ -207,25 +241,25 @@ def _stored_schema(dataset: Dataset, schema: pa.Schema, event_time: str | None) 
 
 
 def _copy(
-    source: pads.Dataset, schema: pa.Schema, event_time: str | None, per_s: int, target: Path
+    source: pads.Dataset, schema: pa.Schema, event_time: str | None, per_s: int, target: Path, *, most: int
 ) -> tuple[int, bool]:
     """Write batches of exactly `BATCH_ROWS` rows; return the number of rows and whether the copy is complete."""
-    stored = schema.append(pa.field(_LATENESS, pa.int64())) if event_time else schema
+    stored = schema.append(pa.field(LATENESS, pa.int64())) if event_time else schema
     latest_us, rows, written, waiting = -(1 << 62), 0, 0, []
     complete = True
     with pa.OSFile(str(target), "wb") as file, pa.ipc.new_file(file, stored) as writer:
         for batch in source.to_batches(batch_size=BATCH_ROWS):
             if not batch.num_rows:
                 continue
-            if written >= SAMPLE_BYTES:
+            if written >= most:
                 complete = False
                 break
             table = _typed(pa.Table.from_batches([batch]), schema, event_time)
             if event_time:
-                times = _event_times_us(table.column(event_time), per_s)
+                times = event_times_us(table.column(event_time), per_s)
                 running = np.maximum(np.maximum.accumulate(times), latest_us)
                 latest_us = int(running[-1])
-                table = table.append_column(stored.field(_LATENESS), pa.array(running - times))
+                table = table.append_column(stored.field(LATENESS), pa.array(running - times))
             waiting.append(table)
             rows += table.num_rows
             written += table.nbytes
@@ -273,7 +307,8 @@ def _parsed(texts: pa.ChunkedArray, event_time: str) -> pa.ChunkedArray:
         ) from error
 
 
-def _event_times_us(column: pa.ChunkedArray, per_s: int) -> npt.NDArray[np.int64]:
+def event_times_us(column: pa.ChunkedArray, per_s: int) -> npt.NDArray[np.int64]:
+    """Return event times, as they are stored, in microseconds since 1970."""
     if pa.types.is_integer(column.type):
         values: npt.NDArray[np.int64] = column.to_numpy()
         return _in_units(values, per_s, _US)

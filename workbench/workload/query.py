@@ -2,9 +2,10 @@
 
 A query is a function from a streaming DataFrame to a streaming DataFrame. Its rows come from a `Generator` (made from
 row numbers) or a `Dataset` (data at rest, replayed in a loop). Both take event times from an `EventClock`: a row's
-event time is its due time minus its own lateness.
+event time is its due time minus its own lateness. A function of several streaming DataFrames has an `Input` for each.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -82,6 +83,7 @@ class Unread:
 
 
 _TOPIC = "kafka:"
+_SHARES = 1e-3  # that shares may add up to more or less than 1
 
 
 @dataclass(frozen=True)
@@ -138,19 +140,44 @@ class Dataset:
 
 
 @dataclass(frozen=True)
+class Input:
+    """One of several inputs of a query.
+
+    Parameters
+    ----------
+    name
+        The argument of the query's function that it feeds.
+    dataset
+        Its rows and their event-time column.
+    share
+        Of the commanded rate, above 0; None: its share of the rows of all data sets.
+    renew
+        Columns that have other values in each pass over the data, such as the numbers of orders: what belongs together
+        in one pass is apart from the others.
+    """
+
+    name: str
+    dataset: Dataset
+    share: float | None = None
+    renew: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Query:
-    """A streaming query and its input.
+    """A streaming query and its input, or inputs.
 
     Parameters
     ----------
     name
         As the user calls it, for example ``"nexmark:q5"``.
     build
-        Takes the streaming input DataFrame, returns the streaming output DataFrame.
+        Takes the streaming input DataFrame, or one for each input in their order, returns the streaming output
+        DataFrame.
     dataset
-        The source of its rows.
+        The source of its rows, or its inputs if `build` takes several.
     event_time
         The input column that holds the event time, replaced on replay. Default: the data set's event time, if any.
+        Inputs have their own.
     output_mode
         ``"append"``, ``"update"`` or ``"complete"``.
     unbounded_state
@@ -162,8 +189,8 @@ class Query:
     """
 
     name: str
-    build: "Callable[[DataFrame], DataFrame]"
-    dataset: Dataset | Generator
+    build: "Callable[..., DataFrame]"
+    dataset: Dataset | Generator | tuple[Input, ...]
     event_time: str | None = None
     output_mode: OutputMode = "append"
     unbounded_state: bool = False
@@ -176,7 +203,31 @@ class Query:
             raise WorkbenchError(message)
         if self.event_time is None and isinstance(self.dataset, Dataset):
             object.__setattr__(self, "event_time", self.dataset.event_time)
+        if isinstance(self.dataset, tuple):
+            _check_inputs(self.name, self.dataset)
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """Its inputs, if its function takes several."""
+        return self.dataset if isinstance(self.dataset, tuple) else ()
 
     def reading(self, dataset: Dataset) -> "Query":
         """Return the same query fed from `dataset`."""
         return replace(self, dataset=dataset, event_time=dataset.event_time or self.event_time)
+
+
+def _check_inputs(query: str, inputs: tuple[Input, ...]) -> None:
+    names = [one.name for one in inputs]
+    if len(set(names)) < len(names) or len(names) < 2:
+        raise WorkbenchError(
+            f"The inputs of query {query!r} are {', '.join(map(repr, names)) or 'none'}; there must be at least two, "
+            "each with another name. A query of one input takes a data set instead."
+        )
+    given = [one.share for one in inputs if one.share is not None]
+    whole = len(given) == len(inputs) and min(given) > 0 and math.isclose(sum(given), 1, abs_tol=_SHARES)
+    if given and not whole:
+        shown = ", ".join(f"{one.name} {'none' if one.share is None else f'{one.share:g}'}" for one in inputs)
+        raise WorkbenchError(
+            f"The shares of the rate of the inputs of query {query!r} are: {shown}; each must be above 0, and their "
+            "sum 1. Correct them, or leave all of them out: then they are those of the rows."
+        )

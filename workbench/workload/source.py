@@ -1,7 +1,8 @@
 """The rate-limited source: a PySpark data source that releases rows by the clock, as `workbench.workload.release` says.
 
 If two branches of a query scan the source, they are two readers. They share the log, and a reader that requests the
-batch that another reader has just released gets the same rows.
+batch that another reader has just released gets the same rows. So do the readers of several inputs: each makes those
+rows of the batch that are its own, and its offsets say which input it is.
 """
 
 import gc
@@ -38,17 +39,18 @@ class _Slice(InputPartition):
 class _Reader(DataSourceStreamReader):
     """`latestOffset` and `partitions` run next to the driver, `read` in the executors' Python workers."""
 
-    def __init__(self, generator: Generator, folder: Path, partitions: int) -> None:
+    def __init__(self, generator: Generator, folder: Path, partitions: int, number: int | None) -> None:
         self._generator = generator
         self._folder = folder
         self._partitions = partitions
+        self._which = {} if number is None else {"input": number}
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        return {"n": 0, "us": EVENT_TIME_ORIGIN_US}
+        return {"n": 0, "us": EVENT_TIME_ORIGIN_US} | self._which
 
     def latestOffset(self, start: dict[str, int], limit: "ReadLimit") -> dict[str, int]:  # noqa: ARG002, N802
         this = release(self._folder, start, time.monotonic)
-        return {"n": this.last, "us": this.last_us}
+        return {"n": this.last, "us": this.last_us} | self._which
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         rows = end["n"] - start["n"]
@@ -89,10 +91,13 @@ class RowsOnly:
             yield pa.record_batch([pa.nulls(batch.num_rows, pa.int8())], names=["row"])
 
 
-def rate_source(generator: Generator, folder: Path, partitions: int, name: str = "workbench") -> type[DataSource]:
+def rate_source(
+    generator: Generator, folder: Path, partitions: int, name: str = "workbench", number: int | None = None
+) -> type[DataSource]:
     """Return a data source class that replays `generator` under the control file in `folder`.
 
-    Register it with ``spark.dataSource.register`` and read it with ``spark.readStream.format(name)``.
+    Register it with ``spark.dataSource.register`` and read it with ``spark.readStream.format(name)``. `number` is that
+    of one of several inputs.
     """
 
     class RateSource(DataSource):
@@ -106,6 +111,6 @@ def rate_source(generator: Generator, folder: Path, partitions: int, name: str =
             return from_arrow_schema(generator.schema())
 
         def streamReader(self, schema: "StructType") -> DataSourceStreamReader:  # noqa: ARG002, N802
-            return _Reader(generator, folder, partitions)
+            return _Reader(generator, folder, partitions, number)
 
     return RateSource

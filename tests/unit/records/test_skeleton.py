@@ -29,3 +29,14 @@ def test_a_query_of_your_own_is_imported_by_its_name(query, names):
 @pytest.mark.parametrize(("capacity", "cap"), [(22_422_123.4, 44_800_000), (61.7, 123), (0.2, 0)])
 def test_the_cap_is_rounded_down(capacity, cap):
     assert f'"maxOffsetsPerTrigger", {cap})' in skeleton("jobs:orders", 1e6, 8, capacity, 2.0)
+
+
+def test_a_job_of_several_inputs_reads_a_topic_for_each_with_its_share_of_the_cap():
+    text = skeleton("jobs:revenue", 1e6, 8, 1e6, 2.0, inputs={"orders": 0.75, "payments": 0.25})
+    ast.parse(text)
+    assert "from jobs import DECODE_ORDERS, DECODE_PAYMENTS, revenue" in text
+    assert 'orders_stream = (\n    spark.readStream.format("kafka")' in text
+    assert '"subscribe", "PAYMENTS_TOPIC"' in text
+    caps = [line.split(", ")[1] for line in text.splitlines() if "maxOffsetsPerTrigger" in line]
+    assert caps == ["1500000)", "500000)"]
+    assert "revenue(DECODE_ORDERS(orders_stream), DECODE_PAYMENTS(payments_stream))" in text

@@ -43,7 +43,7 @@ def test_a_csv_file_becomes_a_study_that_can_be_read(capsys, tmp_path):
 def test_a_key_is_hot_with_several_times_its_fair_share(tmp_path, hot, others, found):
     shops = [0] * hot + [1 + n % others for n in range(ROWS - hot)]
     pq.write_table(pa.table({"shop": pa.array(shops, pa.int64())}), tmp_path / "shops.parquet")
-    assert draft("jobs:orders", "shops.parquet").hot == found
+    assert draft("jobs:orders", ["shops.parquet"]).found[0].hot == found
 
 
 @pytest.mark.usefixtures("folder")
@@ -53,7 +53,7 @@ def test_texts_are_keys_and_event_times_however_they_are_stored(tmp_path, kind):
     times = pa.array([f"2026-01-31T12:00:00.{n:03}Z" for n in range(ROWS)], pa.string()).cast(kind)
     clock = pa.array([n // 60 for n in range(ROWS)], pa.time32("s"))
     pq.write_table(pa.table({"time": clock, "shop": shops, "placed_at": times}), tmp_path / "shops.parquet")
-    made = draft("jobs:orders", "shops.parquet")
+    (made,) = draft("jobs:orders", ["shops.parquet"]).found
     assert (made.event_time, made.hot) == ("placed_at", {"shop": 0.2375})
 
 
@@ -109,8 +109,8 @@ def test_timestamps_go_before_names_and_texts_of_yaml_stay_texts(tmp_path):
         "created": pa.array([1, 2], pa.timestamp("us")), "time": pa.array(["a", "b"]), "yes: no": pa.array([1, 2]),
     }  # fmt: skip
     pq.write_table(pa.table(columns), tmp_path / "no: yes.parquet")
-    made = draft("jobs:orders", "no: yes.parquet")
-    assert made.event_time == "created"
+    made = draft("jobs:orders", ["no: yes.parquet"])
+    assert made.found[0].event_time == "created"
     (tmp_path / "s.yaml").write_text(made.text)
     assert read_study(tmp_path / "s.yaml").dataset == "no: yes.parquet"
 
@@ -118,16 +118,16 @@ def test_timestamps_go_before_names_and_texts_of_yaml_stay_texts(tmp_path):
 @pytest.mark.usefixtures("folder")
 def test_data_that_cannot_be_read_and_queries_that_are_not_there_are_named():
     with pytest.raises(WorkbenchError, match=r"missing\.csv"):
-        draft("jobs:orders", "missing.csv")
+        draft("jobs:orders", ["missing.csv"])
     Path("empty.csv").touch()
     with pytest.raises(
         WorkbenchError, match=r"^The dataset .empty\.csv. cannot be read as csv: CSV parse error: Empty"
     ):
-        draft("jobs:orders", "empty.csv")
+        draft("jobs:orders", ["empty.csv"])
     with pytest.raises(WorkbenchError, match=r"^The query 'jobs\.py' is not of the form"):
-        draft("jobs.py", "orders.csv")
+        draft("jobs.py", ["orders.csv"])
     with pytest.raises(WorkbenchError, match="ordrs"):
-        draft("jobs:ordrs", "orders.csv")
+        draft("jobs:ordrs", ["orders.csv"])
 
 
 @pytest.mark.usefixtures("folder")

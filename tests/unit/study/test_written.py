@@ -107,6 +107,14 @@ def test_a_loaded_callable_is_judged_by_its_signature():
     check_loaded("of C", functools.partial(lambda rows, limit: rows[:limit], limit=3))
     with pytest.raises(WorkbenchError, match=r"takes 2 arguments \(rows, limit\)"):
         check_loaded("x:y", lambda rows, limit: rows[:limit])
+    check_loaded("x:y", lambda orders, payments, limit=3: (orders, payments, limit), ("orders", "payments"))
+    check_loaded("x:y", lambda *streams: streams, ("orders", "payments"))
+    with pytest.raises(WorkbenchError, match=r"takes \(orders\), and its inputs are orders, paym"):
+        check_loaded("x:y", lambda orders: orders, ("orders", "payments"))
+    with pytest.raises(
+        WorkbenchError, match=r"called payments, orders, and the arguments of its function orders, paym"
+    ):
+        check_loaded("x:y", lambda orders, payments: (orders, payments), ("payments", "orders"))
 
 
 def test_a_text_that_is_not_pythons_passes(tmp_path):
@@ -140,12 +148,12 @@ def test_init_warns_about_the_key_of_the_state_alone(folder, capsys):
     (folder / "dedup_job.py").write_text("def seen(rows):\n    return rows.dropDuplicates(['order_id'])\n")
     lines = [f"2026-01-01T00:00:{n % 60:02},{'c0' if n % 3 else f'c{n}'},{n}" for n in range(300)]
     (folder / "sales.csv").write_text("time,customer_id,order_id\n" + "\n".join(lines) + "\n")
-    made = draft("dedup_job:seen", "sales.csv")
-    assert (made.keys, made.hot) == (("order_id",), {})
+    made = draft("dedup_job:seen", ["sales.csv"])
+    assert (made.found[0].keys, made.found[0].hot) == (("order_id",), {})
     assert "customer_id" not in made.text
     (folder / "dedup_job.py").write_text("def seen(rows):\n    return rows.groupBy('Customer_ID').count()\n")
-    made = draft("dedup_job:seen", "sales.csv")
-    assert made.hot == {"customer_id": pytest.approx(2 / 3, abs=0.01)}
+    made = draft("dedup_job:seen", ["sales.csv"])
+    assert made.found[0].hot == {"customer_id": pytest.approx(2 / 3, abs=0.01)}
     assert "The query's state or join goes by it: count it:" in made.text
     assert cli.main(["init", "dedup_job.py:seen", "sales.csv"]) == DONE
     assert "state or join: by 'customer_id'" in capsys.readouterr().out
@@ -153,10 +161,10 @@ def test_init_warns_about_the_key_of_the_state_alone(folder, capsys):
 
 def test_the_price_list_that_a_draft_names_is_there(folder):
     (folder / "plain_job.py").write_text("def orders(rows):\n    return rows\n")
-    assert ".csv" not in draft("plain_job:orders", "orders.csv").text.replace("dataset: orders.csv", "")
+    assert ".csv" not in draft("plain_job:orders", ["orders.csv"]).text.replace("dataset: orders.csv", "")
     (folder / "data").mkdir()
     (folder / "data" / "instances.csv").write_text("name\n")
-    assert "# prices: data/instances.csv" in draft("plain_job:orders", "orders.csv").text
+    assert "# prices: data/instances.csv" in draft("plain_job:orders", ["orders.csv"]).text
 
 
 def test_the_command_refuses_before_spark_in_a_moment(folder, capsys):

@@ -12,6 +12,17 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         epilog="For example: workbench init jobs.py:orders data/orders.csv",
     )
     drafted.add_argument("query", metavar="QUERY", help="jobs.py:function, or nexmark:q5 with data of your own")
-    drafted.add_argument("data", metavar="DATA", help="Parquet, CSV or JSON: a file or a folder")
-    drafted.add_argument("--event-time", metavar="COLUMN", help="the event-time column (found by its type and name)")
+    drafted.add_argument(
+        "data",
+        metavar="DATA",
+        nargs="+",
+        help="Parquet, CSV or JSON, a file or a folder: one for each streaming DataFrame that the function takes",
+    )
+    drafted.add_argument(
+        "--event-time",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="the event-time column (found by its type and name); of several data sets, once for each",
+    )
     drafted.add_argument("--output", metavar="FILE", default="study.yaml", help="the study (%(default)s)")

@@ -14,7 +14,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "how many tasks are of use. Files of at most 1 GiB take about a second; Spark counts what is larger, nested or "
         "has more than a million keys.",
     )
-    keys.add_argument("data", metavar="DATA", help="Parquet, CSV or JSON: a file or a folder")
+    keys.add_argument("data", metavar="DATA", help="Parquet, CSV or JSON: a file or a folder; or a study")
     keys.add_argument("column", metavar="COLUMN", help="the key")
     keys.add_argument(
         "--method", default="auto", choices=("auto", "exact", "sketch"), help="how to count (%(default)s)"

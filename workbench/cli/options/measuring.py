@@ -10,7 +10,7 @@ from workbench.cli.options.numbers import number, rate, whole
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the commands to the parser."""
-    own = "nexmark:q5, or module:function of your own"
+    own = "nexmark:q5, module:function of your own, or a study, for its query and data"
     deployed = _deployment_options(own)
     measured = commands.add_parser(
         "measure",

@@ -42,11 +42,12 @@ from workbench.testbed.spark.live import POLL_S, CompletedBatch, Meter, now_s
 from workbench.testbed.spark.machine import Load
 from workbench.testbed.spark.operators import (
     fullest_labels,
+    input_rows,
     operator_edges,
     operator_metrics,
     operator_names,
     overhead,
-    scans,
+    times_read,
 )
 from workbench.testbed.spark.paces import executor_paces
 from workbench.testbed.spark.process import LEFT
@@ -270,6 +271,7 @@ class Driver:
             executors=executor_paces(logs),
             source_partitions=live.feed.partitions,
             compiling=(self._cores.all_compilers_s() - compiled_s) / (now_s() - begin),
+            inputs=input_rows(spec.inputs, logs, chosen[-1].release.queue if chosen else 0.0),
         )
         self._fastest = max(self._fastest, observation.consumed_rate)
         self._look_where_missed(rate, observation.consumed_rate)
@@ -341,10 +343,16 @@ class Driver:
         if spec.cluster.event_log:
             check_log_folder(spark, spec.cluster.event_log)
         spark.sparkContext.addPyFile(str(pack(spec.folder)))
-        if isinstance(spec.generator, Replay):
-            spark.sparkContext.addFile(spec.generator.path)
-            named = replace(spec.generator, path=Path(spec.generator.path).name)
-            self._spec = replace(spec, generator=Shipped(named, spec.generator.schema()))
+        rows = spec.generator
+        shipped = tuple(map(self._ship, rows)) if isinstance(rows, tuple) else self._ship(rows)
+        self._spec = replace(spec, generator=shipped)
+
+    def _ship(self, rows: Any) -> Any:  # noqa: ANN401 - what the feed takes
+        """Copy the file of a data set to the executors."""
+        if not isinstance(rows, Replay) or self._spark is None:
+            return rows
+        self._spark.sparkContext.addFile(rows.path)
+        return Shipped(replace(rows, path=Path(rows.path).name), rows.schema())
 
     def _let_pass(self) -> None:
         if self._connection.poll(POLL_S):
@@ -374,7 +382,7 @@ class Driver:
 
     def _scans(self) -> int:
         """How often the query reads the source, as its last batch shows."""
-        return max([1, *(len(scans(done.log)) for done in self._live.done[-1:])])
+        return max([1, *(times_read(done.log) for done in self._live.done[-1:])])
 
     def _look_where_missed(self, rate: float, consumed: float) -> None:
         """Look at a source that is not known yet where a rate is missed, then offer the rate again: it may go on."""

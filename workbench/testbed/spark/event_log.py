@@ -42,6 +42,9 @@ KEEPS_STATE: Mapping[str, str] = MappingProxyType(
 )
 """What a node of a plan that keeps state does, by its name."""
 
+SCAN = "MicroBatchScan"
+"""How the name of a node that reads a source begins."""
+
 _SILENT = ("WholeStageCodegen", "InputAdapter", "Exchange", "ColumnarToRow", "AQEShuffleRead")
 
 
@@ -50,12 +53,14 @@ class Node:
     """A node of the physical plan that ran in a stage, with its accumulated metrics by name.
 
     `state` is its place among the plan's nodes that keep state, in the order of progress events; None if it keeps none.
+    `scan` is likewise its place among those that read a source.
     """
 
     name: str
     text: str
     metrics: Mapping[str, int]
     state: int | None = None
+    scan: int | None = None
 
 
 @dataclass(frozen=True)
@@ -82,10 +87,15 @@ class Stage:
     tasks: tuple[Task, ...]
     nodes: tuple[Node, ...]
 
+    @property
+    def scan(self) -> int | None:
+        """Place of the first source that it reads among the plan's; None if it reads none."""
+        return min((node.scan for node in self.nodes if node.scan is not None), default=None)
+
 
 @dataclass(frozen=True)
 class BatchLog:
-    """One committed micro-batch: its progress event, its stages in order of their ids, and what it used.
+    """One committed micro-batch: its progress event, its stages in order, and what it used.
 
     CPU seconds are those of the executor, in total and in Python workers; None if unknown. `quota` is True if it ran
     under a CPU quota; its run seconds then include throttling.
@@ -107,6 +117,23 @@ class BatchLog:
     def records(self) -> int:
         """Rows that the sources gave; of one topic, or the workbench's own, once, however often the query reads it."""
         return rows_of(self.progress)
+
+    @property
+    def of_inputs(self) -> Mapping[int, int]:
+        """Rows of each of several inputs by its number, each once, however often it is read; empty for one input."""
+        found: dict[int, int] = {}
+        for number, source in zip(self.inputs, self.progress["sources"], strict=True):
+            if number is not None:
+                found[number] = max(found.get(number, 0), int(source.get("numInputRows") or 0))
+        times = max(
+            1, round(sum(found.values()) / max(1, self.records))
+        )  # as where ``foreachBatch`` reads a batch twice
+        return {number: rows // times for number, rows in found.items()}
+
+    @property
+    def inputs(self) -> Sequence[int | None]:
+        """Number of the input that each source reads, in the plan's order; None of the only one, or of another kind."""
+        return [_input_of(source.get("endOffset")) for source in self.progress["sources"]]
 
     @property
     def last_row(self) -> int:
@@ -135,7 +162,7 @@ def rows_of(progress: Mapping[str, Any]) -> int:
     sources = progress["sources"]
     own = [source for source in sources if _numbers_rows(source.get("endOffset"))]
     if own:
-        return _released(own[0])
+        return _row_number(own[0]["endOffset"]) - _row_number(own[0]["startOffset"])
     # Two scans of a topic in one query take the same records.
     once = {_place(source) if _is_topic(source) else number: source for number, source in enumerate(sources)}
     return sum(map(_read_once, once.values()))
@@ -170,12 +197,6 @@ def _place(source: Mapping[str, Any]) -> str:
     return json.dumps([source.get(name) for name in ("description", "startOffset", "endOffset", "numInputRows")])
 
 
-def _released(source: Mapping[str, Any]) -> int:
-    if _numbers_rows(source.get("endOffset")):
-        return _row_number(source["endOffset"]) - _row_number(source["startOffset"])
-    return int(source.get("numInputRows") or 0)
-
-
 def _numbers_rows(offset: object) -> bool:
     """Whether an offset is of the workbench's own source, whose offsets number its rows."""
     if isinstance(offset, str) and '"n":' in offset:
@@ -191,6 +212,11 @@ def _row_number(offset: str | dict[str, int] | None) -> int:
         return 0
     value = json.loads(offset) if isinstance(offset, str) else offset
     return int(value["n"])
+
+
+def _input_of(offset: Any) -> int | None:  # noqa: ANN401 - each source's own
+    value = json.loads(offset) if isinstance(offset, str) and _numbers_rows(offset) else offset
+    return value.get("input") if isinstance(value, dict) and _numbers_rows(value) else None
 
 
 @dataclass
@@ -308,14 +334,14 @@ class Events:
         stages = self._stages.pop((query, number), {})
         self._forget_batches(query, number)  # it and those that were given up
         if not any(source.get("numInputRows") for source in progress["sources"]):
-            released = sum(map(_released, progress["sources"]))
+            released = rows_of(progress)
             if released:
                 self._unread[progress["id"]].append(released)
             return None
         self._unread.pop(progress["id"], None)
         if not stages:
             return None
-        return progress["id"], BatchLog(progress["batchId"], progress, tuple(stages[one] for one in sorted(stages)))
+        return progress["id"], BatchLog(progress["batchId"], progress, _in_order(stages))
 
     def _forget_batches(self, query: str, last: float = math.inf) -> None:
         for owner in [one for one in self._owned if one[0] == query and one[1] <= last]:
@@ -400,6 +426,19 @@ class EventLog:
         return {one: why for one, why in known.items() if self._expected is None or one in self._expected}
 
 
+def _in_order(stages: Mapping[int, Stage]) -> tuple[Stage, ...]:
+    """Put stages in the order of their ids, and first stages that read a source in the order of the plan.
+
+    Spark numbers these by chance: a join's left side may come before its right in one batch, and after it in the next.
+    """
+    ordered = [stages[one] for one in sorted(stages)]
+    first = [place for place, stage in enumerate(ordered) if not stage.parents and stage.scan is not None]
+    by_plan = sorted((ordered[place] for place in first), key=lambda stage: stage.scan or 0)
+    for place, stage in zip(first, by_plan, strict=True):
+        ordered[place] = stage
+    return tuple(ordered)
+
+
 def _rdd(info: Mapping[str, Any]) -> int | None:
     """Give the id of a stage's last RDD, which a stage that is skipped shares with the one that made its output."""
     rdds = info.get("RDD Info") or ()
@@ -407,11 +446,11 @@ def _rdd(info: Mapping[str, Any]) -> int | None:
 
 
 def _nodes(plan: dict[str, Any], counted: Mapping[int, int]) -> Iterator[Node]:
-    states = 0
+    states = scans = 0
     for name, text, ids in _walk(plan):
-        state = states if name in KEEPS_STATE else None
-        states += state is not None
-        yield Node(name, text, {metric: counted[key] for key, metric in ids.items() if key in counted}, state)
+        state, scan = (states if name in KEEPS_STATE else None), (scans if name.startswith(SCAN) else None)
+        states, scans = states + (state is not None), scans + (scan is not None)
+        yield Node(name, text, {metric: counted[key] for key, metric in ids.items() if key in counted}, state, scan)
 
 
 def _walk(plan: dict[str, Any]) -> Iterator[tuple[str, str, dict[int, str]]]:
@@ -424,7 +463,7 @@ def _scan_accumulators(plan: dict[str, Any]) -> frozenset[int]:
     return frozenset(
         key
         for name, _, ids in _walk(plan)
-        if name.startswith("MicroBatchScan")
+        if name.startswith(SCAN)
         for key, metric in ids.items()
         if metric == "number of output rows"
     )

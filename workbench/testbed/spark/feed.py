@@ -1,5 +1,6 @@
 """What feeds a query with rows: the workbench's own rate-limited source, or another that obeys the same commands."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,8 +29,13 @@ class Feed(Protocol):
         """Partitions that the last batch read where the feed chooses them itself; None: as many as it was asked for."""
         ...
 
-    def stream(self, spark: "SparkSession", rows: Any, partitions: int) -> "DataFrame":  # noqa: ANN401 - each its own
-        """Return the query's input."""
+    def streams(
+        self,
+        spark: "SparkSession",
+        rows: Any,  # noqa: ANN401 - each its own
+        partitions: int,
+    ) -> "Sequence[DataFrame]":
+        """Return the query's inputs."""
         ...
 
     def offer(self, command: Command) -> None:
@@ -56,13 +62,23 @@ class ReplayFeed:
         self._released: dict[int, Release] = {}
         self._offset = 0
 
-    def stream(self, spark: "SparkSession", rows: Any, partitions: int) -> "DataFrame":  # noqa: ANN401 - a Generator
-        """Read `rows` in a number of `partitions`."""
+    def streams(
+        self,
+        spark: "SparkSession",
+        rows: Any,  # noqa: ANN401 - a Generator, or one for each input
+        partitions: int,
+    ) -> "Sequence[DataFrame]":
+        """Read `rows`, each input in a number of `partitions`."""
         from workbench.workload.source import rate_source  # noqa: PLC0415 - only the driver process loads Spark
 
         name = f"workbench_{self._folder.name}"
-        spark.dataSource.register(rate_source(rows, self._folder, partitions, name))
-        return spark.readStream.format(name).load()
+        several = [*enumerate(rows)] if isinstance(rows, tuple) else [(None, rows)]
+        found = []
+        for number, one in several:
+            named = name if number is None else f"{name}_{number}"
+            spark.dataSource.register(rate_source(one, self._folder, partitions, named, number))
+            found.append(spark.readStream.format(named).load())
+        return found
 
     def offer(self, command: Command) -> None:
         """Write the control file."""

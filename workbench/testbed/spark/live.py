@@ -125,7 +125,7 @@ class LiveQuery:
         spark: "SparkSession",
         rows: Any,  # noqa: ANN401 - what the feed takes
         partitions: int,
-        build: "Callable[[DataFrame], DataFrame]",
+        build: "Callable[..., DataFrame]",
         output_mode: str,
     ) -> None:
         """Build the query on its feed and start it at rate 0."""
@@ -139,7 +139,7 @@ class LiveQuery:
 
     def _built(
         self,
-        build: "Callable[[DataFrame], DataFrame]",
+        build: "Callable[..., DataFrame]",
         spark: "SparkSession",
         rows: Any,  # noqa: ANN401
         partitions: int,
@@ -147,19 +147,19 @@ class LiveQuery:
         from pyspark.sql import DataFrame  # noqa: PLC0415 - only the driver process loads Spark
 
         try:
-            stream = self.feed.stream(spark, rows, partitions)
+            streams = self.feed.streams(spark, rows, partitions)
         except Exception as error:
             raise QueryError(
                 f"The data of query {self.name!r} cannot be read by Spark: {_first_line(error)}. "
                 "Use column types that Spark has, or convert the data to Parquet."
             ) from error
         try:
-            frame = build(stream)
+            frame = build(*streams)
         except Exception as error:
             raise QueryError(
                 f"The function of query {self.name!r} failed while it built the query: {_first_line(error)}. "
                 "It is called with the streaming input DataFrame and must return a DataFrame; "
-                f"the input's columns are {', '.join(stream.columns)}."
+                f"the input's columns are {'; '.join(', '.join(stream.columns) for stream in streams)}."
             ) from error
         if not isinstance(frame, DataFrame):
             raise QueryError(

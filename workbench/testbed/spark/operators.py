@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 
-from workbench.metrics import SOURCE, OperatorMetrics, TaskSample
-from workbench.testbed.spark.event_log import KEEPS_STATE, BatchLog, Stage
+from workbench.metrics import SOURCE, InputRows, OperatorMetrics, TaskSample
+from workbench.testbed.spark.event_log import KEEPS_STATE, SCAN, BatchLog, Stage
 
 _KINDS = {
     **KEEPS_STATE,
@@ -29,7 +29,6 @@ _KINDS = {
     "MapInPandas": "python",
 }
 _PYTHON = ("python", "state")
-_SCAN = "MicroBatchScan"
 _KEPT = "rocksdbSstFileSize"
 
 Labels = tuple[tuple[str, ...], ...]
@@ -59,7 +58,7 @@ def _labels(stage: Stage) -> list[str]:
     found: list[str] = []
     for node in reversed(stage.nodes):
         kind = next((kind for name, kind in _KINDS.items() if node.name == name), None)
-        if node.name.startswith(_SCAN):
+        if node.name.startswith(SCAN):
             kind = "scan"
         if kind is None and node.name in ("Filter", "Expand", "Generate", "Sort", "MergingSessions"):
             kind = node.name.lower()
@@ -69,7 +68,7 @@ def _labels(stage: Stage) -> list[str]:
 
 
 def _is_source(stage: Stage) -> bool:
-    return any(node.name.startswith(_SCAN) for node in stage.nodes)
+    return any(node.name.startswith(SCAN) for node in stage.nodes)
 
 
 def stage_labels(stages: Sequence[Stage]) -> Labels:
@@ -171,6 +170,48 @@ def scans(batch: BatchLog) -> list[Stage]:
     return [stage for stage in batch.stages if _is_source(stage)]
 
 
+def times_read(batch: BatchLog) -> int:
+    """How often a query reads its source; of several inputs, the one that it reads most often."""
+    several = Counter(number for number in batch.inputs if number is not None)
+    return max(several.values(), default=0) or len(scans(batch))
+
+
+def input_rows(names: Sequence[str], batches: Sequence[BatchLog], backlog: float) -> tuple[InputRows, ...]:
+    """Divide what `batches` read, and the `backlog` after them, among several inputs."""
+    rows = Counter[int]()
+    for batch in batches:
+        rows.update(batch.of_inputs)
+    labels = fullest_labels(batches) if batches and names else ()
+    operators = operator_names(labels)
+    whole = [batch for batch in batches if len(batch.stages) == len(labels)]
+    made = []
+    for number, name in enumerate(names):
+        own = [
+            (place, stage)
+            for batch in whole
+            for place, stage in enumerate(batch.stages)
+            if _reads(batch, stage) == {number}
+        ]
+        read = sum(task.records_in for _, stage in own for task in stage.tasks)
+        written = sum(sum(task.records_out for task in stage.tasks) or _rows_out(stage) for _, stage in own)
+        made.append(
+            InputRows(
+                name,
+                rows[number],
+                backlog * rows[number] / max(1, rows.total()),
+                tuple(operators[place] for place in sorted({place for place, _ in own})),
+                written / read if read else None,
+            )
+        )
+    return tuple(made)
+
+
+def _reads(batch: BatchLog, stage: Stage) -> set[int | None]:
+    """Numbers of the inputs that a stage reads; None among them where one is not known."""
+    places = [node.scan for node in stage.nodes if node.scan is not None]
+    return {batch.inputs[place] if place < len(batch.inputs) else None for place in places}
+
+
 def operator_metrics(
     batches: Sequence[BatchLog],
     elapsed_s: float,
@@ -217,7 +258,8 @@ def operator_metrics(
             records, seconds = sum(task.records_in for task in tasks), sum(work.seconds) - _source_seconds(work, source)
             samples.append(TaskSample(name, records / len(tasks), seconds / len(tasks)))
     operators = [_with_state(metrics, index, whole) for index, metrics in enumerate(operators)]
-    return (_source(reading, elapsed_s), *operators), tuple(samples)
+    of_inputs = sum(sum(batch.of_inputs.values()) for batch in whole)
+    return (_source(reading, elapsed_s, of_inputs), *operators), tuple(samples)
 
 
 def _source_seconds(work: _StageWork, source: SourceCost) -> float:
@@ -244,9 +286,9 @@ def _source_part(works: Sequence[_StageWork], taken: Sequence[float], elapsed_s:
     )
 
 
-def _source(parts: Sequence[OperatorMetrics], elapsed_s: float) -> OperatorMetrics:
-    """Return one row for the source, for any number of scans: each scan reads the same records again."""
-    records = max((part.records_in for part in parts), default=0)
+def _source(parts: Sequence[OperatorMetrics], elapsed_s: float, of_inputs: int) -> OperatorMetrics:
+    """Return one row for the source, for any number of scans: each reads the same records again, or an input's."""
+    records = of_inputs or max((part.records_in for part in parts), default=0)
     tasks = sum(part.tasks for part in parts) or 1
     useful = sum(part.useful_s for part in parts)
     return OperatorMetrics(

@@ -40,7 +40,7 @@ class Queries:
         self,
         spec: DeploymentSpec,
         folder: str,
-        build: "Callable[[DataFrame], DataFrame] | None" = None,
+        build: "Callable[..., DataFrame] | None" = None,
         interval_s: float = READ_INTERVAL_S,
     ) -> LiveQuery:
         """Start the query of `spec` in a folder of its own; `build` replaces the query by another one."""

@@ -17,7 +17,10 @@ def check_read(name: str, batches: Sequence[BatchLog]) -> None:
     released, read = 0, 0.0
     for batch in batches:
         reading = scans(batch)
-        if reading:
+        if batch.of_inputs:
+            released += batch.records
+            read += sum(batch.of_inputs.values())
+        elif reading:
             released += batch.records
             read += sum(task.records_in for stage in reading for task in stage.tasks) / len(reading)
     if read < LEAST_READ * released:

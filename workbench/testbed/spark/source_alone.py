@@ -13,6 +13,7 @@ from workbench.testbed.spark.operators import SourceCost, fit_source, line
 from workbench.testbed.spark.queries import Queries
 from workbench.testbed.spark.spec import DeploymentSpec
 from workbench.testbed.spark.topic_feed import TopicRows
+from workbench.workload import Generator
 from workbench.workload.source import RowsOnly
 
 if TYPE_CHECKING:
@@ -80,8 +81,7 @@ class SourceAlone:
 
         CPU seconds of a row are the same with a quota and without; without, they are known in a third of the time.
         """
-        rows_only = spec.generator.source_alone() if isinstance(spec.generator, TopicRows) else RowsOnly(spec.generator)
-        alone = queries.start(replace(spec, generator=rows_only), f"source{self._taken}", _unchanged)
+        alone = queries.start(replace(spec, generator=_alone(spec.generator)), f"source{self._taken}", _together)
         rows = max(_LEAST_ROWS, rows)
         alone.fixed_batches(rows)
         kept: list[CompletedBatch] = []
@@ -118,5 +118,14 @@ def _fastest_s(queries: Queries, live: LiveQuery) -> float:
     return min(done.batch.duration_s for done in queries.batches(live, 2))
 
 
-def _unchanged(stream: "DataFrame") -> "DataFrame":
-    return stream
+def _alone(rows: Generator | TopicRows | tuple[Generator, ...]) -> Generator | TopicRows | tuple[Generator, ...]:
+    if isinstance(rows, tuple):
+        return tuple(map(RowsOnly, rows))
+    return rows.source_alone() if isinstance(rows, TopicRows) else RowsOnly(rows)
+
+
+def _together(*streams: "DataFrame") -> "DataFrame":
+    first, *others = streams
+    for other in others:
+        first = first.union(other)
+    return first

@@ -25,12 +25,13 @@ class DeploymentSpec:
     `folder` holds checkpoint, logs and control files, in memory if the machine permits it, so that batches do not
     include the latency of this machine's disk. `disk` holds shuffle files and state beyond RocksDB's memory. On a
     cluster, checkpoints are in `checkpoints`, a URI, instead. `asked_rate` is as `SparkTestbed` takes it.
-    `settings` are what the job brings along, and `jars` its jars with those of its packages, on this machine.
+    `settings` are what the job brings along, and `jars` its jars with those of its packages, on this machine. `inputs`
+    names the inputs where `generator` is several.
     """
 
     name: str
-    build: "Callable[[DataFrame], DataFrame]"
-    generator: Generator | TopicRows
+    build: "Callable[..., DataFrame]"
+    generator: Generator | TopicRows | tuple[Generator, ...]
     output_mode: str
     budget: Budget
     cluster: Cluster | None
@@ -44,6 +45,7 @@ class DeploymentSpec:
     checkpoints: str = ""
     settings: JobSettings = field(default_factory=JobSettings)
     jars: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
 
     @property
     def slot_cores(self) -> frozenset[int]:

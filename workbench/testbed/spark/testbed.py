@@ -31,7 +31,18 @@ from workbench.testbed.spark.session import divide_memory
 from workbench.testbed.spark.spec import DeploymentSpec
 from workbench.testbed.spark.topic_feed import TopicRows
 from workbench.testbed.spark.turns import Turn
-from workbench.workload import ENCODED, Dataset, Generator, Query, Replay, kafka, prepare, schema_of
+from workbench.workload import (
+    ENCODED,
+    Dataset,
+    Generator,
+    Input,
+    Query,
+    Replay,
+    kafka,
+    prepare,
+    prepare_inputs,
+    schema_of,
+)
 
 # The driver needs CPU time too: at most this share of the machine's cores becomes slots.
 SLOT_SHARE = 0.8
@@ -242,11 +253,7 @@ class SparkTestbed:
             process = DriverProcess(folder, disk, quota, ends_s, keeping(self.progress))
             ours.pop_all()
         with process as driver:
-            generator: Generator | TopicRows | Dataset = query.dataset
-            if query.topic is not None:
-                generator = _topic_rows(query, self.progress)
-            elif isinstance(generator, Dataset):
-                generator = prepare(generator, query.event_time, disk)
+            generator = self._rows_of(query, disk)
             jars = [str(Path(jar).resolve()) for jar in self.settings.jars]
             spec = DeploymentSpec(
                 name=query.name,
@@ -262,6 +269,7 @@ class SparkTestbed:
                 asked_rate=self.asked_rate,
                 settings=self.settings,
                 jars=(*jars, *package_jars(self.settings.packages, self.progress)),
+                inputs=tuple(one.name for one in query.inputs),
                 source_partitions=source_partitions,
                 state_partitions=state_partitions,
                 checkpoints=(
@@ -287,8 +295,11 @@ class SparkTestbed:
             if isinstance(generator, TopicRows):
                 facts |= {"event time": "the records' own", "source": _kafka_fact(generator)}
             facts |= {"settings of the job": self.settings.listed} if self.settings else {}
-            if isinstance(generator, Replay) and not generator.complete:
-                facts["data"] = "only the first GiB of the data set is replayed"
+            replayed = generator if isinstance(generator, tuple) else (generator,)
+            if any(isinstance(one, Replay) and not one.complete for one in replayed):
+                facts["data"] = "only the first GiB of the data is replayed"
+            if isinstance(generator, tuple):
+                facts["inputs"] = _shares_of(query.inputs, generator)
             if self.cluster:
                 facts["checkpoint"] = self.cluster.checkpoint.partition(":")[0]
             else:
@@ -298,6 +309,13 @@ class SparkTestbed:
             yield SparkRun(
                 budget, machine, source, expected, driver.connection, self.check_owner, driver.said, self.progress
             )
+
+    def _rows_of(self, query: Query, disk: Path) -> Generator | TopicRows | tuple[Replay, ...]:
+        if query.topic is not None:
+            return _topic_rows(query, self.progress)
+        if isinstance(query.dataset, tuple):
+            return prepare_inputs(query.dataset, disk)
+        return prepare(query.dataset, query.event_time, disk) if isinstance(query.dataset, Dataset) else query.dataset
 
     @contextmanager
     def deploy_shared(self, query: Query, budgets: Sequence[Budget]) -> Iterator[SparkRun]:
@@ -345,6 +363,15 @@ def _topic_rows(query: Query, progress: Callable[[str], None]) -> TopicRows:
         )
     columns = [column for column in schema if column.name != kafka.HEADERS]
     return TopicRows(query.topic, pa.schema(columns, schema.metadata), connector_jars(progress))
+
+
+def _shares_of(inputs: Sequence[Input], replays: Sequence[Replay]) -> str:
+    shares = (
+        f"{one.name} {units.percent(rows.rows / rows.period)}"
+        for one, rows in zip(inputs, replays, strict=True)
+        if rows.period
+    )
+    return f"{', '.join(shares)} of the rate, released in the order of their event times"
 
 
 def _kafka_fact(rows: TopicRows) -> str:

@@ -87,7 +87,7 @@ class TopicFeed:
         self._settings = client_settings()
         self._clock_s = time.monotonic() - time.time()
 
-    def stream(self, spark: "SparkSession", rows: TopicRows, partitions: int) -> "DataFrame":  # noqa: ARG002
+    def streams(self, spark: "SparkSession", rows: TopicRows, partitions: int) -> "Sequence[DataFrame]":  # noqa: ARG002
         """Read the topic in its own partitions, at most the commanded records in a batch."""
         from pyspark.sql import functions as f  # noqa: PLC0415 - only the driver process loads Spark
 
@@ -102,7 +102,7 @@ class TopicFeed:
         if self._command is not None:
             reader = reader.option("maxOffsetsPerTrigger", self.cap)
         records = reader.load()
-        return records.select(*_decoded(rows.schema)) if rows.decoded else records.select(f.lit(0).alias("row"))
+        return [records.select(*_decoded(rows.schema)) if rows.decoded else records.select(f.lit(0).alias("row"))]
 
     def offer(self, command: Command) -> None:
         """Take the command; see `starts`."""

@@ -1,0 +1,191 @@
+"""A query of several inputs: the study that init writes, what is refused, and what a measurement depends on."""
+
+import json
+import os
+import sys
+from dataclasses import replace
+
+import pytest
+import two_inputs
+
+from workbench import cli
+from workbench.cli.console import BAD_INPUT, DONE
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.measuring import CapacityEstimator, Configuration, measurement_key
+from workbench.study import draft, find_query, read_query, read_study, study_from
+from workbench.study.carry_out import query_of
+from workbench.testbed import FluidTestbed
+
+JOB = """
+def _named(spark):
+    return spark.read.option("header", True).csv("names.csv").join(spark.table("shops"), "shop")
+
+
+def revenue(orders, payments, minutes=1):
+    known = orders.join(_named(orders.sparkSession), "customer")
+    return known.join(payments, known.id == payments.order_id)
+
+
+def any_number(*streams):
+    return streams[0]
+"""
+ASKED = {"query": "two_jobs:revenue", "targets": [1000], "slots": [1, 2], "memory_mb": [1024]}
+INPUTS = {
+    "orders": {"dataset": "orders.parquet", "event_time": "placed_at"},
+    "payments": {"dataset": "payments.parquet", "event_time": "paid_at"},
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    (tmp_path / "two_jobs.py").write_text(JOB)
+    two_inputs.write(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_init_writes_a_study_that_a_dry_run_takes(capsys):
+    assert cli.main(["init", "two_jobs.py:revenue", "orders.parquet", "payments.parquet"]) == DONE
+    said = capsys.readouterr().out
+    assert "orders: event time: column 'placed_at'" in said
+    assert "payments: event time: column 'paid_at'" in said
+    assert "orders: state or join: by 'id', 'customer'" in said
+    assert "static tables, read by the function itself: shops, names.csv" in said
+    study = read_study("study.yaml")
+    assert study.inputs == {
+        "orders": INPUTS["orders"] | {"renew": ("id",)},
+        "payments": INPUTS["payments"] | {"renew": ("order_id",)},
+    }
+    assert list(study.inputs) == ["orders", "payments"]
+    assert "orders: unique: 'id', so other values in each pass" in said
+    assert study.datasets == ("orders.parquet", "payments.parquet")
+    assert cli.main(["plan", "study.yaml", "--dry-run"]) == DONE
+    assert "two_jobs:revenue takes 2 DataFrames" in " ".join(capsys.readouterr().out.split())
+
+
+def test_an_event_time_is_no_key_though_a_join_compares_it(folder):
+    (folder / "timed_jobs.py").write_text(
+        "def revenue(left, right):\n    return left.join(right, 'l_id = r_id AND r_at BETWEEN l_at AND l_at + 5')\n"
+    )
+    for name in ("l", "r"):
+        rows = "".join(f"{n},{1_767_225_600 + n}\n" for n in range(100))
+        (folder / f"{name}.csv").write_text(f"{name}_id,{name}_at\n{rows}")
+    made = draft("timed_jobs:revenue", ["l.csv", "r.csv"])
+    assert [(one.event_time, one.keys, one.renew) for one in made.found] == [
+        ("l_at", ("l_id",), ("l_id",)),
+        ("r_at", ("r_id",), ("r_id",)),
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (
+            ["orders.parquet"],
+            r"takes 3 arguments \(orders, payments, minutes=1\); it must take one.*a file for each",
+        ),
+        (["orders.parquet"] * 3, r"takes 2 DataFrames \(orders, payments\), and 3 data sets are given"),
+    ],
+)
+def test_there_must_be_a_file_for_each_argument(files, said):
+    with pytest.raises(WorkbenchError, match=said):
+        draft("two_jobs:revenue", files)
+
+
+@pytest.mark.usefixtures("folder")
+def test_event_times_are_named_for_each_data_set_or_for_none():
+    files = ["orders.parquet", "payments.parquet"]
+    made = draft("two_jobs:any_number", files, ["placed_at", "paid_at"])
+    assert [(one.name, one.event_time) for one in made.found] == [("input1", "placed_at"), ("input2", "paid_at")]
+    with pytest.raises(WorkbenchError, match="1 event-time column named for 2 data sets"):
+        draft("two_jobs:revenue", files, ["placed_at"])
+    with pytest.raises(WorkbenchError, match="has no column 'placed_at'"):
+        draft("two_jobs:revenue", files, ["placed_at", "placed_at"])
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("find", [find_query, read_query])
+def test_a_query_is_found_with_its_inputs(find):
+    query = find("two_jobs:revenue", inputs=INPUTS)
+    assert [(one.name, one.dataset.path, one.dataset.event_time) for one in query.inputs] == [
+        ("orders", "orders.parquet", "placed_at"),
+        ("payments", "payments.parquet", "paid_at"),
+    ]
+    swapped = {name: INPUTS[name] for name in ("payments", "orders")}
+    with pytest.raises(WorkbenchError, match="Call the inputs as the arguments, in their order"):
+        find("two_jobs:revenue", inputs=swapped)
+    with pytest.raises(WorkbenchError, match=r"(?s)nexmark:q1.* inputs"):
+        find("nexmark:q1", inputs=INPUTS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"dataset": "orders.parquet"}, "dataset is given, and inputs too"),
+        ({"event_time": "time"}, "event_time is given, and inputs too"),
+        ({"source": "kafka"}, "source is 'kafka', and there are 2 inputs"),
+        ({"inputs": ["orders.parquet"]}, "must name the data set of each argument"),
+        ({"inputs": {"a b": {"dataset": "x.csv"}}}, "inputs: 'a b' is .*; it must be an argument"),
+        (
+            {"inputs": {"orders": "x.csv"}},
+            "inputs: 'orders' is 'x.csv'; it must be an argument of the query's function, with its dataset",
+        ),
+        ({"inputs": {"orders": {"dataset": "x.csv", "rate": 3}}}, "inputs: 'orders' is .*rate.*; it must be"),
+        ({"inputs": {"orders": {"dataset": "x.csv", "share": 2}}}, "inputs: 'orders': share is 2"),
+    ],
+)
+def test_a_study_says_what_is_wrong_with_its_inputs(changes, said):
+    with pytest.raises(WorkbenchError, match=said):
+        study_from({**ASKED, "inputs": INPUTS, **changes})
+
+
+@pytest.mark.usefixtures("folder")
+def test_one_input_is_no_several():
+    study = study_from({**ASKED, "inputs": {"orders": INPUTS["orders"]}})
+    with pytest.raises(WorkbenchError, match=r"takes \(orders, payments, minutes=1\), and its inputs are orders"):
+        query_of(study)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_measurement_depends_on_every_input_and_its_share(folder):
+    def key(**shares):
+        inputs = {name: one | ({"share": shares[name]} if shares else {}) for name, one in INPUTS.items()}
+        query = find_query("two_jobs:revenue", inputs=inputs)
+        asked = Configuration(query, Budget(1, SlotProfile(1, 1024)))
+        return measurement_key(asked, FluidTestbed(), CapacityEstimator())
+
+    first = key()
+    assert key() == first
+    assert key(orders=0.5, payments=0.5) != first
+    os.utime(folder / "payments.parquet", (1, 1))  # as where it was written again
+    assert key() != first
+
+
+def test_a_study_is_the_same_when_it_is_read_again():
+    shares = {name: one | {"share": 0.5} for name, one in INPUTS.items()}
+    study = study_from({**ASKED, "inputs": shares})
+    assert replace(study) == study
+    assert study.inputs["orders"]["share"] == 0.5
+
+
+@pytest.mark.usefixtures("folder")
+def test_measure_takes_a_study_for_its_query_and_data(capsys):
+    cli.main(["init", "two_jobs.py:revenue", "orders.parquet", "payments.parquet"])
+    assert cli.main(["measure", "study.yaml", "--dataset", "orders.parquet"]) == BAD_INPUT
+    assert "--dataset is given, but study.yaml says it" in " ".join(capsys.readouterr().err.split())
+    assert cli.main(["measure", "study.yaml", "--slots", "4000"]) == BAD_INPUT
+    assert "cores" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_keys_counts_the_column_of_the_input_that_has_it(capsys):
+    cli.main(["init", "two_jobs.py:revenue", "orders.parquet", "payments.parquet"])
+    capsys.readouterr()
+    assert cli.main(["keys", "study.yaml", "order_id", "--json"]) == DONE
+    assert json.loads(capsys.readouterr().out)["records"] == pytest.approx(two_inputs.ORDERS / 2, rel=0.1)
+    assert cli.main(["keys", "study.yaml", "shop"]) == BAD_INPUT
+    assert "orders.parquet and payments.parquet, of which none has" in " ".join(capsys.readouterr().err.split())

@@ -1,0 +1,170 @@
+"""Several inputs in one loop: their rows stay in the order in which they arrived, whatever the rate and the slices."""
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.errors import QueryError, WorkbenchError
+from workbench.workload import Dataset, EventClock, Input, Query, check_input, prepare_inputs
+from workbench.workload.dataset import BATCH_ROWS
+from workbench.workload.merged import merge
+
+S = 1_000_000
+CLOCK = EventClock(1_700_000_000 * S, 0, 10.0)
+TIMES = st.lists(st.integers(0, 1000), min_size=1, max_size=40).map(sorted)
+
+
+def stored(path, times_us, first=0):
+    """Write rows with these event times; each has its number."""
+    columns = {"number": pa.array(range(first, first + len(times_us)), pa.int64())}
+    if times_us is not None:
+        columns["time"] = pa.array(times_us, pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table(columns), path)
+    return Dataset(str(path), "parquet", "time")
+
+
+def rows_of(replay, first, last, clock=CLOCK):
+    return [row for batch in replay.batches(first, last, clock) for row in batch.to_pylist()]
+
+
+def us(rows):
+    return [round(row["time"].timestamp() * S) for row in rows]
+
+
+@given(st.lists(TIMES, min_size=2, max_size=4))
+def test_rows_are_numbered_in_the_order_of_their_arrival(arrivals):
+    chosen, places = merge([np.array(times) for times in arrivals], [None] * len(arrivals))
+    order = sorted((time, number, row) for number, times in enumerate(arrivals) for row, time in enumerate(times))
+    for number, (rows, own) in enumerate(zip(chosen, places, strict=True)):
+        assert [order[place] for place in own] == [(arrivals[number][row], number, row) for row in rows]
+
+
+@given(TIMES, TIMES, st.floats(0.05, 0.95))
+def test_shares_repeat_or_leave_out_rows_each_in_its_place(one, two, share):
+    chosen, places = merge([np.array(one), np.array(two)], [share, 1 - share])
+    total = len(one) + len(two)
+    assert [len(rows) for rows in chosen] == [max(1, round(share * total)), max(1, round((1 - share) * total))]
+    assert sorted(np.concatenate(places)) == list(range(sum(map(len, chosen))))
+    for times, rows in ((one, chosen[0]), (two, chosen[1])):
+        assert set(np.diff(rows)) <= {len(times) // len(rows), -(-len(times) // len(rows))}
+    arrived = dict(zip(np.concatenate(places), [*np.array(one)[chosen[0]], *np.array(two)[chosen[1]]], strict=True))
+    assert [arrived[place] for place in sorted(arrived)] == sorted(arrived.values())
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Orders every 10 ms for 500 s, every hundredth a minute late; and a payment of every second one, 3 s later."""
+    orders = [n * 10_000 - (60 * S if n % 100 == 99 else 0) for n in range(50_000)]
+    payments = [n * 20_000 + 3 * S for n in range(25_000)]
+    return (
+        Input("orders", stored(tmp_path / "orders.parquet", orders)),
+        Input("payments", stored(tmp_path / "payments.parquet", payments)),
+    )
+
+
+def test_every_slice_gives_the_same_rows_and_together_they_are_all(two, tmp_path):
+    replays = prepare_inputs(two, tmp_path)
+    period = replays[0].period
+    assert [one.rows for one in replays] == [50_000, 25_000]
+    assert period == 75_000 == replays[1].period
+    assert replays[0].schema().names == ["number", "time"]
+    cuts = [0, 1, 7_000, BATCH_ROWS, period - 1, period, 2 * period + 12_345]
+    for replay in replays:
+        whole = rows_of(replay, 0, cuts[-1])
+        assert [row for a, b in pairwise(cuts) for row in rows_of(replay, a, b)] == whole
+        assert [row["number"] for row in whole] == [n % replay.rows for n in range(len(whole))]
+    for a, b in pairwise(cuts):
+        assert sum(len(rows_of(replay, a, b)) for replay in replays) == b - a
+
+
+def test_rows_that_arrived_together_are_due_together_in_every_pass(two, tmp_path):
+    orders, payments = prepare_inputs(two, tmp_path)
+    for loop in (0, 2):
+        first = loop * orders.period + 30_000
+        ordered = {row["number"]: time for row, time in zip(*_timed(orders, first), strict=True)}
+        paid = {2 * row["number"]: time for row, time in zip(*_timed(payments, first), strict=True)}
+        lags = [paid[number] - ordered[number] for number in paid.keys() & ordered.keys() if number % 100 != 99]
+        assert len(lags) > 3_000
+        # In the samples 3 s, in which 450 rows arrive: 4.5 ms at a row every 10 us.
+        assert min(lags) == pytest.approx(4_500, abs=30)
+        assert max(lags) == pytest.approx(4_500, abs=30)
+        late = [time for row, time in zip(*_timed(orders, first), strict=True) if row["number"] % 100 == 99]
+        early = [time for row, time in zip(*_timed(orders, first), strict=True) if row["number"] % 100 == 98]
+        assert np.mean(np.array(early) - np.array(late)) == pytest.approx(60 * S, rel=1e-3)
+
+
+def _timed(replay, first):
+    rows = rows_of(replay, first, first + 15_000)
+    return rows, us(rows)
+
+
+def test_an_input_without_event_times_is_spread_evenly(two, tmp_path):
+    pq.write_table(pa.table({"number": range(7_500)}), tmp_path / "plain.parquet")
+    plain = Input("plain", Dataset(str(tmp_path / "plain.parquet"), "parquet"))
+    *_, found = prepare_inputs((*two, plain), tmp_path)
+    assert found.schema().names == ["number"]
+    counts = [len(rows_of(found, at, at + 8_250)) for at in range(8_250, 66_000, 8_250)]
+    assert max(counts) - min(counts) <= 2
+    assert sum(counts) == pytest.approx(7 * 7_500 * 50 / 503, rel=0.01)  # 8,250 rows arrive in 50 s of 503
+
+
+def test_renewed_keys_are_others_in_each_pass_and_the_same_in_all_inputs(tmp_path):
+    names = pa.array([f"c{n % 3}" for n in range(10)])
+    for name, key in (("orders", "id"), ("payments", "order")):
+        columns = {key: pa.array(range(100, 110), pa.int32()), "customer": names, "code": names}
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    inputs = [
+        Input(name, Dataset(str(tmp_path / f"{name}.parquet"), "parquet"), renew=(key, "code"))
+        for name, key in (("orders", "id"), ("payments", "order"))
+    ]
+    orders, payments = prepare_inputs(inputs, tmp_path)
+    first, second = (rows_of(orders, loop * 20, loop * 20 + 20) for loop in (0, 1))
+    assert [row["id"] for row in first] == list(range(100, 110))
+    assert {row["id"] for row in second} == {row["order"] for row in rows_of(payments, 20, 40)} == set(range(110, 120))
+    assert {row["code"] for row in second} == {"c0~1", "c1~1", "c2~1"}
+    assert {row["customer"] for row in second} == {"c0", "c1", "c2"}
+    assert next(orders.batches(20, 40, CLOCK)).schema == orders.schema()
+
+
+@pytest.mark.parametrize(("column", "what"), [("x", "no column"), ("time", "timestamp"), ("price", "double")])
+def test_what_cannot_be_renewed_is_refused(tmp_path, column, what):
+    table = pa.table({"price": [1.5], "time": pa.array([1], pa.timestamp("us", "UTC"))})
+    pq.write_table(table, tmp_path / "orders.parquet")
+    given = Input("orders", Dataset(str(tmp_path / "orders.parquet"), "parquet", "time"), renew=(column,))
+    with pytest.raises(QueryError, match=f"renew of the input 'orders' has '{column}', {what}"):
+        check_input(given)
+
+
+def test_a_share_is_met_in_every_part_of_the_loop(two, tmp_path):
+    given_shares = (Input("orders", two[0].dataset, 0.25), Input("payments", two[1].dataset, 0.75))
+    orders, payments = prepare_inputs(given_shares, tmp_path)
+    assert (orders.rows, payments.rows, orders.period) == (18_750, 56_250, 75_000)
+    assert len(rows_of(orders, 30_000, 40_000)) == pytest.approx(2_500, abs=2)
+
+
+def test_data_sets_of_other_times_are_refused(two, tmp_path):
+    later = Input("later", stored(tmp_path / "later.parquet", [600 * S, 700 * S]))
+    with pytest.raises(QueryError, match=r"have 0 s of event time in common.*later: 1970-01-01T00:10:00 to") as error:
+        prepare_inputs((two[0], later), tmp_path)
+    assert error.value.settings == ("inputs",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ((("a", None),), "at least two"),
+        ((("a", None), ("a", None)), "each with another name"),
+        ((("a", 0.5), ("b", None)), "a 0.5, b none; each must"),
+        ((("a", 0.5), ("b", 0.4)), "a 0.5, b 0.4; each must"),
+        ((("a", 1.5), ("b", -0.5)), "above 0"),
+    ],
+)
+def test_inputs_that_cannot_be_are_refused(changes, said):
+    data = Dataset("orders.csv", "csv")
+    with pytest.raises(WorkbenchError, match=said):
+        Query("jobs:revenue", len, tuple(Input(name, data, share) for name, share in changes))

@@ -1,0 +1,175 @@
+"""Several inputs as one workload: their rows in one loop, in the order in which they arrived.
+
+A row arrives when its event time is the latest of its data set so far, or else with the row before it. The rows of all
+inputs are numbered in the order of their arrival, and become due one after another under one commanded rate: those
+that arrived together are released together, at any rate and in any pass over the data. So one command, one log of
+releases and one event clock serve all inputs.
+
+Where shares of the rate are given, rows of an input are repeated or left out at even distances, each in its place.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench import units
+from workbench.errors import QueryError
+from workbench.workload.columns import is_text
+from workbench.workload.dataset import (
+    BATCH_ROWS,
+    LATENESS,
+    PLACE,
+    SAMPLE_BYTES,
+    Replay,
+    check,
+    event_times_us,
+    prepare,
+    schema_of,
+)
+from workbench.workload.query import Input
+
+_LEAST_TOGETHER = 0.5  # of the longest data set's time; less, and most rows of one input have no partners
+
+_Times = npt.NDArray[np.int64]
+
+
+def prepare_inputs(inputs: Sequence[Input], folder: Path) -> tuple[Replay, ...]:
+    """Copy the data sets of `inputs` into `folder`, ready to be replayed together.
+
+    Raises
+    ------
+    QueryError
+        When a data set cannot be read, or their event times are not of the same time.
+    """
+    alone = []
+    for number, one in enumerate(inputs):
+        place = folder / f"alone-{number}"
+        place.mkdir()
+        alone.append(prepare(one.dataset, one.dataset.event_time, place, SAMPLE_BYTES // len(inputs)))
+    span = _span(inputs, alone)
+    chosen, places = merge(_arrivals(inputs, alone), [one.share for one in inputs])
+    period = sum(map(len, places))
+    made = []
+    for number, (one, replay, rows, own) in enumerate(zip(inputs, alone, chosen, places, strict=True)):
+        target = folder / f"input-{number}.arrow"
+        _write(replay, rows, own, target)
+        Path(replay.path).unlink()
+        made.append(replace(replay, path=str(target), rows=len(own), period=period, renew=one.renew, span=span))
+    return tuple(made)
+
+
+def check_input(given: Input) -> None:
+    """Refuse an input that cannot be replayed, before anything starts."""
+    dataset = given.dataset
+    check(dataset, dataset.event_time)
+    columns = schema_of(dataset, dataset.event_time)
+    for name in given.renew:
+        kind = columns.field(name).type if name in columns.names else None
+        if name == dataset.event_time or kind is None or not (is_text(kind) or pa.types.is_integer(kind)):
+            raise QueryError(
+                f"renew of the input {given.name!r} has {name!r}, {'no column' if kind is None else kind} of "
+                f"{dataset.path!r}; it must be a column of texts or whole numbers, of {', '.join(columns.names)}, and "
+                "not the event time.",
+                settings=("inputs",),
+            )
+
+
+def _span(inputs: Sequence[Input], alone: Sequence[Replay]) -> int:
+    """Return what to add to renewed integers in each pass over the data, so that none comes again."""
+    ends = list[int]()
+    for one, replay in zip(inputs, alone, strict=True):
+        with pa.memory_map(replay.path) as file:
+            stored = pa.ipc.open_file(file).read_all()
+            columns = [stored.column(name) for name in one.renew if not is_text(stored.schema.field(name).type)]
+            ends += [end for column in columns for end in pc.min_max(column).as_py().values() if end is not None]
+    return max(ends) - min(ends) + 1 if ends else 0
+
+
+def merge(arrivals: Sequence[_Times], shares: Sequence[float | None]) -> tuple[list[_Times], list[_Times]]:
+    """Return the numbers of the rows of several inputs in the order of their arrival.
+
+    Parameters
+    ----------
+    arrivals
+        When the rows of each input arrive, ascending.
+    shares
+        Of each input, adding up to 1; None: those of the rows.
+
+    Returns
+    -------
+    For each input, its rows that take part, as often as they do, and their numbers from 0 on; both ascend.
+    """
+    total = sum(map(len, arrivals))
+    chosen = []
+    for times, share in zip(arrivals, shares, strict=True):
+        wanted = len(times) if share is None else max(1, round(share * total))
+        chosen.append(np.arange(wanted) * len(times) // wanted)
+    at = np.concatenate([times[rows] for times, rows in zip(arrivals, chosen, strict=True)])
+    numbers = np.empty(len(at), np.int64)
+    numbers[np.argsort(at, kind="stable")] = np.arange(len(at))
+    return chosen, np.split(numbers, np.cumsum([len(rows) for rows in chosen])[:-1])
+
+
+def _arrivals(inputs: Sequence[Input], alone: Sequence[Replay]) -> list[_Times]:
+    """Return when the rows of each input arrive, microseconds; those without an event time arrive at even distances.
+
+    Where a data set was cut off, the others end where it does.
+    """
+    seen = [_arrival_times(one) if one.event_time else None for one in alone]
+    timed = [(one, times) for one, times in zip(alone, seen, strict=True) if times is not None]
+    _check_together({one.name: times for one, times in zip(inputs, seen, strict=True) if times is not None})
+    begin = min((int(times[0]) for _, times in timed), default=0)
+    end = max((int(times[-1]) for _, times in timed), default=0)
+    end = min([end, *(int(times[-1]) for one, times in timed if not one.complete)])
+    return [
+        np.linspace(begin, end, one.rows).astype(np.int64)
+        if times is None
+        else times[: np.searchsorted(times, end, "right")]
+        for one, times in zip(alone, seen, strict=True)
+    ]
+
+
+def _arrival_times(replay: Replay) -> _Times:
+    with pa.memory_map(replay.path) as file:
+        stored = pa.ipc.open_file(file).read_all()
+        times = event_times_us(stored.column(replay.event_time), replay.per_s)
+        arrived: _Times = times + stored.column(LATENESS).to_numpy()
+        return arrived
+
+
+def _check_together(timed: dict[str, _Times]) -> None:
+    """Refuse event times of which most have none of another input next to them."""
+    if len(timed) < 2:
+        return
+    longest = max(int(times[-1] - times[0]) for times in timed.values())
+    together = min(int(times[-1]) for times in timed.values()) - max(int(times[0]) for times in timed.values())
+    if together < _LEAST_TOGETHER * longest:
+        spans = "; ".join(f"{name}: {_shown(times[0])} to {_shown(times[-1])}" for name, times in timed.items())
+        raise QueryError(
+            f"The inputs have {units.seconds(max(0, together) / 1e6)} of event time in common, of "
+            f"{units.seconds(longest / 1e6)} ({spans}). Their rows are released in the order of their event times, so "
+            f"at least {units.percent(_LEAST_TOGETHER)} must be in common. Give data sets of the same time.",
+            settings=("inputs",),
+        )
+
+
+def _shown(time_us: np.int64) -> str:
+    return str(np.datetime64(int(time_us), "us").astype("datetime64[s]"))
+
+
+def _write(replay: Replay, rows: _Times, places: _Times, target: Path) -> None:
+    """Write the chosen rows with their places, in batches of exactly `BATCH_ROWS` rows."""
+    with pa.memory_map(replay.path) as file:
+        stored = pa.ipc.open_file(file).read_all()
+        schema = stored.schema.append(pa.field(PLACE, pa.int64()))
+        with pa.OSFile(str(target), "wb") as out, pa.ipc.new_file(out, schema) as writer:
+            for first in range(0, len(rows), BATCH_ROWS):
+                chosen = rows[first : first + BATCH_ROWS]
+                part = stored.slice(chosen[0], chosen[-1] - chosen[0] + 1).combine_chunks().take(chosen - chosen[0])
+                part = part.append_column(schema.field(PLACE), pa.array(places[first : first + BATCH_ROWS]))
+                writer.write_batch(part.combine_chunks().to_batches()[0])
