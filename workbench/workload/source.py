@@ -44,13 +44,19 @@ class _Reader(DataSourceStreamReader):
         self._folder = folder
         self._partitions = partitions
         self._which = {} if number is None else {"input": number}
+        self._released: dict[str, int] | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         return {"n": 0, "us": EVENT_TIME_ORIGIN_US} | self._which
 
-    def latestOffset(self, start: dict[str, int], limit: "ReadLimit") -> dict[str, int]:  # noqa: ARG002, N802
-        this = release(self._folder, start, time.monotonic)
-        return {"n": this.last, "us": this.last_us} | self._which
+    def latestOffset(  # noqa: N802
+        self,
+        start: dict[str, int] | None = None,  # Spark 4.0 and 4.1 do not name it
+        limit: "ReadLimit | None" = None,  # noqa: ARG002
+    ) -> dict[str, int]:
+        this = release(self._folder, start or self._released or self.initialOffset(), time.monotonic)
+        self._released = {"n": this.last, "us": this.last_us} | self._which
+        return self._released
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         rows = end["n"] - start["n"]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.workload.release import Command, next_release, read_releases, release, write_command
+from workbench.workload.source import rate_source
 
 START = {"n": 0, "us": 1_000_000}
 
@@ -120,6 +121,14 @@ def test_two_readers_of_one_batch_get_the_same_rows(tmp_path):
     assert second == first
     third = release(tmp_path, {"n": first.last, "us": first.last_us}, lambda: 12.0)
     assert third.first == first.last
+
+
+def test_a_reader_goes_on_where_it_was_if_spark_does_not_say_where(tmp_path):
+    write_command(tmp_path, Command(1, None, 300))
+    reader = rate_source(None, tmp_path, 2)({}).streamReader(None)  # it makes no rows here
+    first, second = reader.latestOffset(), reader.latestOffset()  # as Spark 4.0 and 4.1 call it
+    assert (first["n"], second["n"]) == (300, 600)
+    assert reader.latestOffset(first, None) == second  # as later ones do
 
 
 def test_releases_are_read_as_they_are_written_and_half_a_line_waits(tmp_path):
