@@ -110,6 +110,8 @@ class Answer:
         Which row is the answer; None where none is.
     cautions
         What to mind, with what to do.
+    about
+        What the figures are of, by name.
     draw
         Draw the chart of the answer.
     evidence
@@ -128,6 +130,7 @@ class Answer:
     listed: bool = True
     chosen: int | None = None
     cautions: Mapping[str, Advice] = field(default_factory=dict)
+    about: Mapping[str, str] = field(default_factory=dict)
     draw: "Callable[[], go.Figure] | None" = None
     evidence: "tuple[Callable[[], Iterable[Card]], ...]" = ()
 

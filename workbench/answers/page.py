@@ -11,7 +11,8 @@ from workbench.views.first_screen import Chip, cares_html, header_html, table_ht
 
 def cards(answer: Answer) -> list[Card]:
     """Make all cards; one that cannot be made becomes an error card and does not hide the others."""
-    return [*gather((_lead,), answer), *map(fold, gather([partial(_section, made) for made in answer.evidence], None))]
+    evidence = gather([partial(_section, made) for made in answer.evidence], None)
+    return [*gather((_lead,), answer), *map(fold, [*_about(answer), *evidence])]
 
 
 def show(answer: Answer) -> None:
@@ -28,6 +29,12 @@ def _lead(answer: Answer) -> list[Card]:
     finding = " ".join((answer.headline, *answer.details))
     figure = None if answer.draw is None else answer.draw()
     return [Card(answer.name, answer.question, finding, figure, _exact(answer), html=html)]
+
+
+def _about(answer: Answer) -> Iterable[Card]:
+    if answer.about:
+        table = Table("The query", (Column("What"), Column("Seen")), tuple(answer.about.items()), opened=True)
+        yield Card("what-it-is", "What is it, and what was read?", f"{answer.source}.", table=table)
 
 
 def _listed(answer: Answer) -> str:

@@ -132,6 +132,12 @@ def show(out: Console, answered: Answer) -> None:
         line(out, text)
     for reason, advised in answered.cautions.items():
         advice(out, f"note: {reason}", advised)
+    if answered.about:
+        made = table({"what": "left", "seen": "left"})
+        made.columns[0].no_wrap = True  # names of a few words
+        for named in answered.about.items():
+            made.add_row(*named)
+        out.print(made)
 
 
 def rows(made: Sequence[Sequence[Fact]]) -> Table:

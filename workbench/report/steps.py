@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from workbench.answers import measured, page, replayed
+from workbench.answers import measured, observed, page, placed, replayed
 from workbench.errors import WorkbenchError
-from workbench.placement import PlacementInput, Setting, placed_together, shapes_of, thresholds_of
+from workbench.placement import PlacementInput, Setting, check_methods, placed_together, shapes_of, thresholds_of
 from workbench.records import Measurement
 from workbench.report.again import given_parameters
 from workbench.simulation import RateTrace
@@ -22,7 +22,6 @@ from workbench.study import (
     Scenario,
     Study,
     StudyHistory,
-    check_placing,
     observe,
     read_planned,
     read_study,
@@ -33,8 +32,6 @@ from workbench.study import (
 )
 from workbench.views import (
     drift_cards,
-    observed_cards,
-    placement_cards,
     plan_cards,
 )
 from workbench.views.cards import Card, fold, show
@@ -161,7 +158,7 @@ def show_observed(
     _require_named(log, "No event log is named", "log")
     given = {name: value for name, value in asked.items() if value is not None}
     found = observe(log, targets=targets or (), outage_min=outage_min, **given)
-    show(observed_cards.cards(found, 60 * outage_min))
+    show(observed.cards(found, 60 * outage_min))
     return found
 
 
@@ -197,7 +194,7 @@ def ask_placement(
         When no file is named, it cannot be placed, or a number is out of its range.
     """
     _require_named(placement, "No placement is named", "placement")
-    check_placing(seed, samples, timeout_s, odrp, method)
+    check_methods([method] if method else [], seed=seed, draws=samples, timeout_s=timeout_s, weights=odrp)
     chosen = shapes_of(shapes)
     wanted = {name: value or None for name, value in cluster.items() if name != "calibrate"}
     given = placed_together([placement, *more], calibrate=bool(cluster.get("calibrate")), shapes=chosen, **wanted)
@@ -219,7 +216,8 @@ def show_placement(placement: str, **asked: Any) -> None:  # noqa: ANN401
     """Place what the file describes and show the result; see `ask_placement`."""
     with _advised():
         _, studied = ask_placement(placement, **asked)
-        show(placement_cards.cards(studied(), given_parameters("placement", {"placement": placement, **asked})))
+        given = given_parameters("placement", {"placement": placement, **asked})
+        page.show(placed.studied(studied(), placed.of_a_report(**given)))
 
 
 def ask_scaling(query: str, rates: str, **asked: Any) -> Scenario:  # noqa: ANN401

@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from pathlib import Path
 
 import faces
 import pytest
@@ -12,12 +13,19 @@ from workbench.advice import Advice
 from workbench.answers import page
 from workbench.answers.answer import COUNT, RATE, Answer, Fact
 from workbench.answers.measured import answer as of_a_measurement
+from workbench.answers.observed import answer as of_a_log
+from workbench.answers.placed import answer as of_a_placement
+from workbench.answers.placed import compared as methods_compared
+from workbench.answers.placed import of_a_report
 from workbench.answers.replayed import answer as of_a_replay
 from workbench.cli import look
+from workbench.placement import compare, place, read_placement_input
 from workbench.scaling.elastic import ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace
-from workbench.study import replay_paradigms, replay_policies
+from workbench.study import observe, replay_paradigms, replay_policies
 
+DATA = Path(__file__).parents[3] / "data"
+GIVEN = read_placement_input(DATA / "placement.yaml")
 MADE = Answer(
     "made",
     "Which <one>?",
@@ -47,7 +55,27 @@ def measured():
     return of_a_measurement(replace(example_measurement(), unbounded_state=True))
 
 
-ANSWERS = {"made": lambda: MADE, "measured": measured, "replayed": replayed, "keyed": keyed}
+def placed():
+    return of_a_placement(place(GIVEN, timeout_s=20), GIVEN, of_a_report())
+
+
+def compared():
+    return methods_compared(GIVEN, compare(GIVEN, draws=2, timeout_s=20), of_a_report())
+
+
+def observed():
+    return of_a_log(observe(DATA / "q5-eventlog.zstd"), 600.0)
+
+
+ANSWERS = {
+    "made": lambda: MADE,
+    "measured": measured,
+    "replayed": replayed,
+    "keyed": keyed,
+    "placed": placed,
+    "compared": compared,
+    "observed": observed,
+}
 
 
 @pytest.fixture(params=ANSWERS)
@@ -86,8 +114,9 @@ def test_all_faces_state_the_same(answer, monkeypatch):
             assert fact.text in on_page
             assert fact.text in in_notebook
     document = answer.document()
-    for row in answer.rows if not answer.facts else ():
-        assert document[row[0].value] == {fact.key: fact.value for fact in row if fact.key}
+    for number, row in enumerate(answer.rows if not answer.facts else ()):
+        held = document[number] if isinstance(document, list) else document[row[0].value]
+        assert held == {fact.key: fact.value for fact in row if fact.key}
 
 
 @pytest.mark.parametrize("columns", [80, 120])
