@@ -93,7 +93,7 @@ def _placed(
         "timeout_s": options.timeout,
         "weights": options.odrp or "default",
     }
-    (method,) = check_methods([options.method or "optimal"])
+    method = options.method or "optimal"
     _check_method(options, method)
     again = partial(_again, options)
     if not options.compare:

@@ -117,9 +117,8 @@ def compare(
     progress
         Is called with the method that decides now.
     """
-    methods = check_methods(
-        METHODS if methods is None else methods, seed=seed, draws=draws, timeout_s=timeout_s, weights=weights
-    )
+    methods = METHODS if methods is None else methods
+    check_methods(methods, seed=seed, draws=draws, timeout_s=timeout_s, weights=weights)
     rows: list[Compared] = []
     refused: dict[str, str] = {}
     for number, method in enumerate(methods, start=1):

@@ -56,7 +56,6 @@ METHODS: tuple[str, ...] = get_args(Method)
 SEARCH_S = 5.0
 """Time limit of a search, and of a probe of the tuning, unless another is asked for: that of CAPSys 6.5.2, seconds."""
 
-_EARLIER: Mapping[str, str] = {"fastest": "optimal"}  # names of earlier versions
 _GAP = 1e-4
 _FULL: Mapping[str, str] = {"cpu": "CPU load", "io": "load of state access", "net": "network load"}
 
@@ -155,9 +154,8 @@ def place(
     WorkbenchError
         For an unknown method, a number out of its range, or thresholds that no plan meets.
     """
-    (method,) = check_methods(
-        ["optimal" if method is None else method], seed=seed, timeout_s=timeout_s, weights=weights
-    )
+    method = "optimal" if method is None else method
+    check_methods([method], seed=seed, timeout_s=timeout_s, weights=weights)
     return placed_by(given, method, thresholds=thresholds, seed=seed, timeout_s=timeout_s, weights=weights)
 
 
@@ -222,10 +220,9 @@ def check_methods(
     draws: int = 1,
     timeout_s: float | None = None,
     weights: object = "default",
-) -> list[str]:
-    """Refuse unknown methods, and what is out of its range; return the methods by their present names."""
-    named = [_EARLIER.get(method, method) for method in methods]
-    for method in named:
+) -> None:
+    """Refuse unknown methods, and what is out of its range."""
+    for method in methods:
         if method not in METHODS:
             raise WorkbenchError(
                 f"There is no placement method {shown(method)}; use one of {', '.join(METHODS)}.", settings=("method",)
@@ -247,7 +244,6 @@ def check_methods(
         raise WorkbenchError(
             f"There are no ODRP weights {shown(weights)}; use one of {', '.join(ODRP_SETTINGS)}.", settings=("odrp",)
         )
-    return named
 
 
 @cache

@@ -133,7 +133,6 @@ def study_placement(
     )
     asked = None
     if method is not None:
-        (method,) = check_methods([method])
         if method in found.refused:
             raise WorkbenchError(found.refused[method])
         asked = next(row.placed for row in found.rows if row.placed.method == method)

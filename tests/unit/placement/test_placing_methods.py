@@ -56,12 +56,6 @@ def test_what_nothing_limits_is_placed_by_its_loads():
     assert not rows.refused
 
 
-def test_the_optimum_is_named_as_in_earlier_versions_too():
-    old, new = place(given(), "fastest"), place(given(), "optimal")
-    assert (old.method, old.counts.tolist()) == (new.method, new.counts.tolist())
-    assert [row.placed.method for row in compare(given(), ["fastest", "random"], draws=1).rows] == ["optimal", "random"]
-
-
 def test_no_method_sustains_more_than_the_optimum():
     rows = {row.placed.method: row for row in compare(given(), draws=10).rows}
     assert rows["optimal"].median == max(row.highest for name, row in rows.items() if name != "odrp")
