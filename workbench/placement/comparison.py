@@ -1,7 +1,7 @@
 """All ways to place side by side, those of chance with several draws, and which sustains most."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -53,19 +53,6 @@ class Compared:
         return max((plan.rate.rate for plan in self.plans if plan.rate is not None), default=None)
 
 
-def best_of(rows: Iterable[Compared]) -> Compared:
-    """Give the row that sustains most in the median of its draws, the first of those within a thousandth of it.
-
-    Where nothing is known to limit any rate, costs count in the order of the optimum: CPU, then state access, then
-    network, each in the median of the draws.
-    """
-    rows = list(rows)
-    most = max(row.median or 0.0 for row in rows)
-    if 0 < most < math.inf:
-        return next(row for row in rows if (row.median or 0.0) >= most * (1 - _AS_FAST))
-    return min(rows, key=lambda row: tuple(round(cost, _DECIMALS) for cost in row.costs))
-
-
 @dataclass(frozen=True)
 class Comparison:
     """Rows of the methods that found a plan; `refused` has the others, with the reason."""
@@ -75,12 +62,17 @@ class Comparison:
 
     @property
     def best(self) -> Compared:
-        """The method that sustains most, as `best_of` ranks them.
+        """The method that sustains most in the median of its draws, the first of those within a thousandth of it.
 
-        Plans for other numbers of tasks, as ODRP chooses them, answer another question and do not compete if they need
-        not.
+        Where nothing is known to limit any rate, costs count in the order of the optimum: CPU, then state access, then
+        network, each in the median of the draws. Plans for other numbers of tasks, as ODRP chooses them, answer
+        another question and do not compete if they need not.
         """
-        return best_of([row for row in self.rows if row.placed.method != "odrp"] or self.rows)
+        rows = [row for row in self.rows if row.placed.method != "odrp"] or self.rows
+        most = max(row.median or 0.0 for row in rows)
+        if 0 < most < math.inf:
+            return next(row for row in rows if (row.median or 0.0) >= most * (1 - _AS_FAST))
+        return min(rows, key=lambda row: tuple(round(cost, _DECIMALS) for cost in row.costs))
 
     @property
     def default(self) -> Compared | None:

@@ -78,9 +78,6 @@ PROVEN = ("optimal", "least-cost")
 DRAWN = ("flink-default", "flink-evenly", "random")
 """Methods in which chance has a part."""
 
-BLIND = (*DRAWN, "round-robin")
-"""Methods that know no loads."""
-
 
 @dataclass(frozen=True)
 class Placed:
