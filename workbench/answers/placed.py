@@ -36,6 +36,7 @@ _FULL = {
     "net": "The network of worker w{} fills up first.",
     "task": "A task that is busy all the time is the limit.",
 }
+_USUAL = ("flink-default", "flink-evenly", "round-robin", "random")  # on a page's first screen, with the best
 _MOST_COLUMNS = 10  # of workers
 _MORE_TIME = 6.0  # times what a search had
 _SAME = 0.005  # shares that differ by no more are the same
@@ -137,8 +138,11 @@ def studied(found: PlacementStudy, again: Again | None = None) -> Answer:
         cautions["The search for plans to choose between ran out of time."] = Advice(
             "Give it more. Run", again(timeout_s=more_s)
         )
+    few = {found.best.method, found.shown.method, *_USUAL}
     sections = (_plan, _shapes, _front, _thresholds, _problem)
-    return replace(made, cautions=cautions, evidence=tuple(partial(section, found) for section in sections))
+    evidence = (partial(_methods, made), *(partial(section, found) for section in sections))
+    rows = tuple(row for row in made.rows if row[0].value in few)
+    return replace(made, rows=rows, cautions=cautions, evidence=evidence)
 
 
 def cards(found: PlacementStudy, again: Again | None = None) -> list[Card]:
@@ -358,6 +362,13 @@ def _shape(one: Spread) -> tuple[Fact, ...]:
         Fact(_finite(one.best), "best", "Best plan", _RATE),
         Fact(one.proven, "best_is_proven"),
     )
+
+
+def _methods(made: Answer) -> list[Card]:
+    """Show all methods; the first screen has the best and those that know no loads."""
+    lead = page.cards(replace(made, draw=None))[0]
+    finding = f"{units.some(len(made.rows), 'method')}, the best first."
+    return [replace(lead, name="methods", title="What would others do?", finding=finding, html="")]
 
 
 def _plan(found: PlacementStudy) -> list[Card]:
