@@ -8,6 +8,7 @@ from workbench.cli import main
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _MOST_ROWS = 20
+_RUN = re.compile(r"\d{4}-\d\d-\d\d|(?<= · simulated engine \(fluid\)) · [^\n|]*")
 _TIMES = re.compile(r" *\d+(\.\d+)?\s(ms|µs|s)\b")
 
 
@@ -21,9 +22,23 @@ def terminal(arguments, capsys, monkeypatch, columns):
     return "\n".join(line.rstrip() for line in lines)
 
 
+def undated(value):
+    """Text, or the facts of a card, without the days and the machine of runs that a test has made."""
+    if isinstance(value, dict):
+        return {name: undated(one) for name, one in value.items()}
+    return _RUN.sub("DAY", value) if isinstance(value, str) else value
+
+
 def untimed(text):
     """Text without the times that a search took, which differ from run to run."""
     return _TIMES.sub(" TIME", text)
+
+
+def rounded(value):
+    """The values of a document, floats to six digits."""
+    if isinstance(value, dict):
+        return {name: rounded(one) for name, one in value.items()}
+    return [rounded(one) for one in value] if isinstance(value, list | tuple) else _cell(value)
 
 
 def page(cards):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -12,16 +12,16 @@ import numpy as np
 from workbench import units
 from workbench.advice import Advice
 from workbench.answers import page
+from workbench.answers import planned as of_a_plan
 from workbench.answers.answer import Answer, Fact, Unit
 from workbench.answers.observed_changes import changes
 from workbench.metrics import slow_executors
 from workbench.observing import EndingRuns, StateSeen
 from workbench.records import CapacityPlan, EndingRun
 from workbench.study import Observed
-from workbench.views import plan_cards
 from workbench.views.cards import Card, Column, Table, fold, gather
 from workbench.views.figures import draw_head_room, head_room
-from workbench.views.front import about, header
+from workbench.views.findings import about
 
 _TIGHT = 0.3  # left over the peak, below which a query is not safe
 _WAITING = 0.7  # CPU seconds over run seconds, under which tasks wait for something
@@ -364,9 +364,8 @@ def _cores(found: Observed) -> str:
 
 def _plans(found: Observed) -> list[Card]:
     if found.planned is not None and found.planned.plans:
-        lead, *rest = plan_cards.cards(found.planned)
-        said_once = lead.html.removeprefix(header(found.planned))  # where figures come from: the first card says it
-        return [replace(lead, html=said_once), *map(fold, rest)]
+        lead, *rest = of_a_plan.cards(found.planned, source=False)  # the first card says where figures come from
+        return [lead, *map(fold, rest)]
     reasons = [found.unplanned] if found.unplanned else []
     reasons += (
         [] if found.planned is None else [f"{units.rate(one.rate)}: {one.reason}" for one in found.planned.refused]

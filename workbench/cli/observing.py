@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from workbench import report, units
-from workbench.cli import look, show_plan
+from workbench.answers import planned as of_a_plan
+from workbench.cli import look
 from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, complain, show, tell_partial
 from workbench.cli.progress import progress
 from workbench.records import CapacityPlan, planned_to_dict
 from workbench.study import observe, planned_document, write_planned
-from workbench.views.front import asked_for
 
 _ASKED = {
     **{name: name for name in ("query", "progress", "slots", "slot_cpus", "prices", "risk", "measured", "rows")},
@@ -63,10 +63,10 @@ def run_observe(options: argparse.Namespace) -> int:
 def _show_plans(plans: Sequence[CapacityPlan]) -> None:
     out = look.console()
     out.print()
-    out.print(show_plan.targets(plans))
-    for note in (said for plan in plans for said in asked_for(plan)):
+    out.print(look.rows(of_a_plan.rows(plans)))
+    for note in (said for plan in plans for said in of_a_plan.asked_for(plan)):
         look.line(out, note)
-    for said, advised in (*show_plan.reasons(plans), *show_plan.notes(plans)):
+    for said, advised in of_a_plan.cautions(plans).items():
         look.advice(out, said, advised)
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from workbench.answers import measured, observed, page, placed, replayed
+from workbench.answers import planned as of_a_plan
+from workbench.answers.planned_evidence import START
 from workbench.errors import WorkbenchError
 from workbench.placement import PlacementInput, Setting, check_methods, placed_together, shapes_of, thresholds_of
 from workbench.records import Measurement
@@ -30,12 +32,8 @@ from workbench.study import (
     study_drift,
     study_placement,
 )
-from workbench.views import (
-    drift_cards,
-    plan_cards,
-)
+from workbench.views import drift_cards
 from workbench.views.cards import Card, fold, show
-from workbench.views.plan_cards import START
 from workbench.views.study_cards import asked_card, so_far_card
 
 _LEFT_OUT = frozenset({"slots", "workers", "response", "hot_key", "shuffle_keys", "keys", "policies", "settings"})
@@ -78,14 +76,15 @@ def measure_study(asked: Study, study: str, history: str) -> tuple[Planned, Path
 
 def show_capacity(planned: Planned, previous: Path | None) -> None:
     """Show what changed since the previous run, what to deploy, and what the answer rests on."""
-    answer, *rest = plan_cards.cards(planned)
     changed, *details = drift_cards.changes(str(previous or ""), planned)
     evidence = [*map(fold, details), *map(fold, measured.run_cards(planned))]
-    if changed.kind == "not-yet":  # nothing to compare with: the answer leads, and says where figures come from
-        show([answer, *rest, fold(replace(changed, html="")), *evidence])
-    else:
-        rest = [fold(card) if card.name == START else card for card in rest]  # what changed is asked every week
-        show([changed, replace(answer, html=answer.html.removeprefix(changed.html)), *rest, *evidence])
+    if changed.kind == "not-yet":  # nothing to compare with: the answer leads
+        show([*of_a_plan.cards(planned), fold(changed), *evidence])
+        return
+    said = of_a_plan.answer(planned)
+    answer, *rest = page.cards(said, source=False)
+    rest = [fold(card) if card.name == START else card for card in rest]  # what changed is asked every week
+    show([replace(changed, html=page.header(said)), answer, *rest, *evidence])
 
 
 def check_capacity(planned: Planned, previous: Path | None, alarm: bool) -> None:
@@ -125,7 +124,7 @@ def show_planned(planned: str, previous: str | None = None) -> None:
     """
     _require_named(planned, "No plans are named", "planned")
     now = read_planned(Path(planned))
-    answer, *rest = plan_cards.cards(now)
+    answer, *rest = of_a_plan.cards(now)
     show([answer, *drift_cards.previous_plans(previous, now), *rest, *map(fold, measured.run_cards(now))])
     refuse_failures(now)
 

@@ -9,6 +9,7 @@ from IPython.display import Code, display
 
 from workbench import units
 from workbench.answers import placed
+from workbench.answers import planned as of_a_plan
 from workbench.capacity import CapacityPlan
 from workbench.errors import WorkbenchError
 from workbench.placement import read_placement_input
@@ -24,7 +25,6 @@ from workbench.study import (
     study_placement,
     write_planned,
 )
-from workbench.views import plan_cards
 from workbench.views.cards import Card, Column, Table, error_card, show
 from workbench.views.study_cards import asked_card
 from workbench.views.widgets import ReplayPlayer
@@ -102,7 +102,7 @@ def data_card(data: Dataset) -> Card:
 
 def planned_cards(planned: Planned) -> list[Card]:
     """Say what to deploy, how sure that is, and what it rests on."""
-    answer, *rest = plan_cards.cards(planned)
+    answer, *rest = of_a_plan.cards(planned)
     return [answer, *([sureness(planned)] if planned.plans else []), *rest]
 
 

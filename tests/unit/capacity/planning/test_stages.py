@@ -30,6 +30,7 @@ from workbench.journal import Journal
 from workbench.metrics import ExecutorPace
 from workbench.records import OperatorCost
 from workbench.study import Study, run_study
+from workbench.views.findings import basis
 
 STUDY = Study("nexmark:q5", (2e5,), (9, 12, 18), (2048,), testbed="fluid", slot_cpus=1.0, most_runs=4)
 
@@ -274,7 +275,7 @@ def test_a_young_state_is_said_where_it_is_not_known_to_grow_without_bound():
 def test_the_share_of_the_source_is_said():
     made = plan(staged_exploration(source=0.4), 1.5e4, memory_mb=[600])
     assert made.source_share == pytest.approx(0.4)
-    assert "the source that replayed the data took 40 % of the slots' busy time" in made.basis()
+    assert "the source that replayed the data took 40 % of the slots' busy time" in basis(made)
     note = next(card for card in made.cards if card.concern == "source share")
     assert note.value == pytest.approx(0.4)
     assert f"about {math.ceil(0.6 * made.budget.slots)} of the {made.budget.slots} slots would do" in note.finding
