@@ -38,7 +38,9 @@ def rounded(value):
     """The values of a document, floats to six digits."""
     if isinstance(value, dict):
         return {name: rounded(one) for name, one in value.items()}
-    return [rounded(one) for one in value] if isinstance(value, list | tuple) else _cell(value)
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def page(cards):

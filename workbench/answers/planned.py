@@ -116,7 +116,7 @@ def _when_and_where(runs: Sequence[Measurement]) -> tuple[str, ...]:
 
 
 def _rate(rate: float) -> Fact:
-    return Fact(rate, "rate", "Target", RATE)
+    return Fact(rate, name="Target", unit=RATE)
 
 
 def _target(plan: CapacityPlan, currency: str | None) -> tuple[Fact, ...]:

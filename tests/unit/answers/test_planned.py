@@ -15,7 +15,7 @@ from workbench.capacity.explore import conclude
 from workbench.capacity.planning import InstanceType, Price
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.records import CountedCores, Machine
+from workbench.records import CountedCores, Machine, Refusal, plan_to_dict
 from workbench.report import render, show_planned
 from workbench.speed import CoreSpeed
 from workbench.study import Planned, Study, run_study, write_planned
@@ -54,6 +54,14 @@ def test_every_target_has_a_row_with_its_verdict_or_without_a_plan(planned):
     assert [len(row) for row in made] == [len(made[0])] * 3
     assert answer(planned).headline.endswith(" No plan for 1 of 3 targets.")
     assert answer(replace(planned, plans=())).rows == ()
+
+
+def test_the_rows_have_the_figures_of_the_plans_document(planned):
+    for row, one in zip(answer(planned).rows, planned.plans, strict=False):
+        document = plan_to_dict(one)
+        assert {fact.key: fact.value for fact in row if fact.key} == {
+            key: document[key] for key in ("expected_rate", "low", "high", "extrapolation")
+        }
 
 
 def test_a_plan_of_an_earlier_version_has_no_verdict():
@@ -160,7 +168,7 @@ def test_deployments_have_whole_executors_or_whole_workers():
     assert [fact.value for fact in column("Slots", beside.rows)] == [size, 2 * size, 3 * size, 4 * size]
     for workers in (1, 3):
         price = Price(LARGE, workers, 3, 0.5 * workers, 0)
-        (beside,) = answer(replace(made, plans=(replace(one, price=price),))).beside
+        beside = answer(staged(rates=(12_000,), price=price)).beside[0]
         assert column("Workers", beside.rows)[beside.chosen].value == workers
         assert ("only worker" in beside.caption) == (workers == 1)
 
@@ -190,7 +198,7 @@ def test_what_starts_a_plan_has_a_tab_for_each():
 
 
 def test_evidence_is_folded_and_answers_are_not(planned):
-    made = cards(replace(planned, refused=((1e30, "No."), (1e31, "No."))))
+    made = cards(replace(planned, refused=(Refusal(1e30, "No."), Refusal(1e31, "No."))))
     names = [card.name for card in made]
     assert len(set(names)) == len(names)
     assert names[0] == "answer"

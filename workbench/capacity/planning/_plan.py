@@ -152,18 +152,18 @@ def plan(
     partitions = frozen or budget.slots
     executors = math.ceil(budget.slots / (executor_slots or _shape(price, budget.profile, reserve)))
     findings = (
-        *check_interval(budget, sample.budget.interval_s, gains[interval]),
-        *check_layouts(layout, low_layout),
-        *check_allocation(allocation),
-        *check_source(share, budget.slots),
-        *check_source_partitions(exploration.fitted_runs, parts, budget),
-        *check_python(runs, executor_slots or math.ceil(budget.slots / executors)),
-        *check_keys(runs, partitions),
-        *check_counted_keys(runs, keys, partitions, rate, times),
-        *check_cores(runs),
-        *check_executors(runs),
-        *check_filled(runs),
-        *check_state(known=saw_operators(exploration.runs)),
+        check_interval(budget, sample.budget.interval_s, gains[interval]),
+        check_layouts(layout, low_layout),
+        check_allocation(allocation),
+        check_source(share, budget.slots),
+        check_source_partitions(exploration.fitted_runs, parts, budget),
+        check_python(runs, executor_slots or math.ceil(budget.slots / executors)),
+        check_keys(runs, partitions),
+        check_counted_keys(runs, keys, partitions, rate, times),
+        check_cores(runs),
+        check_executors(runs),
+        check_filled(runs),
+        check_state(known=saw_operators(exploration.runs)),
     )
 
     def attains() -> bool:
@@ -180,7 +180,7 @@ def plan(
         margin=margin,
         least_slots=chosen.budget.slots,
         executors=executors,
-        findings=findings,
+        findings=tuple(filter(None, findings)),
         attains=attains,
     )
     return replace(

@@ -109,7 +109,7 @@ def judged_plan(
     found = (
         *check_model(*at, answers=answers, fewest_runs=_enough(exploration), asked=exploration.asked),
         *findings,
-        *check_other_cores(place.cores),
+        *filter(None, [check_other_cores(place.cores)]),
         *exploration.findings,
     )
     (risk,) = risks_at(place.model, load, place.gain, memory, [slots])

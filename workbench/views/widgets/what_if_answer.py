@@ -82,7 +82,7 @@ def _points(value: float) -> str:
 
 def tiles_html(now: Scenario, pinned: Scenario | None = None) -> str:
     """Write the tiles: slots, workers, money per month, risk; each with the difference from a pinned scenario."""
-    comparable = [None] * 4 if pinned is None else list(_tiles(pinned))
+    comparable: list[_Tile | None] = [None] * 4 if pinned is None else [*_tiles(pinned)]
     if pinned is not None and pinned.currency != now.currency:
         comparable[2] = None
     made = (tile.html(other) for tile, other in zip(_tiles(now), comparable, strict=True))

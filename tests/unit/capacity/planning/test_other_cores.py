@@ -183,10 +183,10 @@ def test_disagreeing_pieces_widen_the_doubt():
 
 
 def test_other_cores_are_a_reason_for_care_beyond_the_doubt_only():
-    (finding,) = check_other_cores(CountedCores(REFERENCE, 0.5, 0.43, 0.57))
+    finding = check_other_cores(CountedCores(REFERENCE, 0.5, 0.43, 0.57))
     assert finding.concern == "other cores"
-    assert check_other_cores(CountedCores(REFERENCE, 1.1, 0.96, 1.27)) == ()
-    assert check_other_cores(CountedCores(REFERENCE)) == check_other_cores(None) == ()
+    assert check_other_cores(CountedCores(REFERENCE, 1.1, 0.96, 1.27)) is None
+    assert check_other_cores(CountedCores(REFERENCE)) == check_other_cores(None) is None
     assert made([replace(LARGE, core_speed=2.0)], 5e3).verdict.level == "risky"
 
 
