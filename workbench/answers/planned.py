@@ -32,7 +32,10 @@ def answer(planned: Planned) -> Answer:
         _headline(planned),
         origin(runs[0].testbed_kind if runs else ""),
         (planned.study.query, *_when_and_where(runs)),
-        (*(text for plan in plans for text in asked_for(plan)), *whose_cores(plans)),
+        (
+            *(text for plan in plans for text in asked_for(plan)),
+            *filter(None, dict.fromkeys(map(findings.whose_cores, plans))),
+        ),
         rows=rows(plans, planned.refused),
         caption="One row per target rate",
         beside=tuple(filter(None, (_alternatives(planned, plan) for plan in plans))),
@@ -91,11 +94,6 @@ def asked_for(plan: CapacityPlan) -> tuple[str, ...]:
         enough = f"{units.some(plan.low_slots, 'slot')} {'is' if plan.low_slots == 1 else 'are'} enough"
         said.append(f"At the lowest load {enough}, of the {plan.budget.slots:,} planned for {units.rate(plan.rate)}.")
     return tuple(said)
-
-
-def whose_cores(plans: Sequence[CapacityPlan]) -> tuple[str, ...]:
-    """Say whose cores the plans count, each sentence once."""
-    return tuple(text for text in dict.fromkeys(plan.whose_cores() for plan in plans) if text)
 
 
 def _headline(planned: Planned) -> str:

@@ -269,15 +269,6 @@ class CapacityPlan:
         both = {"cpu": f"{self.executor.millicores}m", "memory": f"{self.executor.memory_mb}Mi"}
         return {"resources": {"requests": dict(both), "limits": dict(both)}}
 
-    def whose_cores(self) -> str:
-        """One sentence: whose cores it counts; empty where nobody timed those measured, and no price list asks."""
-        instance = None if self.price is None else self.price.instance
-        if self.cores is not None:
-            return self.cores.sentence(None if instance is None else instance.name)
-        if instance is None or instance.core_speed is None:
-            return ""
-        return f"It counts the cores of {instance.name} as fast as those measured, because nobody timed these."
-
     @property
     def on_other_cores(self) -> bool:
         """Whether it counts other cores than those measured, of which the model itself says nothing."""

@@ -65,7 +65,7 @@ def plan_to_verify(planned: Planned, testbed: SparkTestbed, rate: float | None =
     for plan in plans:
         try:
             if plan.on_other_cores and testbed.cluster is None:
-                raise WorkbenchError(f"{plan.whose_cores()} This machine's are not those.")  # noqa: TRY301
+                raise WorkbenchError("The plan counts cores that are not this machine's.")  # noqa: TRY301
             testbed.check(plan.budget)
         except WorkbenchError as error:
             refused = refused or error

@@ -5,6 +5,7 @@ import math
 from workbench import units
 from workbench.dataflow import Budget
 from workbench.records import CapacityPlan, FormComparison, FormFit, MstEstimate, MstInterval
+from workbench.speed import REFERENCE, RelativeSpeed, relative_speed
 
 _LAW = "scaling"
 _SHOWN_S = 0.005
@@ -222,3 +223,19 @@ def basis(plan: CapacityPlan) -> str:
     how = {"observed": f"read from {plan.testbed}", "recorded": "with rates from a table"}
     where = how.get(plan.testbed_kind, f"measured on {plan.testbed}")
     return f"It rests on {units.some(plan.runs, 'run')} {where}{taken}."
+
+
+def whose_cores(plan: CapacityPlan) -> str:
+    """Say whose cores a plan counts; empty where nobody timed those measured, and no price list asks."""
+    instance, cores = None if plan.price is None else plan.price.instance, plan.cores
+    if cores is None:
+        if instance is None or instance.core_speed is None:
+            return ""
+        return f"It counts the cores of {instance.name} as fast as those measured, because nobody timed these."
+    here = relative_speed(cores.measured, REFERENCE)
+    there = "" if here is None else f", {here.words('those of the reference machine')}"
+    if not cores.other:
+        return f"It counts cores as fast as those measured: {cores.measured}{there}."
+    counted = RelativeSpeed(cores.times, cores.low, cores.high).words("those measured")
+    name = "another machine" if instance is None else instance.name
+    return f"It counts the cores of {name}, {counted}; measured were {cores.measured}{there}."

@@ -121,7 +121,7 @@ def answer_card(now: Scenario) -> Card:
     rows += [(f"Capacity of their {paid} slots", units.rate(answer.paid_rate))]
     rows += [("With one worker lost", units.rate(answer.lost_rate))]
     if plan.on_other_cores:
-        rows.append(("Cores", plan.whose_cores()))
+        rows.append(("Cores", findings.whose_cores(plan)))
     if plan.verdict is not None and plan.verdict.remedy:
         rows.append(("What to do", str(plan.verdict.advised)))
     if question.outage is not None:
