@@ -44,7 +44,7 @@ def test_the_answer_has_the_figures_of_the_document(run, tmp_path):
     document = json.loads((tmp_path / "plan.json").read_text())
     for plan in document["plans"]:
         slots, price = plan["budget"]["slots"], plan["price"]
-        line = next(line for line in output.out.splitlines() if line.startswith(units.rate(plan["rate"])))
+        line = next(line for line in output.out.splitlines() if line.strip().startswith(units.rate(plan["rate"])))
         assert plan["verdict"]["level"] in line
         assert f"{slots} slots of 1 core and 512 MB on {price['workers']} x large" in line
         assert line.endswith(f" {units.number(730 * price['per_hour'])}")
