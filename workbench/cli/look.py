@@ -25,7 +25,7 @@ from workbench.escaping import for_terminal
 
 _WIDE = 120  # columns of a file or a pipe, which have none of their own
 _LONG = 24  # letters from which on a word may be broken, but for one of the first column, which is a name
-_EASY = 18  # letters of a column of words, before columns are left out for it
+_EASY = 14  # letters of a column of words, before columns are left out for it
 _UNBOUNDED = 10_000
 _VERDICTS = {"safe": "green", "risky": "yellow", "unsure": "bold red"}
 _GAP = "\N{BRAILLE PATTERN BLANK}"  # of a number and its unit while lines are broken, which rich does at any blank
@@ -90,7 +90,8 @@ class _Fitted(_Plain):
         between = console.measure(self, options=wide).maximum - sum(most)
         gap = between // max(len(names) - 1, 1)
         kept, left_out = list(range(len(names))), []
-        easy = [max(each, min(full, _EASY)) for each, full in zip(least, most, strict=True)]
+        spare = [names.index(_spelled(name)) for name in self._spare]
+        easy = [one if at in spare else max(one, min(most[at], _EASY)) for at, one in enumerate(least)]
         for name in self._spare:
             if sum(easy[at] for at in kept) + gap * (len(kept) - 1) > options.max_width:
                 kept.remove(names.index(_spelled(name)))

@@ -67,7 +67,7 @@ def _show_plans(plans: Sequence[CapacityPlan]) -> None:
     for note in (said for plan in plans for said in of_a_plan.asked_for(plan)):
         look.line(out, note)
     for said, advised in of_a_plan.cautions(plans).items():
-        look.advice(out, said, advised)
+        look.advice(out, f"note: {said}", advised)
 
 
 def _report(options: argparse.Namespace, asked: Mapping[str, Any]) -> bool:
