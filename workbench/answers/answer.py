@@ -116,7 +116,7 @@ class Answer:
         Whether a page shows the rows at once, or only as the exact figures behind its chart.
     chosen
         Which row is the answer; None where none is.
-    beside
+    listings
         Tables of few rows next to the answer, which a page shows.
     cautions
         What to mind, with what to do.
@@ -143,7 +143,7 @@ class Answer:
     caption: str = ""
     listed: bool = True
     chosen: int | None = None
-    beside: tuple[Listing, ...] = ()
+    listings: tuple[Listing, ...] = ()
     cautions: Mapping[str, Advice] = field(default_factory=dict)
     about: Mapping[str, str] = field(default_factory=dict)
     draw: "Callable[[], go.Figure] | None" = None

@@ -40,7 +40,7 @@ def _section(made: _Made, _: None) -> Iterable[Card]:
 
 def _lead(answer: Answer, *, source: bool) -> list[Card]:
     listed = _listed(answer.rows, answer.chosen, "best") if answer.listed else ""
-    beside = beside_html(*(_listed(one.rows, one.chosen, "planned", one.caption) for one in answer.beside))
+    beside = beside_html(*(_listed(one.rows, one.chosen, "planned", one.caption) for one in answer.listings))
     html = header(answer) * source + listed + cares_html(answer.cautions) + beside
     finding = " ".join((answer.headline, *answer.details))
     figure = None if answer.draw is None else answer.draw()

@@ -38,7 +38,7 @@ def answer(planned: Planned) -> Answer:
         ),
         rows=rows(plans, planned.refused),
         caption="One row per target rate",
-        beside=tuple(filter(None, (_alternatives(planned, plan) for plan in plans))),
+        listings=tuple(filter(None, (_alternatives(planned, plan) for plan in plans))),
         cautions=cautions(plans),
         also=tuple(partial(made, planned) for made in planned_evidence.AT_ONCE),
         evidence=tuple(partial(made, planned) for made in planned_evidence.ON_REQUEST),

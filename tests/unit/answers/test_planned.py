@@ -73,7 +73,7 @@ def test_the_rows_have_the_figures_of_the_plans_document(planned):
 def test_a_plan_of_an_earlier_version_has_no_verdict():
     made = answer(staged(verdict=None))
     assert [fact.text for fact in column("Verdict", made.rows)] == ["", ""]
-    assert made.beside == ()
+    assert made.listings == ()
     assert made.headline.endswith(" MB.")
 
 
@@ -138,7 +138,7 @@ def test_all_findings_are_evidence_each_once_with_its_targets():
 
 def test_deployments_next_to_the_planned_one_have_its_verdicts_risk_and_no_more_with_more_slots():
     made = staged()
-    for one, beside in zip(made.plans, answer(made).beside, strict=True):
+    for one, beside in zip(made.plans, answer(made).listings, strict=True):
         slots, risks = ([fact.value for fact in column(name, beside.rows)] for name in ("Slots", "Risk"))
         assert slots[beside.chosen] == one.budget.slots
         assert risks[beside.chosen] == one.verdict.risk
@@ -152,7 +152,7 @@ def test_more_slots_are_no_riskier_because_some_may_stay_idle(monkeypatch):
     one = made.plans[0]
     own = replace(made, plans=(replace(one, verdict=replace(one.verdict, risk=0.01)),))
     monkeypatch.setattr(type(made.exploration.model), "risks", lambda *_: [0.5, 0.2, 0.9, 0.02, 0.005])
-    (beside,) = answer(own).beside
+    (beside,) = answer(own).listings
     assert [fact.value for fact in column("Risk", beside.rows)][beside.chosen :] == [0.01, 0.01, 0.005]
 
 
@@ -162,7 +162,7 @@ def test_where_nothing_is_left_to_choose_nothing_is_listed(monkeypatch, several)
     one = made.plans[0]
     least = replace(one, budget=replace(one.budget, slots=1 + several), verdict=replace(one.verdict, risk=0.0))
     monkeypatch.setattr(type(made.exploration.model), "risks", lambda *given: [0.0] * len(given[3]))
-    assert bool(answer(replace(made, plans=(least,))).beside) == several
+    assert bool(answer(replace(made, plans=(least,))).listings) == several
 
 
 def test_deployments_have_whole_executors_or_whole_workers():
@@ -170,11 +170,11 @@ def test_deployments_have_whole_executors_or_whole_workers():
     one = made.plans[0]
     size = one.budget.slots // 2
     own = replace(one, budget=replace(one.budget, slots=2 * size), executors=2, executor_slots=size)
-    (beside,) = answer(replace(made, plans=(own,))).beside
+    (beside,) = answer(replace(made, plans=(own,))).listings
     assert [fact.value for fact in column("Slots", beside.rows)] == [size, 2 * size, 3 * size, 4 * size]
     for workers in (1, 3):
         price = Price(LARGE, workers, 3, 0.5 * workers, 0)
-        beside = answer(staged(rates=(12_000,), price=price)).beside[0]
+        beside = answer(staged(rates=(12_000,), price=price)).listings[0]
         assert column("Workers", beside.rows)[beside.chosen].value == workers
         assert ("only worker" in beside.caption) == (workers == 1)
 
@@ -183,7 +183,7 @@ def test_other_cores_have_no_risk_of_the_model_and_the_name_of_their_type_is_tex
     named = replace(LARGE, name=NASTY, core_speed=0.5)
     cores = CountedCores(CoreSpeed(0.25e-3, 0.3e-3), 0.5, 0.43, 0.57)
     made = staged(price=Price(named, 1, 4, 0.5, 0), cores=cores)
-    assert answer(made).beside == ()
+    assert answer(made).listings == ()
     assert NASTY not in lead(made).html
 
 
