@@ -145,7 +145,7 @@ def compare(name, interval_s, cpus):
                 f"{'inside' if low <= found <= high else 'OUTSIDE'}",
                 flush=True,
             )
-    for card in check_keys(few, many[-1].budget.slots):
+    if card := check_keys(few, many[-1].budget.slots):
         print(f"  {card.finding}", flush=True)
     return rows
 

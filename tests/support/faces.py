@@ -1,12 +1,15 @@
 """What people see of an answer, as plain values that a snapshot can hold: terminal, page and JSON."""
 
 import html
+import json
 import re
 
 from workbench.cli import main
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
-_TIMES = re.compile(r"(\d+(\.\d+)?) (ms|µs|s)\b")
+_MOST_ROWS = 20
+_RUN = re.compile(r"\d{4}-\d\d-\d\d|(?<= · simulated engine \(fluid\)) · [^\n|]*")
+_TIMES = re.compile(r" *\d+(\.\d+)?\s(ms|µs|s)\b")
 
 
 def terminal(arguments, capsys, monkeypatch, columns):
@@ -19,9 +22,25 @@ def terminal(arguments, capsys, monkeypatch, columns):
     return "\n".join(line.rstrip() for line in lines)
 
 
+def undated(value):
+    """Text, or the facts of a card, without the days and the machine of runs that a test has made."""
+    if isinstance(value, dict):
+        return {name: undated(one) for name, one in value.items()}
+    return _RUN.sub("DAY", value) if isinstance(value, str) else value
+
+
 def untimed(text):
     """Text without the times that a search took, which differ from run to run."""
-    return _TIMES.sub("TIME", text)
+    return _TIMES.sub(" TIME", text)
+
+
+def rounded(value):
+    """The values of a document, floats to six digits."""
+    if isinstance(value, dict):
+        return {name: rounded(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def page(cards):
@@ -40,6 +59,24 @@ def page(cards):
         }
         for card in cards
     ]
+
+
+def brief(cards):
+    """The same, each row of a table in a line, and of long tables the first and the last rows."""
+    shown = page(cards)
+    for card in shown:
+        rows = [" | ".join(map(str, row)) for row in card["table"] or ()]
+        card["table"] = rows if len(rows) <= _MOST_ROWS else [*rows[:3], f"{len(rows)} rows", rows[-1]]
+        card["columns"] = " | ".join(card["columns"] or ())
+    return shown
+
+
+def document(told):
+    """Fields of a JSON document, each on a line, floats to six digits."""
+    if isinstance(told, list):
+        return [document(one) for one in told]
+    rounded = json.loads(json.dumps(told), parse_float=lambda text: float(f"{float(text):.6g}"))
+    return {key: json.dumps(value) for key, value in rounded.items()}
 
 
 def words(markup):

@@ -26,6 +26,7 @@ from written_logs import a_day, events, written
 
 from workbench import cli
 from workbench.answers import measured as of_a_measurement
+from workbench.answers import planned as of_a_plan
 from workbench.capacity import plan
 from workbench.errors import WorkbenchError
 from workbench.escaping import for_html, for_plotly, for_spreadsheet, for_terminal
@@ -36,7 +37,6 @@ from workbench.redaction import redacted
 from workbench.report import export_executed, render
 from workbench.study import StudyHistory, draft, read_planned, read_study, write_planned
 from workbench.testbed.spark.process import environment_of_modules
-from workbench.views import plan_cards
 
 STORED = Path(__file__).parents[1] / "stored"
 LINK = '<a href="https://evil.example">click</a>'
@@ -113,7 +113,7 @@ def cards():
     """Every card of a plan and of a measurement with the attacker's names."""
     planned = read_planned(written_by_attacker("plan-spark.json"))
     measured = Measurement.from_json(written_by_attacker("measurement.json"))
-    made = [*plan_cards.cards(planned), *of_a_measurement.cards(measured)]
+    made = [*of_a_plan.cards(planned), *of_a_measurement.cards(measured)]
     assert [card.finding for card in made if card.title.endswith("defect of the workbench")] == []
     assert any("click" in card.heading_html() for card in made)
     return made

@@ -82,6 +82,14 @@ class Fact:
         return value if self.unit.factor == 1 else self.unit.factor * value
 
 
+class Listing(NamedTuple):
+    """A table of few rows; `chosen` is the row of the answer, None where none is."""
+
+    caption: str
+    rows: tuple[tuple[Fact, ...], ...]
+    chosen: int | None = None
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a result says.
@@ -108,12 +116,20 @@ class Answer:
         Whether a page shows the rows at once, or only as the exact figures behind its chart.
     chosen
         Which row is the answer; None where none is.
+    listings
+        Tables of few rows next to the answer, which a page shows.
     cautions
         What to mind, with what to do.
+    about
+        What the figures are of, by name.
     draw
         Draw the chart of the answer.
+    also
+        What a page shows at once after the answer.
     evidence
         What the answer rests on, made when a page shows it.
+    in_words
+        What `also` and `evidence` hold, in a few lines for faces that do not show them.
     """
 
     name: str
@@ -127,9 +143,13 @@ class Answer:
     caption: str = ""
     listed: bool = True
     chosen: int | None = None
+    listings: tuple[Listing, ...] = ()
     cautions: Mapping[str, Advice] = field(default_factory=dict)
+    about: Mapping[str, str] = field(default_factory=dict)
     draw: "Callable[[], go.Figure] | None" = None
+    also: "tuple[Callable[[], Iterable[Card]], ...]" = ()
     evidence: "tuple[Callable[[], Iterable[Card]], ...]" = ()
+    in_words: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:

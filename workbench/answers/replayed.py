@@ -50,6 +50,32 @@ def answer(found: Replayed | ReplayedParadigms, asked: Asked | None = None) -> A
     return _of_paradigms(found, asked) if isinstance(found, ReplayedParadigms) else _of_policies(found, asked)
 
 
+def over_restarts(restarts: Mapping[float, Replayed]) -> Answer:
+    """Answer what longer restarts cost, from the same replay by restart time in seconds; see `replay_restarts`."""
+    first, last = (restarts[seconds] for seconds in (min(restarts), max(restarts)))
+    kept = "; ".join(
+        f"{name} keeps up {_KEPT.write(first.rows[name]['at_target'])} of the time with restarts of "
+        f"{units.seconds(min(restarts))} and {_KEPT.write(last.rows[name]['at_target'])} with "
+        f"{units.seconds(max(restarts))}"
+        for name, line in last.timelines.items()
+        if line.reconfigurations
+    )
+    return Answer(
+        "restarts",
+        "What does a longer restart cost?",
+        f"{kept or 'No policy changes anything, so restarts take no time'}.",
+        "SIMULATED",
+        (last.query,),
+        rows=tuple(
+            (Fact(seconds, "restart_s", "Restart", SECONDS), *_policy(name, found, policies(found.timelines, "")))
+            for seconds, found in restarts.items()
+            for name in found.timelines
+        ),
+        caption="By restart time",
+        listed=False,
+    )
+
+
 def held_back(found: Replayed) -> dict[str, Advice]:
     """Say that the state's partitions hold every policy below the peak, with what to do; empty where they do not."""
     if not found.held:

@@ -15,7 +15,7 @@ from workbench.errors import WorkbenchError
 from workbench.reading import is_there
 from workbench.records import CapacityPlan, InstanceType, PlannedStudy
 from workbench.study import plan_on, read_planned
-from workbench.views.front import whose_cores
+from workbench.views.findings import whose_cores
 
 _CENT = 0.01
 
@@ -100,7 +100,7 @@ def _show(cluster: Cluster) -> None:
     out.print()
     out.print(workers)
     look.line(out, "note: slots, cores and MB are those of one executor.")
-    for text in whose_cores(cluster.plans):
+    for text in filter(None, dict.fromkeys(map(whose_cores, cluster.plans))):
         look.line(out, f"note: {text}")
 
 

@@ -25,7 +25,9 @@ from workbench.escaping import for_terminal
 
 _WIDE = 120  # columns of a file or a pipe, which have none of their own
 _LONG = 24  # letters from which on a word may be broken, but for one of the first column, which is a name
+_EASY = 14  # letters of a column of words, before columns are left out for it
 _UNBOUNDED = 10_000
+_VERDICTS = {"safe": "green", "risky": "yellow", "unsure": "bold red"}
 _GAP = "\N{BRAILLE PATTERN BLANK}"  # of a number and its unit while lines are broken, which rich does at any blank
 
 
@@ -88,8 +90,10 @@ class _Fitted(_Plain):
         between = console.measure(self, options=wide).maximum - sum(most)
         gap = between // max(len(names) - 1, 1)
         kept, left_out = list(range(len(names))), []
+        spare = [names.index(_spelled(name)) for name in self._spare]
+        easy = [one if at in spare else max(one, min(most[at], _EASY)) for at, one in enumerate(least)]
         for name in self._spare:
-            if sum(least[at] for at in kept) + gap * (len(kept) - 1) > options.max_width:
+            if sum(easy[at] for at in kept) + gap * (len(kept) - 1) > options.max_width:
                 kept.remove(names.index(_spelled(name)))
                 left_out.append(_spelled(name))
         if (room := options.max_width - sum(least[at] for at in kept) - gap * (len(kept) - 1)) < 0:
@@ -128,10 +132,16 @@ def show(out: Console, answered: Answer) -> None:
     answer(out, answered.headline)
     if answered.rows:
         out.print(rows(answered.rows))
-    for text in (answered.source, *answered.details):
+    for text in (answered.source, *answered.details, *answered.in_words):
         line(out, text)
     for reason, advised in answered.cautions.items():
         advice(out, f"note: {reason}", advised)
+    if answered.about:
+        made = table({"what": "left", "seen": "left"})
+        made.columns[0].no_wrap = True  # names of a few words
+        for named in answered.about.items():
+            made.add_row(*named)
+        out.print(made)
 
 
 def rows(made: Sequence[Sequence[Fact]]) -> Table:
@@ -147,8 +157,12 @@ def rows(made: Sequence[Sequence[Fact]]) -> Table:
         spare=[name for name, column in heads.items() if column[0].shown == "wide"],
     )
     for row in seen:
-        found.add_row(*(fact.text for fact in row))
+        found.add_row(*map(_cell, row))
     return found
+
+
+def _cell(fact: Fact) -> str | Text:
+    return Text(fact.text, style=_VERDICTS[fact.verdict]) if fact.verdict else fact.text
 
 
 def _left(column: Sequence[Fact]) -> bool:

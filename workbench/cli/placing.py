@@ -4,29 +4,25 @@ import argparse
 import csv
 import io
 import json
-import math
 import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
-from typing import Any
 
+from workbench.answers.answer import Answer
 from workbench.cli import look
 from workbench.cli.console import DONE, check_files
 from workbench.cli.progress import Progress, progress
-from workbench.cli.show_placement import show_basis, show_compared, show_placed, show_shapes
 from workbench.errors import WorkbenchError
 from workbench.escaping import for_spreadsheet, for_terminal
 from workbench.placement import (
-    SEARCH_S,
     SEARCHED,
-    Comparison,
     Placed,
     PlacementInput,
-    Spread,
     check_methods,
     compare,
     must_compile,
@@ -37,8 +33,13 @@ from workbench.placement import (
     thresholds_of,
 )
 from workbench.records import write_whole
-from workbench.study import DRAWS, PROBLEM, check_placing, resolved, shapes_compared
+from workbench.spelling import spelled, spelled_options
+from workbench.study import DRAWS, PROBLEM, resolved, shapes_compared
 
+_ASKED = (
+    *("workers", "slots", "speeds", "rate", "cpus", "io", "net", "calibrate", "method", "thresholds", "odrp"),
+    *("timeout", "seed", "draws", "compare"),
+)
 _TAKES = "a placement problem, a study, plans or a measurement"
 
 
@@ -50,74 +51,74 @@ def run_place(options: argparse.Namespace) -> int:
 
 
 def _answer(options: argparse.Namespace) -> int:
+    from workbench.answers import placed  # noqa: PLC0415 - it draws, and plotly takes as long as all else
+
     shapes = shapes_of(options.shapes.split(",")) if options.shapes else ()
-    asked = {
-        "thresholds": thresholds_of(options.thresholds),
-        "seed": options.seed,
-        "weights": options.odrp or "default",
-    }
     inputs = [str(resolved(one, "place", _TAKES, frozenset({PROBLEM}))[1]) for one in options.inputs]
     given = placed_together(
         inputs,
-        workers=options.workers,
-        slots=options.slots,
-        rate=options.rate,
-        speeds=options.speeds,
-        cpus=options.cpus,
-        io=options.io,
-        net=options.net,
+        **{name: getattr(options, name) for name in ("workers", "slots", "rate", "speeds", "cpus", "io", "net")},
         calibrate=options.calibrate,
         shapes=shapes,
     )
-    if shapes:
-        return _compare_shapes(given, shapes, options)
-    if given.alike and not (options.json or options.flink or options.method):
-        out = look.console()
-        look.answer(out, given.alike)
-        show_basis(out, given)
-        return DONE
-    (method,) = check_methods([options.method or "optimal"], options.seed, options.timeout)
-    _check_method(options, method)
-    with _searching() as say:
-        if options.compare:
-            rows = compare(
-                given,
-                draws=options.draws or DRAWS,
-                timeout_s=options.timeout,
-                progress=say,
-                **asked,
-            )
-        else:
-            with _until_interrupted(method):
-                chosen = place(given, method, timeout_s=options.timeout, **asked)
-    if options.compare:
-        _say_compared(given, rows, as_json=options.json)
-        if options.flink and method in rows.refused:
-            raise WorkbenchError(f"--flink has no plan to write: {method}: {rows.refused[method]}")
-        chosen = next((row.placed for row in rows if row.placed.method == method), rows[0].placed)
-    elif options.json:
-        print(json.dumps(_document(chosen), indent=1))
+    alike = given.alike and not (shapes or options.json or options.flink or options.method)
+    made, chosen = (placed.of_batches(given), None) if alike else _placed(given, shapes, options)
+    if options.json:
+        print(json.dumps(made.document(), indent=1))
+        for said in (given.chosen and f"The plan is {given.chosen}.", given.basis, given.alike):
+            if said and not shapes:
+                print(for_terminal(said), file=sys.stderr)
     else:
-        show_placed(chosen, given)
-    notes = (given.chosen and f"The plan is {given.chosen}.", given.basis, given.alike)
-    for said in notes if options.json else ():
-        if said:
-            print(for_terminal(said), file=sys.stderr)
-    if options.flink:
+        look.show(look.console(), made)
+    if options.flink and chosen is not None:
         sys.stdout.flush()  # the file may be the same
         write_whole(options.flink, _subtasks(chosen))
     return DONE
 
 
-def _compare_shapes(given: PlacementInput, shapes: Sequence[tuple[int, int]], options: argparse.Namespace) -> int:
+def _placed(
+    given: PlacementInput, shapes: Sequence[tuple[int, int]], options: argparse.Namespace
+) -> tuple[Answer, Placed | None]:
+    """Place by one method or by all, or draw placements on `shapes`; also return the plan that --flink writes."""
+    from workbench.answers import placed  # noqa: PLC0415
+
+    draws = options.draws or DRAWS
+    if shapes:
+        with _searching() as say:
+            say("drawing placements")
+            return placed.shapes(shapes_compared(given, shapes, draws, options.seed)), None
+    asked = {
+        "thresholds": thresholds_of(options.thresholds),
+        "seed": options.seed,
+        "timeout_s": options.timeout,
+        "weights": options.odrp or "default",
+    }
+    method = options.method or "optimal"
+    _check_method(options, method)
+    again = partial(_again, options)
+    if not options.compare:
+        with _searching(), _until_interrupted(method):
+            plan = place(given, method, **asked)
+        return placed.answer(plan, given, again), plan
     with _searching() as say:
-        say("drawing placements")
-        spreads = shapes_compared(given, shapes, options.draws or DRAWS, options.seed)
-    if options.json:
-        print(json.dumps([_spread(one) for one in spreads], indent=1))
-    else:
-        show_shapes(spreads)
-    return DONE
+        found = compare(given, draws=draws, progress=say, **asked)
+    if options.flink and method in found.refused:
+        raise WorkbenchError(f"--flink has no plan to write: {method}: {found.refused[method]}")
+    plans = {row.placed.method: row.placed for row in found.rows}
+    return placed.compared(given, found, again), plans.get(method, found.rows[0].placed)
+
+
+def _again(options: argparse.Namespace, **changes: object) -> str:
+    """Spell the command with changes of its options."""
+    asked = {name: getattr(options, name) for name in _ASKED} | changes
+    words = ["workbench place", *map(spelled, options.inputs)]
+    for name, value in asked.items():
+        if value is True:
+            words.append(f"--{name}")
+        elif value:
+            listed = ",".join(f"{one:.12g}" for one in value) if isinstance(value, list | tuple) else value
+            words.append(spelled_options({name: listed}))
+    return " ".join(words)
 
 
 @contextmanager
@@ -169,9 +170,13 @@ def _notes() -> Iterator[None]:
 def _check(options: argparse.Namespace) -> None:
     """Refuse before anything is read what is out of its range, or would not be looked at."""
     check_files((options.flink,), options.inputs)
-    draws = DRAWS if options.draws is None else options.draws
-    timeout_s = SEARCH_S if options.timeout is None else options.timeout
-    check_placing(options.seed, draws, timeout_s, options.odrp, options.method)
+    check_methods(
+        [options.method] if options.method is not None else [],
+        seed=options.seed,
+        draws=DRAWS if options.draws is None else options.draws,
+        timeout_s=options.timeout,
+        weights=options.odrp or "default",
+    )
     if options.shapes:
         others = ("compare", "method", "flink", "thresholds", "odrp", "timeout", "speeds")
         said = [f"--{name}" for name in others if getattr(options, name) not in {None, False}]
@@ -200,55 +205,9 @@ def _check_method(options: argparse.Namespace, method: str) -> None:
         raise WorkbenchError(f"--odrp would have no effect on the method {method}; give --method odrp with it.")
 
 
-def _say_compared(given: PlacementInput, rows: Comparison, *, as_json: bool) -> None:
-    if not as_json:
-        show_compared(given, rows)
-        return
-    documents: list[Mapping[str, object]] = [
-        _document(row.placed) | {"draws": row.draws, "lowest": _finite(row.lowest), "highest": _finite(row.highest)}
-        for row in rows
-    ]
-    documents += [{"method": method, "refused": reason} for method, reason in rows.refused.items()]
-    print(json.dumps(documents, indent=1))
-
-
-def _document(placed: Placed) -> dict[str, Any]:
-    problem = placed.problem
-    return {
-        "method": placed.method,
-        "workers": problem.workers,
-        "slots": problem.slots,
-        "counts": {
-            name: [int(count) for count in row] for name, row in zip(problem.operators, placed.counts, strict=True)
-        },
-        "cost": dict(zip(("cpu", "io", "net"), placed.cost, strict=True)),
-        "rate": None if placed.rate is None else _finite(placed.rate.rate),
-        "bound": placed.bound,
-        "limited_by": None if placed.rate is None else placed.rate.resource,
-        "limited_at": None if placed.rate is None else placed.rate.worker,
-        "seconds": round(placed.seconds, 6),
-        "note": placed.note,
-        "tasks": [subtask._asdict() for subtask in problem.subtasks(placed.counts)],
-    }
-
-
-def _spread(one: Spread) -> Mapping[str, object]:
-    return {
-        "workers": one.workers,
-        "slots": one.slots,
-        **{f"p{100 * share:g}": _finite(one.quantile(share)) for share in (0.0, 0.1, 0.5, 0.9, 1.0)},
-        "best": _finite(one.best),
-        "best_is_proven": one.proven,
-    }
-
-
-def _subtasks(placed: Placed) -> str:
+def _subtasks(plan: Placed) -> str:
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(("operator", "subtask", "worker"))
-    table.writerows(map(for_spreadsheet, row) for row in placed.problem.subtasks(placed.counts))
+    table.writerows(map(for_spreadsheet, row) for row in plan.problem.subtasks(plan.counts))
     return text.getvalue()
-
-
-def _finite(value: float | None) -> float | str | None:
-    return "inf" if value is not None and math.isinf(value) else value

@@ -3,21 +3,22 @@
 import argparse
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
 from workbench import report, units
+from workbench.answers import planned as of_a_plan
 from workbench.capacity.model import Asked
-from workbench.cli import look, show_plan
+from workbench.cli import look
 from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, complain, show, tell_partial
 from workbench.cli.masters import changes, given
 from workbench.cli.progress import Progress, progress
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import Event, Reused
-from workbench.records import CapacityPlan, PlannedStudy, core_speed_of, planned_to_dict
+from workbench.records import PlannedStudy, core_speed_of, planned_to_dict
 from workbench.speed import measure_speed, relative_speed
 from workbench.study import (
     DryRun,
@@ -26,7 +27,6 @@ from workbench.study import (
     asked_of,
     dry_run,
     find_query,
-    intervals_left_out,
     planned_document,
     planned_so_far,
     plans_path,
@@ -34,9 +34,6 @@ from workbench.study import (
     run_study,
     write_planned,
 )
-from workbench.views import findings
-from workbench.views.first_screen import origin
-from workbench.views.front import asked_for, whose_cores
 
 UNLISTED = "not listed: one task of each operator, whose costs BIDS2 assigns the listed slots by"
 """Why a budget is measured that a study does not list."""
@@ -130,7 +127,7 @@ def _show_recorded(path: Path, *, here: bool) -> None:
                 f"{stored.plans[0].query}: RECORDED on {runs[-1].started_at[:10]}, on {runs[-1].machine.processor}; "
                 "this machine's figures follow when it has been measured."
             )
-            out.print(show_plan.targets(stored.plans))
+            out.print(look.rows(of_a_plan.rows(stored.plans)))
             recorded = core_speed_of(runs) if here else None
             relative = None if recorded is None else relative_speed(measure_speed(_TIMED_S), recorded)
             if relative is not None:
@@ -138,43 +135,7 @@ def _show_recorded(path: Path, *, here: bool) -> None:
 
 
 def _show(planned: Planned) -> None:
-    plans, out = planned.plans, look.console()
-    if plans:
-        look.answer(out, f"{plans[0].query}: {origin(plans[0].testbed_kind)}, {units.some(plans[0].runs, 'run')}")
-        out.print(show_plan.targets(plans))
-    for reason, advised in show_plan.reasons(plans):
-        look.advice(out, reason, advised)
-    for plan in plans:
-        for text in _deployed(plan):
-            look.line(out, text)
-    for note, advised in show_plan.notes(plans):
-        look.advice(out, note, advised)
-    for interval, reason in intervals_left_out(planned.sweep).items():
-        look.line(out, f"note: a trigger interval of {interval:g} s is not planned with: {reason}")
-    if plans:
-        look.line(out, findings.forms_in_short(planned.forms))
-        look.line(out, f"{plans[0].basis()} The exploration ended: {planned.exploration.reason}.")
-        for text in whose_cores(plans):
-            look.line(out, text)
-
-
-def _deployed(plan: CapacityPlan) -> list[str]:
-    """Say what the deployment of a plan consists of, and what else was asked of it."""
-    executor, cores = plan.executor, f"{plan.executor.millicores / 1000:g}"
-    driver = "a driver" if plan.price is None else "a driver, which the price does not include"
-    each = f"{cores} core{'s' * (cores != '1')} and {units.count(executor.memory_mb)} MB"
-    said = [f"{units.rate(plan.rate)}: {plan.room()}. Each executor has {each}. Add {driver}."]
-    if plan.allocation is not None:
-        said.append(f"  tasks: {_counts(plan.allocation.tasks)}")
-    if plan.layout is not None:
-        said.append(f"  partitions: {_counts(plan.layout.partitions)}")
-    if plan.batch_parts:
-        said.append(f"  {plan.where_time_goes()}")
-    return said + [f"  {answer}" for answer in asked_for(plan)]
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    look.show(look.console(), of_a_plan.answer(planned))
 
 
 def _taken(times: Sequence[str], runs: int, journal: str) -> str:

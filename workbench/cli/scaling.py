@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from dataclasses import fields
 
 from workbench.cli import look
 from workbench.cli.console import DONE, check_files
@@ -14,31 +15,13 @@ from workbench.study import Replayed, Scenario, paradigms_csv, timelines_csv
 def run_replay(options: argparse.Namespace) -> int:
     """Replay the load under each policy, and compare them."""
     check_files((options.output,), (options.query, options.rates, options.prices))
-    scenario = Scenario(
-        options.query,
-        options.rates,
-        options.time_column,
-        options.rate_column,
-        slots=options.slots,
-        plan_rate=options.plan_rate,
-        memory_mb=options.memory_mb,
-        managed_mb=options.managed_mb,
-        policies=options.policy or (),
-        settings=dict(_setting(text) for text in options.setting),
-        restart_s=options.restart,
-        response=options.response or (),
-        workers=options.workers,
-        worker_slots=options.worker_slots,
-        worker_cpus=options.worker_cpus,
-        worker_io_mb=options.worker_io_mb,
-        worker_net_mb=options.worker_net_mb,
-        prices=options.prices,
-        instance=options.instance,
-        hot_key=options.hot_key or (),
-        shuffle_keys=options.shuffle_keys or (),
-        keys=options.keys or (),
-        seed=options.seed,
-    )
+    renamed = {
+        "policies": options.policy,
+        "settings": dict(_setting(text) for text in options.setting),
+        "restart_s": options.restart,
+    }
+    given = {one.name: renamed.get(one.name, getattr(options, one.name, None)) for one in fields(Scenario)}
+    scenario = Scenario(**{name: value for name, value in given.items() if value is not None})
     trace = scenario.trace()
     with progress() as say:
         found = scenario.replay(trace, say)

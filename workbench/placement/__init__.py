@@ -6,7 +6,7 @@ from workbench.placement._effort import stopping_when
 from workbench.placement._odrp import ODRP_SETTINGS, OdrpPlan, OdrpWeights, Setting, odrp
 from workbench.placement._search import SearchResult, preference, search
 from workbench.placement.baselines import flink_default, flink_evenly, query_by_query, random_slots, round_robin
-from workbench.placement.comparison import Compared, Comparison, best_of, compare
+from workbench.placement.comparison import Compared, Comparison, compare
 from workbench.placement.counting import count_plans, count_within
 from workbench.placement.exact import OptimalPlan, optimal
 from workbench.placement.given import PlacementInput
@@ -20,7 +20,7 @@ from workbench.placement.groups import (
 )
 from workbench.placement.inputs import placed_together, read_placement_input, shapes_of, thresholds_of
 from workbench.placement.measured import BATCH, MeasuredQuery, batch_query, measured_query
-from workbench.placement.methods import BLIND, DRAWN, METHODS, SEARCH_S, SEARCHED, Placed, check_methods, place
+from workbench.placement.methods import DRAWN, METHODS, SEARCH_S, SEARCHED, Placed, check_methods, place
 from workbench.placement.outcomes import ONE_GBIT, TEN_GBIT, Outcome, calibrated_worker, shared, simulated
 from workbench.placement.plan import DIMENSIONS, CostVector, Plan, Subtask
 from workbench.placement.problem import Link, PlacementProblem
@@ -31,7 +31,6 @@ from workbench.placement.tuning import CEILINGS, Tuning, tune, tune_thresholds
 
 __all__ = [
     "BATCH",
-    "BLIND",
     "CEILINGS",
     "DIMENSIONS",
     "DRAWN",
@@ -67,7 +66,6 @@ __all__ = [
     "Tuning",
     "batch_query",
     "best_allocation",
-    "best_of",
     "calibrated_worker",
     "caps",
     "check_methods",

@@ -1,16 +1,14 @@
 """All ways to place side by side, those of chance with several draws, and which sustains most."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Self
 
-from workbench.checks import integer, shown
 from workbench.errors import WorkbenchError
 from workbench.placement._odrp import OdrpWeights, Setting
 from workbench.placement.given import PlacementInput
-from workbench.placement.methods import DEFAULT, DRAWN, METHODS, PROVEN, Placed, check_methods, place
+from workbench.placement.methods import DEFAULT, DRAWN, METHODS, PROVEN, Placed, check_methods, placed_by
 from workbench.placement.plan import CostVector
 
 _AS_FAST = 1e-3
@@ -55,43 +53,31 @@ class Compared:
         return max((plan.rate.rate for plan in self.plans if plan.rate is not None), default=None)
 
 
-def best_of(rows: Iterable[Compared]) -> Compared:
-    """Give the row that sustains most in the median of its draws, the first of those within a thousandth of it.
-
-    Where nothing is known to limit any rate, costs count in the order of the optimum: CPU, then state access, then
-    network, each in the median of the draws.
-    """
-    rows = list(rows)
-    most = max(row.median or 0.0 for row in rows)
-    if 0 < most < math.inf:
-        return next(row for row in rows if (row.median or 0.0) >= most * (1 - _AS_FAST))
-    return min(rows, key=lambda row: tuple(round(cost, _DECIMALS) for cost in row.costs))
-
-
-class Comparison(tuple[Compared, ...]):  # noqa: SLOT001 - a tuple takes no slots, and `refused` needs a place
+@dataclass(frozen=True)
+class Comparison:
     """Rows of the methods that found a plan; `refused` has the others, with the reason."""
 
+    rows: tuple[Compared, ...]
     refused: Mapping[str, str]
-
-    def __new__(cls, rows: Iterable[Compared], refused: Mapping[str, str]) -> Self:
-        """Make the rows, and keep what was refused."""
-        made = super().__new__(cls, rows)
-        made.refused = refused
-        return made
 
     @property
     def best(self) -> Compared:
-        """The method that sustains most, as `best_of` ranks them.
+        """The method that sustains most in the median of its draws, the first of those within a thousandth of it.
 
-        Plans for other numbers of tasks, as ODRP chooses them, answer another question and do not compete if they need
-        not.
+        Where nothing is known to limit any rate, costs count in the order of the optimum: CPU, then state access, then
+        network, each in the median of the draws. Plans for other numbers of tasks, as ODRP chooses them, answer
+        another question and do not compete if they need not.
         """
-        return best_of([row for row in self if row.placed.method != "odrp"] or self)
+        rows = [row for row in self.rows if row.placed.method != "odrp"] or self.rows
+        most = max(row.median or 0.0 for row in rows)
+        if 0 < most < math.inf:
+            return next(row for row in rows if (row.median or 0.0) >= most * (1 - _AS_FAST))
+        return min(rows, key=lambda row: tuple(round(cost, _DECIMALS) for cost in row.costs))
 
     @property
     def default(self) -> Compared | None:
         """The default scheduler's row, if it was asked for and found a plan."""
-        return next((row for row in self if row.placed.method == DEFAULT), None)
+        return next((row for row in self.rows if row.placed.method == DEFAULT), None)
 
 
 def compare(
@@ -123,9 +109,8 @@ def compare(
     progress
         Is called with the method that decides now.
     """
-    methods = check_methods(METHODS if methods is None else methods, seed, timeout_s)
-    if (integer(draws) or 0) < 1:
-        raise WorkbenchError(f"draws is {shown(draws)}; it must be a whole number of at least 1.")
+    methods = METHODS if methods is None else methods
+    check_methods(methods, seed=seed, draws=draws, timeout_s=timeout_s, weights=weights)
     rows: list[Compared] = []
     refused: dict[str, str] = {}
     for number, method in enumerate(methods, start=1):
@@ -134,7 +119,7 @@ def compare(
         times, limit = draws if method in DRAWN else 1, None if method in PROVEN else timeout_s
         try:
             placed = tuple(
-                place(given, method, thresholds=thresholds, seed=seed + draw, timeout_s=limit, weights=weights)
+                placed_by(given, method, thresholds=thresholds, seed=seed + draw, timeout_s=limit, weights=weights)
                 for draw in range(times)
             )
         except WorkbenchError as error:
@@ -144,4 +129,4 @@ def compare(
     if not rows:
         reasons = " ".join(f"{method}: {reason}" for method, reason in refused.items())
         raise WorkbenchError(f"No method found a plan. {reasons or 'Give at least one method.'}")
-    return Comparison(rows, refused)
+    return Comparison(tuple(rows), refused)

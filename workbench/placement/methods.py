@@ -9,13 +9,13 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from workbench import units
-from workbench.checks import integer, shown
+from workbench import bounds, units
+from workbench.checks import finite, integer, shown
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.placement._caps import caps
-from workbench.placement._effort import asked_to_stop, deadline
-from workbench.placement._odrp import OdrpWeights, Setting, odrp
+from workbench.placement._effort import asked_to_stop
+from workbench.placement._odrp import ODRP_SETTINGS, OdrpWeights, Setting, odrp
 from workbench.placement._rates import arriving_rates
 from workbench.placement._search import SearchResult, search
 from workbench.placement.baselines import (
@@ -56,7 +56,6 @@ METHODS: tuple[str, ...] = get_args(Method)
 SEARCH_S = 5.0
 """Time limit of a search, and of a probe of the tuning, unless another is asked for: that of CAPSys 6.5.2, seconds."""
 
-_EARLIER: Mapping[str, str] = {"fastest": "optimal"}  # names of earlier versions
 _GAP = 1e-4
 _FULL: Mapping[str, str] = {"cpu": "CPU load", "io": "load of state access", "net": "network load"}
 
@@ -78,9 +77,6 @@ PROVEN = ("optimal", "least-cost")
 
 DRAWN = ("flink-default", "flink-evenly", "random")
 """Methods in which chance has a part."""
-
-BLIND = (*DRAWN, "round-robin")
-"""Methods that know no loads."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +151,21 @@ def place(
     WorkbenchError
         For an unknown method, a number out of its range, or thresholds that no plan meets.
     """
-    (method,) = check_methods(["optimal" if method is None else method], seed, timeout_s)
+    method = "optimal" if method is None else method
+    check_methods([method], seed=seed, timeout_s=timeout_s, weights=weights)
+    return placed_by(given, method, thresholds=thresholds, seed=seed, timeout_s=timeout_s, weights=weights)
+
+
+def placed_by(
+    given: PlacementInput,
+    method: str,
+    *,
+    thresholds: CostVector | None,
+    seed: int,
+    timeout_s: float | None,
+    weights: Setting | OdrpWeights,
+) -> Placed:
+    """Place by a method; nothing is checked, see `place`."""
     if method not in {*BASELINES, "odrp"}:
         _compile()
     begun = time.perf_counter()
@@ -200,19 +210,37 @@ def place(
     return Placed(method, problem, counts, problem.cost(counts), rate, seconds, note, bound)
 
 
-def check_methods(methods: Sequence[str], seed: int, timeout_s: float | None) -> list[str]:
-    """Refuse unknown methods, and numbers out of their range; give the methods by their present names."""
-    named = [_EARLIER.get(method, method) for method in methods]
-    for method in named:
+def check_methods(
+    methods: Sequence[str],
+    *,
+    seed: int = 0,
+    draws: int = 1,
+    timeout_s: float | None = None,
+    weights: object = "default",
+) -> None:
+    """Refuse unknown methods, and what is out of its range."""
+    for method in methods:
         if method not in METHODS:
             raise WorkbenchError(
                 f"There is no placement method {shown(method)}; use one of {', '.join(METHODS)}.", settings=("method",)
             )
-    number = integer(seed)
-    if number is None or number < 0:
-        raise WorkbenchError(f"seed is {shown(seed)}; it must be a whole number of at least 0.")
-    deadline(timeout_s)
-    return named
+    for thing, name, value, least, most in (
+        ("number of draws", "samples", draws, 1, bounds.DRAWS),
+        ("seed", "seed", seed, 0, bounds.SEED),
+    ):
+        number = integer(value)
+        if number is None or not least <= number <= most:
+            over = number is not None and number > most
+            allowed = f"at most {most:,}" if over else f"a whole number of at least {least}"
+            raise WorkbenchError(f"The {thing} is {shown(value)}; it must be {allowed}.", settings=(name,))
+    if timeout_s is not None and not 0 < timeout_s <= bounds.SECONDS:
+        given = f"{timeout_s:g}" if finite(timeout_s) else shown(timeout_s)
+        allowed = f"at most {bounds.SECONDS:,} seconds" if timeout_s > 0 else "seconds above 0"
+        raise WorkbenchError(f"The time limit is {given}; give {allowed}.", settings=("timeout_s",))
+    if not isinstance(weights, OdrpWeights) and weights not in ODRP_SETTINGS:
+        raise WorkbenchError(
+            f"There are no ODRP weights {shown(weights)}; use one of {', '.join(ODRP_SETTINGS)}.", settings=("odrp",)
+        )
 
 
 @cache

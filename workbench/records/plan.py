@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workbench import units
 from workbench.checks import shown
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
@@ -34,20 +33,6 @@ from workbench.records.spark_settings import ENVIRONMENT_PYTHON, MEASURED, as_en
 
 VERSION = 2
 _DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit", "job")
-_SHOWN_S = 0.005
-_CLEARLY = 1.05  # times the slots measured, from which on two digits say that it is more
-_LIMITS = {
-    "driver": "the driver's fixed work: a longer trigger interval would help, more slots would not",
-    "driver, per task": "what tasks cost the driver: fewer partitions would help",
-    "tasks, fixed": "what each task costs whatever its rows: fewer partitions or a longer trigger interval would help",
-    "rows": "work on the rows, which more slots share",
-}
-_SPENT = {
-    "driver": "for the driver",
-    "driver, per task": "for the driver's work per task",
-    "tasks, fixed": "of fixed work in tasks",
-    "rows": "for the rows",
-}
 
 
 @dataclass(frozen=True)
@@ -285,86 +270,6 @@ class CapacityPlan:
         return {"resources": {"requests": dict(both), "limits": dict(both)}}
 
     @property
-    def beyond(self) -> str:
-        """How far its slots are beyond those measured, in words; empty where they are not."""
-        if self.extrapolation <= 1:
-            return ""
-        digits = 2 if self.extrapolation >= _CLEARLY else 3
-        return f"{units.number(self.extrapolation, digits)} times the largest slot count measured"
-
-    def sentence(self, fewest: int = 0) -> str:
-        """One sentence: the answer; with `fewest` slots, of which fewer are still to be measured, an upper bound."""
-        budget, price = self.budget, self.price
-        needs = "needs at most" if budget.slots == fewest else "needs"
-        slots = units.some(budget.slots, "slot")
-        interval = "" if not self.has_interval else f" at a trigger interval of {budget.interval_s:g} s"
-        beyond = f", {self.beyond}" if self.beyond else ""
-        workers = "" if price is None else (
-            f", on {price.workers:,} x {price.instance.name} with room for {price.slots_per_worker:,} each at "
-            f"{_money(price.per_hour)} {price.instance.currency}/h"
-        )  # fmt: skip
-        outage = self.outage
-        after = "" if outage is None else (
-            f" After an outage of {_duration(outage.outage_s)} it has caught up in "
-            f"{_duration(self.catch_up_s(outage.outage_s))}."
-        )  # fmt: skip
-        return (
-            f"{self.query} at {units.rate(self.rate)} {needs} {slots} of {budget.profile.cpus:g} core and "
-            f"{budget.profile.memory_mb:,} MB{interval} (capacity {units.rate(self.expected_rate)}, 90 % interval "
-            f"{units.rate(self.low)} to {units.rate(self.high)}{beyond}){workers}.{after}"
-        )
-
-    def room(self) -> str:
-        """Say how many slots the executors have; where they have more than the plan uses, also that."""
-        slots, total = self.executor.slots, self.executors * self.executor.slots
-        executors = units.some(self.executors, "executor")
-        if total == self.budget.slots:
-            return f"{executors} of {units.some(slots, 'slot')}"
-        return (
-            f"{executors} with room for {units.some(slots, 'slot')} each: {total:,}, of which the plan uses "
-            f"{self.budget.slots:,}"
-        )
-
-    def where_time_goes(self) -> str:
-        """One sentence: what the seconds of a batch go to, and what limits; empty where that is not known."""
-        if not self.batch_parts:
-            return ""
-        known = self.batch_parts
-        parts = ", ".join(
-            f"{seconds:.2g} s {_SPENT.get(name, name)}" for name, seconds in known.items() if seconds >= _SHOWN_S
-        )
-        most = max(known, key=lambda name: known[name])
-        return (
-            f"A batch at this rate takes {sum(known.values()):.2g} s of the {self.budget.interval_s:g} s interval: "
-            f"{parts}. "
-            f"Most of it is {_LIMITS.get(most, most)}."
-        )
-
-    def basis(self) -> str:
-        """One sentence: what the answer rests on."""
-        how = "read from" if self.testbed_kind == "observed" else "measured on"
-        share = self.source_share
-        source = (
-            ""
-            if share is None
-            else f"; the source that replayed the data took {units.percent(share)} of the slots' busy time"
-        )
-        if self.simulated:
-            return f"It rests on {units.some(self.runs, 'simulated run')}{source}."
-        if self.testbed_kind == "recorded":
-            return f"It rests on {units.some(self.runs, 'run')} with rates from a table{source}."
-        return f"It rests on {units.some(self.runs, 'run')} {how} {self.testbed}{source}."
-
-    def whose_cores(self) -> str:
-        """One sentence: whose cores it counts; empty where nobody timed those measured, and no price list asks."""
-        instance = None if self.price is None else self.price.instance
-        if self.cores is not None:
-            return self.cores.sentence(None if instance is None else instance.name)
-        if instance is None or instance.core_speed is None:
-            return ""
-        return f"It counts the cores of {instance.name} as fast as those measured, because nobody timed these."
-
-    @property
     def on_other_cores(self) -> bool:
         """Whether it counts other cores than those measured, of which the model itself says nothing."""
         return self.cores is not None and self.cores.other
@@ -457,13 +362,3 @@ def plan_from_dict(data: object, what: str = "The plan") -> CapacityPlan:
             "workbench plan."
         )
     return structure({name: value for name, value in data.items() if name not in _DERIVED}, CapacityPlan, what)
-
-
-def _duration(seconds: float) -> str:
-    """Minutes, or hours from two on."""
-    return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
-
-
-def _money(amount: float) -> str:
-    """Two decimals; where these would be off by more than half a percent, three digits."""
-    return f"{amount:,.2f}" if abs(round(amount, 2) - amount) <= 0.005 * amount else f"{amount:.3g}"

@@ -11,7 +11,7 @@ from workbench.checks import positive, shown, within
 from workbench.dataflow import SlotProfile
 from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
 from workbench.errors import WorkbenchError
-from workbench.speed import REFERENCE, CoreSpeed, RelativeSpeed, relative_speed
+from workbench.speed import CoreSpeed
 
 Status = Literal["optimal", "feasible"]
 Unbounded = Literal["no input seen", "true rate undefined"]
@@ -52,7 +52,6 @@ DRIVER_MEMORY_MB = DRIVER_HEAP_MB + LEAST_OVERHEAD_MB
 """Memory of a driver's container, MiB."""
 
 _SLACK = 1e-6
-_REFERENCE = "those of the reference machine"
 
 
 @dataclass(frozen=True)
@@ -206,15 +205,6 @@ class CountedCores:
     def other(self) -> bool:
         """Whether they are others than those measured."""
         return (self.low, self.times, self.high) != (1.0, 1.0, 1.0)
-
-    def sentence(self, name: str | None = None) -> str:
-        """Say whose cores they are; `name` is that of their instance type."""
-        here = relative_speed(self.measured, REFERENCE)
-        measured = f"{self.measured}" if here is None else f"{self.measured}, {here.words(_REFERENCE)}"
-        if not self.other:
-            return f"It counts cores as fast as those measured: {measured}."
-        counted = RelativeSpeed(self.times, self.low, self.high).words("those measured")
-        return f"It counts the cores of {name}, {counted}; measured were {measured}."
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from workbench.answers import measured, page, replayed
+from workbench.answers import measured, observed, page, placed, replayed
+from workbench.answers import planned as of_a_plan
+from workbench.answers.planned_evidence import START
 from workbench.errors import WorkbenchError
-from workbench.placement import PlacementInput, Setting, placed_together, shapes_of, thresholds_of
+from workbench.placement import PlacementInput, Setting, check_methods, placed_together, shapes_of, thresholds_of
 from workbench.records import Measurement
 from workbench.report.again import given_parameters
 from workbench.simulation import RateTrace
@@ -22,7 +24,6 @@ from workbench.study import (
     Scenario,
     Study,
     StudyHistory,
-    check_placing,
     observe,
     read_planned,
     read_study,
@@ -31,14 +32,8 @@ from workbench.study import (
     study_drift,
     study_placement,
 )
-from workbench.views import (
-    drift_cards,
-    observed_cards,
-    placement_cards,
-    plan_cards,
-)
+from workbench.views import drift_cards
 from workbench.views.cards import Card, fold, show
-from workbench.views.plan_cards import START
 from workbench.views.study_cards import asked_card, so_far_card
 
 _LEFT_OUT = frozenset({"slots", "workers", "response", "hot_key", "shuffle_keys", "keys", "policies", "settings"})
@@ -81,14 +76,15 @@ def measure_study(asked: Study, study: str, history: str) -> tuple[Planned, Path
 
 def show_capacity(planned: Planned, previous: Path | None) -> None:
     """Show what changed since the previous run, what to deploy, and what the answer rests on."""
-    answer, *rest = plan_cards.cards(planned)
     changed, *details = drift_cards.changes(str(previous or ""), planned)
     evidence = [*map(fold, details), *map(fold, measured.run_cards(planned))]
-    if changed.kind == "not-yet":  # nothing to compare with: the answer leads, and says where figures come from
-        show([answer, *rest, fold(replace(changed, html="")), *evidence])
-    else:
-        rest = [fold(card) if card.name == START else card for card in rest]  # what changed is asked every week
-        show([changed, replace(answer, html=answer.html.removeprefix(changed.html)), *rest, *evidence])
+    if changed.kind == "not-yet":  # nothing to compare with: the answer leads
+        show([*of_a_plan.cards(planned), fold(changed), *evidence])
+        return
+    said = of_a_plan.answer(planned)
+    answer, *rest = page.cards(said, source=False)
+    rest = [fold(card) if card.name == START else card for card in rest]  # what changed is asked every week
+    show([replace(changed, html=page.header(said)), answer, *rest, *evidence])
 
 
 def check_capacity(planned: Planned, previous: Path | None, alarm: bool) -> None:
@@ -128,7 +124,7 @@ def show_planned(planned: str, previous: str | None = None) -> None:
     """
     _require_named(planned, "No plans are named", "planned")
     now = read_planned(Path(planned))
-    answer, *rest = plan_cards.cards(now)
+    answer, *rest = of_a_plan.cards(now)
     show([answer, *drift_cards.previous_plans(previous, now), *rest, *map(fold, measured.run_cards(now))])
     refuse_failures(now)
 
@@ -161,7 +157,7 @@ def show_observed(
     _require_named(log, "No event log is named", "log")
     given = {name: value for name, value in asked.items() if value is not None}
     found = observe(log, targets=targets or (), outage_min=outage_min, **given)
-    show(observed_cards.cards(found, 60 * outage_min))
+    show(observed.cards(found, 60 * outage_min))
     return found
 
 
@@ -197,7 +193,7 @@ def ask_placement(
         When no file is named, it cannot be placed, or a number is out of its range.
     """
     _require_named(placement, "No placement is named", "placement")
-    check_placing(seed, samples, timeout_s, odrp, method)
+    check_methods([method] if method else [], seed=seed, draws=samples, timeout_s=timeout_s, weights=odrp)
     chosen = shapes_of(shapes)
     wanted = {name: value or None for name, value in cluster.items() if name != "calibrate"}
     given = placed_together([placement, *more], calibrate=bool(cluster.get("calibrate")), shapes=chosen, **wanted)
@@ -219,7 +215,8 @@ def show_placement(placement: str, **asked: Any) -> None:  # noqa: ANN401
     """Place what the file describes and show the result; see `ask_placement`."""
     with _advised():
         _, studied = ask_placement(placement, **asked)
-        show(placement_cards.cards(studied(), given_parameters("placement", {"placement": placement, **asked})))
+        given = given_parameters("placement", {"placement": placement, **asked})
+        page.show(placed.studied(studied(), placed.of_a_report(**given)))
 
 
 def ask_scaling(query: str, rates: str, **asked: Any) -> Scenario:  # noqa: ANN401

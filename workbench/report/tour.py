@@ -8,6 +8,8 @@ import pyarrow.dataset as pads
 from IPython.display import Code, display
 
 from workbench import units
+from workbench.answers import placed
+from workbench.answers import planned as of_a_plan
 from workbench.capacity import CapacityPlan
 from workbench.errors import WorkbenchError
 from workbench.placement import read_placement_input
@@ -23,7 +25,6 @@ from workbench.study import (
     study_placement,
     write_planned,
 )
-from workbench.views import placement_cards, plan_cards
 from workbench.views.cards import Card, Column, Table, error_card, show
 from workbench.views.study_cards import asked_card
 from workbench.views.widgets import ReplayPlayer
@@ -101,7 +102,7 @@ def data_card(data: Dataset) -> Card:
 
 def planned_cards(planned: Planned) -> list[Card]:
     """Say what to deploy, how sure that is, and what it rests on."""
-    answer, *rest = plan_cards.cards(planned)
+    answer, *rest = of_a_plan.cards(planned)
     return [answer, *([sureness(planned)] if planned.plans else []), *rest]
 
 
@@ -128,7 +129,7 @@ def place_planned(planned: Planned) -> list[Card]:
     write_planned(planned, PLANNED)
     workers = -(-largest.budget.slots // 4) + 1
     given = read_placement_input(PLANNED, workers=workers, slots=4, rate=largest.rate)
-    return placement_cards.cards(study_placement(given, samples=20))
+    return placed.cards(study_placement(given, samples=20))
 
 
 def replay_planned(planned: Planned) -> ReplayPlayer:

@@ -23,9 +23,7 @@ from workbench.study.observed import Observed, observe
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
 from workbench.study.placing import (
     DRAWS,
-    TIMEOUT_S,
     PlacementStudy,
-    check_placing,
     shapes_compared,
     study_placement,
 )
@@ -55,7 +53,6 @@ __all__ = [
     "POLICIES",
     "PROBLEM",
     "RESTARTS_S",
-    "TIMEOUT_S",
     "Change",
     "Draft",
     "Drift",
@@ -76,7 +73,6 @@ __all__ = [
     "StudyHistory",
     "Verified",
     "asked_of",
-    "check_placing",
     "draft",
     "drift",
     "dry_run",

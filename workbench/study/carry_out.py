@@ -85,12 +85,22 @@ class SoFar:
         ]
         answered = {plan.rate for plan in sure}
         open_ = [units.rate(rate) for rate in self.study.targets if rate not in answered]
-        said = [f"answer {self._after}: {plan.sentence(bound)}" for plan in sure]
+        said = [f"answer {self._after}: {_needs(plan, bound)}" for plan in sure]
         return (*said, *([f"{known}; not answered yet: {', '.join(open_)}"] if open_ else []))
 
     @property
     def _after(self) -> str:
         return f"after {units.some(len(self.runs), 'run')}"
+
+
+def _needs(plan: CapacityPlan, fewest: int) -> str:
+    """Say what a rate needs; with `fewest` slots, of which fewer are still to be measured, at most."""
+    slots, profile = plan.budget.slots, plan.budget.profile
+    return (
+        f"{plan.query} at {units.rate(plan.rate)} needs {'at most ' * (slots == fewest)}{units.some(slots, 'slot')} of "
+        f"{profile.cpus:g} core and {profile.memory_mb:,} MB (capacity {units.rate(plan.expected_rate)}, 90 % interval "
+        f"{units.rate(plan.low)} to {units.rate(plan.high)})."
+    )
 
 
 def run_study(

@@ -1,16 +1,13 @@
 """What is worth knowing about a placement: every method's plan, the front, the thresholds, worker shapes."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from workbench import bounds
-from workbench.checks import finite, shown
 from workbench.errors import WorkbenchError
 from workbench.placement import (
-    ODRP_SETTINGS,
     SEARCH_S,
-    Compared,
+    Comparison,
     CostVector,
     Placed,
     PlacementInput,
@@ -19,7 +16,6 @@ from workbench.placement import (
     Setting,
     Spread,
     Tuning,
-    best_of,
     check_methods,
     compare,
     count_plans,
@@ -32,9 +28,6 @@ from workbench.simulation import Worker
 
 DRAWS = 50
 """How often methods draw in which chance has a part, unless you say otherwise."""
-
-TIMEOUT_S = SEARCH_S
-"""Longest time of each search, seconds, unless you say otherwise."""
 
 _LEVELS = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
 _COUNTING = 1e9  # additions, about a second
@@ -49,10 +42,8 @@ class PlacementStudy:
     ----------
     given
         What was to be placed, on which workers.
-    methods
-        Plans by method; where chance has a part as many as were drawn.
-    refused
-        Methods that found no plan, with the reason.
+    compared
+        All methods side by side.
     tuning
         Thresholds that just admit a plan.
     front
@@ -65,19 +56,21 @@ class PlacementStudy:
         Rates of random placements by worker shape; none without the rate of the loads and a worker's capacities.
     asked
         Plan of the method that was asked for; None: the one that sustains most is shown.
+    timeout_s
+        Longest time of each search.
     possible, admitted
         How many plans there are, and how many of them meet the thresholds; None where counting takes too long, or
         workers differ.
     """
 
     given: PlacementInput
-    methods: Mapping[str, tuple[Placed, ...]]
-    refused: Mapping[str, str]
+    compared: Comparison
     tuning: Tuning
     front: SearchResult
     within: CostVector
     searches: tuple[tuple[CostVector, SearchResult], ...]
     shapes: tuple[Spread, ...]
+    timeout_s: float
     possible: int | None = None
     admitted: int | None = None
     asked: Placed | None = None
@@ -89,13 +82,8 @@ class PlacementStudy:
 
     @property
     def best(self) -> Placed:
-        """The plan of the method that sustains most, as a comparison ranks them.
-
-        Plans for other numbers of tasks, as ODRP chooses them, answer another question and do not compete.
-        """
-        tasks = self.given.problem.parallelism
-        rows = map(Compared, self.methods.values())
-        return best_of(row for row in rows if row.placed.problem.parallelism == tasks).placed
+        """The plan of the method that sustains most, as a comparison ranks them."""
+        return self.compared.best.placed
 
 
 def study_placement(
@@ -104,7 +92,7 @@ def study_placement(
     method: str | None = None,
     seed: int = 0,
     samples: int = DRAWS,
-    timeout_s: float = TIMEOUT_S,
+    timeout_s: float = SEARCH_S,
     thresholds: CostVector | None = None,
     odrp: Setting = "default",
     shapes: Sequence[tuple[int, int]] = (),
@@ -131,7 +119,7 @@ def study_placement(
     WorkbenchError
         When a number is out of its range, or the method has no plan.
     """
-    check_placing(seed, samples, timeout_s, odrp, method)
+    check_methods([method] if method else [], seed=seed, draws=samples, timeout_s=timeout_s, weights=odrp)
     problem = given.problem
     if not shapes and _limited(given):
         shapes = neighbouring_shapes(problem.workers, problem.slots)
@@ -143,49 +131,24 @@ def study_placement(
         (limits, search(problem, limits, timeout_s=timeout_s / len(levels)))
         for limits in (CostVector(cpu=level, io=within.io, net=within.net) for level in levels)
     )
-    methods = {row.placed.method: row.plans for row in found}
     asked = None
     if method is not None:
-        (method,) = check_methods([method], seed, timeout_s)
         if method in found.refused:
             raise WorkbenchError(found.refused[method])
-        asked = methods[method][0]
+        asked = next(row.placed for row in found.rows if row.placed.method == method)
     return PlacementStudy(
         given,
-        methods,
-        found.refused,
+        found,
         tuning,
         front,
         within,
         searches,
         shapes_compared(given, shapes, samples, seed) if shapes else (),
+        timeout_s,
         _counted(lambda: count_plans(problem.parallelism, problem.workers, problem.slots, most_steps=_COUNTING)),
         _counted(lambda: count_within(problem, tuning.thresholds, most_steps=_COUNTING)),
         asked,
     )
-
-
-def check_placing(
-    seed: int, samples: int, timeout_s: float, odrp: str | None = None, method: str | None = None
-) -> None:
-    """Refuse what cannot be drawn, searched by, weighed, or placed by."""
-    if method is not None:
-        check_methods([method], 0, None)
-    for thing, name, value, least, most in (
-        ("number of draws", "samples", samples, 1, bounds.DRAWS),
-        ("seed", "seed", seed, 0, bounds.SEED),
-    ):
-        if not least <= value <= most:
-            allowed = f"a whole number of at least {least}" if value < least else f"at most {most:,}"
-            raise WorkbenchError(f"The {thing} is {shown(value)}; it must be {allowed}.", settings=(name,))
-    if not 0 < timeout_s <= bounds.SECONDS:
-        given = f"{timeout_s:g}" if finite(timeout_s) else shown(timeout_s)
-        allowed = f"at most {bounds.SECONDS:,} seconds" if timeout_s > 0 else "seconds above 0"
-        raise WorkbenchError(f"The time limit is {given}; give {allowed}.", settings=("timeout_s",))
-    if odrp is not None and odrp not in ODRP_SETTINGS:
-        raise WorkbenchError(
-            f"There are no ODRP weights {shown(odrp)}; use one of {', '.join(ODRP_SETTINGS)}.", settings=("odrp",)
-        )
 
 
 def _counted(count: Callable[[], int]) -> int | None:

@@ -64,8 +64,9 @@ def plan_to_verify(planned: Planned, testbed: SparkTestbed, rate: float | None =
     refused = None
     for plan in plans:
         try:
-            if plan.on_other_cores and testbed.cluster is None:
-                raise WorkbenchError(f"{plan.whose_cores()} This machine's are not those.")  # noqa: TRY301
+            if plan.cores is not None and plan.cores.other and testbed.cluster is None:
+                times = f"{plan.cores.times:.2f} times as fast as those measured"
+                raise WorkbenchError(f"The plan counts cores {times}, which this machine's are not.")  # noqa: TRY301
             testbed.check(plan.budget)
         except WorkbenchError as error:
             refused = refused or error

@@ -8,7 +8,6 @@ from workbench.errors import WorkbenchError
 from workbench.records import Measurement
 from workbench.study import Change, Drift, Planned, drift, read_planned, study_drift
 from workbench.views.cards import Card, Column, Table
-from workbench.views.front import header
 
 TITLE = "What changed since the previous run?"
 
@@ -91,7 +90,7 @@ def changes(path: str, now: Planned) -> list[Card]:
     """Compare `now` with the study in the file `path`, or say that there is no earlier run yet.
 
     The first card is the first screen of a report that is rendered again and again: it says what changed for which
-    query, and where the figures come from.
+    query.
     """
     first = Card(
         "drift", TITLE, "This is the first run of the study; the next one is compared with it.", kind="not-yet"
@@ -99,7 +98,7 @@ def changes(path: str, now: Planned) -> list[Card]:
     changed, *details = previous_plans(path, now) or [first]
     title = f"What changed for {now.study.query} since the previous run?"
     table = None if changed.table is None else replace(changed.table, opened=False)
-    return [replace(changed, title=title, table=table, html=header(now)), *details]
+    return [replace(changed, title=title, table=table), *details]
 
 
 def _impossible(reason: str) -> Card:

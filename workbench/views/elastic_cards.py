@@ -1,9 +1,9 @@
-"""Cards of elastic executors: which cores they get, and how many executors to have."""
+"""The card of elastic executors: which cores they get."""
 
 from collections.abc import Sequence
 
 from workbench import units
-from workbench.scaling import Assignment, ExecutorAdvice
+from workbench.scaling import Assignment
 from workbench.views.cards import Card, Column, Table
 
 
@@ -43,11 +43,3 @@ def assignment_card(
             f"their node in the greedy assignment, with at most {units.size(optimal.threshold)}/s in the optimal one."
         )
     return Card("cores-by-node", "Which cores?", finding, table=Table("Cores by node", columns, rows, opened=True))
-
-
-def advice_card(advice: ExecutorAdvice) -> Card:
-    """Show how many executors and shards to have, and why."""
-    rows = tuple((reason,) for reason in advice.reasons)
-    finding = f"{units.some(advice.executors, 'executor')} with {units.some(advice.shards, 'shard')} each."
-    table = Table("Reasons", (Column("Reason"),), rows, opened=True)
-    return Card("executors", "How many executors?", finding, table=table)

@@ -1,12 +1,27 @@
-"""Findings of a measurement and on the forms of a model, each as one sentence."""
+"""Findings of a measurement, a plan and on the forms of a model, each as one sentence."""
 
 import math
 
 from workbench import units
 from workbench.dataflow import Budget
-from workbench.records import FormComparison, FormFit, MstEstimate, MstInterval
+from workbench.records import CapacityPlan, FormComparison, FormFit, MstEstimate, MstInterval
+from workbench.speed import REFERENCE, RelativeSpeed, relative_speed
 
 _LAW = "scaling"
+_SHOWN_S = 0.005
+_CLEARLY = 1.05  # times the slots measured, from which on two digits say that it is more
+_LIMITS = {
+    "driver": "the driver's fixed work: a longer trigger interval would help, more slots would not",
+    "driver, per task": "what tasks cost the driver: fewer partitions would help",
+    "tasks, fixed": "what each task costs whatever its rows: fewer partitions or a longer trigger interval would help",
+    "rows": "work on the rows, which more slots share",
+}
+_SPENT = {
+    "driver": "for the driver",
+    "driver, per task": "for the driver's work per task",
+    "tasks, fixed": "of fixed work in tasks",
+    "rows": "for the rows",
+}
 
 
 def where(budget: Budget, *, ran: bool = True) -> str:
@@ -97,28 +112,13 @@ def forms(found: FormComparison) -> str:
         return f"{taken}; the plan uses it, because the study sets its form."
     planned = found.targets[-1].slots if found.targets else None
     own = form_name(found.used) + (f" ({units.some(planned, 'slot')})" if planned else "")
-    why = _evidence(found, "a run left out")
+    why = _evidence(found)
     if found.evidence == "form":
         why += (
             ": among the slots measured the law is tied to the brackets, and beyond them the form that misses such a "
             "run by less predicts worse"
         )
     return f"{taken}; the plan uses {own} {why}."
-
-
-def forms_in_short(found: FormComparison) -> str:
-    """Say the same in two lines of a terminal."""
-    if found.chosen is None or not found.targets:
-        return forms(found)
-    planned = found.targets[-1].slots
-    slots = _slots(found, found.chosen) or "no number of slots"
-    same = found.used == found.chosen
-    why = "which the study sets" if same else _evidence(found, "errors")
-    own = "the law" if found.used == _LAW else found.used
-    return (
-        f"forms: the paper takes {found.chosen} ({slots} at {units.rate(found.targets[-1].rate)}), the plan "
-        f"{own}{f' ({planned:,})' if planned else ''} {why}."
-    )
 
 
 def _slots(found: FormComparison, form: str) -> str:
@@ -128,8 +128,8 @@ def _slots(found: FormComparison, form: str) -> str:
     return "" if slots is None else units.some(slots, "slot")
 
 
-def _evidence(found: FormComparison, errors: str) -> str:
-    """Say why the plan uses its form and not the paper's, after its name; `errors` is what two errors are called."""
+def _evidence(found: FormComparison) -> str:
+    """Say why the plan uses its form and not the paper's, after its name."""
     if found.evidence == "set":
         return "because the study sets it"
     form, law = _left_out(found.fit_of(found.chosen)), _left_out(found.fit_of(_LAW))
@@ -140,10 +140,102 @@ def _evidence(found: FormComparison, errors: str) -> str:
     runs, few = units.some(found.runs, "run"), found.evidence == "too few"
     if not (form and law):
         return f"because {runs} are too few for an error on a run left out"
-    return f"because {runs} {'are too few to' if few else 'do not'} distinguish them ({errors}: {form} and {law})"
+    return f"because {runs} {'are too few to' if few else 'do not'} distinguish them (a run left out: {form} and {law})"
 
 
 def _left_out(fit: FormFit | None) -> str:
     """Give the relative error of a form at a run left out; empty where it is not defined."""
     share = None if fit is None else fit.left_out_share
     return "" if share is None else units.share(float(f"{share:.2g}"))
+
+
+def deployment(plan: CapacityPlan) -> str:
+    """Say what to deploy, in a few words."""
+    budget = plan.budget
+    slots = f"{units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB"
+    return slots if plan.price is None else f"{slots} on {plan.price.workers:,} x {plan.price.instance.name}"
+
+
+def containers(plan: CapacityPlan) -> str:
+    """Say how many executors hold the slots, how large they are, and that there is a driver."""
+    executor, count = plan.executor, units.some(plan.executors, "executor")
+    slots, total = units.some(executor.slots, "slot"), plan.executors * executor.slots
+    cores = f"{executor.millicores / 1000:g}"
+    spare = f"with room for {slots} each: {total:,}, of which the plan uses {plan.budget.slots:,}"
+    held = f"of {slots}" if total == plan.budget.slots else spare
+    driver = "a driver" if plan.price is None else "a driver, which the price does not include"
+    each = f"{cores} core{'s' * (cores != '1')} and {units.count(executor.memory_mb)} MB"
+    return f"{count} {held}. Each executor has {each}. Add {driver}."
+
+
+def expected(plan: CapacityPlan, unit: str = "records/s") -> str:
+    """Write the capacity of a plan and its interval, with digits that differ; without `unit` where a heading has it."""
+    low, high = units.ends(plan.low, plan.high)
+    return f"{units.padded(plan.expected_rate, unit)} ({low} to {high})"
+
+
+def beyond(plan: CapacityPlan) -> str:
+    """Say how far the slots of a plan are beyond those measured; empty where they are not."""
+    if plan.extrapolation <= 1:
+        return ""
+    digits = 2 if plan.extrapolation >= _CLEARLY else 3
+    return f"{units.number(plan.extrapolation, digits)} times the largest slot count measured"
+
+
+def backlog(plan: CapacityPlan, outage_s: float) -> str:
+    """Say how long the backlog of an outage lasts, in whole minutes: the capacity is not known more exactly."""
+    typical, at_worst = plan.catch_up_s(outage_s), plan.catch_up_s(outage_s, plan.low)
+    said = f"After {about(outage_s)} down, the backlog at {units.rate(plan.rate)}"
+    if not math.isfinite(typical):
+        return f"{said} never clears."
+    worst = f"{about(at_worst)} at" if math.isfinite(at_worst) else "never, at"
+    return f"{said} is gone in about {about(typical)} ({worst} the interval's low end)."
+
+
+def about(seconds: float) -> str:
+    """Write a time in minutes, or in two digits where it is shorter."""
+    return f"{units.count(seconds / 60)} min" if seconds >= 120 else units.seconds(float(f"{seconds:.2g}"))
+
+
+def where_time_goes(plan: CapacityPlan) -> str:
+    """Say what the seconds of a batch go to, and what limits; empty where that is not known."""
+    known = plan.batch_parts
+    if not known:
+        return ""
+    parts = ", ".join(
+        f"{seconds:.2g} s {_SPENT.get(name, name)}" for name, seconds in known.items() if seconds >= _SHOWN_S
+    )
+    most = max(known, key=lambda name: known[name])
+    total, interval = f"{sum(known.values()):.2g}", f"{plan.budget.interval_s:g}"
+    return (
+        f"A batch at this rate takes {total} s of the {interval} s interval: {parts}. "
+        f"Most of it is {_LIMITS.get(most, most)}."
+    )
+
+
+def basis(plan: CapacityPlan) -> str:
+    """Say what a plan rests on."""
+    share, taken = plan.source_share, ""
+    if share is not None:
+        taken = f"; the source that replayed the data took {units.percent(share)} of the slots' busy time"
+    if plan.simulated:
+        return f"It rests on {units.some(plan.runs, 'simulated run')}{taken}."
+    how = {"observed": f"read from {plan.testbed}", "recorded": "with rates from a table"}
+    where = how.get(plan.testbed_kind, f"measured on {plan.testbed}")
+    return f"It rests on {units.some(plan.runs, 'run')} {where}{taken}."
+
+
+def whose_cores(plan: CapacityPlan) -> str:
+    """Say whose cores a plan counts; empty where nobody timed those measured, and no price list asks."""
+    instance, cores = None if plan.price is None else plan.price.instance, plan.cores
+    if cores is None:
+        if instance is None or instance.core_speed is None:
+            return ""
+        return f"It counts the cores of {instance.name} as fast as those measured, because nobody timed these."
+    here = relative_speed(cores.measured, REFERENCE)
+    there = "" if here is None else f", {here.words('those of the reference machine')}"
+    if not cores.other:
+        return f"It counts cores as fast as those measured: {cores.measured}{there}."
+    counted = RelativeSpeed(cores.times, cores.low, cores.high).words("those measured")
+    name = "another machine" if instance is None else instance.name
+    return f"It counts the cores of {name}, {counted}; measured were {cores.measured}{there}."

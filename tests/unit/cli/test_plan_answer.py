@@ -1,12 +1,12 @@
 """``workbench plan`` says what to deploy, and what that rests on."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
 from workbench import cli, units
+from workbench.answers.planned import cautions
 from workbench.cli import console, planning
 from workbench.speed import CoreSpeed
 
@@ -38,22 +38,18 @@ def run(capsys, monkeypatch, tmp_path):
     return call
 
 
-def test_the_answer_names_slots_workers_tasks_and_what_it_rests_on(run, tmp_path):
+def test_the_answer_has_the_figures_of_the_document(run, tmp_path):
     code, output = run()
     assert code == console.DONE, output.err
     document = json.loads((tmp_path / "plan.json").read_text())
     for plan in document["plans"]:
         slots, price = plan["budget"]["slots"], plan["price"]
-        line = next(line for line in output.out.splitlines() if line.startswith(units.rate(plan["rate"])))
+        line = next(line for line in output.out.splitlines() if line.strip().startswith(units.rate(plan["rate"])))
         assert plan["verdict"]["level"] in line
         assert f"{slots} slots of 1 core and 512 MB on {price['workers']} x large" in line
         assert line.endswith(f" {units.number(730 * price['per_hour'])}")
-        assert plan["verdict"]["level"] == "safe" or plan["verdict"]["reason"][:40] in output.out
-        assert "trigger interval" not in line  # a pipelined engine has none
         tasks = ", ".join(f"{name} {count}" for name, count in plan["allocation"]["tasks"].items())
         assert f"  tasks: {tasks}\n" in output.out
-    assert re.search(r" USD\n.+ a month\n", output.out)
-    assert re.search(r"It rests on 4 simulated runs\. The exploration ended: 4 runs were made\.", output.out)
     assert "plans, with Spark's settings: plan.json" in output.out
 
 
@@ -70,26 +66,6 @@ def test_the_recorded_answer_says_how_fast_the_cores_here_are(capsys, monkeypatc
     monkeypatch.setattr(planning, "measure_speed", None)  # nothing runs here
     planning._show_recorded(recorded, here=False)
     assert shown.startswith(capsys.readouterr().out)
-
-
-def test_a_measured_answer_says_whose_cores_it_counts(capsys, monkeypatch):
-    from workbench.study import read_planned
-    from workbench.study.carry_out import plan_targets
-
-    monkeypatch.setenv("COLUMNS", "200")
-    stored = read_planned(Path(__file__).parents[3] / "data" / "q5.recorded.json")
-    planning._show(plan_targets(stored.study, stored.exploration, (), stored.instances))
-    assert "It counts cores as fast as those measured: arithmetic 0.25 ms" in capsys.readouterr().out.splitlines()[-1]
-
-
-def test_the_answer_is_there_even_if_the_report_fails(run, monkeypatch):
-    def fail(*_):
-        raise RuntimeError("no browser")
-
-    monkeypatch.setattr(planning.report, "render", fail)
-    code, output = run("--report", "plan.html")
-    assert code == console.DEFECT
-    assert re.search(r"^2 M records/s +\S", output.out, re.MULTILINE)
 
 
 def test_the_plans_are_read_from_anywhere(run, tmp_path, monkeypatch):
@@ -109,17 +85,17 @@ def test_a_doubt_that_the_verdict_has_named_is_not_repeated_with_another_remedy(
     _, output = run()
     assert "Add larger counts to slots in the study, then run: workbench plan study.yaml" in output.out
     assert "times the 8 slots measured" not in output.out
-    assert "The model rests on" not in output.out.partition("note: 20 M")[2]
+    assert "note: 20 M records/s: The model rests on" not in output.out
 
 
 def test_a_page_that_is_made_of_the_plans_names_the_study_too(run, tmp_path):
+
     from workbench.study import read_planned
-    from workbench.views.front import cares
 
     run()
     again = read_planned(tmp_path / "plan.json")
     assert again.study.file == again.exploration.asked.study == "study.yaml"
-    assert any(advised.command == "workbench plan study.yaml" for advised in cares(again.plans).values())
+    assert any(advised.command == "workbench plan study.yaml" for advised in cautions(again.plans).values())
 
 
 def test_a_study_has_no_key_for_its_own_path(run, tmp_path):
@@ -130,15 +106,15 @@ def test_a_study_has_no_key_for_its_own_path(run, tmp_path):
 
 
 def test_advice_repeats_the_options_that_decide_where_and_what_is_measured(run, tmp_path):
+
     from workbench.study import read_planned
-    from workbench.views.front import cares
 
     _, output = run("--master", "local", "--journal", str(tmp_path / "mine.jsonl"))
     again = "workbench plan study.yaml --master local --journal mine.jsonl"
     assert f"then run: {again}" in output.out
     stored = read_planned(tmp_path / "plan.json")
     assert again.endswith(" ".join(f"--{name} {value}" for name, value in stored.exploration.asked.options.items()))
-    assert any(advised.command == again for advised in cares(stored.plans).values())
+    assert any(advised.command == again for advised in cautions(stored.plans).values())
     assert str(tmp_path) not in (tmp_path / "plan.json").read_text()
 
 

@@ -97,7 +97,7 @@ def test_a_report_that_fails_does_not_withhold_the_answer(plan, monkeypatch):
     monkeypatch.setattr("workbench.report.render", fail)
     code, output = plan("--report", "plan.html")
     assert code == BAD_INPUT
-    assert "nexmark:q1: SIMULATED" in output.out
+    assert "SIMULATED · nexmark:q1" in output.out
     assert output.err == "workbench: The disk is full; free some of it.\n"
 
 

@@ -3,9 +3,9 @@
 import pytest
 from written_logs import BEGUN, events, progress, stamp, written
 
+from workbench.answers.observed_changes import changes
 from workbench.observing import read_log
 from workbench.study import observe
-from workbench.views.observed_findings import findings
 
 CUSTOM = {
     "rocksdbReadBlockCacheHitCount": 60,
@@ -67,13 +67,13 @@ def test_state_that_comes_and_goes_does_not_grow(tmp_path):
 
 
 def test_what_the_state_costs_is_named_with_a_remedy(grows):
-    said = findings(observe(grows, interval_s=20.0, slots=40))
+    said = changes(observe(grows, interval_s=20.0, slots=40))
     named = " ".join(said)
     for part in ("grows by", "Committing the state", "compacts", "answers 60 % of the reads", "dropped 360 rows"):
         assert part in named
     assert all(advice.words for advice in said.values())
     assert not any("stores on" in one for one in said)
-    assert any("800 stores on 8 slots" in one for one in findings(observe(grows, interval_s=20.0, slots=8)))
+    assert any("800 stores on 8 slots" in one for one in changes(observe(grows, interval_s=20.0, slots=8)))
 
 
 def test_a_query_whose_state_is_in_order_has_no_finding(tmp_path):
@@ -81,12 +81,12 @@ def test_a_query_whose_state_is_in_order_has_no_finding(tmp_path):
         one | {"stateOperators": [one["stateOperators"][0] | {"customMetrics": {}}]}
         for one in kept(lambda _: 1e6, lambda _: 1e8, commit_ms=1000)
     ]
-    assert not findings(observe(written(tmp_path / "calm", told), interval_s=20.0, slots=200))
+    assert not changes(observe(written(tmp_path / "calm", told), interval_s=20.0, slots=200))
 
 
 def test_when_state_meets_the_memory_is_told_where_the_log_has_it(tmp_path):
     log = list(events([20_000.0 + 100 * (n % 60) for n in range(200)]))
     for number, one in enumerate(event["progress"] for event in log if "progress" in event):
         one["stateOperators"] = [{"numRowsUpdated": 1, "numRowsTotal": number, "memoryUsedBytes": 2**20 * number}]
-    said = findings(observe(written(tmp_path / "log", log)))
+    said = changes(observe(written(tmp_path / "log", log)))
     assert any("meets the 4.4 GiB of its slots in" in one for one in said)

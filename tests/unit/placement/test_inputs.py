@@ -329,7 +329,7 @@ def test_one_slot_is_not_these_slots(planned, tmp_path):
 def test_the_command_says_which_plan_is_placed(planned, capsys):
     call = ["place", str(planned[1]), "--workers", "9", "--slots", "16", "--method", "round-robin"]
     assert main(call) == 0
-    assert "note: the plan is for 4 M records/s; others: 2 M; choose with --rate" in capsys.readouterr().out
+    assert "CALCULATED · the plan for 4 M records/s; others: 2 M · " in capsys.readouterr().out
     assert main([*call, "--rate", "2e6", "--json"]) == 0
     assert "The plan is for 2 M records/s; others: 4 M." in capsys.readouterr().err
 

@@ -11,12 +11,12 @@ from example_measurement import example_measurement
 from placement_file import PROBLEM, written
 
 from workbench import cli, report
+from workbench.answers.placed import of_a_report, studied
 from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED
 from workbench.journal import Journal
 from workbench.placement import read_placement_input
 from workbench.report import Report, find_template
 from workbench.study import StudyHistory, read_planned, study_placement
-from workbench.views.placement_front import cares
 
 STUDY = """query: {query}
 targets: [2000000]
@@ -181,9 +181,9 @@ def test_third_measurement_fails_and_the_others_suffice_for_an_answer(run, tmp_p
 def test_one_worker_more_is_advised_by_a_command_that_runs(run, tmp_path):
     operators = {"A": {"tasks": 2, "cpu": 0.4}, "B": {"tasks": 3, "cpu": 0.6}, "C": {"tasks": 1, "cpu": 0.1}}
     path = written(tmp_path, PROBLEM | {"speeds": [1, 1], "operators": operators, "worker": {"cpus": 0.4}})
-    asked = {"placement": path.name, "samples": 2, "timeout_s": 1.0}
+    again = of_a_report(placement=path.name, samples=2, timeout_s=1.0)
     study = study_placement(read_placement_input(path), samples=2, timeout_s=1.0)
-    (advised,) = (one for one in cares(study, asked).values() if one.words == "Add a worker. Run")
+    (advised,) = (one for one in studied(study, again).cautions.values() if one.words == "Add a worker. Run")
     code, output = run(*shlex.split(advised.command)[2:])
     assert code == DONE, output.err
     assert "3 workers of 3 slots" in words(tmp_path / "placement.html")

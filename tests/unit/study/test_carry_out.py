@@ -9,7 +9,7 @@ import pytest
 
 from workbench.capacity import plan
 from workbench.capacity.explore import conclude
-from workbench.capacity.planning import InstanceType, Price
+from workbench.capacity.planning import InstanceType
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.records import CapacityPlan
@@ -117,11 +117,6 @@ def test_a_risk_takes_the_place_of_the_margin(planned):
     assert study_from({"query": "q", "targets": [1], "slots": [1, 2], "memory_mb": [512]}).margin is None
 
 
-def test_one_slot_is_no_slots(planned):
-    one = replace(planned.plans[0], budget=replace(planned.plans[0].budget, slots=1))
-    assert " needs 1 slot of 1 core " in one.sentence()
-
-
 def test_no_number_of_a_plan_is_nan(planned):
     with pytest.raises(WorkbenchError, match="A number of the result is NaN"):
         replace(planned.plans[0], overstatement=math.nan).to_json()
@@ -194,16 +189,6 @@ def test_the_cheapest_memory_is_planned(planned):
     for memory in (512, 1024):
         other = plan(planned.exploration, 2e6, memory_mb=(memory,), instances=[small])
         assert one.price.per_hour <= other.price.per_hour
-
-
-@pytest.mark.parametrize(
-    ("amount", "said"), [(0.5, "0.50"), (0.085, "0.085"), (0.004, "0.004"), (12345.678, "12,345.68")]
-)
-def test_small_prices_keep_their_digits(planned, amount, said):
-    one = planned.plans[0]
-    instance = InstanceType("tiny", "me", "here", 4, 8192, amount, "USD", "list", "2026")
-    priced = replace(one, price=Price(instance, 1, 4, amount, 0))
-    assert f"with room for 4 each at {said} USD/h" in priced.sentence()
 
 
 def test_a_study_may_explore_at_the_edge(tmp_path):

@@ -3,15 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from figure_checks import axis_titles, check_empty, check_figure, trace
+from figure_checks import check_empty
 
-from workbench.answers import page
 from workbench.answers.replayed import answer
-from workbench.scaling import advise_executors, assign_cores
-from workbench.scaling.elastic import PARADIGMS, ElasticCluster
+from workbench.scaling import assign_cores
+from workbench.scaling.elastic import ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace
 from workbench.study import replay_paradigms
-from workbench.views.elastic_cards import advice_card, assignment_card
+from workbench.views.elastic_cards import assignment_card
 from workbench.views.figures.paradigms import draw_paradigms, paradigms
 
 MB = 2**20
@@ -44,38 +43,6 @@ def test_answers_at_unequal_thresholds_are_not_compared_tacitly(answers):
         "Their thresholds differ: executors with at most 1 MiB/s per core may leave their node in the greedy "
         "assignment, with at most 512 KiB/s in the optimal one."
     )
-
-
-def test_the_advice_gives_its_reasons():
-    card = advice_card(advise_executors(4, 8, shuffles_per_minute=20, key_counts=[50] + [1] * 50))
-    assert card.finding == "8 executors with 6 shards each."
-    assert card.table.rows[0] == ("two executors per node: frequent shuffles of the keys make remote cores expensive",)
-    assert len(card.table.rows) == 3
-
-
-def test_paradigms_side_by_side_on_one_load():
-    cluster = ElasticCluster(nodes=2, node_cores=4)
-    replayed = replay_paradigms(
-        RateTrace.constant(5000.0, 30.0), KeyTrace.hot_key(1000, 0.1, 6.0), cluster=cluster, settings={"shards": 64}
-    )
-    (card,) = page.cards(answer(replayed, {}))
-    figure = check_figure(card.figure)
-    assert {row[0] for row in card.table.rows} == set(PARADIGMS)
-    assert card.finding.startswith(f"{paradigms(replayed.runs).best.paradigm} processes ")
-    assert "mean load 5 k records/s, peak 5 k records/s over 30 s · 2 nodes of 4 cores" in card.html.replace(
-        "\xa0", " "
-    )
-    assert axis_titles(figure) == {"Time (s)", "Throughput (records/s)", "Mean latency (ms)"}
-    for run in replayed.runs:
-        assert trace(figure, f"paradigms-throughput-{run.paradigm}").y == tuple(run.throughput_series)
-    assert replayed.rows["static"] == replayed.runs[0].summary()
-    assert '<span class="origin simulated">SIMULATED</span> a keyed operator of 1 ms per record' in card.html
-    assert card.html.count("<tr>") == len(PARADIGMS)  # with the headings, but for the best, which is marked
-    chosen = card.html.partition('<tr class="chosen">')[2]
-    assert chosen.startswith(
-        f"<td>{paradigms(replayed.runs).best.paradigm}\N{NO-BREAK SPACE}◀\N{NO-BREAK SPACE}best</td>"
-    )
-    assert "nothing was measured on a cluster" in card.html
 
 
 def test_a_load_that_no_paradigm_carries_is_said_with_what_helps():

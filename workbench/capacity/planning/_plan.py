@@ -18,16 +18,7 @@ import numpy as np
 
 from workbench.capacity.allocation import allocate
 from workbench.capacity.explore import Exploration, keeps_state, overstatement, saw_operators
-from workbench.capacity.model import (
-    FEWEST_RUNS,
-    FEWEST_SLOT_COUNTS,
-    MicroBatch,
-    Model,
-    alike,
-    carries,
-    check_model,
-)
-from workbench.capacity.planning.at_interval import capacity_at, risks_at
+from workbench.capacity.model import MicroBatch, carries
 from workbench.capacity.planning.checks import (
     check_allocation,
     check_cores,
@@ -42,7 +33,7 @@ from workbench.capacity.planning.checks import (
     check_source_partitions,
     check_state,
 )
-from workbench.capacity.planning.cores import check_other_cores, offers, on_cores
+from workbench.capacity.planning.cores import offers, on_cores
 from workbench.capacity.planning.executor import (
     UNPRICED,
     Reserve,
@@ -52,13 +43,13 @@ from workbench.capacity.planning.executor import (
     slots_per_worker,
 )
 from workbench.capacity.planning.intervals import IntervalSpeedup
+from workbench.capacity.planning.judged import Place, judged_plan
 from workbench.capacity.planning.margin import margin_of
 from workbench.capacity.planning.prices import cheapest
 from workbench.capacity.planning.stages import batch_of, lay_out, least_slots, source_share
-from workbench.capacity.planning.verdict import Doubts, falls_short, fill, judge
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.records import CapacityPlan, CountedCores, EndingRun, InstanceType, Measurement, Outage, Price
+from workbench.records import CapacityPlan, EndingRun, InstanceType, Measurement, Outage, Price
 from workbench.workload import KeyFrequencies
 
 
@@ -128,113 +119,84 @@ def plan(
     margin = margin_of(margin, risk, outage)
     runs, model = exploration.measurements, exploration.model
     sample = exploration.fitted_runs[-1]
-    least = min(run.budget.slots for run in exploration.runs)
     gains = interval_speedups or {sample.budget.interval_s: IntervalSpeedup()}
-
-    def explored(carried: float, gain: IntervalSpeedup) -> float:
-        return carried / (gain.ratio if risk is None else gain.quantile(risk))
-
     chosen = _cheapest(
         exploration,
         memory_mb,
         gains,
         instances,
-        lambda there, memory, gain: there.slots_for(
-            explored(rate, gain), memory, margin, min_slots=least, risk=risk, step=executor_slots or 1
-        ),
+        lambda place, memory: place.least(rate, memory, margin, risk, executor_slots),
         lambda own, slots, profile: cheapest(own, slots, profile, reserve=reserve, executor_slots=executor_slots),
     )
-    there, gain, cores = chosen.model, chosen.gain, chosen.cores
-    interval, memory = chosen.budget.interval_s, chosen.budget.profile.memory_mb
-    times = 1.0 if cores is None else cores.times
-    points, rates = exploration.points, exploration.rates
-    most = int(points[:, 1].max())
-    budget, price = _filled(there, rate, gain, chosen.budget, chosen.price, executor_slots, most)
+    place, budget, price = chosen.place, chosen.budget, chosen.price
+    interval, memory = budget.interval_s, budget.profile.memory_mb
+    times = 1.0 if place.cores is None else place.cores.times
+    if price is not None:  # what is paid for anyway makes the deployment safer
+        paid = price.workers * price.slots_per_worker
+        budget = replace(budget, slots=place.filled(rate, budget, paid, executor_slots))
+        price = replace(price, idle_slots=paid - budget.slots)
     parts = batch_of(runs, model.batch)
     parts = None if parts is None else parts.on_cores(times)
     layout = lay_out(parts, budget.slots, interval, rate)
     frozen = None if layout is None else layout.stateful_partitions
     low_slots = low_layout = None
     if low_rate is not None:
+        load, least = place.at_explored(low_rate, risk), min(run.budget.slots for run in exploration.runs)
         low_slots = in_executors(
-            least_slots(there, parts, budget, explored(low_rate, gain), margin, least, risk, frozen), executor_slots
+            least_slots(place.model, parts, budget, load, margin, least, risk, frozen), executor_slots
         )
         low_layout = lay_out(parts, low_slots, interval, low_rate, frozen)
     minimal = _minimal(exploration, memory)
     allocation = None if minimal is None else allocate(minimal, budget.slots)
     share = source_share(exploration.fitted_runs)
-    low, expected, high = capacity_at(replace(exploration, model=there), budget, gain)
     partitions = frozen or budget.slots
     executors = math.ceil(budget.slots / (executor_slots or _shape(price, budget.profile, reserve)))
-    at = (model, points, rates, budget.slots, memory)
-    answers = alike(*at)
     findings = (
-        *check_model(*at, answers=answers, fewest_runs=_enough(exploration), asked=exploration.asked),
-        *check_interval(budget, sample.budget.interval_s, gains[interval]),
-        *check_other_cores(cores),
-        *check_layouts(layout, low_layout),
-        *check_allocation(allocation),
-        *check_source(share, budget.slots),
-        *check_source_partitions(exploration.fitted_runs, parts, budget),
-        *check_python(runs, executor_slots or math.ceil(budget.slots / executors)),
-        *check_keys(runs, partitions),
-        *check_counted_keys(runs, keys, partitions, rate, times),
-        *check_cores(runs),
-        *check_executors(runs),
-        *check_filled(runs),
-        *check_state(known=saw_operators(exploration.runs)),
-        *exploration.findings,
+        check_interval(budget, sample.budget.interval_s, gains[interval]),
+        check_layouts(layout, low_layout),
+        check_allocation(allocation),
+        check_source(share, budget.slots),
+        check_source_partitions(exploration.fitted_runs, parts, budget),
+        check_python(runs, executor_slots or math.ceil(budget.slots / executors)),
+        check_keys(runs, partitions),
+        check_counted_keys(runs, keys, partitions, rate, times),
+        check_cores(runs),
+        check_executors(runs),
+        check_filled(runs),
+        check_state(known=saw_operators(exploration.runs)),
     )
-    (shortfall,) = risks_at(there, rate, gain, memory, [budget.slots])
-    less = exploration.asked.less_risk
-    attainable = not falls_short(shortfall) or any(
-        there.attains(rate / one.together(chosen.transfer).quantile(less), memory, safe_margin, risk=less)
-        for memory, one in itertools.product(memory_mb, gains.values())
-    )
-    (as_explored,) = model.predict([[memory, budget.slots]])
-    doubts = Doubts(
-        risk=shortfall,
-        low=low,
-        high=high,
-        extrapolation=budget.slots / most,
-        runs=len(rates),
-        findings=findings,
-        rate=rate * float(as_explored) / expected,  # the forms are of the explored interval and the cores measured
-        alike=answers,
-        asked=exploration.asked,
-        target=rate,
-        attainable=attainable,
-    )
-    return CapacityPlan(
-        query=sample.query,
-        rate=rate,
+
+    def attains() -> bool:
+        less = exploration.asked.less_risk
+        return any(
+            place.model.attains(rate / one.together(chosen.transfer).quantile(less), memory, safe_margin, risk=less)
+            for memory, one in itertools.product(memory_mb, gains.values())
+        )
+
+    made = judged_plan(
+        place,
+        budget,
+        rate,
         margin=margin,
-        budget=budget,
-        expected_rate=expected,
-        low=low,
-        high=high,
-        form=model.form,
-        testbed=sample.testbed,
-        testbed_kind=sample.testbed_kind,
-        runs=len(rates),
-        extrapolation=budget.slots / most,
+        least_slots=chosen.budget.slots,
         executors=executors,
+        findings=tuple(filter(None, findings)),
+        attains=attains,
+    )
+    return replace(
+        made,
         executor_slots=executor_slots,
         allocation=allocation,
         layout=layout,
         price=price,
         overstatement=overstatement(exploration.runs),
         source_share=share,
-        cards=findings,
         low_slots=low_slots,
         low_layout=low_layout,
         stateful=any(keeps_state(run) for run in runs),
-        batch_parts=_parts(None if model.batch is None else parts, rate / expected, budget),
+        batch_parts=_parts(None if model.batch is None else parts, rate / made.expected_rate, budget),
         outage=outage,
         run=run,
-        least_slots=chosen.budget.slots,
-        verdict=judge(doubts),
-        cores=cores,
     )
 
 
@@ -245,10 +207,8 @@ class _Option:
     cost: float
     budget: Budget
     price: Price | None
-    cores: CountedCores | None
-    model: Model
+    place: Place
     transfer: IntervalSpeedup
-    gain: IntervalSpeedup
 
 
 def _cheapest(  # noqa: PLR0917 - private, called once
@@ -256,7 +216,7 @@ def _cheapest(  # noqa: PLR0917 - private, called once
     memory_mb: Sequence[int],
     gains: Mapping[float, IntervalSpeedup],
     instances: Sequence[InstanceType],
-    slots_for: Callable[[Model, int, IntervalSpeedup], int],
+    slots_for: Callable[[Place, int], int],
     price_of: Callable[[Sequence[InstanceType], int, SlotProfile], Price],
 ) -> _Option:
     """Choose among the memory profiles, the trigger intervals, and the cores on offer, each with its least slots."""
@@ -267,15 +227,15 @@ def _cheapest(  # noqa: PLR0917 - private, called once
     ):
         profile = SlotProfile(cpus, memory)
         try:
-            there, transfer = on_cores(exploration, cores)
-            gain = own.together(transfer)
-            slots = slots_for(there, memory, gain)
+            model, transfer = on_cores(exploration, cores)
+            place = Place(exploration, model, own.together(transfer), cores)
+            slots = slots_for(place, memory)
             price = price_of(alike_cores, slots, profile) if alike_cores else None
         except WorkbenchError as error:
             refused = error
             continue
         cost = price.per_hour if price else float(slots * memory)
-        found.append(_Option(cost, Budget(slots, profile, interval), price, cores, there, transfer, gain))
+        found.append(_Option(cost, Budget(slots, profile, interval), price, place, transfer))
     if not found:
         raise refused or WorkbenchError("No memory profile was given to plan with; give at least one.")
     return min(found, key=lambda one: (one.cost, one.budget.interval_s, one.budget.profile.memory_mb))
@@ -290,35 +250,6 @@ def _parts(parts: MicroBatch | None, load: float, budget: Budget) -> dict[str, f
     if parts is None or not load <= 1 or not carries(parts, np.array([float(slots)]), interval):
         return None
     return parts.parts_s(load * parts.rate(slots, slots, interval) * interval, slots, slots)
-
-
-def _filled(  # noqa: PLR0917 - private, called once
-    model: Model,
-    rate: float,
-    gain: IntervalSpeedup,
-    budget: Budget,
-    price: Price | None,
-    executor_slots: int | None,
-    most_measured: int,
-) -> tuple[Budget, Price | None]:
-    """Take as many of the slots that are paid for anyway as make the deployment safer; none without a price."""
-    if price is None:
-        return budget, None
-    paid = price.workers * price.slots_per_worker
-    slots = fill(
-        budget.slots,
-        paid,
-        most_measured,
-        lambda counts: risks_at(model, rate, gain, budget.profile.memory_mb, counts),
-        executor_slots,
-    )
-    return replace(budget, slots=slots), replace(price, idle_slots=paid - slots)
-
-
-def _enough(exploration: Exploration) -> int:
-    """Give the number of runs that is enough for a model: where the parts of a batch explain them, fewer are."""
-    read = all(run.estimate.from_readings for run in exploration.fitted_runs)
-    return FEWEST_SLOT_COUNTS if read or exploration.model.batch is not None else FEWEST_RUNS
 
 
 def _shape(price: Price | None, profile: SlotProfile, reserve: Reserve) -> int:

@@ -28,24 +28,22 @@ DEAR_SOURCE = 0.1
 """Share of the slots' busy time above which the measuring source is worth a word."""
 
 
-def check_interval(budget: Budget, explored_s: float, gain: IntervalSpeedup) -> tuple[ModelFinding, ...]:
+def check_interval(budget: Budget, explored_s: float, gain: IntervalSpeedup) -> ModelFinding | None:
     """Say that the capacity at another interval than the explored one rests on one budget only."""
     if budget.interval_s == explored_s:
-        return ()
+        return None
     low, high = gain.quantile((1 - LEVEL) / 2), gain.quantile((1 + LEVEL) / 2)
-    return (
-        ModelFinding(
-            "trigger interval",
-            gain.ratio,
-            f"The budgets were explored at a trigger interval of {explored_s:g} s; at {budget.interval_s:g} s one of "
-            f"them had {gain.ratio:.2f} times the capacity (90 %: {low:.2f} to {high:.2f}), which is taken to hold for "
-            f"{units.some(budget.slots, 'slot')} too.",
-            "Check the planned budget with workbench verify --interval before relying on it.",
-        ),
+    return ModelFinding(
+        "trigger interval",
+        gain.ratio,
+        f"The budgets were explored at a trigger interval of {explored_s:g} s; at {budget.interval_s:g} s one of "
+        f"them had {gain.ratio:.2f} times the capacity (90 %: {low:.2f} to {high:.2f}), which is taken to hold for "
+        f"{units.some(budget.slots, 'slot')} too.",
+        "Check the planned budget with workbench verify --interval before relying on it.",
     )
 
 
-def check_layouts(*layouts: BatchLayout | None) -> tuple[ModelFinding, ...]:
+def check_layouts(*layouts: BatchLayout | None) -> ModelFinding | None:
     """Find the laid-out batches that take longer than the trigger interval."""
     late = {
         slots: (layout.batch_s[slots], layout.interval_s)
@@ -54,126 +52,112 @@ def check_layouts(*layouts: BatchLayout | None) -> tuple[ModelFinding, ...]:
         for slots in layout.late
     }
     if not late:
-        return ()
+        return None
     found = ", ".join(f"{seconds:.2g} s at {units.some(slots, 'slot')}" for slots, (seconds, _) in late.items())
     interval = next(iter(late.values()))[1]
-    return (
-        ModelFinding(
-            "late batches",
-            max(seconds / interval for seconds, _ in late.values()),
-            f"By the costs of its stages a batch takes {found}, longer than the trigger interval of {interval:g} s, "
-            "although the capacity model says that the rate is carried.",
-            "Check the planned budget with workbench verify, or plan for a longer trigger interval.",
-        ),
+    return ModelFinding(
+        "late batches",
+        max(seconds / interval for seconds, _ in late.values()),
+        f"By the costs of its stages a batch takes {found}, longer than the trigger interval of {interval:g} s, "
+        "although the capacity model says that the rate is carried.",
+        "Check the planned budget with workbench verify, or plan for a longer trigger interval.",
     )
 
 
-def check_allocation(allocation: Allocation | None) -> tuple[ModelFinding, ...]:
+def check_allocation(allocation: Allocation | None) -> ModelFinding | None:
     """Find the operators that got one task because nothing is known of what they can carry."""
     reasons = {} if allocation is None else allocation.unbounded
     unknown = [name for name, reason in reasons.items() if reason == "true rate undefined"]
     if not unknown:
-        return ()
-    return (
-        ModelFinding(
-            "unbounded operators",
-            len(unknown),
-            f"Input reached {', '.join(unknown)}, but no task was seen busy with it, so the true rate is undefined and "
-            "there is one task at any number of slots.",
-            "Measure for longer, or add tasks by hand.",
-        ),
+        return None
+    return ModelFinding(
+        "unbounded operators",
+        len(unknown),
+        f"Input reached {', '.join(unknown)}, but no task was seen busy with it, so the true rate is undefined and "
+        "there is one task at any number of slots.",
+        "Measure for longer, or add tasks by hand.",
     )
 
 
-def check_state(*, known: bool) -> tuple[ModelFinding, ...]:
+def check_state(*, known: bool) -> ModelFinding | None:
     """Say that Spark's settings lack those of a state store, where it is not known whether there is state."""
     if known:
-        return ()
-    return (
-        ModelFinding(
-            "state not known",
-            1,
-            "Rates alone do not show whether the query keeps state, so Spark's settings name no state store.",
-            "If it keeps state, set the provider of RocksDB (spark.sql.streaming.stateStore.providerClass), for which "
-            "the plan leaves memory outside the heap.",
-        ),
+        return None
+    return ModelFinding(
+        "state not known",
+        1,
+        "Rates alone do not show whether the query keeps state, so Spark's settings name no state store.",
+        "If it keeps state, set the provider of RocksDB (spark.sql.streaming.stateStore.providerClass), for which "
+        "the plan leaves memory outside the heap.",
     )
 
 
-def check_python(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding, ...]:
+def check_python(runs: Iterable[Measurement], slots: int) -> ModelFinding | None:
     """Say that the container of an executor of `slots` slots has no room for the workers of the query's own Python."""
     seen = (run.estimate.observation for run in runs)
     if not any(operator.runs_python for one in seen if one is not None for operator in one.operators):
-        return ()
-    return (
-        ModelFinding(
-            "python workers",
-            PYTHON_WORKER_MB,
-            f"The query runs Python functions. Their workers take about {PYTHON_WORKER_MB} MB a slot, for which the "
-            "executors' containers have no room of their own.",
-            f"Raise spark.executor.memoryOverhead by about {slots * PYTHON_WORKER_MB}m, and the container with it, if "
-            "executors are ended for their memory.",
-        ),
+        return None
+    return ModelFinding(
+        "python workers",
+        PYTHON_WORKER_MB,
+        f"The query runs Python functions. Their workers take about {PYTHON_WORKER_MB} MB a slot, for which the "
+        "executors' containers have no room of their own.",
+        f"Raise spark.executor.memoryOverhead by about {slots * PYTHON_WORKER_MB}m, and the container with it, if "
+        "executors are ended for their memory.",
     )
 
 
-def check_cores(runs: Iterable[Measurement]) -> tuple[ModelFinding, ...]:
+def check_cores(runs: Iterable[Measurement]) -> ModelFinding | None:
     """Say that runs were made on cores that a cluster only counts."""
     counted = [run for run in runs if not run.machine.dedicated]
     if not counted:
-        return ()
+        return None
     used = [cores for run in counted if (cores := run.used_cores) is not None]
     seen = f" Their tasks' threads used {min(used):.2f} to {max(used):.2f} cores per slot." if used else ""
-    return (
-        ModelFinding(
-            "cores not dedicated",
-            max(used, default=0.0),
-            f"{units.some(len(counted), 'run')} {'was' if len(counted) == 1 else 'were'} made on cores that their "
-            "cluster counts but does not limit, so a slot may have "
-            f"had more or less than its own.{seen}",
-            "Keep other work off the workers while you measure, and deploy on cores of the same kind.",
-        ),
+    return ModelFinding(
+        "cores not dedicated",
+        max(used, default=0.0),
+        f"{units.some(len(counted), 'run')} {'was' if len(counted) == 1 else 'were'} made on cores that their "
+        "cluster counts but does not limit, so a slot may have "
+        f"had more or less than its own.{seen}",
+        "Keep other work off the workers while you measure, and deploy on cores of the same kind.",
     )
 
 
-def check_filled(runs: Iterable[Measurement]) -> tuple[ModelFinding, ...]:
+def check_filled(runs: Iterable[Measurement]) -> ModelFinding | None:
     """Say that the state still grew in every reading of a run: its windows are longer than the readings waited."""
     young = [run for run in runs if run.estimate.filled is False and not run.unbounded_state]
     if not young:
-        return ()
-    return (
-        ModelFinding(
-            "young state",
-            len(young),
-            f"No row left the state while {len(young)} run{'s were' if len(young) > 1 else ' was'} read, so it still "
-            "grew: the rates may be too high.",
-            "Measure in deployments of their own (deployment: separate): their state is not emptied between probes, so "
-            "it has minutes to fill.",
-        ),
+        return None
+    return ModelFinding(
+        "young state",
+        len(young),
+        f"No row left the state while {len(young)} run{'s were' if len(young) > 1 else ' was'} read, so it still "
+        "grew: the rates may be too high.",
+        "Measure in deployments of their own (deployment: separate): their state is not emptied between probes, so "
+        "it has minutes to fill.",
     )
 
 
-def check_executors(runs: Iterable[Measurement]) -> tuple[ModelFinding, ...]:
+def check_executors(runs: Iterable[Measurement]) -> ModelFinding | None:
     """Say that an executor of a run was slow: a batch ends with its slowest task, so the other slots waited for it."""
     seen = [run.estimate.observation for run in runs]
     found = [pace for one in seen if one is not None for pace in slow_executors(one.executors)[:1]]
     if not found:
-        return ()
+        return None
     worst = max(found, key=lambda pace: pace.times)
-    return (
-        ModelFinding(
-            "slow executor",
-            worst.times,
-            f"{worst.sentence}, and a batch ends with its slowest task, so the other slots waited for it.",
-            "Look at what else its worker does, and measure again without it; otherwise the plan holds for workers "
-            "among which some are as slow as this one.",
-        ),
+    return ModelFinding(
+        "slow executor",
+        worst.times,
+        f"{worst.sentence}, and a batch ends with its slowest task, so the other slots waited for it.",
+        "Look at what else its worker does, and measure again without it; otherwise the plan holds for workers "
+        "among which some are as slow as this one.",
     )
 
 
 def check_counted_keys(
     runs: Iterable[Measurement], keys: KeyFrequencies | None, partitions: int, rate: float, times: float = 1.0
-) -> tuple[ModelFinding, ...]:
+) -> ModelFinding | None:
     """Say what the counted `keys` do to the operator behind a shuffle that works most, with as many `partitions`.
 
     The cores that count are `times` times as fast as those of `runs`.
@@ -182,7 +166,7 @@ def check_counted_keys(
     has. That shows in the run: its fullest partition has less than the keys' rows would give it.
     """
     if keys is None:
-        return ()
+        return None
     found = hot_key(runs, keys, times)
     share, uneven = keys.hottest_share, keys.likely_imbalance(partitions)
     counted = (
@@ -191,20 +175,20 @@ def check_counted_keys(
     )
     remedy = "Split a hot key (add a salt to it), or aggregate before the shuffle."
     if found is None:
-        return (ModelFinding("keys", uneven, f"{counted} No run has shown an operator behind a shuffle.", remedy),)
+        return ModelFinding("keys", uneven, f"{counted} No run has shown an operator behind a shuffle.", remedy)
     takes = f"{counted} {found.sentence(rate)}"
     if not found.reaches:
         settled = "Nothing to do, as long as that column is the key."
-        return (ModelFinding("keys", found.found, takes, settled, settled=True),)
+        return ModelFinding("keys", found.found, takes, settled, settled=True)
     if found.limit < rate:
         alone = f"{takes} The key alone fills a slot of {found.operator!r} at {units.rate(found.limit)}."
-        return (ModelFinding("hot key", rate / found.limit, alone, remedy),)
+        return ModelFinding("hot key", rate / found.limit, alone, remedy)
     if uneven < UNEVEN:
-        return (ModelFinding("keys", uneven, takes, "Nothing to do.", settled=True),)
-    return (ModelFinding("keys", uneven, takes, remedy),)
+        return ModelFinding("keys", uneven, takes, "Nothing to do.", settled=True)
+    return ModelFinding("keys", uneven, takes, remedy)
 
 
-def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFinding, ...]:
+def check_keys(runs: Iterable[Measurement], partitions: int) -> ModelFinding | None:
     """Say how uneven the partitions behind a shuffle are, and will be with as many `partitions`, where that is much.
 
     A key with share h of an operator's rows, the others spread evenly, leaves the fullest of P partitions with
@@ -218,30 +202,28 @@ def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFindi
         if operator.tasks > 1 and operator.key_skew is not None
     ]
     if not seen:
-        return ()
+        return None
     most = max(tasks for tasks, _, _ in seen)
     skew, name = max((skew, name) for tasks, skew, name in seen if tasks == most)
     hot = (skew - 1) / (most - 1)
     uneven = 1 + hot * (partitions - 1)
     if hot <= NOTABLE_KEY or uneven < UNEVEN:
-        return ()
+        return None
     useful = math.floor(1 / hot)
-    return (
-        ModelFinding(
-            "hot key",
-            uneven,
-            f"The fullest of the {most:,} partitions of {name!r} had {skew:.2f} times the mean. "
-            f"If one key is the cause, it has {units.percent(hot)} of the rows: of {partitions:,} partitions the "
-            f"fullest has {uneven:.1f} times the mean, and more than {useful} slot{'s' * (useful > 1)} make this "
-            "operator no faster.",
-            "Count the keys with workbench keys. Split a hot key (add a salt to it), or aggregate before the shuffle.",
-        ),
+    return ModelFinding(
+        "hot key",
+        uneven,
+        f"The fullest of the {most:,} partitions of {name!r} had {skew:.2f} times the mean. "
+        f"If one key is the cause, it has {units.percent(hot)} of the rows: of {partitions:,} partitions the "
+        f"fullest has {uneven:.1f} times the mean, and more than {useful} slot{'s' * (useful > 1)} make this "
+        "operator no faster.",
+        "Count the keys with workbench keys. Split a hot key (add a salt to it), or aggregate before the shuffle.",
     )
 
 
 def check_source_partitions(
     runs: Iterable[Measurement], parts: MicroBatch | None, budget: Budget
-) -> tuple[ModelFinding, ...]:
+) -> ModelFinding | None:
     """Say what the slots carry if the source is read in the partitions it was seen with, where that is much less.
 
     A plan has a partition of the source for each slot, as the exported job asks for. A topic has its own, which more
@@ -250,37 +232,33 @@ def check_source_partitions(
     seen = [run.estimate.observation for run in runs]
     own = max((one.source_partitions for one in seen if one is not None and one.source_partitions), default=0)
     if parts is None or not 0 < own < budget.slots:
-        return ()
+        return None
     slots = np.array([float(budget.slots)])
     left, divided = (
         float(parts.rates(slots, slots, budget.interval_s, np.array([float(count)]))[0])
         for count in (own, budget.slots)
     )
     if left >= HELD_UP * divided:
-        return ()
-    return (
-        ModelFinding(
-            "source partitions",
-            left / divided,
-            f"The source was read in {units.some(own, 'partition')}, and the plan has it read in {budget.slots:,}: in "
-            f"{own:,}, {units.some(budget.slots, 'slot')} carry {units.percent(left / divided)} of the plan's rate.",
-            f"Set the source's option minPartitions to {budget.slots:,}, as the exported job does, or give the topic "
-            "as many partitions.",
-        ),
+        return None
+    return ModelFinding(
+        "source partitions",
+        left / divided,
+        f"The source was read in {units.some(own, 'partition')}, and the plan has it read in {budget.slots:,}: in "
+        f"{own:,}, {units.some(budget.slots, 'slot')} carry {units.percent(left / divided)} of the plan's rate.",
+        f"Set the source's option minPartitions to {budget.slots:,}, as the exported job does, or give the topic "
+        "as many partitions.",
     )
 
 
-def check_source(share: float | None, slots: int) -> tuple[ModelFinding, ...]:
+def check_source(share: float | None, slots: int) -> ModelFinding | None:
     """Say what the measuring source took of the slots, where that is much and fewer would do without it."""
     if share is None or share < DEAR_SOURCE or (fewer := math.ceil(slots * (1 - share))) == slots:
-        return ()
-    return (
-        ModelFinding(
-            "source share",
-            share,
-            f"The source that replayed the data took {units.percent(share)} of the slots' busy time, and the plan "
-            "gives it as "
-            f"much. With a source that costs nothing about {fewer:,} of the {slots:,} slots would do.",
-            "Measure the deployment with the source it will have before taking slots away.",
-        ),
+        return None
+    return ModelFinding(
+        "source share",
+        share,
+        f"The source that replayed the data took {units.percent(share)} of the slots' busy time, and the plan "
+        "gives it as "
+        f"much. With a source that costs nothing about {fewer:,} of the {slots:,} slots would do.",
+        "Measure the deployment with the source it will have before taking slots away.",
     )

@@ -87,16 +87,14 @@ def on_cores(
     )
 
 
-def check_other_cores(cores: CountedCores | None) -> tuple[ModelFinding, ...]:
+def check_other_cores(cores: CountedCores | None) -> ModelFinding | None:
     """Say that the plan counts cores that nobody has measured the query on."""
     if cores is None or not cores.other or cores.low <= 1 <= cores.high:
-        return ()
-    return (
-        ModelFinding(
-            "other cores",
-            cores.times,
-            f"The plan counts cores {cores.times:.2f} times as fast as those measured ({cores.low:.2f} to "
-            f"{cores.high:.2f}): so says a stopwatch, and the query may feel more or less of it.",
-            "Verify the planned deployment on such cores before relying on it.",
-        ),
+        return None
+    return ModelFinding(
+        "other cores",
+        cores.times,
+        f"The plan counts cores {cores.times:.2f} times as fast as those measured ({cores.low:.2f} to "
+        f"{cores.high:.2f}): so says a stopwatch, and the query may feel more or less of it.",
+        "Verify the planned deployment on such cores before relying on it.",
     )

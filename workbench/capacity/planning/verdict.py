@@ -7,11 +7,10 @@ first doubt that applies, the gravest first, is the reason.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from workbench import units
 from workbench.capacity.model import Asked, remedies
-from workbench.records import Concern, ModelFinding, PlanVerdict
+from workbench.records import CapacityPlan, Concern, PlanVerdict
 
 GRAVE_RISK, SOME_RISK, LITTLE_RISK = 0.25, 0.05, 0.01
 GRAVE_WIDTH = 2.5  # upper end of the interval over the lower
@@ -21,72 +20,56 @@ GRAVE_SPREAD = 0.5  # between forms that fit alike, of the prediction
 _NOTABLE: tuple[Concern, ...] = ("hot key", "memory not measured", "trigger interval", "other cores")
 
 
-@dataclass(frozen=True)
-class Doubts:
-    """What a plan is judged by.
-
-    Parameters
-    ----------
-    risk
-        Probability that the capacity is below the rate.
-    low, high
-        Ends of the capacity's interval, records/s.
-    extrapolation
-        Slots over the most slots measured.
-    runs
-        Runs that the model was fitted to.
-    findings
-        What is doubtful about the model, the runs and the plan.
-    rate
-        That the capacity must carry, records/s.
-    alike
-        Capacity by each form that fits the runs about equally well, records/s.
-    asked
-        How the plan was asked for, which decides how more runs are made.
-    target
-        The rate that was asked for, records/s; None: `rate`, which may be of another interval.
-    attainable
-        Whether some number of slots carries the rate with as little risk as advice asks for.
-    """
-
-    risk: float
-    low: float
-    high: float
-    extrapolation: float
-    runs: int
-    findings: Sequence[ModelFinding]
-    rate: float
-    alike: Mapping[str, float]
-    asked: Asked = field(default_factory=Asked)
-    target: float | None = None
-    attainable: bool = True
-
-
 def falls_short(risk: float) -> bool:
     """Whether a deployment falls short too often: the lower end of its capacity's 90 % interval is below the rate."""
     return risk > SOME_RISK
 
 
-def judge(doubts: Doubts) -> PlanVerdict:
-    """Give the verdict."""
-    found = {one.concern: one for one in doubts.findings}
-    doubtful = found["doubtful runs"].value / doubts.runs if "doubtful runs" in found else 0.0
-    spread = found["forms disagree"].value if "forms disagree" in found and doubts.extrapolation > FAR else 0.0
-    form = min(doubts.alike, key=lambda name: doubts.alike[name], default="")
-    below = doubts.extrapolation > 1 and doubts.alike.get(form, math.inf) < doubts.rate
-    width = doubts.high / doubts.low if doubts.low > 0 else math.inf
-    larger, safer, quieter = remedies(doubts.asked, doubts.rate if doubts.target is None else doubts.target)
-    safer = safer if doubts.attainable else larger
-    short = f"The probability that its capacity is below the rate is {units.chance(doubts.risk)}."
-    far = f"It has {units.number(doubts.extrapolation, 2)} times as many slots as the largest deployment measured."
+def judge(
+    plan: CapacityPlan,
+    risk: float,
+    *,
+    load: float,
+    alike: Mapping[str, float],
+    asked: Asked | None = None,
+    attainable: bool = True,
+) -> PlanVerdict:
+    """Give the verdict on a plan.
+
+    Parameters
+    ----------
+    plan
+        Without its verdict.
+    risk
+        Probability that the capacity is below the rate.
+    load
+        What the capacity by `alike` must carry, records/s: the plan's rate, which may be of another interval.
+    alike
+        Capacity by each form that fits the runs about equally well, records/s.
+    asked
+        How the plan was asked for, which decides how more runs are made; None: not known.
+    attainable
+        Whether some number of slots carries the rate with as little risk as advice asks for.
+    """
+    found = {one.concern: one for one in plan.cards}
+    far_off = plan.extrapolation > FAR
+    doubtful = found["doubtful runs"].value / plan.runs if "doubtful runs" in found else 0.0
+    spread = found["forms disagree"].value if "forms disagree" in found and far_off else 0.0
+    form = min(alike, key=lambda name: alike[name], default="")
+    below = plan.extrapolation > 1 and alike.get(form, math.inf) < load
+    width = plan.high / plan.low if plan.low > 0 else math.inf
+    larger, safer, quieter = remedies(asked or Asked(), plan.rate)
+    safer = safer if attainable else larger
+    short = f"The probability that its capacity is below the rate is {units.chance(risk)}."
+    far = f"It has {units.number(plan.extrapolation, 2)} times as many slots as the largest deployment measured."
     wide = (
         f"Its capacity is known only to within a factor of {width:.1f}."
         if math.isfinite(width)
         else "Its capacity has no known lower bound."
     )
     grave = (
-        (doubts.extrapolation > VERY_FAR, far, larger),
-        (doubts.risk > GRAVE_RISK, short, safer),
+        (plan.extrapolation > VERY_FAR, far, larger),
+        (risk > GRAVE_RISK, short, safer),
         (width > GRAVE_WIDTH, wide, larger),
         (
             below and spread > GRAVE_SPREAD,
@@ -98,26 +81,26 @@ def judge(doubts: Doubts) -> PlanVerdict:
     some = (
         # what costs a late batch and what the model says of its capacity exclude each other
         *([(True, late.finding, late.advised)] if late else []),
-        (doubts.extrapolation > FAR, far, larger),
-        (falls_short(doubts.risk), short, safer),
-        (below, _by_another(form, doubts), larger),
+        (far_off, far, larger),
+        (falls_short(risk), short, safer),
+        (below, _by_another(form, alike), larger),
         (doubtful > 0.5, f"{units.chance(doubtful)} of the runs are doubtful.", quieter),
     )
     for doubted, reason, remedy in grave:
         if doubted:
-            return PlanVerdict("don't rely on it yet", doubts.risk, reason, remedy.words, remedy.command)
+            return PlanVerdict("don't rely on it yet", risk, reason, remedy.words, remedy.command)
     for doubted, reason, remedy in some:
         if doubted:
-            return PlanVerdict("risky", doubts.risk, reason, remedy.words, remedy.command)
+            return PlanVerdict("risky", risk, reason, remedy.words, remedy.command)
     for concern in _NOTABLE:
         if concern in found:
             one = found[concern]
-            return PlanVerdict("risky", doubts.risk, one.finding, one.advice, one.command)
-    return PlanVerdict("safe", doubts.risk, short, "")
+            return PlanVerdict("risky", risk, one.finding, one.advice, one.command)
+    return PlanVerdict("safe", risk, short, "")
 
 
-def _by_another(form: str, doubts: Doubts) -> str:
-    rate = units.rate(doubts.alike.get(form))
+def _by_another(form: str, alike: Mapping[str, float]) -> str:
+    rate = units.rate(alike.get(form))
     return f"By the {form} form, which fits the runs about as well, its capacity is only {rate}."
 
 

@@ -10,12 +10,10 @@ from dataclasses import dataclass, replace
 
 from workbench import units
 from workbench.capacity.explore import Exploration
-from workbench.capacity.model import alike, check_model
-from workbench.capacity.planning.at_interval import capacity_at, risks_at
-from workbench.capacity.planning.cores import check_other_cores, counted, on_cores
+from workbench.capacity.planning.cores import counted, on_cores
 from workbench.capacity.planning.executor import executor_size
+from workbench.capacity.planning.judged import Place, judged_plan
 from workbench.capacity.planning.margin import margin_of
-from workbench.capacity.planning.verdict import Doubts, falls_short, fill, judge
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import HOURS_PER_MONTH, CapacityPlan, ModelFinding, Outage
@@ -136,86 +134,44 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
     WorkbenchError
         When no number of slots is enough.
     """
-    sample = exploration.fitted_runs[-1]
-    interval_s = sample.budget.interval_s if question.interval_s is None else question.interval_s
+    explored = exploration.fitted_runs[-1].budget
+    interval_s = explored.interval_s if question.interval_s is None else question.interval_s
     cores = counted(exploration, question.core_speed)
     model, gain = on_cores(exploration, cores, interval_s)
-    worse = 1 + question.more_skew
+    place, rate, memory = Place(exploration, model, gain, cores), question.rate, question.memory_mb
+    worse, shape, size = 1 + question.more_skew, question.worker_slots, question.executor_slots
     margin = margin_of(question.margin, question.risk, question.outage)
-    least = min(run.budget.slots for run in exploration.runs)
     try:
-        slots = fewest = model.slots_for(
-            question.rate * worse / (gain.ratio if question.risk is None else gain.quantile(question.risk)),
-            question.memory_mb,
-            margin,
-            min_slots=least,
-            risk=question.risk,
-            step=question.executor_slots or 1,
-        )
+        fewest = place.least(rate * worse, memory, margin, question.risk, size)
     except WorkbenchError as error:
         skewed = f"With {units.percent(question.more_skew)} more skew every record counts {worse:g} times. "
         raise WorkbenchError(f"{skewed if question.more_skew else ''}{error}") from error
-    most = int(exploration.points[:, 1].max())
-    needed = math.ceil(slots / question.worker_slots)
+    needed = math.ceil(fewest / shape)
     workers = needed + question.one_lost
-
-    def risks(counts: Sequence[int]) -> list[float]:
-        return risks_at(model, question.rate * worse, gain, question.memory_mb, counts)
-
+    budget = Budget(fewest, SlotProfile(explored.profile.cpus, memory), interval_s)
     if question.worker_price:
-        slots = fill(fewest, needed * question.worker_slots, most, risks, question.executor_slots)
-    profile = SlotProfile(sample.budget.profile.cpus, question.memory_mb)
-    budget = Budget(slots, profile, interval_s)
-    low, expected, high = capacity_at(replace(exploration, model=model), budget, gain)
-    paid, left = workers * question.worker_slots, (workers - 1) * question.worker_slots
-    asked = [[question.memory_mb, held] for held in (paid, max(left, least))]
-    paid_rate, left_rate = (gain.ratio * float(rate) / worse for rate in model.predict(asked))
-    unknown = None if left else 0.0
-    at = (exploration.model, exploration.points, exploration.rates, slots, question.memory_mb)
-    answers = alike(*at)
-    findings = (
-        *doubts,
-        *check_model(*at, answers=answers, asked=exploration.asked),
-        *check_other_cores(cores),
-        *exploration.findings,
-    )
-    (risk,) = risks([slots])
-    less = exploration.asked.less_risk
-    judged = Doubts(
-        risk=risk,
-        low=low,
-        high=high,
-        extrapolation=slots / most,
-        runs=len(exploration.fitted),
-        findings=findings,
-        # the forms are of the explored interval and the cores measured
-        rate=question.rate * worse * float(exploration.model.predict([[question.memory_mb, slots]])[0]) / expected,
-        alike=answers,
-        asked=exploration.asked,
-        target=question.rate,
-        attainable=not falls_short(risk)
-        or model.attains(question.rate * worse / gain.quantile(less), question.memory_mb, margin, risk=less),
-    )
-    plan = CapacityPlan(
-        query=sample.query,
-        rate=question.rate,
+        budget = replace(budget, slots=place.filled(rate * worse, budget, needed * shape, size))
+
+    def attains() -> bool:
+        less = exploration.asked.less_risk
+        return model.attains(place.at_explored(rate * worse, less), memory, margin, risk=less)
+
+    plan = judged_plan(
+        place,
+        budget,
+        rate,
         margin=margin,
-        budget=budget,
-        expected_rate=expected / worse,
-        low=low / worse,
-        high=high / worse,
-        form=model.form,
-        testbed=sample.testbed,
-        testbed_kind=sample.testbed_kind,
-        runs=len(exploration.fitted),
-        extrapolation=slots / most,
-        executors=math.ceil(slots / (question.executor_slots or question.worker_slots)),
-        executor_slots=question.executor_slots,
-        outage=question.outage,
         least_slots=fewest,
-        verdict=judge(judged),
-        cores=cores,
+        executors=math.ceil(budget.slots / (size or shape)),
+        findings=doubts,
+        attains=attains,
+        worse=worse,
     )
+    plan = replace(plan, executor_slots=size, outage=question.outage)
+    least, left = min(run.budget.slots for run in exploration.runs), (workers - 1) * shape
+    counts = [[memory, held] for held in (workers * shape, max(left, least))]
+    paid_rate, left_rate = (gain.ratio * float(one) / worse for one in model.predict(counts))
+    unknown = None if left else 0.0
     lost = max(0.0, left_rate) if left >= least else unknown
     return Answer(question, plan, workers, workers * question.worker_price, paid_rate, lost)
 

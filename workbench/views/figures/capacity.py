@@ -13,6 +13,7 @@ from workbench.capacity import CapacityPlan, Exploration, Model
 from workbench.measuring import LEVEL
 from workbench.records import Measurement
 from workbench.views import theme
+from workbench.views.findings import beyond
 from workbench.views.first_screen import origin as origin_word
 
 _POINTS = 60
@@ -92,7 +93,7 @@ def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacit
         largest = max(plans, key=lambda plan: plan.rate)
         finding = (
             f"{query} at {units.rate(largest.rate)} needs {units.some(largest.budget.slots, 'slot')}, "
-            f"{largest.beyond or 'within what was measured'}"
+            f"{beyond(largest) or 'within what was measured'}"
         )
     else:
         finding = f"Capacity of {query} over {units.some(len(runs), 'run')}; no target could be planned"

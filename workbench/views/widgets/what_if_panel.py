@@ -25,7 +25,7 @@ from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
 from workbench.views.widgets.panel_style import PANEL, folded, sides, styled
 from workbench.views.widgets.throttled import Throttled
-from workbench.views.widgets.what_if_answer import Scenario, answer_card, per_hour, pinned_words, tiles_html, workers
+from workbench.views.widgets.what_if_answer import Scenario, answer_card, needed, pinned_words, tiles_html
 from workbench.views.widgets.while_dragged import WhileDragged
 
 _RISKS = (("use the margin instead", 0.0), ("20 %", 0.2), ("10 %", 0.1), ("5 %", 0.05), ("1 %", 0.01))
@@ -208,17 +208,10 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self._drawing.do(self.alarm.guard(lambda: self._draw(scenario, pinned)))
 
     def _draw(self, scenario: Scenario, pinned: Scenario | None) -> None:
-        answer = scenario.answer
-        plan = answer.plan
-        card = answer_card(answer, scenario.currency)
-        budget = plan.budget
-        finding = (
-            f"{plan.query} at {units.rate(plan.rate)} needs {units.some(budget.slots, 'slot')} of "
-            f"{budget.profile.memory_mb:,} MB on {workers(answer.workers)}{per_hour(answer, scenario.currency)}"
-        )
+        answer, card = scenario.answer, answer_card(scenario)
         with self._nothing_on_error():
             self.text.value = STYLE + card.heading_html() + card.table_html(download=False)
-            data = self._curves.at(answer, finding)
+            data = self._curves.at(answer, needed(scenario))
             drawn = draw_what_if(data, answer, None if pinned is None else pinned.answer)
             self.chart.show(theme.fit(drawn, _PAGE, _HEIGHT))
 

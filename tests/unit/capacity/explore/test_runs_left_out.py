@@ -10,6 +10,7 @@ from wrapped_fluid import WrappedFluid
 
 from workbench import units
 from workbench.answers.measured import run_cards
+from workbench.answers.planned import cards
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space, plan
 from workbench.capacity.explore import conclude, exploration, overstatement
 from workbench.capacity.model.checks import check_runs
@@ -19,7 +20,6 @@ from workbench.measuring import CapacityEstimator
 from workbench.records import FailedRun
 from workbench.study import Study, read_planned, run_study, write_planned
 from workbench.testbed import FluidTestbed
-from workbench.views.plan_cards import cards
 from workbench.workload import nexmark
 
 STUDY = Study(
@@ -84,8 +84,8 @@ def test_where_the_least_memory_fails_the_rest_is_explored_and_the_answer_says_s
         )
         assert said.finding.endswith("At 512 MB per slot nothing could be measured, so that is not planned with.")
         assert said.advice.startswith("What failed is tried again when the same is run again")
-    shown = [card for card in cards(made) if card.name == "runs-left-out"]
-    assert [SAID in card.finding for card in shown] == [True]  # once, not for every target
+    (shown,) = [card for card in cards(made) if card.name == "doubts"]
+    assert [row[1] for row in shown.table.rows if SAID in row[2]] == ["all"]  # once, not for every target
     write_planned(made, tmp_path / "plan.json")
     again = read_planned(tmp_path / "plan.json")
     assert again.exploration.left_out == made.exploration.left_out

@@ -29,7 +29,7 @@ def runs_with(skew):
 
 def test_a_hot_key_that_reaches_the_tasks_says_what_it_takes():
     runs = runs_with(2.1)
-    (found,) = check_counted_keys(runs, ONE_HOT, 40, 1.0)
+    found = check_counted_keys(runs, ONE_HOT, 40, 1.0)
     assert "'auction' has 30.00 % of the rows" in found.finding
     assert found.value == pytest.approx(ONE_HOT.likely_imbalance(40)) == pytest.approx(12.4, abs=0.5)
     most = max(run.budget.slots for run in runs)
@@ -41,7 +41,7 @@ def test_a_hot_key_that_reaches_the_tasks_says_what_it_takes():
     limit = 1 / (0.3 * max(costs))
     assert hot_key(runs, ONE_HOT).limit == pytest.approx(limit)
     takes = f"At {units.rate(0.6 * limit)} the key '0' needs 0.6 of a slot of "
-    (found,) = check_counted_keys(runs, ONE_HOT, 40, 0.6 * limit)
+    found = check_counted_keys(runs, ONE_HOT, 40, 0.6 * limit)
     assert takes in found.finding
     assert "; more than 4 tasks do not raise the rate." in found.finding
     assert hot_key(runs, ONE_HOT).sentence(0.6 * limit) in found.finding
@@ -50,16 +50,16 @@ def test_a_hot_key_that_reaches_the_tasks_says_what_it_takes():
 
 
 def test_rows_aggregated_before_the_shuffle_hide_a_hot_key():
-    (found,) = check_counted_keys(runs_with(1.02), ONE_HOT, 40, 1.0)
+    found = check_counted_keys(runs_with(1.02), ONE_HOT, 40, 1.0)
     assert "does not reach the tasks" in found.finding
     assert "1.02 times the mean and not" in found.finding
 
 
 def test_even_keys_take_nothing_to_do_and_no_keys_say_nothing():
     even = KeyFrequencies("auction", 10_000, 0, tuple(map(str, range(1000))), (10,) * 1000, 1000)
-    (found,) = check_counted_keys(runs_with(1.1), even, 4, 1.0)
+    found = check_counted_keys(runs_with(1.1), even, 4, 1.0)
     assert found.advice == "Nothing to do."
-    assert check_counted_keys(runs_with(1.1), None, 4, 1.0) == ()
+    assert check_counted_keys(runs_with(1.1), None, 4, 1.0) is None
 
 
 def test_the_likely_imbalance_is_that_of_a_spark_hash_within_its_scatter():
@@ -83,6 +83,6 @@ def test_a_key_that_fills_a_slot_below_the_rate_makes_the_plan_risky():
     found = staged_exploration()
     chosen = plan(replace(found, runs=tuple(runs_with(2.1))), 60_000, memory_mb=[600], keys=ONE_HOT)
     assert chosen.verdict.level != "safe"
-    (card,) = check_counted_keys(runs_with(2.1), ONE_HOT, 40, 1e12)
+    card = check_counted_keys(runs_with(2.1), ONE_HOT, 40, 1e12)
     assert card.concern == "hot key"
     assert card.value > 1

@@ -9,6 +9,7 @@ import pytest
 from batch_truths import Engine
 from staged_runs import staged_exploration
 
+from workbench.answers.planned import cards
 from workbench.capacity import plan
 from workbench.capacity.explore import conclude
 from workbench.capacity.planning import batch_of, follow, in_turns
@@ -16,7 +17,6 @@ from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, InstanceType
 from workbench.study import Planned, Study, read_planned, study_from, write_planned
 from workbench.study.carry_out import plan_targets
-from workbench.views import plan_cards
 
 FOUND = staged_exploration()  # 3,000 records/s per slot
 RATES = [2_000.0, 5_000.0, 18_000.0, 30_000.0, 24_000.0, 0.0]
@@ -118,12 +118,12 @@ def test_the_plan_for_the_peak_alone_has_the_day_and_the_report_says_what_it_sav
     small, peak = planned.plans
     assert small.day is None
     assert CapacityPlan.from_json(peak.to_json()) == peak
-    card = next(one for one in plan_cards.cards(planned) if one.name == "day")
+    card = next(one for one in cards(planned) if one.name == "day")
     assert f"{peak.day.static_slots} slots all day are" in card.finding
     assert "less; in whole workers" in card.finding
     assert len(card.table.rows) == 3
     unmet = replace(planned, plans=(small,))
-    assert "No plan carries the day's peak" in next(one for one in plan_cards.cards(unmet) if one.name == "day").finding
+    assert "No plan carries the day's peak" in next(one for one in cards(unmet) if one.name == "day").finding
 
 
 def test_stored_plans_are_read_where_the_day_is_gone(day_file, tmp_path):

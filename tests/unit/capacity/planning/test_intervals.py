@@ -10,6 +10,7 @@ from scipy.stats import t as student
 from simulated_run import SimulatedRun
 from staged_runs import staged_exploration
 
+from workbench.answers.planned import cards
 from workbench.capacity import plan
 from workbench.capacity.planning import (
     IntervalPoint,
@@ -38,7 +39,6 @@ from workbench.study import (
 from workbench.study.carry_out import plan_targets
 from workbench.study.planned import MeasurementFailedError
 from workbench.testbed import FluidTestbed, SparkTestbed
-from workbench.views.plan_cards import cards
 from workbench.workload import nexmark
 
 POINTS = (
@@ -256,7 +256,7 @@ def test_an_interval_that_cannot_be_measured_costs_no_plan(explored, swept, tmp_
     reason = "The source alone releases too little. Use a longer trigger interval (--interval)."
     assert intervals_left_out(planned.sweep) == {0.5: reason}
     (card,) = (card for card in cards(planned) if card.name == "intervals")
-    assert f"Not planned with is 0.5 s: {reason}" in card.finding
+    assert f"The 0.5 s interval was left out: {reason}" in card.finding
     with pytest.raises(
         MeasurementFailedError, match=r"at a trigger interval of 0.5 s: The source alone .* of intervals"
     ):

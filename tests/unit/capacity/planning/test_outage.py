@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 from staged_runs import staged_exploration
 
+from workbench.answers.planned import cards
 from workbench.capacity import plan
 from workbench.capacity.planning import Question, ask
 from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, Outage
 from workbench.study import Planned, Study, study_from
-from workbench.views import plan_cards
 from workbench.views.widgets import WhatIf
 
 MEMORY = [600]
@@ -66,12 +66,9 @@ def test_records_wait_for_a_trigger_and_for_their_batch():
 
 def test_the_plan_its_document_and_its_report_say_so():
     chosen = plan(FOUND, 20_000, memory_mb=MEMORY, outage=OUTAGE)
-    assert "After an outage of 10 min it has caught up in" in chosen.sentence()
-    long = replace(chosen, outage=Outage(86_400, 86_400)).sentence()
-    assert "After an outage of 24.0 h it has caught up in" in long
     assert CapacityPlan.from_json(chosen.to_json()) == chosen
     study = Study("nexmark:q5", (20_000.0,), (2, 4, 8), (600,), outage_s=600, catch_up_s=1200)
-    card = next(one for one in plan_cards.cards(Planned(study, FOUND, (chosen,))) if one.name == "waiting")
+    card = next(one for one in cards(Planned(study, FOUND, (chosen,))) if one.name == "waiting")
     assert "half of the records wait at most" in card.finding
     assert "After 10 min down, the backlog at 20 k records/s is gone in about" in card.finding
 
@@ -90,8 +87,8 @@ def test_a_plan_without_spare_capacity_says_that_the_backlog_stays():
     chosen = plan(FOUND, 20_000, memory_mb=MEMORY, margin=1.0)
     full = replace(chosen, expected_rate=20_000.0, low=19_000.0)
     study = Study("nexmark:q5", (20_000.0,), (2, 4, 8), (600,))
-    card = next(one for one in plan_cards.cards(Planned(study, FOUND, (full,))) if one.name == "waiting")
-    assert "After 10 min down, the backlog at 20 k records/s never goes." in card.finding
+    card = next(one for one in cards(Planned(study, FOUND, (full,))) if one.name == "waiting")
+    assert "After 10 min down, the backlog at 20 k records/s never clears." in card.finding
 
 
 def test_the_panel_begins_where_a_plan_for_a_long_outage_is():

@@ -30,6 +30,7 @@ from workbench.journal import Journal
 from workbench.metrics import ExecutorPace
 from workbench.records import OperatorCost
 from workbench.study import Study, run_study
+from workbench.views.findings import basis
 
 STUDY = Study("nexmark:q5", (2e5,), (9, 12, 18), (2048,), testbed="fluid", slot_cpus=1.0, most_runs=4)
 
@@ -195,22 +196,22 @@ def test_a_batch_is_laid_out_with_what_it_took_besides_its_stages():
 
 def test_one_of_a_thing_is_in_the_singular():
     run = staged_exploration().measurements[0]
-    (counted,) = check_cores([replace(run, machine=replace(run.machine, dedicated=False))])
+    counted = check_cores([replace(run, machine=replace(run.machine, dedicated=False))])
     assert counted.finding.startswith("1 run was made on cores that their cluster counts but does not limit")
     one = replace(run.budget, slots=1, interval_s=5.0)
-    (interval,) = check_interval(one, 1.0, IntervalSpeedup(2.0, 0.1, 0.07, 4))
+    interval = check_interval(one, 1.0, IntervalSpeedup(2.0, 0.1, 0.07, 4))
     assert interval.finding.endswith("which is taken to hold for 1 slot too.")
     late = replace(laid_out(stages_of(run), 1, 2.0, rate=1.5e5), batch_s={1: 3.0})
-    (found,) = check_layouts(late)
+    found = check_layouts(late)
     assert "a batch takes 3 s at 1 slot, longer" in found.finding
 
 
 def test_batches_that_come_late_are_a_doubt():
     made = plan(staged_exploration(), 1.5e4, memory_mb=[600])
     stages, slots = made.layout.stages, made.budget.slots
-    assert check_layouts(made.layout, None) == ()
+    assert check_layouts(made.layout, None) is None
     late = laid_out(stages, slots, 2.0, rate=1.5e5)
-    (finding,) = check_layouts(late, None)
+    finding = check_layouts(late, None)
     assert finding.concern == "late batches"
     assert finding.value == pytest.approx(late.batch_s[slots] / 2)
     seconds = f"{late.batch_s[slots]:.2g} s at {slots} slots"
@@ -227,11 +228,11 @@ def test_batches_that_come_late_are_a_doubt():
 
 def test_an_operator_of_unknown_rate_is_a_doubt():
     found = bids2({"map": 100.0, "sink": None, "late": None}, {"map": 1.0, "sink": 1.0, "late": 0.0}, 9)
-    (finding,) = check_allocation(found)
+    finding = check_allocation(found)
     assert finding.concern == "unbounded operators"
     assert finding.finding.startswith("Input reached sink, but no task was seen busy with it")
-    assert check_allocation(bids2({"map": 100.0}, {"map": 1.0}, 9)) == ()
-    assert check_allocation(None) == ()
+    assert check_allocation(bids2({"map": 100.0}, {"map": 1.0}, 9)) is None
+    assert check_allocation(None) is None
 
 
 def test_python_workers_of_the_query_need_room_that_is_not_in_the_container():
@@ -266,20 +267,20 @@ def test_a_young_state_is_said_where_it_is_not_known_to_grow_without_bound():
     run = staged_exploration().measurements[0]
     probes = tuple(replace(probe, filled=False) for probe in run.estimate.probes)
     young = replace(run, estimate=replace(run.estimate, probes=probes))
-    (found,) = check_filled([run, young])
+    found = check_filled([run, young])
     assert found.finding.startswith("No row left the state while 1 run was read, so it still grew")
-    assert check_filled([run, replace(young, unbounded_state=True)]) == ()
+    assert check_filled([run, replace(young, unbounded_state=True)]) is None
 
 
 def test_the_share_of_the_source_is_said():
     made = plan(staged_exploration(source=0.4), 1.5e4, memory_mb=[600])
     assert made.source_share == pytest.approx(0.4)
-    assert "the source that replayed the data took 40 % of the slots' busy time" in made.basis()
+    assert "the source that replayed the data took 40 % of the slots' busy time" in basis(made)
     note = next(card for card in made.cards if card.concern == "source share")
     assert note.value == pytest.approx(0.4)
     assert f"about {math.ceil(0.6 * made.budget.slots)} of the {made.budget.slots} slots would do" in note.finding
     assert json.loads(made.to_json())["source_share"] == pytest.approx(0.4)
-    assert check_source(0.4, 2) == ()  # 1.2 slots are two: none could be taken away
+    assert check_source(0.4, 2) is None  # 1.2 slots are two: none could be taken away
     cheap = plan(staged_exploration(source=0.02), 1.5e4, memory_mb=[600])
     assert cheap.source_share == pytest.approx(0.02)
     assert "source share" not in [card.concern for card in cheap.cards]
@@ -299,9 +300,9 @@ def test_a_topic_with_fewer_partitions_than_the_planned_slots_is_said_to_hold_th
     assert f"read in 3 partitions, and the plan has it read in {slots}: in 3, {slots} slots carry" in note.finding
     assert note.advice.startswith(f"Set the source's option minPartitions to {slots}, as the exported job does")
     parts = fit_micro_batch(runs)
-    assert check_source_partitions(runs, parts, Budget(3, SlotProfile(0.2, 1024), 2.0)) == ()
-    assert check_source_partitions(runs, None, made.budget) == ()
-    assert check_source_partitions([divided.run(4, 2.0)], parts, made.budget) == ()
+    assert check_source_partitions(runs, parts, Budget(3, SlotProfile(0.2, 1024), 2.0)) is None
+    assert check_source_partitions(runs, None, made.budget) is None
+    assert check_source_partitions([divided.run(4, 2.0)], parts, made.budget) is None
 
 
 def test_where_sources_are_not_among_the_slots_their_share_is_none(exploration):

@@ -10,10 +10,20 @@ from staged_runs import staged_exploration
 from workbench.capacity import plan
 from workbench.capacity.model import Asked, checks
 from workbench.capacity.planning import Question, ask
-from workbench.capacity.planning.verdict import Doubts, fill, judge
+from workbench.capacity.planning.verdict import fill
+from workbench.capacity.planning.verdict import judge as judge_plan
 from workbench.records import ModelFinding
 
-CALM = Doubts(risk=0.004, low=1.1e5, high=1.4e5, extrapolation=1.5, runs=3, findings=(), rate=1e5, alike={})
+CALM = {"risk": 0.004, "load": 1e5, "alike": {}}
+PLAN = replace(
+    plan(staged_exploration(), 1e5, memory_mb=[600]), low=1.1e5, high=1.4e5, extrapolation=1.5, runs=3, cards=()
+)
+
+
+def judge(**changes):
+    """Judge a plan without doubts, changed."""
+    own = {name: changes.pop(name) for name in ("low", "high", "extrapolation", "cards") if name in changes}
+    return judge_plan(replace(PLAN, **own), **(CALM | changes))
 
 
 def finding(concern, value):
@@ -21,10 +31,10 @@ def finding(concern, value):
 
 
 def test_a_plan_without_doubts_is_safe_and_says_its_risk():
-    verdict = judge(CALM)
+    verdict = judge()
     assert (verdict.level, verdict.remedy) == ("safe", "")
     assert verdict.reason == "The probability that its capacity is below the rate is 0.4 %."
-    assert "under 0.1 %" in judge(replace(CALM, risk=0.0)).reason
+    assert "under 0.1 %" in judge(risk=0.0).reason
 
 
 @pytest.mark.parametrize(
@@ -38,24 +48,24 @@ def test_a_plan_without_doubts_is_safe_and_says_its_risk():
         ),
         ({"high": 3e5}, "don't rely on it yet", "Its capacity is known only to within a factor of 2.7."),
         ({"low": 0.0}, "don't rely on it yet", "Its capacity has no known lower bound."),
-        ({"findings": (finding("doubtful runs", 3),)}, "risky", "100 % of the runs are doubtful."),
+        ({"cards": (finding("doubtful runs", 3),)}, "risky", "100 % of the runs are doubtful."),
         ({"risk": 0.1}, "risky", "The probability that its capacity is below the rate is 10 %."),
         (
-            {"findings": (finding("late batches", 1.4),), "risk": 0.1, "extrapolation": 3.0},
+            {"cards": (finding("late batches", 1.4),), "risk": 0.1, "extrapolation": 3.0},
             "risky",
             "about late batches",
         ),
         ({"extrapolation": 3.0}, "risky", "It has 3 times as many slots as the largest deployment measured."),
-        ({"findings": (finding("doubtful runs", 2),)}, "risky", "67 % of the runs are doubtful."),
-        ({"findings": (finding("hot key", 3.0),)}, "risky", "about hot key"),
-        ({"findings": (finding("forms disagree", 0.9),)}, "safe", "The probability"),
+        ({"cards": (finding("doubtful runs", 2),)}, "risky", "67 % of the runs are doubtful."),
+        ({"cards": (finding("hot key", 3.0),)}, "risky", "about hot key"),
+        ({"cards": (finding("forms disagree", 0.9),)}, "safe", "The probability"),
         (
-            {"findings": (finding("forms disagree", 0.9),), "extrapolation": 3.0, "alike": {"log": 0.9e5, "sqrt": 2e5}},
+            {"cards": (finding("forms disagree", 0.9),), "extrapolation": 3.0, "alike": {"log": 0.9e5, "sqrt": 2e5}},
             "don't rely on it yet",
             "Models that fit the runs alike differ by 90 % here.",
         ),
         (
-            {"findings": (finding("forms disagree", 0.9),), "extrapolation": 1.9, "alike": {"log": 1.1e5, "sqrt": 2e5}},
+            {"cards": (finding("forms disagree", 0.9),), "extrapolation": 1.9, "alike": {"log": 1.1e5, "sqrt": 2e5}},
             "safe",
             "The probability",
         ),
@@ -68,22 +78,22 @@ def test_a_plan_without_doubts_is_safe_and_says_its_risk():
     ],
 )
 def test_the_gravest_doubt_is_the_reason_and_has_a_remedy(change, level, reason):
-    verdict = judge(replace(CALM, **change))
+    verdict = judge(**change)
     assert verdict.level == level
     assert verdict.reason.startswith(reason)
     assert bool(verdict.remedy) == (level != "safe")
 
 
 def test_what_was_not_measured_comes_before_its_risk():
-    far = judge(replace(CALM, risk=0.3, extrapolation=5.0))
+    far = judge(risk=0.3, extrapolation=5.0)
     assert far.reason.startswith("It has 5 times as many slots")
     assert "larger counts" in far.remedy
 
 
 def test_no_risk_is_advised_that_no_slots_attain():
-    unattainable = judge(replace(CALM, risk=0.3, attainable=False))
+    unattainable = judge(risk=0.3, attainable=False)
     assert unattainable.reason.startswith("The probability that its capacity is below the rate is 30 %")
-    assert unattainable.advised == judge(replace(CALM, extrapolation=5.0)).advised
+    assert unattainable.advised == judge(extrapolation=5.0).advised
 
 
 def known(risks, least):
@@ -109,8 +119,8 @@ def test_filling_never_costs_more_nor_makes_it_riskier(least, more, measured, da
 
 @pytest.mark.parametrize("kind", ["spark", "fluid", "recorded", "observed"])
 def test_a_remedy_is_a_command_that_there_is_for_such_runs(kind):
-    changes = ({"extrapolation": 5.0}, {"risk": 0.3}, {"findings": (finding("doubtful runs", 3),)})
-    remedies = [str(judge(replace(CALM, asked=Asked(kind), **change)).advised) for change in changes]
+    changes = ({"extrapolation": 5.0}, {"risk": 0.3}, {"cards": (finding("doubtful runs", 3),)})
+    remedies = [str(judge(asked=Asked(kind), **change).advised) for change in changes]
     assert all("workbench observe LOG" in remedies[place] for place in (1, 2)) == (kind == "observed")
     assert ("table" in remedies[0]) == (kind == "recorded")
     assert remedies[1].endswith("--risk 0.05" if kind == "observed" else "run: workbench plan STUDY.yaml")

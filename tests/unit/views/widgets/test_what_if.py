@@ -99,7 +99,7 @@ def test_losing_a_worker_lowers_the_capacity_that_is_paid_for(planned, rate):
         )
         assert (answer.paid_rate, answer.lost_rate) == pytest.approx(tuple(rates))
         assert answer.paid_rate > answer.lost_rate >= answer.plan.expected_rate
-        shown = dict(answer_card(answer).table.rows)
+        shown = dict(answer_card(Scenario(answer)).table.rows)
         assert shown["Workers"].startswith(f"{answer.workers} of {units.some(shape, 'slot')}")
         assert shown[f"Capacity of their {answer.workers * shape} slots"] == units.rate(answer.paid_rate)
 
@@ -107,11 +107,13 @@ def test_losing_a_worker_lowers_the_capacity_that_is_paid_for(planned, rate):
 def test_what_fewer_slots_than_measured_carry_is_unknown_not_nothing(planned, rate):
     few = ask(planned.exploration, Question(rate / 4, 1024, worker_slots=3))  # at least 4 were measured
     assert (few.workers, few.lost_rate, few.survives) == (2, None, None)
-    assert "fewer slots are left than were measured, so what they carry is not known" in answer_card(few).finding
-    assert dict(answer_card(few).table.rows)["With one worker lost"] == "unknown"
+    assert (
+        "fewer slots are left than were measured, so what they carry is not known" in answer_card(Scenario(few)).finding
+    )
+    assert dict(answer_card(Scenario(few)).table.rows)["With one worker lost"] == "unknown"
     one = ask(planned.exploration, Question(rate / 4, 1024, worker_slots=8))
     assert (one.workers, one.lost_rate, one.survives) == (1, 0.0, False)
-    assert "with one worker lost nothing is left" in answer_card(one).finding
+    assert "with one worker lost nothing is left" in answer_card(Scenario(one)).finding
 
 
 def test_every_circumstance_that_is_worse_takes_no_less(planned, rate):

@@ -1,20 +1,29 @@
-"""What a running query's log says, in words: one sentence, what limits it, what an outage costs, what it is."""
+"""What a log says of a running query: what it sustains, what limits it, what an outage costs, what to mind."""
 
 import math
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from workbench import units
 from workbench.advice import Advice
+from workbench.answers import page
+from workbench.answers import planned as of_a_plan
+from workbench.answers.answer import Answer, Fact, Unit
+from workbench.answers.observed_changes import changes
 from workbench.metrics import slow_executors
 from workbench.observing import EndingRuns, StateSeen
 from workbench.records import CapacityPlan, EndingRun
 from workbench.study import Observed
-from workbench.views.first_screen import Chip, cares_html, header_html, table_html
-from workbench.views.front import about
-from workbench.views.observed_findings import findings
+from workbench.views.cards import Card, Column, Table, fold, gather
+from workbench.views.figures import draw_head_room, head_room
+from workbench.views.findings import about
 
-_TIGHT, _NONE = 0.3, 0.0  # left over the peak
+_TIGHT = 0.3  # left over the peak, below which a query is not safe
 _WAITING = 0.7  # CPU seconds over run seconds, under which tasks wait for something
 _EVEN, _SKEWED = 1.05, 1.5
 _PARTS = {
@@ -23,19 +32,99 @@ _PARTS = {
     "tasks, fixed": "what every task costs before its first row",
     "rows": "the rows themselves",
 }
+_MOST_ROWS = 2000  # of a page, so that it is small enough to send
+_RATE = Unit(partial(units.rate, digits=2), "records/s")
+_LEFT = Unit(lambda share: units.share(round(share, 2)), "%", 100.0)
 
 
-def sentence(found: Observed) -> str:
+def answer(found: Observed, outage_s: float) -> Answer:
+    """Answer what a running query sustains, and what it takes to catch up after an outage."""
+    running = found.running
+    begun = datetime.fromtimestamp(running.batches[0].start_s, UTC).date().isoformat() if running.batches else ""
+    said = filter(None, (_limit(found), _outage(found, outage_s), *_comparison(found), _slots_twice(found)))
+    return Answer(
+        "head-room",
+        f"How much head-room does {running.name} have?",
+        _sentence(found),
+        "OBSERVED",
+        tuple(filter(None, (running.name, begun, running.application, running.spark and f"Spark {running.spark}"))),
+        tuple(said),
+        _document(found, outage_s),
+        (_row(found, outage_s),),
+        "Head-room at the peak of the load",
+        cautions={**changes(found), **_doubts(found)},
+        about=_what_it_is(found),
+        draw=lambda: draw_head_room(head_room(found, _sentence(found).removesuffix("."))),
+        evidence=(partial(_batches, found), partial(_operators, found)),
+    )
+
+
+def cards(found: Observed, outage_s: float) -> list[Card]:
+    """Make the cards of a running query, the plans after the head-room."""
+    lead, *evidence = page.cards(answer(found, outage_s))
+    return [lead, *gather((_plans,), found), *evidence]
+
+
+def _row(found: Observed, outage_s: float) -> tuple[Fact, ...]:
+    room = found.headroom
+    told, at_least = room.rate is not None, room.at_least
+    least = f"at least {units.rate(at_least, 2)}" if at_least else "not identifiable"
+    ends = f"{units.scaled(room.low, '', 2)} to {units.scaled(room.high, '', 2)}"
+    word, style = _verdict(found)
+    seconds = found.catch_up_s(outage_s)
+    caught_up = None if seconds is None else "never" if math.isinf(seconds) else f"in about {about(seconds)}"
+    down = (Fact(caught_up, "", f"Catches up after {units.seconds(outage_s)} down", shown="wide"),)
+    return (
+        Fact(word, name="Head-room", verdict=style),
+        Fact(room.rate, name="Sustains", unit=_RATE) if told else Fact(least, name="Sustains"),
+        Fact(ends if told else None, name="90 % interval"),
+        Fact(room.peak_rate, name="Peak", unit=_RATE),
+        Fact(room.left, name="Left at the peak", unit=_LEFT),
+        *(down if outage_s else ()),
+    )
+
+
+def _document(found: Observed, outage_s: float) -> tuple[Fact, ...]:
+    running = found.running
+    seconds = found.catch_up_s(outage_s)
+    values = {
+        "query": running.name,
+        "application": running.application,
+        "spark": running.spark,
+        "slots": running.slots,
+        "memory_mb": running.memory_mb,
+        "interval_seen_s": running.interval_s,
+        "headroom": {key: _finite(value) for key, value in asdict(found.headroom).items()}
+        | {"left": found.headroom.left},
+        "runs_end": running.ends,
+        "runs": None if found.ending is None else asdict(found.ending),
+        "batches_seen": {"with_rows": running.with_rows, "all": running.triggers, "starts": running.starts},
+        "state": [asdict(one) for one in running.states],
+        "findings": {said: str(advised) for said, advised in changes(found).items()},
+        "limits": found.limits,
+        "skew": None if found.skew is None else {"operator": found.skew[0], "times_the_mean": found.skew[1]},
+        "catches_up": None if seconds is None else math.isfinite(seconds),
+        "catch_up_s": _finite(seconds),
+        "compared": None if found.compared is None else asdict(found.compared),
+    }
+    return tuple(Fact(value, key) for key, value in values.items())
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401 - JSON
+    return None if value == math.inf else value
+
+
+def _sentence(found: Observed) -> str:
     """Say what the query sustains and what it has left, or why that is not identifiable."""
     running, room = found.running, found.headroom
     where = f"{running.name} on {units.some(running.slots, 'slot')}" if running.slots else running.name
     if found.ending is not None:
-        return runs_of(where, found.ending, found.run)
+        return _runs_of(where, found.ending, found.run)
     if room.rate is None:
         return f"What {where} sustains is not identifiable from its log: {room.why_not}.{_bound(found)}"
     ends = f"{units.scaled(room.low, '', 2)} to {units.scaled(room.high, '', 2)}"
     left = room.left
-    if left is None or left <= _NONE:
+    if left is None or left <= 0:
         rest = f"its peak asked for {units.rate(room.peak_rate, 2)}, which is more"
     else:
         rest = f"its peak asked for {units.rate(room.peak_rate, 2)}, so {units.share(round(left, 2))} more would fit"
@@ -45,7 +134,7 @@ def sentence(found: Observed) -> str:
     return f"{where} sustains {units.rate(room.rate, 2)} (90 %: {ends}){cap}; {rest}."
 
 
-def runs_of(where: str, ending: EndingRuns, asked: EndingRun | None) -> str:
+def _runs_of(where: str, ending: EndingRuns, asked: EndingRun | None) -> str:
     """Say what runs that end take, and how long the one that is asked for would take on the same slots."""
     said = (
         f"A run of {where} takes what there is and ends: usually {units.scaled(ending.rows, 'rows')} in "
@@ -71,24 +160,24 @@ def _bound(found: Observed) -> str:
     return f" {said[0].upper()}{said[1:]}."
 
 
-def verdict(found: Observed) -> Chip:
-    """Judge the head-room at the peak: of the rate, and of its interval's low end."""
+def _verdict(found: Observed) -> tuple[str, str]:
+    """Judge the head-room at the peak, of the rate and of its interval's low end: in a word, and its style."""
     room = found.headroom
     if room.rate is None:
         enough = room.at_least > room.peak_rate * (1 + _TIGHT)
-        return Chip("safe, by a bound", "safe") if enough else Chip("not identifiable", "unsure")
+        return ("safe, by a bound", "safe") if enough else ("not identifiable", "unsure")
     admitted = math.inf if room.admitted_rate is None else room.admitted_rate
     if min(room.low, admitted) > room.peak_rate * (1 + _TIGHT):
-        return Chip("safe", "safe")
+        return ("safe", "safe")
     if room.capped:
-        return Chip("held by its cap", "risky")
-    return Chip("risky", "risky") if room.rate > room.peak_rate else Chip("behind at the peak", "unsure")
+        return ("held by its cap", "risky")
+    return ("risky", "risky") if room.rate > room.peak_rate else ("behind at the peak", "unsure")
 
 
-def doubts(found: Observed) -> dict[str, Advice]:
+def _doubts(found: Observed) -> dict[str, Advice]:
     """Say why the verdict is not safe, with what to do; empty where it is, or where nothing is known."""
     room = found.headroom
-    if room.rate is None or verdict(found).style == "safe":
+    if room.rate is None or _verdict(found)[1] == "safe":
         return {}
     tight, room_asked = room.peak_rate * (1 + _TIGHT), f"less than {units.percent(_TIGHT)} above the peak"
     if room.admitted_rate is not None and room.admitted_rate <= min(room.low, tight):
@@ -109,7 +198,7 @@ def _safe(plan: CapacityPlan) -> bool:
     return plan.verdict is not None and plan.verdict.level == "safe"
 
 
-def slots_twice(found: Observed) -> str:
+def _slots_twice(found: Observed) -> str:
     """Say why the plan of the slots that run has another interval than the log; empty where it has not."""
     plans = () if found.planned is None else found.planned.plans
     room = found.headroom
@@ -125,7 +214,7 @@ def slots_twice(found: Observed) -> str:
     )
 
 
-def limit(found: Observed) -> str:
+def _limit(found: Observed) -> str:
     """Say what takes most of a batch at the rate sustained; empty where that is not known."""
     shares = found.limits
     if not shares:
@@ -144,7 +233,7 @@ def limit(found: Observed) -> str:
     return f"{said}."
 
 
-def outage(found: Observed, outage_s: float) -> str:
+def _outage(found: Observed, outage_s: float) -> str:
     """Say how long the query needs to catch up after an outage at its peak; empty where that is not known."""
     seconds, at_worst = found.catch_up_s(outage_s), found.catch_up_s(outage_s, at_worst=True)
     if seconds is None or at_worst is None or not outage_s:
@@ -156,7 +245,7 @@ def outage(found: Observed, outage_s: float) -> str:
     return f"{said} has caught up in about {about(seconds)} ({surely} the interval's low end)."
 
 
-def comparison(found: Observed) -> list[str]:
+def _comparison(found: Observed) -> list[str]:
     """Say what a study that was measured expects of the same cores, and what targets take with its growth."""
     held = found.compared
     if held is None:
@@ -176,8 +265,8 @@ def comparison(found: Observed) -> list[str]:
     return [f"{said}.", *([f"With the growth that was measured, {', and '.join(takes)}."] if takes else [])]
 
 
-def facts(found: Observed) -> dict[str, str]:
-    """Say what the query is, by name."""
+def _what_it_is(found: Observed) -> dict[str, str]:
+    """Say what the query is and what was read, by name."""
     running, room = found.running, found.headroom
     operators = tuple(
         dict.fromkeys(operator.operator for block in running.blocks for operator in block.observation.operators)
@@ -214,32 +303,6 @@ def facts(found: Observed) -> dict[str, str]:
         "ended": running.stopped or "",
     }
     return {name: value for name, value in known.items() if value}
-
-
-def front_html(found: Observed, outage_s: float) -> str:
-    """Write the first screen; every text of the log's is escaped."""
-    room, running = found.headroom, found.running
-    runs = () if found.planned is None else found.planned.exploration.measurements
-    seen = (running.name, *(run.started_at[:10] for run in runs[:1]), running.application)
-    header = header_html("OBSERVED", (*seen, running.spark and f"Spark {running.spark}"))
-    told = room.rate is not None
-    seconds = found.catch_up_s(outage_s)
-    caught_up = "" if seconds is None else "never" if math.isinf(seconds) else f"in about {about(seconds)}"
-    down = {f"Catches up after {units.seconds(outage_s)} down": caught_up} if outage_s else {}
-    columns = ("Head-room", "Sustains", "90 % interval", "Peak", "Left at the peak", *down)
-    row: tuple[str | Chip, ...] = (
-        verdict(found),
-        units.rate(room.rate, 2)
-        if room.rate is not None
-        else f"at least {units.rate(room.at_least, 2)}"
-        if room.at_least
-        else "not identifiable",
-        f"{units.scaled(room.low, '', 2)} to {units.scaled(room.high, '', 2)}" if told else "",
-        units.rate(room.peak_rate, 2),
-        "" if room.left is None else units.share(round(room.left, 2)),
-        *down.values(),
-    )
-    return header + table_html(columns, [row]) + cares_html({**findings(found), **doubts(found)})
 
 
 def _slots(found: Observed) -> str:
@@ -297,3 +360,65 @@ def _cores(found: Observed) -> str:
         f"{said}: the rest they waited (input, Python, garbage collection, shared cores), so a core of this "
         "cluster is not a core of another"
     )
+
+
+def _plans(found: Observed) -> list[Card]:
+    if found.planned is not None and found.planned.plans:
+        lead, *rest = of_a_plan.cards(found.planned, source=False)  # the first card says where figures come from
+        return [lead, *map(fold, rest)]
+    reasons = [found.unplanned] if found.unplanned else []
+    reasons += (
+        [] if found.planned is None else [f"{units.rate(one.rate)}: {one.reason}" for one in found.planned.refused]
+    )
+    return [Card("plans", "What do other rates take?", " ".join(reasons), kind="no-data")] if reasons else []
+
+
+def _batches(found: Observed) -> Iterable[Card]:
+    batches = found.running.batches
+    every = -(-len(batches) // _MOST_ROWS)
+    if not batches:
+        return
+    rows = tuple(
+        (round(batch.start_s - batches[0].start_s, 3), batch.rows, batch.batch_s, batch.slots)
+        for batch in batches[::every]
+    )
+    caption = "Batches" if every == 1 else f"One in {every} batches"
+    columns = (Column("Begun after", "s"), Column("Rows"), Column("Batch time", "s"), Column("Slots"))
+    seen = f"{units.some(len(batches), 'batch') if len(batches) == 1 else f'{len(batches):,} batches'} with rows."
+    yield Card("batches", "Which batches were read?", seen, table=Table(caption, columns, rows))
+
+
+def _operators(found: Observed) -> list[Card]:
+    if not found.running.blocks:
+        return []
+    busiest = max(found.running.blocks, key=lambda block: block.rows)
+    seen = busiest.observation.operators
+    columns = (
+        Column("Operator"),
+        Column("Tasks"),
+        Column("Rows in"),
+        Column("Busy", "%"),
+        Column("Rows/s of a task"),
+        Column("Fullest task", "times the mean"),
+    )
+    rows = tuple(
+        (
+            one.operator,
+            one.tasks,
+            one.records_in,
+            round(100 * one.busyness, 1),
+            None if one.true_processing_rate is None else round(one.true_processing_rate),
+            None if one.key_skew is None else round(one.key_skew, 2),
+        )
+        for one in seen
+    )
+    worst = max(seen, key=lambda one: one.busyness, default=None)
+    said = (
+        "No operator was seen."
+        if worst is None
+        else f"In its busiest {units.seconds(busiest.observation.elapsed_s)} {worst.operator} keeps its tasks busy "
+        f"{units.share(round(worst.busyness, 2))} of the time."
+    )
+    return [
+        Card("operators", "Which operator does the work?", said, table=Table("Operators", columns, rows, opened=True))
+    ]

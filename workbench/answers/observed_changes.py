@@ -14,9 +14,9 @@ _MANY = 50  # stores of a slot
 _GREW_S = 600.0  # by which a watermark fell behind
 
 
-def findings(found: Observed) -> dict[str, Advice]:
+def changes(found: Observed) -> dict[str, Advice]:
     """Say what changes or costs, each with a remedy."""
-    said = {**_drift(found), **_overrun(found), **_runs(found)}
+    said = {**_drift(found), **_overrun(found), **_endless(found)}
     for state in found.running.states:
         said |= {**_growth(state, found), **_costs(state, found), **_late(state)}
     if not found.running.slots:
@@ -27,7 +27,7 @@ def findings(found: Observed) -> dict[str, Advice]:
     return said
 
 
-def moment(at_s: float) -> str:
+def _moment(at_s: float) -> str:
     """Write seconds since 1970 to the minute, in UTC."""
     return units.moment(datetime.fromtimestamp(at_s, UTC).isoformat())
 
@@ -39,11 +39,11 @@ def _drift(found: Observed) -> dict[str, Advice]:
     ends = f"{units.seconds(drift.low_s)} to {units.seconds(drift.high_s)}"
     said = (
         f"A batch takes {units.seconds(drift.per_batch_s)} longer after each batch (90 %: {ends}), whatever it holds, "
-        f"since batch {drift.since:,} ({moment(drift.since_s)})"
+        f"since batch {drift.since:,} ({_moment(drift.since_s)})"
     )
     left_s = (drift.overrun_s or 0.0) - found.running.batches[-1].start_s
     if room.overrun is None and 0 < left_s < _SHOWN_S:
-        at = moment(drift.overrun_s or 0.0)
+        at = _moment(drift.overrun_s or 0.0)
         said += f"; at its busiest it outlasts the trigger interval in {units.seconds(left_s)} ({at})"
     if drift.at_first > 0:
         said += f". When that began it sustained at least {units.rate(drift.at_first, 2)}"
@@ -59,7 +59,7 @@ def _overrun(found: Observed) -> dict[str, Advice]:
     if room.overrun is not None:
         kept = "it keeps up all the same" if room.keeps_up else "it leaves rows behind"
         longer = (
-            f"Since batch {room.overrun.number:,} ({moment(room.overrun.start_s)}) most batches take longer than the "
+            f"Since batch {room.overrun.number:,} ({_moment(room.overrun.start_s)}) most batches take longer than the "
             f"trigger interval of {units.seconds(room.interval_s)}; at the log's end {kept}."
         )
         said[longer] = Advice("Find what makes batches long, then set a longer interval or more slots.")
@@ -73,7 +73,7 @@ def _overrun(found: Observed) -> dict[str, Advice]:
     return said
 
 
-def _runs(found: Observed) -> dict[str, Advice]:
+def _endless(found: Observed) -> dict[str, Advice]:
     if found.ending is None or found.run is not None:
         return {}
     said = "Its runs take what there is and end (availableNow), so there is no trigger interval."
@@ -92,7 +92,7 @@ def _growth(state: StateSeen, found: Observed) -> dict[str, Advice]:
     memory = float(running.slots * running.memory_mb << 20)
     full_s = state.full_s(memory)
     if running.cpu_share is not None and full_s is not None and full_s < _SHOWN_S:  # a log of tasks shows the memory
-        at = moment(running.ended_s + full_s)
+        at = _moment(running.ended_s + full_s)
         said += f", and meets the {units.size(memory)} of its slots in {units.seconds(full_s)} ({at})"
     remedy = "Let rows leave the state: a watermark with a window, a time limit of a join, or a timeout."
     return {f"{said}.": Advice(remedy)}

@@ -1,4 +1,4 @@
-"""The first screen of what a running query's log shows."""
+"""What is said of a running query, beyond what the goldens hold."""
 
 from pathlib import Path
 
@@ -6,29 +6,29 @@ import pytest
 from written_logs import BEGUN, TRUE, a_day, events, executor, progress_of, written
 
 from workbench.advice import Advice
+from workbench.answers.observed import answer
 from workbench.observing import as_measurement
 from workbench.spelling import spelled
 from workbench.study import observe
 from workbench.views.health import checks
-from workbench.views.observed_front import doubts, facts, front_html
 
 LOG = Path(__file__).parents[3] / "data" / "q5-eventlog.zstd"
 
 
 def test_an_outage_has_a_column_only_where_one_is_asked_about():
     found = observe(LOG)
-    assert "Catches up after 10 min down" in front_html(found, 600.0)
-    bare = front_html(found, 0.0)
-    assert "Catches up" not in bare
-    assert bare.count("<th ") == bare.count("<td") == 5
+    named = [[fact.name for fact in answer(found, outage_s).rows[0]] for outage_s in (600.0, 0.0)]
+    assert named[0] == [*named[1], "Catches up after 10 min down"]
 
 
 def test_who_ran_the_command_that_was_advised_is_advised_what_it_planned():
-    (first,) = doubts(observe(LOG)).values()
+    (first,) = answer(observe(LOG), 0.0).cautions.values()
     assert first.command == f"workbench observe {spelled(LOG)} --target 83000"
-    (then,) = doubts(observe(LOG, targets=[83_000])).values()
+    (then,) = answer(observe(LOG, targets=[83_000]), 0.0).cautions.values()
     assert then == Advice("See what is planned for 83 k records/s.")
-    (too_far,) = doubts(observe(LOG, targets=[50_000, 200_000])).values()  # one is too low, of the other nobody is sure
+    (too_far,) = answer(
+        observe(LOG, targets=[50_000, 200_000]), 0.0
+    ).cautions.values()  # one is too low, of the other nobody is sure
     assert too_far.command
 
 
@@ -39,7 +39,7 @@ def test_a_start_on_other_slots_changes_nothing_of_what_limits_these(tmp_path):
                    partitions=64)  # fmt: skip
     found = observe(written(tmp_path / "log", [*log, executor("1", 4), *after]), interval_s=2.0)
     assert (found.partitions, found.limits) == (usual.partitions, pytest.approx(usual.limits))
-    assert facts(found)["partitions"] == "4"
+    assert answer(found, 0.0).about["partitions"] == "4"
 
 
 def test_skew_on_other_slots_is_none_of_these(tmp_path):
@@ -51,14 +51,15 @@ def test_skew_on_other_slots_is_none_of_these(tmp_path):
             told["Accumulables"][0]["Update"] = str(5 * int(told["Accumulables"][0]["Update"]))
     found = observe(written(tmp_path / "log", [*log, executor("1", 4), *after]), interval_s=2.0)
     assert found.skew == usual.skew
-    assert facts(found)["skew"].startswith("none")
+    assert answer(found, 0.0).about["skew"].startswith("none")
 
 
 def test_batches_and_events_that_are_left_out_are_both_named(tmp_path):
     log = list(events(a_day(0.5 * TRUE)))
     after = events(a_day(0.5 * TRUE, batches=6), whole=False, begun=BEGUN + 1000, first=200, run="r-2", slots=8)
     broken = {"Event": "SparkListenerExecutorAdded"}
-    said = facts(observe(written(tmp_path / "log", [*log, broken, executor("1", 4), *after]), interval_s=2.0))
+    log = written(tmp_path / "log", [*log, broken, executor("1", 4), *after])
+    said = answer(observe(log, interval_s=2.0), 0.0).about
     assert said["on other slots"] == "1 batch, left out but for the peak"
     assert said["left out"].startswith("1 event of another form")
 

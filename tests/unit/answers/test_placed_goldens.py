@@ -1,0 +1,106 @@
+"""What people see of placements and of logs, kept whole, as the goldens of other answers."""
+
+import json
+from pathlib import Path
+
+import faces
+import pytest
+from placement_file import PROBLEM, written
+from written_logs import TRUE, a_day, events
+from written_logs import written as log_written
+
+from workbench.answers import observed as of_a_log
+from workbench.answers import placed as of_a_placement
+from workbench.cli import main
+from workbench.placement import read_placement_input
+from workbench.study import observe, study_placement
+
+
+def in_json(arguments, capsys):
+    assert main([*arguments, "--json"]) in {0, 1}
+    return json.loads(capsys.readouterr().out)
+
+
+PLACED = {
+    "rated": ([], {"speeds": [1, 1]}),
+    "crowded": (["--cpus", "0.4"], {}),
+    "round-robin": (["--method", "round-robin", "--cpus", "0.4"], {}),
+    "many workers": (["--method", "round-robin", "--workers", "12"], {}),
+    "unrated": ([], {"rate": None, "worker": None}),
+    "compared": (["--compare", "--draws", "3"], {}),
+    "compared by costs": (["--compare", "--draws", "3"], {"rate": None, "worker": None}),
+    "shapes": (["--shapes", "2x3,1x6", "--draws", "5"], {}),
+}
+
+
+def problem(tmp_path, changes):
+    """Write a problem whose tasks fit two workers."""
+    loads = {"A": {"tasks": 2, "cpu": 0.4, "net": 10}, "B": {"tasks": 3, "cpu": 0.6, "io": 5, "net": 2}}
+    document = PROBLEM | {"operators": loads | {"C": {"tasks": 1, "cpu": 0.1}}} | changes
+    return written(tmp_path, {name: value for name, value in document.items() if value is not None})
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_a_placement(name, tmp_path, capsys, monkeypatch, snapshot):
+    options, changes = PLACED[name]
+    monkeypatch.chdir(tmp_path)
+    arguments = ["place", problem(tmp_path, changes).name, *options]
+    told = faces.document(without_seconds(in_json(arguments, capsys)))
+    assert (told[:2] if isinstance(told, list) else told) == snapshot(name="json")
+    for columns in (80, 120):
+        printed = faces.untimed(faces.terminal(arguments, capsys, monkeypatch, columns))
+        assert printed == snapshot(name=f"terminal of {columns}")
+
+
+def without_seconds(document):
+    """Leave out how long a decision took, which differs from run to run, and the tasks, which the counts say."""
+    for one in document if isinstance(document, list) else [document]:
+        one.pop("seconds", None)
+        one.pop("tasks", None)
+    return document
+
+
+@pytest.mark.parametrize("asked", [{}, {"method": "round-robin"}, {"changes": {"rate": None, "worker": None}}])
+def test_the_page_of_a_placement(asked, tmp_path, snapshot):
+    given = read_placement_input(problem(tmp_path, asked.get("changes", {})))
+    found = study_placement(given, method=asked.get("method"), samples=3, timeout_s=30.0)
+    made = faces.brief(of_a_placement.cards(found, of_a_placement.of_a_report(placement="problem.json", samples=3)))
+    for card in made[:2]:
+        card["table"] = [row.rpartition(" | ")[0] for row in card["table"]]  # without how long each decided
+        card["words"] = faces.untimed(card["words"])
+    assert made == snapshot
+
+
+OBSERVED = {
+    "calm": (lambda: events(a_day(0.5 * TRUE)), [], {}),
+    "tight": (lambda: events(a_day(0.95 * TRUE)), [], {}),
+    "planned": (lambda: events(a_day(0.5 * TRUE)), ["--target", "40000", "120000"], {"targets": [4e4, 1.2e5]}),
+    "flat": (lambda: events([0.5 * TRUE] * 60), ["--target", "50000"], {"targets": [5e4]}),
+}
+
+
+@pytest.mark.parametrize("name", OBSERVED)
+def test_an_observed_query(name, tmp_path, capsys, monkeypatch, snapshot):
+    log, options, asked = OBSERVED[name]
+    monkeypatch.chdir(tmp_path)
+    log_written(tmp_path / "log", log())
+    told = in_json(["observe", "log", *options], capsys)
+    told["plans"] = told["plans"] and [plan["rate"] for plan in told["plans"]["plans"]]
+    assert faces.document(told) == snapshot(name="json")
+    for columns in (80, 120):
+        printed = faces.terminal(["observe", "log", *options], capsys, monkeypatch, columns)
+        assert printed == snapshot(name=f"terminal of {columns}")
+    made = of_a_log.cards(observe("log", **asked), 600.0)
+    assert faces.brief(card for card in made if card.name in HEAD_ROOM) == snapshot(name="page")
+
+
+HEAD_ROOM = {"head-room", "what-it-is", "batches", "operators", "plans"}
+SHIPPED = Path(__file__).parents[3] / "data" / "q5-eventlog.zstd"
+
+
+def test_the_shipped_log(capsys, monkeypatch, snapshot):
+    monkeypatch.chdir(SHIPPED.parent)
+    arguments = ["observe", SHIPPED.name]
+    assert faces.document(in_json(arguments, capsys)) == snapshot(name="json")
+    for columns in (80, 120):
+        assert faces.terminal(arguments, capsys, monkeypatch, columns) == snapshot(name=f"terminal of {columns}")

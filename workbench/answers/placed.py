@@ -1,0 +1,470 @@
+"""What a placement says: where the tasks go, what that sustains, what others do, and which shape workers need."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from workbench import bounds, units
+from workbench.advice import Advice
+from workbench.answers import page
+from workbench.answers.answer import COUNT, NUMBER, SECONDS, Answer, Fact, Unit
+from workbench.placement import DIMENSIONS, Compared, Comparison, CostVector, Placed, PlacementInput, Plan, Spread
+from workbench.spelling import spelled_report
+from workbench.study import PlacementStudy
+from workbench.views.cards import Card, Column, Table
+from workbench.views.figures import (
+    COST_NAMES,
+    cost_vectors,
+    draw_cost_vectors,
+    draw_pareto,
+    draw_placement_map,
+    draw_pruning,
+    draw_spreads,
+    placement_map,
+    pruning,
+    spreads,
+)
+
+_WHERE = "Where do the tasks go?"
+_SHAPE = "Which worker shape suits a scheduler that places at random, such as Spark's?"
+_SCALE = "0 is perfectly even, 1 the most uneven there is"
+_FULL = {
+    "cpu": "The cores of worker w{} fill up first.",
+    "io": "The state access of worker w{} fills up first.",
+    "net": "The network of worker w{} fills up first.",
+    "task": "A task that is busy all the time is the limit.",
+}
+_USUAL = ("flink-default", "flink-evenly", "round-robin", "random")  # on a page's first screen, with the best
+_MOST_COLUMNS = 10  # of workers
+_MORE_TIME = 6.0  # times what a search had
+_SAME = 0.005  # shares that differ by no more are the same
+_MEDIAN = 0.5
+_EQUAL = 1e-9  # as are costs, and rates but for rounding
+_COSTS = tuple(Column(COST_NAMES[name], "0 even, 1 worst") for name in DIMENSIONS)
+_RATE = Unit(lambda value: "no limit" if value == "inf" else units.scaled(value, ""), "records/s")
+_TASKS = Unit(lambda count: f"{count:,}" if count else ".")
+_CHANGE = Unit(
+    lambda share: "the same" if abs(share) < _SAME else f"{'+' if share > 0 else '-'}{units.percent(abs(share))}",
+    "%",
+    100.0,
+)
+
+Again = Callable[..., str]
+"""Gives the command that asks again, with changes of its parameters; None leaves one out."""
+
+
+def of_a_report(**asked: object) -> Again:
+    """Return what spells the command of a report with its parameters; a placement that is not known gets a name."""
+
+    def again(**changes: object) -> str:
+        given = {"placement": "PLACEMENT.yaml", **asked, **changes}
+        return spelled_report("placement", {name: value for name, value in given.items() if value is not None})
+
+    return again
+
+
+def answer(placed: Placed, given: PlacementInput, again: Again) -> Answer:
+    """Answer where one method puts the tasks, and what that sustains."""
+    sustained = "" if placed.rate is None else f" sustains {units.rate(placed.rate.rate)}"
+    return Answer(
+        "placed",
+        _WHERE,
+        f"{placed.method}{sustained or f' has the costs {_costs(placed.cost)}'}.",
+        *_origin(given, placed),
+        tuple(filter(None, (_limit(placed), f"Its costs are {_costs(placed.cost)} ({_SCALE}).", _proof(placed)))),
+        tuple(Fact(value, key) for key, value in _document(placed).items()),
+        _tasks(placed),
+        f"Tasks of each operator on each worker, by {placed.method}",
+        cautions=_cautions(given, placed, placed if placed.method == "optimal" else None, again),
+        draw=lambda: draw_placement_map(placement_map(placed.problem, placed.counts, f"The plan of {placed.method}")),
+    )
+
+
+def of_batches(given: PlacementInput) -> Answer:
+    """Answer why micro-batches need no placement."""
+    cautions = {given.basis: _VERIFY} if given.basis else {}
+    return Answer("placed", _WHERE, given.alike, *_origin(given), cautions=cautions)
+
+
+def compared(given: PlacementInput, found: Comparison, again: Again, shown: Placed | None = None) -> Answer:
+    """Answer what a plan, the best if none is `shown`, gains over the default scheduler, and what others do."""
+    best = found.best
+    ranked = sorted(found.rows, key=lambda row: (row is not best, -(row.median or 0.0), tuple(row.costs)))
+    rows = [_method(row, best, given) for row in ranked]
+    plan = best.placed if shown is None else shown
+    optimal = next((row.placed for row in ranked if row.placed.method == "optimal"), plan)
+    cautions = _cautions(given, plan, best.placed, again)
+    cautions |= {f"{method} found no plan.": Advice(reason) for method, reason in found.refused.items()}
+    return Answer(
+        "best",
+        _WHERE,
+        _gain(plan, found, given),
+        *_origin(given, plan),
+        tuple(filter(None, (_limit(plan), _proof(optimal if shown is None else plan), *_doubts(given, found)))),
+        rows=(*rows, *(_refused(method, reason, rows[0]) for method, reason in found.refused.items())),
+        caption=f"Methods side by side. Costs: how unevenly a load is spread over the workers; {_SCALE}.",
+        chosen=0,
+        cautions=cautions,
+        draw=lambda: draw_placement_map(placement_map(plan.problem, plan.counts, f"The plan of {plan.method}")),
+    )
+
+
+def shapes(found: Sequence[Spread]) -> Answer:
+    """Answer which worker shape to choose where tasks are placed at random."""
+    data = spreads(found)
+    return Answer(
+        "shapes",
+        _SHAPE,
+        f"{data.finding}.",
+        "CALCULATED",
+        ("rates by the loads given, not by running a placement",),
+        rows=tuple(map(_shape, found)),
+        caption="Rates that random placements sustain, the shape to choose first",
+        listed=False,
+        chosen=0,
+        draw=lambda: draw_spreads(data),
+    )
+
+
+def studied(found: PlacementStudy, again: Again | None = None) -> Answer:
+    """Answer all that is worth knowing of a placement; `again` gives the commands of advice."""
+    again = of_a_report() if again is None else again
+    made = compared(found.given, found.compared, again, found.asked)
+    cautions = dict(made.cautions)
+    if not found.front.exhausted:
+        more_s = min(_MORE_TIME * found.timeout_s, bounds.SECONDS)
+        cautions["The search for plans to choose between ran out of time."] = Advice(
+            "Give it more. Run", again(timeout_s=more_s)
+        )
+    few = {found.best.method, found.shown.method, *_USUAL}
+    sections = (_plan, _shapes, _front, _thresholds, _problem)
+    evidence = (partial(_methods, made), *(partial(section, found) for section in sections))
+    rows = tuple(row for row in made.rows if row[0].value in few)
+    return replace(made, rows=rows, cautions=cautions, evidence=evidence)
+
+
+def cards(found: PlacementStudy, again: Again | None = None) -> list[Card]:
+    """Make the cards of a placement."""
+    return page.cards(studied(found, again))
+
+
+_VERIFY = Advice("Verify the placement under load before you rely on a rate.")
+
+
+def _origin(given: PlacementInput, placed: Placed | None = None) -> tuple[str, tuple[str, ...]]:
+    problem = given.problem
+    chosen = f"the plan {given.chosen}" if given.chosen else ""
+    tasks = f"{units.some(problem.tasks, 'task')} of {units.some(len(problem.operators), 'operator')}"
+    workers = f"{units.some(problem.workers, 'worker')} of {units.some(problem.slots, 'slot')}"
+    rated = placed is not None and placed.rate is not None
+    return "CALCULATED", (
+        *filter(None, (chosen, tasks, workers)),
+        *(("rates by the loads given, not by running a placement",) if rated else ()),
+    )
+
+
+def _costs(cost: CostVector) -> str:
+    return ", ".join(f"{name} {units.number(value)}" for name, value in zip(DIMENSIONS, cost, strict=True))
+
+
+def _limit(placed: Placed) -> str:
+    """Say what limits a plan; empty where its rate is not known."""
+    if placed.rate is None:
+        return ""
+    return (
+        "Nothing limits it." if placed.rate.resource is None else _FULL[placed.rate.resource].format(placed.rate.worker)
+    )
+
+
+def _proof(placed: Placed) -> str:
+    return f"{placed.note[0].upper()}{placed.note[1:]}." if placed.note else ""
+
+
+def _gain(plan: Placed, found: Comparison, given: PlacementInput) -> str:
+    """Say what a plan gains over the default scheduler, in the median of its draws."""
+    default = found.default
+    usual = "by the default scheduler"
+    name, drawn = ("", "") if default is None else (default.placed.method, units.some(default.draws, "draw"))
+    if plan.rate is None or math.isinf(plan.rate.rate):
+        said = f"Placed by {plan.method}, the costs are {_costs(plan.cost)} ({_SCALE})"
+        if default is None:
+            return f"{said}."
+        return f"{said}; {usual} ({name}) they are {_costs(default.costs)} in the median of {drawn}."
+    own = plan.rate.rate
+    missed = f" It misses the {units.rate(given.rate)} asked for." if _misses(own, given.rate) else ""
+    said = f"Placed by {plan.method}, the query sustains {units.rate(own)}"
+    if default is None or not default.median:
+        return f"{said}.{missed}"
+    gain = own / default.median - 1
+    more = "as much as" if abs(gain) <= _SAME else f"{units.percent(abs(gain))} {'more' if gain > 0 else 'less'} than"
+    return f"{said}: {more} {usual} ({name}, {units.rate(default.median)} in the median of {drawn}).{missed}"
+
+
+def _doubts(given: PlacementInput, found: Comparison) -> Iterable[str]:
+    """Say of which methods the figures are medians, and which answer another question."""
+    drawn = max(row.draws for row in found.rows)
+    if drawn > 1:
+        yield f"Where chance has a part, {drawn} plans are drawn, and figures are medians."
+    for row in found.rows:
+        own, asked = row.placed.problem, given.problem
+        if own.parallelism != asked.parallelism:
+            yield (
+                f"{row.placed.method}, reconstructed from CAPSys's account of it, chose its own number of tasks, "
+                f"{units.count(own.tasks)} instead of {units.count(asked.tasks)}."
+            )
+
+
+def _misses(sustained: float, asked: float | None) -> bool:
+    """Whether the rate that is sustained is below the one asked for, by more than rounding."""
+    return asked is not None and sustained < asked * (1 - _EQUAL)
+
+
+def _cautions(given: PlacementInput, plan: Placed, best: Placed | None, again: Again) -> dict[str, Advice]:
+    """Say what to mind of a plan; `best` is one that sustains most, None where that is not known."""
+    reasons: dict[str, Advice] = {}
+    target = given.rate
+    if plan.rate is None:
+        reasons["The input names no rate of its loads, so only costs are known."] = Advice(
+            "Add 'rate' and 'worker' to the input."
+        )
+    elif math.isinf(plan.rate.rate):
+        reasons["Nothing limits the rate."] = Advice("Add what a worker can give ('worker') to the input.")
+    elif best is not None and best.rate is not None and _misses(best.rate.rate, target):
+        most = f"{best.method} sustains most, {units.scaled(best.rate.rate, '')}"
+        reasons[f"No placement carries the {units.rate(target)} asked for; {most}."] = _carry(given, best, again)
+    elif _misses(plan.rate.rate, target):
+        better = "Another may" if best is None else f"That of {best.method} does"
+        reasons[f"The plan of {plan.method} does not carry the {units.rate(target)} asked for."] = Advice(
+            f"{better}. Run", again(method=None)
+        )
+    if given.basis:
+        reasons[given.basis] = _VERIFY
+    return reasons
+
+
+def _carry(given: PlacementInput, best: Placed, again: Again) -> Advice:
+    """Say what helps where no placement carries the rate."""
+    tasks = more_tasks(given)
+    more = f"Give the query more tasks: {tasks}." if tasks else ""
+    if best.rate is not None and best.rate.resource == "task":
+        return Advice(more or "Give the query more tasks.")
+    speeds = {"speeds": list(given.speeds_with_one_more)} if given.sized else {}
+    problem = given.problem  # whatever the input is, it takes workers, slots and speeds
+    return Advice(
+        f"{more} Add a worker. Run".lstrip(), again(workers=problem.workers + 1, slots=problem.slots, **speeds)
+    )
+
+
+def more_tasks(given: PlacementInput) -> str:
+    """Say how many tasks the operators need whose tasks are too few; one has a slot at most, wherever it is.
+
+    Empty where none has too few.
+    """
+    problem = given.problem
+    needed = ", ".join(
+        f"at least {units.count(math.ceil(tasks * cpu - _EQUAL))} of {name}, which has {units.count(tasks)}"
+        for name, tasks, cpu in zip(problem.operators, problem.parallelism, problem.cpu, strict=True)
+        if cpu > 1
+    )
+    larger = f"; or larger slots, which have {given.unit_cpus:g} core now" if given.unit_cpus < 1 else ""
+    return f"{needed}{larger}" if needed else ""
+
+
+def _document(placed: Placed) -> dict[str, Any]:
+    problem, rate = placed.problem, placed.rate
+    return {
+        "method": placed.method,
+        "workers": problem.workers,
+        "slots": problem.slots,
+        "counts": dict(zip(problem.operators, placed.counts.tolist(), strict=True)),
+        "cost": dict(zip(DIMENSIONS, placed.cost, strict=True)),
+        "rate": None if rate is None else _finite(rate.rate),
+        "bound": placed.bound,
+        "limited_by": None if rate is None else rate.resource,
+        "limited_at": None if rate is None else rate.worker,
+        "seconds": round(placed.seconds, 6),
+        "note": placed.note,
+        "tasks": [subtask._asdict() for subtask in problem.subtasks(placed.counts)],
+    }
+
+
+def _finite(value: float | None) -> float | str | None:
+    return "inf" if value is not None and math.isinf(value) else value
+
+
+def _tasks(placed: Placed) -> tuple[tuple[Fact, ...], ...]:
+    """Make a row for each operator; of many workers, a row for all that have the same tasks, named by the first."""
+    problem = placed.problem
+    if problem.workers <= _MOST_COLUMNS:
+        return tuple(
+            (
+                Fact(name, name="Operator"),
+                *(Fact(count, name=f"w{worker}", unit=_TASKS) for worker, count in enumerate(row)),
+            )
+            for name, row in zip(problem.operators, placed.counts.tolist(), strict=True)
+        )
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for worker, counts in enumerate(placed.counts.T.tolist()):
+        alike.setdefault(tuple(counts), []).append(worker)
+    rows = []
+    for counts, workers in alike.items():
+        tasks = (f"{name} {count:,}" for name, count in zip(problem.operators, counts, strict=True) if count)
+        more = f" and {len(workers) - 1:,} more" if len(workers) > 1 else ""
+        rows.append((Fact(f"w{workers[0]}{more}", name="Workers"), Fact(", ".join(tasks) or "none", name="Tasks")))
+    return tuple(rows)
+
+
+def _method(row: Compared, best: Compared, given: PlacementInput) -> tuple[Fact, ...]:
+    known = _document(row.placed) | {"lowest": _finite(row.lowest), "highest": _finite(row.highest)}
+    usual, most = row.median, best.median
+    gain = usual / most - 1 if usual and most and math.isfinite(most) else None
+    rates: tuple[Fact, ...] = ()
+    if given.rate is not None:
+        rates = (
+            Fact(_finite(usual), "median", "Records/s, median", _RATE._replace(label="")),
+            Fact(gain, "", "Against the best", _CHANGE, "wide"),
+            Fact(known.pop("lowest"), "lowest", "Lowest", _RATE, "wide"),
+            Fact(known.pop("highest"), "highest", "Highest", _RATE, "data"),
+        )
+    return (
+        Fact(known.pop("method"), "method", "Method"),
+        *rates,
+        *(
+            Fact(cost, "", COST_NAMES[name], NUMBER, "wide" if rates else "always")
+            for name, cost in zip(DIMENSIONS, row.costs, strict=True)
+        ),
+        Fact(row.placed.problem.tasks, "", "Tasks", COUNT, "data"),
+        Fact(row.draws, "draws", "Draws", COUNT, "wide"),
+        Fact(known.pop("seconds"), "seconds", "Decided in", SECONDS, "wide"),
+        *(Fact(value, key) for key, value in known.items()),
+    )
+
+
+def _refused(method: str, reason: str, other: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Make a row as `other`, empty but for the method; the document has the reason."""
+    empty = (replace(fact, value=None, key="") for fact in other[1:] if fact.name)
+    return (Fact(method, "method", "Method"), *empty, Fact(reason, "refused"))
+
+
+def _shape(one: Spread) -> tuple[Fact, ...]:
+    shown = {0.1: "Nine of ten sustain", 0.5: "Median", 0.0: "Lowest", 0.9: "", 1.0: "Highest drawn"}
+    return (
+        Fact(one.workers, "workers", "Workers", COUNT),
+        Fact(one.slots, "slots", "Slots of each", COUNT),
+        *(
+            Fact(
+                _finite(one.quantile(share)), f"p{100 * share:g}", name, _RATE, "data" if share > _MEDIAN else "always"
+            )
+            for share, name in shown.items()
+        ),
+        Fact(_finite(one.best), "best", "Best plan", _RATE),
+        Fact(one.proven, "best_is_proven"),
+    )
+
+
+def _methods(made: Answer) -> list[Card]:
+    """Show all methods; the first screen has the best and those that know no loads."""
+    lead = page.cards(replace(made, draw=None))[0]
+    finding = f"{units.some(len(made.rows), 'method')}, the best first."
+    return [replace(lead, name="methods", title="What would others do?", finding=finding, html="")]
+
+
+def _plan(found: PlacementStudy) -> list[Card]:
+    """Show the tasks of each operator on each worker, whose map the answer has."""
+    plan = found.shown
+    lead = page.cards(answer(plan, found.given, of_a_report()))[0]
+    data = placement_map(plan.problem, plan.counts, f"The plan of {plan.method}")
+    note = f" ({plan.note})" if plan.note else ""
+    finding = f"{data.finding}; its costs are {_costs(plan.cost)}{note}."
+    return [replace(lead, name="plan", title="Which worker has which tasks?", finding=finding, figure=None, html="")]
+
+
+def _shapes(found: PlacementStudy) -> list[Card]:
+    if found.shapes:
+        return [replace(card, html="") for card in page.cards(shapes(found.shapes))]
+    text = "The input names no rate and no worker's capacities; add 'rate' and 'worker' to have shapes compared."
+    return [Card("shapes", _SHAPE, text, kind="no-data")]
+
+
+def _front(found: PlacementStudy) -> list[Card]:
+    front = found.front
+    title = "Which plans are worth choosing between?"
+    if not front.pareto:
+        return [Card("front", title, "The search found no plan within its time; give it more.", kind="no-data")]
+    plans, best = _with_best(front.pareto, found.best)
+    data = cost_vectors(plans, chosen=best, thresholds=found.within)
+    finding = f"{data.finding}. {_told(plans, best, found.best.method)}" + (
+        "" if front.exhausted else " The search ran out of time, so there may be better ones."
+    )
+    rows = tuple((number, *plan.cost) for number, plan in enumerate(plans))
+    listed = "Plans that no other dominates" + ", and the plan above" * (len(plans) > len(front.pareto))
+    table = Table(listed, (Column("Plan"), *_COSTS), rows)
+    made = [Card("front", title, finding, draw_cost_vectors(data), table)]
+    if len(plans) > 1:
+        asked = "How do the two costs trade against each other?"
+        made.append(Card("pareto", asked, f"{data.trade}.", draw_pareto(data)))
+    return made
+
+
+def _with_best(front: Sequence[Plan], best: Placed) -> tuple[tuple[Plan, ...], int]:
+    """Return the plans of the front, the best one after them if none of them has its costs, and which one does."""
+    same = [
+        number
+        for number, plan in enumerate(front)
+        if all(math.isclose(one, other, abs_tol=_EQUAL) for one, other in zip(plan.cost, best.cost, strict=True))
+    ]
+    return (tuple(front), same[0]) if same else ((*front, Plan(best.counts, best.cost)), len(front))
+
+
+def _told(plans: Sequence[Plan], best: int, method: str) -> str:
+    """Say which plan is shown, by which method, and which has the least worst cost."""
+    least = min(range(len(plans)), key=lambda number: plans[number].cost.worst)
+    cost = units.number(plans[least].cost.worst)
+    chosen = f"The chosen one, plan {best}, has the costs of the best plan, by {method}"
+    also = ", and" if least == best else f"; plan {least} has"
+    return f"{chosen}{also} the least worst cost, {cost}."
+
+
+def _thresholds(found: PlacementStudy) -> list[Card]:
+    tuning = found.tuning
+    data = pruning(found.searches)
+    late = "" if tuning.minimal else "; one ran out of time, so they may be loose"
+    finding = (
+        f"{data.finding}. CAPS's tuning (section 5.2) ends with the thresholds {_costs(tuning.thresholds)}, after "
+        f"{units.some(tuning.probes, 'probe')}{late}."
+        + ("" if found.admitted is None else f" They admit {units.some(found.admitted, 'plan')}.")
+    )
+    columns = (
+        Column("CPU cost at most", "0 even, 1 worst"),
+        Column("Plans"),
+        Column("Nodes"),
+        Column("Whole space searched"),
+    )
+    rows = tuple(
+        (limits.cpu, result.count, result.nodes, "yes" if result.exhausted else "no")
+        for limits, result in found.searches
+    )
+    table = Table("Searches under tightening thresholds", columns, rows)
+    return [Card("thresholds", "How tight can the thresholds be?", finding, draw_pruning(data), table)]
+
+
+def _problem(found: PlacementStudy) -> list[Card]:
+    problem = found.given.problem
+    finding = (
+        f"{units.some(problem.tasks, 'task')} of {units.some(len(problem.operators), 'operator')} on "
+        f"{units.some(problem.workers, 'worker')} with {units.some(problem.slots, 'slot')} each"
+        + (f"; there are {units.count(found.possible)} ways to place them." if found.possible else ".")
+    )
+    columns = (
+        Column("Operator"),
+        Column("Tasks"),
+        Column("CPU", "cores per task"),
+        Column("State access", "bytes/s per task"),
+        Column("Network", "bytes/s per task"),
+    )
+    rows = tuple(zip(problem.operators, problem.parallelism, problem.cpu, problem.io, problem.net, strict=True))
+    return [
+        Card("problem", "What was placed?", finding, table=Table("Operators and loads", columns, rows, opened=True))
+    ]

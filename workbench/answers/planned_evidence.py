@@ -1,0 +1,395 @@
+"""What a plan rests on, as cards: its model and other forms, how to start it, its settings, its runs, its doubts."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import plotly.graph_objects as go
+
+from workbench import units
+from workbench.capacity import CapacityPlan, Exploration, ModelFinding
+from workbench.capacity.explore import Question, reasons
+from workbench.capacity.model import IN_PROPORTION, MARGIN, SHARED_CORES, SHARING_IN_PROPORTION
+from workbench.checks import SLACK
+from workbench.records import FormComparison, Measurement, Run
+from workbench.study import Planned, intervals_left_out
+from workbench.views import findings
+from workbench.views.cards import Card, Column, Table
+from workbench.views.figures import (
+    RiskPoint,
+    acquisition,
+    capacity,
+    convergence,
+    cost_risk,
+    draw_acquisition,
+    draw_capacity,
+    draw_convergence,
+    draw_cost_risk,
+    draw_model_forms,
+    draw_slot_shares,
+    draw_stage_layout,
+    draw_trigger_intervals,
+    model_forms,
+    slot_shares,
+    stage_layout,
+    trigger_intervals,
+)
+from workbench.views.first_screen import tabs_html, testbed_name
+
+START = "start"
+"""Name of the card that says how to start what was planned."""
+OUTAGE_S = 600.0
+"""Outage whose backlog is shown where the study names none, seconds."""
+_DAY = "What would following the load save?"
+_CHART = 400  # pixels, so that the page shows the answer and how to start it before its evidence
+_TARGET = Column("Target", "records/s")
+_BY_TARGET = "One row per target rate"
+
+
+def elsewhere(planned: Planned, plan: CapacityPlan) -> bool:
+    """Whether a plan is of another interval than was explored, or other cores: the model knows no risk of these."""
+    return plan.on_other_cores or plan.budget.interval_s != planned.exploration.runs[0].budget.interval_s
+
+
+def _refused(planned: Planned) -> list[Card]:
+    return [Card(f"refused-{rate:.0f}", units.rate(rate), reason, kind="no-plan") for rate, reason in planned.refused]
+
+
+def _model(planned: Planned) -> list[Card]:
+    data = capacity(planned.exploration, planned.plans)
+    finding = f"{data.finding}. The model is {findings.form_name(planned.exploration.model.form)}. " + (
+        findings.basis(planned.plans[0]) if planned.plans else f"Its runs come from {_testbeds(planned)}."
+    )
+    if any(plan.on_other_cores for plan in planned.plans):
+        finding += " The curve is that of the cores measured; plans count those of their instance type."
+    figure = draw_capacity(data).update_layout(height=_CHART)
+    return [Card("model", "How does capacity grow with slots?", finding, figure)]
+
+
+def _testbeds(planned: Planned) -> str:
+    named = (testbed_name(run.testbed_kind, run.testbed) for run in planned.exploration.measurements)
+    return ", ".join(dict.fromkeys(named))
+
+
+def _start(planned: Planned) -> list[Card]:
+    """Write what starts each plan, to copy: the command and the skeleton of the job, one tab per target."""
+    if not planned.plans:
+        return []
+    panes = {
+        f"{units.rate(plan.rate)}: {units.some(plan.budget.slots, 'slot')}": {
+            "The command": plan.command(),
+            "The job, job.py": plan.job(),
+        }
+        for plan in planned.plans
+    }
+    finding = "Copy the text of both files, and replace the words in capitals; one tab per target."
+    return [Card(START, "How do I start it?", finding, html=tabs_html(START, panes))]
+
+
+def forms(planned: Planned) -> list[Card]:
+    """Compare the paper's forms and the law: what each asks for every target, and how far it is off."""
+    title, found = "Would another model give another answer?", planned.forms
+    finding = f"{findings.forms(found)}{_assumed(planned.exploration)}"
+    if found.chosen is None:
+        return [Card("forms", title, finding, kind="no-data")]
+    figure = draw_model_forms(model_forms(planned.exploration, found))
+    return [Card("forms", title, finding, figure, _forms_table(found))]
+
+
+def _forms_table(found: FormComparison) -> Table:
+    planned = [one for one in found.targets if one.slots is not None]
+    columns = (
+        Column("Form"),
+        Column("Coefficients"),
+        Column("Error on a run left out", "records/s"),
+        Column("Error on a run left out", "%"),
+        Column("Error on the upper half", "records/s"),
+        Column("Error on the upper half", "%"),
+        *(Column(f"Slots at {units.rate(one.rate)}") for one in found.targets),
+        *(Column(f"Capacity of {units.some(one.slots or 0, 'slot')}", "records/s") for one in planned),
+    )
+    rows = tuple(
+        (
+            f"{fit.form}, the paper's choice" if fit.form == found.chosen else fit.form,
+            ", ".join(units.scaled(one, "") for one in fit.coefficients),
+            fit.left_out,
+            _percent(fit.left_out_share),
+            fit.upper_half,
+            _percent(fit.upper_half_share),
+            *fit.slots,
+            *(rate for rate in fit.predicted if rate is not None),
+        )
+        for fit in found.fits
+    )
+    slots, rates = [one.slots for one in found.targets], [one.expected_rate for one in planned]
+    plan = ("the plan", found.used, None, None, None, None, *slots, *rates)
+    by = {"halves": "by halves", "leave-one-out": "by runs left out", "first": "as the first: no error is defined"}
+    caption = f"Forms and the slots by each with a margin of {MARGIN:g}; the paper chooses {by[found.rule]}"
+    return Table(caption, columns, (*rows, plan) if found.targets else rows, opened=True)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def _assumed(exploration: Exploration) -> str:
+    """Say what the scaling law assumes of more slots, after a space; empty where it is the usual."""
+    slots = math.floor(exploration.model.sharing_slots + SLACK)
+    if slots <= max(run.budget.slots for run in exploration.runs):
+        return ""
+    return (
+        " Before any run, the scaling law assumes growth in proportion with a probability of "
+        f"{units.percent(SHARING_IN_PROPORTION)} up to {slots:,} slots, which share at most {SHARED_CORES:g} cores of "
+        f"one machine, and of {units.percent(IN_PROPORTION)} beyond; otherwise slots lose what those of published "
+        "systems lost."
+    )
+
+
+def _settings(planned: Planned) -> list[Card]:
+    made = []
+    for plan in planned.plans:
+        conf = plan.spark_conf()
+        rows: list[tuple[str, str | float]] = sorted(conf.items())
+        if plan.has_interval:
+            rows.append(("trigger interval, in the query's writeStream.trigger", f"{plan.budget.interval_s:g} s"))
+        if plan.layout is not None:
+            rows += _counts("partitions of {}", plan.layout.partitions)
+        if plan.low_layout is not None:
+            rows += _counts("partitions of {}, restarted at the lowest load", plan.low_layout.partitions)
+        if plan.allocation is not None:
+            rows += _counts("tasks of {}", plan.allocation.tasks)
+        shares, figure = _shares(plan)
+        not_spark = "The last rows are not Spark settings: set them in your query." * (len(rows) > len(conf))
+        start = f"Start it with these settings: {findings.containers(plan)}"
+        finding = " ".join(filter(None, (shares, start, not_spark, findings.where_time_goes(plan))))
+        rate, table = plan.rate, Table("Settings", (Column("Setting"), Column("Value")), tuple(rows))
+        made.append(
+            Card(f"settings-{rate:.0f}", f"How is it configured for {units.rate(rate)}?", finding, figure, table)
+        )
+    return made
+
+
+def _counts(name: str, counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return [(name.format(one), count) for one, count in counts.items()]
+
+
+def _shares(plan: CapacityPlan) -> tuple[str, go.Figure | None]:
+    """Show where the slots go: to operators that run side by side, or to the stages of a batch, as far as is known."""
+    if plan.allocation is not None and plan.allocation.tasks:
+        shares = slot_shares(plan.allocation, plan.expected_rate)
+        return f"{shares.finding}.", draw_slot_shares(shares)
+    if plan.layout is not None and plan.layout.stages:
+        layout = stage_layout(plan.layout, timed=not plan.batch_parts)
+        return f"{layout.finding}.", draw_stage_layout(layout)
+    return "", None
+
+
+def _safety(planned: Planned) -> list[Card]:
+    """Set the risk of falling short of the largest target against the price of workers of the planned type."""
+    plan = max(planned.plans, key=lambda plan: plan.rate, default=None)
+    if plan is None or elsewhere(planned, plan):
+        return []
+    price, verdict, slots = plan.price, plan.verdict, plan.budget.slots
+    own = None  # without a verdict
+    if verdict is not None and verdict.risk is not None:
+        own = RiskPoint(slots, float(slots) if price is None else price.per_month, verdict.risk)
+    data = cost_risk(
+        planned.exploration.model,
+        plan.rate,
+        plan.budget.profile,
+        () if price is None else (price.instance,),
+        planned=own,
+        executor_slots=plan.executor_slots,
+    )
+    columns = (Column("Slots"), Column("Cost", f"{data.currency} a month" if data.currency else "slots"))
+    rows = tuple((point.slots, point.cost, 100 * point.risk) for point in data.points)
+    table = Table("Deployments and their risk", (*columns, Column("Risk of falling short", "%")), rows)
+    return [Card("safety", "What does safety cost?", f"{data.finding}.", draw_cost_risk(data), table)]
+
+
+def _waiting(planned: Planned) -> list[Card]:
+    """Say how long records wait at the target rate, and how long a backlog lasts."""
+    plans = planned.plans
+    if not plans:
+        return []
+    outage_s = OUTAGE_S if planned.study.outage_s is None else planned.study.outage_s
+    timed = all(plan.has_interval for plan in plans)
+    title = "How long do records wait, and how long does a backlog last?" if timed else "How long does a backlog last?"
+    largest = max(plans, key=lambda plan: plan.rate)
+    finding = f"{findings.backlog(largest, outage_s)} {_waits(plans)}".rstrip()
+    latency = (Column("Latency, median", "s"), Column("Latency, 99 %", "s")) if timed else ()
+    after = Column(f"Caught up after {units.seconds(outage_s)}", "min")
+    rows = tuple(
+        (
+            plan.rate,
+            *([_finite(plan.latency_s(0.5)), _finite(plan.latency_s(0.99))] if timed else []),
+            _finite(plan.catch_up_s(outage_s) / 60),
+            _finite(plan.catch_up_s(outage_s, plan.low) / 60),
+        )
+        for plan in plans
+    )
+    table = Table(_BY_TARGET, (_TARGET, *latency, after, Column("Caught up at the low end", "min")), rows)
+    return [Card("waiting", title, finding, table=table)]
+
+
+def _waits(plans: Sequence[CapacityPlan]) -> str:
+    """Say how long records wait for the end of their batch at the largest rate for which that is known."""
+    batches = [plan for plan in plans if plan.has_interval and math.isfinite(plan.latency_s(0.5))]
+    if not batches:
+        return ""
+    plan = max(batches, key=lambda one: one.rate)
+    return (
+        f"At {units.rate(plan.rate)} half of the records wait at most {units.seconds(plan.latency_s(0.5))} for the end "
+        f"of their batch, and 99 % at most {units.seconds(plan.latency_s(0.99))}."
+    )
+
+
+def _day(planned: Planned) -> list[Card]:
+    """Say what following the day's load would save."""
+    chosen = next((plan for plan in planned.plans if plan.day is not None), None)
+    if chosen is None or chosen.day is None:
+        missing = "No plan carries the day's peak, so none can be compared with following the load. Leave targets out."
+        return [] if planned.study.day is None else [Card("day", _DAY, missing, kind="no-data")]
+    day = chosen.day
+    saved = 1 - day.slot_hours / day.static_slot_hours
+    finding = (
+        f"{units.some(day.static_slots, 'slot')} all day {'is' if day.static_slots == 1 else 'are'} "
+        f"{units.number(day.static_slot_hours)} slot hours. A deployment that "
+        f"follows the load every {units.seconds(3600 * day.hours[0])} takes {min(day.slots):,} to {max(day.slots):,} "
+        f"slots and {units.number(day.slot_hours)} slot hours, {units.share(saved)} less"
+    )
+    if day.cost is not None and day.whole_static_cost is not None and chosen.price is not None:
+        currency = chosen.price.instance.currency
+        finding += (
+            f"; in whole workers {units.number(day.cost)} instead of {units.number(day.whole_static_cost)} {currency}"
+        )
+    columns = (Column("From", "h"), Column("Highest rate", "records/s"), Column("Slots"))
+    began = [number * day.hours[0] for number in range(len(day.hours))]  # only the last may be shorter
+    table = Table("The day, step by step", columns, tuple(zip(began, day.rates, day.slots, strict=True)))
+    note = " Restarts are not counted: replay the day against the plan to see them."
+    return [Card("day", _DAY, f"{finding}.{note}", table=table)]
+
+
+def _intervals(planned: Planned) -> list[Card]:
+    if not planned.sweep:
+        return []
+    left_out = intervals_left_out(planned.sweep)
+    data = trigger_intervals(
+        [run for run in planned.sweep if isinstance(run, Measurement) and run.budget.interval_s not in left_out]
+    )
+    lacking = (f"The {one:g} s interval was left out: {why}" for one, why in left_out.items())
+    finding = " ".join((f"{data.finding}.", *lacking))
+    return [Card("intervals", "What does more latency buy?", finding, draw_trigger_intervals(data))]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _doubts(planned: Planned) -> list[Card]:
+    """List everything that is doubtful about the runs and the plans, each finding once, with its targets."""
+    found: dict[ModelFinding, list[str]] = {one: [] for one in planned.exploration.findings}
+    for plan in planned.plans:
+        for one in plan.cards:
+            found.setdefault(one, []).append(units.rate(plan.rate))
+    if not found:
+        return []
+    columns = tuple(map(Column, ("About", "Targets", "Finding", "What to do")))
+    rows = tuple(
+        (
+            one.concern,
+            "all" if len(rates) in {0, len(planned.plans)} else ", ".join(rates),
+            one.finding,
+            str(one.advised),
+        )
+        for one, rates in found.items()
+    )
+    table = Table("Each finding once", columns, rows, opened=True)
+    concerns = ", ".join(dict.fromkeys(one.concern for one in found))
+    finding = f"{units.some(len(rows), 'finding')} on the model, the runs and the plans: {concerns}."
+    return [Card("doubts", "What is doubtful, and what helps?", finding, table=table, kind="health")]
+
+
+def _overstatement(planned: Planned) -> list[Card]:
+    ratio = next((plan.overstatement for plan in planned.plans if plan.overstatement is not None), None)
+    if ratio is None:
+        return []
+    finding = (
+        f"{'Simulated' if planned.plans[0].simulated else 'Measured'} rates are {units.share(ratio)} of what the "
+        "optimizer expects (median of the runs), because it assumes that operators scale linearly and do not disturb "
+        "each other. The plan uses those rates, so it is not affected."
+    )
+    return [Card("overstatement", "How optimistic is the slot optimizer?", finding)]
+
+
+def _bracket(run: Run) -> tuple[float | None, float | None, float | None]:
+    """Capacity, lower and upper end, records/s; a failed run has none."""
+    if not isinstance(run, Measurement):
+        return None, None, None
+    estimate = run.estimate
+    return estimate.middle or None, estimate.low, _finite(estimate.high)
+
+
+def _runs(planned: Planned) -> list[Card]:
+    """Show the loop's record: why each budget was asked for, what was expected and measured, and the cost after it."""
+    found, study = planned.exploration, planned.study
+    whys = reasons(found.runs, study.space, study.seed, choice=study.choice, estimates=study.estimates)
+    rows = tuple(
+        (
+            row + 1,
+            run.budget.slots,
+            run.budget.profile.memory_mb,
+            why.words,
+            len(run.estimate.probes) if isinstance(run, Measurement) else None,
+            run.estimate.seconds if isinstance(run, Measurement) else 0.0,
+            run.predicted_rate,
+            *_bracket(run),
+            _finite(cost),
+            "yes" if row in found.fitted else "no",
+        )
+        for row, (run, why, cost) in enumerate(zip(found.runs, whys, found.costs, strict=True))
+    )
+    columns = (
+        Column("Run"),
+        Column("Slots"),
+        Column("Memory per slot", "MB"),
+        Column("Asked for as"),
+        Column("Probes"),
+        Column("Time", "s"),
+        Column("BIDS2's objective", "records/s"),
+        Column("MST", "records/s"),
+        Column("Low", "records/s"),
+        Column("High", "records/s"),
+        Column("Cost after it", "records/s"),
+        Column("Fitted"),
+    )
+    data = convergence(found)
+    figure = draw_convergence(data) if any(map(math.isfinite, data.costs)) else None  # from four runs on
+    finding = f"{_taken(found.measurements, len(rows))} {data.finding[0].upper()}{data.finding[1:]}."
+    title = "Which runs is it based on, and why those?"
+    record = Card("runs", title, finding, figure, Table("The loop's record: runs in order", columns, rows))
+    asked = [row for row, why in enumerate(whys) if why.acquired is not None]
+    if not asked:
+        return [record]
+    last = acquisition(Question(whys[asked[-1]], study.space, found.runs[: asked[-1]]))
+    return [
+        record,
+        Card("acquisition", "Why was the last budget asked for?", f"{last.finding}.", draw_acquisition(last)),
+    ]
+
+
+def _taken(measured: Sequence[Measurement], runs: int) -> str:
+    """Say how many runs there were, how long they took, and of simulated ones how they were simulated."""
+    total = units.seconds(sum(run.estimate.seconds for run in measured))
+    said = units.some(runs, "run")
+    kind = measured[0].testbed_kind if measured else ""
+    if kind == "fluid":
+        return f"{said}, {total} of simulated time, by {measured[0].testbed}."
+    if kind in {"recorded", "observed"}:
+        return f"{said}, taken from {measured[0].testbed}."
+    return f"{said} took {total} to measure."
+
+
+AT_ONCE = (_refused, _model, _start, forms)
+"""What a page shows after the answer."""
+ON_REQUEST = (_settings, _safety, _waiting, _day, _intervals, _overstatement, _doubts, _runs)
+"""What it folds."""
