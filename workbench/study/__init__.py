@@ -43,6 +43,7 @@ from workbench.study.scaling import (
     timelines_csv,
 )
 from workbench.study.scenario import Scenario
+from workbench.study.scripts import ScriptDraft, draft_script
 from workbench.study.spec import CLUSTER_KEYS, Study, read_study, study_from
 from workbench.study.start import Start, measured_start, planned_start, simulated_start, with_response
 from workbench.study.verifying import Verified, plan_to_verify, verify_plan
@@ -68,6 +69,7 @@ __all__ = [
     "ReplayedParadigms",
     "Runner",
     "Scenario",
+    "ScriptDraft",
     "Snapshot",
     "SoFar",
     "Start",
@@ -78,6 +80,7 @@ __all__ = [
     "asked_of",
     "check_placing",
     "draft",
+    "draft_script",
     "drift",
     "dry_run",
     "find_query",
