@@ -153,6 +153,7 @@ class _Recorder:
     fed: dict[int, int] = field(default_factory=dict)
     waits: int = 0
     at: int = 0
+    ours: Mapping[str, str] = field(default_factory=lambda: dict(SparkConf().getAll()))  # a SparkConf has them, too
 
     def line(self) -> int:
         """Line of the script that is carried out; 0 outside of it."""
@@ -172,6 +173,8 @@ class _Recorder:
     def setting(self, name: str, value: object) -> None:
         """Keep a setting, and analyse what follows with it."""
         text = _shown(name, str(value).lower() if isinstance(value, bool) else value)
+        if self.ours.get(name) == text or name == "spark.app.name":
+            return
         self.found = replace(self.found, settings={**self.found.settings, name: text})
         if not self.streams and name.startswith("spark.sql.") and "catalog" not in name.lower():
             with suppress(Exception):  # of the session's start
@@ -190,7 +193,7 @@ class _Recorder:
         for name, value in builder._options.items():  # noqa: SLF001 - its only door
             if name == "spark.remote":
                 self.note("Spark Connect is not used: the script runs in a session of this machine")
-            elif name != "spark.app.name":
+            else:
                 self.setting(name, value)
         return self.spark
 
@@ -198,8 +201,7 @@ class _Recorder:
         """Keep the settings of a context."""
         for one in given:
             for name, value in one.getAll() if isinstance(one, SparkConf) else ():
-                if name != "spark.app.name":
-                    self.setting(name, value)
+                self.setting(name, value)
 
     def older(self, *_: object, **__: object) -> None:
         """End where DStreams begin."""
