@@ -83,12 +83,10 @@ builds = {
     **{name: (build, mode) for name, (build, mode, _) in REFUSED.items()},
 }
 for number, name in enumerate(%(names)r):
-    begun = time.monotonic()
     try:
         found[name] = run(number, name, *builds[name])
     except WorkbenchError as error:
         found[name] = {"refused": str(error)}
-    found[name]["seconds"] = time.monotonic() - begun
     Path("found.json").write_text(json.dumps(found))
 end_session(spark)
 """
@@ -128,6 +126,6 @@ def test_it_runs_and_is_observed(found, name):
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_spark_refuses_is_refused_at_once_with_its_reason(found, name):
+def test_what_spark_refuses_is_refused_when_it_starts_with_its_reason(found, name):
     assert REFUSED[name][2] in found[name]["refused"]
-    assert found[name]["seconds"] < 20
+    assert "Spark refuses query" in found[name]["refused"]  # and not at run time, after batches

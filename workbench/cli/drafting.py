@@ -68,6 +68,8 @@ def _found(made: ScriptDraft) -> Iterator[str]:
 
 
 def _doubts(found: Recorded) -> Iterator[str]:
+    if not found.queries:
+        yield "no streaming query was started: a query begins with spark.readStream and ends with writeStream...start()"
     for note in found.notes:
         yield f"not recorded: {note}"
     if found.failure:

@@ -127,6 +127,9 @@ def test_what_is_missing_is_asked_for(capsys, finds):
     ):
         assert cli.main(["init", *arguments]) == BAD_INPUT
         assert message in " ".join(capsys.readouterr().err.split())
+    finds([])
+    assert cli.main(["init", "job.py"]) == BAD_INPUT
+    assert "no streaming query was started" in capsys.readouterr().out
     finds([FILES], replace(QUERY, sources=("clicks",)))
     assert cli.main(["init", "job.py", "orders.parquet"]) == BAD_INPUT
     assert "has the columns time, shop, _key, and the script reads page" in " ".join(capsys.readouterr().err.split())
