@@ -202,13 +202,18 @@ def _as_records(
     RECORDS.mkdir(parents=True, exist_ok=True)
     path = str(RECORDS / f"{source.name}.parquet")
     pq.write_table(pa.table(columns), path)
+    return path, _inside(query, decoded, event_time), decoded
+
+
+def _inside(query: ScriptQuery, decoded: pa.Table, event_time: str | None) -> str:
+    """Say where the event time of a topic's records is: in a field of their values, or their own."""
     watermark = query.watermarks[0].partition(",")[0] if query.watermarks else ""
-    field = event_time or _marked(query, decoded)
+    field = event_time if event_time in decoded.column_names else _marked(query, decoded)
+    if event_time is not None and field != event_time:
+        return event_time
     if field is None and watermark != "timestamp":
         field = _nested(decoded.schema, watermark) or event_time_of(decoded)
-    if field is None or field == "timestamp" or field.startswith("value."):
-        return path, field or "timestamp", decoded
-    return path, f"value.{field}", decoded
+    return "timestamp" if field is None else f"value.{field}"
 
 
 def _raw(sample: pa.Table) -> bool:

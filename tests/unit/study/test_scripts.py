@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 
 import cattrs
 import pyarrow as pa
@@ -78,6 +79,20 @@ def test_records_as_they_are_stay_as_they_are(finds):
     kept = first_rows(drafting.Dataset.at(str(drafting.RECORDS / "orders.parquet")), ROWS)
     assert kept["value"].to_pylist() == values
     assert kept["timestamp"].to_pylist() == TIMES
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [(None, "value.timestamp"), ("timestamp", "value.timestamp"), ("at", "value.at"), ("value.x.y", "value.x.y")],
+)
+def test_the_event_time_of_records_is_in_their_values_where_these_have_it(finds, monkeypatch, given, found):
+    pq.write_table(pa.table({"timestamp": TIMES, "at": TIMES}), "stamped.parquet")
+    finds([TOPIC], replace(QUERY, watermarks=("timestamp, 1 minute",)))
+    finding = import_module("workbench.study.draft")
+    monkeypatch.setattr(finding, "find_query", lambda *_, **__: None)  # which would miss a field
+    made = drafting.draft_script(Script("job.py"), ["stamped.parquet"], [given] if given else [])
+    assert f"event_time: {found}\n" in made.studies[1].text
 
 
 @pytest.mark.usefixtures("folder")
