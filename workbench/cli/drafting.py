@@ -1,24 +1,95 @@
-"""``workbench init``: a first study for your query and your data."""
+"""``workbench init``: a first study for your query and your data, or for each query that a script starts."""
 
 import argparse
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 from workbench import units
-from workbench.cli.console import DONE, check_file, show
+from workbench.cli.console import BAD_INPUT, DONE, check_file, show
 from workbench.errors import WorkbenchError
 from workbench.records import write_whole
-from workbench.study import draft
+from workbench.study import Draft, ScriptDraft, draft, draft_script
+from workbench.workload import Recorded, Script
 
 
 def run_init(options: argparse.Namespace) -> int:
-    """Write the first study."""
-    check_file(options.output)
-    if Path(options.output).exists():
-        raise WorkbenchError(f"{options.output} exists already; name another --output, or remove it.")
-    made = draft(options.query, options.data, options.event_time)
-    write_whole(options.output, made.text)
-    show(f"{options.output} is written for {made.query}.")
+    """Write the first study, or those of a script."""
+    script = Script.named(options.query)
+    _check_place(options.output)
+    if script is not None:
+        return _run_script(script, options)
+    if not options.data:
+        raise WorkbenchError(
+            f"No data is given for the query {options.query}. Name a file with its rows, one for each streaming "
+            "DataFrame that it takes."
+        )
+    _write(draft(options.query, options.data, options.event_time), options.output)
+    _say_next(options.output)
+    return DONE
+
+
+def _run_script(script: Script, options: argparse.Namespace) -> int:
+    made = draft_script(script, options.data, options.event_time)
+    for line in _found(made):
+        show(line)
+    output = Path(options.output)
+    first = ""
+    for number, study in made.studies.items():
+        place = str(output.with_stem(f"{output.stem}-{number}") if first else output)
+        if first:
+            _check_place(place)
+        _write(study, place)
+        first = first or place
+    if first:
+        _say_next(first)
+    return DONE if first else BAD_INPUT
+
+
+def _found(made: ScriptDraft) -> Iterator[str]:
+    """Say what a script was found to do."""
+    found = made.recorded
+    yield f"{made.script.call} was run with its streams recorded, not carried out."
+    for source in found.sources:
+        options = "".join(f", {name}={value}" for name, value in source.options.items())
+        yield f"source {source.name} (line {source.line}): {source.format}{options}"
+    for number, one in enumerate(found.queries, 1):
+        watermarks = "".join(f", watermark {watermark}" for watermark in one.watermarks)
+        named = f" {one.name}" * bool(one.name)
+        yield (
+            f"query {number}{named} (line {one.line}): reads {', '.join(one.sources) or 'no source'}, writes to "
+            f"{one.sink}; {one.output_mode} mode, trigger {one.trigger or 'not set'}{watermarks}"
+        )
+    if found.settings:
+        yield f"settings: {', '.join(f'{name}={value}' for name, value in found.settings.items())}"
+    yield from _doubts(found)
+    for number, reason in made.left.items():
+        yield f"query {number} gets no study: {reason}"
+
+
+def _doubts(found: Recorded) -> Iterator[str]:
+    if not found.queries:
+        yield "no streaming query was started: a query begins with spark.readStream and ends with writeStream...start()"
+    for note in found.notes:
+        yield f"not recorded: {note}"
+    if found.failure:
+        yield f"the script ended early: {found.failure}"
+    if found.lacking:
+        yield (
+            f"the script was run up to source {found.lacking}, whose columns nothing shows: add a sample, "
+            f"{found.lacking}=FILE"
+        )
+
+
+def _check_place(output: str) -> None:
+    check_file(output)
+    if Path(output).exists():
+        raise WorkbenchError(f"{output} exists already; name another --output, or remove it.")
+
+
+def _write(made: Draft, output: str) -> None:
+    write_whole(output, made.text)
+    show(f"{output} is written for {made.query}.")
     none = "none was found; name it with --event-time if the query has a watermark"
     for one in made.found:
         of = f"{one.name}: " if one.name else ""
@@ -31,5 +102,7 @@ def run_init(options: argparse.Namespace) -> int:
             show(f"{of}column {column!r} has {units.percent(share)} of its rows with one value")
     if made.tables:
         show(f"static tables, read by the function itself: {', '.join(made.tables)}")
-    show(f"Next: put your rates into it, then run: workbench plan {shlex.quote(options.output)} --dry-run")
-    return DONE
+
+
+def _say_next(output: str) -> None:
+    show(f"Next: put your rates into it, then run: workbench plan {shlex.quote(output)} --dry-run")

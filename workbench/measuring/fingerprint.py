@@ -15,7 +15,7 @@ from typing import Any
 
 import workbench
 from workbench.errors import WorkbenchError
-from workbench.workload import Dataset, Query, Unread
+from workbench.workload import Dataset, Query, Script, Unread
 
 PROTOCOL = 3
 """Version of what a probe and a measurement mean. Raise it when the estimator, its verdict or its schedules change so
@@ -79,6 +79,8 @@ def code_of(query: Query) -> str:
     while isinstance(build, functools.partial):
         bound += [_bound(value) for value in (*build.args, *build.keywords.items())]
         build = build.func
+    if isinstance(build, Script):
+        return _digest(*_sources(build.path.stem, build.path), repr((build.arguments, build.number)).encode())
     if isinstance(build, Unread):
         return _digest(*_sources(build.module, build.file))
     module = inspect.getmodule(build)

@@ -41,6 +41,7 @@ from workbench.study.scaling import (
     timelines_csv,
 )
 from workbench.study.scenario import Scenario
+from workbench.study.scripts import ScriptDraft, draft_script
 from workbench.study.spec import CLUSTER_KEYS, Study, read_study, study_from
 from workbench.study.start import Start, measured_start, planned_start, simulated_start, with_response
 from workbench.study.verifying import Verified, plan_to_verify, verify_plan
@@ -65,6 +66,7 @@ __all__ = [
     "ReplayedParadigms",
     "Runner",
     "Scenario",
+    "ScriptDraft",
     "Snapshot",
     "SoFar",
     "Start",
@@ -74,6 +76,7 @@ __all__ = [
     "Verified",
     "asked_of",
     "draft",
+    "draft_script",
     "drift",
     "dry_run",
     "find_query",

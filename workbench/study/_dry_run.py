@@ -23,7 +23,7 @@ from workbench.study.carry_out import Find, explored_log, prepare
 from workbench.study.catalogue import read_query
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, Testbed, WarmTestbed
-from workbench.workload import Query, Unread
+from workbench.workload import Query, Script, Unread
 
 # Least and most of one run, as seen on Spark on two cores: seconds until it is observed, and probes.
 START_S = (30.0, 90.0)
@@ -86,6 +86,8 @@ def dry_run(
 
 
 def _read(query: Query) -> str:
+    if isinstance(query.build, Script):
+        return f"{query.build.path.name} was not run: workbench init says what it starts."
     if not isinstance(query.build, Unread) or not query.build.surely:
         return ""
     takes = units.some(max(1, len(query.inputs)), "DataFrame")

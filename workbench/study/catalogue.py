@@ -1,6 +1,7 @@
 """Find the query a user names: ``nexmark:q5`` or ``module:function``."""
 
 import hashlib
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import WorkbenchError
 from workbench.study._written import arguments_of, check_function, check_loaded, check_module
 from workbench.study.own import file_of, load_own, missing, module_of, read_own
-from workbench.workload import Dataset, Input, OutputMode, Query, check_dataset, check_input, kafka, nexmark
+from workbench.workload import (
+    Dataset,
+    Input,
+    OutputMode,
+    Query,
+    Script,
+    check_dataset,
+    check_input,
+    kafka,
+    nexmark,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,6 +63,7 @@ def find_query(
     name
         ``"nexmark:QUERY"``, or ``"module:name"`` of a function from streaming DataFrame to streaming DataFrame (it
         needs a data set) or of a `Query`. Modules are looked for in the current folder first, and read again there.
+        Or ``"job.py#1"``: the first streaming query that a script starts; see `workbench.workload.Script`.
     dataset, event_time
         Path of the data, or ``kafka://HOST:PORT/TOPIC``, of which a sample is captured once; and its event-time column,
         which is the query's own by default.
@@ -71,13 +83,18 @@ def find_query(
     check_source(source, dataset)
     check_schema(schema, dataset, source)
     check_client(source)
+    place = partial(_place, columns_only=source == "kafka", schema=schema, progress=progress)
+    if (script := Script.named(name)) is not None:
+        if (folder := str(script.path.parent)) not in sys.path:  # for the modules next to it, in Spark's processes
+            sys.path.insert(0, folder)
+        return _started_by(script, dataset, event_time, output_mode, source, inputs, place=place)
     module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise WorkbenchError(
             f"The query {name!r} is not of the form nexmark:QUERY or module:function; "
-            "for example nexmark:q5, or jobs:orders for the function orders in jobs.py."
+            "for example nexmark:q5, or jobs:orders for the function orders in jobs.py; or job.py#1 for the first "
+            "streaming query that the script job.py starts."
         )
-    place = partial(_place, columns_only=source == "kafka", schema=schema, progress=progress)
     if module == "nexmark":
         query = nexmark.query(attribute)
         check_loaded(name, query.build, tuple(inputs))
@@ -110,6 +127,9 @@ def read_query(
     check_client(source)
     for one in (dataset, *(given["dataset"] for given in inputs.values())):
         require_captured(one, source, schema)
+    if (script := Script.named(name)) is not None:
+        place = partial(_place, columns_only=False, schema=schema, progress=lambda _: None)
+        return _started_by(script, dataset, event_time, output_mode, source, inputs, place=place)
     module, _, attribute = name.partition(":")
     if not module or not attribute or module == "nexmark":
         return find_query(name, dataset, event_time, output_mode, source, schema=schema, inputs=inputs)
@@ -227,6 +247,34 @@ def _users(
         raise _needs_data(name)
     data = _checked(place(dataset), event_time)
     return Query(name, found, data, event_time)
+
+
+def _started_by(  # noqa: PLR0917 - of a study
+    script: Script,
+    dataset: str | None,
+    event_time: str | None,
+    output_mode: OutputMode | None,
+    source: str,
+    inputs: Inputs,
+    *,
+    place: Place,
+) -> Query:
+    """Return a query that a script starts; the script runs where the query does."""
+    if inputs:
+        return Query(script.name, script, _several(inputs, place), None, output_mode or "append")
+    if not dataset:
+        raise WorkbenchError(
+            f"The query {script.name} needs rows of its source. See which it reads, and write a study: workbench init "
+            f"{shlex.quote(script.call)}",
+            settings=("dataset", "event_time"),
+        )
+    if source == "kafka":
+        raise WorkbenchError(
+            f"source is 'kafka', but {script.name} gets records of a sample, as Kafka gives them. Use source: replay, "
+            "and name the sample that workbench init made.",
+            settings=("source",),
+        )
+    return Query(script.name, script, _checked(place(dataset), event_time), event_time, output_mode or "append")
 
 
 def _needs_data(name: str) -> WorkbenchError:

@@ -7,7 +7,7 @@ the draft names those in which one value has many of the rows. The budgets fit t
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +24,9 @@ from workbench.study.own import file_of, module_of
 from workbench.testbed.spark import SLOT_SHARE, quota_permitted, usable_cores
 from workbench.workload import Dataset, as_spark, first_rows, is_text, plain
 
-_LOOKED_AT = 200_000  # rows
+LOOKED_AT = 200_000
+"""Rows of a sample that are looked at."""
+
 _HOT = 0.05
 _UNIQUE = 0.95  # distinct values by row of a unique key
 _SAME, _MANY = 0.5, 0.1  # of another key's values, and of a unique one's, that are in both where they are one key
@@ -97,20 +99,44 @@ def draft(query: str, data: Sequence[str], event_times: Sequence[str] = ()) -> D
             settings=("event_time",),
         )
     names = _names(name, data) if len(data) > 1 else ("",)
-    samples = [first_rows(Dataset.at(one), _LOOKED_AT) for one in data]
-    times: Sequence[str | None] = event_times or [_event_time(sample) for sample in samples]
+    samples = [first_rows(Dataset.at(one), LOOKED_AT) for one in data]
+    times: Sequence[str | None] = event_times or [event_time_of(sample) for sample in samples]
     found = []
     for one, path, sample, event_time in zip(names, data, samples, times, strict=True):
         keys = _keys(file, function, [column for column in sample.column_names if column != event_time])
-        hot = {column: share for column, share in _hot(sample, event_time) if not keys or column in keys}
+        hot = {column: share for column, share in hot_columns(sample, event_time) if not keys or column in keys}
         found.append(Found(one, path, event_time, hot, keys))
-    if len(data) > 1:
+    found = _with_unique(found, samples)
+    return drafted(name, found, tables=() if file is None else static_tables(file, function))
+
+
+def drafted(
+    name: str,
+    found: Sequence[Found],
+    *,
+    counted: Sequence[str] = (),
+    more: Iterable[str] = (),
+    tables: tuple[str, ...] = (),
+) -> Draft:
+    """Draft a study of the query called `name`, whose inputs are `found`.
+
+    Parameters
+    ----------
+    counted
+        Files whose keys can be counted; none: the data of the inputs.
+    more
+        Lines to add.
+    tables
+        Static tables that the query reads.
+    """
+    if len(found) > 1:
         find_query(name, inputs={one.name: {"dataset": one.data, "event_time": one.event_time} for one in found})
-        found = _with_unique(found, samples)
     else:
-        find_query(name, data[0], times[0])
-    tables = () if file is None else static_tables(file, function)
-    return Draft("\n".join(_lines(name, found)) + "\n", name, tuple(found), tables)
+        find_query(name, found[0].data, found[0].event_time)
+    files = counted or [one.data for one in found]
+    keys = [line for one, file in zip(found, files, strict=True) for line in _hot_keys(replace(one, data=file))]
+    lines = [*_lines(name, found), *more, *keys]
+    return Draft("\n".join(lines) + "\n", name, tuple(found), tables)
 
 
 def _with_unique(found: Sequence[Found], samples: Sequence[pa.Table]) -> list[Found]:
@@ -153,7 +179,7 @@ def _keys(file: Path | None, function: str, columns: Sequence[str]) -> tuple[str
     return tuple(column for column in columns if column.lower() in lower)
 
 
-def _event_time(sample: pa.Table) -> str | None:
+def event_time_of(sample: pa.Table) -> str | None:
     """Find the column of event times: a timestamp, else a text or whole number that is called like one."""
 
     def called(name: str) -> int:
@@ -174,7 +200,7 @@ def _counted(kind: pa.DataType) -> bool:
     return is_text(kind) or pa.types.is_integer(plain(kind))
 
 
-def _hot(sample: pa.Table, event_time: str | None) -> Iterator[tuple[str, float]]:
+def hot_columns(sample: pa.Table, event_time: str | None) -> Iterator[tuple[str, float]]:
     """Give the columns that may be keys and in which one value of several has many of the rows."""
     for field in sample.schema:
         if field.name == event_time or not _counted(field.type) or not sample.num_rows:
@@ -189,13 +215,13 @@ def _hot(sample: pa.Table, event_time: str | None) -> Iterator[tuple[str, float]
 
 
 def _fed(one: Found) -> Iterator[str]:
-    yield f"dataset: {_written(one.data)}"
+    yield f"dataset: {written(one.data)}"
     if one.event_time is None:
         yield "# event_time: COLUMN               # none was found; a query with a watermark needs it"
     else:
-        yield f"event_time: {_written(one.event_time)}"
+        yield f"event_time: {written(one.event_time)}"
     if one.renew:
-        names = ", ".join(map(_written, one.renew))
+        names = ", ".join(map(written, one.renew))
         yield f"renew: [{names}]             # unique keys: others in each pass over the data, as new ones are"
 
 
@@ -207,7 +233,7 @@ def _lines(name: str, found: Sequence[Found]) -> Iterator[str]:
     )
     slots = sorted({1, max(1, room // 2), room})
     yield f"# What does {name} need? Next: workbench plan STUDY --dry-run says what is measured, and how long it takes."
-    yield f"query: {_written(name)}"
+    yield f"query: {written(name)}"
     if len(found) == 1:
         yield from _fed(found[0])
     else:
@@ -226,24 +252,22 @@ def _lines(name: str, found: Sequence[Found]) -> Iterator[str]:
         yield f"# For the cost, list instance types in a CSV file ({', '.join(PRICE_COLUMNS)}), and add: prices: FILE"
     yield "# outage_s: 600                   # make up for an outage of 10 minutes ..."
     yield "# catch_up_s: 1200                # ... within 20 minutes"
-    for one in found:
-        yield from _hot_keys(one)
 
 
 def _hot_keys(one: Found) -> Iterator[str]:
     goes = "The query's state or join goes by it: count it" if one.keys else "If a join or state goes by it, count it"
     for column, share in one.hot.items():
-        yield f"# One value of {_written(column)} has {units.percent(share)} of the rows. {goes}:"
+        yield f"# One value of {written(column)} has {units.percent(share)} of the rows. {goes}:"
         yield f"#   workbench keys {_quoted(one.data)} {_quoted(column)} --json > keys.json"
         yield "# keys: keys.json"
 
 
 def _quoted(text: str) -> str:
     """Write a text as a shell has it, in one line."""
-    return shlex.quote(text if text.isprintable() else _written(text))
+    return shlex.quote(text if text.isprintable() else written(text))
 
 
-def _written(text: str) -> str:
+def written(text: str) -> str:
     """Write a text as YAML has it, in one line."""
     style = None if text.isprintable() else '"'
     return str(yaml.safe_dump(text, default_style=style, width=math.inf)).removesuffix("...\n").strip()

@@ -13,10 +13,12 @@ from workbench.workload.keys import (
 from workbench.workload.merged import check_input, prepare_inputs
 from workbench.workload.query import ENCODED, Dataset, EventClock, Generator, Input, OutputMode, Query, Unread
 from workbench.workload.release import Command, Release, read_releases, write_command
+from workbench.workload.script import KAFKA_COLUMNS, Recorded, Script, ScriptQuery, ScriptSource, sample_of
 from workbench.workload.shipped import Shipped
 
 __all__ = [
     "ENCODED",
+    "KAFKA_COLUMNS",
     "TRACKED",
     "Command",
     "Dataset",
@@ -26,8 +28,12 @@ __all__ = [
     "KeyFrequencies",
     "OutputMode",
     "Query",
+    "Recorded",
     "Release",
     "Replay",
+    "Script",
+    "ScriptQuery",
+    "ScriptSource",
     "Shipped",
     "Unread",
     "as_spark",
@@ -42,6 +48,7 @@ __all__ = [
     "prepare_inputs",
     "read_key_frequencies",
     "read_releases",
+    "sample_of",
     "schema_of",
     "write_command",
 ]

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from workbench.errors import QueryError
 from workbench.reading import is_there
 from workbench.workload.columns import UTC_US, as_spark, check_names, is_event_time, is_text, plain, spark_schema
+from workbench.workload.inside import Inside
 from workbench.workload.query import ENCODED, Dataset, EventClock
 
 BATCH_ROWS = 20_000
@@ -58,6 +59,8 @@ class Replay:
         `last` of all inputs that are its own; their places in the loop are stored with them. None: it is the only one.
     renew, span
         Columns whose values are others in each pass over the data: by how much, where they are integers.
+    inside
+        Where the event time is in texts of a column; None: it is a column.
     """
 
     path: str
@@ -68,12 +71,14 @@ class Replay:
     period: int | None = None
     renew: tuple[str, ...] = ()
     span: int = 0
+    inside: Inside | None = None
 
     def schema(self) -> pa.Schema:
         """Columns of the data set; the event time is a timestamp, or an integer where it was one."""
         with pa.memory_map(self.path) as file:
             stored = pa.ipc.open_file(file).schema
-        return pa.schema([field for field in stored if field.name not in _HIDDEN], stored.metadata)
+        columns = pa.schema([field for field in stored if field.name not in _HIDDEN], stored.metadata)
+        return columns if self.inside is None else self.inside.schema(columns)
 
     def batches(self, first: int, last: int, clock: EventClock) -> Iterator[pa.RecordBatch]:
         """Rows `first` to `last` of the endless loop over the data."""
@@ -119,7 +124,10 @@ class Replay:
                 values = _in_units(times, _US, self.per_s) if pa.types.is_integer(kind) else times
                 column = pa.array(values.astype(np.int64)).cast(kind)
             columns.append(column)
-        return pa.RecordBatch.from_arrays(columns, names=names)
+        stamped = pa.RecordBatch.from_arrays(columns, names=names)
+        return (
+            stamped if self.inside is None else self.inside.joined(stamped, pa.array(clock.times_us(rows)).cast(UTC_US))
+        )
 
 
 def _renewed(column: pa.Array, loop: int, span: int) -> pa.Array:
@@ -148,14 +156,14 @@ def _in_units(times: npt.NDArray[np.int64], per_s: int, wanted: int) -> npt.NDAr
 def prepare(dataset: Dataset, event_time: str | None, folder: Path, most: int = SAMPLE_BYTES) -> Replay:
     """Copy a data set into `folder`, `most` bytes or a little more of it, ready to be replayed."""
     with _readable(dataset):
-        source = _opened(dataset)
+        inside, source = _cut(dataset, event_time)
         schema = _stored_schema(dataset, source.schema, event_time)
         target = folder / "dataset.arrow"
         per_s = _per_s(source, schema, event_time)
         rows, complete = _copy(source, schema, event_time, per_s, target, most=most)
     if rows == 0:
         raise QueryError(f"The dataset {dataset.path!r} is empty; give one with at least one row.")
-    return Replay(str(target), rows, event_time, complete, per_s)
+    return Replay(str(target), rows, event_time, complete, per_s, inside=inside)
 
 
 def check(dataset: Dataset, event_time: str | None) -> None:
@@ -163,7 +171,7 @@ def check(dataset: Dataset, event_time: str | None) -> None:
     if not is_there(dataset.path):
         raise QueryError(f"The dataset {dataset.path!r} does not exist; check the path.")
     with _readable(dataset):
-        source = _opened(dataset)
+        _, source = _cut(dataset, event_time)
         schema = _stored_schema(dataset, source.schema, event_time)
         head = _typed(source.head(_HEAD_ROWS), schema, event_time)
     if head.num_rows == 0:
@@ -173,7 +181,8 @@ def check(dataset: Dataset, event_time: str | None) -> None:
 def schema_of(dataset: Dataset, event_time: str | None) -> pa.Schema:
     """Return the columns that a query is given of a data set."""
     with _readable(dataset):
-        return _stored_schema(dataset, _opened(dataset).schema, event_time)
+        schema = _opened(dataset).schema
+        return _stored_schema(dataset, schema, None if Inside.named(event_time, schema.names) else event_time)
 
 
 def first_rows(dataset: Dataset, rows: int) -> pa.Table:
@@ -214,6 +223,16 @@ def _opened(dataset: Dataset) -> pads.Dataset:
         for file in files:
             check_names(pq.read_schema(file).names, dataset.path)
         raise
+
+
+def _cut(dataset: Dataset, event_time: str | None) -> tuple[Inside | None, pads.Dataset]:
+    """Open the data, with the event times that are inside texts as a column."""
+    source = _opened(dataset)
+    inside = Inside.named(event_time, source.schema.names)
+    if inside is None:
+        return None, source
+    written, table = inside.cut(source.to_table())
+    return written, pads.dataset(table)
 
 
 def _stored_schema(dataset: Dataset, schema: pa.Schema, event_time: str | None) -> pa.Schema:

@@ -124,8 +124,8 @@ def test_data_that_cannot_be_read_and_queries_that_are_not_there_are_named():
         WorkbenchError, match=r"^The dataset .empty\.csv. cannot be read as csv: CSV parse error: Empty"
     ):
         draft("jobs:orders", ["empty.csv"])
-    with pytest.raises(WorkbenchError, match=r"^The query 'jobs\.py' is not of the form"):
-        draft("jobs.py", ["orders.csv"])
+    with pytest.raises(WorkbenchError, match=r"^The query 'jobs' is not of the form"):
+        draft("jobs", ["orders.csv"])
     with pytest.raises(WorkbenchError, match="ordrs"):
         draft("jobs:ordrs", ["orders.csv"])
 

@@ -8,15 +8,21 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     drafted = commands.add_parser(
         "init",
         description="Write a study for your query and your data: the event time found, keys looked at, budgets that "
-        "fit this machine. You add your rates.",
-        epilog="For example: workbench init jobs.py:orders data/orders.csv",
+        "fit this machine. You add your rates. A script runs with its streams recorded instead of carried out; each "
+        "streaming query that it starts gets a study.",
+        epilog="For example: workbench init jobs.py:orders data/orders.csv, or workbench init job.py orders=orders.csv",
     )
-    drafted.add_argument("query", metavar="QUERY", help="jobs.py:function, or nexmark:q5 with data of your own")
+    drafted.add_argument(
+        "query",
+        metavar="QUERY",
+        help="jobs.py:function, or nexmark:q5 with data of your own; or a script, job.py, or 'job.py ARGUMENT ...'",
+    )
     drafted.add_argument(
         "data",
         metavar="DATA",
-        nargs="+",
-        help="Parquet, CSV or JSON, a file or a folder: one for each streaming DataFrame that the function takes",
+        nargs="*",
+        help="Parquet, CSV or JSON, a file or a folder: one for each streaming DataFrame that the function takes; of a "
+        "script, a sample of each source, SOURCE=FILE or in order",
     )
     drafted.add_argument(
         "--event-time",

@@ -13,6 +13,7 @@ from workbench.testbed.spark.operators import SourceCost, operator_edges, operat
 from workbench.testbed.spark.paces import executor_paces
 from workbench.testbed.spark.queries import Queries
 from workbench.testbed.spark.quota import CpuQuota, quota_permitted
+from workbench.testbed.spark.scripted import look_at_script
 from workbench.testbed.spark.session import batch_session
 from workbench.testbed.spark.testbed import SLOT_SHARE, SparkRun, SparkTestbed
 from workbench.testbed.spark.topic_feed import TopicRows
@@ -39,6 +40,7 @@ __all__ = [
     "find_java",
     "left_over",
     "look_at",
+    "look_at_script",
     "operator_edges",
     "operator_metrics",
     "quota_permitted",

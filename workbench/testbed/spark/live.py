@@ -155,6 +155,8 @@ class LiveQuery:
             ) from error
         try:
             frame = build(*streams)
+        except QueryError:  # a script's, which says what it lacks
+            raise
         except Exception as error:
             raise QueryError(
                 f"The function of query {self.name!r} failed while it built the query: {_first_line(error)}. "

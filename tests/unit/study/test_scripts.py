@@ -1,0 +1,175 @@
+"""Studies of a script's queries, from what it was found to do; nothing is started here."""
+
+import json
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+
+import cattrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from workbench import cli
+from workbench.cli.console import BAD_INPUT, DONE
+from workbench.errors import WorkbenchError
+from workbench.measuring.fingerprint import code_of
+from workbench.study import dry_run, find_query, read_study
+from workbench.study import scripts as drafting
+from workbench.workload import Recorded, Script, ScriptQuery, ScriptSource, first_rows
+
+ROWS = 300
+TIMES = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=n) for n in range(ROWS)]
+TOPIC = ScriptSource("orders", "kafka", {"subscribe": "orders", "kafka.sasl.jaas.config": "***"}, None, 3)
+FILES = ScriptSource("clicks", "json", {"path": "/data/clicks"}, json.dumps({"fields": [{"name": "page"}]}), 5)
+RATE = ScriptSource("rate", "rate", {}, None, 7)
+QUERY = ScriptQuery("", ("orders",), "kafka totals", "processingTime=5 seconds", "update", ("time, 10 seconds",), 9)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "job.py").write_text("raise SystemExit('it must not run')\n")
+    shops = [f"S{n % 7}" for n in range(ROWS)]
+    pq.write_table(pa.table({"time": TIMES, "shop": shops, "_key": [b"k"] * ROWS}), tmp_path / "orders.parquet")
+    pq.write_table(pa.table({"at": TIMES, "page": shops}), tmp_path / "clicks.parquet")
+    return tmp_path
+
+
+@pytest.fixture
+def finds(monkeypatch):
+    def found(sources, *queries, **more):
+        recorded = Recorded(tuple(sources), queries, **more)
+        assert (
+            cattrs.structure(json.loads(json.dumps(asdict(recorded))), Recorded) == recorded
+        )  # as it crosses processes
+        monkeypatch.setattr(drafting, "look_at_script", lambda *_: recorded)
+
+    return found
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_sample_of_a_topic_becomes_its_records(capsys, finds):
+    finds([TOPIC], QUERY, settings={"spark.sql.ansi.enabled": "false", "spark.master": "yarn", "spark.my.token": "***"})
+    assert cli.main(["init", "job.py", "orders=orders.parquet"]) == DONE
+    said = capsys.readouterr().out
+    assert "source orders (line 3): kafka, subscribe=orders, kafka.sasl.jaas.config=***" in said
+    assert (
+        "query 1 (line 9): reads orders, writes to kafka totals; update mode, trigger processingTime=5 seconds" in said
+    )
+    study = read_study("study.yaml")
+    assert (study.query, study.event_time, study.output_mode) == ("job.py#1", "value.time", "update")
+    assert (study.interval_s, dict(study.spark)) == (5.0, {"spark.sql.ansi.enabled": "false"})
+    records = pq.read_table(study.dataset)
+    assert records.schema.names == ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]
+    assert json.loads(records["value"][1].as_py()) == {"time": "2026-01-01T00:00:01Z", "shop": "S1"}
+    assert records["key"][0].as_py() == b"k"
+    text = (study.file and open(study.file).read()) or ""  # noqa: PTH123, SIM115
+    assert "Not taken along: spark.master, spark.my.token" in text
+    assert "noop sink" in text
+
+
+@pytest.mark.usefixtures("folder")
+def test_records_as_they_are_stay_as_they_are(finds):
+    values = [json.dumps({"event": {"time": one.isoformat()}, "n": 1}).encode() for one in TIMES]
+    pq.write_table(pa.table({"value": pa.array(values, pa.binary()), "timestamp": TIMES}), "raw.parquet")
+    finds([TOPIC], QUERY, replace(QUERY, watermarks=("timestamp, 1 minute",)), replace(QUERY, watermarks=()))
+    made = drafting.draft_script(Script("job.py"), ["raw.parquet"])
+    assert [one.found[0].event_time for one in made.studies.values()] == ["value.event.time", "timestamp", "timestamp"]
+    kept = first_rows(drafting.Dataset.at(str(drafting.RECORDS / "orders.parquet")), ROWS)
+    assert kept["value"].to_pylist() == values
+    assert kept["timestamp"].to_pylist() == TIMES
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [(None, "value.timestamp"), ("timestamp", "value.timestamp"), ("at", "value.at"), ("value.x.y", "value.x.y")],
+)
+def test_the_event_time_of_records_is_in_their_values_where_these_have_it(finds, monkeypatch, given, found):
+    pq.write_table(pa.table({"timestamp": TIMES, "at": TIMES}), "stamped.parquet")
+    finds([TOPIC], replace(QUERY, watermarks=("timestamp, 1 minute",)))
+    finding = import_module("workbench.study.draft")
+    monkeypatch.setattr(finding, "find_query", lambda *_, **__: None)  # which would miss a field
+    made = drafting.draft_script(Script("job.py"), ["stamped.parquet"], [given] if given else [])
+    assert f"event_time: {found}\n" in made.studies[1].text
+
+
+@pytest.mark.usefixtures("folder")
+def test_each_query_that_can_be_planned_has_a_study_and_the_others_a_reason(capsys, finds):
+    finds(
+        [TOPIC, FILES, RATE],
+        QUERY,
+        replace(QUERY, sources=("clicks",), trigger="availableNow=True", watermarks=()),
+        replace(QUERY, sources=("orders", "clicks")),
+        replace(QUERY, sources=("rate",), trigger="processingTime=1 minute"),
+        replace(QUERY, refusal="it is not supported"),
+        notes=("line 4: saveAsTable() is left out: it writes outside of a stream",),
+        failure="line 9: KeyError: 'A'",
+    )
+    assert cli.main(["init", "job.py", "clicks=clicks.parquet"]) == DONE
+    said = capsys.readouterr().out
+    assert "query 1 gets no study: it needs samples: add orders=FILE" in said
+    assert "query 3 gets no study: it needs samples: add orders=FILE" in said
+    assert "query 5 gets no study: Spark refuses it: it is not supported" in said
+    assert "not recorded: line 4: saveAsTable() is left out" in said
+    assert "ended early: line 9: KeyError" in said
+    assert (read_study("study.yaml").query, read_study("study.yaml").dataset) == ("job.py#2", "clicks.parquet")
+    made = read_study("study-4.yaml")
+    assert (made.query, made.event_time, made.interval_s) == ("job.py#4", "timestamp", 2.0)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_query_of_several_sources_has_inputs(finds):
+    finds([TOPIC, RATE, FILES], replace(QUERY, sources=("orders", "clicks")))
+    assert cli.main(["init", "job.py", "orders=orders.parquet", "clicks=clicks.parquet"]) == DONE
+    study = read_study("study.yaml")
+    assert {name: one["event_time"] for name, one in study.inputs.items()} == {"orders": "value.time", "clicks": "at"}
+    query = find_query(study.query, inputs=study.inputs)
+    assert [one.name for one in query.inputs] == ["orders", "clicks"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_is_missing_is_asked_for(capsys, finds):
+    finds([TOPIC], QUERY)
+    assert cli.main(["init", "job.py"]) == BAD_INPUT
+    assert "add orders=FILE" in capsys.readouterr().out
+    for arguments, message in (
+        (["none.py"], "The script 'none.py' is not there"),
+        (["job.py", "payments=orders.parquet"], "the sources of job.py are orders"),
+        (["job.py", "none.parquet"], "'none.parquet' does not exist"),
+        (["job.py 'a"], "No closing quotation"),
+    ):
+        assert cli.main(["init", *arguments]) == BAD_INPUT
+        assert message in " ".join(capsys.readouterr().err.split())
+    finds([])
+    assert cli.main(["init", "job.py"]) == BAD_INPUT
+    assert "no streaming query was started" in capsys.readouterr().out
+    finds([FILES], replace(QUERY, sources=("clicks",)))
+    assert cli.main(["init", "job.py", "orders.parquet"]) == BAD_INPUT
+    assert "has the columns time, shop, _key, and the script reads page" in " ".join(capsys.readouterr().err.split())
+
+
+def test_names_of_scripts(folder):
+    assert Script.named("job.py") == Script("job.py", (), 1)
+    found = Script.named("job.py host:9092 'two words'#3")
+    assert found == Script("job.py", ("host:9092", "two words"), 3)
+    assert Script.named(found.name) == found
+    assert found.path == folder / "job.py"
+    assert Script.named("job.py:function") is None
+    assert Script.named("nexmark:q5") is None
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_study_of_a_script_runs_nothing_until_it_is_measured(tmp_path):
+    (tmp_path / "s.yaml").write_text(
+        "query: job.py#2\ndataset: clicks.parquet\nevent_time: at\ntargets: [100]\nslots: [1, 2]\nmemory_mb: [1024]\n"
+    )
+    assert "job.py was not run" in dry_run(read_study("s.yaml")).read
+    query = find_query("job.py#2", "clicks.parquet", "at")
+    before = code_of(query)
+    assert before != code_of(find_query("job.py#1", "clicks.parquet", "at"))
+    (tmp_path / "job.py").write_text("print()\n")
+    assert before != code_of(query)
+    with pytest.raises(WorkbenchError, match=r"needs rows of its source.*workbench init 'job\.py 5'"):
+        find_query("job.py 5#1")

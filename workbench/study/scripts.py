@@ -1,0 +1,291 @@
+"""Studies of the streaming queries that a script starts: what it was found to do, and a sample for each source."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.json as pj
+import pyarrow.parquet as pq
+
+from workbench import defaults
+from workbench.errors import WorkbenchError
+from workbench.records import JobSettings
+from workbench.redaction import HIDDEN
+from workbench.study.draft import LOOKED_AT, Draft, Found, drafted, event_time_of, hot_columns, written
+from workbench.testbed.spark import look_at_script
+from workbench.workload import Dataset, Recorded, Script, ScriptQuery, ScriptSource, first_rows, kafka, sample_of
+
+RECORDS = Path(".workbench/records")
+"""Where samples are kept as records of a topic, which scripts decode themselves."""
+
+_KAFKA = "kafka"
+_MADE = {"rate", "rate-micro-batch"}  # sources whose rows need no sample
+_KEYS = {
+    "spark.jars.packages": "packages",
+    "spark.jars": "jars",
+    "spark.submit.pyFiles": "py_files",
+    "spark.files": "files",
+}
+_SECONDS = {"millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3600.0}
+_PATIENT_S = (0.5, 10.0)  # trigger intervals that are measured as they are
+
+
+@dataclass(frozen=True)
+class ScriptDraft:
+    """What was found in a script, and a study for each of its queries that can be planned.
+
+    Parameters
+    ----------
+    script, recorded
+        The script, and what it was found to do.
+    studies
+        By the number of the query.
+    left
+        Why there is none for the other queries, by their number.
+    """
+
+    script: Script
+    recorded: Recorded
+    studies: Mapping[int, Draft]
+    left: Mapping[int, str]
+
+
+def draft_script(script: Script, samples: Sequence[str], event_times: Sequence[str] = ()) -> ScriptDraft:
+    """Run a script with its streams recorded, and draft a study for each query that it starts.
+
+    Parameters
+    ----------
+    samples
+        A sample of each source: ``NAME=FILE``, or files in the order in which the script reads its sources.
+    event_times
+        The event-time column of each source, in their order; none: those that are found.
+
+    Raises
+    ------
+    WorkbenchError
+        When the script starts no query, or a sample is of no source.
+    """
+    given = [_pair(one) for one in samples]
+    for _, path in given:
+        Dataset.at(path)  # says what is wrong with it
+    found = look_at_script(script, given)
+    names = [one.name for one in found.sources]
+    for name, path in given:
+        if name and name not in names:
+            known = ", ".join(names) or "none"
+            raise WorkbenchError(f"{name}={path} is a sample of {name!r}; the sources of {script.call} are {known}.")
+    studies: dict[int, Draft] = {}
+    left: dict[int, str] = {}
+    for number, query in enumerate(found.queries, 1):
+        reason = _unplanned(found, query, given)
+        if reason:
+            left[number] = reason
+            continue
+        this = Script(script.file, script.arguments, number)
+        studies[number] = _drafted(this, query, found, given, event_times)
+    return ScriptDraft(script, found, studies, left)
+
+
+def _pair(sample: str) -> tuple[str, str]:
+    name, equals, path = sample.partition("=")
+    return (name, path) if equals and re.fullmatch(r"[\w-]+", name) else ("", sample)
+
+
+def _unplanned(found: Recorded, query: ScriptQuery, given: Sequence[tuple[str, str]]) -> str:
+    """Say why a query cannot be planned; "" if it can."""
+    if query.refusal:
+        return f"Spark refuses it: {query.refusal}"
+    if not query.sources:
+        return "it reads no source that the script reads"
+    lacking = [
+        f"{source.name}=FILE"
+        for place, source in enumerate(found.sources)
+        if source.name in query.sources and source.format not in _MADE and sample_of(given, place, source.name) is None
+    ]
+    return f"it needs samples: add {' '.join(lacking)}" if lacking else ""
+
+
+def _drafted(
+    script: Script, query: ScriptQuery, found: Recorded, given: Sequence[tuple[str, str]], event_times: Sequence[str]
+) -> Draft:
+    fed, counted = list[Found](), list[str]()
+    lines: list[str] = []
+    for place, source in enumerate(found.sources):
+        if source.name not in query.sources:
+            continue
+        sample = sample_of(given, place, source.name)
+        event_time = event_times[place] if place < len(event_times) else None
+        one, file = _found(source, query, sample, event_time)
+        fed.append(one if len(query.sources) > 1 else replace(one, name=""))
+        counted.append(file)
+        lines += _lines_of(source, sample)
+    return drafted(script.name, fed, counted=counted, more=[*lines, *_lines(script, query, found)])
+
+
+def _found(source: ScriptSource, query: ScriptQuery, sample: str | None, event_time: str | None) -> tuple[Found, str]:
+    """Give what is found of a source, with the file of its rows, and the file whose keys can be counted."""
+    time: str | None
+    if sample is None:
+        data, time = _made(), "timestamp"
+        decoded = pq.read_table(data)
+    elif source.format == _KAFKA:
+        data, time, decoded = _as_records(source, first_rows(Dataset.at(sample), LOOKED_AT), query, event_time)
+    else:
+        decoded = first_rows(Dataset.at(sample), LOOKED_AT)
+        _check_columns(source, decoded, sample)
+        data, time = sample, event_time or _marked(query, decoded) or event_time_of(decoded)
+    name = re.sub(r"\W", "_", source.name)
+    return Found(name, data, time, dict(hot_columns(decoded, time))), sample or data
+
+
+def _made() -> str:
+    """Write rows as Spark's rate source makes them."""
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    numbers = pa.array(range(LOOKED_AT // 2), pa.int64())
+    times = pa.array([1000 * one for one in range(len(numbers))], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"timestamp": times, "value": numbers}), RECORDS / "rate.parquet")
+    return str(RECORDS / "rate.parquet")
+
+
+def _check_columns(source: ScriptSource, sample: pa.Table, path: str) -> None:
+    """Refuse a sample that has none of the columns that the script declares."""
+    declared = [] if source.schema is None else [one["name"] for one in json.loads(source.schema)["fields"]]
+    there = {name.lower() for name in sample.column_names}
+    if declared and not any(name.lower() in there for name in declared):
+        raise WorkbenchError(
+            f"The sample {path} of the source {source.name} has the columns {', '.join(sample.column_names)}, and "
+            f"the script reads {', '.join(declared)}. Name a file with these columns."
+        )
+
+
+def _marked(query: ScriptQuery, sample: pa.Table) -> str | None:
+    """Give the column of the sample that the query's watermark names."""
+    there = {name.lower(): name for name in sample.column_names}  # Spark ignores case
+    columns = (one.partition(",")[0].lower() for one in query.watermarks)
+    return next((there[column] for column in columns if column in there), None)
+
+
+def _as_records(
+    source: ScriptSource, sample: pa.Table, query: ScriptQuery, event_time: str | None
+) -> tuple[str, str, pa.Table]:
+    """Write a sample as records of a topic; return the file, where the event time is, and the decoded columns."""
+    own = {new: sample[old] for old, new in kafka.COLUMNS.items() if old in sample.column_names}
+    own |= {new: sample[new] for new in kafka.COLUMNS.values() if new in sample.column_names and _raw(sample)}
+    if _raw(sample):
+        values = sample[kafka.VALUE].cast(pa.binary())
+        decoded = pa.table({})
+        with suppress(pa.ArrowException):  # no JSON
+            decoded = pj.read_json(BytesIO(b"\n".join(one for one in values[:1000].to_pylist() if one)))
+    else:
+        hidden = {*kafka.COLUMNS, kafka.HEADERS}
+        decoded = sample.select([name for name in sample.column_names if name not in hidden])
+        values = pa.array([json.dumps(row, default=_plain).encode() for row in decoded.to_pylist()], pa.binary())
+    rows = sample.num_rows
+    topic = next((value for name, value in source.options.items() if name.lower() == "subscribe"), source.name)
+    columns = {
+        "key": own.get("key", pa.nulls(rows, pa.binary())),
+        "value": values,
+        "topic": pa.array([topic.partition(",")[0]] * rows),
+        "partition": own.get("partition", pa.array([0] * rows)).cast(pa.int32()),
+        "offset": own.get("offset", pa.array(range(rows))).cast(pa.int64()),
+        "timestamp": own.get("timestamp", pa.array([1000 * row for row in range(rows)], pa.timestamp("us", "UTC"))),
+        "timestampType": pa.array([0] * rows, pa.int32()),
+    }
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    path = str(RECORDS / f"{source.name}.parquet")
+    pq.write_table(pa.table(columns), path)
+    return path, _inside(query, decoded, event_time), decoded
+
+
+def _inside(query: ScriptQuery, decoded: pa.Table, event_time: str | None) -> str:
+    """Say where the event time of a topic's records is: in a field of their values, or their own."""
+    watermark = query.watermarks[0].partition(",")[0] if query.watermarks else ""
+    field = event_time if event_time in decoded.column_names else _marked(query, decoded)
+    if event_time is not None and field != event_time:
+        return event_time
+    if field is None and watermark != "timestamp":
+        field = _nested(decoded.schema, watermark) or event_time_of(decoded)
+    return "timestamp" if field is None else f"value.{field}"
+
+
+def _raw(sample: pa.Table) -> bool:
+    """Whether a sample has records as they are, not decoded."""
+    kafkas = {*kafka.COLUMNS, *kafka.COLUMNS.values(), kafka.VALUE, kafka.HEADERS, "headers", "topic", "timestampType"}
+    return kafka.VALUE in sample.column_names and kafkas.issuperset(sample.column_names)
+
+
+def _nested(fields: Any, name: str) -> str | None:  # noqa: ANN401 - a schema or a struct of Arrow's
+    """Find a field inside objects."""
+    for one in fields:
+        if pa.types.is_struct(one.type):
+            if one.type.get_field_index(name) >= 0:
+                return f"{one.name}.{name}"
+            if (inside := _nested(one.type, name)) is not None:
+                return f"{one.name}.{inside}"
+    return None
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, date | datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _lines_of(source: ScriptSource, sample: str | None) -> Iterator[str]:
+    """Give the lines of a study about how the rows of a source come."""
+    if source.format == _KAFKA:
+        yield f"# Rows of {source.name} come as Kafka gives them, from {written(str(sample))}; your query decodes them."
+        yield "# An event time in their values is replaced, as a column is: by the due time and the row's own lateness."
+    elif source.format not in _MADE | {"table"}:
+        yield f"# Rows of {source.name} come parsed: reading {written(source.format)} is not measured."
+
+
+def _lines(script: Script, query: ScriptQuery, found: Recorded) -> Iterator[str]:
+    """Give the lines of a study that a script adds."""
+    at = f"line {query.line} of {Path(script.file).name}"
+    yield f"# The query starts in {at}. Its sink, {written(query.sink)}, is not measured: Spark's noop sink is."
+    yield f"output_mode: {written(query.output_mode)}"
+    yield from _interval(query.trigger)
+    settings = dict(found.settings)
+    for name, key in _KEYS.items():
+        these = [one.strip() for one in settings.pop(name, "").split(",") if one.strip()]
+        if kept := [one for one in these if "spark-sql-kafka" not in one]:  # the topic is replayed
+            yield f"{key}: [{', '.join(map(written, kept))}]"
+    taken = {name: value for name, value in settings.items() if _may_set(name, value)}
+    if taken:
+        yield "spark:"
+        yield from (f"  {name}: {written(value)}" for name, value in taken.items())
+    if left := [name for name in settings if name not in taken]:
+        yield f"# Not taken along: {written(', '.join(left))}"
+    if any(HIDDEN in value for value in settings.values()):
+        yield "# A secret is named by a variable of the environment: '${NAME}'"
+
+
+def _may_set(name: str, value: str) -> bool:
+    try:
+        JobSettings(spark={name: value})
+    except WorkbenchError:
+        return False
+    return HIDDEN not in value
+
+
+def _interval(trigger: str) -> Iterator[str]:
+    """Give the trigger interval where a measurement is done with it in reasonable time."""
+    how, _, text = trigger.partition("=")
+    seconds = math.nan
+    if found := re.fullmatch(r"(?:interval\s+)?(\d+(?:\.\d+)?)\s*([a-z]+?)s?", text.strip().lower()):
+        seconds = float(found[1]) * _SECONDS.get(found[2], math.nan)
+    if how in {"availableNow", "once"}:
+        yield "# The script ends when it has read what is there: rows and deadline_s plan for such a run."
+    elif _PATIENT_S[0] <= seconds <= _PATIENT_S[1]:
+        yield f"interval_s: {seconds:g}"
+    elif seconds > 0:
+        yield f"# Batches of {defaults.INTERVAL_S:g} s are measured. The script's are interval_s: {seconds:g}"

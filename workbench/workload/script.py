@@ -1,0 +1,182 @@
+"""A script as it is: one of the streaming queries that it starts, and what was found in it.
+
+A script is named by how it is called, and the query by its number in the order in which they start:
+``"job.py#1"``, or ``"job.py localhost:9092 orders#2"`` with arguments.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.errors import WorkbenchError
+from workbench.reading import is_there
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KAFKA_COLUMNS = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
+)
+"""Columns of Spark's Kafka source."""
+
+_NAMED = re.compile(r"(?P<file>[^\s:]+\.(?:py|sql))(?P<arguments>(?:\s.*)?)", re.DOTALL)
+_NUMBERED = re.compile(r"(?P<call>.*)#(?P<number>[1-9]\d{0,3})", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Script:
+    """One streaming query of a script; called with the rows of its source, it gives the DataFrame that it writes.
+
+    Parameters
+    ----------
+    file
+        Path of the script.
+    arguments
+        Its command line after its name.
+    number
+        Of the query among those that the script starts, from 1.
+    """
+
+    file: str
+    arguments: tuple[str, ...] = ()
+    number: int = 1
+
+    @classmethod
+    def named(cls, name: str) -> "Script | None":
+        """Read a name, with the number of a query or without; None where it is of another kind.
+
+        Raises
+        ------
+        WorkbenchError
+            When the script is not there, or its arguments have a quote that does not end.
+        """
+        numbered = _NUMBERED.fullmatch(name)
+        found = _NAMED.fullmatch(numbered["call"] if numbered else name)
+        if found is None:
+            return None
+        if not is_there(found["file"]):
+            raise WorkbenchError(
+                f"The script {found['file']!r} is not there. Run the command in its folder, or write its path."
+            )
+        try:
+            arguments = tuple(shlex.split(found["arguments"]))
+        except ValueError as error:
+            raise WorkbenchError(
+                f"The arguments of the script {name!r} cannot be read: {error}. Write them as in a shell."
+            ) from error
+        return cls(found["file"], arguments, int(numbered["number"]) if numbered else 1)
+
+    @property
+    def call(self) -> str:
+        """File and arguments, as in a shell."""
+        return shlex.join((self.file, *self.arguments)) if self.arguments else self.file
+
+    @property
+    def name(self) -> str:
+        """What a study calls the query."""
+        return f"{self.call}#{self.number}"
+
+    @property
+    def path(self) -> Path:
+        """The script's file."""
+        return Path(self.file).resolve()
+
+    def __call__(self, *streams: "DataFrame") -> "DataFrame":
+        """Run the script until the query starts, with `streams` as its sources, and return what it would write."""
+        from workbench.workload.recording import arriving  # noqa: PLC0415 - in Spark's processes only
+
+        return arriving(self, streams)
+
+
+@dataclass(frozen=True)
+class ScriptSource:
+    """A source that a script reads.
+
+    Parameters
+    ----------
+    name
+        Of its topic, table or path, by which a sample is given.
+    format
+        Spark's name of its kind; ``"table"`` for a table.
+    options
+        Its options and its place, without secrets.
+    schema
+        Its columns, as JSON of Spark's ``StructType``; None where only a sample shows them.
+    line
+        Where the script reads it.
+    """
+
+    name: str
+    format: str
+    options: Mapping[str, str]
+    schema: str | None
+    line: int
+
+
+@dataclass(frozen=True)
+class ScriptQuery:
+    """A streaming query that a script starts.
+
+    Parameters
+    ----------
+    name
+        The script's name for it, or "".
+    sources
+        Names of the sources that it reads.
+    sink
+        Format, place and function that it writes to, in words.
+    trigger
+        As it is asked for, such as ``"processingTime=10 seconds"``; "" if it is not.
+    output_mode
+        Spark's.
+    watermarks
+        Columns and delays.
+    line
+        Where the script starts it.
+    refusal
+        Why Spark refuses to start it; "" if it does not.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    sink: str
+    trigger: str
+    output_mode: str
+    watermarks: tuple[str, ...]
+    line: int
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a script was found to do.
+
+    Parameters
+    ----------
+    sources, queries
+        In the order in which the script reads and starts them.
+    settings
+        Spark's settings that it makes.
+    notes
+        What was not carried out or cannot be recorded, each with its line.
+    lacking
+        Name of the source at which it ended, as nothing shows its columns; "" if it did not.
+    failure
+        Why it ended early; "" if it did not.
+    """
+
+    sources: tuple[ScriptSource, ...] = ()
+    queries: tuple[ScriptQuery, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    lacking: str = ""
+    failure: str = ""
+
+
+def sample_of(samples: Sequence[tuple[str, str]], number: int, name: str) -> str | None:
+    """Give the sample of source `number`: the one with its name, or the one in its place of those without."""
+    unnamed = [path for key, path in samples if not key]
+    return dict(samples).get(name) or (unnamed[number] if number < len(unnamed) else None)
