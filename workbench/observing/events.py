@@ -1,8 +1,8 @@
 """What a file says of streaming queries: events of Spark's event log, and progress events however they were stored.
 
 Progress events are found as JSON lines, in arrays, pretty-printed over several lines, in a log of the driver (plain or
-structured), as Python prints them, and as Prometheus scraped them (`scraped`). Text in between is passed over. A file is
-read in pieces, so memory does not grow with it; a last line that is torn is left out.
+structured), as Python prints them, and as Prometheus scraped them (`scraped`). Text in between is passed over. A file
+is read in pieces, so memory does not grow with it; a last line that is torn is left out.
 """
 
 import ast
