@@ -1,8 +1,8 @@
 """What a file says of streaming queries: events of Spark's event log, and progress events however they were stored.
 
 Progress events are found as JSON lines, in arrays, pretty-printed over several lines, in a log of the driver (plain or
-structured), as Python prints them, and as Prometheus scraped them (`scraped`). Text in between is passed over. Lines
-are read one after the other, so memory does not grow with the file; a last line that is torn is left out.
+structured), as Python prints them, and as Prometheus scraped them (`scraped`). Text in between is passed over. A file
+is read in pieces, so memory does not grow with it; a last line that is torn is left out.
 """
 
 import ast
@@ -48,7 +48,9 @@ _MADE = b"made progress: "  # before what the driver logs of a batch
 _BEGINS = re.compile(rb"\s*(?:\{|\[\s*(?:\{|$))")
 _WITHIN = b' \t\r\n}]"'  # what lines of an object that is printed over several begin with
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"' + rb"|'(?:[^'\\]|\\.)*'")
-_LONGEST = 1 << 26  # bytes of a line, or of an object
+_MARKS = (b"{", _MADE, b"_streaming")  # one of them is in every line that an event or a sample begins in
+_HAS = (b"batchId", b"progress", b'"Event"', b'"data"')  # one of them is in every event that is one line
+_PIECE, _LONGEST = 1 << 20, 1 << 26  # bytes that are read at once; of a line, or of an object
 _BROKEN = (ValueError, TypeError, KeyError, AttributeError, SyntaxError, MemoryError, RecursionError)
 
 
@@ -119,26 +121,70 @@ def _events_of(file: Path, *, is_last: bool) -> Iterator[dict[str, Any] | None]:
     """Give the events of a file; None for one of no use here."""
     try:
         with opened(file) as lines:
-            yield from _events(_lines(lines), is_last=is_last)
+            yield from _events(_Text(lines), is_last=is_last)
     except OSError as error:
         raise WorkbenchError(
             f"The log {file} cannot be read: {error.strerror or error}. Check the path and its permissions."
         ) from error
 
 
-def _lines(lines: IO[bytes]) -> Iterator[bytes]:
-    try:
-        while line := lines.readline(_LONGEST):
-            yield line
-    except EOFError:  # the file ends within a compressed block: it is still written
-        return
+class _Text:
+    """A file in pieces of whole lines."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._piece, self._at = file, b"", 0
+        self._found = dict.fromkeys(_MARKS, -1)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.line, b"")
+
+    def line(self) -> bytes:
+        """Give the next line; empty at the end."""
+        if self._at >= len(self._piece) and not self._more():
+            return b""
+        begun, self._at = self._at, self._piece.find(b"\n", self._at) + 1 or len(self._piece)
+        return self._piece[begun : self._at]
+
+    def marked(self) -> bytes:
+        """Give the next line in which something may begin."""
+        while self._at < len(self._piece) or self._more():
+            for mark, place in self._found.items():
+                if place < self._at:
+                    found = self._piece.find(mark, self._at)
+                    self._found[mark] = found if found >= 0 else len(self._piece)
+            place = min(self._found.values())
+            if place < len(self._piece):
+                self._at = self._piece.rfind(b"\n", self._at, place) + 1 or self._at
+                return self.line()
+            self._at = place
+        return b""
+
+    def rest(self, begun: bytes) -> Any:  # noqa: ANN401 - what a file holds
+        """Read the object that begins with the line before, as JSON is printed; None where it is another, or torn."""
+        if not begun.endswith(b"{\n"):
+            return None
+        end = b"\n" + begun[: len(begun) - len(begun.lstrip())] + b"}"
+        found = self._piece.find(end, self._at - 1)
+        whole = _parsed(begun + self._piece[self._at : found + len(end)]) if found >= 0 else None
+        if whole is not None:
+            self._at = self._piece.find(b"\n", found + 1) + 1 or len(self._piece)
+        return whole
+
+    def _more(self) -> bool:
+        try:
+            self._piece = self._file.read(_PIECE)
+            self._piece += self._file.readline(_LONGEST)
+        except EOFError:  # the file ends within a compressed block: it is still written
+            return False
+        self._at, self._found = 0, dict.fromkeys(_MARKS, -1)
+        return bool(self._piece)
 
 
-def _events(lines: Iterator[bytes], *, is_last: bool) -> Iterator[dict[str, Any] | None]:
+def _events(lines: _Text, *, is_last: bool) -> Iterator[dict[str, Any] | None]:
     """Give the events of lines: of an event log each by itself, of anything else where an object is whole."""
     block, depth, scrapes = b"", 0, Scrapes()
-    for line in lines:
-        if depth <= 0 and scrapes.line(line):
+    while line := lines.line() if depth > 0 else lines.marked():
+        if depth <= 0 and not line.startswith(b'{"') and scrapes.line(line):
             continue
         if _NAME.match(line):
             yield from _of_log(chain([line], lines), is_last=is_last)
@@ -148,6 +194,9 @@ def _events(lines: Iterator[bytes], *, is_last: bool) -> Iterator[dict[str, Any]
             block, depth = b"", 0
         text = line if depth > 0 else _begun(line)
         if not text:
+            continue
+        if depth <= 0 and (whole := lines.rest(text)) is not None:
+            yield from _told(whole)
             continue
         block += text
         depth += _opens(text)
@@ -173,6 +222,8 @@ def _begun(line: bytes) -> bytes:
     at = line.find(_MADE)
     if at >= 0 and not line.lstrip().startswith(b"{"):
         return line[at + len(_MADE) :]
+    if line.endswith(b"}\n") and not any(one in line for one in _HAS):  # a line of a structured log
+        return b""
     return line if _BEGINS.match(line) and line.strip() != b"[" else b""
 
 

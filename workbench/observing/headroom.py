@@ -18,9 +18,9 @@ the log itself shows how straight the line is. And the weather of the busiest ba
 batch after the other, they are few readings. What stays for half of a log is beyond what that log can show. Where these
 leave much open, what queries are like in general decides more: the fixed part takes some share of the busiest batches,
 mostly less than half of them, and every share means a rate. The answer is the posterior over these shares. The
-constants were set on logs of three queries of known capacity and then tried on a fourth (``benchmarks/observing.py``):
-that is few, so take the intervals of other kinds of query for a first estimate. ``benchmarks/observed_intervals.py``
-tries them on simulated logs of many shapes and kinds.
+constants were set on simulated logs of the kinds that production writes (``benchmarks/observed_intervals.py``), the
+usual bend and the shares on real Spark (``benchmarks/observing.py``, few queries): take the intervals of other kinds of
+query for a first estimate.
 
 Batches that last about as long as the interval show what fills it, whatever a row costs.
 
@@ -51,18 +51,20 @@ Floats = NDArray[np.float64]
 LEVEL = 0.9
 _FEWEST = 20  # batches
 _HELD = 0.9  # share of the batches that left rows, from which it was a cap that held them
-_MOVED = 1.3  # rows of the ten largest batches over those of the ten smallest, from which the load has moved
+_OF_EACH, _MOVED = 5, 1.3  # largest and smallest batches; how much more rows those have where the load has moved
 _IN_BLOCK = 8  # batches, whose weather counts as one
-_LEAST_DOUBT, _BENT = 0.045, 0.25  # deviation of ln rate: at no distance, and for each unit of ln(distance)
-_GROWN = 0.1  # the same, for each share of what is left to rows that a drift took: it need not be a line
+_LEAST_DOUBT, _BENT = 0.025, 0.22  # deviation of ln rate: at no distance, and for each unit of ln(distance)
+_GROWN = 0.07  # the same, for each share of what is left to rows that a drift took: it need not be a line
 _SHARE_ALPHA, _SHARE_BETA = 1.5, 3.0  # of the Beta distribution of the fixed share of the busiest batches
 _SHARES = 400  # of the grid
+_BEYOND = 1.25  # of the rows that fill the interval, up to which a batch shows what does
+_BURST = 0.5  # of the rows of the largest ones of these, from which it is as busy
 _AT_IT = 0.1  # of the interval, by which batches that fill it last longer or shorter
 _FARTHEST = 16  # rows over the largest batch's, where rows take all of its time; less in proportion
 _STRAIGHT = 2.0  # times as far at most, where a log shows a straight line
-_COEFFICIENTS, _MOST_HIDDEN = 2, 0.7  # of the line; share of the noise's variance that they take up at most
+_COEFFICIENTS, _MOST_HIDDEN = 2, 0.79  # of the line; share of the noise's variance that they take up at most
 _CLEAR = 2.0  # deviations by which the slope between neighbours is above 0
-_AT_END, _WARMING = 20, 20  # batches, at the log's end and after a restart
+_AT_END, _WARMING = 20, 20  # batches, at the log's end and of each start
 
 
 @dataclass(frozen=True)
@@ -217,14 +219,15 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float | None) -> Headroom
 
 
 def _settled(batches: Sequence[SeenBatch]) -> Sequence[SeenBatch]:
-    """Leave out the first batches after each restart: they hold a backlog while code warms up; unless few remain."""
+    """Leave out the first batches of each start, slow by cold code or backlog; of a short log, those of restarts."""
+    few = len(batches) < 10 * _WARMING
     places: Counter[int] = Counter()
     settled = []
     for batch in batches:
         places[batch.start] += 1
-        if batch.start == batches[0].start or places[batch.start] > _WARMING:
+        if places[batch.start] > _WARMING or (few and batch.start == batches[0].start):
             settled.append(batch)
-    return settled if 2 * len(settled) >= len(batches) else batches
+    return settled if len(settled) >= max(_FEWEST, len(batches) / 2) else batches
 
 
 def _costed(known: Headroom, rows: Floats, series: Series, interval_s: float) -> Headroom:
@@ -260,7 +263,7 @@ def _lasts(rows: Floats, seconds: Floats, interval_s: float) -> bool:
 
 def _read_off(known: Headroom, rows: Floats, series: Series, interval_s: float) -> Headroom:
     """Read the rate off batches that last as long as the interval."""
-    low, rate, high = _posterior(rows, series, interval_s, 0.0, math.inf)
+    low, rate, high = _posterior(rows, series, interval_s, math.log(float(rows.max()) / interval_s), math.inf)
     fixed, per_row = series.fixed_s, series.per_row_s
     reach = rate * interval_s / float(np.quantile(rows, 0.99))
     return replace(known, rate=rate, low=low, high=high, reach=reach, at_least=low, fixed_s=fixed, per_row_s=per_row)
@@ -329,7 +332,7 @@ def _too_little(rows: Floats, left: NDArray[np.bool_], slots: int) -> str:
     if few := _few(len(rows), slots):
         return few
     ordered = np.sort(rows)
-    if ordered[-_FEWEST // 2] >= _MOVED * ordered[_FEWEST // 2 - 1]:
+    if ordered[-_OF_EACH] >= _MOVED * ordered[_OF_EACH - 1]:
         return ""
     least, most = np.quantile(rows, [0.05, 0.95])
     why, remedy = "the load hardly moved, or a cap held it", "give a log of a whole day, or of a load that was changed"
@@ -349,27 +352,42 @@ def _posterior(
     The fixed share f of the busiest batches, of x rows and y seconds in the mean, means the rate
     (T - f y) / ((1 - f) y / x) / T.
     """
-    busiest = rows >= np.quantile(rows, BUSIEST)
+    busiest = _near(rows, math.exp(by_line) * interval_s)
     x, y = float(rows[busiest].mean()), float(series.now_s[busiest].mean())
+    off = series.now_s - series.fixed_s - series.per_row_s * rows
+    if math.isfinite(own):  # stalls come to few batches, so their mean over all of them holds, which the line has
+        y = series.fixed_s + series.per_row_s * x + float(np.median(off[busiest]) - np.median(off))
     shares = (np.arange(_SHARES) + 0.5) / _SHARES
     shares = shares[shares * y < interval_s]
     logs = np.log((interval_s - shares * y) / ((1 - shares) * y / x * interval_s))
     bend = _bend(series.bent) * math.log(max(1.0, interval_s / y))
-    off = (logs - by_line) / math.sqrt(own**2 + (_LEAST_DOUBT / 2) ** 2 + bend**2)
-    weights = beta.pdf(shares, _SHARE_ALPHA, _SHARE_BETA) * np.exp(-0.5 * off**2)
+    far = (logs - by_line) / math.sqrt(own**2 + (_LEAST_DOUBT / 2) ** 2 + bend**2)
+    weights = beta.pdf(shares, _SHARE_ALPHA, _SHARE_BETA) * np.exp(-0.5 * far**2)
     if not weights.sum() > 0:  # the line is far from any share: it alone is left
         logs, weights = np.array([by_line]), np.array([1.0])
     scale, alike = weather(series.now_s / (series.fixed_s + series.per_row_s * rows) - 1)
     many = int(busiest.sum())
     hidden = min(_MOST_HIDDEN, _COEFFICIENTS * alike / len(rows))  # share of the variance that went into the line
     lasting = scale * math.sqrt(min(1.0, alike / many) / (1 - hidden))
-    grown = _GROWN * series.grown_s / (interval_s - min(series.fixed_s, interval_s / 2))
-    spread = math.hypot(_LEAST_DOUBT, bend / 2, lasting, grown)
+    left_s = interval_s - min(series.fixed_s, interval_s / 2)
+    grown = _GROWN * series.grown_s / left_s
+    stalls = math.sqrt(max(0.0, float(off.var()) - weather(off)[0] ** 2) / len(rows)) / left_s
+    spread = math.hypot(_LEAST_DOUBT, bend / 2, lasting, grown, stalls)
     at = np.linspace(logs.min() - 3, logs.max() + 3, 2000)
     below = (weights / weights.sum()) @ ndtr((at[None, :] - logs[:, None]) / spread)
     ends = np.interp([(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], below, at)
     low, middle, high = (float(one) for one in np.exp(ends))
     return low, middle, high
+
+
+def _near(rows: Floats, target: float) -> NDArray[np.bool_]:
+    """Which batches are closest to holding as many rows as fill the interval: those of bursts, none with a backlog."""
+    below = rows <= _BEYOND * target
+    busiest = rows >= np.quantile(rows, BUSIEST)
+    if (below & busiest).sum() < _FEWEST // 2:
+        return busiest
+    bursts = below & (rows >= _BURST * np.quantile(rows[below], 0.99))
+    return bursts & busiest if (bursts & busiest).sum() >= _FEWEST // 2 else below & busiest
 
 
 def _bend(bent: float) -> float:

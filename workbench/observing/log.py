@@ -128,8 +128,17 @@ class _Seen:
     states: StateSeries = field(default_factory=StateSeries)
     ran_s: float = 0.0
     cpu_s: float = 0.0
+    described: tuple[str, ...] = ()  # its sources and its sink, as Spark does
     sources: tuple[str, ...] = ()
     sink: str = ""
+
+    def describe(self, progress: Mapping[str, Any]) -> None:
+        """Note its sources and its sink; making a text fit to be shown takes a while, so only where they changed."""
+        parts = (*progress["sources"], progress.get("sink") or {})
+        described = tuple(str(part.get("description", "")) for part in parts)
+        if described != self.described:
+            self.described, (*sources, sink) = described, map(shown, described)
+            self.sources, self.sink = tuple(sources), _named(sink)
 
 
 @dataclass
@@ -254,8 +263,7 @@ class _Reading:
             return
         seen.known.add((run, number))
         seen.since_start += 1
-        seen.sources = tuple(shown(source.get("description", "")) for source in progress["sources"])
-        seen.sink = _named(shown((progress.get("sink") or {}).get("description", "")))
+        seen.describe(progress)
         slots = self._slots_at(start_s + duration_s)
         since_s, idle_s = _passed(progress, start_s, last)
         left_rows = any(map(_left_rows, progress["sources"]))

@@ -165,7 +165,8 @@ def series_of(batches: Sequence[SeenBatch]) -> Series:
         now, grown = seconds + each * (column[-1] - column), each * float(column[-1])
     if local is not None and not agree:
         per_row = max(0.0, local.s)
-        fixed = max(0.0, float(np.median((now - per_row * rows)[-_AT_END:])))
+        own = now - per_row * rows
+        fixed = max(0.0, float(np.median(own[-_AT_END:]) + max(0.0, own.mean() - np.median(own))))  # with its stalls
         return Series(now, drift, fixed, per_row, np.diag([0.0, local.error**2]), np.inf, local, agree, pooled, grown)
     known = Series(now, drift, 0.0, 0.0, np.zeros((2, 2)), np.inf, local, agree, pooled, grown)
     return _costs(rows, seconds, column, known)
