@@ -41,11 +41,20 @@ from workbench.records.plan_parts import (
     Unbounded,
 )
 from workbench.records.planned import PlannedStudy, Refusal, planned_from_dict, planned_to_dict
+from workbench.records.platforms import (
+    DATABRICKS,
+    EMR_SERVERLESS,
+    databricks_job,
+    emr_serverless_job,
+    spark_application,
+)
 from workbench.records.spark_settings import ENVIRONMENT_PYTHON, MEASURED, as_environment, state_settings
 
 __all__ = [
+    "DATABRICKS",
     "DRIVER_CORES",
     "DRIVER_MEMORY_MB",
+    "EMR_SERVERLESS",
     "ENVIRONMENT_PYTHON",
     "HOURS_PER_MONTH",
     "JOINED",
@@ -92,7 +101,9 @@ __all__ = [
     "Verdict",
     "as_environment",
     "core_speed_of",
+    "databricks_job",
     "deployed",
+    "emr_serverless_job",
     "measurement_from_dict",
     "measurement_from_document",
     "measurement_to_dict",
@@ -105,6 +116,7 @@ __all__ = [
     "probe_to_dict",
     "run_from_dict",
     "run_to_dict",
+    "spark_application",
     "state_settings",
     "structure",
     "write_whole",

@@ -29,11 +29,12 @@ from workbench.records.plan_parts import (
     PlanVerdict,
     Price,
 )
+from workbench.records.platforms import platforms
 from workbench.records.skeleton import NEEDED, names_of, skeleton
 from workbench.records.spark_settings import ENVIRONMENT_PYTHON, MEASURED, as_environment, state_settings
 
 VERSION = 2
-_DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit", "job")
+_DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit", "job", "platforms")
 _SHOWN_S = 0.005
 _CLEARLY = 1.05  # times the slots measured, from which on two digits say that it is more
 _LIMITS = {
@@ -301,7 +302,7 @@ class CapacityPlan:
         beyond = f", {self.beyond}" if self.beyond else ""
         workers = "" if price is None else (
             f", on {price.workers:,} x {price.instance.name} with room for {price.slots_per_worker:,} each at "
-            f"{_money(price.per_hour)} {price.instance.currency}/h"
+            f"{_money(price.per_hour)} {price.instance.currency}/h{price.units and f' ({price.units})'}"
         )  # fmt: skip
         outage = self.outage
         after = "" if outage is None else (
@@ -442,7 +443,7 @@ def plan_to_dict(plan: CapacityPlan) -> dict[str, Any]:
         "spark_conf": plan.spark_conf(),
         "kubernetes": plan.kubernetes(),
         "spark_submit": plan.command(),
-        **({"job": plan.job()} if plan.has_interval else {}),
+        **({"job": plan.job(), "platforms": platforms(plan)} if plan.has_interval else {}),
     }
 
 
