@@ -1,8 +1,9 @@
 """Make the schemas of this folder from the packages in which the platforms publish theirs.
 
 Usage: ``pip install --target FOLDER kubeflow-spark-api databricks-bundles botocore-a-la-carte-emr-serverless``, then
-``PYTHONPATH=FOLDER python data/schemas/extract.py FOLDER``. Of each, what a plan's export can hold is kept, with all
-names that are allowed there; what is below names that it never holds is left open.
+``PYTHONPATH=FOLDER python data/schemas/extract.py FOLDER``; they were made of the versions 2.4.0, 1.22.1 and 1.34.144.
+Of each, what a plan's export can hold is kept, with all names that are allowed there; what is below names that it never
+holds is left open.
 """
 
 import enum

@@ -11,6 +11,7 @@ from workbench import report, units
 from workbench.cli import look, show_plan
 from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, complain, show, tell_partial
 from workbench.cli.progress import progress
+from workbench.cli.watching import watch
 from workbench.records import planned_to_dict
 from workbench.study import Observed, observe, planned_document, write_planned
 from workbench.views.front import asked_for
@@ -19,7 +20,9 @@ from workbench.views.observed_front import comparison, doubts, facts, limit, out
 
 
 def run_observe(options: argparse.Namespace) -> int:
-    """Read the log, say what it shows, and plan each target."""
+    """Read the log, say what it shows, and plan each target; or follow it."""
+    if options.watch:
+        return watch(options)
     output = Path(options.output or f".workbench/{Path(options.log).name}-plan.json")
     written = options.output or (str(output) if options.target or options.rows else None)
     check_files((written, options.report), (options.log, options.progress, options.prices, options.measured))
