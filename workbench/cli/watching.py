@@ -16,12 +16,12 @@ from workbench.study.watched import gauges
 
 LOOPBACK = "127.0.0.1"
 _POLL_S = 1.0
-_ANSWERS = ("target", "rows", "deadline", "start", "prices", "risk", "measured", "output", "report", "json", "progress")
+_USED = frozenset({"asked", "log", "query", "interval", "outage", "watch", "port"})
 
 
 def watch(options: argparse.Namespace, sleep: Callable[[float], None] = time.sleep) -> int:
     """Serve until Ctrl-C; `sleep` waits between two looks at the log."""
-    asked = [f"--{name}" for name in _ANSWERS if getattr(options, name)]
+    asked = [f"--{name.replace('_', '-')}" for name, value in vars(options).items() if value and name not in _USED]
     if asked:
         raise WorkbenchError(
             f"{', '.join(asked)}: with --watch the log is followed and served, and nothing else is answered. Leave "
@@ -31,7 +31,7 @@ def watch(options: argparse.Namespace, sleep: Callable[[float], None] = time.sle
         Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
         show(f"{options.log}: served at http://{LOOPBACK}:{server.server_port}/metrics; Ctrl-C ends it")
         try:
-            follow_log(options.log, partial(_refresh, server, options, sleep), options.query, options.slots)
+            follow_log(options.log, partial(_refresh, server, options, sleep), options.query)
         except KeyboardInterrupt:
             tell("workbench: the watch has ended.")
         finally:

@@ -101,12 +101,7 @@ def read_log(
     return reading.query(query, str(path), slots)
 
 
-def follow_log(
-    path: str | Path,
-    at_end: Callable[[Sequence[RunningQuery]], None],
-    query: str | None = None,
-    slots: int | None = None,
-) -> None:
+def follow_log(path: str | Path, at_end: Callable[[Sequence[RunningQuery]], None], query: str | None = None) -> None:
     """Read a log as it is written, and show its queries each time that all of it is read.
 
     What is read is not read again, and of each query the latest batches are kept, at least `KEPT`.
@@ -117,8 +112,8 @@ def follow_log(
         The log, which need not exist yet; it may be replaced or cut, as by a rotation.
     at_end
         Takes the queries, the same object while nothing is new, and waits; what it raises ends the reading.
-    query, slots
-        See `read_log`.
+    query
+        Name or id of the one to show; None: all.
 
     Raises
     ------
@@ -126,14 +121,14 @@ def follow_log(
         When the log cannot be read.
     """
     reading = _Reading(most=KEPT)
-    shown_: list[RunningQuery] = []
+    latest: list[RunningQuery] = []
     known = -1
 
     def wait() -> None:
-        nonlocal shown_, known
-        if (told := reading.told()) != known:
-            shown_, known = reading.shown(query, str(path), slots), told
-        at_end(shown_)
+        nonlocal latest, known
+        if (seen := sum(one.triggers for one in reading.queries.values())) != known:
+            latest, known = reading.latest(query, str(path)), seen
+        at_end(latest)
 
     reading.take_all(follow_events(path, wait))
 
@@ -336,15 +331,11 @@ class _Reading:
         if len(seen.blocks) >= 2 * KEPT_BLOCKS:
             seen.blocks = list(selected(seen.blocks))
 
-    def told(self) -> int:
-        """Batches that were seen, with rows or without."""
-        return sum(seen.triggers for seen in self.queries.values())
-
-    def shown(self, wanted: str | None, path: str, slots: int | None) -> list[RunningQuery]:
-        """Give the queries with batches that count, each name once: its latest."""
+    def latest(self, wanted: str | None, path: str) -> list[RunningQuery]:
+        """Give the queries with batches that count, of those with the same name the latest."""
         there = [one for one in self.queries.values() if one.batches and wanted in (None, one.name, one.query_id)]
-        latest = {one.name or one.query_id: one for one in sorted(there, key=lambda one: one.last or (0.0, 0.0))}
-        return [self.query(one.query_id, path, slots) for one in latest.values()]
+        by_name = {one.name or one.query_id: one for one in sorted(there, key=lambda one: one.last or (0.0, 0.0))}
+        return [self.query(one.query_id, path) for one in by_name.values()]
 
     def query(self, wanted: str | None, path: str, slots: int | None = None) -> RunningQuery:
         """Give the query that is asked for."""

@@ -100,7 +100,10 @@ def test_a_log_without_its_interval_is_served_as_far_as_it_is_known(tmp_path, ca
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--target", "1000", "--json"), "--target, --json: with --watch the log is followed"),
+        (
+            ("--target", "1000", "--slot-cpus", "1", "--json"),
+            "--slot-cpus, --target, --json: with --watch the log is followed",
+        ),
         (("--port", "70000"), "'70000' is no port; give 0 to 65535"),
     ],
 )

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from staged_runs import staged_exploration
 
 from workbench.capacity import plan
-from workbench.capacity.planning import read_instances, room_for
+from workbench.capacity.planning import pack, read_instances, room_for
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, EndingRun, Executor, JobSettings, plan_to_dict
@@ -175,6 +175,12 @@ def test_what_a_worker_holds_is_what_enumeration_finds(provider, memory_mb, cpus
         assert room_for(instance, profile) == max(fits, default=0)
         for size in (1, 2, 3):
             assert room_for(instance, profile, executor_slots=size) == (size if size in fits else 0)
+
+
+@pytest.mark.parametrize("provider", ["databricks", "emr-serverless"])
+def test_plans_do_not_share_workers_that_hold_one_executor(provider):
+    with pytest.raises(WorkbenchError, match="one executor of one job each"):
+        pack([PLANS["streams"]], read_instances(DATA / f"instances-{provider}.csv"))
 
 
 def test_a_price_list_names_the_unit_that_its_platform_charges_for(tmp_path):
