@@ -1,6 +1,7 @@
 """``workbench observe --watch``: serve what a growing log shows, for Prometheus to scrape."""
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -29,8 +30,9 @@ def watch(options: argparse.Namespace, sleep: Callable[[float], None] = time.sle
         )
     with _server(options.port) as server:
         Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
-        show(f"{options.log}: served at http://{LOOPBACK}:{server.server_port}/metrics; Ctrl-C ends it")
         try:
+            show(f"{options.log}: served at http://{LOOPBACK}:{server.server_port}/metrics; Ctrl-C ends it")
+            sys.stdout.flush()
             follow_log(options.log, partial(_refresh, server, options, sleep), options.query)
         except KeyboardInterrupt:
             tell("workbench: the watch has ended.")
