@@ -17,8 +17,7 @@ from workbench.cli.progress import Progress, progress
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import Event, Reused
-from workbench.records import CapacityPlan, PlannedStudy, core_speed_of, planned_to_dict, write_whole
-from workbench.records.gauges import alert_rules
+from workbench.records import CapacityPlan, PlannedStudy, alert_rules, core_speed_of, planned_to_dict, write_whole
 from workbench.speed import measure_speed, relative_speed
 from workbench.study import (
     DryRun,

@@ -12,8 +12,8 @@ from threading import Thread
 from workbench.cli.console import DONE, show, tell
 from workbench.errors import WorkbenchError
 from workbench.observing import RunningQuery, follow_log
-from workbench.records.gauges import exposition
-from workbench.study.watched import gauges
+from workbench.records import exposition
+from workbench.study import gauges
 
 LOOPBACK = "127.0.0.1"
 _POLL_S = 1.0

@@ -4,6 +4,7 @@ from workbench.files import write_whole
 from workbench.records.documents import Setting, structure
 from workbench.records.estimate import Judgement, Limit, MstEstimate, MstInterval, OperatorCost, Phase, Probe, Verdict
 from workbench.records.forms import FormComparison, FormEvidence, FormFit, FormRule, FormTarget
+from workbench.records.gauges import GAUGES, Gauge, alert_rules, exposition
 from workbench.records.job_settings import JOINED, OURS, JobSettings
 from workbench.records.layout import BatchLayout, Stage
 from workbench.records.machine import RECORDED, SIMULATED, Machine
@@ -56,6 +57,7 @@ __all__ = [
     "DRIVER_MEMORY_MB",
     "EMR_SERVERLESS",
     "ENVIRONMENT_PYTHON",
+    "GAUGES",
     "HOURS_PER_MONTH",
     "JOINED",
     "MEASURED",
@@ -76,6 +78,7 @@ __all__ = [
     "FormFit",
     "FormRule",
     "FormTarget",
+    "Gauge",
     "InstanceType",
     "JobSettings",
     "Judgement",
@@ -99,11 +102,13 @@ __all__ = [
     "Status",
     "Unbounded",
     "Verdict",
+    "alert_rules",
     "as_environment",
     "core_speed_of",
     "databricks_job",
     "deployed",
     "emr_serverless_job",
+    "exposition",
     "measurement_from_dict",
     "measurement_from_document",
     "measurement_to_dict",

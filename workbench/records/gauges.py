@@ -38,7 +38,7 @@ class Gauge(StrEnum):
     LAST_BATCH = "workbench_last_batch_timestamp_seconds"
 
 
-HELP: Mapping[Gauge, str] = MappingProxyType(
+GAUGES: Mapping[Gauge, str] = MappingProxyType(
     {
         Gauge.HEADROOM: "What the query carries over the peak of its load, less 1; 0: nothing is left.",
         Gauge.CAPACITY: "Rate at which a batch lasts as long as the trigger interval.",
@@ -63,7 +63,7 @@ HELP: Mapping[Gauge, str] = MappingProxyType(
 def exposition(queries: Mapping[str, Mapping[Gauge, float | None]]) -> str:
     """Write gauges by query as Prometheus reads them (text format 0.0.4); what is None is not known and left out."""
     lines = []
-    for gauge, what in HELP.items():
+    for gauge, what in GAUGES.items():
         values = {query: value for query, told in queries.items() if (value := told.get(gauge)) is not None}
         if values:
             lines += [f"# HELP {gauge} {what}", f"# TYPE {gauge} gauge"]

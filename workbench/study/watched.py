@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from workbench.errors import WorkbenchError
 from workbench.observing import RunningQuery, ending_runs, headroom
-from workbench.records.gauges import Gauge
+from workbench.records import Gauge
 from workbench.study.observed import Observed, shown_interval
 
 RECENT_S = 60.0

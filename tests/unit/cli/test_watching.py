@@ -16,8 +16,7 @@ from written_logs import BEGUN, TRUE, a_day, events, progress
 from workbench.capacity import plan
 from workbench.cli import _parser, main
 from workbench.cli.watching import watch
-from workbench.records import EndingRun
-from workbench.records.gauges import HELP, Gauge, alert_rules, exposition
+from workbench.records import GAUGES, EndingRun, Gauge, alert_rules, exposition
 from workbench.study import observe
 
 SAMPLE = re.compile(r'(\w+)\{query="((?:[^"\\]|\\.)*)"\} (\S+)')
@@ -128,7 +127,7 @@ def test_a_port_that_is_taken_is_named(tmp_path, capsys):
 def test_a_query_s_name_is_escaped_and_what_is_not_known_left_out():
     text = exposition({'a "b" \\': {Gauge.CATCH_UP_S: float("inf"), Gauge.PEAK: None}, "c": {Gauge.CATCH_UP_S: 2}})
     assert text.splitlines() == [
-        f"# HELP workbench_catch_up_seconds {HELP[Gauge.CATCH_UP_S]}",
+        f"# HELP workbench_catch_up_seconds {GAUGES[Gauge.CATCH_UP_S]}",
         "# TYPE workbench_catch_up_seconds gauge",
         'workbench_catch_up_seconds{query="a \\"b\\" \\\\"} +Inf',
         'workbench_catch_up_seconds{query="c"} 2.0',
