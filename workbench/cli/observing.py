@@ -11,6 +11,7 @@ from workbench.answers import planned as of_a_plan
 from workbench.cli import look
 from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, complain, show, tell_partial
 from workbench.cli.progress import progress
+from workbench.cli.watching import watch
 from workbench.records import CapacityPlan, planned_to_dict
 from workbench.study import observe, planned_document, write_planned
 
@@ -27,7 +28,9 @@ _FILES = ("progress", "prices", "measured")
 
 
 def run_observe(options: argparse.Namespace) -> int:
-    """Read the log, say what it shows, and plan each target."""
+    """Read the log, say what it shows, and plan each target; or follow it."""
+    if options.watch:
+        return watch(options)
     output = Path(options.output or f".workbench/{Path(options.log).name}-plan.json")
     written = options.output or (str(output) if options.target or options.rows else None)
     check_files((written, options.report), (options.log, options.progress, options.prices, options.measured))

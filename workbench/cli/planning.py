@@ -18,7 +18,7 @@ from workbench.cli.progress import Progress, progress
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import Event, Reused
-from workbench.records import PlannedStudy, core_speed_of, planned_to_dict
+from workbench.records import PlannedStudy, alert_rules, core_speed_of, planned_to_dict, write_whole
 from workbench.speed import measure_speed, relative_speed
 from workbench.study import (
     DryRun,
@@ -48,7 +48,7 @@ _IN_SECONDS = 120  # a shorter time is given in seconds
 def run_plan(options: argparse.Namespace) -> int:
     """Carry the study out, and plan each target."""
     output = Path(options.output or plans_path(Path(options.study)))
-    written = (None if options.dry_run else str(output), options.report, options.journal)
+    written = (None if options.dry_run else str(output), options.report, options.journal, options.alerts)
     check_files(written, (options.study,))
     for path in (options.study, options.journal):
         check_name(path)
@@ -86,6 +86,7 @@ def run_plan(options: argparse.Namespace) -> int:
             look.line(look.console(), _taken(taken, len(runs), options.journal))
         what = "plans, with Spark's settings" if planned.plans else "runs, without a plan"
         look.path(look.console(), what, output)
+    _write_alerts(planned, options.alerts, quiet=options.json)
     for rate, reason in planned.refused:
         complain(f"no plan for {units.rate(rate)}: {reason}")
     complete = options.report is None or _report(output, options.report, quiet=options.json)
@@ -145,6 +146,14 @@ def _taken(times: Sequence[str], runs: int, journal: str) -> str:
         f"{len(times):,} of {units.some(runs, 'run')} {'is' if len(times) == 1 else 'are'} taken from {journal}, "
         f"measured {dates}; to measure {'it' if len(times) == 1 else 'them'} again, name another --journal."
     )
+
+
+def _write_alerts(planned: Planned, target: str | None, *, quiet: bool) -> None:
+    if target is None or not planned.plans:
+        return
+    write_whole(target, alert_rules(planned.plans), 0o644)  # Prometheus runs as another user
+    if not quiet:
+        look.path(look.console(), "alerting rules", target)
 
 
 def _report(planned: Path, target: str, *, quiet: bool) -> bool:

@@ -5,7 +5,7 @@ from workbench.observing.blocks import Block
 from workbench.observing.ending import EndingRuns, ending_runs
 from workbench.observing.events import read_events
 from workbench.observing.headroom import Headroom, headroom, unseen
-from workbench.observing.log import LEFT_OUT, read_log
+from workbench.observing.log import LEFT_OUT, follow_log, read_log
 from workbench.observing.running_query import RunningQuery, SeenBatch, SeenRun
 from workbench.observing.series import Drift
 from workbench.observing.state import StateSeen
@@ -23,6 +23,7 @@ __all__ = [
     "StateSeen",
     "as_measurement",
     "ending_runs",
+    "follow_log",
     "headroom",
     "read_events",
     "read_log",

@@ -8,13 +8,14 @@ is read in pieces, so memory does not grow with it; a last line that is torn is 
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from io import BufferedReader, RawIOBase
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.observing.files import entries_of, log_files, opened
+from workbench.observing.files import entries_of, growing, log_files, opened
 from workbench.observing.scraped import Scrapes, samples_of
 from workbench.testbed.spark import seconds_of
 
@@ -79,6 +80,47 @@ def read_events(path: str | Path) -> Iterator[dict[str, Any]]:
         raise WorkbenchError(_nothing(path, files))
 
 
+def follow_events(path: str | Path, wait: Callable[[], None]) -> Iterator[dict[str, Any]]:
+    """Read the useful events at a path as they are written, in the order of the files' names.
+
+    Parameters
+    ----------
+    path
+        As of `read_events`; it need not exist yet.
+    wait
+        Called where everything is read; what it raises ends the reading, which has no end of its own.
+
+    Raises
+    ------
+    WorkbenchError
+        When a file cannot be read.
+    """
+    read = set[Path]()
+    current: list[Path] = []  # it may go and come again
+
+    def left() -> list[Path]:
+        is_here = Path(path).exists() or "://" in str(path)
+        files = log_files(path) if is_here else []
+        read.intersection_update({*files, *current})
+        # a compact file repeats what was read
+        return [one for one in files if one not in read and not (read and one.name.endswith(".compact"))]
+
+    while True:
+        files = left()
+        if not files:
+            wait()
+            continue
+        current = files[:1]
+        read.add(files[0])
+        try:
+            live = growing(files[0], lambda: bool(left()), wait)
+        except FileNotFoundError:  # it went between two looks
+            continue
+        for event in _events_of(files[0], live, is_last=True):
+            if event is not None:
+                yield event
+
+
 def _by_time(path: str | Path, files: list[Path]) -> list[Path]:
     """Put files of progress events in the order of their first ones; those of one event log are in order."""
     if len(files) < 2 or files[0].name.startswith("events_"):
@@ -117,10 +159,10 @@ def _nothing(path: str | Path, files: list[Path]) -> str:
     )
 
 
-def _events_of(file: Path, *, is_last: bool) -> Iterator[dict[str, Any] | None]:
+def _events_of(file: Path, live: RawIOBase | None = None, *, is_last: bool) -> Iterator[dict[str, Any] | None]:
     """Give the events of a file; None for one of no use here."""
     try:
-        with opened(file) as lines:
+        with opened(file, live) as lines:
             yield from _events(_Text(lines), is_last=is_last)
     except OSError as error:
         raise WorkbenchError(
@@ -131,7 +173,7 @@ def _events_of(file: Path, *, is_last: bool) -> Iterator[dict[str, Any] | None]:
 class _Text:
     """A file in pieces of whole lines."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: BufferedReader) -> None:
         self._file, self._piece, self._at = file, b"", 0
         self._found = dict.fromkeys(_MARKS, -1)
 
@@ -172,7 +214,7 @@ class _Text:
 
     def _more(self) -> bool:
         try:
-            self._piece = self._file.read(_PIECE)
+            self._piece = self._file.read1(_PIECE)  # of a file that is still written, what there is
             self._piece += self._file.readline(_LONGEST)
         except EOFError:  # the file ends within a compressed block: it is still written
             return False

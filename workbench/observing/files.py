@@ -5,9 +5,11 @@ What is still written is read as far as it goes.
 
 import gzip
 import io
+import os
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,6 +23,7 @@ _LZ4, _SNAPPY = b"LZ4Block", b"\x82SNAPPY\x00"
 _LZ4_HEAD, _SNAPPY_HEAD = struct.Struct("<8sBiii"), struct.Struct(">8sii")
 _LZ4_PLAIN = 0x10
 _PIECE = 1 << 16  # bytes: what follows the last whole piece of a file that is still written is lost
+_PIECE_GROWING = 1 << 8  # bytes of one that is followed: what is not a whole piece waits for the next event
 _MOST = 1 << 28  # bytes of a block that a header may announce
 _NAMED = 5  # entries of a folder that an error names
 
@@ -76,8 +79,63 @@ def _compact(file: Path) -> bool:
     return file.name.endswith(".compact")
 
 
-def opened(file: Path) -> IO[bytes]:
-    """Open a file, decompressed as its name says."""
+def growing(file: Path, is_over: Callable[[], bool], wait: Callable[[], None]) -> io.RawIOBase:
+    """Open a file that is still written: where it ends, it is waited for more.
+
+    One that is replaced or made shorter, as by a rotation of logs, is read from its new beginning.
+
+    Parameters
+    ----------
+    file
+        Where it is; it may go and come again.
+    is_over
+        Whether another file has followed it.
+    wait
+        Called where there is nothing to read; what it raises ends the reading.
+    """
+    return _Growing(file, is_over, wait)
+
+
+class _Growing(io.RawIOBase):
+    def __init__(self, file: Path, is_over: Callable[[], bool], wait: Callable[[], None]) -> None:
+        self._path, self._is_over, self._wait = file, is_over, wait
+        self._file = file.open("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a buffer, as of RawIOBase
+        while True:
+            if count := self._file.readinto(buffer):
+                return count
+            is_over, is_replaced = self._is_over(), self._is_replaced()
+            if count := self._file.readinto(buffer):  # what was written before that was seen
+                return count
+            if is_replaced:
+                with suppress(FileNotFoundError):  # it went again
+                    old, self._file = self._file, self._path.open("rb", buffering=0)
+                    old.close()
+            elif is_over:
+                return 0
+            elif os.fstat(self._file.fileno()).st_size < self._file.tell():
+                self._file.seek(0)
+            else:
+                self._wait()
+
+    def _is_replaced(self) -> bool:
+        try:
+            there, here = self._path.stat(), os.fstat(self._file.fileno())
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def opened(file: Path, live: io.RawIOBase | None = None) -> io.BufferedReader:
+    """Open a file, decompressed as its name says; `live` is the same file as it grows."""
     suffix = file.name.removesuffix(".compact").removesuffix(".inprogress")
     suffix = suffix[suffix.rfind(".") :] if "." in suffix else ""
     if suffix not in _CODECS:
@@ -86,19 +144,22 @@ def opened(file: Path) -> IO[bytes]:
                 f"{file} is compressed with lzf, which the workbench does not read. Set spark.eventLog.compress=false, "
                 "or spark.eventLog.compression.codec=zstd."
             )
-        return file.open("rb")
-    raw = file.open("rb")
+        return file.open("rb") if live is None else io.BufferedReader(live)
+    if suffix == ".zstd":
+        if live is not None:  # it takes what there is
+            return io.BufferedReader(_Blocks(_zstd(live, _PIECE_GROWING), live))
+        raw = file.open("rb")
+        return io.BufferedReader(_Blocks(_zstd(raw, _PIECE), raw))
+    raw = file.open("rb") if live is None else io.BufferedReader(live)
     if suffix == ".gz":
         return io.BufferedReader(gzip.GzipFile(fileobj=raw))
-    if suffix == ".zstd":
-        return io.BufferedReader(_Blocks(_zstd(raw), raw))
     return io.BufferedReader(_Blocks(_lz4(raw) if suffix == ".lz4" else _snappy(raw), raw))
 
 
 class _Blocks(io.RawIOBase):
     """Decompressed blocks as one stream."""
 
-    def __init__(self, blocks: Iterator[bytes], raw: IO[bytes]) -> None:
+    def __init__(self, blocks: Iterator[bytes], raw: IO[bytes] | io.RawIOBase) -> None:
         self._blocks, self._raw, self._left = blocks, raw, b""
 
     def readable(self) -> bool:
@@ -119,12 +180,12 @@ class _Blocks(io.RawIOBase):
         super().close()
 
 
-def _zstd(raw: IO[bytes]) -> Iterator[bytes]:
+def _zstd(raw: IO[bytes] | io.RawIOBase, piece: int) -> Iterator[bytes]:
     """Decompress; what a file that is still written lacks at its end is left out."""
     stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
     while True:
         try:
-            block = stream.read(_PIECE)
+            block = stream.read(piece)
         except OSError as error:
             if "Truncated" in str(error):
                 return

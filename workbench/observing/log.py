@@ -10,7 +10,7 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from workbench import bounds, units
 from workbench.checks import whole
 from workbench.errors import WorkbenchError
 from workbench.observing.blocks import KEPT_BLOCKS, Block, block_of, is_topic, selected
-from workbench.observing.events import PROGRESS, read_events
+from workbench.observing.events import PROGRESS, follow_events, read_events
 from workbench.observing.memory import slot_memory_mb
 from workbench.observing.running_query import RunningQuery, SeenBatch, SeenRun, usual_slots
 from workbench.observing.scraped import SCRAPED
@@ -37,6 +37,9 @@ _IN_BLOCK = 10  # batches
 _FEWEST_IN_BLOCK = 4
 LEFT_OUT = 5
 """First batches of a start that do not count, because their code is not compiled yet."""
+
+KEPT = 5000
+"""Batches of a query that are kept at least where a log is followed: its latest."""
 
 _MOST_ROWS, _MOST_S, _MOST_TEXT = 10**15, 10**7, 200  # of a batch; of a name
 _LEFT = {
@@ -98,6 +101,38 @@ def read_log(
     return reading.query(query, str(path), slots)
 
 
+def follow_log(path: str | Path, at_end: Callable[[Sequence[RunningQuery]], None], query: str | None = None) -> None:
+    """Read a log as it is written, and show its queries each time that all of it is read.
+
+    What is read is not read again, and of each query the latest batches are kept, at least `KEPT`.
+
+    Parameters
+    ----------
+    path
+        The log, which need not exist yet; it may be replaced or cut, as by a rotation.
+    at_end
+        Takes the queries, the same object while nothing is new, and waits; what it raises ends the reading.
+    query
+        Name or id of the one to show; None: all.
+
+    Raises
+    ------
+    WorkbenchError
+        When the log cannot be read.
+    """
+    reading = _Reading(most=KEPT)
+    latest: list[RunningQuery] = []
+    known = -1
+
+    def wait() -> None:
+        nonlocal latest, known
+        if (seen := sum(one.triggers for one in reading.queries.values())) != known:
+            latest, known = reading.latest(query, str(path)), seen
+        at_end(latest)
+
+    reading.take_all(follow_events(path, wait))
+
+
 def _text(name: object) -> str:
     """Give a name as it may be shown, empty if there is none."""
     if not isinstance(name, str | None):
@@ -152,6 +187,7 @@ class _Reading:
     sizes: dict[int, int] = field(default_factory=dict)  # number of executors by their cores
     broken: int = 0
     properties: dict[str, str] = field(default_factory=dict)
+    most: int | None = None  # batches of a query that are kept
     application: str = ""
     began_s: float | None = None  # of an application that has not started a query yet
     spark: str = ""
@@ -272,6 +308,10 @@ class _Reading:
             start_s, duration_s, rows, slots, since_s, idle_s, left_rows, number, start, SCRAPED in progress
         )
         (seen.early if is_early else seen.batches).append(made)
+        if self.most is not None and len(seen.batches) >= 2 * self.most:
+            seen.known = {(run, number)}
+            for kept in (seen.batches, seen.idle, seen.early):
+                del kept[: -self.most]
         if committed is not None and not is_early:
             self._worked(seen, committed[1], slots)
 
@@ -298,6 +338,12 @@ class _Reading:
             self.broken += 1
         if len(seen.blocks) >= 2 * KEPT_BLOCKS:
             seen.blocks = list(selected(seen.blocks))
+
+    def latest(self, wanted: str | None, path: str) -> list[RunningQuery]:
+        """Give the queries with batches that count, of those with the same name the latest."""
+        there = [one for one in self.queries.values() if one.batches and wanted in (None, one.name, one.query_id)]
+        by_name = {one.name or one.query_id: one for one in sorted(there, key=lambda one: one.last or (0.0, 0.0))}
+        return [self.query(one.query_id, path) for one in by_name.values()]
 
     def query(self, wanted: str | None, path: str, slots: int | None = None) -> RunningQuery:
         """Give the query that is asked for."""

@@ -4,6 +4,7 @@ from workbench.files import write_whole
 from workbench.records.documents import Setting, structure
 from workbench.records.estimate import Judgement, Limit, MstEstimate, MstInterval, OperatorCost, Phase, Probe, Verdict
 from workbench.records.forms import FormComparison, FormEvidence, FormFit, FormRule, FormTarget
+from workbench.records.gauges import GAUGES, Gauge, alert_rules, exposition
 from workbench.records.job_settings import JOINED, OURS, JobSettings
 from workbench.records.layout import BatchLayout, Stage
 from workbench.records.machine import RECORDED, SIMULATED, Machine
@@ -41,12 +42,22 @@ from workbench.records.plan_parts import (
     Unbounded,
 )
 from workbench.records.planned import PlannedStudy, Refusal, planned_from_dict, planned_to_dict
+from workbench.records.platforms import (
+    DATABRICKS,
+    EMR_SERVERLESS,
+    databricks_job,
+    emr_serverless_job,
+    spark_application,
+)
 from workbench.records.spark_settings import ENVIRONMENT_PYTHON, MEASURED, as_environment, state_settings
 
 __all__ = [
+    "DATABRICKS",
     "DRIVER_CORES",
     "DRIVER_MEMORY_MB",
+    "EMR_SERVERLESS",
     "ENVIRONMENT_PYTHON",
+    "GAUGES",
     "HOURS_PER_MONTH",
     "JOINED",
     "MEASURED",
@@ -67,6 +78,7 @@ __all__ = [
     "FormFit",
     "FormRule",
     "FormTarget",
+    "Gauge",
     "InstanceType",
     "JobSettings",
     "Judgement",
@@ -90,9 +102,13 @@ __all__ = [
     "Status",
     "Unbounded",
     "Verdict",
+    "alert_rules",
     "as_environment",
     "core_speed_of",
+    "databricks_job",
     "deployed",
+    "emr_serverless_job",
+    "exposition",
     "measurement_from_dict",
     "measurement_from_document",
     "measurement_to_dict",
@@ -105,6 +121,7 @@ __all__ = [
     "probe_to_dict",
     "run_from_dict",
     "run_to_dict",
+    "spark_application",
     "state_settings",
     "structure",
     "write_whole",

@@ -28,11 +28,12 @@ from workbench.records.plan_parts import (
     PlanVerdict,
     Price,
 )
+from workbench.records.platforms import platforms
 from workbench.records.skeleton import NEEDED, names_of, skeleton
 from workbench.records.spark_settings import ENVIRONMENT_PYTHON, MEASURED, as_environment, state_settings
 
 VERSION = 2
-_DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit", "job")
+_DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit", "job", "platforms")
 
 
 @dataclass(frozen=True)
@@ -347,7 +348,7 @@ def plan_to_dict(plan: CapacityPlan) -> dict[str, Any]:
         "spark_conf": plan.spark_conf(),
         "kubernetes": plan.kubernetes(),
         "spark_submit": plan.command(),
-        **({"job": plan.job()} if plan.has_interval else {}),
+        **({"job": plan.job(), "platforms": platforms(plan)} if plan.has_interval else {}),
     }
 
 

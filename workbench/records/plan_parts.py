@@ -159,6 +159,9 @@ class InstanceType:
     core_speed
         How many times as fast its cores are as those of the reference machine, as ``workbench speed`` prints it on one
         like it; None: not known.
+    unit, units_per_hour
+        What the platform charges for (``DBU``, ``vCPU hour``), and how many of them a worker takes in an hour; empty
+        and None where it charges for the hour.
     """
 
     name: str
@@ -171,6 +174,8 @@ class InstanceType:
     source: str
     date: str
     core_speed: float | None = None
+    unit: str = ""
+    units_per_hour: float | None = None
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -182,6 +187,14 @@ class InstanceType:
         if self.core_speed is not None:
             what = f"core_speed of the instance type {shown(self.name)}"
             within(what, self.core_speed, bounds.LEAST_CORE_SPEED, bounds.CORE_SPEED, ends="[]")
+        if (self.units_per_hour is None) != (not self.unit):
+            raise WorkbenchError(
+                f"The instance type {shown(self.name)} has a unit of its price without how many of them it takes in an "
+                "hour, or the other way round; give unit and units_per_hour, or neither."
+            )
+        if self.units_per_hour is not None:
+            what = f"units_per_hour of the instance type {shown(self.name)}"
+            within(what, self.units_per_hour, bounds.LEAST_PRICE, bounds.PRICE, ends="[]")
 
 
 @dataclass(frozen=True)
@@ -230,6 +243,12 @@ class Price:
     slots_per_worker: int
     per_hour: float
     idle_slots: int
+
+    @property
+    def units(self) -> str:
+        """What all of them take of the platform's unit in an hour; empty where it charges for the hour."""
+        each = self.instance.units_per_hour
+        return "" if each is None else f"{self.workers * each:,.4g} {self.instance.unit}/h"
 
     @property
     def per_month(self) -> float:

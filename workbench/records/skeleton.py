@@ -27,7 +27,8 @@ spark = SparkSession.builder.appName({name}).getOrCreate()
 {streams}
 (
     {function}({decoded})
-    .writeStream.format("SINK")
+    .writeStream.queryName({name})
+    .format("SINK")
     .outputMode("MODE")
     .option("checkpointLocation", "CHECKPOINT")
     .trigger({trigger})

@@ -45,6 +45,7 @@ from workbench.study.scripts import ScriptDraft, draft_script
 from workbench.study.spec import CLUSTER_KEYS, Study, read_study, study_from
 from workbench.study.start import Start, measured_start, planned_start, simulated_start, with_response
 from workbench.study.verifying import Verified, plan_to_verify, verify_plan
+from workbench.study.watched import gauges
 
 __all__ = [
     "CLUSTER_KEYS",
@@ -82,6 +83,7 @@ __all__ = [
     "find_query",
     "first_study",
     "first_testbed",
+    "gauges",
     "intervals_left_out",
     "loop_study",
     "measured_start",

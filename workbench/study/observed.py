@@ -171,7 +171,7 @@ def _check_run(rows: float | None, deadline_s: float | None, targets: Sequence[f
         raise WorkbenchError("The rows and deadline of a run are a target of their own. Leave the other targets out.")
 
 
-def _interval(running: RunningQuery, ending: EndingRuns | None, given_s: float | None) -> float | None:
+def shown_interval(running: RunningQuery, ending: EndingRuns | None, given_s: float | None) -> float | None:
     """Give the trigger interval; of runs that end the seconds of a full batch, None where batches follow at once."""
     if given_s is not None or running.interval_s is not None:
         return running.interval_s if given_s is None else given_s
@@ -281,7 +281,7 @@ def observe(
     ending = ending_runs(running.runs, running.batches) if running.ends else None
     run = None if rows is None or deadline_s is None else _run(rows, deadline_s, start_s, ending)
     targets = targets if run is None else (run.rate,)
-    interval_s = _interval(running, ending, interval_s)
+    interval_s = shown_interval(running, ending, interval_s)
     running = replace(running, cpus=running.cpus if slot_cpus is None else slot_cpus)
     found = (
         headroom(running.batches, interval_s)

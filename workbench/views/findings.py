@@ -153,7 +153,10 @@ def deployment(plan: CapacityPlan) -> str:
     """Say what to deploy, in a few words."""
     budget = plan.budget
     slots = f"{units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB"
-    return slots if plan.price is None else f"{slots} on {plan.price.workers:,} x {plan.price.instance.name}"
+    if plan.price is None:
+        return slots
+    billed = f" ({plan.price.units})" if plan.price.units else ""
+    return f"{slots} on {plan.price.workers:,} x {plan.price.instance.name}{billed}"
 
 
 def containers(plan: CapacityPlan) -> str:

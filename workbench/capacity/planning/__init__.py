@@ -18,7 +18,7 @@ from workbench.capacity.planning.intervals import (
 )
 from workbench.capacity.planning.margin import margin_of
 from workbench.capacity.planning.prices import COLUMNS as PRICE_COLUMNS
-from workbench.capacity.planning.prices import cheapest, prices, read_instances
+from workbench.capacity.planning.prices import cheapest, prices, read_instances, room_for
 from workbench.capacity.planning.stages import batch_of, in_turns, source_share, stages_of, unstaged_s
 from workbench.capacity.planning.verdict import falls_short
 from workbench.capacity.planning.what_if import Answer, Question, ask, common_range
@@ -72,6 +72,7 @@ __all__ = [
     "prices",
     "read_instances",
     "risks_at",
+    "room_for",
     "slots_per_worker",
     "source_share",
     "stages_of",

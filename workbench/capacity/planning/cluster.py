@@ -15,7 +15,15 @@ from dataclasses import dataclass
 from workbench import bounds
 from workbench.capacity.planning.executor import Reserve, executors_within, kubernetes_reserve, slots_within
 from workbench.errors import WorkbenchError
-from workbench.records import DRIVER_CORES, DRIVER_MEMORY_MB, CapacityPlan, Executor, InstanceType
+from workbench.records import (
+    DATABRICKS,
+    DRIVER_CORES,
+    DRIVER_MEMORY_MB,
+    EMR_SERVERLESS,
+    CapacityPlan,
+    Executor,
+    InstanceType,
+)
 
 OnCores = Callable[[int, InstanceType], CapacityPlan]
 """Gives the plan at a place for the cores of an instance type."""
@@ -87,6 +95,11 @@ def pack(
         raise WorkbenchError("There is no plan to put on a cluster; name at least one.")
     if not instances:
         raise WorkbenchError("There is no price list, so no cluster can be priced. Name one with --prices.")
+    if any(one.provider in (DATABRICKS, EMR_SERVERLESS) for one in instances):
+        raise WorkbenchError(
+            f"Workers of {DATABRICKS} and {EMR_SERVERLESS} hold one executor of one job each, so plans cannot share "
+            "them. Name a list of machines, or price each plan by itself (workbench plan)."
+        )
     there = on_cores or (lambda place, _: plans[place])
     places = range(len(plans))
     _, count, instance, own, (executors, workers) = _cheapest(places, instances, reserve, there)

@@ -37,6 +37,14 @@ def rate(text: str) -> float:
     return value
 
 
+def port(text: str) -> int:
+    """Read the number of a port: 0 to 65535."""
+    value = whole(text)
+    if not 0 <= value < 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; give 0 to 65535")
+    return value
+
+
 def _read(kind: Callable[[str], N], text: str, what: str) -> N:
     try:
         return kind(text.replace(",", "") if _COMMAS.fullmatch(text) else text)

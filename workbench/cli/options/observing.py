@@ -2,7 +2,7 @@
 
 import argparse
 
-from workbench.cli.options.numbers import number, rate, whole
+from workbench.cli.options.numbers import number, port, rate, whole
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -47,3 +47,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     observe.add_argument("--output", metavar="FILE", help="where to write the plans (default: in .workbench)")
     observe.add_argument("--report", metavar="FILE", help="write an HTML report")
     observe.add_argument("--json", action="store_true", help="print JSON")
+    observe.add_argument(
+        "--watch",
+        action="store_true",
+        help="follow the log as it is written, and serve what it shows for Prometheus on 127.0.0.1",
+    )
+    observe.add_argument(
+        "--port", type=port, default=9464, metavar="N", help="of --watch; 0: any that is free (%(default)s)"
+    )

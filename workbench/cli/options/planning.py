@@ -24,5 +24,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     planned.add_argument("--journal", default=JOURNAL, help="where every run is recorded (%(default)s)")
     planned.add_argument("--output", metavar="FILE", help="the plans as JSON (.workbench/FOLDER-STUDY-plan.json)")
     planned.add_argument("--report", metavar="FILE", help="also write one offline HTML file")
+    planned.add_argument(
+        "--alerts", metavar="FILE", help="write Prometheus' alerting rules of the plans, on what observe --watch serves"
+    )
     add_master(planned)
     planned.set_defaults(kept=KEPT)

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from workbench import units
 from workbench.capacity import Exploration
 from workbench.capacity.model import MARGIN
-from workbench.capacity.planning import Answer, InstanceType, Question, ask, common_range, slots_per_worker
+from workbench.capacity.planning import Answer, InstanceType, Question, ask, common_range, room_for
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.escaping import for_html as escape
@@ -236,7 +236,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
     def _take(self, instance: InstanceType) -> None:
         """Set the sliders to a worker type, which raises their ends where it is larger."""
         profile = SlotProfile(self.exploration.runs[0].budget.profile.cpus, self.memory.value)
-        slots = slots_per_worker(instance.vcpus, instance.memory_mb, profile, executor_slots=self._executor_slots)
+        slots = room_for(instance, profile, executor_slots=self._executor_slots)
         if slots < 1:
             of = f"executor of {self._executor_slots} slots" if (self._executor_slots or 1) > 1 else "slot"
             raise WorkbenchError(

@@ -1,0 +1,195 @@
+"""A plan as other platforms take it: valid by their public schemas, with the plan's settings and sizes."""
+
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from staged_runs import staged_exploration
+
+from workbench.capacity import plan
+from workbench.capacity.planning import pack, read_instances, room_for
+from workbench.dataflow import SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.records import CapacityPlan, EndingRun, Executor, JobSettings, plan_to_dict
+from workbench.records.platforms import EMR_WORKERS, databricks_job, emr_serverless_job, spark_application
+from workbench.views.findings import deployment
+
+DATA = Path(__file__).parents[3] / "data"
+MADE = {
+    "spark_application": spark_application,
+    "databricks_job": databricks_job,
+    "emr_serverless_job": emr_serverless_job,
+}
+SETTINGS = JobSettings(
+    {"spark.hadoop.fs.s3a.secret.key": "${STORE_KEY}", "spark.sql.codegen.wholeStage": "true"},
+    packages=("io.delta:delta-spark_2.13:4.0.0",),
+    jars=("lib/own.jar",),
+    py_files=("lib/shops.zip",),
+    files=("lib/names.csv",),
+)
+FILLED = {  # as a user fills in names in capitals
+    "APPLICATION-ID": "00f1abcd",
+    "EXECUTION-ROLE-ARN": "arn:aws:iam::123456789012:role/streams",
+}
+
+
+def planned(provider=None, *, cpus=1, memory_mb=1500, rate=20_000, **changed):
+    instances = () if provider is None else read_instances(DATA / f"instances-{provider}.csv")
+    made = plan(staged_exploration(cpus, memory_mb), rate, memory_mb=[memory_mb], instances=instances)
+    return replace(made, testbed_kind="spark", **changed)
+
+
+PLANS = {
+    "streams": planned(),
+    "ends": planned(run=EndingRun(4e8, 2700)),
+    "brings settings": planned(settings=SETTINGS, environment="packages.tar.gz", query="jobs.shops:per_shop"),
+    "on parts of a core": planned(cpus=0.4),
+    "on Databricks": planned("databricks"),
+    "on EMR Serverless": planned("emr-serverless", cpus=0.4),
+}
+
+
+def valid(document, name):
+    text = json.dumps(document)
+    for capital, own in FILLED.items():
+        text = text.replace(capital, own)
+    schema = json.loads((DATA / "schemas" / f"{name}.json").read_text())
+    return [
+        f"{list(one.absolute_path)}: {one.message}"
+        for one in Draft202012Validator(schema).iter_errors(json.loads(text))
+    ]
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("kind", PLANS)
+def test_a_plan_is_valid_by_the_public_schema_of_each_platform(kind, name):
+    assert valid(MADE[name](PLANS[kind]), name) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "wrong"),
+    [
+        ("spark_application", ("spec", "executor", "coreRequests"), "1"),
+        ("spark_application", ("spec", "executor", "instances"), 0),
+        ("spark_application", ("spec", "restartPolicy", "type"), "Sometimes"),
+        ("spark_application", ("spec", "sparkConf", "spark.task.cpus"), 1),
+        ("databricks_job", ("job_clusters", 0, "new_cluster", "node_type"), "m5.xlarge"),
+        ("databricks_job", ("job_clusters", 0, "new_cluster", "num_workers"), "2"),
+        ("databricks_job", ("continuous", "pause_status"), "RUNNING"),
+        ("emr_serverless_job", ("mode",), "streaming"),
+        ("emr_serverless_job", ("jobDriver", "sparkSubmit", "entrypoint"), "s3://BUCKET/job.py"),
+    ],
+)
+def test_the_schemas_refuse_what_the_platforms_refuse(name, path, wrong):
+    document = MADE[name](PLANS["streams"])
+    place = document
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = wrong
+    assert valid(document, name)
+
+
+def test_the_document_of_a_plan_has_them_and_reads_back_without():
+    made = PLANS["on Databricks"]
+    document = plan_to_dict(made)
+    assert document["platforms"] == {name: of(made) for name, of in MADE.items()}
+    assert CapacityPlan.from_json(json.dumps(document)) == made
+    assert "platforms" not in plan_to_dict(replace(made, testbed_kind="fluid"))
+
+
+def test_the_operator_gets_the_containers_and_settings_of_the_plan():
+    made = PLANS["brings settings"]
+    spec, conf = spark_application(made)["spec"], made.spark_conf()
+    assert spec["executor"]["instances"] * made.executor.slots >= made.budget.slots
+    assert spec["executor"]["coreRequest"] == spec["executor"]["coreLimit"] == f"{made.executor.millicores}m"
+    assert spec["executor"]["memory"] == conf["spark.executor.memory"]
+    left = set(conf) - set(spec["sparkConf"])
+    assert all(re.match(r"spark\.(driver|executor|kubernetes\.executor)\.", name) for name in left)
+    assert spec["sparkConf"]["spark.hadoop.fs.s3a.secret.key"] == "${STORE_KEY}"
+    assert spec["deps"]["jars"] == ["FOLDER/own.jar"]
+    assert spec["deps"]["pyFiles"] == ["FOLDER/jobs.zip", "FOLDER/shops.zip"]
+    assert spec["restartPolicy"] == {"type": "Always"}
+    assert spark_application(PLANS["ends"])["spec"]["restartPolicy"] == {"type": "Never"}
+
+
+@pytest.mark.parametrize("query", ["nexmark:q5", "Größe_1:" + "x" * 80, "///"])
+def test_a_name_in_kubernetes_is_a_label(query):
+    name = spark_application(replace(PLANS["streams"], query=query))["metadata"]["name"]
+    assert re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name)
+
+
+def test_databricks_gets_workers_of_its_list_and_secrets_from_a_scope():
+    made = PLANS["on Databricks"]
+    cluster = databricks_job(made)["job_clusters"][0]["new_cluster"]
+    assert cluster["node_type_id"] == made.price.instance.name
+    assert cluster["num_workers"] == made.price.workers == made.executors
+    assert int(cluster["spark_conf"]["spark.executor.cores"]) <= made.price.instance.vcpus
+    assert cluster["spark_conf"]["spark.sql.streaming.stateStore.providerClass"].startswith("com.databricks.")
+    job = databricks_job(PLANS["brings settings"])
+    conf = job["job_clusters"][0]["new_cluster"]["spark_conf"]
+    assert conf["spark.hadoop.fs.s3a.secret.key"] == "{{secrets/SCOPE/STORE_KEY}}"
+    assert not [name for name in conf if name.startswith(("spark.kubernetes.", "spark.driver."))]
+    assert {"jar": "/Volumes/FOLDER/own.jar"} in job["tasks"][0]["libraries"]
+    assert "continuous" in job
+    assert "continuous" not in databricks_job(PLANS["ends"])
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_workers_of_emr_serverless_are_of_its_sizes_and_hold_the_slots(kind):
+    made = PLANS[kind]
+    request = emr_serverless_job(made)
+    (given,) = request["configurationOverrides"]["applicationConfiguration"]
+    conf = given["properties"]
+    vcpus, each = int(conf["spark.executor.cores"]), int(conf["spark.task.cpus"])
+    megabytes = sum(int(conf[f"spark.executor.{one}"].rstrip("m")) for one in ("memory", "memoryOverhead"))
+    least, most, step = EMR_WORKERS[vcpus]
+    assert least * 1024 <= megabytes <= most * 1024
+    assert megabytes % (step * 1024) == 0
+    slots = vcpus // each
+    assert slots * each == vcpus
+    assert each >= made.budget.profile.cpus
+    assert slots * int(conf["spark.executor.instances"]) >= made.budget.slots
+    assert megabytes >= Executor(slots, made.budget.profile).memory_mb
+    assert request["mode"] == ("BATCH" if kind == "ends" else "STREAMING")
+    if made.price is not None and made.price.instance.provider == "EMR Serverless":
+        assert (vcpus, megabytes) == (made.price.instance.vcpus, made.price.instance.memory_mb)
+        assert int(conf["spark.executor.instances"]) == made.price.workers
+
+
+@pytest.mark.parametrize("cpus", [0.4, 1, 2, 3])
+@pytest.mark.parametrize("memory_mb", [600, 2048, 6000, 14000])
+@pytest.mark.parametrize("provider", ["databricks", "emr-serverless"])
+def test_what_a_worker_holds_is_what_enumeration_finds(provider, memory_mb, cpus):
+    profile = SlotProfile(cpus, memory_mb)
+    for instance in read_instances(DATA / f"instances-{provider}.csv"):
+        free = instance.memory_mb - (0.03 * instance.memory_mb + 4800) * (provider == "databricks")
+        fits = [
+            slots
+            for slots in range(1, 17)
+            if slots * math.ceil(cpus) <= instance.vcpus and Executor(slots, profile).memory_mb <= free
+            if provider == "databricks" or instance.vcpus % slots == 0
+        ]
+        assert room_for(instance, profile) == max(fits, default=0)
+        for size in (1, 2, 3):
+            assert room_for(instance, profile, executor_slots=size) == (size if size in fits else 0)
+
+
+@pytest.mark.parametrize("provider", ["databricks", "emr-serverless"])
+def test_plans_do_not_share_workers_that_hold_one_executor(provider):
+    with pytest.raises(WorkbenchError, match="one executor of one job each"):
+        pack([PLANS["streams"]], read_instances(DATA / f"instances-{provider}.csv"))
+
+
+def test_a_price_list_names_the_unit_that_its_platform_charges_for(tmp_path):
+    made = PLANS["on Databricks"]
+    assert made.price.units == f"{made.price.workers * made.price.instance.units_per_hour:,.4g} DBU/h"
+    assert f"({made.price.units})" in deployment(made)
+    path = tmp_path / "prices.csv"
+    lines = (DATA / "instances-databricks.csv").read_text().splitlines()
+    path.write_text("\n".join([lines[0], lines[1].replace(",DBU,", ",,")]))
+    with pytest.raises(WorkbenchError, match="unit and units_per_hour"):
+        read_instances(path)

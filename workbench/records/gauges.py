@@ -1,0 +1,127 @@
+"""What Prometheus is served of a running query, and the alerts that a plan sets on it.
+
+`Gauge` names are fixed: rules and dashboards of users rest on them.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+import yaml
+
+from workbench import units
+from workbench.records.plan import CapacityPlan
+
+NEAR = 0.8
+"""Share of the trigger interval from which batches are too long."""
+
+
+class Gauge(StrEnum):
+    """Names of what is served, each with the label ``query``."""
+
+    HEADROOM = "workbench_headroom_ratio"
+    CAPACITY = "workbench_capacity_records_per_second"
+    CAPACITY_LOW = "workbench_capacity_low_records_per_second"
+    CAPACITY_HIGH = "workbench_capacity_high_records_per_second"
+    CAPACITY_AT_LEAST = "workbench_capacity_at_least_records_per_second"
+    RATE = "workbench_input_records_per_second"
+    PEAK = "workbench_peak_records_per_second"
+    BATCH_S = "workbench_batch_seconds"
+    INTERVAL_S = "workbench_trigger_interval_seconds"
+    DRIFT = "workbench_drift_seconds_per_day"
+    STATE_ROWS = "workbench_state_rows"
+    STATE_BYTES = "workbench_state_bytes"
+    STATE_GROWTH = "workbench_state_growth_bytes_per_day"
+    CATCH_UP_S = "workbench_catch_up_seconds"
+    LAST_BATCH = "workbench_last_batch_timestamp_seconds"
+
+
+GAUGES: Mapping[Gauge, str] = MappingProxyType(
+    {
+        Gauge.HEADROOM: "What the query carries over the peak of its load, less 1; 0: nothing is left.",
+        Gauge.CAPACITY: "Rate at which a batch lasts as long as the trigger interval.",
+        Gauge.CAPACITY_LOW: "Low end of the 90 % interval of the capacity.",
+        Gauge.CAPACITY_HIGH: "High end of the 90 % interval of the capacity.",
+        Gauge.CAPACITY_AT_LEAST: "What is carried at least, also where the capacity is not known.",
+        Gauge.RATE: "Rows that arrive, over the last minute of batches.",
+        Gauge.PEAK: "What the load asked for at its peak.",
+        Gauge.BATCH_S: "Mean time of a batch, over the last minute of batches.",
+        Gauge.INTERVAL_S: "The trigger interval.",
+        Gauge.DRIFT: "What a day adds to the time of a batch, whatever it holds.",
+        Gauge.STATE_ROWS: "Rows of the state.",
+        Gauge.STATE_BYTES: "Memory of the state, as Spark counts it.",
+        Gauge.STATE_GROWTH: "What a day adds to the memory of the state; 0 where it comes and goes.",
+        Gauge.CATCH_UP_S: "Time to work off an outage at the peak of the load; +Inf: it is never worked off.",
+        Gauge.LAST_BATCH: "When the last batch ended, since 1970.",
+    }
+)
+"""What each gauge is, as it is served."""
+
+
+def exposition(queries: Mapping[str, Mapping[Gauge, float | None]]) -> str:
+    """Write gauges by query as Prometheus reads them (text format 0.0.4); what is None is not known and left out."""
+    lines = []
+    for gauge, what in GAUGES.items():
+        values = {query: value for query, told in queries.items() if (value := told.get(gauge)) is not None}
+        if values:
+            lines += [f"# HELP {gauge} {what}", f"# TYPE {gauge} gauge"]
+            lines += [f"{gauge}{_labels(query)} {_number(value)}" for query, value in values.items()]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def alert_rules(plans: Sequence[CapacityPlan]) -> str:
+    """Write Prometheus' alerting rules of plans, a group for each: its query must then be watched by its name.
+
+    A batch takes more than `NEAR` of the interval; more rows arrive than the low end of the plan's capacity; the state
+    takes more memory than the plan gives RocksDB.
+    """
+    groups = [{"name": f"{plan.query} at {plan.rate:,.6g} records/s", "rules": [*_rules(plan)]} for plan in plans]
+    groups = [group for group in groups if group["rules"]]
+    return f"# Keep the group of the plan that you deploy.\n{yaml.safe_dump({'groups': groups}, sort_keys=False)}"
+
+
+def _rules(plan: CapacityPlan) -> Iterable[dict[str, Any]]:
+    of, interval = _labels(plan.query), plan.budget.interval_s
+    if plan.run is None and plan.has_interval:
+        yield _rule(
+            "BatchNearInterval",
+            f"{Gauge.BATCH_S}{of} > {NEAR * interval:g}",
+            f"Batches take {{{{ $value | humanizeDuration }}}} of a trigger interval of {interval:g} s",
+            "See what grows with: workbench observe LOG. Plan for a higher rate, or restart with a longer interval.",
+        )
+    if plan.run is None:
+        yield _rule(
+            "RateOverCapacity",
+            f"{Gauge.RATE}{of} > {plan.low:.6g}",
+            f"{{{{ $value | humanize }}}} records/s arrive, and the plan is sure of {units.rate(plan.low)}",
+            "Deploy a plan for a higher rate.",
+        )
+    if plan.stateful:
+        memory = plan.executors * plan.executor.rocksdb_mb << 20
+        yield _rule(
+            "StateOverMemory",
+            f"{Gauge.STATE_BYTES}{of} > {memory}",
+            f"The state takes {{{{ $value | humanize1024 }}}}B, and the plan gives it {units.size(memory)}",
+            "Look at its growth with: workbench observe LOG. Plan with more memory for a slot, or expire its keys.",
+        )
+
+
+def _rule(name: str, expression: str, summary: str, advice: str) -> dict[str, Any]:
+    return {
+        "alert": f"Workbench{name}",
+        "expr": expression,
+        "for": "2m",
+        "labels": {"severity": "warning"},
+        "annotations": {"summary": f"{{{{ $labels.query }}}}: {summary}.", "description": advice},
+    }
+
+
+def _labels(query: str) -> str:
+    """Write the label of a query; the escapes are those of both the text format and the rules' language."""
+    return f"{{query={json.dumps(query, ensure_ascii=False)}}}"
+
+
+def _number(value: float) -> str:
+    return {"inf": "+Inf", "-inf": "-Inf"}.get(text := f"{float(value)!r}", text)
