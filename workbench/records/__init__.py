@@ -41,15 +41,19 @@ from workbench.records.plan_parts import (
     Unbounded,
 )
 from workbench.records.planned import PlannedStudy, Refusal, planned_from_dict, planned_to_dict
+from workbench.records.sink import FUNCTION, MODES, NOOP, Sink, check_place, is_uri, path_of
 from workbench.records.spark_settings import ENVIRONMENT_PYTHON, MEASURED, as_environment, state_settings
 
 __all__ = [
     "DRIVER_CORES",
     "DRIVER_MEMORY_MB",
     "ENVIRONMENT_PYTHON",
+    "FUNCTION",
     "HOURS_PER_MONTH",
     "JOINED",
     "MEASURED",
+    "MODES",
+    "NOOP",
     "OURS",
     "RECORDED",
     "SIMULATED",
@@ -86,17 +90,21 @@ __all__ = [
     "Refusal",
     "Run",
     "Setting",
+    "Sink",
     "Stage",
     "Status",
     "Unbounded",
     "Verdict",
     "as_environment",
+    "check_place",
     "core_speed_of",
     "deployed",
+    "is_uri",
     "measurement_from_dict",
     "measurement_from_document",
     "measurement_to_dict",
     "nearest_run",
+    "path_of",
     "plan_from_dict",
     "plan_to_dict",
     "planned_from_dict",
