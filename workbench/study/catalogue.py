@@ -10,9 +10,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
-from workbench.study._written import arguments_of, check_function, check_loaded, check_module
+from workbench.records import Sink
+from workbench.study._written import (
+    arguments_of,
+    check_batch_function,
+    check_function,
+    check_loaded,
+    check_module,
+    signature_of,
+    written_signature,
+)
 from workbench.study.own import file_of, load_own, missing, module_of, read_own
-from workbench.workload import Dataset, Input, OutputMode, Query, check_dataset, check_input, kafka, nexmark
+from workbench.workload import Dataset, Input, OutputMode, Query, Unread, check_dataset, check_input, kafka, nexmark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,6 +51,7 @@ def find_query(
     source: str = SOURCES[0],
     *,
     schema: str | None = None,
+    sink: Sink | None = None,
     inputs: Inputs = ONE_INPUT,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Query:
@@ -62,6 +72,8 @@ def find_query(
         Spark's own Kafka source.
     schema
         File with the schema of the topic's values; see `workbench.workload.kafka.read_schema`.
+    sink
+        Whose function ``foreachBatch`` calls; None: it calls none.
     inputs
         Instead of `dataset` and `event_time`, for a function of several streaming DataFrames: those of each.
     progress
@@ -86,6 +98,8 @@ def find_query(
         query = _users(name, attribute, dataset, event_time, inputs, place=place)
     if source == "kafka":
         query = replace(query, topic=dataset)
+    if sink is not None:
+        query = replace(query, sink=_loaded_sink(sink))
     return replace(query, output_mode=output_mode) if output_mode else query
 
 
@@ -97,6 +111,7 @@ def read_query(
     source: str = SOURCES[0],
     *,
     schema: str | None = None,
+    sink: Sink | None = None,
     inputs: Inputs = ONE_INPUT,
 ) -> Query:
     """Return the query called `name` as `find_query` does, without importing a module of the user's: it cannot run.
@@ -111,8 +126,10 @@ def read_query(
     for one in (dataset, *(given["dataset"] for given in inputs.values())):
         require_captured(one, source, schema)
     module, _, attribute = name.partition(":")
+    calls = None if sink is None else _read_sink(sink)
     if not module or not attribute or module == "nexmark":
-        return find_query(name, dataset, event_time, output_mode, source, schema=schema, inputs=inputs)
+        query = find_query(name, dataset, event_time, output_mode, source, schema=schema, inputs=inputs)
+        return replace(query, sink=calls)
     found = read_own(name, "query")
     name = f"{found.module}:{attribute}"
     check_module(name, found.file)
@@ -121,10 +138,33 @@ def read_query(
         raise _needs_data(name)
     place = partial(_place, columns_only=source == "kafka", schema=schema, progress=lambda _: None)
     if inputs:
-        return Query(name, found, _several(inputs, place), None, output_mode or "append")
+        return Query(name, found, _several(inputs, place), None, output_mode or "append", sink=calls)
     data = _checked(place(dataset), event_time) if dataset else Dataset(str(found.file), "csv")
     topic = dataset if source == "kafka" else None
-    return Query(name, found, data, event_time, output_mode or "append", topic=topic)
+    return Query(name, found, data, event_time, output_mode or "append", topic=topic, sink=calls)
+
+
+def _loaded_sink(sink: Sink) -> Callable[..., object]:
+    """Load what ``foreachBatch`` is to call."""
+    text, _, attribute = sink.function.partition(":")
+    name = f"{(module := module_of(text))}:{attribute}"
+    if (file := file_of(module)) is not None:
+        check_module(name, file)
+    found = load_own(name, "the sink")
+    if not callable(found):
+        raise missing(module, attribute, sys.modules[module])
+    check_batch_function(name, signature_of(found), placed=bool(sink.place))
+    return found
+
+
+def _read_sink(sink: Sink) -> Unread:
+    """Read what ``foreachBatch`` is to call, as `_loaded_sink` without importing it."""
+    found = read_own(sink.function, "the sink")
+    attribute = sink.function.partition(":")[2]
+    name = f"{found.module}:{attribute}"
+    check_module(name, found.file)
+    check_batch_function(name, written_signature(found.file, attribute), placed=bool(sink.place))
+    return found
 
 
 def check_inputs(inputs: Inputs, dataset: str | None, event_time: str | None, source: str) -> None:
