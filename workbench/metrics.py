@@ -237,6 +237,46 @@ def slow_executors(paces: Sequence[ExecutorPace]) -> list[ExecutorPace]:
 
 
 @dataclass(frozen=True)
+class WriteCost:
+    """What writing a batch takes: to the sink, and to the checkpoint; seconds.
+
+    What the sink adds is the difference to batches of the same query that go to Spark's noop sink, without a quota.
+    With the noop sink nothing is added.
+
+    Parameters
+    ----------
+    outside_s
+        Of a batch, for the driver alone between its offsets and its commit: it starts tasks, and commits to the sink.
+    log_s
+        Of a batch: the driver writes its offsets and its commit to the checkpoint.
+    state_s
+        In which one partition commits its state, as part of its task; None without state.
+    batch_s
+        What the sink adds to the driver's seconds of a batch.
+    task_s
+        What it adds to each task that writes, whatever its rows.
+    record_s
+        What it adds to the tasks for each record that the query reads.
+    written
+        Rows written for each of these records; None where Spark does not count them.
+    growth_s
+        By which each batch took longer than the one before, apart from its rows; 0 where that is less than its doubt.
+    batches
+        Batches that the growth rests on, from an empty sink.
+    """
+
+    outside_s: float
+    log_s: float
+    state_s: float | None = None
+    batch_s: float | None = None
+    task_s: float | None = None
+    record_s: float | None = None
+    written: float | None = None
+    growth_s: float = 0.0
+    batches: int = 0
+
+
+@dataclass(frozen=True)
 class Observation:
     """Everything a testbed recorded at one commanded rate.
 
@@ -274,6 +314,8 @@ class Observation:
         where the source has as many as it is asked for.
     compiling
         Cores that the just-in-time compilers of driver and executors used: code that is being compiled gets faster.
+    writes
+        What writing took; None where the testbed does not report it.
     inputs
         What each input gave, where the query has several.
     """
@@ -292,6 +334,7 @@ class Observation:
     executors: tuple[ExecutorPace, ...] = ()
     source_partitions: int | None = None
     compiling: float = 0.0
+    writes: WriteCost | None = None
     inputs: tuple[InputRows, ...] = ()
 
     @property

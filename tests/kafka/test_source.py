@@ -18,6 +18,7 @@ from workbench.testbed.spark.connector import connector_jars
 from workbench.testbed.spark.event_log import EventLog
 from workbench.testbed.spark.live import Meter
 from workbench.testbed.spark.queries import Queries
+from workbench.testbed.spark.sinks import Writes
 from workbench.testbed.spark.topic_feed import TopicRows, _decoded, _offsets
 from workbench.workload import ENCODED, nexmark, schema_of
 from workbench.workload.kafka import HEADERS, Topic, client_settings, fill, java_settings
@@ -76,7 +77,7 @@ def running(spark, topics, folder):
         spec = SimpleNamespace(
             name="q1", folder=folder, generator=rows_of(query), source_partitions=1, build=query.build
         )
-        spec.output_mode, spec.checkpoints = "append", ""
+        spec.output_mode, spec.checkpoints, spec.writes = "append", "", Writes()
         live = queries.start(spec, "live", interval_s=1.0)
         live.expect(50_000)
         committed, release = [], live.feed.release

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 
 from workbench import units
@@ -40,6 +40,7 @@ def answer(measurement: Measurement) -> Answer:
         findings.bracket(estimate),
         _found(measurement),
         findings.interval(measurement.interval) if ran else "",
+        findings.written(measurement),
         _of_inputs(measurement),
     )
     return Answer(
@@ -65,7 +66,7 @@ def answer(measurement: Measurement) -> Answer:
             *([partial(_batches, measurement)] if ran else []),
             partial(_operators, measurement),
             partial(_dataflow, measurement),
-            *([partial(_source, measurement)] if ran else []),
+            *([partial(_source, measurement), partial(_written, measurement)] if ran else []),
             partial(_inputs, measurement),
             partial(_health, made),
             partial(_circumstances, measurement),
@@ -117,6 +118,9 @@ def _facts(measurement: Measurement) -> tuple[Fact, ...]:
         "memory_mb": budget.profile.memory_mb,
         "interval_s": budget.interval_s,
         "source_rate_limit": measurement.source_limit,
+        "sink": findings.sink_of(measurement),
+        "checkpoint": measurement.machine.facts.get("checkpoint"),
+        "writes": None if (writes := findings.writes_of(measurement)) is None else asdict(writes),
     }
     return tuple(Fact(value, key) for key, value in values.items())
 
@@ -285,6 +289,31 @@ def _source(measurement: Measurement) -> list[Card]:
         part = rate * source.per_record_s / measurement.budget.cpus
         finding += f" At the sustained rate that is {units.share(part)} of the slots' cores."
     return [Card("source", title, finding, table=facts_table("Profile of the source", facts))]
+
+
+def _written(measurement: Measurement) -> list[Card]:
+    seen = findings.writes_of(measurement)
+    if seen is None:
+        return []
+    facts: dict[str, Cell | bool] = {
+        "Sink": findings.sink_of(measurement),
+        "Checkpoint": measurement.machine.facts.get("checkpoint"),
+        "The sink adds to the driver, per batch": _seconds(seen.batch_s),
+        "The sink adds to a task, whatever its rows": _seconds(seen.task_s),
+        "The sink adds to a task, per record read": _seconds(seen.record_s),
+        "Rows written per record read": seen.written,
+        "Driver, of a batch, without any task": _seconds(seen.outside_s),
+        "Driver, offsets and commits to the checkpoint": _seconds(seen.log_s),
+        "Task, state of a partition to the checkpoint": _seconds(seen.state_s),
+        "More with each batch": _seconds(seen.growth_s),
+        "Batches that shows": seen.batches,
+    }
+    table = facts_table("What writing took", {name: value for name, value in facts.items() if value is not None})
+    return [Card("writes", "What does writing cost?", findings.written(measurement), table=table)]
+
+
+def _seconds(value: float | None) -> str | None:
+    return None if value is None else units.seconds(value)
 
 
 def _of_inputs(measurement: Measurement) -> str:

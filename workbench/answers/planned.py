@@ -162,6 +162,7 @@ def _in_words(planned: Planned) -> tuple[str, ...]:
     if plans:
         ended = f"The exploration ended: {planned.exploration.reason}."
         said += [findings.forms(planned.forms), f"{basis(plans[0])} {ended}"]
+    said += filter(None, map(findings.written, planned.exploration.measurements[-1:]))
     return tuple(said)
 
 

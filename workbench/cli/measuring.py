@@ -132,7 +132,11 @@ def _verify_plan(options: argparse.Namespace) -> int:
     _refuse_others(options, _OF_A_PLAN)
     planned = read_planned(Path(options.query))
     cluster = replace(planned.study, **changes(options)).cluster
-    testbed = SparkTestbed(cluster=cluster, slot_cpus="auto" if quota_permitted() else "cores")
+    testbed = SparkTestbed(
+        cluster=cluster,
+        slot_cpus="auto" if quota_permitted() else "cores",
+        settings=planned.study.job_settings,
+    )
     plan = plan_to_verify(planned, testbed, options.rate)
     if plan.executor_slots is not None and cluster is not None and cluster.executor_slots != plan.executor_slots:
         raise WorkbenchError(

@@ -181,7 +181,7 @@ def _show_dry_run(would: DryRun, study: Study, *, as_json: bool) -> int:
     least, most = would.runs
     print(f"{units.some(most, 'run')} in all" if least == most else f"then up to {most} runs in all, {least} at least")
     print(f"about {_range(*would.seconds)}")
-    for said in filter(None, (would.doubt, would.read)):
+    for said in filter(None, (would.doubt, would.read, study.job_settings.writes.warning)):
         show(said)
     return DONE
 

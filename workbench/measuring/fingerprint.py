@@ -56,6 +56,7 @@ class Definition:
     output_mode: str | None = None
     unbounded_state: bool = False
     topic: str | None = None
+    sink: Callable[..., Any] | None = None
 
 
 def definition_of(query: object) -> Definition:
@@ -63,18 +64,23 @@ def definition_of(query: object) -> Definition:
     if not isinstance(query, Query):
         return Definition()
     return Definition(
-        query.build, query.dataset, query.event_time, query.output_mode, query.unbounded_state, query.topic
+        query.build, query.dataset, query.event_time, query.output_mode, query.unbounded_state, query.topic, query.sink
     )
 
 
 def code_of(query: Query) -> str:
-    """Digest of the code of the query.
+    """Digest of the code of the query, and of what ``foreachBatch`` calls.
 
-    It is the module the query is in, with what that imports from the user's folder, or the function alone where
+    It is the module that a function is in, with what that imports from the user's folder, or the function alone where
     that was typed into a notebook or a shell. What a ``functools.partial`` binds is part of it, and so is what a
     function that another one made holds, and what an object that is called consists of.
     """
-    build: Any = definition_of(query).build
+    made = definition_of(query)
+    built = _code(made.build, query)
+    return built if made.sink is None else _digest(built.encode(), _code(made.sink, query).encode())
+
+
+def _code(build: Any, query: Query) -> str:  # noqa: ANN401 - whatever is called
     bound: list[str] = []
     while isinstance(build, functools.partial):
         bound += [_bound(value) for value in (*build.args, *build.keywords.items())]

@@ -1,4 +1,4 @@
-"""What your job brings along: Spark's own settings, packages, jars and files, as a study gives them.
+"""What your job brings along: its sink and checkpoint, Spark's own settings, packages, jars and files.
 
 A value may name variables of the environment, ``${NAME}``. They are looked up where Spark starts, and never written
 down: documents keep the name, and every text hides the value.
@@ -16,6 +16,8 @@ from types import MappingProxyType
 from workbench import bounds
 from workbench.checks import shown
 from workbench.errors import WorkbenchError
+from workbench.reading import is_there
+from workbench.records.sink import NOOP, SETTINGS, Sink, check_place, is_uri, path_of
 from workbench.redaction import VARIABLE, hide, is_secret, redacted
 
 _NAME = re.compile(r"spark\.[\w.\-]+")
@@ -105,6 +107,11 @@ class JobSettings:
     jars, py_files, files
         Paths on this machine: jars for the class path; ``.py``, ``.zip`` and ``.egg`` for Python's; files that tasks
         find with ``SparkFiles.get``.
+    sink
+        Where the query writes; see `Sink.parse`.
+    checkpoint
+        Folder in which each run makes one for its checkpoint: a path, or the URI of a file system of Spark's. "": in
+        memory; on a cluster, the cluster's.
 
     Raises
     ------
@@ -117,8 +124,12 @@ class JobSettings:
     jars: tuple[str, ...] = ()
     py_files: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    sink: str = NOOP
+    checkpoint: str = ""
 
     def __post_init__(self) -> None:
+        Sink.parse(self.sink)
+        check_place("checkpoint", self.checkpoint)
         for name, value in self.spark.items():
             _check_setting(name, value)
         for one in self.packages:
@@ -136,7 +147,24 @@ class JobSettings:
                     )
 
     def __bool__(self) -> bool:
-        return any(getattr(self, one.name) for one in fields(self))
+        return self.sink != NOOP or any(getattr(self, one.name) for one in fields(self) if one.name != "sink")
+
+    @property
+    def writes(self) -> Sink:
+        """Where the query writes."""
+        return Sink.parse(self.sink)
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Folders that runs write into, by the study's key; a sink's function without a place names none."""
+        sink = self.writes
+        named = {"sink": "" if sink.kind == "kafka" else sink.place, "checkpoint": self.checkpoint}
+        return {key: place for key, place in named.items() if place}
+
+    @property
+    def needed(self) -> dict[str, str]:
+        """Spark's settings as written, with those that the sink needs."""
+        return {**SETTINGS.get(self.writes.kind, {}), **self.spark}
 
     @property
     def listed(self) -> str:
@@ -164,6 +192,8 @@ class JobSettings:
         digest = hashlib.sha256()
         for part in (repr(sorted(self.spark.items())), repr(self.packages)):
             digest.update(part.encode())
+        if self.sink != NOOP or self.checkpoint:
+            digest.update(repr((self.sink, self.checkpoint)).encode())
         for key, path in self._paths():
             digest.update(repr((key, Path(path).name)).encode())
             digest.update(_content(key, path))
@@ -191,7 +221,7 @@ class JobSettings:
                     settings=("spark",),
                 )
             hide(value)
-        return {key: VARIABLE.sub(lambda found: environ[found[1]], value) for key, value in self.spark.items()}
+        return {key: VARIABLE.sub(lambda found: environ[found[1]], value) for key, value in self.needed.items()}
 
     def check_here(self, environ: Mapping[str, str] = os.environ) -> None:
         """Refuse what is missing on this machine, before anything starts.
@@ -205,6 +235,9 @@ class JobSettings:
         for key, path in self._paths():
             if not Path(path).is_file():
                 raise WorkbenchError(f"{key} has {shown(path)}, which is no file here. Correct it.", settings=(key,))
+        for key, place in self.places.items():
+            if not is_uri(place):
+                _check_writable(key, Path(path_of(place)))
 
     def conf(self, given: Mapping[str, str]) -> dict[str, str]:
         """Add the settings, as written, to those `given`: the study's count, and `JOINED` follow those given."""
@@ -212,7 +245,7 @@ class JobSettings:
             **given,
             **{
                 key: JOINED[key].join(filter(None, (given.get(key), value))) if key in JOINED else value
-                for key, value in self.spark.items()
+                for key, value in self.needed.items()
             },
         }
 
@@ -230,6 +263,14 @@ class JobSettings:
         for key in ("jars", "py_files", "files"):
             for path in getattr(self, key):
                 yield key, path
+
+
+def _check_writable(key: str, folder: Path) -> None:
+    """Refuse a folder that cannot be made, or written into."""
+    there = next(one for one in (folder, *folder.absolute().parents) if is_there(one))
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        reason = "is no folder" if not there.is_dir() else "cannot be written to"
+        raise WorkbenchError(f"{key} names {shown(str(folder))}, and {there} {reason}. Name another.", settings=(key,))
 
 
 def shell_setting(name: str, value: str) -> str:

@@ -232,6 +232,7 @@ class CapacityPlan:
             self.budget.interval_s,
             ends=self.run is not None,
             **({"inputs": self.inputs} if self.inputs else {}),
+            settings=self.settings,
         )
 
     def command(self) -> str:

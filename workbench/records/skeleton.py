@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from workbench import units
+from workbench.records.job_settings import JobSettings
+from workbench.records.sink import NOOP, Sink
 
 NEEDED = "org.apache.spark:spark-sql-kafka-0-10_2.13:SPARK-VERSION"
 """The package that its source needs."""
@@ -21,18 +23,17 @@ Replace the names in capitals. Start it with the plan's command.
 
 from pyspark.sql import SparkSession
 
-from {module} import {decodes}, {function}  # DECODE turns Kafka's value into the columns your query expects
+{more}from {module} import {decodes}, {function}  # DECODE turns Kafka's value into the columns your query expects
 
 spark = SparkSession.builder.appName({name}).getOrCreate()
 {streams}
 (
     {function}({decoded})
-    .writeStream.queryName({name})
-    .format("SINK")
+    .writeStream.queryName({name}){sink}
     .outputMode("MODE")
-    .option("checkpointLocation", "CHECKPOINT")
+    .option("checkpointLocation", {checkpoint})
     .trigger({trigger})
-    .start()
+    .{start}
     .awaitTermination()
 )
 '''
@@ -64,11 +65,16 @@ def skeleton(
     *,
     ends: bool = False,
     inputs: Mapping[str, float] = _ONE,
+    settings: JobSettings | None = None,
 ) -> str:
     """Write the job of `query` for `rate`, whose batches admit what `capacity` works off in one interval.
 
-    It goes on, or takes what there is and `ends`. Several `inputs` have their shares of it.
+    It goes on, or takes what there is and `ends`. Several `inputs` have their shares of it. It writes as `settings`
+    say, to a TABLE of yours.
     """
+    brought = settings or JobSettings()
+    sink, checkpoint = brought.writes, brought.checkpoint
+    more, written, start = _writing(sink)
     module, function = names_of(query)
     decodes = {name: f"DECODE_{name.upper()}" if name else "DECODE" for name in inputs}
     stream = {name: f"{name}_stream" if name else "stream" for name in inputs}
@@ -89,8 +95,29 @@ def skeleton(
         decodes=", ".join(decodes.values()),
         streams="\n".join(streams),
         decoded=", ".join(f"{decodes[name]}({stream[name]})" for name in inputs),
+        more=more,
+        sink=written,
+        start=start,
+        checkpoint=repr(f"{checkpoint.rstrip('/')}/NAME") if checkpoint else '"CHECKPOINT"',
         trigger="availableNow=True" if ends else f'processingTime="{round(interval_s * 1000)} milliseconds"',
     )
+
+
+def _writing(sink: Sink) -> tuple[str, str, str]:
+    """Give the import that writing to a sink takes, how its writer begins, and how it starts."""
+    if sink.kind == NOOP:
+        return "", '.format("SINK")', "start()"
+    if sink.function:
+        module, _, function = sink.function.rpartition(":")
+        module = module.removesuffix(".py").replace("/", ".")
+        return f"from {module} import {function}\n", f".foreachBatch({function})", "start()"
+    if sink.kind == "kafka":
+        servers, _, topic = sink.place.removeprefix("kafka://").partition("/")
+        options = f'.option("kafka.bootstrap.servers", {servers!r}).option("topic", {topic!r})'
+        return "", f'.format("kafka"){options}', "start()"
+    if sink.kind == "iceberg":
+        return "", '.format("iceberg")', 'toTable("CATALOG.DATABASE.TABLE")'
+    return "", f".format({sink.kind!r})", f"start({sink.place.rstrip('/') + '/TABLE'!r})"
 
 
 def _floored(rows: float) -> int:

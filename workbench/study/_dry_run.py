@@ -18,7 +18,7 @@ from workbench.measuring import (
     load_curve_s,
     reusable,
 )
-from workbench.records import Measurement
+from workbench.records import NOOP, Measurement
 from workbench.study.carry_out import Find, explored_log, prepare
 from workbench.study.catalogue import read_query
 from workbench.study.spec import Study
@@ -31,6 +31,7 @@ PROBES = (4, 12)
 # Of a warm deployment: seconds until the first turn, and from one turn to the next.
 WARM_S = (60.0, 150.0)
 TURN_S = 5.0
+SINK_S = (15.0, 60.0)  # of a deployment, to compare its sink with none
 SIMULATED_RUN_S = 1.0
 
 
@@ -132,8 +133,9 @@ def _listed(study: Study, query: Query, explorer: ResourceExplorer, journal: Jou
         costs_s = load_curve_s(study.interval_s)
     least, most = ((runs[end] - made) * _seconds(optimizer, study.interval_s)[end] + costs_s for end in (0, 1))
     if isinstance(optimizer.testbed, WarmTestbed) and runs[1] > made:
-        profiles = len(study.memory_mb)
-        least, most = least + profiles * WARM_S[0], min(study.most_s, most + profiles * WARM_S[1])
+        profiles, sink_s = len(study.memory_mb), SINK_S if study.sink != NOOP else (0.0, 0.0)
+        warm_s = [profiles * (own + more) for own, more in zip(WARM_S, sink_s, strict=True)]
+        least, most = least + warm_s[0], min(study.most_s, most + warm_s[1])
         least = min(least, most)
     return _with_sweep(study, query, optimizer, journal, DryRun(tuple(certain[made:]), runs, (least, most), made))
 

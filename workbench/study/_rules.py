@@ -90,6 +90,10 @@ def _plain(key: object, value: object) -> str:
     return str(value)
 
 
+def _checkpoint(name: str, value: object) -> str:
+    return "" if value == "memory" else _text("memory, or the path or URI of a folder")(name, value)
+
+
 def _texts(allowed: str) -> _Check:
     return _list(_text(allowed), bounds.GRID, f"texts, each {allowed}")
 
@@ -138,7 +142,8 @@ RULES: Mapping[str, _Check] = {
     "output_mode": _or_none(_one_of(*get_args(OutputMode))),
     "testbed": _one_of("spark", "fluid", "recorded", "observed"),
     "master": _text("local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn"),
-    "checkpoint": _text("the URI of a folder"),
+    "sink": _text("a sink, such as parquet /data/out"),
+    "checkpoint": _checkpoint,
     "executor_slots": _whole(1, bounds.TASKS),
     "python": _or_none(_text("the path or name of an interpreter")),
     "environment": _or_none(_text("the path of an archive")),

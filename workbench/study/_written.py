@@ -82,8 +82,8 @@ def check_loaded(name: str, build: Callable[..., Any], inputs: Sequence[str] = (
     WorkbenchError
         As for `check_function`.
     """
-    with suppress(TypeError, ValueError):  # of what is not written in Python
-        _check_arguments(name, inspect.signature(build, follow_wrapped=False), inputs)
+    if (asked := signature_of(build)) is not None:
+        _check_arguments(name, asked, inputs)
     while isinstance(build, partial):
         build = build.func
     written = inspect.unwrap(build)
@@ -93,6 +93,46 @@ def check_loaded(name: str, build: Callable[..., Any], inputs: Sequence[str] = (
             tree = _parsed(file)
             if found := _functions(tree).get(written.__name__):
                 _check_sink(name, found, tree)
+
+
+def signature_of(called: Callable[..., Any]) -> inspect.Signature | None:
+    """Give the signature of what was loaded; None of what is not written in Python."""
+    with suppress(TypeError, ValueError):
+        return inspect.signature(called, follow_wrapped=False)
+    return None
+
+
+def written_signature(file: Path, function: str) -> inspect.Signature | None:
+    """Give the signature of a function from its text; None where a decorator may change it, or it is not there."""
+    found = _functions(_parsed(file)).get(function)
+    return None if found is None or found.decorator_list else _signature(found.args)
+
+
+def check_batch_function(name: str, signature: inspect.Signature | None, *, placed: bool) -> None:
+    """Refuse a sink that ``foreachBatch`` cannot call, by its signature; one without a signature passes.
+
+    Raises
+    ------
+    WorkbenchError
+        When it cannot be called with a batch and its number, and with `place` where it is `placed`.
+    """
+    if signature is None:
+        return
+    given = {"place": ""} if placed else {}
+    try:
+        signature.bind(None, 0, **given)
+    except TypeError:
+        takes = ", ".join(str(one.replace(annotation=one.empty)) for one in signature.parameters.values())
+        also = (
+            " and, as the study names a place, the argument 'place': def write(batch, number, place='YOUR TABLE')"
+            if placed
+            else ""
+        )
+        raise WorkbenchError(
+            f"The sink {name!r} takes ({takes}); foreachBatch calls it with two arguments, a DataFrame and the number "
+            f"of its batch{also}. Correct its arguments.",
+            settings=("sink",),
+        ) from None
 
 
 def state_keys(file: Path, function: str) -> frozenset[str] | None:
@@ -217,7 +257,7 @@ def _check_sink(name: str, found: ast.FunctionDef, tree: ast.Module) -> None:
     does = f"calls {word}" if word else "returns a StreamingQuery"
     raise WorkbenchError(
         f"The query {name!r} {does}, so it starts by itself and writes to a sink of its own. Drop the sink: return the "
-        "streaming DataFrame, which the workbench starts, and writes to Spark's noop sink."
+        "streaming DataFrame, which the workbench starts; the study names its sink (sink: parquet PLACE, for example)."
     )
 
 

@@ -26,12 +26,13 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Concluded, Estimated, Event, Finished, Reused, ignore, result_of
 from workbench.observing import RunningQuery, as_measurement, headroom, read_log
-from workbench.records import CapacityPlan, Day, InstanceType, Measurement, Refusal, Run
+from workbench.records import MODES, CapacityPlan, Day, InstanceType, JobSettings, Measurement, Refusal, Run
 from workbench.simulation import RateTrace
 from workbench.study.catalogue import find_query, recorded_query
 from workbench.study.planned import Planned, asked_of
 from workbench.study.spec import Study
 from workbench.testbed import FluidTestbed, RecordedTestbed, Sharing, SparkTestbed, Testbed, WarmTestbed
+from workbench.testbed.spark import sink_packages
 from workbench.workload import KeyFrequencies, Query, read_key_frequencies
 
 Find = Callable[..., Query]
@@ -346,8 +347,8 @@ def plan_targets(
             )
             if study.environment is not None:
                 found = replace(found, environment=Path(study.environment).name)
-            if study.job_settings:
-                found = replace(found, settings=study.job_settings)
+            if brought := _brought(study):
+                found = replace(found, settings=brought)
             if study.inputs:
                 found = replace(found, inputs=_shares(exploration))
             plans.append(
@@ -356,6 +357,14 @@ def plan_targets(
         except WorkbenchError as error:
             refused.append(Refusal(rate, str(error)))
     return Planned(study, exploration, tuple(plans), tuple(refused), tuple(swept), tuple(instances))
+
+
+def _brought(study: Study) -> JobSettings:
+    """Give what the job of a study brings along in production: also the package of its sink, and any checkpoint."""
+    brought = replace(study.job_settings, checkpoint=study.checkpoint)
+    with suppress(WorkbenchError):  # of a Spark that is here no more
+        return replace(brought, packages=(*sink_packages(brought), *brought.packages))
+    return brought
 
 
 def _shares(exploration: Exploration) -> dict[str, float] | None:
@@ -442,7 +451,9 @@ def query_of(study: Study, find: Find = find_query) -> Query:
         place = str((Path(path).parent if path.endswith(".py") else Path(path)).resolve())
         if place not in sys.path:
             sys.path.append(place)
-    return find(
+    sink = study.job_settings.writes
+    calls = {"sink": sink} if sink.function else {}
+    query = find(
         study.query,
         study.dataset,
         study.event_time,
@@ -450,7 +461,15 @@ def query_of(study: Study, find: Find = find_query) -> Query:
         study.source,
         schema=study.schema,
         inputs=study.inputs,
+        **calls,
     )
+    if isinstance(query, Query) and query.output_mode not in MODES[sink.kind]:
+        raise WorkbenchError(
+            f"The sink {sink.words} takes the output mode {' or '.join(MODES[sink.kind])}, and {query.name} has "
+            f"{query.output_mode!r}. Change output_mode, or write with foreachBatch (sink: module:function).",
+            settings=("sink", "output_mode"),
+        )
+    return query
 
 
 def estimator_of(study: Study) -> CapacityEstimator:

@@ -11,7 +11,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
-from workbench.study._written import arguments_of, check_function, check_loaded, check_module
+from workbench.records import Sink
+from workbench.study._written import (
+    arguments_of,
+    check_batch_function,
+    check_function,
+    check_loaded,
+    check_module,
+    signature_of,
+    written_signature,
+)
 from workbench.study.own import file_of, load_own, missing, module_of, read_own
 from workbench.workload import (
     Dataset,
@@ -19,6 +28,7 @@ from workbench.workload import (
     OutputMode,
     Query,
     Script,
+    Unread,
     check_dataset,
     check_input,
     kafka,
@@ -53,6 +63,7 @@ def find_query(
     source: str = SOURCES[0],
     *,
     schema: str | None = None,
+    sink: Sink | None = None,
     inputs: Inputs = ONE_INPUT,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Query:
@@ -74,6 +85,8 @@ def find_query(
         Spark's own Kafka source.
     schema
         File with the schema of the topic's values; see `workbench.workload.kafka.read_schema`.
+    sink
+        Whose function ``foreachBatch`` calls; None: it calls none.
     inputs
         Instead of `dataset` and `event_time`, for a function of several streaming DataFrames: those of each.
     progress
@@ -87,7 +100,8 @@ def find_query(
     if (script := Script.named(name)) is not None:
         if (folder := str(script.path.parent)) not in sys.path:  # for the modules next to it, in Spark's processes
             sys.path.insert(0, folder)
-        return _started_by(script, dataset, event_time, output_mode, source, inputs, place=place)
+        query = _started_by(script, dataset, event_time, output_mode, source, inputs, place=place)
+        return query if sink is None else replace(query, sink=_loaded_sink(sink))
     module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise WorkbenchError(
@@ -103,6 +117,8 @@ def find_query(
         query = _users(name, attribute, dataset, event_time, inputs, place=place)
     if source == "kafka":
         query = replace(query, topic=dataset)
+    if sink is not None:
+        query = replace(query, sink=_loaded_sink(sink))
     return replace(query, output_mode=output_mode) if output_mode else query
 
 
@@ -114,6 +130,7 @@ def read_query(
     source: str = SOURCES[0],
     *,
     schema: str | None = None,
+    sink: Sink | None = None,
     inputs: Inputs = ONE_INPUT,
 ) -> Query:
     """Return the query called `name` as `find_query` does, without importing a module of the user's: it cannot run.
@@ -129,10 +146,13 @@ def read_query(
         require_captured(one, source, schema)
     if (script := Script.named(name)) is not None:
         place = partial(_place, columns_only=False, schema=schema, progress=lambda _: None)
-        return _started_by(script, dataset, event_time, output_mode, source, inputs, place=place)
+        query = _started_by(script, dataset, event_time, output_mode, source, inputs, place=place)
+        return replace(query, sink=None if sink is None else _read_sink(sink))
     module, _, attribute = name.partition(":")
+    calls = None if sink is None else _read_sink(sink)
     if not module or not attribute or module == "nexmark":
-        return find_query(name, dataset, event_time, output_mode, source, schema=schema, inputs=inputs)
+        query = find_query(name, dataset, event_time, output_mode, source, schema=schema, inputs=inputs)
+        return replace(query, sink=calls)
     found = read_own(name, "query")
     name = f"{found.module}:{attribute}"
     check_module(name, found.file)
@@ -141,10 +161,33 @@ def read_query(
         raise _needs_data(name)
     place = partial(_place, columns_only=source == "kafka", schema=schema, progress=lambda _: None)
     if inputs:
-        return Query(name, found, _several(inputs, place), None, output_mode or "append")
+        return Query(name, found, _several(inputs, place), None, output_mode or "append", sink=calls)
     data = _checked(place(dataset), event_time) if dataset else Dataset(str(found.file), "csv")
     topic = dataset if source == "kafka" else None
-    return Query(name, found, data, event_time, output_mode or "append", topic=topic)
+    return Query(name, found, data, event_time, output_mode or "append", topic=topic, sink=calls)
+
+
+def _loaded_sink(sink: Sink) -> Callable[..., object]:
+    """Load what ``foreachBatch`` is to call."""
+    text, _, attribute = sink.function.partition(":")
+    name = f"{(module := module_of(text))}:{attribute}"
+    if (file := file_of(module)) is not None:
+        check_module(name, file)
+    found = load_own(name, "the sink")
+    if not callable(found):
+        raise missing(module, attribute, sys.modules[module])
+    check_batch_function(name, signature_of(found), placed=bool(sink.place))
+    return found
+
+
+def _read_sink(sink: Sink) -> Unread:
+    """Read what ``foreachBatch`` is to call, as `_loaded_sink` without importing it."""
+    found = read_own(sink.function, "the sink")
+    attribute = sink.function.partition(":")[2]
+    name = f"{found.module}:{attribute}"
+    check_module(name, found.file)
+    check_batch_function(name, written_signature(found.file, attribute), placed=bool(sink.place))
+    return found
 
 
 def check_inputs(inputs: Inputs, dataset: str | None, event_time: str | None, source: str) -> None:

@@ -246,6 +246,8 @@ def _lines(name: str, found: Sequence[Found]) -> Iterator[str]:
     yield f"slots: {slots}                    # slot counts to measure; all of them fit this machine"
     yield f"memory_mb: [{defaults.MEMORY_MB}]               # MB per slot"
     yield f"slot_cpus: {cpus:g}"
+    yield "# sink: parquet PLACE                # to measure what writing costs; without it, rows are dropped (noop)"
+    yield "# checkpoint: PLACE                  # a folder or URI; without it, in memory"
     if Path(_PRICES).exists():
         yield f"# prices: {_PRICES}      # instance types, for the cost"
     else:

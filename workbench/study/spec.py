@@ -15,7 +15,7 @@ from workbench.capacity.model import Growth
 from workbench.checks import shown
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_yaml, read_text
-from workbench.records import EndingRun, JobSettings, Outage
+from workbench.records import NOOP, EndingRun, JobSettings, Outage
 from workbench.simulation import RateTrace
 from workbench.study._rules import RULES
 from workbench.study.catalogue import Inputs, check_inputs, check_schema, check_source
@@ -60,7 +60,13 @@ class Study:
         Where Spark runs: ``"local"``, this machine, or a cluster: ``spark://HOST:PORT``, ``k8s://https://HOST:PORT`` or
         ``yarn``. On a cluster a slot has one whole core unless `slot_cpus` says more, and each budget has a deployment
         of its own.
-    checkpoint, executor_slots, python, environment, driver_host, event_log, allocation_s
+    sink
+        Where the query writes: ``noop``, Spark's sink that drops all; ``parquet PLACE``, ``delta PLACE``, ``iceberg
+        PLACE`` or ``kafka://HOST:PORT/TOPIC``; or ``module:function``, with a PLACE or without, for ``foreachBatch``.
+        Each run writes to a place of its own there, which is removed with it; see `workbench.records.Sink`.
+    checkpoint
+        Folder in which each run makes one for its checkpoint, a path or a URI; ``memory``: in memory, on this machine.
+    executor_slots, python, environment, driver_host, event_log, allocation_s
         Of a cluster: see `workbench.testbed.spark.Cluster`.
     spark
         Spark's own settings by name, passed to the driver and the executors. A value names a variable of the
@@ -142,6 +148,7 @@ class Study:
     output_mode: OutputMode | None = None
     testbed: str = "spark"
     master: str = LOCAL
+    sink: str = NOOP
     checkpoint: str = ""
     executor_slots: int = Cluster.executor_slots
     python: str | None = None
@@ -197,7 +204,7 @@ class Study:
             object.__setattr__(self, "slot_cpus", 1.0)
         _ = self.space  # says what is wrong with it
         if self.job_settings and self.testbed != "spark":
-            given = next(one.name for one in fields(JobSettings) if getattr(self, one.name))
+            given = next(one.name for one in fields(JobSettings) if getattr(self, one.name) not in (NOOP, "", (), {}))
             raise WorkbenchError(
                 f"{given} is given, but the {self.testbed} testbed starts no Spark. Remove it, or use testbed: spark."
             )
@@ -236,7 +243,7 @@ class Study:
     @property
     def cluster(self) -> Cluster | None:
         """The cluster to measure on; None: this machine."""
-        given = [name for name in CLUSTER_KEYS if getattr(self, name) != getattr(Study, name)]
+        given = [name for name in CLUSTER_KEYS[1:] if getattr(self, name) != getattr(Study, name)]
         if self.master == LOCAL:
             if given:
                 raise WorkbenchError(
@@ -253,8 +260,9 @@ class Study:
 
     @property
     def job_settings(self) -> JobSettings:
-        """What the job brings along."""
-        return JobSettings(**{one.name: getattr(self, one.name) for one in fields(JobSettings)})
+        """What the job brings along; a cluster's checkpoint is the cluster's."""
+        found = JobSettings(**{one.name: getattr(self, one.name) for one in fields(JobSettings)})
+        return found if self.master == LOCAL else replace(found, checkpoint="")
 
     @property
     def shared(self) -> bool:

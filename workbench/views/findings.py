@@ -4,10 +4,20 @@ import math
 
 from workbench import units
 from workbench.dataflow import Budget
-from workbench.records import CapacityPlan, FormComparison, FormFit, MstEstimate, MstInterval
+from workbench.metrics import WriteCost
+from workbench.records import (
+    NOOP,
+    CapacityPlan,
+    FormComparison,
+    FormFit,
+    Measurement,
+    MstEstimate,
+    MstInterval,
+)
 from workbench.speed import REFERENCE, RelativeSpeed, relative_speed
 
 _LAW = "scaling"
+_LOST = 0.1  # of an interval, that growth may take
 _SHOWN_S = 0.005
 _CLEARLY = 1.05  # times the slots measured, from which on two digits say that it is more
 _LIMITS = {
@@ -59,6 +69,47 @@ def bracket(estimate: MstEstimate) -> str:
     low, high = units.ends(estimate.low, estimate.high)
     width = units.chance(1 - estimate.low / estimate.high)
     return f"The maximum is between {low} (sustained) and {high} records/s (not sustained), {width} apart."
+
+
+def written(measurement: Measurement) -> str:
+    """Say where the rows went and the checkpoint was, and what that took; "" where no query was run for it."""
+    sink, seen = sink_of(measurement), writes_of(measurement)
+    if sink is None:
+        return ""
+    checkpoint = measurement.machine.facts.get("checkpoint", "in memory")
+    if sink == NOOP:
+        said = f"Rows went to Spark's noop sink, which drops them, with the checkpoint {checkpoint}"
+        said += ": your sink and your store cost more; name them in the study (sink, checkpoint)."
+    else:
+        said = f"Rows were written to {sink}, with the checkpoint {checkpoint}."
+    if seen is None:
+        return said
+    adds = {
+        "to the driver's part of a batch": seen.batch_s,
+        "to each task": seen.task_s,
+        "to each record": seen.record_s,
+    }
+    if any(adds.values()):
+        said += f" The sink adds {', '.join(f'{units.seconds(took)} {what}' for what, took in adds.items() if took)}."
+    if seen.growth_s:
+        count = max(1, round(_LOST * measurement.budget.interval_s / seen.growth_s))
+        said += (
+            f" {units.seconds(seen.growth_s)} more after each batch: compact every {units.count(count)}, where a tenth "
+            "of the interval is lost."
+        )
+    return said
+
+
+def sink_of(measurement: Measurement) -> str | None:
+    """Give the sink of a measurement: noop where one on Spark knew of no other; None where nothing was written."""
+    return measurement.machine.facts.get("sink", NOOP) if measurement.testbed_kind == "spark" else None
+
+
+def writes_of(measurement: Measurement) -> WriteCost | None:
+    """Give what writing took at the rate; without one, in the last probe that says so."""
+    seen = measurement.estimate.observation
+    known = (probe.observation.writes for probe in reversed(measurement.estimate.probes))
+    return seen.writes if seen is not None else next((one for one in known if one is not None), None)
 
 
 def marked(estimate: MstEstimate) -> tuple[float | None, str]:

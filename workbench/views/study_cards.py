@@ -38,6 +38,7 @@ def asked_card(study: Study) -> Card:
         "Margin": study.margin,
         "Accepted risk": study.risk,
         "Settings of the job": study.job_settings.listed or None,
+        "Sink": study.job_settings.writes.words if study.testbed == "spark" else None,
         "Form of the model": study.form,
         "Seed": study.seed,
     }

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -77,7 +77,7 @@ class Unread:
     file: Path
     surely: bool
 
-    def __call__(self, _: "DataFrame") -> "DataFrame":
+    def __call__(self, *_: object) -> "DataFrame":
         """Refuse to run."""
         raise WorkbenchError(f"The module {self.module!r} was read, not imported, so its query cannot run.")
 
@@ -186,6 +186,8 @@ class Query:
     topic
         ``kafka://HOST:PORT/TOPIC``, read with Spark's own Kafka source; `dataset` is then a sample of it, which gives
         the columns. None: `dataset` is replayed.
+    sink
+        What ``foreachBatch`` calls with each batch and its number, where the job writes so; None: it does not.
     """
 
     name: str
@@ -195,6 +197,7 @@ class Query:
     output_mode: OutputMode = "append"
     unbounded_state: bool = False
     topic: str | None = None
+    sink: "Callable[..., Any] | None" = None
 
     def __post_init__(self) -> None:
         if self.output_mode not in get_args(OutputMode):

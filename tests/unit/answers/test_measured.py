@@ -9,9 +9,10 @@ from example_measurement import example_measurement
 from workbench.answers import measured
 from workbench.answers.measured import answer, cards
 from workbench.errors import WorkbenchError
-from workbench.metrics import ExecutorPace
-from workbench.records import Measurement
+from workbench.metrics import ExecutorPace, WriteCost
+from workbench.records import Measurement, measurement_from_dict, measurement_to_dict
 from workbench.report import render, show_measurement
+from workbench.views import findings
 from workbench.views.health import checks
 
 
@@ -200,3 +201,27 @@ def test_a_row_of_a_table_took_no_time(measurement):
     assert "Taken from the table." in capacity.finding
     assert "simulated" not in capacity.finding
     assert "probes" not in capacity.finding
+
+
+def test_what_writing_costs_and_how_a_table_grows_is_said(measurement):
+    measurement = replace(measurement, testbed_kind="spark")
+
+    def ran(cost, **facts):
+        seen = replace(measurement.estimate.observation, writes=cost)
+        machine = replace(measurement.machine, facts={**measurement.machine.facts, **facts})
+        return replace(measurement, machine=machine, estimate=replace(measurement.estimate, observation=seen))
+
+    assert "noop" in findings.written(measurement)  # of a measurement that knows of no other sink
+    assert findings.written(replace(measurement, testbed_kind="observed")) == ""
+    cost = WriteCost(0.1, 0.02, None, 0.08, 0.05, 2e-6, 0.5, 0.0012, 60)
+    grows = ran(cost, sink="delta", checkpoint="s3a")
+    text = findings.written(grows)
+    assert "written to delta, with the checkpoint s3a" in text
+    assert "80 ms to the driver's part of a batch, 50 ms to each task, 2 µs to each record" in text
+    assert "1.2 ms more after each batch: compact every 167" in text  # a tenth of 2 s
+    assert "compact" not in findings.written(ran(replace(cost, growth_s=0.0), sink="delta"))
+    made = next(card for card in cards(grows) if card.name == "writes")
+    assert dict(made.table.rows)["Rows written per record read"] == "0.5"
+    stored = measurement_from_dict(measurement_to_dict(grows))
+    assert stored.estimate.observation.writes == cost
+    assert {fact.key: fact.value for fact in answer(stored).facts}["writes"]["growth_s"] == 0.0012

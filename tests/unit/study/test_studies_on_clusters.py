@@ -41,7 +41,7 @@ def test_a_study_of_a_cluster_moves_to_this_machine_by_its_master(given, cpus, t
         ({}, "checkpoints need a folder"),
         ({"checkpoint": SHARED, "deployment": "shared"}, "on a cluster each budget is deployed apart"),
         ({"checkpoint": SHARED, "testbed": "fluid"}, "the fluid testbed starts no Spark"),
-        ({"checkpoint": SHARED, "master": "local"}, "checkpoint is given, but the master is 'local'"),
+        ({"executor_slots": 2, "master": "local"}, "executor_slots is given, but the master is 'local'"),
         ({"checkpoint": SHARED, "executor_slots": 0}, "executor_slots is 0; it must be a whole number of at least 1"),
     ],
 )

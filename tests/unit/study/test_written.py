@@ -8,9 +8,13 @@ import pytest
 from workbench import cli
 from workbench.cli.console import BAD_INPUT, DONE
 from workbench.errors import WorkbenchError
-from workbench.study import draft, find_query
+from workbench.measuring.fingerprint import code_of
+from workbench.records import Sink
+from workbench.study import draft, find_query, study_from
 from workbench.study._written import check_function, check_loaded, state_keys
+from workbench.study.carry_out import query_of
 from workbench.study.catalogue import read_query
+from workbench.workload import Unread
 
 JOBS = {
     "none": ("def none():\n    return 1\n", r"takes no argument; it must take one: the streaming DataFrame"),
@@ -172,3 +176,65 @@ def test_the_command_refuses_before_spark_in_a_moment(folder, capsys):
     assert cli.main(["init", "two_job.py:two", "orders.csv"]) == BAD_INPUT
     assert "takes 2 arguments (orders, payments)" in capsys.readouterr().err
     assert not (folder / "study.yaml").exists()
+
+
+SINKS = """
+def write(batch, number, place="/mine"):
+    batch.write.parquet(place)
+
+
+def short(batch):
+    pass
+
+
+def plain(batch, number):
+    pass
+
+
+def query(rows):
+    return rows
+"""
+
+
+@pytest.mark.parametrize("find", [find_query, read_query])
+@pytest.mark.parametrize(
+    ("sink", "message"),
+    [
+        ("sinks_of_job:short", r"takes \(batch\); foreachBatch calls it with two arguments"),
+        ("sinks_of_job:plain /tmp/x", r"takes \(batch, number\).*the argument 'place'"),
+        ("sinks_of_job:none", "has no function 'none'"),
+    ],
+)
+def test_what_foreach_batch_cannot_call_is_said_before_spark(tmp_path, monkeypatch, find, sink, message):
+    data = sinks_folder(tmp_path, monkeypatch)
+    with pytest.raises(WorkbenchError, match=f"(?s){message}"):
+        find("sinks_of_job:query", data, None, sink=Sink.parse(sink))
+
+
+def test_a_dry_run_reads_a_sink_and_plan_loads_it(tmp_path, monkeypatch):
+    data = sinks_folder(tmp_path, monkeypatch)
+    for sink in ("sinks_of_job:plain", "sinks_of_job:write", "sinks_of_job.py:write /tmp/x"):
+        read, loaded = (
+            find("sinks_of_job:query", data, None, sink=Sink.parse(sink)) for find in (read_query, find_query)
+        )
+        assert isinstance(read.sink, Unread)
+        assert callable(loaded.sink)
+        assert code_of(read) == code_of(loaded)
+    plain = find_query("sinks_of_job:query", data, None)
+    assert plain.sink is None
+    assert code_of(plain) != code_of(loaded)
+
+
+def test_a_mode_that_the_sink_does_not_take_is_refused_before_spark(tmp_path, monkeypatch):
+    asked = {"query": "sinks_of_job:query", "dataset": sinks_folder(tmp_path, monkeypatch), "output_mode": "update"}
+    study = study_from(asked | {"targets": [1e3], "slots": [1, 2], "memory_mb": [512], "sink": f"parquet {tmp_path}"})
+    with pytest.raises(WorkbenchError, match=r"takes the output mode append, and .* has 'update'"):
+        query_of(study, read_query)
+
+
+def sinks_folder(folder, monkeypatch):
+    """Make a folder with sinks the current one; give its data."""
+    monkeypatch.chdir(folder)
+    (folder / "sinks_of_job.py").write_text(SINKS)
+    (folder / "rows.csv").write_text("shop\na\n")
+    return "rows.csv"

@@ -1,7 +1,7 @@
 """Spark as a testbed."""
 
 from workbench.testbed.spark.cluster import LOCAL, Cluster
-from workbench.testbed.spark.connector import connector_jars
+from workbench.testbed.spark.connector import connector_jars, sink_packages
 from workbench.testbed.spark.event_log import BatchLog, EventLog, Events, rows_of, seconds_of
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.left_over import left_over, removal
@@ -47,5 +47,6 @@ __all__ = [
     "removal",
     "rows_of",
     "seconds_of",
+    "sink_packages",
     "usable_cores",
 ]

@@ -4,9 +4,10 @@ import hashlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
@@ -32,6 +33,19 @@ _IVY = """<ivy-module version="2.0">
 </ivy-module>
 """
 _DEPENDENCY = '<dependency org="{}" name="{}" rev="{}" conf="default">{}</dependency>'
+_OF_SINKS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "delta": {
+            "4.2": "io.delta:delta-spark_4.2_2.13:4.4.0",
+            "4.1": "io.delta:delta-spark_4.1_2.13:4.4.0",
+            "4.0": "io.delta:delta-spark_2.13:4.0.0",
+        },
+        "iceberg": {
+            "4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+            "4.0": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
+        },
+    }
+)  # by Spark's version, the newest first
 _PACKAGES = Path(".workbench/packages")
 _OF_SPARK = (
     '<exclude org="org.apache.spark" module="spark-(catalyst|common-utils|common-variant|core|graphx|hive|kvstore|'
@@ -97,6 +111,30 @@ def package_jars(packages: Sequence[str], progress: Callable[[str], None] = lamb
                 settings=("packages",),
             )
     return tuple(sorted(str(path.resolve()) for path in folder.glob("*.jar")))
+
+
+def sink_packages(settings: JobSettings) -> tuple[str, ...]:
+    """Return the package of the sink of `settings` for this Spark; nothing where it needs none, or the job has its own.
+
+    Raises
+    ------
+    WorkbenchError
+        When the format has no release for this Spark.
+    """
+    kind = settings.writes.kind
+    known, here = _OF_SINKS.get(kind, {}), version("pyspark")
+    if not known or any(f"{kind}-spark" in Path(one).name for one in (*settings.packages, *settings.jars)):
+        return ()
+    found = known.get(".".join(here.split(".")[:2]))
+    if found is None:
+        newest = next(iter(known))
+        raise WorkbenchError(
+            f"The sink {kind} has no release for Spark {here} that the workbench knows; the newest is for Spark "
+            f"{newest}, {known[newest]}. Install pyspark {newest}, name a newer release in the study's key 'packages', "
+            "or measure with the sink parquet.",
+            settings=("sink",),
+        )
+    return (found,)
 
 
 def connector_version(jars: tuple[str, ...]) -> str:

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkRuntimeError
 
 from workbench.errors import QueryError, TooFewBatchesError, WorkbenchError
 from workbench.metrics import Observation, SourceProfile
-from workbench.records import Machine
+from workbench.records import NOOP, Machine, is_uri
 from workbench.testbed.spark.cluster import (
     await_executors,
     cause_of,
@@ -60,6 +60,7 @@ from workbench.testbed.spark.speed import InterferenceProbe, spark_batch_s
 from workbench.testbed.spark.topic_feed import BrokerWatch, TopicRows
 from workbench.testbed.spark.turns import LEAST_BATCH_ROWS, FirstRows, Turn
 from workbench.testbed.spark.warming import warm_code
+from workbench.testbed.spark.write_cost import Added, compare, write_cost
 from workbench.workload import Replay, Shipped
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Driver:
         self._cpus = spec.budget.profile.cpus
         self._cores = Cores(spec)
         self._source = SourceAlone(spec.budget)
+        self._sink = Added()
         self._fastest = 0.0  # records/s consumed in any window of this turn
         self._spark: SparkSession | None = None
         self._broker = BrokerWatch(spec.generator.url) if isinstance(spec.generator, TopicRows) else None
@@ -106,6 +108,9 @@ class Driver:
         else:
             self._executor = await_executor(spark, self._let_pass)
             self._cores.hold(self._executor, driver_process(spark))
+        for key, place in spec.places.items():
+            if spec.cluster or is_uri(place):
+                check_shared(spark, place, spec.budget.slots, key)
         log_file = next((spec.folder / "eventlog").iterdir())
         self._events = EventLog(log_file)
         if self._registered is not None:
@@ -122,6 +127,9 @@ class Driver:
         rows = max(LEAST_BATCH_ROWS, int(rows * limited))
         if not spec.asked_rate:
             self._profile(rows)
+            if spec.writes.kind != NOOP:
+                self._say("comparing the sink with Spark's noop sink")
+                self._sink = compare(self._queries, self._spec, rows, self._cores.unlimited)
         self._held = HeldSlots(spark, spec.folder)
         self._turn = Turn(spec.budget, spec.source_partitions, spec.state_partitions)
         self._first_rows.keep(self._turn, rows)
@@ -271,6 +279,7 @@ class Driver:
             executors=executor_paces(logs),
             source_partitions=live.feed.partitions,
             compiling=(self._cores.all_compilers_s() - compiled_s) / (now_s() - begin),
+            writes=write_cost(logs, [done.log for done in live.since_empty], self._sink),
             inputs=input_rows(spec.inputs, logs, chosen[-1].release.queue if chosen else 0.0),
         )
         self._fastest = max(self._fastest, observation.consumed_rate)
@@ -339,7 +348,6 @@ class Driver:
         self._registered = registered(spark)
         self._say("looking at the executors")
         self._machine = describe_workers(spark, spec.cluster, spec.budget)
-        check_shared(spark, spec.checkpoints, spec.budget.slots)
         if spec.cluster.event_log:
             check_log_folder(spark, spec.cluster.event_log)
         spark.sparkContext.addPyFile(str(pack(spec.folder)))
@@ -359,13 +367,14 @@ class Driver:
             raise OwnerGoneError
 
     def _end_session(self, spark: "SparkSession") -> None:
-        """End the session; of one on a cluster, remove the checkpoints before, and keep its log where that is asked."""
+        """End the session, remove its places before, and keep the log of one on a cluster where that is asked."""
+        for key, folder in self._spec.places.items():
+            if kept := remove(spark, folder):
+                what = "checkpoints" if key == "checkpoint" else "rows"
+                _leave(f"the {what} in {folder} cannot be removed ({kept}): remove the folder")
         if self._spec.cluster is None:
             end_session(spark)
             return
-        folder = self._spec.checkpoints
-        if kept := remove(spark, folder):
-            _leave(f"the checkpoints in {folder} cannot be removed ({kept}): remove the folder")
         configuration = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - py4j's only door
         try:
             end_session(spark, lambda jvm: self._keep_log(jvm, configuration))

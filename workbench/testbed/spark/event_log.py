@@ -23,6 +23,7 @@ _TASK_METRICS = {
     "shuffle_wait_ms": "Shuffle Read Metrics/Fetch Wait Time",
     "shuffle_out_rows": "Shuffle Write Metrics/Shuffle Records Written",
     "shuffle_out_bytes": "Shuffle Write Metrics/Shuffle Bytes Written",
+    "written": "Output Metrics/Records Written",
 }
 _KEPT_PLANS, _KEPT_BATCHES = 50, 50  # of batches that are not committed
 KEEPS_STATE: Mapping[str, str] = MappingProxyType(
@@ -76,16 +77,22 @@ class Task:
     shuffle_wait_s: float
     executor: str = ""
     host: str = ""
+    written: int = 0  # rows, to the sink
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One completed stage of one batch, each partition once however many attempts it took."""
+    """One completed stage of one batch, each partition once however many attempts it took.
+
+    It ran from `begun_s` to `ended_s`, seconds since 1970; 0 where the log does not say.
+    """
 
     stage_id: int
     parents: tuple[int, ...]
     tasks: tuple[Task, ...]
     nodes: tuple[Node, ...]
+    begun_s: float = 0.0
+    ended_s: float = 0.0
 
     @property
     def scan(self) -> int | None:
@@ -148,7 +155,11 @@ class BatchLog:
     @property
     def duration_s(self) -> float:
         """From the trigger to the commit."""
-        return float(self.progress["durationMs"]["triggerExecution"]) / 1000
+        return self.took_s("triggerExecution")
+
+    def took_s(self, *parts: str) -> float:
+        """Seconds of parts of the batch, as Spark names them; 0 of those that it does not report."""
+        return sum(float(self.progress["durationMs"].get(part, 0)) for part in parts) / 1000
 
 
 def seconds_of(timestamp: str) -> float:
@@ -378,7 +389,9 @@ class Events:
         if info["Stage ID"] in self._rdds:
             self._made_by[self._rdds[info["Stage ID"]]] = info["Stage ID"]
         parents = tuple(map(self._who_made, info["Parent IDs"]))
-        self._stages[job.query, job.batch][info["Stage ID"]] = Stage(info["Stage ID"], parents, stage.tasks, nodes)
+        begun_s, ended_s = ((info.get(f"{end} Time") or 0) / 1000 for end in ("Submission", "Completion"))
+        made = Stage(info["Stage ID"], parents, stage.tasks, nodes, begun_s, ended_s)
+        self._stages[job.query, job.batch][info["Stage ID"]] = made
 
     def _who_made(self, stage: int) -> int:
         """Give the stage that made the output of `stage`: an earlier job's, if this one skipped it."""
@@ -488,4 +501,5 @@ def _task(event: dict[str, Any], scans: frozenset[int]) -> Task:
         shuffle_wait_s=values["shuffle_wait_ms"] / 1000,
         executor=str(info.get("Executor ID", "")),
         host=str(info.get("Host", "")),
+        written=values["written"],
     )

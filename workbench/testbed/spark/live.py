@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import QueryError, WorkbenchError
 from workbench.metrics import Batch
-from workbench.testbed.spark.cluster import names_in
+from workbench.testbed.spark.cluster import names_in, remove
 from workbench.testbed.spark.event_log import BatchLog, EventLog
 from workbench.testbed.spark.feed import Feed
 from workbench.testbed.spark.quota import CpuQuota, family, process_cpu_s
 from workbench.testbed.spark.ramp import DAMPED, GROWTH, fitting_rows
 from workbench.testbed.spark.rows import not_read
+from workbench.testbed.spark.sinks import Writes
 from workbench.testbed.spark.turns import LEAST_BATCH_ROWS
 from workbench.workload import Command, Release
 
@@ -103,7 +104,8 @@ class LiveQuery:
     events: EventLog
     meter: Meter
     feed: Feed
-    checkpoint: str = ""  # a URI; default: in the folder
+    checkpoint: str = ""  # as Hadoop names it; default: in the folder
+    writes: Writes = field(default_factory=Writes)
     query: Any = None
     done: list[CompletedBatch] = field(default_factory=list)
     commanded_rate: float = 0.0
@@ -178,13 +180,12 @@ class LiveQuery:
         from pyspark.errors import PySparkException  # noqa: PLC0415
 
         writer = (
-            frame.writeStream.format("noop")
-            .queryName(self.folder.name)
+            frame.writeStream.queryName(self.folder.name)
             .outputMode(self._mode)
             .option("checkpointLocation", self._checkpoint)
             .trigger(processingTime=f"{self._interval_ms} milliseconds")
         )
-        self._begin = writer.start
+        self._begin = lambda: self.writes.begin(writer, self._spark, self._name)
         try:
             self.query = self._begin()
         except PySparkException as error:
@@ -199,7 +200,7 @@ class LiveQuery:
         if self._frame is None or self._offered is None or not self._offered.max_records:
             return
         if self.feed.starts(self._last_batch()):
-            self._drop_checkpoint()
+            self._drop()
             self._runs += 1
             self._emptied = len(self.done)
         self._run(self._frame())
@@ -219,15 +220,23 @@ class LiveQuery:
         """Give another place for each start with an empty state."""
         return f"{self.checkpoint or self.folder / 'checkpoint'}{self._runs or ''}"
 
+    @property
+    def _name(self) -> str:
+        return f"{self.folder.name}{self._runs or ''}"
+
     def _last_batch(self) -> int:
         """Give the number of the last batch that began, as the checkpoint has it; -1 if there is none."""
         place = f"{self._checkpoint}/offsets"
         names = names_in(self._spark, place) if self.checkpoint else [one.name for one in Path(place).glob("*")]
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
-    def _drop_checkpoint(self) -> None:
-        if not self.checkpoint:  # a cluster's are removed with the deployment
+    def _drop(self) -> None:
+        """Remove the checkpoint and what was written, as far as that goes: what stays is removed in the end."""
+        if not self.checkpoint:
             shutil.rmtree(self._checkpoint, ignore_errors=True)
+        for place in (self.checkpoint and self._checkpoint, self.writes.folder_of(self._name)):
+            if place:
+                remove(self._spark, place)
 
     def command(self, rate: float) -> None:
         """Offer `rate` records/s (inf: the maximum rate) from the next batch on, and flush the queue."""
@@ -318,9 +327,9 @@ class LiveQuery:
         raise failed_at_run_time(self.name, failure)
 
     def stop(self) -> None:
-        """End the query and drop its checkpoint."""
+        """End the query, and drop its checkpoint and what it wrote."""
         self.pause()
-        self._drop_checkpoint()
+        self._drop()
 
 
 def failed_at_run_time(name: str, failure: str) -> WorkbenchError:

@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.metadata import packages_distributions
 from multiprocessing import Pipe
@@ -47,8 +47,8 @@ class DriverProcess:
 
     Parameters
     ----------
-    folder, disk, quota
-        See `DeploymentSpec`.
+    folders, quota
+        What ends with it: the first folder has the logs; see `DeploymentSpec`.
     ends_s
         Seconds that the driver has to end, before it is killed.
     say
@@ -57,8 +57,7 @@ class DriverProcess:
 
     def __init__(
         self,
-        folder: Path,
-        disk: Path,
+        folders: Sequence[Path],
         quota: CpuQuota | None,
         ends_s: float = ENDS_S,
         say: Callable[[str], None] = lambda _: None,
@@ -66,7 +65,7 @@ class DriverProcess:
         self._ends_s, self._say = ends_s, say
         self.connection, theirs = Pipe()
         alive_read, alive_write = os.pipe()
-        environment = environment_of_modules()
+        environment, folder = environment_of_modules(), folders[0]
         with (folder / "driver.log").open("ab") as log:
             self._log = (folder / "driver.log").open(errors="replace")  # stays readable after the reaper removed it
             (folder / "jvm.log").touch()
@@ -90,8 +89,8 @@ class DriverProcess:
                     str(Path(__file__).with_name("reaper.py")),
                     str(alive_read),
                     str(self._process.pid),
-                    str(folder),
-                    str(disk),
+                    *map(str, folders),
+                    "--",
                     *groups,
                 ],
                 stdin=subprocess.DEVNULL,

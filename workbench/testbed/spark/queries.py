@@ -10,6 +10,7 @@ from workbench.testbed.spark.feed import ReplayFeed
 from workbench.testbed.spark.filling import full
 from workbench.testbed.spark.live import CompletedBatch, LiveQuery, Meter, now_s, pump
 from workbench.testbed.spark.ramp import fitting_rows
+from workbench.testbed.spark.sinks import Writes
 from workbench.testbed.spark.spec import DeploymentSpec
 from workbench.testbed.spark.topic_feed import TopicFeed, TopicRows
 
@@ -46,7 +47,9 @@ class Queries:
         """Start the query of `spec` in a folder of its own; `build` replaces the query by another one."""
         checkpoint = f"{spec.checkpoints}/{folder}" if spec.checkpoints else ""
         feed = TopicFeed(spec.generator) if isinstance(spec.generator, TopicRows) else ReplayFeed(spec.folder / folder)
-        live = LiveQuery(spec.name, spec.folder / folder, interval_s, self._events, self._meter, feed, checkpoint)
+        writes = Writes() if build else spec.writes
+        place = spec.folder / folder
+        live = LiveQuery(spec.name, place, interval_s, self._events, self._meter, feed, checkpoint, writes)
         mode = "append" if build else spec.output_mode
         live.start(self._spark, spec.generator, spec.source_partitions, build or spec.build, mode)
         self._running.append(live)

@@ -1,6 +1,6 @@
 """Clean up after a deployment when its driver process ends, for any reason.
 
-``python -m workbench.testbed.spark.reaper FD SESSION FOLDER FOLDER [GROUP ...]`` waits until the pipe FD closes (the
+``python -m workbench.testbed.spark.reaper FD SESSION FOLDER ... -- [GROUP ...]`` waits until the pipe FD closes (the
 driver process holds its other end), ends every process of the driver's session, and removes its control groups and
 folders.
 """
@@ -76,5 +76,6 @@ def reap(descriptor: int, leader: int, folders: list[Path], groups: list[Path]) 
 if __name__ == "__main__":
     for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(ignored, signal.SIG_IGN)
-    places = [Path(place) for place in sys.argv[3:]]
-    reap(int(sys.argv[1]), int(sys.argv[2]), folders=places[:2], groups=places[2:])
+    end = sys.argv.index("--")
+    first, second = ([Path(place) for place in places] for places in (sys.argv[3:end], sys.argv[end + 1 :]))
+    reap(int(sys.argv[1]), int(sys.argv[2]), folders=first, groups=second)

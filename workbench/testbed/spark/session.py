@@ -25,7 +25,6 @@ from workbench.testbed.spark.connector import bring, load_here
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.local_files import WITHOUT_FORKS, compile_into
 from workbench.testbed.spark.spec import DeploymentSpec
-from workbench.testbed.spark.topic_feed import TopicRows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -196,7 +195,7 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
             cluster.master if cluster else f"local-cluster[1,{budget.slots},{max(1024, divide_memory(budget).heap_mb)}]"
         )
     )
-    connector = spec.generator.connector if isinstance(spec.generator, TopicRows) else ()
+    connector = spec.connector
     if connector and not cluster:  # not spark.jars, which Spark copies before it has our file system
         for side in ("driver", "executor"):
             key = f"spark.{side}.extraClassPath"

@@ -11,6 +11,7 @@ from workbench.dataflow import Budget
 from workbench.records import JobSettings
 from workbench.testbed.spark.cluster import Cluster
 from workbench.testbed.spark.quota import CpuQuota
+from workbench.testbed.spark.sinks import Writes
 from workbench.testbed.spark.topic_feed import TopicRows
 from workbench.workload import Generator
 
@@ -24,9 +25,10 @@ class DeploymentSpec:
 
     `folder` holds checkpoint, logs and control files, in memory if the machine permits it, so that batches do not
     include the latency of this machine's disk. `disk` holds shuffle files and state beyond RocksDB's memory. On a
-    cluster, checkpoints are in `checkpoints`, a URI, instead. `asked_rate` is as `SparkTestbed` takes it.
-    `settings` are what the job brings along, and `jars` its jars with those of its packages, on this machine. `inputs`
-    names the inputs where `generator` is several.
+    cluster, and where the job says so, checkpoints are in `checkpoints`, a folder of the deployment's own, instead.
+    `writes` is where its queries write. `asked_rate` is as `SparkTestbed` takes it. `settings` are what the job brings
+    along, `jars` its jars with those of its packages, on this machine, and `connector` those of Kafka's, if used.
+    `inputs` names the inputs where `generator` is several.
     """
 
     name: str
@@ -46,6 +48,13 @@ class DeploymentSpec:
     settings: JobSettings = field(default_factory=JobSettings)
     jars: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
+    connector: tuple[str, ...] = ()
+    writes: Writes = field(default_factory=Writes)
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Folders of the deployment's own that are removed with it, by the key of a study that they are in."""
+        return {key: place for key, place in (("sink", self.writes.folder), ("checkpoint", self.checkpoints)) if place}
 
     @property
     def slot_cores(self) -> frozenset[int]:

@@ -20,14 +20,15 @@ from workbench.dataflow import Budget
 from workbench.defaults import WARMUP_CAP_S
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile
-from workbench.records import JobSettings, Machine
+from workbench.records import JobSettings, Machine, is_uri, path_of
 from workbench.testbed.spark.cluster import LOCAL, Cluster
-from workbench.testbed.spark.connector import connector_jars, connector_version, package_jars
+from workbench.testbed.spark.connector import connector_jars, connector_version, package_jars, sink_packages
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.machine import GROUPS, describe, outer_limit, usable_cores
 from workbench.testbed.spark.process import ENDS_ON_CLUSTER_S, ENDS_S, DriverProcess, answer, ended, go_on, keeping
 from workbench.testbed.spark.quota import CpuQuota
 from workbench.testbed.spark.session import divide_memory
+from workbench.testbed.spark.sinks import Writes
 from workbench.testbed.spark.spec import DeploymentSpec
 from workbench.testbed.spark.topic_feed import TopicRows
 from workbench.testbed.spark.turns import Turn
@@ -178,6 +179,7 @@ class SparkTestbed:
         """
         divide_memory(replace(budget, slots=self.cluster.executor_slots) if self.cluster else budget)
         self.settings.check_here()
+        sink_packages(self.settings)
         if budget.interval_s < LEAST_INTERVAL_S:
             raise WorkbenchError(
                 f"The trigger interval is {budget.interval_s:g} s; it must be at least {LEAST_INTERVAL_S:g} s.",
@@ -186,6 +188,7 @@ class SparkTestbed:
         if self.cluster:
             self.cluster.executors(budget)
             self.cluster.check_here()
+            self.cluster.check_place("sink", self.settings.places.get("sink"))
             return
         if budget.cpus < LEAST_CORES:
             raise WorkbenchError(
@@ -237,24 +240,16 @@ class SparkTestbed:
         if query.topic is not None and self.cluster:
             self.cluster.check_servers(kafka.Topic.parse(query.topic).servers)
         source_partitions, state_partitions = _partitions(layout or {}, budget)
-        remove_stale_groups()
-        with ExitStack() as ours:  # until the driver's reaper owns them
-            quota = self._quota(budget)
-            if quota:
-                ours.callback(quota.remove)
-            disk = folder = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX))
-            ours.callback(shutil.rmtree, disk, ignore_errors=True)
-            if _memory_folder():
-                folder = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX, dir=_MEMORY_FOLDER))
-                ours.callback(shutil.rmtree, folder, ignore_errors=True)
-            else:
-                (folder := disk / "run").mkdir()
-            ends_s = ENDS_ON_CLUSTER_S if self.cluster else ENDS_S
-            process = DriverProcess(folder, disk, quota, ends_s, keeping(self.progress))
-            ours.pop_all()
-        with process as driver:
+        own = f"{_GROUP_PREFIX}{uuid.uuid4().hex[:12]}"
+        places = self._places(own)
+        with (
+            self._writes(query, places.get("sink", ""), own) as writes,
+            self._process(budget, places) as (driver, quota, folder, disk),
+        ):
             generator = self._rows_of(query, disk)
             jars = [str(Path(jar).resolve()) for jar in self.settings.jars]
+            reads, kind = isinstance(generator, TopicRows), writes.kind
+            packages = (*sink_packages(self.settings), *self.settings.packages)
             spec = DeploymentSpec(
                 name=query.name,
                 build=query.build,
@@ -268,13 +263,13 @@ class SparkTestbed:
                 warmup_cap_s=self.warmup_cap_s,
                 asked_rate=self.asked_rate,
                 settings=self.settings,
-                jars=(*jars, *package_jars(self.settings.packages, self.progress)),
+                jars=(*jars, *package_jars(packages, self.progress)),
+                connector=connector_jars(self.progress) if reads or kind == "kafka" else (),
+                writes=writes,
                 inputs=tuple(one.name for one in query.inputs),
                 source_partitions=source_partitions,
                 state_partitions=state_partitions,
-                checkpoints=(
-                    f"{self.cluster.checkpoint.rstrip('/')}/workbench-{uuid.uuid4().hex[:12]}" if self.cluster else ""
-                ),
+                checkpoints=places.get("checkpoint", ""),
             )
             try:
                 driver.connection.send_bytes(cloudpickle.dumps(spec))
@@ -294,16 +289,14 @@ class SparkTestbed:
             facts |= {"output mode": query.output_mode, "event time": "due time and own lateness"}
             if isinstance(generator, TopicRows):
                 facts |= {"event time": "the records' own", "source": _kafka_fact(generator)}
-            facts |= {"settings of the job": self.settings.listed} if self.settings else {}
+            facts |= {"settings of the job": self.settings.listed} if self.settings.listed else {}
+            facts["sink"] = self.settings.writes.words
             replayed = generator if isinstance(generator, tuple) else (generator,)
             if any(isinstance(one, Replay) and not one.complete for one in replayed):
                 facts["data"] = "only the first GiB of the data is replayed"
             if isinstance(generator, tuple):
                 facts["inputs"] = _shares_of(query.inputs, generator)
-            if self.cluster:
-                facts["checkpoint"] = self.cluster.checkpoint.partition(":")[0]
-            else:
-                facts["checkpoint"] = "in memory" if folder.parent == _MEMORY_FOLDER else "on this machine's disk"
+            facts["checkpoint"] = self._keeps(in_memory=folder.parent == _MEMORY_FOLDER)
             here = there or replace(describe(), slots=slots)
             machine = replace(here, facts={**here.facts, **facts})
             yield SparkRun(
@@ -330,6 +323,62 @@ class SparkTestbed:
             self.check(budget)
         with self.deploy(query, max(budgets, key=lambda budget: budget.slots)) as run:
             yield run
+
+    @contextmanager
+    def _process(
+        self, budget: Budget, places: Mapping[str, str]
+    ) -> Iterator[tuple[DriverProcess, CpuQuota | None, Path, Path]]:
+        """Start the driver process, with its quota and its folders, which end with it and `places`."""
+        remove_stale_groups()
+        with ExitStack() as ours:  # until the driver's reaper owns them
+            quota = self._quota(budget)
+            if quota:
+                ours.callback(quota.remove)
+            disk = folder = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX))
+            ours.callback(shutil.rmtree, disk, ignore_errors=True)
+            if _memory_folder():
+                folder = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX, dir=_MEMORY_FOLDER))
+                ours.callback(shutil.rmtree, folder, ignore_errors=True)
+            else:
+                (folder := disk / "run").mkdir()
+            ends_s = ENDS_ON_CLUSTER_S if self.cluster else ENDS_S
+            here = [Path(path_of(place)) for place in places.values() if not (self.cluster or is_uri(place))]
+            process = DriverProcess((folder, disk, *here), quota, ends_s, keeping(self.progress))
+            ours.pop_all()
+        with process:
+            yield process, quota, folder, disk
+
+    def _keeps(self, *, in_memory: bool) -> str:
+        """Say where checkpoints are, without the name of the place."""
+        named = self.cluster.checkpoint if self.cluster else self.settings.checkpoint
+        if not named:
+            return "in memory" if in_memory else "on this machine's disk"
+        return named.partition(":")[0] if self.cluster or is_uri(named) else "in a folder of the job"
+
+    def _places(self, own: str) -> dict[str, str]:
+        """Name a folder of the deployment's `own` in each that the job writes into, by the study's key."""
+        named = dict(self.settings.places)
+        if self.cluster:
+            named["checkpoint"] = self.cluster.checkpoint
+        return {
+            key: f"{place.rstrip('/') if self.cluster or is_uri(place) else Path(path_of(place)).resolve()}/{own}"
+            for key, place in named.items()
+        }
+
+    @contextmanager
+    def _writes(self, query: Query, folder: str, own: str) -> Iterator[Writes]:
+        """Say where the deployment `own` writes, in `folder` if anywhere; a topic is made, and deleted in the end."""
+        sink = self.settings.writes
+        if sink.warning:
+            keeping(self.progress)(sink.warning)
+        if sink.kind != "kafka":
+            yield Writes(sink.kind, folder, query.sink)
+            return
+        asked, settings = kafka.Topic.parse(sink.place), kafka.client_settings()
+        with kafka.topic_beside(asked, own, settings) as topic:
+            options = {f"kafka.{name}": value for name, value in kafka.java_settings(settings).items()}
+            options |= {"kafka.bootstrap.servers": topic.servers, "topic": topic.name}
+            yield Writes(sink.kind, topic.url, options=options)
 
     def _quota(self, budget: Budget) -> CpuQuota | None:
         if self.cluster or self.slot_cpus == "cores":

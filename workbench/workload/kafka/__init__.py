@@ -1,7 +1,7 @@
 """Kafka as a workload: a bounded sample of a topic becomes a data set, and a data set fills a topic."""
 
 from workbench.workload.kafka._capture import Captured, Limits, capture
-from workbench.workload.kafka._fill import Filled, fill
+from workbench.workload.kafka._fill import Filled, fill, topic_beside
 from workbench.workload.kafka._java import java_settings
 from workbench.workload.kafka._newest import offsets_of
 from workbench.workload.kafka._sample import COLUMNS, HEADERS, VALUE, field_of
@@ -26,4 +26,5 @@ __all__ = [
     "java_settings",
     "offsets_of",
     "read_schema",
+    "topic_beside",
 ]

@@ -7,7 +7,8 @@ import base64
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
@@ -210,6 +211,30 @@ class _Sending:
 
 def _ours(topic: Topic) -> dict[str, Any]:
     return {"bootstrap.servers": topic.servers, "log_level": 0}
+
+
+@contextmanager
+def topic_beside(topic: Topic, name: str, settings: Mapping[str, Any]) -> Iterator[Topic]:
+    """Make a topic next to `topic`, called as it is and `name`, with as many partitions; delete it in the end.
+
+    Raises
+    ------
+    WorkbenchError
+        When the broker does not let it be made.
+    """
+    own = Topic(topic.servers, f"{topic.name}-{name}")
+    client = {**settings, **_ours(topic)}
+    try:
+        admin = AdminClient(client)
+        known = admin.list_topics(timeout=_ASK_S).topics.get(topic.name)
+        _created(own, client, len(known.partitions) if known is not None and known.error is None else 1)
+    except KafkaException as error:
+        raise _told(own, error.args[0] if error.args else error) from error
+    try:
+        yield own
+    finally:
+        with suppress(KafkaException, TimeoutError):  # a broker that has ended has no topic either
+            admin.delete_topics([own.name])[own.name].result(_ASK_S)
 
 
 def _created(topic: Topic, settings: Mapping[str, Any], partitions: int) -> int:

@@ -23,7 +23,7 @@ def test_a_log_that_could_not_be_kept_is_refused_before_anything_is_measured(mon
     system = spark._jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem.return_value
     system.create.side_effect = Py4JError("Permission denied")
     cluster = replace(STANDALONE, event_log="hdfs://n/logs")
-    spec = SimpleNamespace(budget=FOUR, cluster=cluster, generator=None, quota=None, checkpoints="", folder=None)
+    spec = SimpleNamespace(budget=FOUR, cluster=cluster, generator=None, quota=None, folder=None)
     serving = driver.Driver(MagicMock(), spec)
     serving._spark = spark
     with pytest.raises(WorkbenchError, match="event log cannot be kept in hdfs://n/logs: Permission denied") as error:
@@ -42,7 +42,12 @@ def test_what_cannot_be_put_in_order_at_the_end_is_named(monkeypatch, capsys, tm
     monkeypatch.setattr(driver, "end_session", end)
     cluster = replace(STANDALONE, event_log="hdfs://n/logs")
     spec = SimpleNamespace(
-        budget=FOUR, cluster=cluster, generator=None, quota=None, checkpoints="hdfs://n/c/workbench-1", folder=tmp_path
+        budget=FOUR,
+        cluster=cluster,
+        generator=None,
+        quota=None,
+        places={"checkpoint": "hdfs://n/c/workbench-1"},
+        folder=tmp_path,
     )
     serving = driver.Driver(MagicMock(), spec)
     serving._spark = spark

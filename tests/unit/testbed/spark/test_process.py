@@ -43,7 +43,7 @@ def folders(tmp_path):
 
 def test_the_logs_of_a_failed_deployment_go_with_its_error(folders):
     def fail():
-        with DriverProcess(*folders, None):
+        with DriverProcess(folders, None):
             (folders[0] / "jvm.log").write_text("java.lang.OutOfMemoryError: Java heap space\n")
             raise WorkbenchError("It failed.")
 
@@ -55,7 +55,7 @@ def test_the_logs_of_a_failed_deployment_go_with_its_error(folders):
 
 @pytest.mark.fault("the driver process of a deployment is killed before it answers")
 def test_a_driver_that_is_killed_leaves_nothing(folders, injected):
-    with DriverProcess(*folders, None) as driver:
+    with DriverProcess(folders, None) as driver:
         driver._process.kill()
         with pytest.raises(WorkbenchError, match="ended by itself") as seen:
             answer(driver.connection, said=driver.said)
@@ -66,7 +66,7 @@ def test_a_driver_that_is_killed_leaves_nothing(folders, injected):
 
 def test_what_a_driver_leaves_is_said(folders):
     said = []
-    with DriverProcess(*folders, None, say=said.append):
+    with DriverProcess(folders, None, say=said.append):
         (folders[0] / "driver.log").write_text(f"a line\n{LEFT}the checkpoints in hdfs://n/c: remove the folder\n")
     assert said == ["the checkpoints in hdfs://n/c: remove the folder"]
 
@@ -93,7 +93,7 @@ def test_what_a_run_says_while_it_is_observed_reaches_its_owner():
 
 def test_a_driver_that_does_not_end_is_killed_and_named(folders):
     said = []
-    with DriverProcess(*folders, None, ends_s=0.0, say=said.append) as driver:
+    with DriverProcess(folders, None, ends_s=0.0, say=said.append) as driver:
         driver._process.send_signal(signal.SIGSTOP)
     assert said[0].startswith("Spark did not end within 0 s and was killed; ")
     assert driver._process.returncode == -signal.SIGKILL

@@ -5,13 +5,12 @@ import ipaddress
 import re
 import socket
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from workbench import bounds, units
 from workbench.checks import within
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
-from workbench.records import Executor
+from workbench.records import Executor, check_place
 from workbench.testbed.spark.cluster import environment as environments
 
 LOCAL = "local"
@@ -104,19 +103,7 @@ class Cluster:
                 settings=("checkpoint",),
             )
         for name in ("checkpoint", "event_log"):
-            value = getattr(self, name)
-            if value is not None and _password(name, value):
-                raise WorkbenchError(
-                    f"{name} has a password in its address, which would be kept in journals and plans. Put credentials "
-                    "into your spark-defaults.conf.",
-                    settings=(name,),
-                )
-            if value is not None and not _SCHEME.match(value):
-                raise WorkbenchError(
-                    f"{name} is {value!r}; it must be the URI of a folder that this machine and the executors reach, "
-                    f"such as {_EXAMPLES}.",
-                    settings=(name,),
-                )
+            self.check_place(name, getattr(self, name))
         if self.executor_slots < 1:
             raise WorkbenchError(
                 f"An executor has {self.executor_slots} slots; it must have at least 1.", settings=("executor_slots",)
@@ -147,6 +134,18 @@ class Cluster:
         """Refuse what cannot be given to the executors because it is not on this machine."""
         if self.environment is not None:
             environments.check_there(self.environment)
+
+    def check_place(self, name: str, place: str | None) -> None:
+        """Refuse a place, of the setting `name`, that the executors cannot reach by its name."""
+        if place is None:
+            return
+        check_place(name, place)
+        if not _SCHEME.match(place):
+            raise WorkbenchError(
+                f"{name} is {place!r}; it must be the URI of a folder that this machine and the executors reach, "
+                f"such as {_EXAMPLES}.",
+                settings=(name,),
+            )
 
     def check_servers(self, servers: str) -> None:
         """Refuse brokers at addresses by which the executors would look for them on their own machine."""
@@ -204,17 +203,6 @@ def _loopback(host: str) -> bool:
         return host.lower().rstrip(".") in _LOCAL_NAMES
     found = getattr(found, "ipv4_mapped", None) or found
     return found.is_loopback or found.is_unspecified
-
-
-def _password(name: str, uri: str) -> str | None:
-    """Return the password in a URI, if it has one."""
-    try:
-        return urlsplit(uri).password
-    except ValueError as error:  # its text may show a password
-        raise WorkbenchError(
-            f"{name} is {uri.rpartition('@')[2]!r}, which is no URI. Correct it; examples are {_EXAMPLES}.",
-            settings=(name,),
-        ) from error
 
 
 def asked(count: int, executor: Executor) -> str:

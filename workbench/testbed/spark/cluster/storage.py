@@ -15,8 +15,8 @@ _OTHER_FOLDER = "Name a folder that both reach: hdfs:, s3a:, or file: on a share
 _NO_S3A = "S3AFileSystem not found"
 
 
-def check_shared(spark: "SparkSession", folder: str, files: int) -> None:
-    """Make `folder`, and check that executors read in it what this machine writes."""
+def check_shared(spark: "SparkSession", folder: str, files: int, key: str = "checkpoint") -> None:
+    """Make `folder`, and check that executors read in it what this machine writes; `key` of a study names it."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - only the driver process loads Spark
 
     names = [f"{folder}/reached-{number}" for number in range(files)]
@@ -31,12 +31,12 @@ def check_shared(spark: "SparkSession", folder: str, files: int) -> None:
         raise WorkbenchError(
             f"The folder {folder} cannot be written here and read by the executors: {cause_of(str(error))}. "
             f"{_remedy(spark, str(error)) or _OTHER_FOLDER}",
-            settings=("checkpoint",),
+            settings=(key,),
         ) from error
     if found != files:
         raise WorkbenchError(
             f"Executors read {found} of {files} files in {folder} that this machine wrote. {_OTHER_FOLDER}",
-            settings=("checkpoint",),
+            settings=(key,),
         )
 
 

@@ -1,0 +1,58 @@
+"""How the queries of a deployment write: to the job's sink, in a place of the deployment's own."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from workbench.records import FUNCTION, NOOP
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+_CATALOG, _ICEBERG = "workbench", "org.apache.iceberg.spark.SparkCatalog"
+
+
+@dataclass(frozen=True)
+class Writes:
+    """Where the queries of a deployment write.
+
+    Parameters
+    ----------
+    kind
+        A key of `workbench.records.MODES`.
+    place
+        The deployment's own: a folder, as Hadoop names it, or the address of a topic; "": none.
+    call
+        What ``foreachBatch`` calls with a batch and its number, and with `place` where there is one.
+    options
+        Of Spark's sink.
+    """
+
+    kind: str = NOOP
+    place: str = ""
+    call: Callable[..., Any] | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> str:
+        """The folder that is removed with the deployment; "" where there is none."""
+        return "" if self.kind == "kafka" else self.place
+
+    def folder_of(self, name: str) -> str:
+        """Name the folder of the query `name`; "" where it has none."""
+        return self.folder and f"{self.folder}/{name}"
+
+    def begin(self, writer: "DataStreamWriter", spark: "SparkSession", name: str) -> "StreamingQuery":
+        """Start the query `name` of `writer`, which writes to a place of its own."""
+        own = self.folder_of(name)
+        if self.kind == FUNCTION and self.call is not None:
+            return writer.foreachBatch(partial(self.call, place=own) if own else self.call).start()
+        writer = writer.format(self.kind).options(**self.options)
+        if self.kind == "iceberg":
+            for key, value in {"": _ICEBERG, ".type": "hadoop", ".warehouse": self.folder}.items():
+                spark.conf.set(f"spark.sql.catalog.{_CATALOG}{key}", value)
+            return writer.toTable(f"{_CATALOG}.measured.{name}")
+        return (writer.option("path", own) if own else writer).start()
