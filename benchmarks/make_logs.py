@@ -22,7 +22,7 @@ import threading
 import time
 from pathlib import Path
 
-from workbench.observing.events import PROGRESS, USEFUL
+from workbench.observing import PROGRESS, USEFUL
 
 FIXED_S, ROW_S = 0.2, 2e-4  # of a batch in the sink whose time is set
 INTERVAL_S = 1.0

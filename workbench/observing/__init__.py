@@ -3,7 +3,7 @@
 from workbench.observing.as_measurement import as_measurement
 from workbench.observing.blocks import Block
 from workbench.observing.ending import EndingRuns, ending_runs
-from workbench.observing.events import read_events
+from workbench.observing.events import PROGRESS, USEFUL, read_events
 from workbench.observing.headroom import Headroom, headroom, unseen
 from workbench.observing.log import LEFT_OUT, follow_log, read_log
 from workbench.observing.running_query import RunningQuery, SeenBatch, SeenRun
@@ -13,6 +13,8 @@ from workbench.observing.trigger import trigger_interval
 
 __all__ = [
     "LEFT_OUT",
+    "PROGRESS",
+    "USEFUL",
     "Block",
     "Drift",
     "EndingRuns",

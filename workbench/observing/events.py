@@ -215,7 +215,8 @@ class _Text:
     def _more(self) -> bool:
         try:
             self._piece = self._file.read1(_PIECE)  # of a file that is still written, what there is
-            self._piece += self._file.readline(_LONGEST)
+            if not self._piece.endswith(b"\n"):
+                self._piece += self._file.readline(_LONGEST)
         except EOFError:  # the file ends within a compressed block: it is still written
             return False
         self._at, self._found = 0, dict.fromkeys(_MARKS, -1)

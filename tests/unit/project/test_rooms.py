@@ -21,11 +21,13 @@ SHELVES = {
 SEPARATE = {
     "workbench.report.tour": "the steps of one notebook, with the widgets that reports do without",
     "workbench.capacity.allocation._cbc": "the solver, which the rooms of capacity share and nobody else needs",
+    "workbench.workload.recording": "runs scripts with PySpark, which the package must not import",
     "workbench.workload.source": "imports PySpark, which the package must not",
 }
 """Modules that are doors next to their package's."""
 
 LOOKED_INTO = {
+    "workbench.measuring.fingerprint",
     "workbench.placement.methods",
     "workbench.study._drift",
     "workbench.study.carry_out",
@@ -45,6 +47,7 @@ LOOKED_INTO = {
     "workbench.testbed.spark.quota",
     "workbench.testbed.spark.session",
     "workbench.testbed.spark.process",
+    "workbench.testbed.spark.sinks",
     "workbench.testbed.spark.testbed",
     "workbench.testbed.spark.topic_feed",
     "workbench.views.widgets.live_log",

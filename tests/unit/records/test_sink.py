@@ -90,9 +90,9 @@ def test_a_format_without_a_release_for_this_spark_says_which_spark_has_one(monk
 @pytest.mark.parametrize(
     ("sink", "written"),
     [
-        ("noop", '.writeStream.format("SINK")'),
+        ("noop", ".writeStream.queryName('jobs:x').format(\"SINK\")"),
         ("parquet /data/out/", ".start('/data/out/TABLE')"),
-        ("jobs.py:write", ".writeStream.foreachBatch(write)"),
+        ("jobs.py:write", ".writeStream.queryName('jobs:x').foreachBatch(write)"),
         ("kafka://host:9092/out", ".option(\"topic\", 'out')"),
         ("iceberg /data", '.toTable("CATALOG.DATABASE.TABLE")'),
     ],

@@ -58,6 +58,7 @@ def test_on_a_cluster_its_checkpoints_are_those_that_all_reach(live, tmp_path, m
     query.checkpoint = str(tmp_path / "shared")
     asked = []
     monkeypatch.setattr("workbench.testbed.spark.live.names_in", lambda _, place: asked.append(place) or ["3", "x"])
+    monkeypatch.setattr("workbench.testbed.spark.live.remove", lambda *_: None)
     query.command(100.0)
     query.command(200.0)  # its topic has run out: it begins again with an empty state
     assert query.feed.begun == [3, 3]
