@@ -91,7 +91,9 @@ def test_a_study_starts_from_a_log(log, capsys, tmp_path):
     )
     study.write_text(text.format(1126))
     assert main(["plan", str(study)]) == 0
-    assert "orders: OBSERVED, 1 run" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "orders at 50 k records/s needs 4 slots of 1 core and 1,126 MB" in said
+    assert "OBSERVED" in said
     study.write_text(text.format(512))
     assert main(["plan", str(study)]) == 2
     assert "runs on 4 slots of 1,126 MB" in capsys.readouterr().err

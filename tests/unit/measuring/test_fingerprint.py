@@ -114,6 +114,8 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
+    for name in FILES:  # another test may have left one of that name
+        sys.modules.pop(name.removesuffix(".py").split("/")[0], None)
     yield tmp_path
     for name in [name for name in sys.modules if name.startswith("my")]:
         del sys.modules[name]
