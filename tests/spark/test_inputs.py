@@ -1,6 +1,7 @@
 """A query of two inputs on real Spark: what it finds, that event times stay aligned, and each input's share."""
 
 import json
+import re
 import time
 from collections import defaultdict
 from datetime import timedelta
@@ -151,4 +152,4 @@ def test_two_files_become_a_study_and_a_measurement(folder, monkeypatch, capsys)
     found = Measurement.from_json("found.json")
     rows = found.estimate.observation.inputs
     assert rows[0].records / sum(one.records for one in rows) == pytest.approx(2 / 3, abs=0.05)
-    assert "orders 67 %, payments 33 % of the rate" in found.machine.facts["inputs"]
+    assert re.match(r"orders 6[5-8] %, payments 3[2-5] % of the rate", found.machine.facts["inputs"])
