@@ -1,6 +1,5 @@
 """What users write runs, is read and is observed; what Spark refuses is refused at once, with Spark's reason."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -11,7 +10,6 @@ from user_queries import QUERIES, REFUSED
 
 pytestmark = pytest.mark.spark
 
-TRANSFORMED = "transformWithStateInPandas"
 STATEFUL = set(QUERIES) - {"scalar functions", "pandas functions", "no output"}
 OF_THE_SCRIPT = ("script #1", "script #2")
 ROWS = 300
@@ -97,7 +95,7 @@ def found(tmp_path_factory):
     folder = tmp_path_factory.mktemp("queries")
     (folder / "two.py").write_text(TWO_QUERIES)
     (folder / "shops.csv").write_text("shop,city\none,Bonn\ntwo,Ulm\nthree,Ulm\n")
-    names = [name for name in (*QUERIES, *OF_THE_SCRIPT, *REFUSED) if name != TRANSFORMED or has_protobuf()]
+    names = [*QUERIES, *OF_THE_SCRIPT, *REFUSED]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-c", SCRIPT % {"rows": ROWS, "names": names}]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -106,17 +104,8 @@ def found(tmp_path_factory):
     return json.loads((folder / "found.json").read_text())
 
 
-def has_protobuf():
-    try:
-        return importlib.util.find_spec("google.protobuf") is not None
-    except ModuleNotFoundError:
-        return False
-
-
 @pytest.mark.parametrize("name", [*QUERIES, *OF_THE_SCRIPT])
 def test_it_runs_and_is_observed(found, name):
-    if name == TRANSFORMED and not has_protobuf():
-        pytest.skip("needs protobuf, as Spark's state in Python does")
     seen = found[name]
     assert "refused" not in seen, seen
     assert set(seen["rows"]) == {ROWS}

@@ -38,5 +38,5 @@ def test_a_log_shows_its_slots_and_names_no_machine(kind):
     assert running.slots == 2
     assert running.blocks
     assert 0 < running.cpu_share < 1
-    told = re.findall(r"/tmp/\w+|/home/\w+|/work/\w+|(?:\d+\.){3}\d+", gzip.decompress(log.read_bytes()).decode())
-    assert not told
+    text = gzip.decompress(log.read_bytes()).decode()
+    assert not re.findall(r"(?<![\w:/.])/\w+/\w+|(?:\d+\.){3}\d+", text)  # absolute paths and addresses
