@@ -51,6 +51,7 @@ from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import quota_permitted, usable_cores
 from workbench.workload import Query
 
+_PROBES = 8  # undisturbed ones: more are seldom needed for the default tolerance
 _PUBLISHED_TOLERANCE = 0.01  # StreamBed section IV: "the next value [of the target] is within 1% of the previous"
 
 _VERDICTS: Mapping[str, int] = MappingProxyType(
@@ -78,7 +79,7 @@ def run_measure(options: argparse.Namespace) -> int:
     journal = Journal(options.journal)
     journal.check()
     query, budget, testbed = _asked(options)
-    estimator = _estimator(options)
+    estimator = _estimator(options, budget.interval_s)
     output = Path(options.output or f".workbench/{_file_name(query.name)}.json")
     with progress(runs=(1, 1)) as say:
         live = replace(testbed, progress=say)
@@ -202,17 +203,21 @@ def _probed(made: Sequence[Probe], percents: Sequence[float]) -> Table:
     return table
 
 
-def _estimator(options: argparse.Namespace) -> CapacityEstimator:
+def _estimator(options: argparse.Namespace, interval_s: float) -> CapacityEstimator:
     as_published = options.schedule.startswith("streambed")
     tolerance = options.tolerance
     if tolerance is None:
         tolerance = _PUBLISHED_TOLERANCE if as_published else defaults.TOLERANCE
-    return CapacityEstimator(
+    estimator = CapacityEstimator(
         tolerance=tolerance,
         schedule="streambed" if as_published else "adaptive",
         max_rate=options.max_rate,
         published=STATEFUL_QUERIES if options.schedule == "streambed-stateful" else SIMPLE_QUERIES,
     )
+    if as_published:
+        return estimator
+    most_s = 60 * options.minutes if options.minutes else _PROBES * estimator.probe_s(interval_s)
+    return replace(estimator, most_s=most_s)
 
 
 def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:

@@ -173,6 +173,11 @@ class CapacityEstimator:
         """Seconds of a chunk of the warm-up at a trigger interval of `interval_s`."""
         return self.chunk_s or max(5 * interval_s, 10.0)
 
+    def probe_s(self, interval_s: float) -> float:
+        """Seconds of an undisturbed probe at a trigger interval of `interval_s`."""
+        times = self.steps.times(interval_s)
+        return times.settle_s + times.window_s
+
     def settings(self) -> dict[str, Setting]:
         """Return what an estimate depends on, the run apart, as plain values."""
         settings = asdict(replace(self, clock=_clockless, schedule="adaptive"))

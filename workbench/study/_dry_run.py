@@ -188,18 +188,13 @@ def _seconds(optimizer: ConfigurationOptimizer, interval_s: float) -> tuple[floa
     if isinstance(optimizer.testbed, Simulated):
         return SIMULATED_RUN_S, SIMULATED_RUN_S
     if isinstance(optimizer.testbed, WarmTestbed):
-        probe_s = _probe_s(estimator, interval_s)
+        probe_s = estimator.probe_s(interval_s)
         least_s, most_s = TURN_S + 2 * interval_s + 3 * probe_s, TURN_S + fill_s(interval_s) + PROBES[1] * probe_s
         if estimator.most_s is not None:
             most_s = min(most_s, TURN_S + fill_s(interval_s) + estimator.most_s + probe_s)
         return least_s, most_s
-    chunk, probe = estimator.chunk_time(interval_s), _probe_s(estimator, interval_s)
+    chunk, probe = estimator.chunk_time(interval_s), estimator.probe_s(interval_s)
     most_chunks = math.ceil(estimator.warmup_cap_s / chunk)
     chunks = min(max(2, math.ceil(estimator.warmup_min_s / chunk)), most_chunks), most_chunks
     least, most = (START_S[end] + chunks[end] * chunk + PROBES[end] * probe for end in range(2))
     return least, most
-
-
-def _probe_s(estimator: CapacityEstimator, interval_s: float) -> float:
-    times = estimator.steps.times(interval_s)
-    return times.settle_s + times.window_s

@@ -103,6 +103,28 @@ def test_streambeds_schedules_stop_at_one_percent_unless_told_otherwise(
     assert asked == [tolerance]
 
 
+@pytest.mark.parametrize(
+    ("options", "most_s"),
+    [
+        ((), 8 * 14.0),
+        (("--interval", "10"), 8 * 70.0),
+        (("--minutes", "3"), 180.0),
+        (("--schedule", "streambed"), None),
+    ],
+)
+def test_a_measurement_ends_in_time_whatever_the_machine_does(capsys, monkeypatch, tmp_path, options, most_s):
+    asked = []
+
+    def measure(_configuration, _testbed, estimator, *_, **__):
+        asked.append(estimator.most_s)
+        raise WorkbenchError("Enough.")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(measuring, "measure", measure)
+    run(capsys, "measure", "nexmark:q1", *options)
+    assert asked == [most_s]
+
+
 @pytest.mark.parametrize("grows", [False, True])
 def test_a_rate_at_a_growing_state_is_told_from_a_maximum(capsys, monkeypatch, tmp_path, grows):
     monkeypatch.chdir(tmp_path)

@@ -28,6 +28,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         default="adaptive",
         help="how rates are tried: adaptive, or StreamBed's published times for simple or stateful queries",
     )
+    measured.add_argument(
+        "--minutes",
+        type=number,
+        help="no further rate is tried after these, if one is sustained (the time of 8 undisturbed probes)",
+    )
     measured.add_argument("--max-rate", type=rate, metavar="R", help="highest rate to try, records/s")
     measured.add_argument(
         "--no-costs", dest="costs", action="store_false", help="leave out the runs for fixed and per-record costs"
