@@ -14,12 +14,12 @@ from confluent_kafka.admin import AdminClient
 from topic_session import topic_session
 
 from workbench.study import find_query
-from workbench.testbed.spark.connector import connector_jars
-from workbench.testbed.spark.event_log import EventLog
-from workbench.testbed.spark.live import Meter
-from workbench.testbed.spark.queries import Queries
-from workbench.testbed.spark.sinks import Writes
-from workbench.testbed.spark.topic_feed import TopicRows, _decoded, _offsets
+from workbench.testbed.spark.driver.live import Meter
+from workbench.testbed.spark.driver.queries import Queries
+from workbench.testbed.spark.driver.sinks import Writes
+from workbench.testbed.spark.driver.topic_feed import TopicRows, _decoded, _offsets
+from workbench.testbed.spark.log.event_log import EventLog
+from workbench.testbed.spark.machine.connector import connector_jars
 from workbench.workload import ENCODED, nexmark, schema_of
 from workbench.workload.kafka import HEADERS, Topic, client_settings, fill, java_settings
 

@@ -3,8 +3,8 @@
 import pytest
 
 from workbench.testbed.spark.cluster import compilers
-from workbench.testbed.spark.cores import COMPILERS
-from workbench.testbed.spark.quota import threads_cpu_s
+from workbench.testbed.spark.driver.cores import COMPILERS
+from workbench.testbed.spark.machine.quota import threads_cpu_s
 
 pytestmark = pytest.mark.spark
 

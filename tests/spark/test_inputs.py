@@ -16,7 +16,7 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import quota_permitted
 from workbench.records import Measurement
 from workbench.testbed import SparkTestbed
-from workbench.testbed.spark.feed import ReplayFeed
+from workbench.testbed.spark.driver.feed import ReplayFeed
 from workbench.workload import Command, EventClock, prepare_inputs
 
 pytestmark = [pytest.mark.spark, pytest.mark.alone]

@@ -24,7 +24,7 @@ from one_slot import one_slot
 
 from workbench.records import JobSettings
 from workbench.testbed.spark import batch_session
-from workbench.testbed.spark.session import end_session, start_session
+from workbench.testbed.spark.driver.session import end_session, start_session
 
 SOURCE = '''
 package mine;

@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 from one_slot import one_slot
 
-from workbench.testbed.spark.session import end_session, start_session
+from workbench.testbed.spark.driver.session import end_session, start_session
 
 folder = Path.cwd()
 spec = one_slot(folder)

@@ -4,8 +4,8 @@ import pytest
 import toy_query
 
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.feed import ReplayFeed
-from workbench.testbed.spark.live import LiveQuery
+from workbench.testbed.spark.driver.feed import ReplayFeed
+from workbench.testbed.spark.driver.live import LiveQuery
 from workbench.workload import nexmark
 
 pytestmark = pytest.mark.spark

@@ -82,7 +82,7 @@ def observed(tmp_path_factory):
         machine = run.machine
         source = run.source
         during = left_behind() - before
-        driver = running("workbench.testbed.spark.driver")[0]
+        driver = running("workbench.testbed.spark.driver.deployment")[0]
         executor = running("CoarseGrainedExecutorBackend")[0]
         cores = {
             "slots": [set(process.cpu_affinity()) for process in (executor, *executor.children(recursive=True))],
@@ -212,7 +212,7 @@ def test_a_lost_executor_and_a_killed_driver_are_told_and_leave_nothing():
         kill("CoarseGrainedExecutorBackend")
         with pytest.raises(WorkbenchError, match=r"executor was lost.*memory_mb"):
             run.observe(6)
-        kill("workbench.testbed.spark.driver")
+        kill("workbench.testbed.spark.driver.deployment")
         with pytest.raises(WorkbenchError, match=r"driver process ended by itself.*run the same command again"):
             run.observe(5)
     wait_until_gone(before)

@@ -37,12 +37,12 @@ from one_slot import one_slot
 from user_queries import QUERIES, REFUSED, Orders
 
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.event_log import EventLog
-from workbench.testbed.spark.live import Meter
-from workbench.testbed.spark.operators import SourceCost, fullest_labels, operator_metrics
-from workbench.testbed.spark.queries import Queries
-from workbench.testbed.spark.rows import check_read, dropped_late
-from workbench.testbed.spark.session import end_session, start_session
+from workbench.testbed.spark.log.event_log import EventLog
+from workbench.testbed.spark.driver.live import Meter
+from workbench.testbed.spark.log.operators import SourceCost, fullest_labels, operator_metrics
+from workbench.testbed.spark.driver.queries import Queries
+from workbench.testbed.spark.log.rows import check_read, dropped_late
+from workbench.testbed.spark.driver.session import end_session, start_session
 from workbench.workload import Script
 
 ROWS = %(rows)d

@@ -2,7 +2,7 @@
 
 import json
 
-from workbench.testbed.spark.operators import SourceCost, operator_metrics
+from workbench.testbed.spark.log.operators import SourceCost, operator_metrics
 
 QUERY = "q-1"
 

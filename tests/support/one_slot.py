@@ -1,7 +1,7 @@
 """What a session of one slot is deployed with, for scripts that start one without a testbed."""
 
 from workbench.dataflow import Budget, SlotProfile
-from workbench.testbed.spark.spec import DeploymentSpec
+from workbench.testbed.spark.driver.spec import DeploymentSpec
 
 
 def one_slot(folder, **more):

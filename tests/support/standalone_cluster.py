@@ -19,8 +19,8 @@ from urllib.request import urlopen
 import pyspark
 
 from workbench.testbed.spark import CpuQuota, find_java
-from workbench.testbed.spark.cores import COMPILERS
-from workbench.testbed.spark.quota import family
+from workbench.testbed.spark.driver.cores import COMPILERS
+from workbench.testbed.spark.machine.quota import family
 
 HOME = Path(pyspark.__file__).parent
 STARTS_S, ENDS_S = 180.0, 20.0

@@ -36,7 +36,7 @@ from workbench.records import Measurement
 from workbench.redaction import redacted
 from workbench.report import export_executed, render
 from workbench.study import StudyHistory, draft, read_planned, read_study, write_planned
-from workbench.testbed.spark.process import environment_of_modules
+from workbench.testbed.spark.driver.process import environment_of_modules
 
 STORED = Path(__file__).parents[1] / "stored"
 LINK = '<a href="https://evil.example">click</a>'

@@ -2,16 +2,7 @@
 
 from workbench.study._drift import Drift, drift, refuse_loss, study_drift
 from workbench.study._dry_run import DryRun, dry_run
-from workbench.study.carry_out import (
-    SoFar,
-    intervals_left_out,
-    plan_on,
-    planned_so_far,
-    prepare,
-    query_of,
-    run_study,
-    testbed_of,
-)
+from workbench.study.carry_out import planned_so_far, prepare, run_study
 from workbench.study.catalogue import find_query, read_query
 from workbench.study.change import Change
 from workbench.study.draft import Draft, draft
@@ -21,6 +12,7 @@ from workbench.study.inputs import PROBLEM, plans_path, resolved
 from workbench.study.local import first_study, first_testbed, loop_study, quick_estimator, small_budget, spark_here
 from workbench.study.observed import Observed, observe
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
+from workbench.study.parts import query_of, testbed_of
 from workbench.study.placing import (
     DRAWS,
     PlacementStudy,
@@ -42,8 +34,10 @@ from workbench.study.scaling import (
 )
 from workbench.study.scenario import Scenario
 from workbench.study.scripts import ScriptDraft, draft_script
+from workbench.study.so_far import SoFar
 from workbench.study.spec import CLUSTER_KEYS, Study, read_study, study_from
 from workbench.study.start import Start, measured_start, planned_start, simulated_start, with_response
+from workbench.study.targets import intervals_left_out, plan_on
 from workbench.study.verifying import Verified, plan_to_verify, verify_plan
 from workbench.study.watched import gauges
 

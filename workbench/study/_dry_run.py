@@ -19,8 +19,10 @@ from workbench.measuring import (
     reusable,
 )
 from workbench.records import NOOP, Measurement
-from workbench.study.carry_out import Find, explored_log, prepare
+from workbench.study.carry_out import prepare
 from workbench.study.catalogue import read_query
+from workbench.study.from_log import explored_log
+from workbench.study.parts import Find
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, Testbed, WarmTestbed
 from workbench.workload import Query, Script, Unread

@@ -22,10 +22,11 @@ from workbench.observing import (
     unseen,
 )
 from workbench.records import EndingRun
-from workbench.study.carry_out import explored_running, plan_targets
 from workbench.study.compared import Compared, compare
+from workbench.study.from_log import explored_running
 from workbench.study.planned import Planned, asked_of, read_planned
 from workbench.study.spec import Study
+from workbench.study.targets import plan_targets
 
 OUTAGE_MIN = 10.0
 """Outage that is asked about by default, minutes."""

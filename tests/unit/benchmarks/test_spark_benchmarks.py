@@ -4,7 +4,7 @@ import benchmark_script
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.defaults import LEAST_HEAP_MB
-from workbench.testbed.spark.session import divide_memory
+from workbench.testbed.spark.driver.session import divide_memory
 
 
 def test_every_budget_of_the_extrapolation_leaves_spark_its_heap():

@@ -9,7 +9,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from workbench.testbed.spark.java import FITTING
+from workbench.testbed.spark.machine.java import FITTING
 
 ROOT = Path(__file__).parents[3]
 GIVEN = ("jupyterlab", "ipywidgets", "plotly", "pyspark", "scikit-optimize", "scikit-learn", "pulp", "papermill")

@@ -14,8 +14,8 @@ from workbench.journal import Journal
 from workbench.records import OperatorCost
 from workbench.study import Study, drift, refuse_loss, run_study, study_drift
 from workbench.study._drift import CapacityFellError, scatter_of
-from workbench.study.carry_out import plan_targets
 from workbench.study.change import Scatter
+from workbench.study.targets import plan_targets
 
 STUDY = Study(
     "nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512,), testbed="fluid", slot_cpus=1.0, most_runs=7, form="scaling"

@@ -16,7 +16,7 @@ from workbench.simulation import preset
 from workbench.study import Runner, Study, measuring, planning, run_study
 from workbench.study.runner import CancelledError, time_left
 from workbench.testbed import FluidTestbed
-from workbench.testbed.spark.process import answer
+from workbench.testbed.spark.driver.process import answer
 
 BUDGET = Budget(8, SlotProfile(1.0, 1024), 5.0)
 ESTIMATOR = CapacityEstimator(tolerance=0.02)

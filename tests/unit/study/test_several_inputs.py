@@ -14,7 +14,7 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator, Configuration, measurement_key
 from workbench.study import draft, find_query, read_query, read_study, study_from
-from workbench.study.carry_out import query_of
+from workbench.study.parts import query_of
 from workbench.testbed import FluidTestbed
 
 JOB = """

@@ -7,8 +7,8 @@ import pytest
 from workbench.defaults import MAX_REPEATS, PATIENCE_S
 from workbench.errors import WorkbenchError
 from workbench.study import Study, read_study, study_from
-from workbench.study.carry_out import estimator_of
-from workbench.study.carry_out import testbed_of as asked_testbed
+from workbench.study.parts import estimator_of
+from workbench.study.parts import testbed_of as asked_testbed
 
 STUDY = Study("nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512, 1024), testbed="fluid", slot_cpus=1.0, most_runs=9)
 

@@ -10,7 +10,7 @@ from workbench.doctor import examine
 from workbench.errors import WorkbenchError
 from workbench.redaction import is_secret, redacted
 from workbench.study import find_query, read_query
-from workbench.testbed.spark.session import AUTHENTICATED
+from workbench.testbed.spark.driver.session import AUTHENTICATED
 from workbench.workload.kafka import CLIENT_CONFIG, java_settings
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----"

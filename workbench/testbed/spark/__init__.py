@@ -1,22 +1,23 @@
 """Spark as a testbed."""
 
 from workbench.testbed.spark.cluster import LOCAL, Cluster
-from workbench.testbed.spark.connector import connector_jars, sink_packages
-from workbench.testbed.spark.event_log import BatchLog, EventLog, Events, rows_of, seconds_of
-from workbench.testbed.spark.java import find_java
-from workbench.testbed.spark.left_over import left_over, removal
-from workbench.testbed.spark.live import Meter
-from workbench.testbed.spark.local_files import WITHOUT_FORKS, compile_into
+from workbench.testbed.spark.driver.live import Meter
+from workbench.testbed.spark.driver.queries import Queries
+from workbench.testbed.spark.driver.session import batch_session
+from workbench.testbed.spark.driver.topic_feed import TopicRows
+from workbench.testbed.spark.log.batches import BatchLog, rows_of, seconds_of
+from workbench.testbed.spark.log.event_log import EventLog, Events
+from workbench.testbed.spark.log.operators import SourceCost, operator_edges, operator_metrics
+from workbench.testbed.spark.log.paces import executor_paces
 from workbench.testbed.spark.look import look_at
-from workbench.testbed.spark.machine import usable_cores
-from workbench.testbed.spark.operators import SourceCost, operator_edges, operator_metrics
-from workbench.testbed.spark.paces import executor_paces
-from workbench.testbed.spark.queries import Queries
-from workbench.testbed.spark.quota import CpuQuota, quota_permitted
+from workbench.testbed.spark.machine.connector import connector_jars, sink_packages
+from workbench.testbed.spark.machine.java import find_java
+from workbench.testbed.spark.machine.left_over import left_over, removal
+from workbench.testbed.spark.machine.limits import usable_cores
+from workbench.testbed.spark.machine.local_files import WITHOUT_FORKS, compile_into
+from workbench.testbed.spark.machine.quota import CpuQuota, quota_permitted
 from workbench.testbed.spark.scripted import look_at_script
-from workbench.testbed.spark.session import batch_session
 from workbench.testbed.spark.testbed import SLOT_SHARE, SparkRun, SparkTestbed
-from workbench.testbed.spark.topic_feed import TopicRows
 
 __all__ = [
     "LOCAL",

@@ -28,8 +28,8 @@ from workbench.testbed.spark.cluster import (
     describe_workers,
     remove,
 )
-from workbench.testbed.spark.session import end_session, last_line, start_session
-from workbench.testbed.spark.spec import DeploymentSpec
+from workbench.testbed.spark.driver.session import end_session, last_line, start_session
+from workbench.testbed.spark.driver.spec import DeploymentSpec
 from workbench.workload import Generator
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ import cattrs
 from workbench.errors import WorkbenchError
 from workbench.records import state_settings
 from workbench.redaction import redacted
-from workbench.testbed.spark.process import environment_of_modules
-from workbench.testbed.spark.session import batch_session, last_line
+from workbench.testbed.spark.driver.process import environment_of_modules
+from workbench.testbed.spark.driver.session import batch_session, last_line
 from workbench.workload import Recorded, Script
 
 _LONGEST_S = 300.0

@@ -22,16 +22,25 @@ from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile
 from workbench.records import JobSettings, Machine, is_uri, path_of
 from workbench.testbed.spark.cluster import LOCAL, Cluster
-from workbench.testbed.spark.connector import connector_jars, connector_version, package_jars, sink_packages
-from workbench.testbed.spark.java import find_java
-from workbench.testbed.spark.machine import GROUPS, describe, outer_limit, usable_cores
-from workbench.testbed.spark.process import ENDS_ON_CLUSTER_S, ENDS_S, DriverProcess, answer, ended, go_on, keeping
-from workbench.testbed.spark.quota import CpuQuota
-from workbench.testbed.spark.session import divide_memory
-from workbench.testbed.spark.sinks import Writes
-from workbench.testbed.spark.spec import DeploymentSpec
-from workbench.testbed.spark.topic_feed import TopicRows
-from workbench.testbed.spark.turns import Turn
+from workbench.testbed.spark.driver.process import (
+    ENDS_ON_CLUSTER_S,
+    ENDS_S,
+    DriverProcess,
+    answer,
+    ended,
+    go_on,
+    keeping,
+)
+from workbench.testbed.spark.driver.session import divide_memory
+from workbench.testbed.spark.driver.sinks import Writes
+from workbench.testbed.spark.driver.spec import DeploymentSpec
+from workbench.testbed.spark.driver.topic_feed import TopicRows
+from workbench.testbed.spark.driver.turns import Turn
+from workbench.testbed.spark.machine.connector import connector_jars, connector_version, package_jars, sink_packages
+from workbench.testbed.spark.machine.facts import describe
+from workbench.testbed.spark.machine.java import find_java
+from workbench.testbed.spark.machine.limits import GROUPS, outer_limit, usable_cores
+from workbench.testbed.spark.machine.quota import CpuQuota
 from workbench.workload import (
     ENCODED,
     Dataset,

@@ -16,7 +16,7 @@ from workbench.capacity.planning import batch_of, follow, in_turns
 from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, InstanceType
 from workbench.study import Planned, Study, read_planned, study_from, write_planned
-from workbench.study.carry_out import plan_targets
+from workbench.study.targets import plan_targets
 
 FOUND = staged_exploration()  # 3,000 records/s per slot
 RATES = [2_000.0, 5_000.0, 18_000.0, 30_000.0, 24_000.0, 0.0]

@@ -36,8 +36,8 @@ from workbench.study import (
     study_from,
     write_planned,
 )
-from workbench.study.carry_out import plan_targets
 from workbench.study.planned import MeasurementFailedError
+from workbench.study.targets import plan_targets
 from workbench.testbed import FluidTestbed, SparkTestbed
 from workbench.workload import nexmark
 

@@ -20,7 +20,7 @@ from workbench.capacity.planning.executor import UNPRICED, Executor, kubernetes_
 from workbench.capacity.planning.prices import prices
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.session import spark_conf
+from workbench.testbed.spark.driver.session import spark_conf
 
 INSTANCES = read_instances(Path(__file__).parents[4] / "data" / "instances.csv")
 LARGE = next(one for one in INSTANCES if one.name == "c6i.large")

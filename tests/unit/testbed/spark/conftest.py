@@ -3,7 +3,7 @@
 import pytest
 from event_log_lines import BATCH, write
 
-from workbench.testbed.spark.event_log import EventLog
+from workbench.testbed.spark.log.event_log import EventLog
 
 
 @pytest.fixture

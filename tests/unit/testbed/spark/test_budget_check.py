@@ -9,8 +9,8 @@ from workbench.cli import measuring
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.testbed import SparkTestbed
-from workbench.testbed.spark.machine import outer_limit
-from workbench.testbed.spark.session import divide_memory
+from workbench.testbed.spark.driver.session import divide_memory
+from workbench.testbed.spark.machine.limits import outer_limit
 
 
 def test_memory_is_divided_between_state_and_heap():

@@ -1,0 +1,171 @@
+"""As many records as fit: the batch size converges to what lasts one interval, whatever it started from."""
+
+import json
+import math
+from random import Random
+from statistics import mean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.errors import WorkbenchError
+from workbench.testbed.spark.driver.feed import ReplayFeed
+from workbench.testbed.spark.driver.live import (
+    _MOST_STARTS,
+    MOST_FITTING,
+    LiveQuery,
+    Meter,
+    _root_cause,
+)
+from workbench.testbed.spark.driver.ramp import fitting_rows
+from workbench.testbed.spark.driver.turns import LEAST_BATCH_ROWS
+from workbench.testbed.spark.log.batches import BatchLog
+from workbench.testbed.spark.log.event_log import EventLog
+from workbench.workload import Release
+
+
+@given(st.floats(0.0, 1.8), st.floats(1e-6, 1e-3), st.integers(100, 10**6))
+def test_it_converges_to_the_batch_that_fills_the_interval(fixed, per_row, rows):
+    seen = []
+    for _ in range(60):
+        seen.append((rows, fixed + per_row * rows))
+        rows = fitting_rows(seen, 2.0)
+    wanted = max(LEAST_BATCH_ROWS, (2.0 - fixed) / per_row)
+    assert rows == pytest.approx(wanted, rel=0.05, abs=2)
+
+
+def test_rows_that_cost_next_to_nothing_leap_until_their_cost_shows():
+    """A batch takes about a second whatever it holds; 100,000 rows would fill the interval."""
+    needed = []
+    for seed in range(200):
+        random = Random(seed)
+        seen, rows = [], 500
+        while rows < 80_000:
+            seen.append((rows, random.uniform(0.8, 1.2) + 1e-5 * rows))
+            rows = fitting_rows(seen, 2.0)
+        needed.append(len(seen))
+        assert rows < 640_000  # eight times a size that showed nothing
+    assert mean(needed) < 6
+
+
+def test_a_size_that_has_filled_the_interval_is_left_in_small_steps_only():
+    assert fitting_rows([(60_000, 2.1), (55_000, 1.5), (58_000, 1.4)], 2.0) <= 1.25 * 58_000
+    assert fitting_rows([(50_000, 1.1), (70_000, 1.0)], 2.0) == 560_000  # rows cost nothing yet
+    cold = [(1, 2.5), (2_000, 1.0), (4_000, 1.0)]  # the first batch pays for the plan
+    assert fitting_rows(cold, 2.0) == 32_000
+
+
+def test_a_cold_driver_that_overruns_the_interval_does_not_hold_the_size_down():
+    """Batches of 443 rows took 1.2 to 2.0 s, of which the slots worked a third: more rows cost next to nothing."""
+    seen, rows = [], 443
+    while rows < 100_000:
+        seen.append((rows, 2.2 + 1e-6 * rows))
+        rows = fitting_rows(seen, 2.0)
+    assert len(seen) <= 6
+
+
+def test_the_maximum_rate_begins_near_what_was_carried(tmp_path):
+    def rows_after(rate):
+        folder = tmp_path / f"{rate:g}"
+        folder.mkdir()
+        live = LiveQuery("q", folder, 2.0, EventLog(folder / "log"), Meter(None, 1), ReplayFeed(folder))
+        live.expect(100_000)
+        live.command(rate)
+        live.command(math.inf)
+        return json.loads((folder / "control.json").read_text())["max_records"]
+
+    assert rows_after(35_000.0) == 87_500
+    assert rows_after(45_000.0) == 100_000
+    assert rows_after(1_000.0) == 100_000  # too far away to say anything
+    assert rows_after(0.0) == 100_000
+
+
+class Taken(ReplayFeed):
+    """A feed of which every batch took the rows that it was commanded last."""
+
+    def release(self, log):
+        rows = json.loads((self._folder / "control.json").read_text())["max_records"]
+        return Release(1, log.batch_id, 0, rows, 0, 0, rows, 0)
+
+
+def test_the_first_batch_of_a_query_pays_for_its_start_and_says_little_of_a_row(tmp_path):
+    live = LiveQuery("q", tmp_path, 2.0, EventLog(tmp_path / "log"), Meter(None, 1), Taken(tmp_path))
+    live.expect(1_149)
+    live.command(math.inf)
+    sizes = []
+    for number, took_ms in enumerate((6_600, 620, 620, 630)):
+        live.take(BatchLog(number, {"durationMs": {"triggerExecution": took_ms}}, ()), None, 0.0)
+        sizes.append(live.rows_fitting)
+    assert sizes[0] == 766  # there is no other
+    assert sizes[1:] == [4_941, 39_528, 316_224]
+
+
+def test_what_larger_batches_have_shown_counts_more_than_one_fast_batch():
+    seen = [(100_000, 2.1), (105_000, 2.3), (60_000, 1.75), (80_000, 1.5)]
+    assert fitting_rows(seen, 2.0) < 100_000
+
+
+def test_a_query_that_never_fits_gets_the_least_batch():
+    rows = 5_000
+    for _ in range(40):
+        rows = fitting_rows([(rows, 9.0)], 2.0)
+    assert rows == LEAST_BATCH_ROWS
+
+
+def test_a_rate_that_is_far_too_high_makes_no_batch_without_end(tmp_path):
+    live = LiveQuery("q", tmp_path, 2.0, EventLog(tmp_path / "log"), Meter(None, 1), ReplayFeed(tmp_path))
+    live.expect(1_000)
+    for rate, rows in ((200.0, 400), (1e9, 1_000 * MOST_FITTING)):
+        live.command(rate)
+        command = json.loads((tmp_path / "control.json").read_text())
+        assert (command["rate"], command["max_records"], command["interval_s"]) == (rate, rows, 2.0)
+
+
+class Ended:
+    """A query that has ended because its source's Python process did not start in time."""
+
+    id = "one"
+    isActive = False  # noqa: N815 - Spark's name
+
+    def exception(self):
+        return "SparkException: Python worker failed to connect back."
+
+
+def test_a_source_whose_python_starts_too_slowly_is_started_again_some_times(tmp_path):
+    begun = []
+    live = LiveQuery(
+        "q", tmp_path, 2.0, EventLog(tmp_path / "log"), Meter(None, 1), ReplayFeed(tmp_path), query=Ended()
+    )
+    live._begin = lambda: begun.append(True) or Ended()
+    for _ in range(_MOST_STARTS - 1):
+        live.check()
+    assert len(begun) == _MOST_STARTS - 1
+    with pytest.raises(WorkbenchError, match="failed to connect back"):
+        live.check()
+
+
+def test_a_python_error_is_found_among_java_causes():
+    text = (
+        "Job aborted\nCaused by: org.apache.spark.SparkException: wrapped\n"
+        "Traceback (most recent call last):\nZeroDivisionError: division by zero\n\tat java.lang.Thread.run"
+    )
+    assert _root_cause(text) == "ZeroDivisionError: division by zero"
+
+
+def test_else_the_innermost_java_cause_is_told():
+    assert _root_cause("x\nCaused by: a.B: outer\nCaused by: a.C: inner.") == "a.C: inner"
+
+
+def test_the_ramp_fills_the_interval_within_six_batches():
+    def batches(fixed_s, row_s, first):
+        seen, rows = [], first
+        while True:
+            seen.append((rows, fixed_s + row_s * rows))
+            if seen[-1][1] >= 0.8 * 2.0:
+                return len(seen)
+            rows = fitting_rows(seen, 2.0)
+
+    for row_s in (1e-4, 1e-5, 3e-6):
+        for fixed_s in (0.1, 0.5, 1.0):
+            assert batches(fixed_s, row_s, 2_000) <= 6

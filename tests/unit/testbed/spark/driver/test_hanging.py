@@ -1,0 +1,52 @@
+"""A query that hangs is given up, on a clock that passes only while it is waited for."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.testbed.spark.driver import deployment as driver
+from workbench.testbed.spark.driver import queries
+
+BUDGET = Budget(2, SlotProfile(1.0, 1024))
+
+
+class Hanging:
+    """Time passes only while it is waited for, and no batch is ever complete."""
+
+    def __init__(self, monkeypatch, *modules):
+        self.now = 0.0
+        for module in modules:
+            monkeypatch.setattr(module, "now_s", lambda: self.now)
+
+    def wait(self):
+        self.now += 0.5
+
+
+@pytest.mark.fault("a query hangs while its code is warmed up")
+def test_a_query_that_hangs_is_given_up(monkeypatch, injected):
+    clock = Hanging(monkeypatch, queries)
+    events = SimpleNamespace(poll=lambda: ())
+    running = queries.Queries(None, events, None, clock.wait)
+    live = SimpleNamespace(name="q1", epoch=1, done=[], interval_s=2.0)
+    with pytest.raises(WorkbenchError, match=r"completed 0 of 1 batches in 240 s.*give it more slots, or") as seen:
+        running.batches(live, 1)
+    assert clock.now < 300
+    injected.seen(str(seen.value))
+
+
+@pytest.mark.fault("a query hangs while it is observed")
+def test_a_query_that_hangs_under_load_is_given_up(monkeypatch, injected):
+    clock = Hanging(monkeypatch, driver)
+    serving = driver.Driver.__new__(driver.Driver)
+    serving._live = SimpleNamespace(epoch=1, done=[], commanded_rate=1000.0)
+    serving._spec = SimpleNamespace(name="q1", budget=BUDGET, quota=None)
+    serving._queries = SimpleNamespace(tick=clock.wait)
+    serving._cores = SimpleNamespace(periods=lambda: (0, 0), all_compilers_s=lambda: 0.0)
+    serving._interference = SimpleNamespace(sample=lambda: None, end=lambda _: (1.0, 1.0))
+    monkeypatch.setattr(serving, "_load", lambda: None)
+    with pytest.raises(WorkbenchError, match=r"completed 0 batches in \d+ s; at least 1 are needed.*longer") as seen:
+        serving.observe(14)
+    assert clock.now < 120
+    injected.seen(str(seen.value))

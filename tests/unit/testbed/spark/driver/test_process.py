@@ -1,0 +1,127 @@
+"""What is said when Spark's driver process is gone."""
+
+import signal
+from multiprocessing import Pipe
+
+import pytest
+
+from workbench.cli.progress import Progress
+from workbench.errors import QueryError, WorkbenchError
+from workbench.testbed.spark.driver.live import failed_at_run_time
+from workbench.testbed.spark.driver.process import LEFT, DriverProcess, answer, ended
+from workbench.testbed.spark.testbed import SparkRun
+
+
+def test_without_a_word_memory_is_the_likely_cause(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert str(ended("")).startswith("Spark's driver process ended by itself, most likely for lack of memory; close")
+
+
+def test_its_last_error_is_told_and_memory_still_advised(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = "at x\njava.lang.OutOfMemoryError: Java heap space\n"
+    assert "itself (java.lang.OutOfMemoryError: Java heap space), most likely for lack of memory" in str(ended(said))
+
+
+def test_a_package_of_the_folder_that_hides_an_installed_one_is_named(tmp_path, monkeypatch):
+    (tmp_path / "numpy").mkdir()
+    (tmp_path / "numpy" / "__init__.py").touch()
+    (tmp_path / "jobs.py").touch()
+    monkeypatch.chdir(tmp_path)
+    told = str(ended("ImportError: cannot import name 'array' from 'numpy'"))
+    assert "take numpy in the current folder for a module of the same name: rename it" in told
+    assert "jobs.py" not in told
+
+
+@pytest.fixture
+def folders(tmp_path):
+    made = tmp_path / "run", tmp_path / "disk"
+    for folder in made:
+        folder.mkdir()
+    return made
+
+
+def test_the_logs_of_a_failed_deployment_go_with_its_error(folders):
+    def fail():
+        with DriverProcess(folders, None):
+            (folders[0] / "jvm.log").write_text("java.lang.OutOfMemoryError: Java heap space\n")
+            raise WorkbenchError("It failed.")
+
+    with pytest.raises(WorkbenchError, match="It failed") as seen:
+        fail()
+    assert seen.value.__notes__[1] == "The last lines of Java's log:\njava.lang.OutOfMemoryError: Java heap space"
+    assert not any(folder.exists() for folder in folders)
+
+
+@pytest.mark.fault("the driver process of a deployment is killed before it answers")
+def test_a_driver_that_is_killed_leaves_nothing(folders, injected):
+    with DriverProcess(folders, None) as driver:
+        driver._process.kill()
+        with pytest.raises(WorkbenchError, match="ended by itself") as seen:
+            answer(driver.connection, said=driver.said)
+    injected.seen(str(seen.value))
+    assert driver._reaper.returncode == 0
+    assert not any(folder.exists() for folder in folders)
+
+
+def test_what_a_driver_leaves_is_said(folders):
+    said = []
+    with DriverProcess(folders, None, say=said.append):
+        (folders[0] / "driver.log").write_text(f"a line\n{LEFT}the checkpoints in hdfs://n/c: remove the folder\n")
+    assert said == ["the checkpoints in hdfs://n/c: remove the folder"]
+
+
+def test_a_warning_of_the_driver_stays_in_sight():
+    ours, theirs = Pipe()
+    for message in (("progress", "warming up"), ("warning", "the topic is read again"), ("done", 1)):
+        theirs.send(message)
+    shown, kept = [], []
+    progress = Progress(shown.append, kept.append, kept.append)
+    assert answer(ours, progress) == 1
+    assert (shown, kept) == (["warming up"], ["the topic is read again"])
+
+
+def test_what_a_run_says_while_it_is_observed_reaches_its_owner():
+    ours, theirs = Pipe()
+    theirs.send(("warning", "the topic is read again"))
+    theirs.send(("done", True))
+    said = []
+    run = SparkRun(None, None, None, 1.0, ours, _progress=said.append)
+    assert run.fill(1.0, 2.0)
+    assert said == ["the topic is read again"]
+
+
+def test_a_driver_that_does_not_end_is_killed_and_named(folders):
+    said = []
+    with DriverProcess(folders, None, ends_s=0.0, say=said.append) as driver:
+        driver._process.send_signal(signal.SIGSTOP)
+    assert said[0].startswith("Spark did not end within 0 s and was killed; ")
+    assert driver._process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("kind", [QueryError, WorkbenchError])
+def test_whose_fault_it_is_crosses_the_pipe(kind):
+    ours, theirs = Pipe()
+    theirs.send(("error", kind("It failed.", settings=("slots",))))
+    with pytest.raises(kind, match="It failed") as seen:
+        answer(ours)
+    assert type(seen.value) is kind
+    assert seen.value.settings == ("slots",)
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (
+            "Traceback\n  File x\nZeroDivisionError: division by zero\n\tat org.Connection.read(Timed out.java)",
+            QueryError,
+        ),
+        ("x\nCaused by: org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero.", QueryError),
+        ("Job aborted\nCaused by: java.lang.OutOfMemoryError: Java heap space", WorkbenchError),
+        ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", WorkbenchError),
+        ("java.io.IOException: No space left on device", WorkbenchError),
+        ("it stopped", WorkbenchError),
+    ],
+)
+def test_a_query_is_to_blame_unless_the_budget_may_be(failure, kind):
+    assert type(failed_at_run_time("q", failure)) is kind

@@ -1,0 +1,203 @@
+"""Operators as the stages, tasks and plans of an event log show them."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from event_log_lines import (
+    BEGIN,
+    SCANNED,
+    committed,
+    counting,
+    job,
+    node,
+    operators_of,
+    plan_of,
+    progress,
+    stage,
+    state,
+    task,
+    write,
+)
+
+from workbench.testbed.spark.log.operators import (
+    SourceCost,
+    fit_source,
+    line,
+    operator_edges,
+    operator_metrics,
+    operator_names,
+    overhead,
+    stage_labels,
+)
+
+
+def test_which_operator_feeds_which_is_told_by_the_stages(batch):
+    names = operator_names(stage_labels(batch.stages))
+    assert operator_edges([batch], names) == (("source", names[0]), (names[0], names[1]))
+    assert operator_edges([batch], [*names, "3 map"]) == ()
+    assert operator_edges([], names) == ()
+
+
+def test_without_a_quota_useful_seconds_are_run_seconds(batch):
+    operators, samples = operator_metrics([batch], 2.0, 1.0, SourceCost(0.0, 0.0))
+    source, scan, aggregate = operators
+    assert (source.kind, source.records_out) == ("source", 300)
+    assert scan.useful_s == pytest.approx(0.2)
+    assert scan.busyness == pytest.approx(0.2 / (2 * 2.0))
+    assert (scan.records_in, scan.records_out, scan.shuffle_bytes) == (300, 100, 1000)
+    assert aggregate.key_skew == pytest.approx(1.5)
+    assert {sample.operator for sample in samples} == {scan.operator, aggregate.operator}
+
+
+def test_the_rate_is_busyness_times_true_rate_times_tasks(batch):
+    operators, _ = operator_metrics(
+        [replace(batch, executor_cpu_s=0.4, python_cpu_s=0.1, quota=True)], 2.0, 0.2, SourceCost(0.01, 0.0001)
+    )
+    for operator in operators:
+        product = operator.busyness * operator.true_processing_rate * operator.tasks
+        assert product == pytest.approx(operator.records_in / 2.0)
+
+
+def test_under_a_quota_all_cpu_time_of_the_executor_is_shared_out(batch):
+    operators, _ = operator_metrics(
+        [replace(batch, executor_cpu_s=0.5, python_cpu_s=0.1, quota=True)], 2.0, 0.2, SourceCost(0.1, 0.0)
+    )
+    assert sum(operator.cpu_s for operator in operators) == pytest.approx(0.5)
+    scan, aggregate = operators[1:]
+    source = operators[0]
+    assert source.useful_s == pytest.approx(2 * 0.1)
+    assert source.cpu_s + scan.cpu_s == pytest.approx(0.2 + 0.1)  # the Python workers serve the scan alone
+    assert aggregate.cpu_s == pytest.approx(0.2)
+    assert source.useful_s + scan.useful_s == pytest.approx(0.3 / 0.2)
+
+
+def test_samples_bear_what_the_executor_does_per_batch_at_one_rate_for_all_batches(batch):
+    """Threads use 0.2 s in both; the executor 0.3 s more in one and 0.7 s in the other."""
+    little, much = (replace(batch, executor_cpu_s=used, python_cpu_s=0.1, quota=True) for used in (0.6, 1.0))
+    rate = overhead([little, much])
+    assert rate == pytest.approx((0.3 + 0.7) / (2 * 0.2))
+    one, other = (operator_metrics([work], 2.0, 0.2, SourceCost(), overhead_rate=rate)[1] for work in (little, much))
+    assert one == other
+    apart, further = (operator_metrics([work], 2.0, 0.2, SourceCost())[1] for work in (little, much))
+    assert apart != further
+    # the metrics of an observation still share out all that was used
+    assert sum(
+        o.cpu_s for o in operator_metrics([much], 2.0, 0.2, SourceCost(), overhead_rate=rate)[0]
+    ) == pytest.approx(1.0)
+
+
+def test_what_the_executor_does_besides_is_no_cost_of_the_source(batch):
+    quiet, busy = (
+        fit_source([replace(batch, executor_cpu_s=used, python_cpu_s=0.1, quota=True)], 0.2) for used in (0.4, 1.0)
+    )
+    assert quiet == busy
+
+
+def test_the_sources_cost_is_taken_out_of_the_scan(batch):
+    operators, _ = operator_metrics([batch], 2.0, 1.0, SourceCost(0.01, 0.0001))
+    source, scan, _ = operators
+    assert source.useful_s == pytest.approx(2 * 0.01 + 300 * 0.0001)
+    assert scan.useful_s == pytest.approx(0.2 - source.useful_s)
+
+
+def test_state_metrics_are_rocksdbs(batch):
+    aggregate = operator_metrics([batch], 2.0, 1.0, SourceCost())[0][2]
+    assert aggregate.cache_hit_rate == pytest.approx(0.75)
+    assert aggregate.state_latency_s == pytest.approx(0.0002)
+    assert (aggregate.state_bytes, aggregate.state_rows_updated) == (1500, 9)
+
+
+def test_the_state_kept_is_that_of_the_last_batch_not_a_sum(batch):
+    later = replace(batch, progress=json.loads(json.dumps(batch.progress).replace("4096", "5000")))
+    aggregate = operator_metrics([batch, later], 2.0, 1.0, SourceCost())[0][2]
+    assert aggregate.state_kept_bytes == 5000
+
+
+def test_the_line_is_exact_on_exact_points_and_never_negative():
+    assert line([(10, 3.0), (20, 5.0), (40, 9.0)]) == SourceCost(pytest.approx(1.0), pytest.approx(0.2))
+    assert line([(10, 1.0), (20, 3.0)]).fixed_s == 0.0
+    assert line([]) == SourceCost(0.0, 0.0)
+
+
+def test_a_batch_that_hiccuped_does_not_tilt_the_line():
+    # seen on a real machine: the first batch took twice as long as the second of its size
+    seen = [(312_500, 0.40), (312_500, 0.18), (937_500, 0.27), (937_500, 0.27), (625_000, 0.22), (625_000, 0.23)]
+    assert line(seen).per_record_s == pytest.approx(0.09 / 625_000, rel=0.2)
+    assert line([(10, 1.0), (10, 2.0), (10, 9.0)]) == SourceCost(0.0, pytest.approx(0.2))  # no size but one
+
+
+def test_the_source_alone_is_fitted_over_its_tasks(batch):
+    cost = fit_source([batch], 1.0)
+    assert cost.of(150) > 0
+
+
+@pytest.mark.parametrize(("left", "right"), [(4, 5), (5, 4)])
+def test_each_side_of_a_join_has_its_own_state(log, left, right):
+    """Spark lists the left side first, and which side's stage has the lower number is up to chance."""
+    sides = [
+        node("StateStoreSave", node("MicroBatchScan x", ids=SCANNED), ids={one: "time to commit"}) for one in (8, 9)
+    ]
+    plan = node("StreamingSymmetricHashJoin", *sides, ids={10: "time to commit"})
+    events = [plan_of(3, plan), job(left, right, 6)]
+    for number, accumulator, parents in ((right, 9, ()), (left, 8, ()), (6, 10, (left, right))):
+        events += [counting(number, 0, accumulator, read=10), stage(number, parents)]
+    batch = committed(log, events, state(1, 100), state(20, 2_000), state(300, 30_000))
+    updated = {
+        found.stage_id: one.state_rows_updated for found, one in zip(batch.stages, operators_of(batch), strict=True)
+    }
+    assert updated == {6: 1, left: 20, right: 300}
+
+
+def test_an_operator_with_two_nodes_that_keep_state_has_the_state_of_both(log):
+    """Duplicates are dropped by the key that is then counted: no shuffle is in between."""
+    dropped = node("StreamingDeduplicate", node("Exchange"), ids={9: "time to commit"})
+    plan = node("StateStoreSave", dropped, ids={8: "time to commit"})
+    events = [plan_of(3, plan), job(1), counting(1, 0, 8, 9, read=10), stage(1)]
+    (both,) = operators_of(committed(log, events, state(3, 100), state(10, 5_000)))
+    assert (both.state_rows_updated, both.state_bytes, both.state_kept_bytes) == (13, 5_100, 5_100)
+
+
+def test_what_foreach_batch_runs_is_the_work_of_the_querys_own_nodes(log):
+    """A write within foreachBatch has an execution of its own, whose plan knows the batch as existing rows only."""
+    own = node("Execute Append", node("Scan ExistingRDD", ids={20: "number of output rows"}))
+    events = [
+        BEGIN[0],
+        plan_of(4, own),
+        job(1, 2, execution=4, **{"spark.sql.execution.root.id": "3"}),
+        task(1, 0, scanned=100, wrote=40),
+        stage(1),
+        counting(2, 0, 8, 20, read=40),
+        stage(2, parents=[1]),
+    ]
+    scan, count = operators_of(committed(log, events, state(9, 1_500)))
+    assert (scan.scans, scan.records_in) == (True, 100)
+    assert (count.kind, count.state_bytes) == ("aggregate", 1_500)
+
+
+def test_a_stage_is_fed_by_the_one_whose_output_it_takes_from_an_earlier_job(log):
+    """An adaptive plan runs each shuffle as a job, and the next job lists its stage under another number, skipped."""
+    made = [{"Stage ID": number, "RDD Info": [{"RDD ID": rdd}]} for number, rdd in ((1, 70), (2, 70), (3, 80))]
+    events = [
+        BEGIN[0],
+        job(1) | {"Stage Infos": made[:1]},
+        task(1, 0, scanned=100, wrote=40),
+        stage(1),
+        job(2, 3) | {"Stage Infos": made[1:]},
+        counting(3, 0, 8, read=40),
+        stage(3, parents=[2]),
+    ]
+    batch = committed(log, events, state(9, 1_500))
+    names = operator_names(stage_labels(batch.stages))
+    assert operator_edges([batch], names) == (("source", names[0]), names)
+
+
+def test_partitions_that_adaptive_plans_put_together_are_no_skew(log):
+    """Of two batches with equal partitions one is small, so Spark reads all of its partitions in one task."""
+    few = [*BEGIN, task(1, 0, scanned=100), stage(1), progress()]
+    many = [*BEGIN, *(task(1, number, scanned=25) for number in range(4)), stage(1), progress()]
+    write(log.path, few + many)
+    works = [batch for _, batch in log.poll()]
+    scan = operator_metrics(works, 2.0, 1.0, SourceCost())[0][1]
+    assert scan.key_skew == pytest.approx(1.0)
+    assert (scan.tasks, scan.records_in) == (4, 200)

@@ -1,0 +1,140 @@
+"""How fast the slots' cores are, compared with the quickest observation under no less load."""
+
+import math
+from unittest.mock import MagicMock
+
+import pytest
+
+from workbench.speed import CoreSpeed
+from workbench.testbed.spark.machine.speed import InterferenceProbe, slowdown, spark_batch_s
+
+
+def took(arithmetic=1.0, reads=1.0):
+    return CoreSpeed(arithmetic, reads)
+
+
+def test_arithmetic_counts_in_full_and_reads_by_half():
+    assert slowdown([(math.inf, took()), (1000.0, took(1.2, 1.2))]) == pytest.approx(0.2)
+    assert slowdown([(math.inf, took()), (1000.0, took(1.1, 1.4))]) == pytest.approx(0.2)
+    assert slowdown([(math.inf, took()), (1000.0, took(1.0, 9.0))]) == 1.0
+
+
+def test_each_half_is_compared_with_its_own_quickest():
+    seen = [(math.inf, took(1.0, 2.0)), (1000.0, took(2.0, 1.0)), (1000.0, took(1.1, 1.1))]
+    assert slowdown(seen) == pytest.approx(0.1)
+
+
+def test_the_quickest_is_not_slowed():
+    assert slowdown([]) == 0.0
+    assert slowdown([(math.inf, took())]) == 0.0
+    assert slowdown([(math.inf, took(1.5, 1.5)), (1000.0, took())]) == 0.0
+
+
+def test_less_load_is_not_comparable_and_more_is():
+    """A query at a low rate leaves caches and memory freer: a higher one must not look disturbed by itself."""
+    assert slowdown([(790.0, took()), (1000.0, took(1.5))]) == 0.0
+    assert slowdown([(810.0, took()), (1000.0, took(1.5))]) == pytest.approx(0.5)
+    assert slowdown([(1000.0, took()), (100.0, took(1.5))]) == pytest.approx(0.5)
+
+
+def test_a_clock_that_stands_still_tells_nothing():
+    assert slowdown([(1000.0, took(0.0, 0.0)), (1000.0, took())]) == 0.0
+
+
+class Cores:
+    """Cores whose work takes what `took_at` says of the second, on a clock that goes on by 0.1 s a tick."""
+
+    def __init__(self, took_at):
+        self.took_at, self.now, self.timed = took_at, 0.0, 0
+        self.interference = InterferenceProbe(self.time, lambda: self.now)
+
+    def time(self):
+        self.timed += 1
+        return took(self.took_at(self.now))
+
+    def tick(self):
+        self.now += 0.1
+
+    def wait(self, most_s=240.0, others=lambda: 0.0):
+        self.interference.wait(1000.0, most_s, self.tick, others)
+
+    def observe(self, rate=1000.0, seconds=10.0):
+        end = self.now + seconds
+        while self.now < end:
+            self.tick()
+            self.interference.sample()
+        return self.interference.end(rate)[0]
+
+
+def test_an_observation_times_the_work_four_times_a_second():
+    cores = Cores(lambda _at: 1.0)
+    assert cores.observe() == 0.0
+    assert 30 <= cores.timed <= 40
+
+
+def test_an_observation_without_a_sample_takes_one():
+    cores = Cores(lambda _at: 1.0)
+    assert cores.observe(seconds=0.0) == 0.0
+    assert cores.timed == 1
+
+
+def test_each_observation_has_its_own_timings():
+    cores = Cores(lambda at: 1.3 if 10 < at < 20 else 1.0)
+    assert [cores.observe() for _ in range(3)] == pytest.approx([0.0, 0.3, 0.0])
+
+
+def test_it_waits_until_a_slow_neighbour_has_been_gone_for_a_while():
+    cores = Cores(lambda at: 1.3 if 10 < at < 60 else 1.0)
+    cores.observe()
+    cores.observe()
+    cores.wait()
+    assert 60 < cores.now < 70
+    assert cores.observe() == 0.0
+
+
+def test_it_waits_until_others_have_left_the_cores():
+    cores = Cores(lambda _at: 1.0)
+    cores.observe()
+    cores.wait(others=lambda: 0.3 * (cores.now < 50))
+    assert 50 < cores.now < 60
+
+
+def test_it_waits_hardly_longer_than_asked_and_not_at_all_without_patience():
+    cores = Cores(lambda at: 1.3 if at > 10 else 1.0)
+    cores.observe()
+    cores.observe()
+    cores.wait(10.0)
+    assert 30 <= cores.now < 35
+    begun = cores.now
+    cores.wait(0.0)
+    assert cores.now == begun
+
+
+def test_what_is_timed_while_waiting_is_no_part_of_the_next_observation():
+    cores = Cores(lambda at: 1.3 if 10 < at < 40 else 1.0)
+    cores.observe()
+    cores.observe()
+    cores.wait(1.0)
+    assert cores.now < 25
+    cores.now = 40.0
+    assert cores.observe() == 0.0
+
+
+def fixed_batch(costs):
+    """Time the fixed batch on a Spark whose batches cost these CPU seconds, one after the other."""
+    spark, used, coming = MagicMock(), [0.0], iter(costs)
+    rows = spark.range.return_value.selectExpr.return_value.groupBy.return_value.count.return_value
+    rows.write.format.return_value.mode.return_value.save.side_effect = lambda: used.append(used[-1] + next(coming))
+    return spark_batch_s(spark, lambda: used[-1])
+
+
+def test_the_fixed_batch_is_timed_once_its_code_is_compiled():
+    assert fixed_batch([9.0, 9.0, 9.0, 0.1, 0.3, 0.2, 0.2, 0.2]) == pytest.approx(0.2)
+
+
+def test_a_batch_whose_cpu_seconds_are_not_seen_has_no_time():
+    assert fixed_batch([0.0] * 8) is None
+
+
+def test_threads_that_end_meanwhile_leave_no_time_below_0():
+    assert fixed_batch([0.1] * 3 + [-8.0] * 5) is None

@@ -1,0 +1,161 @@
+"""What is planned for each target of a study, from what was explored."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from workbench.capacity import Exploration, plan
+from workbench.capacity.model import why_no_capacity
+from workbench.capacity.planning import (
+    IntervalSpeedup,
+    follow,
+    interval_points,
+    interval_speedups,
+)
+from workbench.errors import WorkbenchError
+from workbench.records import CapacityPlan, Day, InstanceType, JobSettings, Refusal, Run
+from workbench.simulation import RateTrace
+from workbench.study.planned import Planned
+from workbench.study.spec import Study
+from workbench.testbed.spark import sink_packages
+from workbench.workload import KeyFrequencies, read_key_frequencies
+
+
+def plan_targets(
+    study: Study,
+    exploration: Exploration,
+    swept: Sequence[Run] = (),
+    instances: Sequence[InstanceType] = (),
+) -> Planned:
+    """Plan every target of `study` on what was explored; a target that cannot be planned is refused with the reason.
+
+    Memory at which nothing could be measured is not planned with.
+    """
+    wanted = study.plan_memory_mb or study.memory_mb
+    memory_mb = [memory for memory in wanted if memory not in exploration.unmeasured_memory_mb]
+    if not memory_mb:
+        reason = f"Nothing could be measured at {', '.join(map(str, wanted))} MB per slot. Set other plan_memory_mb."
+        return Planned(
+            study,
+            exploration,
+            (),
+            tuple(Refusal(rate, reason) for rate in study.targets),
+            tuple(swept),
+            tuple(instances),
+        )
+    plans, refused = [], []
+    trace, keys = _day_of(study), _keys_of(study)
+    for rate in study.targets:
+        try:
+            allowed = _interval_gains(study, swept)
+            found = plan(
+                exploration,
+                rate,
+                memory_mb=memory_mb,
+                margin=study.margin,
+                risk=study.risk,
+                instances=instances,
+                interval_speedups=allowed,
+                low_rate=study.low_rate,
+                outage=study.outage,
+                run=study.run,
+                keys=keys,
+                executor_slots=None if study.cluster is None else study.cluster.executor_slots,
+            )
+            if study.environment is not None:
+                found = replace(found, environment=Path(study.environment).name)
+            if brought := _brought(study):
+                found = replace(found, settings=brought)
+            if study.inputs:
+                found = replace(found, inputs=_shares(exploration))
+            plans.append(
+                found if trace is None else replace(found, day=_followed(study, exploration, found, trace, allowed))
+            )
+        except WorkbenchError as error:
+            refused.append(Refusal(rate, str(error)))
+    return Planned(study, exploration, tuple(plans), tuple(refused), tuple(swept), tuple(instances))
+
+
+def _brought(study: Study) -> JobSettings:
+    """Give what the job of a study brings along in production: also the package of its sink, and any checkpoint."""
+    brought = replace(study.job_settings, checkpoint=study.checkpoint)
+    with suppress(WorkbenchError):  # of a Spark that is here no more
+        return replace(brought, packages=(*sink_packages(brought), *brought.packages))
+    return brought
+
+
+def _shares(exploration: Exploration) -> dict[str, float] | None:
+    """Give the shares of the rate that the inputs had at the highest rate that was sustained; None: none was."""
+    seen = [run.estimate.observation for run in exploration.measurements if run.estimate.observation is not None]
+    rows = max(seen, key=lambda one: one.consumed_rate).inputs if seen else ()
+    total = sum(one.records for one in rows)
+    return {one.name: one.records / total for one in rows} if total else None
+
+
+def plan_on(plan: CapacityPlan, instance: InstanceType, of: Callable[[], Planned]) -> CapacityPlan:
+    """Give `plan` for the cores of `instance`; itself where it counts these. `of` gives the study it comes from.
+
+    Raises
+    ------
+    WorkbenchError
+        When its rate cannot be planned for these cores.
+    """
+    priced = None if plan.price is None else plan.price.instance.core_speed
+    if instance.core_speed == (priced if plan.on_other_cores else None):
+        return plan
+    planned = of()
+    asked = replace(planned.study, targets=(plan.rate,), day=None)
+    found = plan_targets(asked, planned.exploration, planned.sweep, (instance,))
+    if not found.plans:
+        raise WorkbenchError(found.refused[0].reason)
+    return found.plans[0]
+
+
+def _day_of(study: Study) -> RateTrace | None:
+    """Read the day's load; None without one, or where its file is gone by now."""
+    if study.day is None:
+        return None
+    with suppress(WorkbenchError):
+        return RateTrace.from_csv(study.day)
+    return None
+
+
+def _keys_of(study: Study) -> KeyFrequencies | None:
+    """Read the counted keys; None without any, or where their file is gone by now."""
+    if study.keys is None:
+        return None
+    with suppress(WorkbenchError):
+        return read_key_frequencies(study.keys)
+    return None
+
+
+def _followed(
+    study: Study,
+    exploration: Exploration,
+    found: CapacityPlan,
+    trace: RateTrace,
+    allowed: Mapping[float, IntervalSpeedup] | None,
+) -> Day | None:
+    """Find what following the day's load takes; None for a plan that does not carry its peak."""
+    if found.rate < trace.peak_per_s * (1 - 1e-9):
+        return None
+    every_s = trace.duration_s / len(trace.rates_per_s)
+    gain = (allowed or {}).get(found.budget.interval_s, IntervalSpeedup())
+    ratio = gain.ratio if study.risk is None else gain.quantile(study.risk)
+    return follow(exploration, found, trace.rates_per_s.tolist(), every_s, gain=ratio, risk=study.risk)
+
+
+def intervals_left_out(swept: Sequence[Run]) -> dict[float, str]:
+    """Say by trigger interval (seconds) why those of `swept` that show no capacity are not planned with."""
+    reasons = {run.budget.interval_s: why_no_capacity(run) for run in swept}
+    return {interval: reason for interval, reason in reasons.items() if reason is not None}
+
+
+def _interval_gains(study: Study, swept: Sequence[Run]) -> Mapping[float, IntervalSpeedup] | None:
+    """Trigger intervals to choose from; None, the explored one, where nothing can be compared and nothing needs be."""
+    left_out = intervals_left_out(swept)
+    points = interval_points([run for run in swept if run.budget.interval_s not in left_out])
+    if study.latency_s is None and study.interval_s not in {point.interval_s for point in points}:
+        return None
+    return interval_speedups(points, study.interval_s, study.latency_s)

@@ -1,0 +1,1 @@
+"""The driver process of a deployment: Spark's session, and the queries that run in it."""

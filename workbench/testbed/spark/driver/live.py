@@ -1,0 +1,380 @@
+"""One streaming query under load, inside the driver process."""
+
+import math
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import QueryError, WorkbenchError
+from workbench.metrics import Batch
+from workbench.testbed.spark.cluster import names_in, remove
+from workbench.testbed.spark.driver.feed import Feed
+from workbench.testbed.spark.driver.ramp import DAMPED, GROWTH, fitting_rows
+from workbench.testbed.spark.driver.sinks import Writes
+from workbench.testbed.spark.driver.turns import LEAST_BATCH_ROWS
+from workbench.testbed.spark.log.batches import BatchLog
+from workbench.testbed.spark.log.event_log import EventLog
+from workbench.testbed.spark.log.rows import not_read
+from workbench.testbed.spark.machine.quota import CpuQuota, family, process_cpu_s
+from workbench.workload import Command, Release
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+POLL_S = 0.05
+FIRST_BATCH_ROWS = 2_000
+# A batch takes at most this many times the rows that are expected to fit, so that an overloaded batch ends too.
+MOST_FITTING = 10
+# Spark waits ten seconds, and no setting changes that, for the source's Python process: too short on a busy machine.
+_SLOW_PYTHON = "Python worker failed to connect back"
+_MOST_STARTS = 20
+_DATA_LOST = ("failOnDataLoss", "KAFKA_DATA_LOSS", "OffsetOutOfRange", "data may have been lost")
+# How a query ends for want of memory, disk or an answer: another budget may have that.
+_OF_THE_BUDGET = (
+    "outofmemory",
+    "memoryerror",
+    "no space left",
+    "executorlost",
+    "fetchfailed",
+    "exited unexpectedly",
+    "it stopped",
+    "timed out",
+    "connection",
+    "connect back",
+)
+MOST_UNREAD = 3  # consecutive batches that read none of the released rows: the next will not either
+
+
+@dataclass
+class Meter:
+    """CPU seconds of the executor between batches: in total, and its Python workers alone.
+
+    Of executors on a cluster, which are no processes of this machine, they are not known.
+    """
+
+    quota: CpuQuota | None
+    executor: int | None
+    _used: float = 0.0
+    _python: float = 0.0
+
+    def used_s(self) -> tuple[float, float]:
+        """CPU seconds (total, Python) so far."""
+        if self.executor is None:
+            return 0.0, 0.0
+        workers = self.quota.processes() if self.quota else family(self.executor)
+        python = sum(process_cpu_s(pid) for pid in workers if pid != self.executor)
+        return self.quota.used_s() if self.quota else python + process_cpu_s(self.executor), python
+
+    def lap(self) -> tuple[float | None, float]:
+        """CPU seconds (total, Python) since the last call; the total is None if it is not known."""
+        if self.executor is None:
+            return None, 0.0
+        used, python = self.used_s()
+        lap = max(0.0, used - self._used), max(0.0, python - self._python)
+        self._used, self._python = used, python
+        return lap
+
+
+@dataclass(frozen=True)
+class CompletedBatch:
+    """A committed batch with its release and its CPU time."""
+
+    release: Release
+    log: BatchLog
+
+    @property
+    def batch(self) -> Batch:
+        """The batch as an observation reports it."""
+        return Batch(self.release.at_s, self.log.duration_s, self.release.records, self.release.due, self.release.queue)
+
+
+@dataclass
+class LiveQuery:
+    """A running query and its feed, which is the rate-limited source by default.
+
+    The owner calls `pump` often. It reads the event log and, at an unlimited rate, adapts the batch size until batches
+    last one interval.
+    """
+
+    name: str
+    folder: Path
+    interval_s: float
+    events: EventLog
+    meter: Meter
+    feed: Feed
+    checkpoint: str = ""  # as Hadoop names it; default: in the folder
+    writes: Writes = field(default_factory=Writes)
+    query: Any = None
+    done: list[CompletedBatch] = field(default_factory=list)
+    commanded_rate: float = 0.0
+    _epoch: int = 0
+    _fitting: bool = False
+    _rows: int = FIRST_BATCH_ROWS
+    _most_rows: int = 0
+    _offered: Command | None = None
+    _frame: "Callable[[], DataFrame] | None" = None
+    _spark: Any = None
+    _begin: Callable[[], Any] = field(default=lambda: None)
+    _starts: int = 1
+    _mode: str = "append"
+    _runs: int = 0
+    _emptied: int = 0
+
+    def start(
+        self,
+        spark: "SparkSession",
+        rows: Any,  # noqa: ANN401 - what the feed takes
+        partitions: int,
+        build: "Callable[..., DataFrame]",
+        output_mode: str,
+    ) -> None:
+        """Build the query on its feed and start it at rate 0."""
+        self.folder.mkdir()
+        self.command(0.0)
+        self._mode, self._spark = output_mode, spark
+        self._frame = lambda: self._built(build, spark, rows, partitions)
+        frame = self._frame()
+        if not self.feed.restarts:
+            self._run(frame)
+
+    def _built(
+        self,
+        build: "Callable[..., DataFrame]",
+        spark: "SparkSession",
+        rows: Any,  # noqa: ANN401
+        partitions: int,
+    ) -> "DataFrame":
+        from pyspark.sql import DataFrame  # noqa: PLC0415 - only the driver process loads Spark
+
+        try:
+            streams = self.feed.streams(spark, rows, partitions)
+        except Exception as error:
+            raise QueryError(
+                f"The data of query {self.name!r} cannot be read by Spark: {_first_line(error)}. "
+                "Use column types that Spark has, or convert the data to Parquet."
+            ) from error
+        try:
+            frame = build(*streams)
+        except QueryError:  # a script's, which says what it lacks
+            raise
+        except Exception as error:
+            raise QueryError(
+                f"The function of query {self.name!r} failed while it built the query: {_first_line(error)}. "
+                "It is called with the streaming input DataFrame and must return a DataFrame; "
+                f"the input's columns are {'; '.join(', '.join(stream.columns) for stream in streams)}."
+            ) from error
+        if not isinstance(frame, DataFrame):
+            raise QueryError(
+                f"The function of query {self.name!r} returned {type(frame).__name__}; it must return a DataFrame."
+            )
+        if not frame.isStreaming:
+            raise QueryError(
+                f"Query {self.name!r} has no streaming plan: its result does not read from the DataFrame it was given. "
+                "Build it from the function's argument."
+            )
+        return frame
+
+    def _run(self, frame: "DataFrame") -> None:
+        from pyspark.errors import PySparkException  # noqa: PLC0415
+
+        writer = (
+            frame.writeStream.queryName(self.folder.name)
+            .outputMode(self._mode)
+            .option("checkpointLocation", self._checkpoint)
+            .trigger(processingTime=f"{self._interval_ms} milliseconds")
+        )
+        self._begin = lambda: self.writes.begin(writer, self._spark, self._name)
+        try:
+            self.query = self._begin()
+        except PySparkException as error:
+            raise QueryError(
+                f"Spark refuses query {self.name!r} in output mode {self._mode!r}: {_first_line(error)}. "
+                "Choose a mode the query allows (append needs a watermark for aggregations; try update or complete)."
+            ) from error
+
+    def _run_again(self) -> None:
+        """Start the query again, from its checkpoint unless its feed begins again; at rate 0 it pauses."""
+        self.pause()
+        if self._frame is None or self._offered is None or not self._offered.max_records:
+            return
+        if self.feed.starts(self._last_batch()):
+            self._drop()
+            self._runs += 1
+            self._emptied = len(self.done)
+        self._run(self._frame())
+
+    def pause(self) -> None:
+        """Stop the query until the next command."""
+        if self.query is not None:
+            self.query.stop()
+
+    @property
+    def paused(self) -> bool:
+        """Whether it does not run because nothing is offered to it."""
+        return self.feed.restarts and self._offered is not None and not self._offered.max_records
+
+    @property
+    def _checkpoint(self) -> str:
+        """Give another place for each start with an empty state."""
+        return f"{self.checkpoint or self.folder / 'checkpoint'}{self._runs or ''}"
+
+    @property
+    def _name(self) -> str:
+        return f"{self.folder.name}{self._runs or ''}"
+
+    def _last_batch(self) -> int:
+        """Give the number of the last batch that began, as the checkpoint has it; -1 if there is none."""
+        place = f"{self._checkpoint}/offsets"
+        names = names_in(self._spark, place) if self.checkpoint else [one.name for one in Path(place).glob("*")]
+        return max((int(name) for name in names if name.isdigit()), default=-1)
+
+    def _drop(self) -> None:
+        """Remove the checkpoint and what was written, as far as that goes: what stays is removed in the end."""
+        if not self.checkpoint:
+            shutil.rmtree(self._checkpoint, ignore_errors=True)
+        for place in (self.checkpoint and self._checkpoint, self.writes.folder_of(self._name)):
+            if place:
+                remove(self._spark, place)
+
+    def command(self, rate: float) -> None:
+        """Offer `rate` records/s (inf: the maximum rate) from the next batch on, and flush the queue."""
+        self._epoch += 1
+        carried = self.commanded_rate * self.interval_s
+        self.commanded_rate = rate
+        self._fitting = math.isinf(rate)
+        if self._fitting and self._rows <= GROWTH * carried < math.inf:  # near what was carried: no leap from there
+            self._rows = min(self._rows, max(LEAST_BATCH_ROWS, math.ceil(DAMPED * carried)))
+        rows = self._rows if self._fitting else math.ceil(min(rate * self.interval_s, self._most_rows or math.inf))
+        offered = None if self._fitting else rate
+        self._offer(Command(self._epoch, offered, rows, interval_s=self._interval_ms / 1000))
+
+    def fixed_batches(self, rows: int) -> None:
+        """Release `rows` rows at every trigger."""
+        self._epoch += 1
+        self._fitting = False
+        self._offer(Command(self._epoch, None, rows))
+
+    def _offer(self, command: Command) -> None:
+        self._offered = command
+        self.feed.offer(command)
+        if self.feed.restarts:
+            self._run_again()
+
+    def expect(self, rows: int) -> None:
+        """Assume that `rows` fit an interval until more is known; this also limits the size of a batch."""
+        self._rows = rows
+        self._most_rows = max(self._most_rows, MOST_FITTING * rows)
+
+    @property
+    def rows_fitting(self) -> int:
+        """Rows that are expected to fit an interval."""
+        return self._rows
+
+    @property
+    def since_empty(self) -> list[CompletedBatch]:
+        """Batches since the state was empty."""
+        return self.done[self._emptied :]
+
+    @property
+    def _interval_ms(self) -> int:
+        return round(self.interval_s * 1000)  # Spark's triggers are in milliseconds
+
+    @property
+    def epoch(self) -> int:
+        """Number of the current command."""
+        return self._epoch
+
+    def take(self, log: BatchLog, executor_s: float | None, python_s: float) -> None:
+        """Record a committed batch, and adapt the batch size if the rate is unlimited."""
+        release = self.feed.release(log)
+        if release is None:
+            return
+        used = replace(log, executor_cpu_s=executor_s, python_cpu_s=python_s, quota=self.meter.quota is not None)
+        self.done.append(CompletedBatch(release, used))
+        if self._fitting and release.epoch == self._epoch:
+            known = self.done[1:] or self.done  # a query's first batch pays for its start
+            seen = [(one.batch.records, one.batch.duration_s) for one in known if one.release.epoch == self._epoch]
+            self.expect(fitting_rows(seen, self.interval_s))
+            if not self.feed.restarts:
+                self._offer(Command(self._epoch, None, self._rows))
+
+    def check(self) -> None:
+        """Raise if the query ended on its own; begin its feed again if that is exhausted."""
+        if self.paused:
+            return
+        unread = self.events.unread(self.query.id)
+        if len(unread) >= MOST_UNREAD:
+            raise not_read(self.name, sum(unread), 0.0)
+        failure, active = self.events.failure(self.query.id), self.query.isActive
+        if failure is None and active:
+            if self.feed.exhausted and self._offered is not None:
+                self._epoch += 1
+                self._offer(replace(self._offered, epoch=self._epoch))
+            return
+        if failure is None:
+            exception = self.query.exception()
+            failure = str(exception) if exception else "it stopped"
+        if _SLOW_PYTHON in failure and not self.done and (active or self._starts < _MOST_STARTS):
+            self.events.forget_failure(self.query.id)
+            if not active:
+                self._starts += 1
+                self.query = self._begin()
+            return
+        if any(sign in failure for sign in _DATA_LOST):
+            raise overtaken(f"the topic of query {self.name!r}")
+        raise failed_at_run_time(self.name, failure)
+
+    def stop(self) -> None:
+        """End the query, and drop its checkpoint and what it wrote."""
+        self.pause()
+        self._drop()
+
+
+def failed_at_run_time(name: str, failure: str) -> WorkbenchError:
+    """Return the error for query `name`, which ended with `failure`; a `QueryError` unless the budget may be why."""
+    said = "\n".join(line for line in failure.lower().splitlines() if not line.strip().startswith("at "))
+    kind = WorkbenchError if any(sign in said for sign in _OF_THE_BUDGET) else QueryError
+    return kind(
+        f"Query {name!r} failed at run time: {_root_cause(failure)}. "
+        "Fix the query or the data; everything measured so far is kept."
+    )
+
+
+def overtaken(topic: str) -> WorkbenchError:
+    """Return the error for a topic that dropped records before they were read."""
+    return WorkbenchError(
+        f"Records of {topic} were dropped before they were read: its retention overtook the run, or it was deleted. "
+        "Raise its retention, or fill a topic of its own (workbench fill), then run the same command again; what was "
+        "measured is kept."
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0].rstrip(".")
+
+
+def _root_cause(text: str) -> str:
+    """Return the line with the cause: the Python error of a worker, else the innermost Java cause."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = [(line.split(":", 1)[0], line) for line in lines]
+    python = [line for name, line in named if name.endswith(("Error", "Exception")) and " " not in name]
+    causes = [line.removeprefix("Caused by:").strip() for line in lines if line.startswith("Caused by:")]
+    chosen = next((line for line in reversed(python) if not line.startswith(("org.", "java."))), None)
+    return (chosen or (causes[-1] if causes else lines[0] if lines else "no reason given")).rstrip(".")[:500]
+
+
+def pump(queries: "list[LiveQuery]", events: EventLog, meter: Meter) -> None:
+    """Pass newly committed batches to their queries."""
+    for query_id, log in events.poll():
+        executor_s, python_s = meter.lap()
+        for query in queries:
+            if query.query is not None and query.query.id == query_id:
+                query.take(log, executor_s, python_s)
+
+
+def now_s() -> float:
+    """Return the time on the testbed's clock, which all processes of this machine share."""
+    return time.monotonic()

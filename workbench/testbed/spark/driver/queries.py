@@ -1,0 +1,134 @@
+"""The streaming queries of one deployment: started, waited for and ended."""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from workbench.errors import WorkbenchError
+from workbench.testbed.spark.driver.feed import ReplayFeed
+from workbench.testbed.spark.driver.filling import full
+from workbench.testbed.spark.driver.live import CompletedBatch, LiveQuery, Meter, now_s, pump
+from workbench.testbed.spark.driver.ramp import fitting_rows
+from workbench.testbed.spark.driver.sinks import Writes
+from workbench.testbed.spark.driver.spec import DeploymentSpec
+from workbench.testbed.spark.driver.topic_feed import TopicFeed, TopicRows
+from workbench.testbed.spark.log.event_log import EventLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+READ_INTERVAL_S = 0.05  # the trigger of queries whose batches follow each other without a pause
+_PATIENCE_S = 240.0
+_DRAIN_S = 30.0
+_QUIET_S = 1.0
+_FITS, _FIT_BATCHES, _FITTED = 6, 2, 0.15
+
+
+class Queries:
+    """All queries that run in a deployment.
+
+    `wait` lets a moment pass; it raises when nobody wants the deployment any longer.
+    """
+
+    def __init__(self, spark: "SparkSession", events: EventLog, meter: Meter, wait: Callable[[], None]) -> None:
+        self._spark = spark
+        self._events = events
+        self._meter = meter
+        self._wait = wait
+        self._running: list[LiveQuery] = []
+
+    def start(
+        self,
+        spec: DeploymentSpec,
+        folder: str,
+        build: "Callable[..., DataFrame] | None" = None,
+        interval_s: float = READ_INTERVAL_S,
+    ) -> LiveQuery:
+        """Start the query of `spec` in a folder of its own; `build` replaces the query by another one."""
+        checkpoint = f"{spec.checkpoints}/{folder}" if spec.checkpoints else ""
+        feed = TopicFeed(spec.generator) if isinstance(spec.generator, TopicRows) else ReplayFeed(spec.folder / folder)
+        writes = Writes() if build else spec.writes
+        place = spec.folder / folder
+        live = LiveQuery(spec.name, place, interval_s, self._events, self._meter, feed, checkpoint, writes)
+        mode = "append" if build else spec.output_mode
+        live.start(self._spark, spec.generator, spec.source_partitions, build or spec.build, mode)
+        self._running.append(live)
+        return live
+
+    def pump(self) -> None:
+        """Take note of the batches that were completed."""
+        pump(self._running, self._events, self._meter)
+
+    def tick(self) -> None:
+        """Let a moment pass, and raise the error of a query that failed."""
+        self.pump()
+        self._wait()  # what is lost is a better reason than the failure that it causes
+        for query in self._running:
+            query.check()
+
+    def settle(self, seconds: float) -> None:
+        """Let `seconds` pass."""
+        end = now_s() + seconds
+        while now_s() < end:
+            self.tick()
+
+    def fill(self, live: LiveQuery, least_s: float, most_s: float) -> bool:
+        """Let the state of `live` reach its working size, within `least_s` to `most_s` seconds; say whether it has."""
+        begun = now_s()
+        while True:
+            self.tick()
+            filled = full(live.since_empty, now_s())
+            passed = now_s() - begun
+            if passed >= most_s or (passed >= least_s and filled):
+                return filled
+
+    def batches(self, live: LiveQuery, count: int) -> list[CompletedBatch]:
+        """Wait until `count` more batches of the current command are committed."""
+        seen = len(live.done)
+        give_up = now_s() + _PATIENCE_S + 10 * live.interval_s
+        while True:
+            fresh = [done for done in live.done[seen:] if done.release.epoch == live.epoch]
+            if len(fresh) >= count:
+                return fresh
+            if now_s() > give_up:
+                raise WorkbenchError(
+                    f"Query {live.name!r} completed {len(fresh)} of {count} batches in {_PATIENCE_S:.0f} s. "
+                    "Its batches take too long to measure: give it more slots, or check what it waits for."
+                )
+            self.tick()
+
+    def fit(self, live: LiveQuery) -> None:
+        """Offer the maximum rate to a query that starts again for every batch size: choose the size before."""
+        seen: list[tuple[int, float]] = []
+        for _ in range(_FITS):
+            live.command(math.inf)
+            tried = live.rows_fitting
+            seen += [(done.batch.records, done.batch.duration_s) for done in self.batches(live, _FIT_BATCHES)]
+            rows = fitting_rows(seen, live.interval_s)
+            if abs(rows / tried - 1) < _FITTED:
+                return
+            live.expect(rows)
+        live.command(math.inf)
+
+    def drain(self, live: LiveQuery) -> None:
+        """Offer nothing more, and wait until the batches are complete."""
+        live.command(0.0)
+        if live.paused:
+            return
+        end = now_s() + _DRAIN_S
+        quiet_since = now_s()
+        while now_s() < end and now_s() < quiet_since + _QUIET_S:
+            self.tick()
+            if live.query.status["isTriggerActive"] or live.query.status["isDataAvailable"]:
+                quiet_since = now_s()
+
+    def retire(self, live: LiveQuery) -> None:
+        """End a query once its batches are complete: cancelled tasks may hold their slots for a minute or more."""
+        self.drain(live)
+        live.stop()
+        self._running.remove(live)
+
+    def stop(self) -> None:
+        """Stop all queries at once."""
+        for query in self._running:
+            query.pause()

@@ -1,0 +1,61 @@
+"""How many rows the next batch gets, so that batches soon last as long as the trigger interval.
+
+While the code is cold, or the query is light, a batch takes its time whatever it holds: rows hardly matter, and the
+size leaps. Where rows matter, the line through the last batches says how many fill the interval.
+"""
+
+from collections.abc import Sequence
+from statistics import median
+
+from workbench.testbed.spark.driver.turns import LEAST_BATCH_ROWS
+from workbench.testbed.spark.log.operators import line
+
+MEMORY = 6
+"""Batches that the line is fitted to."""
+
+LEAP, GROWTH, DAMPED = 8.0, 2.0, 1.25
+"""Largest growth from one batch to the next: while rows hardly matter, where they do, and once a batch was full."""
+
+_CLEARLY = 1.2  # batch sizes that differ by this factor show the cost of a row
+_HARDLY = 0.25  # share of a batch's seconds that its rows take, up to which they hardly matter
+_NEARLY = 0.8  # of the interval; a batch that takes more is nearly as long as it should be
+_SMALLER = 2 / 3  # of a first size that overran the interval: what its rows cost shows in the next batch
+
+
+def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float) -> int:
+    """Return the number of rows with which the next batch lasts one interval.
+
+    The size leaps eightfold while the rows of the last batch took at most a quarter of it. Once a batch of about this
+    size has filled the interval it grows in small steps, because what a leap adds to the state makes the query slow
+    when it leaves again.
+    """
+    records, seconds = seen[-1]
+    filled = any(took >= interval_s and records / GROWTH <= rows <= GROWTH * records for rows, took in seen)
+    last = seen[-MEMORY:]
+    smallest, largest = min(rows for rows, _ in last), max(rows for rows, _ in last)
+    if largest <= _CLEARLY * smallest:  # one size: its rows may take all of its seconds, or none
+        factor = interval_s / max(seconds, 1e-3)
+        if filled:
+            return _bounded(records * min(DAMPED, max(_SMALLER, factor) if len(seen) == 1 else factor))
+        return _bounded(records * min(LEAP, 2 * factor if factor > DAMPED else factor))
+    cost = line(last)
+    rows_s = cost.per_record_s * records
+    fewer = [took for rows, took in last if _CLEARLY * rows < records]
+    more = [took for rows, took in last if rows > records]
+    free = seconds < _NEARLY * interval_s and max(more, default=0.0) < interval_s
+    if free and fewer and seconds <= median(fewer):  # rows cost less than batches scatter
+        return _bounded(LEAP * records)
+    if rows_s <= _HARDLY * seconds and (seconds < _NEARLY * interval_s or cost.fixed_s >= interval_s):
+        # As many as take a further interval at most, by a line whose slope may be too small by what batches scatter.
+        most = records + interval_s / max(cost.per_record_s, 1e-12)
+        return _bounded(min(LEAP * records, most))
+    if cost.fixed_s < interval_s:
+        wanted = (interval_s - cost.fixed_s) / cost.per_record_s
+    else:
+        wanted = records * interval_s / seconds
+    growth = DAMPED if filled else max(GROWTH, interval_s / seconds)  # as rows that take all of the seconds allow
+    return _bounded(min(growth * records, max(records / GROWTH, wanted)))
+
+
+def _bounded(rows: float) -> int:
+    return max(LEAST_BATCH_ROWS, int(rows))

@@ -1,0 +1,71 @@
+"""The specification of a deployment, which crosses the pipe to its driver process once."""
+
+import math
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.dataflow import Budget
+from workbench.records import JobSettings
+from workbench.testbed.spark.cluster import Cluster
+from workbench.testbed.spark.driver.sinks import Writes
+from workbench.testbed.spark.driver.topic_feed import TopicRows
+from workbench.testbed.spark.machine.quota import CpuQuota
+from workbench.workload import Generator
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeploymentSpec:
+    """What to deploy, and its folders.
+
+    `folder` holds checkpoint, logs and control files, in memory if the machine permits it, so that batches do not
+    include the latency of this machine's disk. `disk` holds shuffle files and state beyond RocksDB's memory. On a
+    cluster, and where the job says so, checkpoints are in `checkpoints`, a folder of the deployment's own, instead.
+    `writes` is where its queries write. `asked_rate` is as `SparkTestbed` takes it. `settings` are what the job brings
+    along, `jars` its jars with those of its packages, on this machine, and `connector` those of Kafka's, if used.
+    `inputs` names the inputs where `generator` is several.
+    """
+
+    name: str
+    build: "Callable[..., DataFrame]"
+    generator: Generator | TopicRows | tuple[Generator, ...]
+    output_mode: str
+    budget: Budget
+    cluster: Cluster | None
+    folder: Path
+    disk: Path
+    quota: CpuQuota | None
+    warmup_cap_s: float
+    asked_rate: float = 0.0
+    source_partitions: int
+    state_partitions: int
+    checkpoints: str = ""
+    settings: JobSettings = field(default_factory=JobSettings)
+    jars: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    connector: tuple[str, ...] = ()
+    writes: Writes = field(default_factory=Writes)
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Folders of the deployment's own that are removed with it, by the key of a study that they are in."""
+        return {key: place for key, place in (("sink", self.writes.folder), ("checkpoint", self.checkpoints)) if place}
+
+    @property
+    def slot_cores(self) -> frozenset[int]:
+        """Cores that the slots run on, of those that this process may use."""
+        return slot_cores(self.budget, os.sched_getaffinity(0))
+
+
+def slot_cores(budget: Budget, allowed: Iterable[int]) -> frozenset[int]:
+    """Cores that the slots of `budget` run on: the fewest of `allowed` that hold them, lowest numbers first.
+
+    On more cores, tasks that share one core's quota would run at once or in turns by chance. At once, they slow each
+    other down if the cores are threads of one physical core or share its caches.
+    """
+    return frozenset(sorted(allowed)[: max(1, math.ceil(round(budget.cpus, 6)))])

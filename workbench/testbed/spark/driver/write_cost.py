@@ -1,0 +1,125 @@
+"""What writing costs: from all batches, and from the difference to batches that are not written."""
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+
+import numpy as np
+from scipy.optimize import nnls
+
+from workbench.metrics import WriteCost
+from workbench.testbed.spark.driver.queries import Queries
+from workbench.testbed.spark.driver.sinks import Writes
+from workbench.testbed.spark.driver.spec import DeploymentSpec
+from workbench.testbed.spark.log.batches import BatchLog
+
+_SHARES = (0.25, 0.75)  # of the rows that fill an interval
+_LEAST_ROWS, _MOST_TIMES = 10_000, 4  # so that what a row costs is seen, at this many times the rows at most
+_EACH = 3  # batches of a size, of which the first pays for the change
+_FEWEST = 30  # batches that show growth
+_ROUND = 10  # batches after which the logs of file and Delta sinks are compacted
+_ROUNDS = 5  # from which on their means are compared
+_SURE = 4.0  # standard errors
+
+
+@dataclass(frozen=True)
+class Added:
+    """What a sink adds to a batch; see `workbench.metrics.WriteCost`."""
+
+    batch_s: float | None = None
+    task_s: float | None = None
+    record_s: float | None = None
+
+
+def compare(
+    queries: Queries, spec: DeploymentSpec, rows: int, unlimited: Callable[[], AbstractContextManager[None]]
+) -> Added:
+    """Run the query to its sink and to noop in turns, in batches of several sizes around `rows`, without a quota."""
+    logs: dict[bool, list[BatchLog]] = {True: [], False: []}
+    rows = max(rows, min(_LEAST_ROWS, _MOST_TIMES * rows))
+    with unlimited():
+        for number, real in enumerate((False, True, False, True)):
+            asked = spec if real else replace(spec, writes=Writes())
+            live = queries.start(asked, f"compared{number}")
+            for share in _SHARES:
+                live.fixed_batches(int(rows * share))
+                logs[real] += [done.log for done in queries.batches(live, _EACH)[1:_EACH]]
+            queries.retire(live)
+    return added(logs[True], logs[False])
+
+
+def added(real: Sequence[BatchLog], noop: Sequence[BatchLog]) -> Added:
+    """Give what the batches `real` take more than `noop`, which read as many records."""
+    pairs = list(zip(*(sorted(map(_tasks_s, logs)) for logs in (real, noop)), strict=True))
+    records = np.array([one for (one, _), _ in pairs])
+    more_s = np.array([with_sink - without for (_, with_sink), (_, without) in pairs])
+    (fixed_s, all_s), _ = nnls(np.column_stack((np.ones_like(records), records / records.max())), more_s)
+    return Added(
+        max(0.0, median(map(outside_s, real)) - median(map(outside_s, noop))),
+        float(fixed_s) / median(len(log.stages[-1].tasks) for log in real),
+        float(all_s / records.max()),
+    )
+
+
+def _tasks_s(log: BatchLog) -> tuple[float, float]:
+    """Give the records that a batch read, and the seconds of all its tasks."""
+    return float(log.records), sum(task.run_s for stage in log.stages for task in stage.tasks)
+
+
+def outside_s(log: BatchLog) -> float:
+    """Seconds that a batch adds itself in which no stage of it runs."""
+    ran = 0.0
+    until = -math.inf
+    for begun, ended in sorted((stage.begun_s, stage.ended_s) for stage in log.stages):
+        ran += max(0.0, ended - max(begun, until))
+        until = max(until, ended)
+    return max(0.0, log.took_s("addBatch") - ran)
+
+
+def write_cost(seen: Sequence[BatchLog], since_empty: Sequence[BatchLog], sink: Added) -> WriteCost | None:
+    """Read what writing took in the batches `seen`, and how it grew in those since the sink was empty."""
+    if not seen:
+        return None
+    states = [state for log in seen for state in log.progress.get("stateOperators") or []]
+    parts = sum(int(state.get("numShufflePartitions") or 0) for state in states)
+    committed_s = sum(float(state.get("commitTimeMs") or 0) for state in states) / 1000
+    rows, read = (sum(part) for part in zip(*((_written(log), log.records) for log in seen), strict=True))
+    return WriteCost(
+        fmean(map(outside_s, seen)),
+        fmean(log.took_s("walCommit", "commitOffsets") for log in seen),
+        committed_s / parts if parts else None,
+        sink.batch_s,
+        sink.task_s,
+        sink.record_s,
+        rows / read if rows and read else None,
+        growth([outside_s(log) + log.took_s("walCommit", "commitOffsets") for log in since_empty], since_empty),
+        len(since_empty),
+    )
+
+
+def _written(log: BatchLog) -> int:
+    return sum(task.written for stage in log.stages for task in stage.tasks)
+
+
+def growth(seconds: Sequence[float], logs: Sequence[BatchLog]) -> float:
+    """Seconds by which each batch takes longer than the one before, whatever its rows; 0 where that is in doubt.
+
+    Least squares of seconds = a + b x rows + c x number, of means of ten batches where there are enough: what happens
+    at every tenth batch counts then.
+    """
+    if len(logs) < _FEWEST:
+        return 0.0
+    seen = np.array([(log.batch_id, log.records, took) for log, took in zip(logs, seconds, strict=True)], dtype=float)
+    if len(seen) >= _ROUND * _ROUNDS:
+        whole = len(seen) // _ROUND
+        seen = seen[-whole * _ROUND :].reshape(whole, _ROUND, 3).mean(axis=1)
+    numbers, rows, y = seen.T
+    spread = rows / rows.max() if np.ptp(rows) else None
+    columns = [np.ones_like(numbers), numbers - numbers.mean(), *([] if spread is None else [spread])]
+    design = np.column_stack(columns)
+    found, *_ = np.linalg.lstsq(design, y, rcond=None)
+    left = float(((y - design @ found) ** 2).sum()) / (len(y) - design.shape[1])
+    error = math.sqrt(left * float(np.linalg.pinv(design.T @ design)[1, 1]))
+    return float(found[1]) if found[1] > max(_SURE * error, 1e-6) else 0.0

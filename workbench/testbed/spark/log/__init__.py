@@ -1,0 +1,1 @@
+"""Spark's event log, and what is read from it: batches, operators, paces of executors."""

@@ -1,0 +1,387 @@
+"""From stages to operators: the metrics of each operator over a number of batches.
+
+An operator is a stage. Its *useful seconds* exclude waiting. Under a CPU quota they are the CPU seconds of its tasks,
+with their share of the executor's other CPU (Python workers, garbage collection, RocksDB's threads), divided by the
+cores of a slot. Without a quota they are the tasks' run seconds minus the waits for shuffle data. The profiled cost of
+the source is subtracted and reported as a separate operator.
+
+The executor's other CPU includes a part per batch. If each batch were charged its own, every operator would look more
+expensive per record in small batches. So the samples that costs are fitted to are charged at the overhead rate of all
+batches of the deployment so far.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from statistics import median
+
+from workbench.metrics import SOURCE, InputRows, OperatorMetrics, TaskSample
+from workbench.testbed.spark.log.batches import KEEPS_STATE, SCAN, BatchLog, Stage
+
+_KINDS = {
+    **KEEPS_STATE,
+    "ArrowEvalPython": "python",
+    "BatchEvalPython": "python",
+    "MapInArrow": "python",
+    "PythonMapInArrow": "python",
+    "MapInPandas": "python",
+}
+_PYTHON = ("python", "state")
+_KEPT = "rocksdbSstFileSize"
+
+Labels = tuple[tuple[str, ...], ...]
+"""What each stage of a batch does."""
+
+
+@dataclass(frozen=True)
+class SourceCost:
+    """Cost of the source alone, for one task: seconds = fixed_s + per_record_s x records."""
+
+    fixed_s: float = 0.0
+    per_record_s: float = 0.0
+
+    def of(self, records: float) -> float:
+        """Seconds of one task that reads `records` records."""
+        return self.fixed_s + self.per_record_s * records
+
+
+@dataclass(frozen=True)
+class _StageWork:
+    stage: Stage
+    seconds: tuple[float, ...]  # useful, per task, source included
+    cpu_s: float  # of all tasks, source included
+
+
+def _labels(stage: Stage) -> list[str]:
+    found: list[str] = []
+    for node in reversed(stage.nodes):
+        kind = next((kind for name, kind in _KINDS.items() if node.name == name), None)
+        if node.name.startswith(SCAN):
+            kind = "scan"
+        if kind is None and node.name in ("Filter", "Expand", "Generate", "Sort", "MergingSessions"):
+            kind = node.name.lower()
+        if kind and kind not in found:
+            found.append(kind)
+    return found
+
+
+def _is_source(stage: Stage) -> bool:
+    return any(node.name.startswith(SCAN) for node in stage.nodes)
+
+
+def stage_labels(stages: Sequence[Stage]) -> Labels:
+    """Return the work of each stage of a batch, as one word per node that matters."""
+    return tuple(tuple(_labels(stage)) for stage in stages)
+
+
+def operator_names(labels: Labels) -> tuple[str, ...]:
+    """Name each operator after its work, numbered in order: ``"1 scan filter"``, ``"2 aggregate"``."""
+    return tuple(f"{number} {' '.join(one or ('map',))}" for number, one in enumerate(labels, 1))
+
+
+def overhead(batches: Iterable[BatchLog]) -> float:
+    """CPU seconds of the executor outside tasks and Python workers, per CPU second of the tasks' threads."""
+    tasks, other = 0.0, 0.0
+    for batch in batches:
+        threads = batch.threads_cpu_s
+        tasks += threads
+        if batch.executor_cpu_s is not None:
+            other += max(0.0, batch.executor_cpu_s - batch.python_cpu_s - threads)
+    return other / tasks if tasks else 0.0
+
+
+def _work(batch: BatchLog, slot_cpus: float, overhead_rate: float | None = None) -> list[_StageWork]:
+    """Work of every stage; tasks are charged the executor's other CPU at `overhead_rate` (default: the batch's)."""
+    stages = batch.stages
+    share = overhead([batch]) if overhead_rate is None else overhead_rate
+    users = [stage for stage in stages if _is_source(stage) or any(label in _PYTHON for label in _labels(stage))]
+    python_run = sum(task.run_s for stage in users for task in stage.tasks)
+    result = []
+    for stage in stages:
+        cpus = []
+        for task in stage.tasks:
+            cpu = task.cpu_s * (1 + share)
+            if stage in users and python_run:
+                cpu += batch.python_cpu_s * task.run_s / python_run
+            cpus.append(cpu)
+        ran = (max(0.0, task.run_s - task.shuffle_wait_s) for task in stage.tasks)
+        seconds = (cpu / slot_cpus for cpu in cpus) if batch.quota else ran
+        result.append(_StageWork(stage, tuple(seconds), sum(cpus)))
+    return result
+
+
+def fit_source(batches: Sequence[BatchLog], slot_cpus: float) -> SourceCost:
+    """Fit the cost of the source to batches, of at least two sizes, of a query that only reads it.
+
+    It is the CPU of the source's own tasks and Python workers. Other work of the executor per batch does not count.
+    """
+    points = []
+    for batch in batches:
+        for work in _work(batch, slot_cpus, 0.0):
+            records = [task.records_in for task in work.stage.tasks]
+            if records:
+                points.append((sum(records) / len(records), sum(work.seconds) / len(records)))
+    return line(points)
+
+
+def line(points: Sequence[tuple[float, float]]) -> SourceCost:
+    """Fit seconds = a + b x records with a, b >= 0 by Theil and Sen, which is robust to outliers.
+
+    If a or b would be negative, or all points have the same size, the line goes through the origin.
+    """
+    if not points:
+        return SourceCost()
+    slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in combinations(points, 2) if x1 != x2]
+    if slopes:
+        slope = median(slopes)
+        fixed = median(y - slope * x for x, y in points)
+        if slope >= 0 and fixed >= 0:
+            return SourceCost(fixed, slope)
+    return SourceCost(0.0, median(y / x if x else 0.0 for x, y in points))
+
+
+def fullest_labels(batches: Iterable[BatchLog]) -> Labels:
+    """Labels of the batch that shows the most: nodes without rows do not appear in the log."""
+    labels = (stage_labels(batch.stages) for batch in batches)
+    return max(labels, key=lambda one: sum(map(len, operator_names(one))))
+
+
+def operator_edges(batches: Sequence[BatchLog], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return the pairs (upstream, downstream) of operators, in the order of the operators.
+
+    Parameters
+    ----------
+    names
+        Names of the operators; the first batch with the same number of stages determines the edges.
+    """
+    whole = next((batch.stages for batch in batches if len(batch.stages) == len(names)), ())
+    named = {stage.stage_id: name for stage, name in zip(whole, names, strict=False)}
+    found: list[tuple[str, str]] = []
+    for stage in whole:
+        found += [(SOURCE, named[stage.stage_id])] if _is_source(stage) else []
+        found += [(named[parent], named[stage.stage_id]) for parent in stage.parents if parent in named]
+    return tuple(found)
+
+
+def scans(batch: BatchLog) -> list[Stage]:
+    """Stages that read the source."""
+    return [stage for stage in batch.stages if _is_source(stage)]
+
+
+def times_read(batch: BatchLog) -> int:
+    """How often a query reads its source; of several inputs, the one that it reads most often."""
+    several = Counter(number for number in batch.inputs if number is not None)
+    return max(several.values(), default=0) or len(scans(batch))
+
+
+def input_rows(names: Sequence[str], batches: Sequence[BatchLog], backlog: float) -> tuple[InputRows, ...]:
+    """Divide what `batches` read, and the `backlog` after them, among several inputs."""
+    rows = Counter[int]()
+    for batch in batches:
+        rows.update(batch.of_inputs)
+    labels = fullest_labels(batches) if batches and names else ()
+    operators = operator_names(labels)
+    whole = [batch for batch in batches if len(batch.stages) == len(labels)]
+    made = []
+    for number, name in enumerate(names):
+        own = [
+            (place, stage)
+            for batch in whole
+            for place, stage in enumerate(batch.stages)
+            if _reads(batch, stage) == {number}
+        ]
+        read = sum(task.records_in for _, stage in own for task in stage.tasks)
+        written = sum(sum(task.records_out for task in stage.tasks) or _rows_out(stage) for _, stage in own)
+        made.append(
+            InputRows(
+                name,
+                rows[number],
+                backlog * rows[number] / max(1, rows.total()),
+                tuple(operators[place] for place in sorted({place for place, _ in own})),
+                written / read if read else None,
+            )
+        )
+    return tuple(made)
+
+
+def _reads(batch: BatchLog, stage: Stage) -> set[int | None]:
+    """Numbers of the inputs that a stage reads; None among them where one is not known."""
+    places = [node.scan for node in stage.nodes if node.scan is not None]
+    return {batch.inputs[place] if place < len(batch.inputs) else None for place in places}
+
+
+def operator_metrics(
+    batches: Sequence[BatchLog],
+    elapsed_s: float,
+    slot_cpus: float,
+    source: SourceCost,
+    labels: Labels | None = None,
+    *,
+    overhead_rate: float | None = None,
+) -> tuple[tuple[OperatorMetrics, ...], tuple[TaskSample, ...]]:
+    """Sum the work of `batches` per operator.
+
+    Parameters
+    ----------
+    labels
+        Labels of the operators, as from `fullest_labels`; default: those of these batches.
+    overhead_rate
+        Rate at which samples are charged the executor's other CPU, as from `overhead` over the whole deployment;
+        default: each batch's own rate.
+
+    Returns
+    -------
+    operators
+        The source first, then one entry per stage.
+    samples
+        Mean records and useful seconds of a task, one entry per operator and batch.
+    """
+    if not batches:
+        return (), ()
+    labels = labels or fullest_labels(batches)
+    whole = [batch for batch in batches if len(batch.stages) == len(labels)]
+    works = [_work(batch, slot_cpus) for batch in whole]
+    sampled = works if overhead_rate is None else [_work(batch, slot_cpus, overhead_rate) for batch in whole]
+    samples: list[TaskSample] = []
+    operators: list[OperatorMetrics] = []
+    reading: list[OperatorMetrics] = []
+    for index, name in enumerate(operator_names(labels)):
+        stages = [work[index] for work in works if work[index].stage.tasks]
+        taken = [_source_seconds(work, source) for work in stages]
+        operators.append(_summed(name, labels[index], stages, taken, elapsed_s))
+        if any(_is_source(work.stage) for work in stages):
+            reading.append(_source_part(stages, taken, elapsed_s))
+        for work in (work[index] for work in sampled if work[index].stage.tasks):
+            tasks = work.stage.tasks
+            records, seconds = sum(task.records_in for task in tasks), sum(work.seconds) - _source_seconds(work, source)
+            samples.append(TaskSample(name, records / len(tasks), seconds / len(tasks)))
+    operators = [_with_state(metrics, index, whole) for index, metrics in enumerate(operators)]
+    of_inputs = sum(sum(batch.of_inputs.values()) for batch in whole)
+    return (_source(reading, elapsed_s, of_inputs), *operators), tuple(samples)
+
+
+def _source_seconds(work: _StageWork, source: SourceCost) -> float:
+    if not _is_source(work.stage):
+        return 0.0
+    return min(sum(work.seconds), sum(source.of(task.records_in) for task in work.stage.tasks))
+
+
+def _source_part(works: Sequence[_StageWork], taken: Sequence[float], elapsed_s: float) -> OperatorMetrics:
+    """Return the part of one scan's stages that belongs to the source."""
+    records = sum(task.records_in for work in works for task in work.stage.tasks)
+    useful = sum(taken)
+    return OperatorMetrics(
+        operator=SOURCE,
+        kind=SOURCE,
+        tasks=max(len(work.stage.tasks) for work in works),
+        records_in=records,
+        records_out=records,
+        useful_s=useful,
+        busyness=0.0 if not elapsed_s else useful / elapsed_s,
+        true_processing_rate=None,
+        cpu_s=sum(_share(work.cpu_s, seconds, work) for work, seconds in zip(works, taken, strict=True)),
+        shuffle_bytes=0,
+    )
+
+
+def _source(parts: Sequence[OperatorMetrics], elapsed_s: float, of_inputs: int) -> OperatorMetrics:
+    """Return one row for the source, for any number of scans: each reads the same records again, or an input's."""
+    records = of_inputs or max((part.records_in for part in parts), default=0)
+    tasks = sum(part.tasks for part in parts) or 1
+    useful = sum(part.useful_s for part in parts)
+    return OperatorMetrics(
+        operator=SOURCE,
+        kind=SOURCE,
+        tasks=tasks,
+        records_in=records,
+        records_out=records,
+        useful_s=useful,
+        busyness=min(1.0, useful / (tasks * elapsed_s)) if elapsed_s else 0.0,
+        true_processing_rate=records / useful if useful > 0 else None,
+        cpu_s=sum(part.cpu_s for part in parts),
+        shuffle_bytes=0,
+    )
+
+
+def _share(cpu_s: float, seconds: float, work: _StageWork) -> float:
+    """Part of a stage's CPU seconds that corresponds to `seconds` of its useful seconds."""
+    whole = sum(work.seconds)
+    return cpu_s * seconds / whole if whole else 0.0
+
+
+def _summed(
+    name: str, labels: Sequence[str], works: Sequence[_StageWork], taken: Sequence[float], elapsed_s: float
+) -> OperatorMetrics:
+    """Sum one operator's stages; `taken` is the seconds of each stage that belong to the source."""
+    tasks = max((len(work.stage.tasks) for work in works), default=1)
+    all_tasks = [task for work in works for task in work.stage.tasks]
+    records_in = sum(task.records_in for task in all_tasks)
+    records_out = sum(task.records_out for task in all_tasks) or sum(_rows_out(work.stage) for work in works)
+    useful = sum(sum(work.seconds) for work in works) - sum(taken)
+    source_cpu = sum(_share(work.cpu_s, seconds, work) for work, seconds in zip(works, taken, strict=True))
+    return OperatorMetrics(
+        operator=name,
+        kind=labels[-1] if labels else "map",
+        tasks=tasks,
+        records_in=records_in,
+        records_out=records_out,
+        useful_s=useful,
+        busyness=min(1.0, useful / (tasks * elapsed_s)) if elapsed_s else 0.0,
+        true_processing_rate=records_in / useful if useful > 0 else None,
+        cpu_s=sum(work.cpu_s for work in works) - source_cpu,
+        shuffle_bytes=sum(task.shuffle_bytes for task in all_tasks),
+        key_skew=_skew([work.stage for work in works]) if records_in else None,
+        scans="scan" in labels,
+        runs_python="python" in labels,
+    )
+
+
+def _skew(stages: Sequence[Stage]) -> float:
+    """Give the records of the fullest partition over their mean, number of tasks by number: adaptive plans vary it."""
+    read: dict[int, Counter[int]] = defaultdict(Counter)
+    for stage in stages:
+        for task in stage.tasks:
+            read[len(stage.tasks)][task.partition] += task.records_in
+    return sum(count * max(own.values()) for count, own in read.items()) / sum(own.total() for own in read.values())
+
+
+def _rows_out(stage: Stage) -> int:
+    """Output rows of the last counting node of a stage without a shuffle."""
+    for node in stage.nodes:
+        if "number of output rows" in node.metrics:
+            return node.metrics["number of output rows"]
+    return 0
+
+
+def _with_state(metrics: OperatorMetrics, index: int, batches: Sequence[BatchLog]) -> OperatorMetrics:
+    """Add RocksDB's metrics to an operator that keeps state: the sums over all its nodes that do."""
+    stages = [batch.stages[index] for batch in batches]
+    places = {node.state for stage in stages for node in stage.nodes if node.state is not None}
+    if not places:
+        return metrics
+    totals: dict[str, float] = {}
+    updated, kept = 0, None
+    for batch in batches:
+        states = batch.progress.get("stateOperators") or []
+        own = [states[place] for place in sorted(places) if place < len(states)]
+        updated += sum(int(state.get("numRowsUpdated") or 0) for state in own)
+        counted = [state.get("customMetrics") or {} for state in own]
+        sizes = [custom[_KEPT] for custom in counted if _KEPT in custom]
+        kept = sum(map(int, sizes)) if sizes else kept
+        for custom in counted:
+            for key, value in custom.items():
+                totals[key] = totals.get(key, 0.0) + float(value)
+    hits, misses = totals.get("rocksdbReadBlockCacheHitCount", 0.0), totals.get("rocksdbReadBlockCacheMissCount", 0.0)
+    gets = totals.get("rocksdbGetCount", 0.0)
+    read = ("rocksdbTotalBytesRead", "rocksdbTotalBytesReadThroughIterator", "rocksdbTotalBytesWritten")
+    moved = [totals[key] for key in read if key in totals]  # another store than RocksDB does not count them
+    return replace(
+        metrics,
+        state_bytes=int(math.fsum(moved)) if moved else None,
+        state_rows_updated=updated,
+        cache_hit_rate=hits / (hits + misses) if hits + misses else None,
+        state_latency_s=totals.get("rocksdbGetLatency", 0.0) / gets / 1000 if gets else None,
+        state_kept_bytes=kept,
+    )

@@ -1,0 +1,60 @@
+"""What limits this process's CPU time: the cores it may run on, and the control groups that it is in."""
+
+import math
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+GROUPS = Path("/sys/fs/cgroup")
+
+
+def usable_cores() -> float:
+    """Cores this process may use: those it may run on, or fewer if an outer quota limits it."""
+    return min(float(len(os.sched_getaffinity(0))), outer_limit().cores)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The control group that limits this process most, and its quota in cores; inf where nothing limits it."""
+
+    folder: Path
+    cores: float
+
+
+def outer_limit(base: Path = GROUPS, own: Path = Path("/proc/self/cgroup")) -> Limit:
+    """Find what limits the CPU time of this process, such as a container's limit: its own group, or one above it."""
+    v1 = (base / "cpu" / "cgroup.procs").exists()
+    root = base / "cpu" if v1 else base
+    inner = root / _own_path(own, v1)
+    above = [root, *(folder for folder in (inner, *inner.parents) if root in folder.parents)]
+    return min((Limit(folder, _quota_of(folder)) for folder in above), key=lambda limit: limit.cores)
+
+
+def _own_path(own: Path, v1: bool) -> str:
+    try:
+        groups = [line.split(":", 2) for line in own.read_text().splitlines()]
+    except OSError:
+        return ""
+    paths = [path for _, names, path in groups if ("cpu" in names.split(",") if v1 else not names)]
+    return paths[0].lstrip("/") if paths and ".." not in paths[0] else ""
+
+
+def _quota_of(group: Path) -> float:
+    """Cores that a group of either version allows."""
+    with suppress(OSError, ValueError, IndexError):
+        v2 = (group / "cpu.max").read_text().split()
+        return math.inf if v2[0] == "max" else int(v2[0]) / int(v2[1])
+    with suppress(OSError, ValueError):
+        quota = int((group / "cpu.cfs_quota_us").read_text())
+        return quota / int((group / "cpu.cfs_period_us").read_text()) if quota > 0 else math.inf
+    return math.inf
+
+
+def outer_throttling() -> tuple[int, int]:
+    """Quota periods of the control group that limits this process, and those in which it was throttled."""
+    try:
+        stat = dict(line.split() for line in (outer_limit().folder / "cpu.stat").read_text().splitlines())
+    except (OSError, ValueError):
+        return 0, 0
+    return int(stat.get("nr_periods", 0)), int(stat.get("nr_throttled", 0))

@@ -1,0 +1,106 @@
+"""The load on this machine that is not the measurement's, from its CPU counters."""
+
+import os
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from workbench.metrics import Disturbance
+from workbench.testbed.spark.machine.limits import outer_throttling
+
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Load:
+    """CPU seconds since boot of all `cores`: busy in total, stolen by other virtual machines, used by us.
+
+    `slots` describes the cores on which only the executor runs for us: their number, and their seconds busy, used by
+    the executor and stolen. It is None if the driver has no core apart from the slots. The interference probe (see
+    ``speed``) runs on these cores too, for less than half a percent of the time.
+    """
+
+    at_s: float
+    busy_s: float
+    steal_s: float
+    ours_s: float
+    cores: int
+    periods: int = 0
+    throttled: int = 0
+    slots: tuple[int, float, float, float] | None = None
+
+    def disturbance_since(self, earlier: "Load") -> Disturbance:
+        """Shares taken by others since `earlier`: of all cores, or of the slots' cores if that is more."""
+        capacity = (self.at_s - earlier.at_s) * self.cores
+        periods = self.periods - earlier.periods
+        throttled = (self.throttled - earlier.throttled) / periods if periods > 0 else 0.0
+        if capacity <= 0:
+            return Disturbance(throttled=throttled)
+        others = ((self.busy_s - earlier.busy_s) - (self.ours_s - earlier.ours_s)) / capacity
+        steal = (self.steal_s - earlier.steal_s) / capacity
+        if self.slots and earlier.slots:
+            count, *after = self.slots
+            busy_s, ours_s, steal_s = (now - then for now, then in zip(after, earlier.slots[1:], strict=True))
+            there = (self.at_s - earlier.at_s) * count
+            others = max(others, (busy_s - ours_s) / there)
+            steal = max(steal, steal_s / there)
+        return Disturbance(
+            steal=min(1.0, max(0.0, steal)),
+            other_load=min(1.0, max(0.0, others)),
+            throttled=throttled,
+        )
+
+
+def session_processes(session: int) -> list[int]:
+    """Ids of the processes whose session leader is `session`."""
+    found = []
+    for pid in psutil.pids():
+        try:
+            if os.getsid(pid) == session:
+                found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
+def load(ours: Iterable[int], at_s: float, slots: Collection[int] = (), executor_s: float = 0.0) -> Load:
+    """Read the CPU counters.
+
+    Parameters
+    ----------
+    ours
+        Ids of the measurement's processes.
+    at_s
+        The current time, seconds.
+    slots, executor_s
+        Cores on which only the executor runs for us, if there are any, and the CPU seconds it has used.
+    """
+    times = {
+        line.split()[0]: line.split()[1:9] for line in Path("/proc/stat").read_text().splitlines() if line[:3] == "cpu"
+    }
+    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(value) for value in times["cpu"])
+    ours_s = 0.0
+    for pid in ours:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        ours_s += sum(int(value) for value in stat[11:15]) * _TICK_S  # with the children it has waited for
+    busy = (user + nice + system + irq + softirq) * _TICK_S
+    there = [times[f"cpu{core}"] for core in slots if f"cpu{core}" in times]  # a container may number them differently
+    # interrupts are left out here: the executor's own shuffle causes them
+    busy_there = sum(int(value) for core in there for value in core[:3]) * _TICK_S
+    stolen_there = sum(int(core[7]) for core in there) * _TICK_S
+    periods, throttled = outer_throttling()
+    return Load(
+        at_s,
+        busy,
+        steal * _TICK_S,
+        ours_s,
+        os.cpu_count() or 1,
+        periods,
+        throttled,
+        (len(slots), busy_there, executor_s, stolen_there) if there and len(there) == len(slots) else None,
+    )
