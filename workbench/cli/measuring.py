@@ -51,7 +51,7 @@ from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import quota_permitted, usable_cores
 from workbench.workload import Query
 
-_PROBES = 8  # undisturbed ones: more are seldom needed for the default tolerance
+_PROBES = 7  # undisturbed ones: more are seldom needed for the default tolerance
 _PUBLISHED_TOLERANCE = 0.01  # StreamBed section IV: "the next value [of the target] is within 1% of the previous"
 
 _VERDICTS: Mapping[str, int] = MappingProxyType(

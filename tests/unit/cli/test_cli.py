@@ -106,8 +106,8 @@ def test_streambeds_schedules_stop_at_one_percent_unless_told_otherwise(
 @pytest.mark.parametrize(
     ("options", "most_s"),
     [
-        ((), 8 * 14.0),
-        (("--interval", "10"), 8 * 70.0),
+        ((), 7 * 14.0),
+        (("--interval", "10"), 7 * 70.0),
         (("--minutes", "3"), 180.0),
         (("--schedule", "streambed"), None),
     ],

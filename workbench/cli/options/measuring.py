@@ -31,7 +31,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     measured.add_argument(
         "--minutes",
         type=number,
-        help="no further rate is tried after these, if one is sustained (the time of 8 undisturbed probes)",
+        help="no further rate is tried after these, if one is sustained (the time of 7 undisturbed probes)",
     )
     measured.add_argument("--max-rate", type=rate, metavar="R", help="highest rate to try, records/s")
     measured.add_argument(
