@@ -1,5 +1,6 @@
 """Sinks and checkpoints on real Spark: what is written is what the query says, its cost is seen, nothing stays."""
 
+import json
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from toy_query import KEYS, query
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import quota_permitted
+from workbench.errors import WorkbenchError
 from workbench.records import JobSettings
 from workbench.testbed import SparkTestbed
 
@@ -78,6 +80,36 @@ def test_what_writing_takes_is_seen(parquet):
     assert cost.log_s > 0
     assert cost.written == pytest.approx(1 / 3, rel=0.1)
     assert cost.state_s is None
+
+
+@pytest.mark.long
+def test_a_delta_table_has_the_rows_once_each_and_costs_a_commit_each_batch(tmp_path):
+    with delta_table(tmp_path) as (run, own):
+        run.set_rate(2_000.0)
+        seen = run.observe(4)
+        run.set_rate(0.0)
+        run.settle(3)
+        files = [json.loads(line) for one in sorted(own.glob("_delta_log/*.json")) for line in one.open()]
+        added = [str(own / line["add"]["path"]) for line in files if "add" in line]
+        written = ds.dataset(added, format="parquet").to_table().sort_by("id").to_pydict()
+    assert written["id"] == [3 * number for number in range(len(written["id"]))]
+    assert len(list(tmp_path.iterdir())) == 0
+    assert seen.writes.batch_s > 0.05  # a commit reads and writes Delta's log
+
+
+@contextmanager
+def delta_table(place):
+    """A run that writes to a Delta table, and the folder of the table."""
+    try:
+        with deployed(ROWS, sink=f"delta {place}") as (run, _):
+            run.set_rate(100.0)
+            run.observe(4)
+            (own,) = place.iterdir()
+            yield run, own / "query"
+    except WorkbenchError as error:
+        if "could not be fetched" in str(error):
+            pytest.skip(f"Delta comes from Maven Central, which cannot be reached: {error}")
+        raise
 
 
 def test_foreach_batch_calls_the_users_function_with_each_batch_once(tmp_path):

