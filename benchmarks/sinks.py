@@ -10,7 +10,6 @@ of plain Spark have none, so compare the driver's seconds.
 """
 
 import argparse
-import os
 import statistics
 import sys
 import tempfile
@@ -21,14 +20,15 @@ from pathlib import Path
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import JobSettings
-from workbench.records.sink import SETTINGS
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import sink_packages
-from workbench.testbed.spark.machine.connector import package_jars
-from workbench.testbed.spark.machine.java import find_java
 
 BUDGET = Budget(2, SlotProfile(0.4, 1024), 2.0)
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
 COLD = 5  # batches of plain Spark that do not count
 
 
@@ -47,17 +47,13 @@ def plain_spark(kinds):
     """Spark as anybody starts it, with the packages of `kinds`."""
     from pyspark.sql import SparkSession
 
+    packages = [name for kind in kinds for name in sink_packages(settings_of(kind, Path("unused")))]
     made = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    jars = []
-    for kind in kinds:
-        jars += package_jars(sink_packages(settings_of(kind, Path("unused"))))
-        for name, value in SETTINGS.get(kind, {}).items():
-            made = made.config(name, value)
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["JAVA_HOME"] = find_java(Path(folder)).home
-        spark = made.config("spark.jars", ",".join(jars)).getOrCreate()
-        yield spark
-        spark.stop()
+    for name, value in DELTA.items() if "delta" in kinds else ():
+        made = made.config(name, value)
+    spark = made.config("spark.jars.packages", ",".join(packages)).getOrCreate()
+    yield spark
+    spark.stop()
 
 
 def appended_s(spark, kind, place, rows, batches):
