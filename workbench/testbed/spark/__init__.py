@@ -17,7 +17,7 @@ from workbench.testbed.spark.machine.limits import usable_cores
 from workbench.testbed.spark.machine.local_files import WITHOUT_FORKS, compile_into
 from workbench.testbed.spark.machine.quota import CpuQuota, quota_permitted
 from workbench.testbed.spark.scripted import look_at_script
-from workbench.testbed.spark.testbed import SLOT_SHARE, SparkRun, SparkTestbed
+from workbench.testbed.spark.testbed import SLOT_SHARE, SparkTestbed
 
 __all__ = [
     "LOCAL",
@@ -31,7 +31,6 @@ __all__ = [
     "Meter",
     "Queries",
     "SourceCost",
-    "SparkRun",
     "SparkTestbed",
     "TopicRows",
     "batch_session",
