@@ -92,8 +92,7 @@ def batch_of(runs: Sequence[Measurement], parts: MicroBatch | None) -> MicroBatc
         StageLine(one.name, one.fixed_s, one.per_record_s, one.ratio, 1.0, stateful=one.stateful, source=one.source)
         for one in stages
     )
-    tasks = len(lines) * measurement.budget.slots
-    return MicroBatch(unstaged_s(measurement), 0.0, lines, error=0.0, readings=1, most_tasks=tasks)
+    return MicroBatch(unstaged_s(measurement), 0.0, lines, error=0.0, readings=1)
 
 
 def in_turns(parts: MicroBatch | None, slots: Floats, frozen: Floats, interval_s: float) -> Floats:
