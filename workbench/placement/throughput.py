@@ -29,8 +29,6 @@ from workbench.placement.plan import DIMENSIONS, CostVector
 from workbench.placement.problem import PlacementProblem
 from workbench.simulation import Worker
 
-Counts = NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class PlacedRate:

@@ -18,7 +18,6 @@ from workbench import units
 from workbench.checks import require
 
 Floats = NDArray[np.float64]
-RESOURCES = ("cpu", "io", "net")
 
 
 @dataclass(frozen=True)
