@@ -5,14 +5,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.arrays import Floats, Ints
 from workbench.records import DRIVER_CORES, DRIVER_MEMORY_MB
 from workbench.scaling._justin import JustinDecision
 from workbench.scaling.policies import Managed, Tasks
 from workbench.scaling.waiting import Waits
-
-Floats = NDArray[np.float64]
 
 _AT_TARGET = 0.99
 _SPAN_S = 5.0
@@ -83,12 +81,12 @@ class Timeline:
     consumed: Floats
     backlog: Floats
     latency_s: Floats
-    tasks: NDArray[np.int64]
+    tasks: Ints
     reconfigurations: tuple[Reconfiguration, ...]
     memory_mb: float
     paid_cpus: Floats
     paid_memory_mb: Floats
-    workers: NDArray[np.int64]
+    workers: Ints
     price_per_hour: float | None = None
     window_s: float | None = None
     batch_s: float = 0.0

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from workbench.arrays import Floats
+
 Point = tuple[int, int]
 
 _HAS_MIDDLE = 3

@@ -3,12 +3,7 @@
 from workbench.capacity.model.asked import Asked, remedies
 from workbench.capacity.model.beliefs import Beliefs, believe
 from workbench.capacity.model.checks import FEWEST_RUNS, FEWEST_SLOT_COUNTS, alike, check_model, check_runs
-from workbench.capacity.model.forms import (
-    STREAMBED_FORMS,
-    Floats,
-    fit_least_squares,
-    transform,
-)
+from workbench.capacity.model.forms import STREAMBED_FORMS, fit_least_squares, transform
 from workbench.capacity.model.growth import SHARED_CORES, Growth, Weights
 from workbench.capacity.model.least_squares import CapacityModel
 from workbench.capacity.model.micro_batch import MicroBatch, StageLine, fit_micro_batch, turns
@@ -47,7 +42,6 @@ __all__ = [
     "Asked",
     "Beliefs",
     "CapacityModel",
-    "Floats",
     "Growth",
     "Law",
     "MicroBatch",

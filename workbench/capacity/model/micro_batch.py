@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import nnls
 
-from workbench.capacity.model.forms import Floats
+from workbench.arrays import Floats
 from workbench.metrics import Observation
 from workbench.records import Measurement, Probe
 from workbench.speed import CoreSpeed, slowness

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import stdtrit
 
+from workbench.arrays import Floats
 from workbench.capacity.explore import Exploration
 from workbench.capacity.model import (
     MARGIN,
     SCALING,
     STREAMBED_FORMS,
     CapacityModel,
-    Floats,
     Model,
     fit_least_squares,
     halves,

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from workbench.capacity.model import Floats, MicroBatch, Model, StageLine, carries
+from workbench.arrays import Floats
+from workbench.capacity.model import MicroBatch, Model, StageLine, carries
 from workbench.capacity.partitions import LARGEST, at_rate, bids2_micro_batch
 from workbench.dataflow import Budget
 from workbench.records import BatchLayout, Measurement, Stage
