@@ -117,7 +117,7 @@ def cost(queries, name, query, options, folder):
     live.fixed_batches(options.batch)
     done = [one for _ in range(options.batches) for one in queries.batches(live, 1)]
     queries.retire(live)
-    spent = [sum(task.cpu_s for stage in one.log.stages for task in stage.tasks) / one.batch.records for one in done]
+    spent = [sum(task.cpu_s for stage in one.stages for task in stage.tasks) / one.batch.records for one in done]
     return statistics.median(spent[len(spent) // 2 :])
 
 

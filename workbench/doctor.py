@@ -5,7 +5,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from workbench.speed import REFERENCE, measure_speed, relative_speed
 from workbench.testbed.spark import (
     SLOT_SHARE,
     Cluster,
+    Finding,
     find_java,
     left_over,
     look_at,
@@ -31,17 +31,6 @@ _LEAST_MEMORY_GB = 4.0
 _LEAST_DISK_GB = 2.0
 _OLDEST_PYTHON = (3, 11)
 _NO_ROOM = "set TMPDIR to a folder that you may write to, and in which there is room"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing looked at: what was found, whether that is fit, and what to do if it is not."""
-
-    thing: str
-    found: str
-    fit: bool
-    fix: str = ""
-    needed: bool = True
 
 
 def examine(progress: Callable[[str], None] = lambda _: None) -> tuple[Finding, ...]:
@@ -74,9 +63,7 @@ def examine_speed(seconds: float = 3.0) -> Finding:
 
 def examine_cluster(cluster: Cluster, budget: Budget) -> tuple[Finding, ...]:
     """Look at a cluster by starting the executors of `budget`, and at what this machine needs to use it."""
-    seen = look_at(cluster, budget)
-    there = (Finding(one.thing, one.found, not one.fix, one.fix, one.needed) for one in seen)
-    return (_python(), _packages(), _java(), *there)
+    return (_python(), _packages(), _java(), *look_at(cluster, budget))
 
 
 def _python() -> Finding:

@@ -59,15 +59,14 @@ def run(number, name, build, mode):
     this = replace(spec, name=name, build=build, output_mode=mode, generator=Orders())
     live = queries.start(this, f"query{number}")
     live.fixed_batches(ROWS)
-    done = queries.batches(live, 2)
-    logs = [one.log for one in done]
+    logs = queries.batches(live, 2)
     operators, _ = operator_metrics(logs, 1.0, 1.0, SourceCost(), fullest_labels(logs))
     check_read(name, logs)
     late = dropped_late(name, logs, operators)
     queries.retire(live)
     return {
         "operators": [one.operator for one in operators],
-        "rows": [one.batch.records for one in done],
+        "rows": [one.batch.records for one in logs],
         "read": operators[1].records_in if len(operators) > 1 else operators[0].records_out,
         "state": sum(one.state_rows_updated or 0 for one in operators),
         "late": late,

@@ -41,5 +41,5 @@ def laid_out(stages, slots, interval_s=2.0, *, rate, batch_fixed_s=0.0):
         StageLine(one.name, one.fixed_s, one.per_record_s, one.ratio, 1.0, stateful=one.stateful, source=one.source)
         for one in stages
     )
-    batch = MicroBatch(batch_fixed_s, 0.0, lines, 0.0, 1, 1)
+    batch = MicroBatch(batch_fixed_s, 0.0, lines, 0.0, 1)
     return at_rate(bids2_micro_batch(batch, slots, interval_s), batch, slots, rate)

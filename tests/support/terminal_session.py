@@ -10,18 +10,11 @@ import sys
 import termios
 from pathlib import Path
 
+from simulated_study import SIMULATED
+
 ROOT = Path(__file__).parents[2]
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-STUDY = """query: nexmark:q1
-targets: [2000000, 20000000]
-slots: [2, 4, 8]
-memory_mb: [512]
-testbed: fluid
-slot_cpus: 1
-most_runs: 4
-form: linear
-prices: data/instances.csv
-"""
+STUDY = f"{SIMULATED}most_runs: 4\nform: linear\nprices: data/instances.csv\n"
 SESSIONS = {
     "plan": ("study.yaml", "--output", "plan.json", "--journal", "journal.jsonl"),
     "place": ("data/placement.yaml", "--compare", "--draws", "5", "--timeout", "2"),

@@ -15,8 +15,9 @@ from workbench.cli.console import BAD_INPUT, DONE, check_files
 from workbench.cli.masters import cluster_of
 from workbench.cli.progress import progress
 from workbench.dataflow import Budget, SlotProfile
-from workbench.doctor import Finding, examine, examine_cluster, examine_speed
+from workbench.doctor import examine, examine_cluster, examine_speed
 from workbench.errors import WorkbenchError
+from workbench.testbed.spark import Finding
 
 
 def run_doctor(options: argparse.Namespace) -> int:

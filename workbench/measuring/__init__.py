@@ -10,7 +10,6 @@ from workbench.measuring._measure import (
     reusable,
     verify,
 )
-from workbench.measuring.adaptive import AdaptiveSchedule
 from workbench.measuring.bracket import closing
 from workbench.measuring.contents import (
     Pruning,
@@ -50,9 +49,9 @@ from workbench.measuring.repeatability import (
     mst_interval,
     with_prior,
 )
-from workbench.measuring.schedule import Schedule, Step, Times
+from workbench.measuring.schedule import Step
 from workbench.measuring.state import State, replay
-from workbench.measuring.streambed import SIMPLE_QUERIES, STATEFUL_QUERIES, StreamBedSchedule
+from workbench.measuring.streambed import SIMPLE_QUERIES, STATEFUL_QUERIES
 from workbench.measuring.verdict import judge
 from workbench.metrics import SOURCE_MARGIN
 
@@ -65,7 +64,6 @@ __all__ = [
     "SIMPLE_QUERIES",
     "SOURCE_MARGIN",
     "STATEFUL_QUERIES",
-    "AdaptiveSchedule",
     "CapacityEstimator",
     "Concluded",
     "Conclusion",
@@ -83,11 +81,8 @@ __all__ = [
     "Recorded",
     "References",
     "Reused",
-    "Schedule",
     "State",
     "Step",
-    "StreamBedSchedule",
-    "Times",
     "closing",
     "count_levels",
     "describe",

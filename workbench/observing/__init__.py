@@ -1,12 +1,11 @@
 """Observing: what a query that already runs sustains, from the logs it leaves, without a testbed."""
 
 from workbench.observing.as_measurement import as_measurement
-from workbench.observing.blocks import Block
 from workbench.observing.ending import EndingRuns, ending_runs
 from workbench.observing.events import PROGRESS, USEFUL, read_events
 from workbench.observing.headroom import Headroom, headroom, unseen
 from workbench.observing.log import LEFT_OUT, follow_log, read_log
-from workbench.observing.running_query import RunningQuery, SeenBatch, SeenRun
+from workbench.observing.running_query import RunningQuery, SeenBatch
 from workbench.observing.series import Drift
 from workbench.observing.state import StateSeen
 from workbench.observing.trigger import trigger_interval
@@ -15,13 +14,11 @@ __all__ = [
     "LEFT_OUT",
     "PROGRESS",
     "USEFUL",
-    "Block",
     "Drift",
     "EndingRuns",
     "Headroom",
     "RunningQuery",
     "SeenBatch",
-    "SeenRun",
     "StateSeen",
     "as_measurement",
     "ending_runs",

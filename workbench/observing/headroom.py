@@ -39,14 +39,13 @@ from scipy.special import ndtr
 from scipy.stats import beta
 
 from workbench import units
+from workbench.arrays import Floats
 from workbench.checks import positive
 from workbench.errors import WorkbenchError
 from workbench.observing.load import load_of
 from workbench.observing.running_query import SeenBatch, usual_slots
 from workbench.observing.series import BUSIEST, LEVEL_Z, Drift, Series, outlasts, series_of, weather
 from workbench.observing.state import DAY_S
-
-Floats = NDArray[np.float64]
 
 LEVEL = 0.9
 _FEWEST = 20  # batches

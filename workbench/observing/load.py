@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.arrays import Floats
 from workbench.observing.running_query import SeenBatch
-
-Floats = NDArray[np.float64]
 
 _PEAK = 0.99  # quantile of the rates
 _WHOLE = 0.97  # of an interval, over which rows are counted at least

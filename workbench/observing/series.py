@@ -20,10 +20,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.arrays import Floats
 from workbench.observing.running_query import SeenBatch
 from workbench.observing.state import DAY_S
-
-Floats = NDArray[np.float64]
 
 _ROUNDS, _OUTLYING = 10, 1.5  # of reweighting; deviations from which a batch counts less (Huber)
 _MAD = 1.4826  # median absolute deviation to standard deviation

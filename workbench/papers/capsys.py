@@ -12,8 +12,8 @@ from functools import partial
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.arrays import Ints
 from workbench.papers import capsys_motivation, capsys_scaling
 from workbench.papers.capsys_motivation import placed
 from workbench.papers.capsys_scaling import TASKS_AT_4236, fitted
@@ -41,9 +41,7 @@ from workbench.placement import (
 from workbench.simulation import CAPSYS_QUERIES, Worker, capsys_query
 
 NAME = "capsys"
-_FLINK: Mapping[str, Callable[..., NDArray[np.int64]]] = MappingProxyType(
-    {"default": flink_default, "evenly": flink_evenly}
-)
+_FLINK: Mapping[str, Callable[..., Ints]] = MappingProxyType({"default": flink_default, "evenly": flink_evenly})
 _DRAWS = 10
 _LARGER = 1.25  # times the workers that the most even plan just fills, for all six queries together
 _LIMIT_S = 30.0  # of a search or solver
@@ -93,15 +91,15 @@ def _slow_table_2(_: str) -> Iterator[Series]:
 
 
 def _plans(
-    problem: PlacementProblem, worker: Worker, draw: Mapping[str, Callable[[np.random.Generator], NDArray[np.int64]]]
-) -> dict[str, list[NDArray[np.int64]]]:
+    problem: PlacementProblem, worker: Worker, draw: Mapping[str, Callable[[np.random.Generator], Ints]]
+) -> dict[str, list[Ints]]:
     """Place as CAPSys does, with the ceilings of its artefact, at most records/s, and as Flink, several times."""
     return {"CAPSys": [_caps(problem, worker)], "Optimum (ours)": [optimal(problem, worker=worker).counts]} | {
         label: [one(np.random.default_rng(seed)) for seed in range(_DRAWS)] for label, one in draw.items()
     }
 
 
-def _caps(problem: PlacementProblem, worker: Worker) -> NDArray[np.int64]:
+def _caps(problem: PlacementProblem, worker: Worker) -> Ints:
     found = caps(problem, worker=worker, ceilings=CEILINGS).best
     assert found is not None  # noqa: S101 - tuned thresholds admit a plan
     return found.counts

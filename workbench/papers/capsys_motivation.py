@@ -7,8 +7,8 @@ from itertools import product
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.arrays import Floats, Ints
 from workbench.papers.figure import Panel, PaperFigure, Reproduction, Series
 from workbench.papers.headline import MORE, Headline, Reader, at, change
 from workbench.placement import ONE_GBIT, TEN_GBIT, PlacementProblem, calibrated_worker, simulated
@@ -37,8 +37,8 @@ class Tried:
     """All plans of a query on 4 workers of 4 slots, and the share of the target that each sustains."""
 
     problem: PlacementProblem
-    plans: tuple[NDArray[np.int64], ...]
-    shares: NDArray[np.float64]
+    plans: tuple[Ints, ...]
+    shares: Floats
 
 
 def placed(
@@ -62,14 +62,14 @@ def motivation(name: str, net_bytes_per_s: float = TEN_GBIT) -> Tried:
     return Tried(problem, plans, np.array(shares))
 
 
-def _plans(problem: PlacementProblem) -> Iterator[NDArray[np.int64]]:
+def _plans(problem: PlacementProblem) -> Iterator[Ints]:
     """List every plan of a small problem once; its workers are alike, so their order does not matter."""
     patterns = sorted(
         (one for one in product(*(range(tasks + 1) for tasks in problem.parallelism)) if sum(one) <= problem.slots),
         reverse=True,
     )
 
-    def extend(chosen: list[tuple[int, ...]], begin: int, left: tuple[int, ...]) -> Iterator[NDArray[np.int64]]:
+    def extend(chosen: list[tuple[int, ...]], begin: int, left: tuple[int, ...]) -> Iterator[Ints]:
         rest = problem.workers - len(chosen)
         if rest == 0:
             yield np.array(chosen, dtype=np.int64).T

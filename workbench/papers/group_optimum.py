@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.arrays import Floats
 from workbench.checks import SLACK, require
 from workbench.placement import GroupAllocation, Job
 
@@ -47,7 +47,7 @@ def optimal_allocation(job: Job, capacity: Sequence[float]) -> GroupAllocation:
         steps <= MOST_STEPS,
         f"The optimum needs {steps:.3g} steps per node and {MOST_STEPS:.3g} are allowed; use best_allocation.",
     )
-    best: list[NDArray[np.float64]] = [np.full(shape, -np.inf)]
+    best: list[Floats] = [np.full(shape, -np.inf)]
     best[0][(0,) * len(shape)] = 0.0
     for _ in limits:
         placed = best[-1].copy()  # an empty node
@@ -81,7 +81,7 @@ def _loads(job: Job, capacity: float) -> dict[_Load, float]:
     }
 
 
-def _followed_back(job: Job, best: list[NDArray[np.float64]], loads: dict[_Load, float]) -> list[list[int]]:
+def _followed_back(job: Job, best: list[Floats], loads: dict[_Load, float]) -> list[list[int]]:
     counts = [[0] * (len(best) - 1) for _ in job.sizes]
     left = job.sizes
     if best[-1][left] == -np.inf:

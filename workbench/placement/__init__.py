@@ -3,7 +3,7 @@
 from workbench.placement._caps import ThresholdTable, caps, tune_range
 from workbench.placement._compiled import must_compile
 from workbench.placement._effort import stopping_when
-from workbench.placement._odrp import ODRP_SETTINGS, OdrpPlan, OdrpWeights, Setting, odrp
+from workbench.placement._odrp import ODRP_SETTINGS, OdrpWeights, Setting, odrp
 from workbench.placement._search import SearchResult, preference, search
 from workbench.placement.baselines import flink_default, flink_evenly, query_by_query, random_slots, round_robin
 from workbench.placement.comparison import Compared, Comparison, compare
@@ -19,12 +19,12 @@ from workbench.placement.groups import (
     top_down,
 )
 from workbench.placement.inputs import placed_together, read_placement_input, shapes_of, thresholds_of
-from workbench.placement.measured import BATCH, MeasuredQuery, batch_query, measured_query
+from workbench.placement.measured import BATCH, batch_query, measured_query
 from workbench.placement.methods import DRAWN, METHODS, SEARCH_S, SEARCHED, Placed, check_methods, place
 from workbench.placement.outcomes import ONE_GBIT, TEN_GBIT, Outcome, calibrated_worker, shared, simulated
 from workbench.placement.plan import DIMENSIONS, CostVector, Plan, Subtask
-from workbench.placement.problem import Link, PlacementProblem
-from workbench.placement.skew import PlacementGroups, placement_groups
+from workbench.placement.problem import PlacementProblem
+from workbench.placement.skew import placement_groups
 from workbench.placement.throughput import PlacedRate, Spread, placed_rate, shape_spreads, spread
 from workbench.placement.trace import SearchNode, trace_search
 from workbench.placement.tuning import CEILINGS, Tuning, tune, tune_thresholds
@@ -45,15 +45,11 @@ __all__ = [
     "CostVector",
     "GroupAllocation",
     "Job",
-    "Link",
-    "MeasuredQuery",
-    "OdrpPlan",
     "OdrpWeights",
     "OptimalPlan",
     "Outcome",
     "Placed",
     "PlacedRate",
-    "PlacementGroups",
     "PlacementInput",
     "PlacementProblem",
     "Plan",

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from workbench.arrays import Floats, Ints
 from workbench.placement._effort import Effort
 from workbench.placement._instance import Instance
 from workbench.placement._level import Level, Pool, held
-from workbench.placement._pattern_search import Floats, Ints
 from workbench.placement._starts import rounded
 
 _WHOLE = 1e-6

@@ -7,7 +7,7 @@ References
 
 import numpy as np
 
-from workbench.placement._pattern_search import Floats, Ints
+from workbench.arrays import Floats, Ints
 
 _EPS = 1e-9
 _INSIDE = 1e-7

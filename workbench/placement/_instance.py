@@ -9,7 +9,8 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from workbench.placement._pattern_search import Floats, Graph, Ints, pattern_cost
+from workbench.arrays import Floats, Ints
+from workbench.placement._pattern_search import Graph, pattern_cost
 from workbench.placement.problem import PlacementProblem
 
 

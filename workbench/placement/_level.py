@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from workbench.arrays import Floats, Ints
 from workbench.placement._effort import Effort
 from workbench.placement._hull import Hull
 from workbench.placement._instance import Instance
-from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, Floats, Ints, find_pattern
+from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, find_pattern
 
 _EPS = 1e-9
 _NODES = 2_000_000

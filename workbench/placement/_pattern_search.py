@@ -11,12 +11,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.arrays import Floats, Ints
 from workbench.placement._compiled import compiled
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 ALONE, TWO = range(2)
 CHEAPEST, FARTHEST = range(2)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workbench.placement.plan import Counts, Floats
+from workbench.arrays import Floats
+from workbench.placement.plan import Counts
 from workbench.placement.problem import PlacementProblem
 
 

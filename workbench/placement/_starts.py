@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from workbench.arrays import Floats, Ints
 from workbench.placement._effort import Effort
 from workbench.placement._instance import Instance
 from workbench.placement._level import Level
-from workbench.placement._pattern_search import CHEAPEST, TWO, Floats, Ints, find_pattern
+from workbench.placement._pattern_search import CHEAPEST, TWO, find_pattern
 from workbench.placement.plan import SLACK
 
 _NODES = 20_000

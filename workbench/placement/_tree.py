@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.arrays import Floats, Ints
 from workbench.placement._compiled import compiled
 
 DONE, PAUSED, FRONT_FULL, FOUND = range(4)
@@ -24,9 +25,6 @@ CHOSEN, TOP, LEFT, FREE, LOW, HIGH, TWIN, RUN_END, LOW_AFTER, HIGH_AFTER = range
 CPU, IO, NET, LINKS, LINKS_PER_TASK = range(5)
 
 _EQUAL = 1e-9
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Layers(NamedTuple):

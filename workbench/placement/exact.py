@@ -18,12 +18,13 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from workbench.arrays import Floats, Ints
 from workbench.errors import WorkbenchError
 from workbench.placement._branch import plan_below
 from workbench.placement._effort import Effort, deadline
 from workbench.placement._instance import Instance, instance, scaled
 from workbench.placement._level import Pool, raise_level
-from workbench.placement._pattern_search import Floats, Ints, improve
+from workbench.placement._pattern_search import improve
 from workbench.placement._starts import dealt, rounded
 from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Counts, Plan
 from workbench.placement.problem import PlacementProblem

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.arrays import Ints
 from workbench.errors import WorkbenchError
 
 SLACK = 1e-9
@@ -15,8 +15,7 @@ SLACK = 1e-9
 
 DIMENSIONS = ("cpu", "io", "net")
 
-Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
+Counts = Ints
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench import units
+from workbench.arrays import Floats
 from workbench.checks import integer, shown, whole
 from workbench.dataflow import Dataflow, OperatorProfile, Partitioning
 from workbench.errors import WorkbenchError
@@ -30,7 +31,7 @@ from workbench.placement._checks import (
     tasks_by_operator,
 )
 from workbench.placement._rates import arriving_rates, fewest_tasks, source_rates
-from workbench.placement.plan import DIMENSIONS, CostVector, Counts, Floats, Plan, Subtask
+from workbench.placement.plan import DIMENSIONS, CostVector, Counts, Plan, Subtask
 
 Edge = tuple[int | str, int | str] | tuple[int | str, int | str, str]
 

@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from workbench.arrays import Floats
 from workbench.checks import finite, integer, shown
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import Effort
@@ -28,8 +29,6 @@ from workbench.placement.exact import optimal
 from workbench.placement.plan import DIMENSIONS, CostVector
 from workbench.placement.problem import PlacementProblem
 from workbench.simulation import Worker
-
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Spread:
     workers: int
     slots: int
     best: float
-    rates: NDArray[np.float64]
+    rates: Floats
     proven: bool = False
 
     def quantile(self, share: float) -> float:

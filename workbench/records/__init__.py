@@ -19,10 +19,8 @@ from workbench.records.measurement import (
     nearest_run,
     probe_from_dict,
     probe_to_dict,
-    run_from_dict,
-    run_to_dict,
 )
-from workbench.records.plan import CapacityPlan, deployed, plan_from_dict, plan_to_dict
+from workbench.records.plan import CapacityPlan, deployed, plan_to_dict
 from workbench.records.plan_parts import (
     DRIVER_CORES,
     DRIVER_MEMORY_MB,
@@ -121,14 +119,11 @@ __all__ = [
     "measurement_to_dict",
     "nearest_run",
     "path_of",
-    "plan_from_dict",
     "plan_to_dict",
     "planned_from_dict",
     "planned_to_dict",
     "probe_from_dict",
     "probe_to_dict",
-    "run_from_dict",
-    "run_to_dict",
     "spark_application",
     "state_settings",
     "structure",

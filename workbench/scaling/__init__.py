@@ -17,7 +17,6 @@ from workbench.scaling.ds2_policy import Ds2Policy
 from workbench.scaling.elastic import (
     Assignment,
     CoreAllocation,
-    ExecutorAdvice,
     ShardPlan,
     advise_executors,
     allocate_cores,
@@ -30,7 +29,7 @@ from workbench.scaling.fleet import Fleet
 from workbench.scaling.in_practice import DynamicAllocation, KafkaLag
 from workbench.scaling.justin_policy import JustinPolicy
 from workbench.scaling.packing import WorkerShape
-from workbench.scaling.policies import AnyPolicy, Decision, Policy, Static, Window
+from workbench.scaling.policies import AnyPolicy, Decision, Static, Window
 from workbench.scaling.timeline import Reconfiguration, Timeline
 
 __all__ = [
@@ -46,14 +45,12 @@ __all__ = [
     "Ds2Decision",
     "Ds2Policy",
     "DynamicAllocation",
-    "ExecutorAdvice",
     "Fleet",
     "JustinDecision",
     "JustinPolicy",
     "JustinVariant",
     "KafkaLag",
     "MemoryState",
-    "Policy",
     "Reconfiguration",
     "ShardPlan",
     "StateMetrics",

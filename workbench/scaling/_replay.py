@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.arrays import Floats
 from workbench.checks import not_negative, positive, require
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
@@ -32,8 +32,6 @@ from workbench.simulation import (
     carry,
     whole_step,
 )
-
-Floats = NDArray[np.float64]
 
 _MB = float(1 << 20)
 _ROUNDING = 1e-9

@@ -5,32 +5,16 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.arrays import Floats, Ints
 from workbench.records import DRIVER_CORES, DRIVER_MEMORY_MB
 from workbench.scaling._justin import JustinDecision
 from workbench.scaling.policies import Managed, Tasks
 from workbench.scaling.waiting import Waits
 
-Floats = NDArray[np.float64]
-
 _AT_TARGET = 0.99
 _SPAN_S = 5.0
 _ROUNDING_S = 1e-6
-COLUMNS = (
-    "at_target",
-    "latency_mean_s",
-    "latency_p50_s",
-    "latency_p99_s",
-    "task_hours",
-    "core_hours",
-    "gb_hours",
-    "reconfigurations",
-    "moved_bytes",
-    "downtime_s",
-    "cost",
-)
-"""Columns of a comparison, in order; the cost only if the price is known."""
 
 
 @dataclass(frozen=True)
@@ -97,12 +81,12 @@ class Timeline:
     consumed: Floats
     backlog: Floats
     latency_s: Floats
-    tasks: NDArray[np.int64]
+    tasks: Ints
     reconfigurations: tuple[Reconfiguration, ...]
     memory_mb: float
     paid_cpus: Floats
     paid_memory_mb: Floats
-    workers: NDArray[np.int64]
+    workers: Ints
     price_per_hour: float | None = None
     window_s: float | None = None
     batch_s: float = 0.0
@@ -114,7 +98,7 @@ class Timeline:
         return np.arange(len(self.offered), dtype=np.float64) * self.step_s
 
     def summary(self) -> dict[str, float]:
-        """Return one row of a comparison, by `COLUMNS`.
+        """Return one row of a comparison.
 
         ``at_target`` is the share of time in which the sources' queue was short, or was long for at most a span. A span
         is a window of the query, because sources stop while windows emit, and at least 5 s. A queue is short up to a

@@ -7,9 +7,8 @@ of either curve the wait is linear in the record's number, so means and quantile
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from workbench.arrays import Floats, Ints
 
 _HALVINGS = 60
 _EVEN = 1e-6  # share of the trigger interval below which a cohort's own waits are one
@@ -27,7 +26,7 @@ class Waits:
     records: Floats
     first_s: Floats
     last_s: Floats
-    steps: NDArray[np.int64]
+    steps: Ints
     trigger_s: float = 0.0
 
     @classmethod

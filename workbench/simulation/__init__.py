@@ -5,7 +5,7 @@ solves what is sustained; ``preset`` gives StreamBed's five queries, ``RateTrace
 ``KeyTrace`` the popularity of keys, ``StateResponse`` measured state.
 """
 
-from workbench.simulation._steady_state import SteadyState, steady_state
+from workbench.simulation._steady_state import steady_state
 from workbench.simulation.cache import read_latency_s
 from workbench.simulation.capsys import CAPSYS_QUERIES, ProfiledQuery, capsys_query
 from workbench.simulation.catalogue import SIMULATED, simulated_query
@@ -13,7 +13,7 @@ from workbench.simulation.contention import Cluster, Worker
 from workbench.simulation.deployment import Deployment
 from workbench.simulation.engine import State, Step, advance, carry, whole_step
 from workbench.simulation.keys import KeyTrace
-from workbench.simulation.model import STEADY, OperatorModel, QueryModel, StateModel, WarmUp
+from workbench.simulation.model import OperatorModel, QueryModel, StateModel, WarmUp
 from workbench.simulation.noise import speed_factor, stream
 from workbench.simulation.presets import PRESETS, preset, short_name
 from workbench.simulation.response import StateResponse
@@ -24,7 +24,6 @@ __all__ = [
     "CAPSYS_QUERIES",
     "PRESETS",
     "SIMULATED",
-    "STEADY",
     "Cluster",
     "Deployment",
     "KeyTrace",
@@ -35,7 +34,6 @@ __all__ = [
     "State",
     "StateModel",
     "StateResponse",
-    "SteadyState",
     "Step",
     "WarmUp",
     "Worker",

@@ -16,12 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.simulation.deployment import Deployment
 from workbench.simulation.waves import input_ratios
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

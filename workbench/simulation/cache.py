@@ -9,11 +9,9 @@ the law). This gives the shapes of Justin's Figure 4: reads gain from memory unt
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.arrays import Floats
 from workbench.simulation.model import StateModel
-
-Floats = NDArray[np.float64]
 
 _MEMTABLE_MB = 64.0
 

@@ -12,13 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench import units
+from workbench.arrays import Floats, Ints
 from workbench.checks import require
-
-Floats = NDArray[np.float64]
-RESOURCES = ("cpu", "io", "net")
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class Cluster:
                 f"{len(self.workers)} workers.",
             )
 
-    def worker_of(self, operator: str, tasks: int) -> NDArray[np.int64]:
+    def worker_of(self, operator: str, tasks: int) -> Ints:
         """Worker of each of the operator's tasks, shape (tasks,)."""
         require(operator in self.counts, f"Operator {operator!r} has no counts in the cluster; place its tasks.")
         placed = np.repeat(np.arange(len(self.workers)), self.counts[operator])
@@ -80,7 +77,7 @@ class Contention:
         Per second, shape (3, workers).
     """
 
-    worker: NDArray[np.int64]
+    worker: Ints
     per_record: Floats
     per_result: Floats
     capacity: Floats

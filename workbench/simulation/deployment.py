@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.arrays import Floats, Ints
 from workbench.checks import require
 from workbench.dataflow import Edge
 from workbench.simulation.cache import block_cache_mb, hit_rate, read_latency_s
@@ -20,8 +21,6 @@ from workbench.simulation.contention import Cluster, Contention
 from workbench.simulation.model import OperatorModel, QueryModel, StateModel, listed
 from workbench.simulation.skew import task_shares
 from workbench.simulation.waves import Wave, waves
-
-Floats = NDArray[np.float64]
 
 
 class Costs(NamedTuple):
@@ -119,7 +118,7 @@ class Deployment:
         return {name: slice(end - count, end) for (name, count), end in zip(self.tasks.items(), ends, strict=True)}
 
     @cached_property
-    def starts(self) -> NDArray[np.int64]:
+    def starts(self) -> Ints:
         """First task of each operator, for sums over operators."""
         return np.array([where.start for where in self.slices.values()])
 
@@ -332,7 +331,7 @@ class Deployment:
         """Whether a forward edge can be one: unequal parallelism is treated as a shuffle."""
         return edge.partitioning == "forward" and self.tasks.get(edge.upstream) == self.tasks[edge.downstream]
 
-    def _remote(self, worker: NDArray[np.int64]) -> Floats:
+    def _remote(self, worker: Ints) -> Floats:
         """Count the copies of a record of each task's output that leave its worker, all consumers together."""
         copies = np.zeros(self.size)
         for edge in self.model.dataflow.edges:

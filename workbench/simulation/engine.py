@@ -15,12 +15,10 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.arrays import Floats
 from workbench.errors import WorkbenchError
 from workbench.simulation.deployment import Costs, Deployment
-
-Floats = NDArray[np.float64]
 
 _FULL = 1e-9  # of a step or a window: rounding
 

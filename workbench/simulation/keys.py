@@ -10,12 +10,11 @@ from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench import units
+from workbench.arrays import Floats, Ints
 from workbench.checks import require
 
-Floats = NDArray[np.float64]
 Change = Literal["shuffle", "wander"]
 _MOST_UNTRACKED = 1_000_000
 
@@ -140,7 +139,7 @@ class KeyTrace:
         shares[[hot, other]] = shares[[other, hot]]
         return shares
 
-    def task_of(self, tasks: int) -> NDArray[np.int64]:
+    def task_of(self, tasks: int) -> Ints:
         """Task (or shard) of each key, shape (keys,): even ranges of a hash, as Flink's key groups."""
         return (self._hashes * tasks).astype(np.int64)
 

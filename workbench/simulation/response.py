@@ -12,12 +12,10 @@ from itertools import pairwise
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.arrays import Floats
 from workbench.checks import require
 from workbench.reading import finite_cell, read_rows
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

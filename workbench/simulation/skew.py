@@ -9,9 +9,8 @@ from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from workbench.arrays import Floats
 
 _LIMIT = 3.0
 

@@ -10,13 +10,11 @@ from pathlib import Path
 from statistics import median_low
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench import bounds
+from workbench.arrays import Floats
 from workbench.checks import require
 from workbench.reading import finite_cell, read_rows
-
-Floats = NDArray[np.float64]
 
 _EVEN = 0.01  # two spacings of a file that differ by this share are the same, but for rounding
 _MOST_STEPS = 10_000_000

@@ -36,7 +36,7 @@ from workbench.study.scenario import Scenario
 from workbench.study.scripts import ScriptDraft, draft_script
 from workbench.study.so_far import SoFar
 from workbench.study.spec import CLUSTER_KEYS, Study, read_study, study_from
-from workbench.study.start import Start, measured_start, planned_start, simulated_start, with_response
+from workbench.study.start import Start, measured_start, planned_start, simulated_start
 from workbench.study.targets import intervals_left_out, plan_on
 from workbench.study.verifying import Verified, plan_to_verify, verify_plan
 from workbench.study.watched import gauges
@@ -116,6 +116,5 @@ __all__ = [
     "timelines_csv",
     "verify_plan",
     "what_the_hottest_takes",
-    "with_response",
     "write_planned",
 ]

@@ -43,10 +43,6 @@ _NOT_KEYED = ("slots", "plan_rate", "managed_mb", "response", "prices", "instanc
 Words = Sequence[str | float]
 
 
-def _silent(_: str) -> None:
-    """Report no progress."""
-
-
 @dataclass(frozen=True)
 class Scenario:
     """A load, what it is replayed on, and under which policies. None and what is empty are left out.
@@ -107,7 +103,9 @@ class Scenario:
         """Read the load."""
         return RateTrace.from_csv(self.rates, self.time_column, self.rate_column)
 
-    def replay(self, trace: RateTrace, progress: Callable[[str], None] = _silent) -> Replayed | ReplayedParadigms:
+    def replay(
+        self, trace: RateTrace, progress: Callable[[str], None] = lambda _: None
+    ) -> Replayed | ReplayedParadigms:
         """Replay `trace`, the load or a part of it."""
         self._check()
         if self.query == KEYED:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench import units
 from workbench.dataflow import Budget
@@ -34,8 +33,6 @@ from workbench.simulation import (
 )
 from workbench.testbed.pipelined import PipelinedRun, Repeats, SimulatedClock
 from workbench.workload import Query
-
-Floats = NDArray[np.float64]
 
 _JITTER_LIMIT = 3.0
 _ROUNDING = 1e-9

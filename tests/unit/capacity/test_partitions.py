@@ -29,7 +29,7 @@ def problem(seed):
         for place in range(random.randint(1, 4))
     )
     per_task = random.choice([0.0, random.uniform(0, 0.05)])
-    batch = MicroBatch(random.uniform(0, 0.6), per_task, stages, 0.0, 5, 10)
+    batch = MicroBatch(random.uniform(0, 0.6), per_task, stages, 0.0, 5)
     return batch, random.randint(1, 5), random.choice([1.0, 1.0, 2.5, 20.0])
 
 
@@ -67,7 +67,7 @@ def test_no_layout_carries_more(seed):
 
 
 SCAN = StageLine("1 scan", 0.5, 1e-4, 1.0, 1.0, source=True)
-TINY = MicroBatch(0.2, 0.002, (SCAN, StageLine("2 sum", 0.83, 1e-4, 0.2, 1.0, stateful=True)), 0.0, 6, 32)
+TINY = MicroBatch(0.2, 0.002, (SCAN, StageLine("2 sum", 0.83, 1e-4, 0.2, 1.0, stateful=True)), 0.0, 6)
 
 
 def test_tiny_slots_of_one_quota_get_fewer_partitions_than_slots():

@@ -14,11 +14,11 @@ from workbench import cli
 from workbench.cli import checking, measuring, planning, progress, reporting
 from workbench.cli.console import BAD_INPUT, DEFECT, DONE, INTERRUPTED, NOT_SUSTAINED, PIPE_CLOSED, SOURCE_BOUND
 from workbench.dataflow import Budget, SlotProfile
-from workbench.doctor import Finding
 from workbench.errors import WorkbenchError
 from workbench.measuring import Finished
 from workbench.speed import CoreSpeed
 from workbench.study import read_planned, write_planned
+from workbench.testbed.spark import Finding
 
 COMMANDS = (
     "doctor",

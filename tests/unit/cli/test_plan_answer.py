@@ -4,23 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from simulated_study import SIMULATED
 
 from workbench import cli, units
 from workbench.answers.planned import cautions
 from workbench.cli import console, planning
 from workbench.speed import CoreSpeed
 
-STUDY = """
-query: nexmark:q1
-targets: [2000000, 20000000]
-slots: [2, 4, 8]
-memory_mb: [512]
-testbed: fluid
-slot_cpus: 1
-most_runs: 4
-form: linear
-prices: prices.csv
-"""
+STUDY = f"{SIMULATED}most_runs: 4\nform: linear\nprices: prices.csv\n"
 PRICES = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\nlarge,x,y,8,16384,0.5,USD,z,2026\n"
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from simulated_study import SIMULATED
 
 from workbench import cli
 from workbench.cli.console import BAD_INPUT, DONE
@@ -20,15 +21,7 @@ from workbench.journal import Journal
 from workbench.study import plans_path, read_study
 from workbench.views.study_cards import asked_card
 
-STUDY = """query: nexmark:q1
-targets: [2000000, 20000000]
-slots: [2, 4, 8]
-memory_mb: [512]
-testbed: fluid
-slot_cpus: 1
-choice: edge
-most_runs: {runs}
-"""
+STUDY = f"{SIMULATED}choice: edge\nmost_runs: {{runs}}\n"
 KILLS = 5
 
 

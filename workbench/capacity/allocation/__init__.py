@@ -1,13 +1,12 @@
 """How many tasks each operator gets: BIDS2 and the rates that go into it."""
 
 from workbench.capacity.allocation._bids2 import bids2
-from workbench.capacity.allocation.rates import allocate, input_ratios, true_rates
+from workbench.capacity.allocation.rates import allocate, true_rates
 from workbench.records import Allocation
 
 __all__ = [
     "Allocation",
     "allocate",
     "bids2",
-    "input_ratios",
     "true_rates",
 ]

@@ -1,6 +1,6 @@
 """Which budgets to measure, and what the runs on them add up to."""
 
-from workbench.capacity.explore.acquisition import Acquired, acquire, propose
+from workbench.capacity.explore.acquisition import Acquired, acquire
 from workbench.capacity.explore.exploration import LEAST_RUNS, Choice, Exploration, conclude, keeps_state, saw_operators
 from workbench.capacity.explore.explorer import ResourceExplorer, Space
 from workbench.capacity.explore.optimizer import (
@@ -35,7 +35,6 @@ __all__ = [
     "minimal_first",
     "next_question",
     "overstatement",
-    "propose",
     "reasons",
     "saw_operators",
     "settings_of",

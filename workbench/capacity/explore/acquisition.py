@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from workbench.arrays import Floats
+
 Point = tuple[int, int]
 
 _HAS_MIDDLE = 3
@@ -59,19 +59,12 @@ class Acquired:
     improvement: Floats
 
 
-def propose(points: Sequence[Point], costs: Sequence[float], shape: Point, seed: int) -> Point:
-    """Give the point of highest expected improvement of a Gaussian process over `points` and their `costs`.
-
-    The grid has `shape` points; a dimension of one point is none of the process.
-    """
-    return acquire(points, costs, shape, seed).point
-
-
 def acquire(points: Sequence[Point], costs: Sequence[float], shape: Point, seed: int) -> Acquired:
     """Give the Gaussian process over `points` and their `costs`, its expected improvement, and what it asks for.
 
-    The parameters are those of `propose`. scikit-optimize looks for the highest expected improvement between the points
-    of the grid, too, and takes the point next to it: another point of the grid may have slightly more.
+    The grid has `shape` points; a dimension of one point is none of the process. scikit-optimize looks for the highest
+    expected improvement between the points of the grid, too, and takes the point next to it: another point of the grid
+    may have slightly more.
     """
     from skopt import Optimizer  # noqa: PLC0415  takes seconds to import, and only explorations need it
     from skopt.acquisition import gaussian_ei  # noqa: PLC0415

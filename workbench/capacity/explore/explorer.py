@@ -27,16 +27,13 @@ from dataclasses import dataclass
 from typing import get_args
 
 from workbench import units
-from workbench.capacity.explore.acquisition import Point, edge, propose
+from workbench.capacity.explore.acquisition import Point, edge
 from workbench.capacity.explore.exploration import (
-    LEAST_RUNS,
     MOST_RUNS,
     Choice,
     Exploration,
     conclude,
     costs_of,
-    keeps_state,
-    saw_operators,
     stopping_row,
 )
 from workbench.capacity.explore.optimizer import ConfigurationOptimizer, minimal_first
@@ -48,19 +45,6 @@ from workbench.errors import WorkbenchError
 from workbench.measuring import Concluded, Event, result_of
 from workbench.records import FailedRun, Run
 from workbench.workload import Query
-
-__all__ = [
-    "LEAST_RUNS",
-    "Choice",
-    "Exploration",
-    "ResourceExplorer",
-    "Space",
-    "conclude",
-    "keeps_state",
-    "propose",
-    "saw_operators",
-    "stopping_row",
-]
 
 _ALL_FAILED = "every budget left to ask for has failed"
 _ALL_TAKEN = "what there is of the budgets left to ask for was taken"

@@ -3,22 +3,12 @@
 from workbench.capacity.model.asked import Asked, remedies
 from workbench.capacity.model.beliefs import Beliefs, believe
 from workbench.capacity.model.checks import FEWEST_RUNS, FEWEST_SLOT_COUNTS, alike, check_model, check_runs
-from workbench.capacity.model.forms import (
-    STREAMBED_FORMS,
-    TRANSFORMS,
-    Floats,
-    as_points,
-    as_runs,
-    fit_least_squares,
-    transform,
-)
+from workbench.capacity.model.forms import STREAMBED_FORMS, fit_least_squares, transform
 from workbench.capacity.model.growth import SHARED_CORES, Growth, Weights
 from workbench.capacity.model.least_squares import CapacityModel
 from workbench.capacity.model.micro_batch import MicroBatch, StageLine, fit_micro_batch, turns
 from workbench.capacity.model.model import LEVEL, MARGIN, MAX_SLOTS, Law, Model, least_integer
 from workbench.capacity.model.outliers import (
-    Outliers,
-    Readings,
     advise,
     describe_runs,
     review_readings,
@@ -49,27 +39,21 @@ __all__ = [
     "SHARED_CORES",
     "SHARING_IN_PROPORTION",
     "STREAMBED_FORMS",
-    "TRANSFORMS",
     "Asked",
     "Beliefs",
     "CapacityModel",
-    "Floats",
     "Growth",
     "Law",
     "MicroBatch",
     "Model",
     "ModelFinding",
-    "Outliers",
     "PartsLaw",
-    "Readings",
     "ScalingLaw",
     "ScalingModel",
     "StageLine",
     "Weights",
     "advise",
     "alike",
-    "as_points",
-    "as_runs",
     "believe",
     "carries",
     "check_model",

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from workbench.capacity.model.forms import Floats
+from workbench.arrays import Floats
 from workbench.capacity.model.growth import STATELESS, UNKNOWN_ENGINE, Growth, Weights, shapes_of
 
 _OVERHEADS = 7

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from workbench.arrays import Floats
 from workbench.errors import WorkbenchError
-
-Floats = NDArray[np.float64]
 
 COLUMNS = ("memory_mb", "slots")
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from workbench.capacity.model.forms import TRANSFORMS, Floats, transform
+from workbench.arrays import Floats
+from workbench.capacity.model.forms import TRANSFORMS, transform
 from workbench.capacity.model.growth import Growth
 from workbench.capacity.model.model import Model
 from workbench.errors import WorkbenchError

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import nnls
 
-from workbench.capacity.model.forms import Floats
+from workbench.arrays import Floats
 from workbench.metrics import Observation
 from workbench.records import Measurement, Probe
 from workbench.speed import CoreSpeed, slowness
@@ -83,8 +83,6 @@ class MicroBatch:
         Standard deviation of ln seconds of the batches seen around what it says of them.
     readings
         How many these are.
-    most_tasks
-        Most tasks of a batch among them.
     speedup
         Times as fast as on its slot that a task runs while other slots idle: where slots are shares of one quota.
     """
@@ -94,7 +92,6 @@ class MicroBatch:
     stages: tuple[StageLine, ...]
     error: float
     readings: int
-    most_tasks: int
     speedup: float = 1.0
 
     @property
@@ -275,7 +272,7 @@ def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
     counted = np.zeros_like(tasks) if one_size else tasks
     driver_s, driver_task_s = _line(counted, left, 1 / np.array([one.batch_s for one in readings]))
     speedup = max(1.0, 1 / measured[0].budget.profile.cpus)
-    model = MicroBatch(driver_s, driver_task_s, stages, 0.0, len(readings), int(tasks.max()), speedup)
+    model = MicroBatch(driver_s, driver_task_s, stages, 0.0, len(readings), speedup)
     missed = [
         math.log(sum(model.parts_s(one.rows, one.slots, one.partitions, one.source_partitions).values()) / one.batch_s)
         for one in readings

@@ -22,8 +22,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from workbench import units
+from workbench.arrays import Floats
 from workbench.capacity.model.beliefs import Beliefs, Steps, believe, read_steps
-from workbench.capacity.model.forms import COLUMNS, Floats, as_points, as_runs
+from workbench.capacity.model.forms import COLUMNS, as_points, as_runs
 from workbench.capacity.model.growth import SHARED_CORES, UNKNOWN_ENGINE, Growth
 from workbench.capacity.model.micro_batch import MicroBatch, fit_micro_batch
 from workbench.capacity.model.parts_law import PartsLaw, carries, fit_parts_law

@@ -1,6 +1,7 @@
 """The workbench's own capacity model, and the choice of a model by the name of its form."""
 
-from workbench.capacity.model.forms import TRANSFORMS, Floats
+from workbench.arrays import Floats
+from workbench.capacity.model.forms import TRANSFORMS
 from workbench.capacity.model.growth import Growth
 from workbench.capacity.model.least_squares import CapacityModel
 from workbench.capacity.model.model import Model

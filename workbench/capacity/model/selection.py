@@ -14,7 +14,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from workbench.capacity.model.forms import STREAMBED_FORMS, Floats, as_runs, determines, fit_least_squares
+from workbench.arrays import Floats
+from workbench.capacity.model.forms import STREAMBED_FORMS, as_runs, determines, fit_least_squares
 from workbench.capacity.model.growth import Growth
 from workbench.capacity.model.model import Model
 from workbench.capacity.model.scaling_model import ScalingModel, model_of_form

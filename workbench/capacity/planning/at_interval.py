@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import brentq
 
+from workbench.arrays import Floats
 from workbench.capacity.explore import Exploration
-from workbench.capacity.model import Floats, Law, Model
+from workbench.capacity.model import Law, Model
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.checks import SLACK
 from workbench.dataflow import Budget

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import stdtrit
 
+from workbench.arrays import Floats
 from workbench.capacity.explore import Exploration
 from workbench.capacity.model import (
     MARGIN,
     SCALING,
     STREAMBED_FORMS,
     CapacityModel,
-    Floats,
     Model,
     fit_least_squares,
     halves,
@@ -125,7 +125,7 @@ def _fit(exploration: Exploration, model: Model, misses: Floats, targets: Sequen
         upper_half[0],
         upper_half[1],
         tuple(_slots(model, one, least, step) for one in targets),
-        tuple(None if one.slots is None else _at(model, one.memory_mb, one.slots) for one in targets),
+        tuple(one.slots and float(model.predict([[one.memory_mb, one.slots]])[0]) for one in targets),
     )
 
 
@@ -141,10 +141,6 @@ def _upper_half(
         return None, None
     error = root_mean_square(model.predict(points[upper]) - rates[upper])
     return error, error / float(rates[upper].mean())
-
-
-def _at(model: Model, memory_mb: float, slots: int) -> float:
-    return float(model.predict([[memory_mb, slots]])[0])
 
 
 def _slots(model: Model, target: FormTarget, least: int, step: int) -> int | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import t as student
 
-from workbench.capacity.model import Floats
+from workbench.arrays import Floats
 from workbench.checks import SLACK
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError

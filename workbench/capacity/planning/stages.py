@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from workbench.capacity.model import Floats, MicroBatch, Model, StageLine, carries
+from workbench.arrays import Floats
+from workbench.capacity.model import MicroBatch, Model, StageLine, carries
 from workbench.capacity.partitions import LARGEST, at_rate, bids2_micro_batch
 from workbench.dataflow import Budget
 from workbench.records import BatchLayout, Measurement, Stage
@@ -92,8 +93,7 @@ def batch_of(runs: Sequence[Measurement], parts: MicroBatch | None) -> MicroBatc
         StageLine(one.name, one.fixed_s, one.per_record_s, one.ratio, 1.0, stateful=one.stateful, source=one.source)
         for one in stages
     )
-    tasks = len(lines) * measurement.budget.slots
-    return MicroBatch(unstaged_s(measurement), 0.0, lines, error=0.0, readings=1, most_tasks=tasks)
+    return MicroBatch(unstaged_s(measurement), 0.0, lines, error=0.0, readings=1)
 
 
 def in_turns(parts: MicroBatch | None, slots: Floats, frozen: Floats, interval_s: float) -> Floats:

@@ -10,13 +10,10 @@ group; `weight`, shape (groups, groups), symmetric, its diagonal 0; `slack`, the
 to which a gain is none. The first three are overwritten.
 """
 
-import numpy as np
-from numpy.typing import NDArray
-
+from workbench.arrays import Floats, Ints
 from workbench.placement._compiled import compiled
 
-Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
+Counts = Ints
 
 _MOST = 3  # tasks of one side of an exchange, if not all of them
 _SHAKES = 3  # random steps away from the best allocation

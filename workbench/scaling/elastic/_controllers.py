@@ -9,9 +9,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.arrays import Floats, Ints
 from workbench.checks import positive, whole
 from workbench.scaling.elastic._evenness import by_chance, overloaded
-from workbench.scaling.elastic._queues import Floats, Ints, Queues
+from workbench.scaling.elastic._queues import Queues
 from workbench.scaling.elastic.assignment import DEFAULT_THRESHOLD, assign_cores
 from workbench.scaling.elastic.jackson import allocate_cores, jackson_latency
 from workbench.scaling.elastic.keyed_operator import ElasticCluster, KeyedOperator
@@ -321,7 +322,7 @@ class ExecutorCentric:
             moved = np.flatnonzero(new != here)
             queues.move(zip(shards[moved].tolist(), mine[new[moved]].tolist(), strict=True), self.settings.sync_s)
 
-    def _matrix(self) -> NDArray[np.int64]:
+    def _matrix(self) -> Ints:
         """Return the cores [node][executor]."""
         cluster = self.queues.cluster
         matrix = np.zeros((cluster.nodes, len(self.home)), dtype=np.int64)

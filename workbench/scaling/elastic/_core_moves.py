@@ -10,15 +10,15 @@ import heapq
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.arrays import Ints
 from workbench.checks import SLACK
 from workbench.scaling.elastic._core_problem import CoreProblem
 
 _Donor = tuple[float, int]  # cost of taking a core, and from whom
 
 
-def greedy(problem: CoreProblem, threshold: float) -> NDArray[np.int64] | None:
+def greedy(problem: CoreProblem, threshold: float) -> Ints | None:
     """Return cores [node][executor], or None if an executor finds no core (FAIL): phi is too low.
 
     Takes O(cores moved x nodes) steps: the cheapest donor of a node is kept until one of its executors changes.
@@ -106,7 +106,7 @@ class _Work:
         for other in affected:  # the cost of its cores has changed on every node
             self.donors[other] = self._spare_core(other)
 
-    def matrix(self) -> NDArray[np.int64]:
+    def matrix(self) -> Ints:
         """Return X, shape (nodes, executors)."""
         matrix = np.zeros((len(self.on_node), len(self.totals)), dtype=np.int64)
         entries = [(node, j, cores) for node, held in enumerate(self.on_node) for j, cores in held.items()]

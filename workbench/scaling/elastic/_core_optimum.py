@@ -8,19 +8,17 @@ possible. HiGHS solves the programme; one version of HiGHS always returns the sa
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
+from workbench.arrays import Ints
 from workbench.errors import WorkbenchError
 from workbench.scaling.elastic._core_problem import CoreProblem
 
 _TIME_LIMIT, _INFEASIBLE = 1, 2
 
 
-def optimum(
-    problem: CoreProblem, threshold: float, timeout_s: float | None
-) -> tuple[NDArray[np.int64] | None, float | None]:
+def optimum(problem: CoreProblem, threshold: float, timeout_s: float | None) -> tuple[Ints | None, float | None]:
     """Return the cores [node][executor] with the least migrated bytes, and the bound; (None, None) if infeasible."""
     scale = max(problem.state_bytes) or 1.0
     programme = _Programme(problem, problem.intensive(threshold), scale)

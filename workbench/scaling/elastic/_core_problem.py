@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.arrays import Ints
 from workbench.checks import require, same_length, whole, wholes
 
 
@@ -13,7 +13,7 @@ from workbench.checks import require, same_length, whole, wholes
 class CoreProblem:
     """Current cores x~ [node][executor]; k_j, c_i, s_j, I(j) and the data intensity per core of each executor."""
 
-    current: NDArray[np.int64]
+    current: Ints
     required: Sequence[int]
     node_cores: Sequence[int]
     state_bytes: Sequence[float]
@@ -25,9 +25,7 @@ class CoreProblem:
         return [intensity > threshold for intensity in self.data_intensity]
 
 
-def core_matrix(
-    name: str, matrix: Sequence[Sequence[float]] | NDArray[np.int64], nodes: int, executors: int
-) -> NDArray[np.int64]:
+def core_matrix(name: str, matrix: Sequence[Sequence[float]] | Ints, nodes: int, executors: int) -> Ints:
     """Return `matrix` as integers, after checks of its shape and of its numbers."""
     rows = list(matrix)
     same_length("node", nodes, **{name: rows})

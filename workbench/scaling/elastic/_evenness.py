@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainccinv
 
-from workbench.scaling.elastic._queues import Floats, Ints
+from workbench.arrays import Floats, Ints
 
 FALSE_ALARM = 1e-4
 NEAR_SATURATION = 0.9

@@ -12,12 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.arrays import Floats, Ints
 from workbench.scaling.elastic.keyed_operator import ElasticCluster, KeyedOperator
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 NETWORK_QUEUE_S = 0.1  # seconds of records a network card's queue holds; not in the paper
 STATE_SHARE = 0.5  # share of a network card for migrating state while records also wait

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from workbench.scaling.elastic._queues import Floats, QueueStep
+from workbench.arrays import Floats
+from workbench.scaling.elastic._queues import QueueStep
 from workbench.simulation import RateTrace
 
 _PER_DECADE = 200  # a bin is 1.2 % wide

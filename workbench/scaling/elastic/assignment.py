@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.arrays import Ints
 from workbench.checks import not_negatives, positive, require, same_length, wholes
 from workbench.scaling.elastic._core_moves import greedy
 from workbench.scaling.elastic._core_optimum import optimum
@@ -106,8 +106,8 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
 
 
 def migrated_bytes(
-    current: Sequence[Sequence[int]] | NDArray[np.int64],
-    new: Sequence[Sequence[int]] | NDArray[np.int64],
+    current: Sequence[Sequence[int]] | Ints,
+    new: Sequence[Sequence[int]] | Ints,
     state_bytes: Sequence[float],
 ) -> float:
     """Return the state that leaves its node when cores move: C(new | current) of section 4.2.

@@ -20,6 +20,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from workbench.arrays import Floats, Ints
 from workbench.checks import positive, require, whole
 from workbench.scaling.elastic._controllers import (
     ElasticSettings,
@@ -31,7 +32,7 @@ from workbench.scaling.elastic._controllers import (
     even_owners,
     even_route,
 )
-from workbench.scaling.elastic._queues import Floats, Ints, Queues
+from workbench.scaling.elastic._queues import Queues
 from workbench.scaling.elastic._recording import Series, Source, Totals
 from workbench.scaling.elastic.keyed_operator import ElasticCluster, KeyedOperator
 from workbench.simulation import KeyTrace, RateTrace

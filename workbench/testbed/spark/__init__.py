@@ -9,7 +9,7 @@ from workbench.testbed.spark.log.batches import BatchLog, rows_of, seconds_of
 from workbench.testbed.spark.log.event_log import EventLog, Events
 from workbench.testbed.spark.log.operators import SourceCost, operator_edges, operator_metrics
 from workbench.testbed.spark.log.paces import executor_paces
-from workbench.testbed.spark.look import look_at
+from workbench.testbed.spark.look import Finding, look_at
 from workbench.testbed.spark.machine.connector import connector_jars, sink_packages
 from workbench.testbed.spark.machine.java import find_java
 from workbench.testbed.spark.machine.left_over import left_over, removal
@@ -17,7 +17,7 @@ from workbench.testbed.spark.machine.limits import usable_cores
 from workbench.testbed.spark.machine.local_files import WITHOUT_FORKS, compile_into
 from workbench.testbed.spark.machine.quota import CpuQuota, quota_permitted
 from workbench.testbed.spark.scripted import look_at_script
-from workbench.testbed.spark.testbed import SLOT_SHARE, SparkRun, SparkTestbed
+from workbench.testbed.spark.testbed import SLOT_SHARE, SparkTestbed
 
 __all__ = [
     "LOCAL",
@@ -28,10 +28,10 @@ __all__ = [
     "CpuQuota",
     "EventLog",
     "Events",
+    "Finding",
     "Meter",
     "Queries",
     "SourceCost",
-    "SparkRun",
     "SparkTestbed",
     "TopicRows",
     "batch_session",

@@ -42,16 +42,17 @@ _MAIN = "import sys; from workbench.testbed.spark import look; look.main(sys.arg
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One thing of a cluster: what was found, what to do if it is not fit (empty if it is), and whether it must be."""
+class Finding:
+    """One thing looked at: what was found, whether that is fit, what to do if it is not, and whether it must be."""
 
     thing: str
     found: str
+    fit: bool
     fix: str = ""
     needed: bool = True
 
 
-def look_at(cluster: Cluster, budget: Budget) -> tuple[Seen, ...]:
+def look_at(cluster: Cluster, budget: Budget) -> tuple[Finding, ...]:
     """Look whether `cluster` gives executors for `budget` on which a query can be measured.
 
     Nothing is left on the cluster. What is found first to be unfit is the last that is looked at.
@@ -60,11 +61,11 @@ def look_at(cluster: Cluster, budget: Budget) -> tuple[Seen, ...]:
         count, _ = cluster.executors(budget)
         cluster.check_here()
     except WorkbenchError as error:
-        return (Seen("executors", "not fit", str(error)),)
+        return (Finding("executors", "not fit", fit=False, fix=str(error)),)
     try:
         cluster.reach()
     except WorkbenchError as error:
-        return (Seen("cluster", "not reached", str(error)),)
+        return (Finding("cluster", "not reached", fit=False, fix=str(error)),)
     with tempfile.TemporaryDirectory(prefix="workbench-look-") as folder:
         asked = Path(folder) / "asked.json"
         asked.write_text(json.dumps({"cluster": asdict(cluster), "budget": asdict(budget)}))
@@ -88,13 +89,13 @@ def look_at(cluster: Cluster, budget: Budget) -> tuple[Seen, ...]:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
             said.seek(0)
-            seen = tuple(Seen(**json.loads(line)) for line in said)
+            seen = tuple(Finding(**json.loads(line)) for line in said)
             errors.seek(0)
             cause = last_line(errors.read()).rstrip(".")
-    if not seen or (len(seen) < _THINGS and not any(one.fix and one.needed for one in seen)):
+    if not seen or (len(seen) < _THINGS and all(one.fit or not one.needed for one in seen)):
         fix = f"{ended}{': ' * bool(cause)}{cause}."
-        seen += (Seen("cluster", f"no answer for {units.some(count, 'executor')}", fix),)
-    return (Seen("cluster", "reached"), *seen)
+        seen += (Finding("cluster", f"no answer for {units.some(count, 'executor')}", fit=False, fix=fix),)
+    return (Finding("cluster", "reached", fit=True), *seen)
 
 
 def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[str, Callable[[], str], bool]]":
@@ -174,10 +175,10 @@ def main(file: str) -> None:
     cluster, budget = Cluster(**asked["cluster"]), Budget(profile=profile, **asked["budget"])
     for thing, step, needed in _steps(cluster, budget, path.parent):
         try:
-            seen = Seen(thing, step())
+            seen = Finding(thing, step(), fit=True)
         except WorkbenchError as error:
-            seen = Seen(thing, "not fit", str(error), needed)
+            seen = Finding(thing, "not fit", fit=False, fix=str(error), needed=needed)
         sys.stdout.write(json.dumps(asdict(seen)) + "\n")
         sys.stdout.flush()
-        if seen.fix and seen.needed:
+        if seen.needed and not seen.fit:
             break

@@ -39,6 +39,7 @@ from workbench.testbed.spark.driver.turns import Turn
 from workbench.testbed.spark.machine.connector import connector_jars, connector_version, package_jars, sink_packages
 from workbench.testbed.spark.machine.facts import describe
 from workbench.testbed.spark.machine.java import find_java
+from workbench.testbed.spark.machine.left_over import PREFIX
 from workbench.testbed.spark.machine.limits import GROUPS, outer_limit, usable_cores
 from workbench.testbed.spark.machine.quota import CpuQuota
 from workbench.workload import (
@@ -58,7 +59,6 @@ from workbench.workload import (
 SLOT_SHARE = 0.8
 LEAST_INTERVAL_S = 0.1
 LEAST_CORES = 0.05
-_GROUP_PREFIX = "workbench-"
 _MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - Linux's shared memory; mkdtemp makes a private folder in it
 _MEMORY_NEEDED = 1 << 30
 
@@ -249,7 +249,7 @@ class SparkTestbed:
         if query.topic is not None and self.cluster:
             self.cluster.check_servers(kafka.Topic.parse(query.topic).servers)
         source_partitions, state_partitions = _partitions(layout or {}, budget)
-        own = f"{_GROUP_PREFIX}{uuid.uuid4().hex[:12]}"
+        own = f"{PREFIX}{uuid.uuid4().hex[:12]}"
         places = self._places(own)
         with (
             self._writes(query, places.get("sink", ""), own) as writes,
@@ -343,10 +343,10 @@ class SparkTestbed:
             quota = self._quota(budget)
             if quota:
                 ours.callback(quota.remove)
-            disk = folder = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX))
+            disk = folder = Path(tempfile.mkdtemp(prefix=PREFIX))
             ours.callback(shutil.rmtree, disk, ignore_errors=True)
             if _memory_folder():
-                folder = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX, dir=_MEMORY_FOLDER))
+                folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_MEMORY_FOLDER))
                 ours.callback(shutil.rmtree, folder, ignore_errors=True)
             else:
                 (folder := disk / "run").mkdir()
@@ -393,7 +393,7 @@ class SparkTestbed:
         if self.cluster or self.slot_cpus == "cores":
             return None
         try:
-            return CpuQuota.create(f"{_GROUP_PREFIX}{os.getpid()}-{uuid.uuid4().hex[:8]}")
+            return CpuQuota.create(f"{PREFIX}{os.getpid()}-{uuid.uuid4().hex[:8]}")
         except OSError as error:
             if budget.profile.cpus == int(budget.profile.cpus):
                 return None
@@ -458,8 +458,8 @@ def _memory_folder() -> bool:
 def remove_stale_groups(base: Path = GROUPS) -> None:
     """Remove empty control groups of deployments whose owner has ended."""
     for hierarchy in {base, base / "cpu", base / "cpuacct", outer_limit(base).folder}:
-        for group in hierarchy.glob(f"{_GROUP_PREFIX}*"):
-            owner = group.name.removeprefix(_GROUP_PREFIX).split("-")[0]
+        for group in hierarchy.glob(f"{PREFIX}*"):
+            owner = group.name.removeprefix(PREFIX).split("-")[0]
             if owner.isdigit() and not Path(f"/proc/{owner}").exists():
                 with suppress(OSError):
                     group.rmdir()

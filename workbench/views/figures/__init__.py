@@ -4,75 +4,55 @@ A drawing function returns a plain plotly figure whose traces keep their ``uid``
 be updated in place; ``layout.meta`` holds the finding and a text alternative.
 """
 
-from workbench.views.figures.acquisition import Acquisition, acquisition, draw_acquisition
+from workbench.views.figures.acquisition import acquisition, draw_acquisition
 from workbench.views.figures.batch_times import BatchTimes, batch_times, draw_batch_times
-from workbench.views.figures.capacity import Capacity, aimed_at, capacity, capacity_of, draw_capacity, measured_runs
+from workbench.views.figures.capacity import Capacity, capacity, draw_capacity
 from workbench.views.figures.cost_vectors import COST_NAMES, CostVectors, cost_vectors, draw_cost_vectors, draw_pareto
-from workbench.views.figures.dataflow_graph import DataflowGraph, dataflow_graph, draw_dataflow_graph, observed_graph
-from workbench.views.figures.exploration import Convergence, convergence, draw_convergence
-from workbench.views.figures.head_room import HeadRoom, draw_head_room, head_room
-from workbench.views.figures.latency import LatencyCores, draw_latency_cores, latency_cores
-from workbench.views.figures.model_forms import ModelForms, draw_model_forms, model_forms
+from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow_graph, observed_graph
+from workbench.views.figures.exploration import convergence, draw_convergence
+from workbench.views.figures.head_room import draw_head_room, head_room
+from workbench.views.figures.latency import draw_latency_cores, latency_cores
+from workbench.views.figures.model_forms import draw_model_forms, model_forms
 from workbench.views.figures.operators import Operators, draw_operators, operators
 from workbench.views.figures.overlay import draw_overlaid, same_axes
 from workbench.views.figures.paradigms import Paradigms, draw_paradigms, paradigms
-from workbench.views.figures.placement_map import PlacementMap, draw_placement_map, placement_map
+from workbench.views.figures.placement_map import draw_placement_map, placement_map
 from workbench.views.figures.policies import KEEPS_UP, Policies, draw_policies, policies
 from workbench.views.figures.probes import Probes, draw_bracket, draw_probes, probes
-from workbench.views.figures.pruning import Pruning, draw_pruning, pruning
+from workbench.views.figures.pruning import draw_pruning, pruning
 from workbench.views.figures.reproduced import draw_reproduced
-from workbench.views.figures.risk import CostRisk, RiskPoint, cost_risk, draw_cost_risk
-from workbench.views.figures.search_tree import SearchTree, choice_words, plan_at, search_tree
+from workbench.views.figures.risk import RiskPoint, cost_risk, draw_cost_risk
+from workbench.views.figures.search_tree import choice_words, plan_at, search_tree
 from workbench.views.figures.search_tree_drawing import draw_search_tree
-from workbench.views.figures.shards import ShardBalance, draw_shard_balance, shard_balance
+from workbench.views.figures.shards import draw_shard_balance, shard_balance
 from workbench.views.figures.slot_layout import (
-    SlotShares,
-    StageLayout,
     draw_configured,
     draw_slot_shares,
     draw_stage_layout,
     slot_shares,
     stage_layout,
 )
-from workbench.views.figures.spread import Spreads, draw_spreads, spreads
-from workbench.views.figures.timeline import POINTS, TimelineSeries, draw_timeline, timeline
-from workbench.views.figures.trigger_interval import TriggerIntervals, draw_trigger_intervals, trigger_intervals
+from workbench.views.figures.spread import draw_spreads, spreads
+from workbench.views.figures.timeline import POINTS, draw_timeline, timeline
+from workbench.views.figures.trigger_interval import draw_trigger_intervals, trigger_intervals
 from workbench.views.figures.what_if import Curves, draw_what_if
 
 __all__ = [
     "COST_NAMES",
     "KEEPS_UP",
     "POINTS",
-    "Acquisition",
     "BatchTimes",
     "Capacity",
-    "Convergence",
-    "CostRisk",
     "CostVectors",
     "Curves",
-    "DataflowGraph",
-    "HeadRoom",
-    "LatencyCores",
-    "ModelForms",
     "Operators",
     "Paradigms",
-    "PlacementMap",
     "Policies",
     "Probes",
-    "Pruning",
     "RiskPoint",
-    "SearchTree",
-    "ShardBalance",
-    "SlotShares",
-    "Spreads",
-    "StageLayout",
-    "TimelineSeries",
-    "TriggerIntervals",
     "acquisition",
-    "aimed_at",
     "batch_times",
     "capacity",
-    "capacity_of",
     "choice_words",
     "convergence",
     "cost_risk",
@@ -109,7 +89,6 @@ __all__ = [
     "draw_what_if",
     "head_room",
     "latency_cores",
-    "measured_runs",
     "model_forms",
     "observed_graph",
     "operators",

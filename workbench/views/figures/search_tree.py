@@ -93,10 +93,6 @@ class SearchTree:
         """Choices of the whole search, pruned ones included: how far a replay can go."""
         return len(self.trail) - 1
 
-    def plan_keys(self) -> tuple[str, ...]:
-        """Keys of the plans that are shown."""
-        return tuple(node.key for node in self.nodes if node.kind in {"plan", "chosen"})
-
 
 def search_tree(
     root: SearchNode,

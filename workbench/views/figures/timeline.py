@@ -7,18 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
 from workbench import units
+from workbench.arrays import Floats
 from workbench.scaling import Reconfiguration, Timeline
 from workbench.views import theme
 
 POINTS = 1200
 _DEPLOYED = 2  # the row of the tasks
 _MARKED = 80  # most reconfigurations whose downtime is shaded one by one
-
-Floats = NDArray[np.float64]
 
 
 class Tops(NamedTuple):
@@ -69,7 +67,7 @@ def timeline(line: Timeline, policy: str = "The policy", *, points: int = POINTS
         return TimelineSeries("Nothing was replayed", (), (), (), (), (), (), (), (), 0.0)
     size = math.ceil(steps / points)
 
-    def thinned(values: NDArray[np.float64], how: Callable[[Floats], float]) -> tuple[float, ...]:
+    def thinned(values: Floats, how: Callable[[Floats], float]) -> tuple[float, ...]:
         return tuple(float(how(values[start : start + size])) for start in range(0, steps, size))
 
     offered, consumed = thinned(line.offered, np.mean), thinned(line.consumed, np.mean)

@@ -4,10 +4,10 @@ All work from the keyboard, and an error inside a callback shows as a card in it
 """
 
 from workbench.views.widgets.caps_explorer import CapsExplorer
-from workbench.views.widgets.later import CardsView, Later
+from workbench.views.widgets.later import Later
 from workbench.views.widgets.live_panel import LivePanel
 from workbench.views.widgets.paper_panel import PaperPanel
 from workbench.views.widgets.replay_player import ReplayPlayer
 from workbench.views.widgets.what_if_panel import WhatIf
 
-__all__ = ["CapsExplorer", "CardsView", "Later", "LivePanel", "PaperPanel", "ReplayPlayer", "WhatIf"]
+__all__ = ["CapsExplorer", "Later", "LivePanel", "PaperPanel", "ReplayPlayer", "WhatIf"]

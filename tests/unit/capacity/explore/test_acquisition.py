@@ -2,7 +2,7 @@
 
 import pytest
 
-from workbench.capacity.explore.acquisition import edge, farthest, nearest, propose
+from workbench.capacity.explore.acquisition import acquire, edge, farthest, nearest
 
 GRID = [(i, j) for i in range(5) for j in range(2)]
 
@@ -35,13 +35,13 @@ def test_only_what_is_allowed_is_chosen():
 
 def test_the_same_runs_and_seed_propose_the_same_point():
     points, costs = [(0, 0), (3, 0), (0, 4), (3, 4), (1, 2)], [5.0, 5.0, 5.0, 5.0, 3.0]
-    found = propose(points, costs, (4, 5), seed=3)
-    assert found == propose(points, costs, (4, 5), seed=3)
+    found = acquire(points, costs, (4, 5), seed=3).point
+    assert found == acquire(points, costs, (4, 5), seed=3).point
     assert 0 <= found[0] < 4
     assert 0 <= found[1] < 5
-    assert propose([(0, 0), (3, 0)], [1.0, 1.0], (4, 1), seed=0)[1] == 0
+    assert acquire([(0, 0), (3, 0)], [1.0, 1.0], (4, 1), seed=0).point[1] == 0
 
 
 @pytest.mark.parametrize("seed", [2**32 - 1, 202601311200, 10**30])
 def test_any_seed_that_a_study_may_have_proposes_a_point(seed):
-    assert propose([(0, 0), (3, 0)], [1.0, 1.0], (4, 1), seed=seed)[1] == 0
+    assert acquire([(0, 0), (3, 0)], [1.0, 1.0], (4, 1), seed=seed).point[1] == 0

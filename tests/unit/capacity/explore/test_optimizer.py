@@ -64,7 +64,7 @@ def parts(driver_task_s, fixed_s):
         StageLine("scan", fixed_s, 1e-5, 1.0, 1.0, source=True),
         StageLine("count", fixed_s, 4e-5, 1.0, 1.0, stateful=True),
     )
-    return MicroBatch(0.2, driver_task_s, stages, 0.0, 5, 10)
+    return MicroBatch(0.2, driver_task_s, stages, 0.0, 5)
 
 
 def test_partitions_are_set_where_fewer_of_them_promise_clearly_more():

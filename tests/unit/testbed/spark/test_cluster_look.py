@@ -69,7 +69,7 @@ class Stopped(subprocess.Popen):
 def test_what_was_seen_before_the_time_was_over_is_kept_and_the_users_folder_hides_nothing(tmp_path, monkeypatch):
     (tmp_path / "signal.py").write_text("raise SystemExit\n")
     monkeypatch.chdir(tmp_path)
-    line = '{"thing": "application", "found": "has room"}'
+    line = '{"thing": "application", "found": "has room", "fit": true}'
     stop = "os.kill(os.getpid(), signal.SIGSTOP)"
     monkeypatch.setattr(look, "_MAIN", f"import os, signal; print({line!r}, flush=True); {stop}")
     monkeypatch.setattr(subprocess, "Popen", Stopped)

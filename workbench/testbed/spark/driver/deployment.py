@@ -253,9 +253,9 @@ class Driver:
             )
         after, bound = self._load(), self._cores.periods()
         elapsed = chosen[-1].release.at_s - chosen[0].release.at_s if chosen else 0.0
-        logs = [done.log for done in chosen[1:]]
-        labels = fullest_labels(done.log for done in live.done) if live.done else None
-        overhead_rate = overhead(done.log for done in live.done)
+        logs = chosen[1:]
+        labels = fullest_labels(live.done) if live.done else None
+        overhead_rate = overhead(live.done)
         operators, samples = operator_metrics(
             logs, elapsed, self._cpus, self._source.cost, labels, overhead_rate=overhead_rate
         )
@@ -279,7 +279,7 @@ class Driver:
             executors=executor_paces(logs),
             source_partitions=live.feed.partitions,
             compiling=(self._cores.all_compilers_s() - compiled_s) / (now_s() - begin),
-            writes=write_cost(logs, [done.log for done in live.since_empty], self._sink),
+            writes=write_cost(logs, live.since_empty, self._sink),
             inputs=input_rows(spec.inputs, logs, chosen[-1].release.queue if chosen else 0.0),
         )
         self._fastest = max(self._fastest, observation.consumed_rate)
@@ -391,7 +391,7 @@ class Driver:
 
     def _scans(self) -> int:
         """How often the query reads the source, as its last batch shows."""
-        return max([1, *(times_read(done.log) for done in self._live.done[-1:])])
+        return max([1, *(times_read(done) for done in self._live.done[-1:])])
 
     def _look_where_missed(self, rate: float, consumed: float) -> None:
         """Look at a source that is not known yet where a rate is missed, then offer the rate again: it may go on."""

@@ -21,12 +21,12 @@ def full(done: Sequence[CompletedBatch], now_s: float) -> bool:
     keeps_state, updated = False, set[int]()
     left_s: dict[int, float] = {}
     for one in done:
-        for place, state in enumerate(one.log.progress.get("stateOperators") or ()):
+        for place, state in enumerate(one.progress.get("stateOperators") or ()):
             keeps_state = True
             if state.get("numRowsUpdated"):
                 updated.add(place)
             if state.get("numRowsRemoved"):
-                left_s.setdefault(place, one.release.at_s + one.log.duration_s - begun)
+                left_s.setdefault(place, one.release.at_s + one.duration_s - begun)
     if keeps_state and not updated:
         return False
     return updated <= set(left_s) and all(now_s >= begun + _TIMES * took for took in left_s.values())

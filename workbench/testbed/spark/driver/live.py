@@ -78,17 +78,16 @@ class Meter:
         return lap
 
 
-@dataclass(frozen=True)
-class CompletedBatch:
-    """A committed batch with its release and its CPU time."""
+@dataclass(frozen=True, kw_only=True)
+class CompletedBatch(BatchLog):
+    """A committed batch of a live query, with the release that it took."""
 
     release: Release
-    log: BatchLog
 
     @property
     def batch(self) -> Batch:
         """The batch as an observation reports it."""
-        return Batch(self.release.at_s, self.log.duration_s, self.release.records, self.release.due, self.release.queue)
+        return Batch(self.release.at_s, self.duration_s, self.release.records, self.release.due, self.release.queue)
 
 
 @dataclass
@@ -292,8 +291,8 @@ class LiveQuery:
         release = self.feed.release(log)
         if release is None:
             return
-        used = replace(log, executor_cpu_s=executor_s, python_cpu_s=python_s, quota=self.meter.quota is not None)
-        self.done.append(CompletedBatch(release, used))
+        found, limited = (log.batch_id, log.progress, log.stages), self.meter.quota is not None
+        self.done.append(CompletedBatch(*found, executor_s, python_s, limited, release=release))
         if self._fitting and release.epoch == self._epoch:
             known = self.done[1:] or self.done  # a query's first batch pays for its start
             seen = [(one.batch.records, one.batch.duration_s) for one in known if one.release.epoch == self._epoch]

@@ -108,7 +108,7 @@ class SourceAlone:
         seen = line([(done.batch.records, done.batch.duration_s) for done in batches])
         before, known, cost = self.profile(self._most).rate_limit, self._alone, self.cost
         self._alone = replace(seen, per_record_s=faster * seen.per_record_s * budget.cpus / self._most.cpus)
-        self.cost = fit_source([done.log for done in batches], self._most.profile.cpus)
+        self.cost = fit_source(batches, self._most.profile.cpus)
         if known is not None and self.profile(self._most).rate_limit <= before:
             self._alone, self.cost = known, cost
         self._taken += 1

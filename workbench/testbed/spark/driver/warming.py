@@ -61,7 +61,7 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
     at_s, before_s = now_s(), compiler_s()
     while now_s() < cap and not _stopped(costs, _LARGE_BATCHES, _ROWS_STEADY):
         done = queries.batches(live, 1)[-1]
-        costs.append((done.log.executor_cpu_s or done.batch.duration_s) / max(1, done.batch.records))
+        costs.append((done.executor_cpu_s or done.batch.duration_s) / max(1, done.batch.records))
         if len(costs) % _LARGE_BATCHES == 0:
             idle = compiler_s() - before_s < _JIT_IDLE * (now_s() - at_s)
             at_s, before_s = now_s(), compiler_s()
@@ -87,7 +87,7 @@ def _on_slots_s(done: CompletedBatch, budget: Budget) -> float:
 
     Seconds of the driver are the same there, those of the tasks more.
     """
-    tasks_s = done.log.threads_cpu_s + done.log.python_cpu_s  # without the compiler's
+    tasks_s = done.threads_cpu_s + done.python_cpu_s  # without the compiler's
     more_s = tasks_s * max(0.0, 1 / budget.cpus - 1 / budget.slots)
     return max(done.batch.duration_s + more_s, tasks_s / budget.cpus, _LEAST_S)
 

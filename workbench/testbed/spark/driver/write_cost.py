@@ -45,7 +45,7 @@ def compare(
             live = queries.start(asked, f"compared{number}")
             for share in _SHARES:
                 live.fixed_batches(int(rows * share))
-                logs[real] += [done.log for done in queries.batches(live, _EACH)[1:_EACH]]
+                logs[real] += queries.batches(live, _EACH)[1:_EACH]
             queries.retire(live)
     return added(logs[True], logs[False])
 

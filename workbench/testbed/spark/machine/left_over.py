@@ -12,6 +12,7 @@ from stat import S_ISDIR
 from workbench.testbed.spark.machine.limits import GROUPS, outer_limit
 
 PREFIX = "workbench-"
+"""What the names of folders and control groups of a deployment begin with."""
 _YOUNG_S = 3600.0  # a younger folder may be one that a command is still making
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GROUPS = Path("/sys/fs/cgroup")
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+"""Unit of the CPU times that the kernel reports of processes, seconds."""
 
 
 def usable_cores() -> float:

@@ -8,9 +8,7 @@ from pathlib import Path
 import psutil
 
 from workbench.metrics import Disturbance
-from workbench.testbed.spark.machine.limits import outer_throttling
-
-_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+from workbench.testbed.spark.machine.limits import TICK_S, outer_throttling
 
 
 @dataclass(frozen=True)
@@ -87,17 +85,17 @@ def load(ours: Iterable[int], at_s: float, slots: Collection[int] = (), executor
             stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         except OSError:
             continue
-        ours_s += sum(int(value) for value in stat[11:15]) * _TICK_S  # with the children it has waited for
-    busy = (user + nice + system + irq + softirq) * _TICK_S
+        ours_s += sum(int(value) for value in stat[11:15]) * TICK_S  # with the children it has waited for
+    busy = (user + nice + system + irq + softirq) * TICK_S
     there = [times[f"cpu{core}"] for core in slots if f"cpu{core}" in times]  # a container may number them differently
     # interrupts are left out here: the executor's own shuffle causes them
-    busy_there = sum(int(value) for core in there for value in core[:3]) * _TICK_S
-    stolen_there = sum(int(core[7]) for core in there) * _TICK_S
+    busy_there = sum(int(value) for core in there for value in core[:3]) * TICK_S
+    stolen_there = sum(int(core[7]) for core in there) * TICK_S
     periods, throttled = outer_throttling()
     return Load(
         at_s,
         busy,
-        steal * _TICK_S,
+        steal * TICK_S,
         ours_s,
         os.cpu_count() or 1,
         periods,

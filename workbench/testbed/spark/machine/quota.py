@@ -16,10 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.testbed.spark.machine.limits import GROUPS, outer_limit
+from workbench.testbed.spark.machine.limits import GROUPS, TICK_S, outer_limit
 
 PERIOD_US = 100_000
-_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _PREFERRED = 16  # times the share of a core that another group, or a process outside of groups, has
 _USUAL_V1, _USUAL_V2 = 1024, 100
 
@@ -209,7 +208,7 @@ def _cpu_s(stat: Path) -> float:
         fields = stat.read_text().rsplit(")", 1)[1].split()
     except OSError:
         return 0.0
-    return (int(fields[11]) + int(fields[12])) * _TICK_S
+    return (int(fields[11]) + int(fields[12])) * TICK_S
 
 
 def quota_permitted() -> bool:

@@ -7,14 +7,14 @@ import pytest
 from workbench.testbed.spark.driver.filling import full
 from workbench.testbed.spark.driver.live import CompletedBatch
 from workbench.testbed.spark.driver.queries import Queries
-from workbench.testbed.spark.log.batches import BatchLog
 
 
 def batch(at_s, *states, records=100):
     """A batch of 2 s, with (rows updated, rows removed) of each state."""
     listed = [{"numRowsUpdated": updated, "numRowsRemoved": removed} for updated, removed in states]
     progress = {"durationMs": {"triggerExecution": 2000}, "stateOperators": listed}
-    return CompletedBatch(SimpleNamespace(at_s=at_s, records=records, due=0.0, queue=0.0), BatchLog(0, progress, ()))
+    release = SimpleNamespace(at_s=at_s, records=records, due=0.0, queue=0.0)
+    return CompletedBatch(0, progress, (), release=release)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 from workbench.dataflow import Budget, SlotProfile
 from workbench.testbed.spark.driver.live import CompletedBatch
 from workbench.testbed.spark.driver.source_alone import SourceAlone
-from workbench.testbed.spark.log.batches import BatchLog
 from workbench.workload import Release
 
 FOUR = Budget(4, SlotProfile(0.2, 1024), 2.0)
@@ -17,8 +16,8 @@ ONE = Budget(1, SlotProfile(0.2, 1024), 2.0)
 
 def batch(rows, seconds):
     offsets = {"startOffset": json.dumps({"n": 0}), "endOffset": json.dumps({"n": rows})}
-    log = BatchLog(0, {"sources": [offsets], "durationMs": {"triggerExecution": 1000 * seconds}}, ())
-    return CompletedBatch(Release(1, 0.0, 0, rows, 0, 0, 0.0, 0.0), log)
+    progress = {"sources": [offsets], "durationMs": {"triggerExecution": 1000 * seconds}}
+    return CompletedBatch(0, progress, (), release=Release(1, 0.0, 0, rows, 0, 0, 0.0, 0.0))
 
 
 def batches(fixed_s, per_record_s, sizes=(5_000, 15_000, 10_000)):

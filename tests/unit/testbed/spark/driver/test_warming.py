@@ -33,8 +33,8 @@ class Batches:
         tasks_s = self.row_s * self.rows
         took_s = self.driver_s + self.cold_s / len(self.sizes) + tasks_s / 2
         self.now += took_s
-        work = SimpleNamespace(threads_cpu_s=tasks_s, python_cpu_s=0.0, executor_cpu_s=tasks_s)
-        self.done.append(SimpleNamespace(batch=SimpleNamespace(records=self.rows, duration_s=took_s), log=work))
+        batch = SimpleNamespace(records=self.rows, duration_s=took_s)
+        self.done.append(SimpleNamespace(batch=batch, threads_cpu_s=tasks_s, python_cpu_s=0.0, executor_cpu_s=tasks_s))
         return self.done[-1:]
 
 

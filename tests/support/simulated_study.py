@@ -1,0 +1,9 @@
+"""A small study of simulated runs; tests add what it asks for."""
+
+SIMULATED = """query: nexmark:q1
+targets: [2000000, 20000000]
+slots: [2, 4, 8]
+memory_mb: [512]
+testbed: fluid
+slot_cpus: 1
+"""
