@@ -130,17 +130,18 @@ def constant(work):
 
 
 def growing_table(work):
-    """A table that is appended to and read back, whose files are never compacted."""
+    """A table that is appended to and read back, whose files are never compacted; code is warm when it begins."""
     spark = session(work)
-    table = str(work / "table")
 
-    def append(batch, _):
-        batch.repartition(4).write.mode("append").parquet(table)
+    def append(batch, table):
+        batch.repartition(10).write.mode("append").parquet(table)
         spark.read.option("mergeSchema", "true").parquet(table).count()
 
+    for number in range(30):
+        append(spark.range(500), str(work / f"warm-{number}"))
     stream = spark.readStream.format("rate").option("rowsPerSecond", 500).load()
-    running = written(stream, work, "growing-table", append, interval_s=0.5)
-    time.sleep(50)
+    running = written(stream, work, "growing-table", lambda batch, _: append(batch, str(work / "table")))
+    time.sleep(60)
     running.stop()
 
     def truth(log):

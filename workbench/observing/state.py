@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.testbed.spark import seconds_of
+from workbench.testbed.spark import rows_of, seconds_of
 
 DAY_S = 86_400.0
 _KEPT = 512  # readings of an operator, from which every other one is dropped
@@ -18,6 +18,7 @@ _HITS = (
     ("loadedMapCacheHitCount", "loadedMapCacheMissCount"),
 )
 _PER_BATCH = "rocksdb"  # what the metrics begin with that are of a batch; others count since the start
+_FILES = "rocksdbSstFileSize"
 _COMPACTION = ("rocksdbTotalCompactionLatencyMs", "rocksdbCommitCompactLatency")
 _BROKEN = (TypeError, ValueError, AttributeError, OverflowError)
 
@@ -35,7 +36,8 @@ class StateSeen:
     rows, memory_bytes
         At the end; the memory as Spark counts it, of the whole operator.
     rows_per_day, memory_per_day
-        How fast they grow; 0 where they come and go.
+        How fast they grow; 0 where they come and go, and of memory where RocksDB keeps the rows on disk: what it takes
+        is caches, which fill.
     commit_s, batch_s
         Of a batch, their means: committing, summed over partitions; from trigger to commit.
     hit_rate
@@ -50,6 +52,8 @@ class StateSeen:
         How far the watermark is behind the batches at the end; None without one, or before it moved.
     lag_grew_s
         By how much more than when it first moved.
+    disk_per_day
+        How fast RocksDB's files grow, bytes.
     """
 
     operator: str
@@ -67,6 +71,7 @@ class StateSeen:
     updated: int
     lag_s: float | None
     lag_grew_s: float = 0.0
+    disk_per_day: float = 0.0
 
     def committing_s(self, slots: int) -> float:
         """Seconds of a batch's time that commits take; `slots` is 0 where it is not known."""
@@ -93,7 +98,7 @@ class _Operator:
     name: str = ""
     partitions: int = 0
     instances: int = 0
-    readings: list[tuple[float, int, int]] = field(default_factory=list)  # time, rows, bytes
+    readings: list[tuple[float, int, int, int]] = field(default_factory=list)  # time, rows, bytes in memory, on disk
     every: int = 1  # of which one is kept
     seen: int = 0
     batches: int = 0
@@ -103,10 +108,22 @@ class _Operator:
     updated: int = 0
     custom: dict[str, float] = field(default_factory=dict)
 
-    def take(self, told: Mapping[str, Any], at_s: float, batch_s: float) -> None:
+    def take(self, told: Mapping[str, Any], at_s: float, batch_s: float, *, ran: bool) -> None:
         self.name = str(told.get("operatorName") or self.name)
         self.partitions = int(told.get("numShufflePartitions") or self.partitions)
         self.instances = int(told.get("numStateStoreInstances") or self.instances)
+        if ran:
+            self._cost(told, batch_s)
+        if self.seen % self.every == 0:
+            sizes = told.get("numRowsTotal"), told.get("memoryUsedBytes"), (told.get("customMetrics") or {}).get(_FILES)
+            rows, memory, files = (int(size or 0) for size in sizes)
+            self.readings.append((at_s, rows, memory, files))
+        self.seen += 1
+        if len(self.readings) >= _KEPT:
+            del self.readings[1::2]
+            self.every *= 2
+
+    def _cost(self, told: Mapping[str, Any], batch_s: float) -> None:
         self.dropped += int(told.get("numRowsDroppedByWatermark") or told.get("numLateInputs") or 0)
         self.updated += int(told.get("numRowsUpdated") or 0)
         if told.get("commitTimeMs"):
@@ -116,16 +133,10 @@ class _Operator:
         for name, value in (told.get("customMetrics") or {}).items():
             before = self.custom.get(name, 0.0) if name.startswith(_PER_BATCH) else 0.0
             self.custom[name] = before + float(value or 0)
-        if self.seen % self.every == 0:
-            self.readings.append((at_s, int(told.get("numRowsTotal") or 0), int(told.get("memoryUsedBytes") or 0)))
-        self.seen += 1
-        if len(self.readings) >= _KEPT:
-            del self.readings[1::2]
-            self.every *= 2
 
     def told(self, place: int, lag_s: float | None, lag_grew_s: float) -> StateSeen:
-        _, rows, memory = self.readings[-1]
-        at_s, all_rows, all_bytes = np.array(self.readings, dtype=float).T
+        _, rows, memory, _ = self.readings[-1]
+        at_s, all_rows, all_bytes, all_files = np.array(self.readings, dtype=float).T
         compaction = next((self.custom[name] for name in _COMPACTION if name in self.custom), None)
         hits = next(
             (
@@ -143,7 +154,7 @@ class _Operator:
             rows,
             memory,
             _per_day(at_s, all_rows),
-            _per_day(at_s, all_bytes),
+            0.0 if all_files.any() else _per_day(at_s, all_bytes),
             self.commit_ms / 1000 / batches,
             self.batch_s / batches,
             hits,
@@ -152,6 +163,7 @@ class _Operator:
             self.updated,
             lag_s,
             lag_grew_s,
+            _per_day(at_s, all_files),
         )
 
 
@@ -184,12 +196,14 @@ class StateSeries:
         told = progress.get("stateOperators") or ()
         while len(self.operators) < len(told):
             self.operators.append(_Operator())
+        rows = rows_of(progress)
+        ran = bool(rows) or "addBatch" in progress["durationMs"]  # else it repeats what the batch before it cost
         watermark = (progress.get("eventTime") or {}).get("watermark")
-        if watermark and (passed_s := seconds_of(watermark)) > 0:
+        if rows and watermark and (passed_s := seconds_of(watermark)) > 0:
             self.lag_s = at_s - passed_s
             self.first_lag_s = self.lag_s if self.first_lag_s is None else self.first_lag_s
         for operator, one in zip(self.operators, told, strict=False):
-            operator.take(one, at_s, batch_s)
+            operator.take(one, at_s, batch_s, ran=ran)
 
     def told(self) -> tuple[StateSeen, ...]:
         """Give each operator that was seen."""

@@ -51,6 +51,13 @@ def nightly(tmp_path_factory):
     return written(tmp_path_factory.mktemp("logs") / "app", runs([1_000_000, 1_520_000, 2_000_000]))
 
 
+def test_a_query_that_was_stopped_within_a_batch_does_not_end_by_itself(tmp_path):
+    log = list(runs([2_000_000]))
+    assert read_log(written(tmp_path / "ended", log)).ends
+    stopped = written(tmp_path / "stopped", [*log[:-2], log[-1]])  # the last batch has jobs and no progress
+    assert not read_log(stopped).ends
+
+
 def test_what_runs_take_is_summed_up(nightly):
     running = read_log(nightly)
     assert running.ends

@@ -52,6 +52,33 @@ def test_what_progress_tells_of_the_state(grows):
     assert state.lag_grew_s == pytest.approx(179)
 
 
+def test_a_trigger_that_ran_no_batch_repeats_what_the_one_before_cost(grows, tmp_path):
+    """Up to Spark 3, a trigger that finds nothing is logged with the operators of the batch before it."""
+    told = kept(lambda n: 1000.0 * (n + 1), lambda n: 5e5 * (n + 1), dropped=2)
+    for number in range(170, 179):  # nothing comes for 3 minutes: the watermark waits
+        one = told[number] = {**told[number], "durationMs": {"latestOffset": 3, "triggerExecution": 5}}
+        one["sources"] = [{**one["sources"][0], "numInputRows": 0}]
+        state = one["stateOperators"][0]
+        one["stateOperators"] = [{**state, "numRowsUpdated": 0, "numRowsDroppedByWatermark": 0, "commitTimeMs": 90_000}]
+        one["eventTime"] = told[169]["eventTime"]
+    told.insert(0, {**told[170], "timestamp": stamp(BEGUN - 20)})
+    (state,), (plain,) = (read_log(one).states for one in (written(tmp_path / "idle", told), grows))
+    assert (state.commit_s, state.batch_s, state.compaction_s) == (plain.commit_s, plain.batch_s, plain.compaction_s)
+    assert (state.lag_s, state.lag_grew_s) == (plain.lag_s, plain.lag_grew_s)
+    assert state.rows == plain.rows
+
+
+def test_what_rocksdb_keeps_grows_on_disk(tmp_path):
+    """Its memory is caches, which fill up and then stay."""
+    told = kept(lambda n: 1000.0 * (n + 1), lambda n: 5e5 * (n + 1))
+    for number, one in enumerate(told):
+        one["stateOperators"][0]["customMetrics"] = {**CUSTOM, "rocksdbSstFileSize": 3_000 * number}
+    (state,) = read_log(written(tmp_path / "rocksdb", told)).states
+    assert state.memory_bytes == 90_000_000
+    assert (state.memory_per_day, state.full_s(1e9)) == (0.0, None)
+    assert state.disk_per_day == pytest.approx(3_000 * 86_400 / 20, rel=0.01)
+
+
 @pytest.mark.parametrize(("slots", "seconds"), [(4, 10.0), (50, 0.8), (200, 0.2), (300, 0.2), (0, 0.2)])
 def test_commits_run_in_turns_of_the_slots(grows, slots, seconds):
     (state,) = read_log(grows).states
