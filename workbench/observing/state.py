@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ _HITS = (
 _PER_BATCH = "rocksdb"  # what the metrics begin with that are of a batch; others count since the start
 _FILES = "rocksdbSstFileSize"
 _COMPACTION = ("rocksdbTotalCompactionLatencyMs", "rocksdbCommitCompactLatency")
+_COUNTED = frozenset((*_COMPACTION, *chain(*_HITS)))
 _BROKEN = (TypeError, ValueError, AttributeError, OverflowError)
 
 
@@ -46,8 +48,6 @@ class StateSeen:
         Of a batch, its mean, summed over partitions; None: not known.
     dropped
         Rows that came after the watermark had passed them.
-    updated
-        Rows of state that were written.
     lag_s
         How far the watermark is behind the batches at the end; None without one, or before it moved.
     lag_grew_s
@@ -68,7 +68,6 @@ class StateSeen:
     hit_rate: float | None
     compaction_s: float | None
     dropped: int
-    updated: int
     lag_s: float | None
     lag_grew_s: float = 0.0
     disk_per_day: float = 0.0
@@ -105,7 +104,6 @@ class _Operator:
     commit_ms: float = 0.0
     batch_s: float = 0.0
     dropped: int = 0
-    updated: int = 0
     custom: dict[str, float] = field(default_factory=dict)
 
     def take(self, told: Mapping[str, Any], at_s: float, batch_s: float, *, ran: bool) -> None:
@@ -125,14 +123,14 @@ class _Operator:
 
     def _cost(self, told: Mapping[str, Any], batch_s: float) -> None:
         self.dropped += int(told.get("numRowsDroppedByWatermark") or told.get("numLateInputs") or 0)
-        self.updated += int(told.get("numRowsUpdated") or 0)
         if told.get("commitTimeMs"):
             self.batches += 1
             self.commit_ms += float(told["commitTimeMs"])
             self.batch_s += batch_s
-        for name, value in (told.get("customMetrics") or {}).items():
+        custom = told.get("customMetrics") or {}
+        for name in _COUNTED & custom.keys():
             before = self.custom.get(name, 0.0) if name.startswith(_PER_BATCH) else 0.0
-            self.custom[name] = before + float(value or 0)
+            self.custom[name] = before + float(custom[name] or 0)
 
     def told(self, place: int, lag_s: float | None, lag_grew_s: float) -> StateSeen:
         _, rows, memory, _ = self.readings[-1]
@@ -160,7 +158,6 @@ class _Operator:
             hits,
             None if compaction is None else compaction / 1000 / batches,
             self.dropped,
-            self.updated,
             lag_s,
             lag_grew_s,
             _per_day(at_s, all_files),
