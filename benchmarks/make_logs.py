@@ -251,7 +251,7 @@ def late_rows(work):
     time.sleep(40)
     over.set()
     running.stop()
-    return lambda log: {"late": 5 * sum(rows(one) for one in progress_of(log)[1:]) // 105}
+    return lambda log: {"late": 5 * sum(rows(one) for one in progress_of(log)[2:]) // 105}
 
 
 def pipeline(work):
@@ -271,7 +271,8 @@ def pipeline(work):
         "def large_orders():\n"
         "    return spark.readStream.table('orders').where('length(value) > 2')\n"
     )
-    settings = "".join(f"  {name}: {json.dumps(value)}\n" for name, value in conf(work).items())
+    of_flows = {"spark.sql.session.timeZone", "spark.sql.shuffle.partitions"}  # the others are of the session
+    settings = "".join(f"  {name}: {json.dumps(conf(work)[name])}\n" for name in sorted(of_flows))
     (work / "eventlog").mkdir()
     (work / "spark-pipeline.yml").write_text(
         f"name: pipeline\nlibraries:\n  - glob:\n      include: flows.py\nstorage: {(work / 'storage').as_uri()}\n"

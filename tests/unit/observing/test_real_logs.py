@@ -63,6 +63,14 @@ def test_a_join_of_two_inputs_keeps_all_of_them_on_disk():
     assert "meets the" not in said
 
 
+def test_rows_that_the_watermark_dropped_are_counted():
+    found = observe(LOGS / "late-rows.jsonl.gz")
+    (state,) = found.running.states
+    assert (state.dropped, state.rows_per_day) == (TRUTH["late-rows"]["late"], 0.0)
+    assert 9 < state.lag_s < 12
+    assert f"dedupe dropped {TRUTH['late-rows']['late']} rows that came after the watermark." in changes(found)
+
+
 @pytest.mark.parametrize("kind", sorted(TRUTH))
 def test_a_log_shows_its_slots_and_names_no_machine(kind):
     log = LOGS / f"{kind}.jsonl.gz"
