@@ -53,7 +53,7 @@ class StateSeen:
     lag_grew_s
         By how much more than when it first moved.
     disk_per_day
-        How fast RocksDB's files grow, bytes.
+        How fast RocksDB's files grow with its rows, bytes; without them it is what compaction takes away again.
     """
 
     operator: str
@@ -135,6 +135,7 @@ class _Operator:
     def told(self, place: int, lag_s: float | None, lag_grew_s: float) -> StateSeen:
         _, rows, memory, _ = self.readings[-1]
         at_s, all_rows, all_bytes, all_files = np.array(self.readings, dtype=float).T
+        rows_per_day = _per_day(at_s, all_rows)
         compaction = next((self.custom[name] for name in _COMPACTION if name in self.custom), None)
         hits = next(
             (
@@ -151,7 +152,7 @@ class _Operator:
             self.instances,
             rows,
             memory,
-            _per_day(at_s, all_rows),
+            rows_per_day,
             0.0 if all_files.any() else _per_day(at_s, all_bytes),
             self.commit_ms / 1000 / batches,
             self.batch_s / batches,
@@ -160,7 +161,7 @@ class _Operator:
             self.dropped,
             lag_s,
             lag_grew_s,
-            _per_day(at_s, all_files),
+            _per_day(at_s, all_files) if rows_per_day else 0.0,
         )
 
 
