@@ -154,9 +154,7 @@ def _bound(found: Observed) -> str:
     room = found.headroom
     if not room.mean_rate:
         return ""
-    what = (
-        "its batches took as many rows each, and may have left some: they took" if room.may_be_held else "its load is"
-    )
+    what = "all batches hold as many rows, so a cap may hold them: they take" if room.may_be_held else "its load is"
     load = f"{what} {units.rate(room.mean_rate, 2)}, {units.rate(room.peak_rate, 2)} at the peak"
     least = f"it sustains at least {units.rate(room.at_least, 2)}" if room.at_least else ""
     said = "; ".join(filter(None, (least, load)))

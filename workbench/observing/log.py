@@ -462,7 +462,8 @@ def complete(progress: Any) -> dict[str, Any]:  # noqa: ANN401 - of a log
 def _left_rows(source: Mapping[str, Any]) -> bool | None:
     """Whether rows were there that a batch did not take; None where its source does not say."""
     metrics, latest = source.get("metrics") or {}, source.get("latestOffset")
-    said = False if latest is not None and latest == source.get("endOffset") else None
+    all_taken = latest is not None and latest == source.get("endOffset")
+    said = False if all_taken or str(source.get("description")).lower().startswith("rate") else None  # that has no cap
     for name, least in _LEFT.items():
         with suppress(TypeError, ValueError):
             if name in metrics and (said := float(metrics[name]) > least):
