@@ -1,6 +1,6 @@
 """How often the interval that `workbench observe` gives holds what a query sustains, and how wide it is.
 
-    python benchmarks/observed_intervals.py [--seeds 200] [--batches 120] [SHAPE or KIND ...]
+    python benchmarks/observed_intervals.py [--first 0] [--seeds 200] [--batches 120] [SHAPE or KIND ...]
 
 Logs of a query whose batch time is known, written by a queue in plain Python: a day's load whose peak is 30, 50 and
 70 % of what it sustains, under batch times of several shapes. What it sustains is the rate at which a batch lasts as
@@ -10,7 +10,8 @@ The constants of `workbench.observing.headroom` were set on real Spark (`benchma
 
 A second table has kinds of logs as production writes them. Each log draws its own batch time: the fixed share, the
 bend, the noise, how long it lasts, and the load. What it sustains is that at the log's end. Where the load is constant
-there is a bound, and its share inside is that of the bounds which hold.
+there is a bound, and its share inside is that of the bounds which hold. Kinds after `HARDER` are what no constant was
+set on.
 """
 
 import argparse
@@ -38,9 +39,10 @@ LEVELS = (0.3, 0.5, 0.7)
 class Shape:
     """Seconds of a batch = (fixed + rows^power) x noise + now and then a pause, in shares of the interval at `RATE`.
 
-    `kept` is how much of the noise's logarithm one batch leaves to the next; `cold` how many times as long the first
-    batch lasts, a start that wears off over `COLD` batches; `often` and `pause` the share of the batches with a pause,
-    and its mean; `every` the number of batches of which one has a pause of that length.
+    `root` is the share of the rows' seconds that goes with the root of the rows: files, keys, groups. `kept` is how
+    much of the noise's logarithm one batch leaves to the next; `cold` how many times as long the first batch lasts, a
+    start that wears off over `COLD` batches; `often` and `pause` the share of the batches with a pause, and its mean;
+    `every` the number of batches of which one has a pause of that length.
     """
 
     fixed: float = 0.2
@@ -51,6 +53,7 @@ class Shape:
     often: float = 0.0
     pause: float = 0.0
     every: int = 0
+    root: float = 0.0
 
     def batch_s(self, seed):
         """Seconds of the batch of a number with that many rows, as `queued` asks for."""
@@ -61,7 +64,9 @@ class Shape:
         def lasts(number, rows):
             nonlocal weather
             weather = self.kept * weather + rng.normal(0, self.noise * math.sqrt(1 - self.kept**2))
-            seconds = self.fixed * INTERVAL_S + rows_s * (rows / (RATE * INTERVAL_S)) ** self.power
+            share = rows / (RATE * INTERVAL_S)
+            cost = (1 - self.root) * share**self.power + self.root * math.sqrt(share)
+            seconds = self.fixed * INTERVAL_S + rows_s * cost
             seconds *= math.exp(weather - self.noise**2 / 2) * (1 + (self.cold - 1) * math.exp(-number / COLD))
             if rng.random() < self.often:
                 seconds += rng.exponential(self.pause * INTERVAL_S)
@@ -109,7 +114,7 @@ def found(path, shape, level, batches, seed):
 
 
 def covered(path, shape, level, batches, seeds):
-    return summed([found(path, shape, level, batches, seed) for seed in range(seeds)])
+    return summed([found(path, shape, level, batches, seed) for seed in seeds])
 
 
 def summed(rooms, *, bound=False):
@@ -139,7 +144,8 @@ class Kind:
 
     `grown` is by how much of the interval the fixed part grows until the end; `grain` the rows that the source
     releases together, in shares of an interval's at the peak; `restarts` how often it is started again; `stalls` the
-    share of the batches in which the sink stalls, and `stall` for how many intervals.
+    share of the batches in which the sink stalls, and `stall` for how many intervals; `root`, `noise` and `kept` are
+    those of `Shape`; `cap` is the most rows of a batch, in shares of an interval's at the peak.
     """
 
     load: str = "day"
@@ -149,6 +155,10 @@ class Kind:
     restarts: int = 0
     stalls: float = 0.0
     stall: tuple[float, float] = (2.0, 6.0)
+    root: tuple[float, float] = (0.0, 0.0)
+    noise: tuple[float, float] = (0.03, 0.15)
+    kept: tuple[float, float] = (0.0, 0.8)
+    cap: tuple[float, float] = (0.0, 0.0)
 
 
 KINDS = {
@@ -161,6 +171,15 @@ KINDS = {
     "restarts": Kind(restarts=3),
     "sink that stalls": Kind(stalls=0.015),
 }
+HARDER = {
+    "curved cost": Kind(root=(0.2, 0.6)),
+    "heavy noise": Kind(noise=(0.15, 0.4)),
+    "lasting noise": Kind(noise=(0.08, 0.25), kept=(0.8, 0.97)),
+    "cut by a cap": Kind(cap=(0.5, 0.9)),
+    "coarse and curved": Kind(grain=(0.2, 1.0), root=(0.2, 0.6)),
+    "curved drift": Kind(grown=(0.15, 0.5), peak=(0.4, 1.0), root=(0.2, 0.6)),
+}
+KINDS |= HARDER
 
 
 def load_of_kind(kind, peak, batches, rng):
@@ -185,16 +204,18 @@ def of_kind(path, kind, seed):
     shape = Shape(
         fixed=rng.uniform(0.05, 0.45) * (1 - grown),
         power=float(np.clip(rng.normal(1, 0.06), 0.85, 1.15)),
-        noise=float(np.exp(rng.uniform(math.log(0.03), math.log(0.15)))),
-        kept=rng.uniform(0, 0.8),
+        noise=float(np.exp(rng.uniform(*np.log(kind.noise)))),
+        kept=rng.uniform(*kind.kept),
         often=kind.stalls,
         pause=stall if kind.stalls else 0.0,
     )
-    shape = replace(shape, fixed=shape.fixed + grown)  # at the end
+    own = np.random.default_rng(seed + 10**6)  # so that the draws of the other kinds stay
+    shape = replace(shape, fixed=shape.fixed + grown, root=own.uniform(*kind.root))  # at the end
     lasts, begins = shape.batch_s(seed), rng.choice([0.0, rng.uniform(0.2, 0.6)]) * batches
     rates = load_of_kind(kind, rng.uniform(*kind.peak), batches, rng)
     arrived = arriving(rates, INTERVAL_S)
     grain = rng.uniform(*kind.grain) * max(rates) * INTERVAL_S
+    cap = own.uniform(*kind.cap) * max(rates) * INTERVAL_S or math.inf
 
     def released(at_s):
         return arrived(at_s) // grain * grain if grain else arrived(at_s)
@@ -213,12 +234,14 @@ def of_kind(path, kind, seed):
     begun_s, taken, first = 0.0, 0, 0
     for run, stop in enumerate([*stops, batches]):
         started[first] = run
-        told = queued(
-            released, batch_s_from(batch_s, first), INTERVAL_S, stop * INTERVAL_S, from_s=begun_s, taken=taken
-        )
-        for fires, rows, seconds, _ in told:
+        lasts_from, until_s = batch_s_from(batch_s, first), stop * INTERVAL_S
+        told = queued(released, lasts_from, INTERVAL_S, until_s, from_s=begun_s, taken=taken, cap=cap)
+        for fires, rows, seconds, left in told:
             if rows:
                 log.append(progress(first, rows, BEGUN + fires, batch_s=seconds, run=f"r-{run}"))
+                log[-1]["progress"]["sources"][0]["metrics"] = {
+                    "avgOffsetsBehindLatest": str(left if cap < math.inf else 0)
+                }
                 first, taken = first + 1, taken + rows
                 begun_s = fires + seconds
         begun_s = max(begun_s, stop * INTERVAL_S) + rng.uniform(20, 60)
@@ -231,7 +254,7 @@ def batch_s_from(batch_s, first):
 
 def covered_kind(path, kind, seeds):
     rooms = []
-    for seed in range(seeds):
+    for seed in seeds:
         seen = read_log(of_kind(path, kind, seed))
         rooms.append(headroom(seen.batches, INTERVAL_S))
     return summed(rooms, bound=kind.load == "constant")
@@ -240,19 +263,21 @@ def covered_kind(path, kind, seeds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=[*SHAPES, *KINDS], metavar="SHAPE or KIND")
-    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--seeds", type=int, default=200, help="how many")
     parser.add_argument("--batches", type=int, default=120)
     options = parser.parse_args()
     print(f"{options.seeds} logs of each; of a shape, of {options.batches} batches")
     print("                         peak   error  inside   below   above  high/low  no rate")
+    seeds = range(options.first, options.first + options.seeds)
     with tempfile.TemporaryDirectory() as folder:
         for name in options.names:
             log = Path(folder) / "log"
             if name in KINDS:
-                tell(name, "", covered_kind(log, KINDS[name], options.seeds))
+                tell(name, "", covered_kind(log, KINDS[name], seeds))
                 continue
             for level in LEVELS:
-                tell(name, f"{level:4.0%}", covered(log, SHAPES[name], level, options.batches, options.seeds))
+                tell(name, f"{level:4.0%}", covered(log, SHAPES[name], level, options.batches, seeds))
 
 
 def tell(name, level, figures):

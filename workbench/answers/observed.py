@@ -154,7 +154,8 @@ def _bound(found: Observed) -> str:
     room = found.headroom
     if not room.mean_rate:
         return ""
-    load = f"its load is {units.rate(room.mean_rate, 2)}, {units.rate(room.peak_rate, 2)} at the peak"
+    what = "all batches hold as many rows, so a cap may hold them: they take" if room.may_be_held else "its load is"
+    load = f"{what} {units.rate(room.mean_rate, 2)}, {units.rate(room.peak_rate, 2)} at the peak"
     least = f"it sustains at least {units.rate(room.at_least, 2)}" if room.at_least else ""
     said = "; ".join(filter(None, (least, load)))
     return f" {said[0].upper()}{said[1:]}."
@@ -164,7 +165,7 @@ def _verdict(found: Observed) -> tuple[str, str]:
     """Judge the head-room at the peak, of the rate and of its interval's low end: in a word, and its style."""
     room = found.headroom
     if room.rate is None:
-        enough = room.at_least > room.peak_rate * (1 + _TIGHT)
+        enough = room.at_least > room.peak_rate * (1 + _TIGHT) and not room.may_be_held
         return ("safe, by a bound", "safe") if enough else ("not identifiable", "unsure")
     admitted = math.inf if room.admitted_rate is None else room.admitted_rate
     if min(room.low, admitted) > room.peak_rate * (1 + _TIGHT):
@@ -273,6 +274,7 @@ def _what_it_is(found: Observed) -> dict[str, str]:
     )
     seen = "as the log shows" if running.interval_s == room.interval_s else "as you say"
     interval = f"{units.seconds(room.interval_s)}, {seen}" if room.interval_s else "none: it runs as fast as it can"
+    interval = "none: its runs end" if found.ending is not None and room.interval_s == found.ending.full_s else interval
     known = {
         "application": " · ".join(filter(None, (running.application, running.spark and f"Spark {running.spark}"))),
         "source": ", ".join(dict.fromkeys(running.sources)),

@@ -84,6 +84,7 @@ def _growth(state: StateSeen, found: Observed) -> dict[str, Advice]:
     grown = [
         units.scaled(state.rows_per_day, "rows", 2) if state.rows_per_day > 0 else "",
         units.size(state.memory_per_day) if state.memory_per_day > 0 else "",
+        f"{units.size(state.disk_per_day)} on disk" if state.disk_per_day > 0 else "",
     ]
     if not any(grown):
         return {}

@@ -43,10 +43,6 @@ class EndingRuns:
     full_s: float
     start_s: float | None
 
-    def takes_s(self, rows: float) -> float:
-        """Seconds that a run of some rows takes on what it runs on."""
-        return (self.start_s or 0.0) + rows / self.rate
-
 
 def ending_runs(runs: Sequence[SeenRun], batches: Sequence[SeenBatch]) -> EndingRuns | None:
     """Sum up runs that end; None where none took rows.

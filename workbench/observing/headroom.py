@@ -108,6 +108,9 @@ class Headroom:
         Whether all batches show the same of that as neighbours do. If not, rows follow from something else.
     keeps_up
         Whether it leaves nothing at the log's end, as far as its source says.
+    may_be_held
+        Whether batches hold as many rows as each other and no source says what they leave, so that the load may be
+        more than they hold.
     """
 
     rate: float | None
@@ -131,6 +134,7 @@ class Headroom:
     neighbours_error_s: float | None = None
     agree: bool = True
     keeps_up: bool = True
+    may_be_held: bool = False
 
     @property
     def capped(self) -> bool:
@@ -201,14 +205,16 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float | None) -> Headroom
     if interval_s is None:
         return replace(known, why_not=_no_interval(as_seen, len(kept), usual))
     rows = np.array([batch.rows for batch in kept], dtype=float)
+    left = [batch.left_rows for batch in kept]
     known = replace(
         known,
+        may_be_held=None in left and float(np.mean(rows == rows.max())) >= _HELD,
         behind=float(np.mean(as_seen > interval_s)),
         at_least=_least(rows, series.now_s, interval_s) if len(kept) >= _FEWEST else 0.0,
         overrun=outlasts(kept, interval_s),
         drift=series.drift and _dated(series.drift, kept, series.now_s, interval_s),
     )
-    why = _too_little(rows, np.array([batch.left_rows for batch in kept]), usual)
+    why = _too_little(rows, left, usual)
     ended_s = float(np.median(series.now_s[-_AT_END:]))
     if why and series.drift is not None and ended_s >= interval_s:
         why = _too_long(ended_s, "at the log's end", interval_s)
@@ -326,7 +332,7 @@ def _few(batches: int, slots: int) -> str:
     return f"it takes {_FEWEST} batches, and the log has {batches}{on}" if batches < _FEWEST else ""
 
 
-def _too_little(rows: Floats, left: NDArray[np.bool_], slots: int) -> str:
+def _too_little(rows: Floats, left: Sequence[bool | None], slots: int) -> str:
     """Say why batches cannot show what a row costs; empty if they can."""
     if few := _few(len(rows), slots):
         return few
@@ -335,7 +341,7 @@ def _too_little(rows: Floats, left: NDArray[np.bool_], slots: int) -> str:
         return ""
     least, most = np.quantile(rows, [0.05, 0.95])
     why, remedy = "the load hardly moved, or a cap held it", "give a log of a whole day, or of a load that was changed"
-    if left.mean() >= _HELD:
+    if left.count(True) >= _HELD * len(left):
         why, remedy = "a cap held the batches (maxOffsetsPerTrigger)", "change the cap for an hour, then give that log"
     return (
         f"{why}: nine in ten batches hold {least:,.0f} to {most:,.0f} rows, so what a row costs cannot be separated "

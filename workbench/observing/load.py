@@ -46,7 +46,7 @@ class Load:
 def load_of(batches: Sequence[SeenBatch], interval_s: float) -> Load:
     """Read the load from all batches of a query, on however many slots they ran."""
     rows = np.array([batch.rows for batch in batches], dtype=float)
-    left = np.array([batch.left_rows for batch in batches])
+    left = np.array([batch.left_rows for batch in batches], dtype=bool)
     since = np.array([interval_s if batch.idle_s >= interval_s else batch.since_s for batch in batches])
     begun = np.array([batch.start_s for batch in batches])
     same = np.diff([batch.start for batch in batches], prepend=0) == 0

@@ -1,18 +1,20 @@
 """What a log says of a running streaming query: its slots, batches, runs and state, the work of its operators.
 
-Nothing is measured here: the load is what it was. Batches are kept as a few numbers each; the work of operators is
-summed over blocks of consecutive batches, of which a selection over all loads is kept. So memory does not grow with the
-log's tasks. Progress events alone show batches and state, and nothing of slots or operators.
+Nothing is measured here: the load is what it was. The latest batches are kept as a few numbers each; the work of
+operators is summed over blocks of consecutive batches, of which a selection over all loads is kept. So memory does not
+grow with the log. Progress events alone show batches and state, and nothing of slots or operators.
 """
 
 import json
 import math
 import re
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 from workbench import bounds, units
@@ -39,7 +41,10 @@ LEFT_OUT = 5
 """First batches of a start that do not count, because their code is not compiled yet."""
 
 KEPT = 5000
-"""Batches of a query that are kept at least where a log is followed: its latest."""
+"""Batches of a query that are kept where a log is followed: its latest."""
+
+READ = 100_000
+"""The same where a log is read: more than a day of a trigger of 1 s."""
 
 _MOST_ROWS, _MOST_S, _MOST_TEXT = 10**15, 10**7, 200  # of a batch; of a name
 _LEFT = {
@@ -81,7 +86,7 @@ def read_log(
         When the log cannot be read, or has no such query, or several and none is named; when progress events or slots
         are given that the log has itself.
     """
-    reading = _Reading()
+    reading = _Reading(READ)
     reading.take_all(read_events(path))
     if progress is not None:
         if reading.queries and any(one.triggers for one in reading.queries.values()):
@@ -104,7 +109,7 @@ def read_log(
 def follow_log(path: str | Path, at_end: Callable[[Sequence[RunningQuery]], None], query: str | None = None) -> None:
     """Read a log as it is written, and show its queries each time that all of it is read.
 
-    What is read is not read again, and of each query the latest batches are kept, at least `KEPT`.
+    What is read is not read again, and of each query the latest `KEPT` batches are kept.
 
     Parameters
     ----------
@@ -120,7 +125,7 @@ def follow_log(path: str | Path, at_end: Callable[[Sequence[RunningQuery]], None
     WorkbenchError
         When the log cannot be read.
     """
-    reading = _Reading(most=KEPT)
+    reading = _Reading(KEPT)
     latest: list[RunningQuery] = []
     known = -1
 
@@ -145,18 +150,17 @@ class _Seen:
     """What is known of one query so far."""
 
     query_id: str
+    batches: deque[SeenBatch]  # the latest
     name: str = ""
     since_start: int = 0
-    batches: list[SeenBatch] = field(default_factory=list)
     open_block: list[tuple[BatchLog, int]] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     last: tuple[float, float] | None = None  # when the batch of this run that was recorded last began and ended
-    last_id: int = -1
     run_id: str | None = None
     fired: str | None = None  # the run whose trigger fired last
-    idle: list[float] = field(default_factory=list)  # when triggers that found nothing fired
+    idle: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))  # when triggers that found nothing fired
     asked_s: float | None = None  # when it, or its application, was started last
-    early: list[SeenBatch] = field(default_factory=list)  # the first of each start
+    early: deque[SeenBatch] = field(default_factory=lambda: deque(maxlen=KEPT))  # the first of each start
     known: set[tuple[str, int]] = field(default_factory=set)
     triggers: int = 0
     runs: list[SeenRun] = field(default_factory=list)
@@ -178,8 +182,9 @@ class _Seen:
 
 @dataclass
 class _Reading:
-    """The log so far."""
+    """The log so far, and how many batches of a query are kept."""
 
+    most: int
     events: Events = field(default_factory=Events)
     queries: dict[str, _Seen] = field(default_factory=dict)
     executors: dict[str, int] = field(default_factory=dict)  # cores
@@ -187,7 +192,6 @@ class _Reading:
     sizes: dict[int, int] = field(default_factory=dict)  # number of executors by their cores
     broken: int = 0
     properties: dict[str, str] = field(default_factory=dict)
-    most: int | None = None  # batches of a query that are kept
     application: str = ""
     began_s: float | None = None  # of an application that has not started a query yet
     spark: str = ""
@@ -233,7 +237,8 @@ class _Reading:
     def _begun_or_over(self, seen: _Seen, event: Mapping[str, Any]) -> None:
         if event["Event"].endswith("QueryTerminatedEvent"):
             if seen.runs and str(event.get("runId")) == seen.run_id:
-                seen.runs[-1] = replace(seen.runs[-1], finished=not event.get("exception"))
+                stopped = event.get("exception") or self.events.has_begun(seen.query_id)
+                seen.runs[-1] = replace(seen.runs[-1], finished=not stopped)
             return
         seen.name = _text(event.get("name"))
         asked = event.get("timestamp")
@@ -263,7 +268,9 @@ class _Reading:
         return sum(count * (cores // self.task_cpus) for cores, count in executors)  # no task runs on two executors
 
     def _of(self, query_id: str) -> _Seen:
-        return self.queries.setdefault(query_id, _Seen(query_id))
+        if query_id not in self.queries:
+            self.queries[query_id] = _Seen(query_id, deque(maxlen=self.most))
+        return self.queries[query_id]
 
     @staticmethod
     def _fired(seen: _Seen, run: str, at_s: float, *, found: bool) -> None:
@@ -275,7 +282,7 @@ class _Reading:
     def _progressed(self, progress: dict[str, Any], committed: tuple[str, BatchLog] | None) -> None:
         seen = self._of(str(progress["id"]))
         seen.name = seen.name or shown(progress.get("name") or "")
-        run, number = str(progress.get("runId")), int(progress["batchId"])
+        run, number = intern(str(progress.get("runId"))), int(progress["batchId"])
         duration_s = float(progress["durationMs"].get("triggerExecution") or 0) / 1000
         rows, start_s = rows_of(progress), seconds_of(progress["timestamp"])
         self._fired(seen, run, start_s, found=bool(rows))
@@ -297,29 +304,28 @@ class _Reading:
         seen.runs[-1] = seen.runs[-1].after(ended_s, rows, waited=late_s > LATE_S)
         if not rows:
             return
+        if len(seen.known) >= self.most:
+            seen.known.clear()
         seen.known.add((run, number))
         seen.since_start += 1
         seen.describe(progress)
         slots = self._slots_at(start_s + duration_s)
         since_s, idle_s = _passed(progress, start_s, last)
-        left_rows = any(map(_left_rows, progress["sources"]))
+        left = [*map(_left_rows, progress["sources"])]
+        left_rows = True if True in left else None if None in left else False
         start, is_early = len(seen.runs), seen.since_start <= LEFT_OUT
         made = SeenBatch(
             start_s, duration_s, rows, slots, since_s, idle_s, left_rows, number, start, SCRAPED in progress
         )
         (seen.early if is_early else seen.batches).append(made)
-        if self.most is not None and len(seen.batches) >= 2 * self.most:
-            seen.known = {(run, number)}
-            for kept in (seen.batches, seen.idle, seen.early):
-                del kept[: -self.most]
+        for stage in () if committed is None else committed[1].stages:
+            seen.ran_s += sum(task.run_s for task in stage.tasks)
+            seen.cpu_s += sum(task.cpu_s for task in stage.tasks)
         if committed is not None and not is_early:
             self._worked(seen, committed[1], slots)
 
     def _worked(self, seen: _Seen, log: BatchLog, slots: int) -> None:
         """Take the work of a batch into the block that is open."""
-        for stage in log.stages:
-            seen.ran_s += sum(task.run_s for task in stage.tasks)
-            seen.cpu_s += sum(task.cpu_s for task in stage.tasks)
         if seen.open_block and seen.open_block[-1][1] != slots:
             self._close(seen)
         seen.open_block.append((log, slots))
@@ -381,7 +387,7 @@ class _Reading:
             seen.triggers,
             seen.states.told(),
             None if (failure := self.events.failure(seen.query_id)) is None else shown(failure),
-            self._facts(len(there)) | _source_facts(seen, usual_slots(batches)),
+            self._facts(len(there)) | _source_facts(seen, usual_slots(batches)) | _left_out(seen),
         )
         if running.ends and not batches and seen.early:  # its runs are over while code warms up: that is part of them
             return replace(running, batches=tuple(replace(one, slots=slots or one.slots) for one in seen.early))
@@ -404,6 +410,14 @@ class _Reading:
         local = self.properties.get("spark.master", "").startswith("local") and "driver" in self.executors
         cores = max(self.sizes, key=lambda one: (self.sizes[one], one), default=1)
         return slot_memory_mb(self.properties, cores // self.task_cpus, local=local)
+
+
+def _left_out(seen: _Seen) -> dict[str, str]:
+    """Say how many batches are too old to be kept."""
+    older = sum(run.batches for run in seen.runs) - len(seen.batches)
+    if older <= LEFT_OUT * len(seen.runs):
+        return {}
+    return {"older batches": f"{older:,} left out: the latest {len(seen.batches):,} count"}
 
 
 def _source_facts(seen: _Seen, slots: int) -> dict[str, str]:
@@ -445,16 +459,16 @@ def complete(progress: Any) -> dict[str, Any]:  # noqa: ANN401 - of a log
     return told
 
 
-def _left_rows(source: Mapping[str, Any]) -> bool:
-    """Whether rows were there that a batch did not take, as far as its source says."""
-    metrics = source.get("metrics") or {}
+def _left_rows(source: Mapping[str, Any]) -> bool | None:
+    """Whether rows were there that a batch did not take; None where its source does not say."""
+    metrics, latest = source.get("metrics") or {}, source.get("latestOffset")
+    all_taken = latest is not None and latest == source.get("endOffset")
+    said = False if all_taken or str(source.get("description")).lower().startswith("rate") else None  # that has no cap
     for name, least in _LEFT.items():
-        try:
-            if float(metrics.get(name) or 0) > least:
+        with suppress(TypeError, ValueError):
+            if name in metrics and (said := float(metrics[name]) > least):
                 return True
-        except (TypeError, ValueError):
-            continue
-    return False
+    return said
 
 
 def _named(sink: str) -> str:

@@ -12,7 +12,7 @@ _WAITED = 0.05  # share of the triggers that waited, up to which none waits for 
 _PAUSE_S = 30.0  # between two runs: a restart takes less
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SeenBatch:
     """A micro-batch of a running query.
 
@@ -30,7 +30,7 @@ class SeenBatch:
         Seconds since the batch before it began, with rows or without; those of them in which none ran. Both are inf
         where the one recorded before it began later, as in progress events that were put together from several files.
     left_rows
-        Whether rows were there that it did not take, as far as its sources say.
+        Whether rows were there that it did not take; None where a source does not say.
     number
         Spark's, which goes on over restarts.
     start
@@ -45,7 +45,7 @@ class SeenBatch:
     slots: int
     since_s: float
     idle_s: float
-    left_rows: bool = False
+    left_rows: bool | None = False
     number: int = 0
     start: int = 1
     scraped: bool = False
@@ -68,7 +68,7 @@ class SeenRun:
     asked_s
         When it was started, or its application where it was the first of it; None where the log does not say.
     finished
-        Whether it ended by itself, or was stopped, without an error.
+        Whether it ended by itself, or was stopped between two batches, without an error.
     """
 
     begun_s: float
@@ -169,7 +169,7 @@ class RunningQuery:
         pauses = [after.begun_s - before.ended_s for before, after in pairwise(self.runs)]
         if not self.at_once or not self.runs:
             return False
-        if not pauses:  # one that was stopped is not distinguished from one that ended
+        if not pauses:
             return self.runs[0].finished
         return median(pauses) > _PAUSE_S or all(run.finished for run in self.runs)
 

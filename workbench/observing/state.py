@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from workbench.testbed.spark import seconds_of
+from workbench.testbed.spark import rows_of, seconds_of
 
 DAY_S = 86_400.0
 _KEPT = 512  # readings of an operator, from which every other one is dropped
@@ -18,7 +19,9 @@ _HITS = (
     ("loadedMapCacheHitCount", "loadedMapCacheMissCount"),
 )
 _PER_BATCH = "rocksdb"  # what the metrics begin with that are of a batch; others count since the start
+_FILES = "rocksdbSstFileSize"
 _COMPACTION = ("rocksdbTotalCompactionLatencyMs", "rocksdbCommitCompactLatency")
+_COUNTED = frozenset((*_COMPACTION, *chain(*_HITS)))
 _BROKEN = (TypeError, ValueError, AttributeError, OverflowError)
 
 
@@ -35,7 +38,8 @@ class StateSeen:
     rows, memory_bytes
         At the end; the memory as Spark counts it, of the whole operator.
     rows_per_day, memory_per_day
-        How fast they grow; 0 where they come and go.
+        How fast they grow; 0 where they come and go, and of memory where RocksDB keeps the rows on disk: what it takes
+        is caches, which fill.
     commit_s, batch_s
         Of a batch, their means: committing, summed over partitions; from trigger to commit.
     hit_rate
@@ -44,12 +48,12 @@ class StateSeen:
         Of a batch, its mean, summed over partitions; None: not known.
     dropped
         Rows that came after the watermark had passed them.
-    updated
-        Rows of state that were written.
     lag_s
         How far the watermark is behind the batches at the end; None without one, or before it moved.
     lag_grew_s
         By how much more than when it first moved.
+    disk_per_day
+        How fast RocksDB's files grow with its rows, bytes; without them it is what compaction takes away again.
     """
 
     operator: str
@@ -64,9 +68,9 @@ class StateSeen:
     hit_rate: float | None
     compaction_s: float | None
     dropped: int
-    updated: int
     lag_s: float | None
     lag_grew_s: float = 0.0
+    disk_per_day: float = 0.0
 
     def committing_s(self, slots: int) -> float:
         """Seconds of a batch's time that commits take; `slots` is 0 where it is not known."""
@@ -93,39 +97,45 @@ class _Operator:
     name: str = ""
     partitions: int = 0
     instances: int = 0
-    readings: list[tuple[float, int, int]] = field(default_factory=list)  # time, rows, bytes
+    readings: list[tuple[float, int, int, int]] = field(default_factory=list)  # time, rows, bytes in memory, on disk
     every: int = 1  # of which one is kept
     seen: int = 0
     batches: int = 0
     commit_ms: float = 0.0
     batch_s: float = 0.0
     dropped: int = 0
-    updated: int = 0
     custom: dict[str, float] = field(default_factory=dict)
 
-    def take(self, told: Mapping[str, Any], at_s: float, batch_s: float) -> None:
+    def take(self, told: Mapping[str, Any], at_s: float, batch_s: float, *, ran: bool) -> None:
         self.name = str(told.get("operatorName") or self.name)
         self.partitions = int(told.get("numShufflePartitions") or self.partitions)
         self.instances = int(told.get("numStateStoreInstances") or self.instances)
-        self.dropped += int(told.get("numRowsDroppedByWatermark") or told.get("numLateInputs") or 0)
-        self.updated += int(told.get("numRowsUpdated") or 0)
-        if told.get("commitTimeMs"):
-            self.batches += 1
-            self.commit_ms += float(told["commitTimeMs"])
-            self.batch_s += batch_s
-        for name, value in (told.get("customMetrics") or {}).items():
-            before = self.custom.get(name, 0.0) if name.startswith(_PER_BATCH) else 0.0
-            self.custom[name] = before + float(value or 0)
+        if ran:
+            self._cost(told, batch_s)
         if self.seen % self.every == 0:
-            self.readings.append((at_s, int(told.get("numRowsTotal") or 0), int(told.get("memoryUsedBytes") or 0)))
+            sizes = told.get("numRowsTotal"), told.get("memoryUsedBytes"), (told.get("customMetrics") or {}).get(_FILES)
+            rows, memory, files = (int(size or 0) for size in sizes)
+            self.readings.append((at_s, rows, memory, files))
         self.seen += 1
         if len(self.readings) >= _KEPT:
             del self.readings[1::2]
             self.every *= 2
 
+    def _cost(self, told: Mapping[str, Any], batch_s: float) -> None:
+        self.dropped += int(told.get("numRowsDroppedByWatermark") or told.get("numLateInputs") or 0)
+        if told.get("commitTimeMs"):
+            self.batches += 1
+            self.commit_ms += float(told["commitTimeMs"])
+            self.batch_s += batch_s
+        custom = told.get("customMetrics") or {}
+        for name in _COUNTED & custom.keys():
+            before = self.custom.get(name, 0.0) if name.startswith(_PER_BATCH) else 0.0
+            self.custom[name] = before + float(custom[name] or 0)
+
     def told(self, place: int, lag_s: float | None, lag_grew_s: float) -> StateSeen:
-        _, rows, memory = self.readings[-1]
-        at_s, all_rows, all_bytes = np.array(self.readings, dtype=float).T
+        _, rows, memory, _ = self.readings[-1]
+        at_s, all_rows, all_bytes, all_files = np.array(self.readings, dtype=float).T
+        rows_per_day = _per_day(at_s, all_rows)
         compaction = next((self.custom[name] for name in _COMPACTION if name in self.custom), None)
         hits = next(
             (
@@ -142,16 +152,16 @@ class _Operator:
             self.instances,
             rows,
             memory,
-            _per_day(at_s, all_rows),
-            _per_day(at_s, all_bytes),
+            rows_per_day,
+            0.0 if all_files.any() else _per_day(at_s, all_bytes),
             self.commit_ms / 1000 / batches,
             self.batch_s / batches,
             hits,
             None if compaction is None else compaction / 1000 / batches,
             self.dropped,
-            self.updated,
             lag_s,
             lag_grew_s,
+            _per_day(at_s, all_files) if rows_per_day else 0.0,
         )
 
 
@@ -184,12 +194,14 @@ class StateSeries:
         told = progress.get("stateOperators") or ()
         while len(self.operators) < len(told):
             self.operators.append(_Operator())
+        rows = rows_of(progress)
+        ran = bool(rows) or "addBatch" in progress["durationMs"]  # else it repeats what the batch before it cost
         watermark = (progress.get("eventTime") or {}).get("watermark")
-        if watermark and (passed_s := seconds_of(watermark)) > 0:
+        if rows and watermark and (passed_s := seconds_of(watermark)) > 0:
             self.lag_s = at_s - passed_s
             self.first_lag_s = self.lag_s if self.first_lag_s is None else self.first_lag_s
         for operator, one in zip(self.operators, told, strict=False):
-            operator.take(one, at_s, batch_s)
+            operator.take(one, at_s, batch_s, ran=ran)
 
     def told(self) -> tuple[StateSeen, ...]:
         """Give each operator that was seen."""

@@ -14,7 +14,7 @@ def simulated():
 
 def inside(simulated, path, name, level, seeds):
     """Share of the logs whose interval holds the truth, and the median of high / low."""
-    _, share, _, _, width, none = simulated.covered(path / "log", simulated.SHAPES[name], level, 120, seeds)
+    _, share, _, _, width, none = simulated.covered(path / "log", simulated.SHAPES[name], level, 120, range(seeds))
     assert none == 0
     return share, width
 

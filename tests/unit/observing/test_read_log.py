@@ -6,7 +6,7 @@ import pytest
 from written_logs import BEGUN, TRUE, a_day, events, progress, progress_of, task, written
 
 from workbench.errors import WorkbenchError
-from workbench.observing import LEFT_OUT, headroom, read_log, unseen
+from workbench.observing import LEFT_OUT, headroom, log, read_log, unseen
 from workbench.testbed.spark import Events, rows_of
 
 
@@ -141,6 +141,19 @@ def test_a_failure_before_the_last_start_is_over(tmp_path):
 def test_names_are_shown_without_control_characters(tmp_path):
     seen = read_log(written(tmp_path / "log", events(a_day(0.5 * TRUE), name="or\x1b[31mders\nmore")))
     assert seen.name == "or?[31mders"
+
+
+def test_of_a_long_log_the_latest_batches_count(tmp_path, monkeypatch):
+    monkeypatch.setattr(log, "READ", 40)
+    long = written(tmp_path / "log", [progress(at, 10, BEGUN + 2 * at, batch_s=0.5) for at in range(230)])
+    seen = read_log(long)
+    numbers = [batch.number for batch in seen.batches]
+    assert 40 <= len(numbers) <= 80
+    assert numbers == list(range(230 - len(numbers), 230))
+    assert (seen.with_rows, seen.triggers) == (230, 230)
+    assert seen.facts["older batches"].startswith(f"{230 - len(numbers)} left out")
+    monkeypatch.undo()
+    assert "older batches" not in read_log(long).facts
 
 
 def test_a_log_without_progress_events_keeps_little():

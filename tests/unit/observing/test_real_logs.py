@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from workbench.answers.observed import answer
+from workbench.answers.observed_changes import changes
 from workbench.observing import read_log
 from workbench.study import observe
 
@@ -31,12 +33,50 @@ def test_a_query_that_was_restarted_sustains_what_its_sink_leaves_room_for():
     assert found.headroom.high < 1.5 * found.headroom.low
 
 
+def test_a_cap_that_the_source_does_not_tell_of_is_not_taken_for_the_load():
+    found = observe(LOGS / "capped.jsonl.gz")
+    room, truth = found.headroom, TRUTH["capped"]
+    assert room.may_be_held
+    assert room.mean_rate == pytest.approx(truth["admitted"], rel=0.05)
+    assert truth["admitted"] < room.at_least < truth["sustained"]
+    (row,) = answer(found, 0.0).rows
+    assert row[0].value == "not identifiable"  # and not safe: it admits less than the load
+
+
+def test_runs_that_take_what_is_available_are_summed_up():
+    found = observe(LOGS / "available-now.jsonl.gz")
+    truth = TRUTH["available-now"]
+    assert [run.rows for run in found.running.runs] == truth["rows"]
+    assert (found.ending.runs, found.ending.largest) == (truth["runs"], truth["largest"])
+    assert answer(found, 0.0).about["trigger interval"] == "none: its runs end"
+
+
+def test_a_join_of_two_inputs_keeps_all_of_them_on_disk():
+    found = observe(LOGS / "two-inputs.jsonl.gz")
+    (state,), truth = found.running.states, TRUTH["two-inputs"]
+    assert not found.running.ends  # it was stopped
+    assert state.instances == truth["instances"]
+    assert state.rows_per_day == pytest.approx(truth["state_per_day"], rel=0.05)
+    assert state.memory_per_day == 0 < state.disk_per_day
+    said = " ".join(changes(found))
+    assert "on disk a day" in said
+    assert "meets the" not in said
+
+
+def test_rows_that_the_watermark_dropped_are_counted():
+    found = observe(LOGS / "late-rows.jsonl.gz")
+    (state,) = found.running.states
+    assert (state.dropped, state.rows_per_day) == (TRUTH["late-rows"]["late"], 0.0)
+    assert 9 < state.lag_s < 12
+    assert f"dedupe dropped {TRUTH['late-rows']['late']} rows that came after the watermark." in changes(found)
+
+
 @pytest.mark.parametrize("kind", sorted(TRUTH))
 def test_a_log_shows_its_slots_and_names_no_machine(kind):
     log = LOGS / f"{kind}.jsonl.gz"
     running = read_log(log)
     assert running.slots == 2
-    assert running.blocks
+    assert running.blocks or running.ends
     assert 0 < running.cpu_share < 1
     text = gzip.decompress(log.read_bytes()).decode()
     assert not re.findall(r"(?<![\w:/.])/\w+/\w+|(?:\d+\.){3}\d+", text)  # absolute paths and addresses

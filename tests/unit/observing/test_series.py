@@ -1,5 +1,7 @@
 """What rows cost, distinguished from what grows by itself, on simulated logs of `benchmarks/observed_intervals.py`."""
 
+from dataclasses import replace
+
 import benchmark_script
 import numpy as np
 import pytest
@@ -74,6 +76,16 @@ def test_a_constant_load_gives_a_bound():
     found = headroom(queue(lambda *_: 0.16 + rng.normal(0, 0.01), batches=494), 1.0)
     assert found.rate is None
     assert found.at_least == pytest.approx(31_000, rel=0.05)
+
+
+@pytest.mark.parametrize(("left", "rows", "held"), [(None, 5_000, True), (False, 5_000, False), (None, 5_010, False)])
+def test_batches_that_are_all_alike_may_be_held_by_a_cap(left, rows, held):
+    """Unless the source says that they left nothing, as Kafka does and files do not."""
+    seen = queue(lambda *_: 0.16, batches=100)
+    alike = [replace(one, left_rows=left, rows=rows if one.number % 4 else 5_000) for one in seen]
+    found = headroom(alike, 1.0)
+    assert found.rate is None
+    assert found.may_be_held is held
 
 
 def test_neighbours_are_not_sought_across_a_restart():

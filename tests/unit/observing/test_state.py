@@ -43,13 +43,41 @@ def grows(tmp_path):
 def test_what_progress_tells_of_the_state(grows):
     (state,) = read_log(grows).states
     assert (state.operator, state.partitions, state.instances) == ("stateStoreSave", 200, 800)
-    assert (state.rows, state.memory_bytes, state.dropped, state.updated) == (180_000, 90_000_000, 360, 18_000)
+    assert (state.rows, state.memory_bytes, state.dropped) == (180_000, 90_000_000, 360)
     assert state.rows_per_day == pytest.approx(1000 * 86_400 / 20, rel=0.01)
     assert state.memory_per_day == pytest.approx(5e5 * 86_400 / 20, rel=0.01)
     assert state.full_s(190e6) == pytest.approx(200 * 20, rel=0.01)
     assert state.hit_rate == pytest.approx(0.6)
     assert state.lag_s == pytest.approx(239)
     assert state.lag_grew_s == pytest.approx(179)
+
+
+def test_a_trigger_that_ran_no_batch_repeats_what_the_one_before_cost(grows, tmp_path):
+    """Up to Spark 3, a trigger that finds nothing is logged with the operators of the batch before it."""
+    told = kept(lambda n: 1000.0 * (n + 1), lambda n: 5e5 * (n + 1), dropped=2)
+    for number in range(170, 179):  # nothing comes for 3 minutes: the watermark waits
+        one = told[number] = {**told[number], "durationMs": {"latestOffset": 3, "triggerExecution": 5}}
+        one["sources"] = [{**one["sources"][0], "numInputRows": 0}]
+        state = one["stateOperators"][0]
+        one["stateOperators"] = [{**state, "numRowsUpdated": 0, "numRowsDroppedByWatermark": 0, "commitTimeMs": 90_000}]
+        one["eventTime"] = told[169]["eventTime"]
+    told.insert(0, {**told[170], "timestamp": stamp(BEGUN - 20)})
+    (state,), (plain,) = (read_log(one).states for one in (written(tmp_path / "idle", told), grows))
+    assert (state.commit_s, state.batch_s, state.compaction_s) == (plain.commit_s, plain.batch_s, plain.compaction_s)
+    assert (state.lag_s, state.lag_grew_s) == (plain.lag_s, plain.lag_grew_s)
+    assert state.rows == plain.rows
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_what_rocksdb_keeps_grows_on_disk(tmp_path, grows):
+    """Its memory is caches, which fill up and then stay, and its files grow until they are compacted."""
+    told = kept(lambda n: 1000.0 * (n * grows + 1), lambda n: 5e5 * (n + 1))
+    for number, one in enumerate(told):
+        one["stateOperators"][0]["customMetrics"] = {**CUSTOM, "rocksdbSstFileSize": 3_000 * number}
+    (state,) = read_log(written(tmp_path / "rocksdb", told)).states
+    assert state.memory_bytes == 90_000_000
+    assert (state.memory_per_day, state.full_s(1e9)) == (0.0, None)
+    assert state.disk_per_day == pytest.approx(3_000 * 86_400 / 20 * grows, rel=0.01)
 
 
 @pytest.mark.parametrize(("slots", "seconds"), [(4, 10.0), (50, 0.8), (200, 0.2), (300, 0.2), (0, 0.2)])

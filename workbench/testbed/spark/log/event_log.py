@@ -97,6 +97,10 @@ class Events:
         """Forget why the query ended: it was started again."""
         self._failures.pop(query_id, None)
 
+    def has_begun(self, query_id: str) -> bool:
+        """Whether a batch of the query that is not committed has started a job."""
+        return any(query == query_id for query, _ in self._owned)
+
     def unread(self, query_id: str) -> Sequence[int]:
         """Rows released to each of the query's latest consecutive batches that read none of them."""
         return self._unread.get(query_id, ())
