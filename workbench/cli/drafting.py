@@ -102,6 +102,8 @@ def _write(made: Draft, output: str) -> None:
             show(f"{of}unique: {', '.join(map(repr, one.renew))}, so other values in each pass over the data")
         for column, share in one.hot.items():
             show(f"{of}column {column!r} has {units.percent(share)} of its rows with one value")
+    for note in made.notes:
+        show(note)
     if made.tables:
         show(f"static tables, read by the function itself: {', '.join(made.tables)}")
 

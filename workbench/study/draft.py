@@ -74,12 +74,16 @@ class Found:
 
 @dataclass(frozen=True)
 class Draft:
-    """A study as text, in YAML, its query's name, what was found of its inputs, and the static tables that it reads."""
+    """A study as text, in YAML, its query's name, what was found of its inputs, and the static tables that it reads.
+
+    `notes` say how its sink and its checkpoint are measured.
+    """
 
     text: str
     query: str
     found: tuple[Found, ...]
     tables: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def draft(

@@ -145,9 +145,10 @@ def _drafted(  # noqa: PLR0917 - of a study
         counted.append(file)
         lines += _lines_of(source, sample)
     job, left = _job(found)
-    chosen, said = _places(script, query, job, places)
-    lines += [f"# The query starts in line {query.line} of {query.file or Path(script.file).name}.", *said]
-    return drafted(script.name, fed, counted=counted, more=[*lines, *_lines(query, found, job, left)], places=chosen)
+    chosen, notes, hints = _places(script, query, job, places)
+    begins = f"# The query starts in line {query.line} of {query.file or Path(script.file).name}."
+    more = [*lines, begins, *(f"# {one}" for one in (*notes, *hints)), *_lines(query, found, job, left)]
+    return replace(drafted(script.name, fed, counted=counted, more=more, places=chosen), notes=notes)
 
 
 def _found(source: ScriptSource, query: ScriptQuery, sample: str | None, event_time: str | None) -> tuple[Found, str]:
@@ -297,10 +298,10 @@ def _job(found: Recorded) -> tuple[JobSettings, list[str]]:
 
 def _places(
     script: Script, query: ScriptQuery, job: JobSettings, given: Mapping[str, str]
-) -> tuple[dict[str, str], list[str]]:
-    """Give a study's sink and checkpoint, those `given` or as the script has them, and what to say of them."""
+) -> tuple[dict[str, str], tuple[str, ...], list[str]]:
+    """Give a study's sink and checkpoint, those `given` or as the script has them, how they are measured, and hints."""
     sink, why = _sink_of(script, query)
-    chosen, said = dict(given), list[str]()
+    chosen, notes, hints = dict(given), list[str](), list[str]()
     for key, own, text, reason in (
         ("sink", query.sink, sink, why),
         ("checkpoint", query.checkpoint, query.checkpoint and _beside(query.checkpoint), ""),
@@ -309,12 +310,11 @@ def _places(
             continue
         if not (reason := reason or (text and _refused(query, job, key, text))):
             chosen[key] = text
-            said.append(f"# The script's {key} is {written(own)}; runs write to a place of their own.")
-        else:
-            said.append(f"# The script's {key}, {written(own)}, is not measured: {reason}")
-            if text:
-                said.append(f"# {key}: {written(text)}")
-    return chosen, said
+            notes.append(f"The {key}, {written(own)}, is measured in a place of its own: {text}")
+            continue
+        notes.append(f"The {key}, {written(own)}, is not measured: {reason}")
+        hints += [f"{key}: {written(text)}"] * bool(text)
+    return chosen, tuple(notes), hints
 
 
 def _sink_of(script: Script, query: ScriptQuery) -> tuple[str, str]:
@@ -324,7 +324,10 @@ def _sink_of(script: Script, query: ScriptQuery) -> tuple[str, str]:
         named = f"{script.file}:{place}"
         if not query.beyond:
             return f"{named} {WRITTEN}", ""
-        return named, f"{query.beyond}, which no run can put elsewhere. With this line it writes where it always does:"
+        return (
+            named,
+            f"{query.beyond}, which no run can put elsewhere. The line 'sink' has it write where it always does.",
+        )
     if kind in _STORED and place:
         return f"{kind} {_beside(place)}", ""
     if kind.startswith(kafka.SCHEME):
@@ -333,7 +336,7 @@ def _sink_of(script: Script, query: ScriptQuery) -> tuple[str, str]:
         return "", "it is no sink of production. Spark's noop sink is measured."
     stored = next((one for one in (kind, place.rpartition(" as ")[2]) if one in _STORED), "parquet")
     text = "kafka://HOST:PORT/TOPIC" if kind == _KAFKA else f"{stored} PLACE"
-    return text, "Spark's noop sink is. To measure one, name a place that runs may write to:"
+    return text, "Spark's noop sink is. Name a place that runs may write to, in the line 'sink'."
 
 
 def _beside(place: str) -> str:

@@ -38,16 +38,11 @@ _FILES = ("csv", "json", "orc", "parquet", "text", "xml")
 _KINDS = (*_FILES, "avro", "delta", "noop")
 _KIND = re.compile(r"[\w.]+")
 _MODULES = (dt, decimal, functools, json, logging, math, re, time, uuid)
-_HARMLESS = {
-    *(one.__name__ for one in _MODULES),
-    "builtins",
-    "collections",
-    "itertools",
-    "operator",
-    "pyspark",
-    "typing",
+_HARMLESS = {*(one.__name__ for one in _MODULES), "builtins", "collections", "itertools", "pyspark", "typing"}
+_REFUSED = {
+    *("__import__", "breakpoint", "compile", "eval", "exec", "input", "open"),
+    *("delattr", "getattr", "globals", "locals", "setattr", "vars"),  # by which a text hides what it uses
 }
-_REFUSED = {"__import__", "breakpoint", "compile", "eval", "exec", "input", "open"}
 _OUT_OF_SIGHT = {
     *("foreach", "foreachPartition", "rdd", "sparkContext", "sql", "catalog", "writeTo", "writeStream", "mergeInto"),
     *("jdbc", "insertInto", "FileHandler", "exec", "dump"),

@@ -263,7 +263,10 @@ class Pipeline:
             self._output(named, format=given.get("format"))
             self._append(target=named, name=named, kind=kind)(decorated)
 
-        return defined if make is None else defined(make)
+        if make is None:
+            return defined
+        defined(make)
+        return None
 
     def _append(
         self, *, target: str, name: str | None = None, kind: str = _TABLE, **_: object

@@ -74,7 +74,7 @@ def test_a_sample_of_a_topic_becomes_its_records(capsys, finds):
 @pytest.mark.parametrize(
     ("more", "sink", "says"),
     [
-        ({"sink": "parquet out/"}, "parquet out-measured", "runs write to a place of their own"),
+        ({"sink": "parquet out/"}, "parquet out-measured", "is measured in a place of its own"),
         ({"sink": "iceberg s3a://lake/rows"}, "iceberg s3a://lake/rows-measured", ""),
         ({"sink": "parquet s3a://lake"}, "parquet s3a://lake/measured", ""),
         ({"sink": "kafka://a:1,b:2/totals", "output_mode": "update"}, "kafka://a:1,b:2/totals", ""),

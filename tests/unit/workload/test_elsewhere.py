@@ -43,6 +43,7 @@ GOES = {
     "imports": ("def keep(b, n):\n  import psycopg2", "imports psycopg2"),
     "file": ("def keep(b, n): open('x', 'w')", "calls open"),
     "system": ("def keep(b, n): os.remove(PLACE)", "uses os"),
+    "hidden": ("def keep(b, n): getattr(b, 'rdd')", "calls getattr"),
     "partitions": ("def keep(b, n): b.foreachPartition(print)", "uses foreachPartition"),
     "sql": ("def keep(b, n): b.sparkSession.sql('MERGE INTO t')", "uses sql"),
     "java": ("def keep(b, n): b._jdf.count()", "uses _jdf"),
