@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from workbench import defaults
 from workbench.errors import WorkbenchError
+from workbench.reading import is_there
 from workbench.records import FUNCTION, MODES, NOOP, JobSettings
 from workbench.redaction import HIDDEN
 from workbench.study.draft import LOOKED_AT, Draft, Found, check_places, drafted, event_time_of, hot_columns, written
@@ -286,14 +287,16 @@ def _lines(query: ScriptQuery, found: Recorded, job: JobSettings, left: Sequence
 
 
 def _job(found: Recorded) -> tuple[JobSettings, list[str]]:
-    """Give what the script brings along, and the names of the settings that a study cannot take."""
+    """Give what the script brings along, and what a study cannot take: settings, and files that are not here."""
     settings = dict(found.settings)
-    brought = dict[str, Any]()
+    brought, left = dict[str, Any](), list[str]()
     for name, key in _KEYS.items():
         these = [one.strip() for one in settings.pop(name, "").split(",") if one.strip()]
-        brought[key] = tuple(one for one in these if "spark-sql-kafka" not in one)  # the workbench has its own
+        ours = [one for one in these if "spark-sql-kafka" not in one]  # the workbench has its own
+        brought[key] = tuple(one for one in ours if key == "packages" or is_there(one))
+        left += [one for one in ours if one not in brought[key]]
     taken = {name: value for name, value in settings.items() if _may_set(name, value)}
-    return JobSettings(spark=taken, **brought), [name for name in settings if name not in taken]
+    return JobSettings(spark=taken, **brought), [*left, *(name for name in settings if name not in taken)]
 
 
 def _places(

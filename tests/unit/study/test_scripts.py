@@ -51,7 +51,9 @@ def finds(monkeypatch):
 
 @pytest.mark.usefixtures("folder")
 def test_a_sample_of_a_topic_becomes_its_records(capsys, finds):
-    finds([TOPIC], QUERY, settings={"spark.sql.ansi.enabled": "false", "spark.master": "yarn", "spark.my.token": "***"})
+    (Path.cwd() / "here.jar").touch()
+    settings = {"spark.sql.ansi.enabled": "false", "spark.jars": "here.jar,/opt/there.jar", "spark.master": "yarn"}
+    finds([TOPIC], QUERY, settings=settings | {"spark.my.token": "***"})
     assert cli.main(["init", "job.py", "orders=orders.parquet"]) == DONE
     said = capsys.readouterr().out
     assert "source orders (line 3): kafka, subscribe=orders, kafka.sasl.jaas.config=***" in said
@@ -66,7 +68,8 @@ def test_a_sample_of_a_topic_becomes_its_records(capsys, finds):
     assert json.loads(records["value"][1].as_py()) == {"time": "2026-01-01T00:00:01Z", "shop": "S1"}
     assert records["key"][0].as_py() == b"k"
     text = (study.file and open(study.file).read()) or ""  # noqa: PTH123, SIM115
-    assert "Not taken along: spark.master, spark.my.token" in text
+    assert study.jars == ("here.jar",)
+    assert "Not taken along: /opt/there.jar, spark.master, spark.my.token" in text
     assert "# sink: kafka://HOST:PORT/TOPIC" in text  # its servers are not known
 
 
