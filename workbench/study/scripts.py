@@ -316,7 +316,7 @@ def _places(
             notes.append(f"The {key}, {written(own)}, is measured in a place of its own: {text}")
             continue
         notes.append(f"The {key}, {written(own)}, is not measured: {reason}")
-        hints += [f"{key}: {written(text)}"] * bool(text)
+        hints += [f"{key}: {written(text)}"] * (text not in {"", "parquet PLACE"})  # which every study has
     return chosen, tuple(notes), hints
 
 

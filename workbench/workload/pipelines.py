@@ -27,6 +27,7 @@ from workbench.workload.project import Project
 from workbench.workload.recording import Chain, LackingError, Recorder, first_line
 
 _PARTS = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|;|\s+|[^\s;]", re.DOTALL)
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _SET = re.compile(r"set\s+([\w.]+)\s*=\s*(.*)", re.IGNORECASE | re.DOTALL)
 _CREATE = re.compile(
     r"create\s+(?:or\s+(?:refresh|replace)\s+)?"
@@ -218,10 +219,11 @@ class Pipeline:
         """Read the definitions of a file of SQL."""
         recorder = self._recorder
         for line, statement in _statements(file.read_text()):
-            created, into = _CREATE.match(statement), _INTO.search(statement)
+            bare = _QUOTED.sub(lambda found: "'" * len(found[0]), statement)  # comments may have any words
+            created, into = _CREATE.match(bare), _INTO.search(bare)
             kind = _KINDS.get(" ".join(created["kind"].lower().split()), _VIEW) if created else _ANY
             named = into or created
-            rest = statement[named.end() :] if named else statement
+            rest = bare[named.end() :] if named else bare
             select = _SELECT.search(rest)
             target = (named["name"] if named else "").replace("`", "")
             recorder.at = line
@@ -234,7 +236,7 @@ class Pipeline:
                 _SQL(recorder.spark, statement)
             elif select is not None:
                 name = created["name"].replace("`", "") if created else target
-                make = partial(self._query, rest[select.end() :])
+                make = partial(self._query, statement[len(bare) - len(rest) + select.end() :])
                 self._flows.append(Flow(name, target, kind, make, file, line, sql=True))
             elif not created:
                 recorder.note(f"{' '.join(statement.split()[:3])} is left out: it is no view and reads no stream")
