@@ -46,7 +46,7 @@ class Project:
         except ValueError as error:
             raise WorkbenchError(f"{what} cannot be read as YAML: {error}. Correct it.") from error
         named = said.get("libraries") if isinstance(said, Mapping) else None
-        patterns = [pattern for one in named or () if (pattern := _pattern(one))]
+        patterns = [pattern for one in (named if isinstance(named, list) else ()) if (pattern := _pattern(one))]
         if not patterns:
             raise WorkbenchError(
                 f"{what} has the libraries {shown(named)}; a pipeline's name its files, as in "
