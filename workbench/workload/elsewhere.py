@@ -57,7 +57,7 @@ _SEEN = (
     *(logging.Logger, uuid.UUID),
 )
 
-_handed: dict[str, Callable[..., Any]] = {}
+_handed: dict[str, tuple[Callable[..., Any], str]] = {}
 _place: ContextVar[str] = ContextVar("_place", default="")
 _writer_of: Any = DataFrame.__dict__["write"].fget
 
@@ -65,7 +65,7 @@ _writer_of: Any = DataFrame.__dict__["write"].fget
 def hand_over(name: str, function: Callable[..., Any] | None) -> None:
     """Keep what the script's query called `name` gives to ``foreachBatch``, for `call`."""
     if function is not None:
-        _handed[name] = function
+        _handed[name] = function, beyond(function)  # once: batches are measured
 
 
 def call(batches: ScriptBatches, batch: object, number: int, place: str) -> None:
@@ -76,14 +76,14 @@ def call(batches: ScriptBatches, batch: object, number: int, place: str) -> None
     QueryError
         When the script gave none or another one, or what it writes cannot be redirected.
     """
-    given = _handed.get(batches.script.name)
-    if given is None or (found := name_of(given)) != batches.function:
-        gives = "nothing" if given is None else f"{found}"
+    given, reason = _handed.get(batches.script.name, (None, ""))
+    if given is None or name_of(given) != batches.function:
+        gives = "nothing" if given is None else name_of(given)
         raise QueryError(
             f"The sink is {batches.function}, and the query {batches.script.name} gives {gives} to foreachBatch. "
             f"Write its study again: workbench init {batches.script.call!r}"
         )
-    if place and (reason := beyond(given)):
+    if place and reason:
         raise QueryError(
             f"What {batches.function} writes cannot be put into {place}: {reason}. Name no place after it, and it "
             "writes where it always does; or leave the sink out."
