@@ -20,7 +20,7 @@ from unittest.mock import patch
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from workbench.errors import QueryError
 from workbench.workload.project import Project
@@ -166,13 +166,17 @@ class Pipeline:
             recorder.file, recorder.at = before
 
     def _columns(self, table: str) -> StructType | None:
-        """Give the columns of the project's own table; None where nothing shows them: its own query says why."""
+        """Give the columns of the project's own table, which keeps no watermark; None where nothing shows them."""
         flow = next((flow for flow in self._flows if _key(flow.target) == _key(table)), None)
         try:
             frame = None if flow is None else self._tried(flow)[0]
         except Exception:  # noqa: BLE001 - the rows that are fed show them
             frame = None
-        return None if frame is None else frame.schema
+        return (
+            None
+            if frame is None
+            else StructType([StructField(one.name, one.dataType, one.nullable) for one in frame.schema])
+        )
 
     def _view(self, table: str) -> Flow | None:
         """Give the view of this name, or the materialized one: their flow is part of the one that reads them."""
