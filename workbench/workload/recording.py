@@ -237,6 +237,9 @@ class Recorder:
                 self.fed[number] = self.feeds.get(number, min(len(self.fed), len(self.streams) - 1))
                 columns = columns or self.streams[self.fed[number]].schema
             self.columns.append(columns or self._of_sample(number, name))
+        if not self.columns[number].fields:
+            self.found = replace(self.found, lacking=self.found.sources[number].name)
+            raise LackingError
         if number in self.fed:
             rows = _as_declared(self.streams[self.fed[number]], self.columns[number])
         else:
@@ -246,11 +249,10 @@ class Recorder:
         return rows.alias(f"{_MARK}{number}")
 
     def _of_sample(self, number: int, name: str) -> StructType:
-        """Give the columns of a source that the script does not declare."""
+        """Give the columns of a source that the script does not declare; none where no sample shows them."""
         given = sample_of(self.samples, number, name)
         if given is None:
-            self.found = replace(self.found, lacking=name)
-            raise LackingError
+            return StructType()
         return from_arrow_schema(schema_of(Dataset.at(given), None))
 
     def writer(self, frame: DataFrame) -> "Chain":
