@@ -1,9 +1,14 @@
 """Scripts on real Spark: what they read, start and set is found, and nothing of it is carried out."""
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
+from workbench.dataflow import Budget, SlotProfile
+from workbench.records import JobSettings
+from workbench.study import find_query
+from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import look_at_script
 from workbench.workload import Script
 
@@ -67,6 +72,21 @@ AS SELECT sales.shop, count(*) AS n FROM STREAM(shops.sales) JOIN large ON sales
 /* the rest; */
 INSERT INTO rows SELECT * FROM STREAM shops.sales AS s WHERE s.amount > 1;
 DROP TABLE old
+"""
+
+WRITES = """
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+numbers = spark.readStream.schema("id long").parquet("in")
+
+
+def keep(batch, number):
+    batch.selectExpr("id * 2 AS twice").write.format("parquet").mode("append").save("production/table")
+    batch.write.saveAsTable("rows", mode="append")
+
+
+numbers.where("id % 2 = 1").writeStream.foreachBatch(lambda batch, number: keep(batch, number)).start()
 """
 
 
@@ -136,3 +156,143 @@ def test_what_is_found_before_a_script_ends_is_kept():
     assert (lacks.lacking, len(lacks.sources), lacks.queries) == ("sales", 3, ())
     fails = look_at_script(Script("fails.py"), [])
     assert (fails.failure, len(fails.queries)) == ("line 2: ZeroDivisionError: division by zero", 1)
+
+
+def test_what_a_function_for_batches_writes_is_written_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "writes.py").write_text(WRITES)
+    pq.write_table(pa.table({"id": range(1000)}), tmp_path / "in.parquet")
+    (found,) = look_at_script(Script("writes.py"), []).queries
+    assert (found.sink, found.beyond) == ("foreachBatch foreachBatch", "")
+    settings = JobSettings(sink=f"writes.py:foreachBatch {tmp_path / 'written'}")
+    query = find_query("writes.py#1", "in.parquet", sink=settings.writes)
+    testbed = SparkTestbed(slot_cpus="cores", warmup_cap_s=4, settings=settings)
+    with testbed.deploy(query, Budget(1, SlotProfile(1.0, 1200), 1.0)) as run:
+        run.set_rate(500.0)
+        run.observe(4)
+        run.set_rate(0.0)
+        run.settle(3)
+        (own,) = (tmp_path / "written").iterdir()
+        written = ds.dataset(own / "query" / "production_table", format="parquet").to_table()
+        rows = ds.dataset(own / "query" / "rows", format="parquet").to_table()
+    assert {one % 4 for one in written["twice"].to_pylist()} == {2}
+    assert sorted(2 * one for one in rows["id"].to_pylist()) == sorted(written["twice"].to_pylist())
+    assert {one.name for one in tmp_path.iterdir()} == {"writes.py", "in.parquet", "written"}
+    assert not list((tmp_path / "written").iterdir())
+
+
+SPEC = """
+name: shops
+storage: state
+libraries:
+  - glob: {include: ./flows/**}
+configuration: {spark.sql.ansi.enabled: "false"}
+"""
+FLOWS = """
+from pyspark import pipelines as dp
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+spark = SparkSession.active()
+
+
+@dp.table(name="lake.orders", format="delta")
+def from_topic() -> DataFrame:
+    value = f.from_json(f.col("value").cast("string"), "shop string, amount double, time timestamp")
+    return spark.readStream.format("kafka").option("subscribe", "orders").load().select(value.alias("o")).select("o.*")
+
+
+@dp.temporary_view
+def large():
+    return spark.readStream.table("orders").where("amount > 1")
+
+
+@dp.materialized_view
+def shops():
+    return spark.table("lake.orders").select("shop").distinct()
+
+
+dp.create_streaming_table("both")
+dp.create_sink("out", "kafka", {"kafka.bootstrap.servers": "a:9092", "topic": "large"})
+
+
+@dp.append_flow(target="both", name="named")
+def first():
+    return spark.readStream.table("large").join(spark.read.table("shops"), "shop")
+
+
+@dp.append_flow(target="out")
+def second():
+    return spark.sql("SELECT shop AS value FROM STREAM(large)")
+
+
+@dp.table
+def fails():
+    return spark.readStream.table("orders").select("nothing")
+
+
+@dp.table
+def at_rest():
+    return spark.range(3)
+
+
+@dp.table
+def unknown():
+    return spark.readStream.table("elsewhere.rows")
+"""
+SQL_FLOWS = """
+CREATE STREAMING TABLE hourly COMMENT 'as select' AS SELECT window.start, shop, count(*) AS n
+FROM STREAM(orders) WATERMARK time DELAY OF INTERVAL 1 MINUTE GROUP BY window(time, '1 hour'), shop;
+CREATE STREAMING TABLE late USING parquet;
+CREATE FLOW fill AS INSERT INTO late BY NAME SELECT n FROM STREAM hourly JOIN shops ON hourly.shop = shops.shop;
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spark-pipeline.yml").write_text(SPEC)
+    (tmp_path / "flows" / "more").mkdir(parents=True)
+    (tmp_path / "flows" / "a.py").write_text(FLOWS)
+    (tmp_path / "flows" / "more" / "b.sql").write_text(SQL_FLOWS)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("project")
+def test_each_flow_of_a_pipeline_is_a_query():
+    found = look_at_script(Script("spark-pipeline.yml"), [])
+    assert (found.failure, found.lacking) == ("", "")
+    assert [(one.name, one.file, one.sources, one.sink) for one in found.queries] == [
+        ("lake.orders", "a.py", ("orders",), "table lake.orders as delta"),
+        ("named", "a.py", ("orders_2",), "table both"),
+        ("second", "a.py", ("orders_2",), "kafka://a:9092/large"),
+        ("fails", "a.py", (), "table fails"),
+        ("at_rest", "a.py", (), "table at_rest"),
+        ("unknown", "a.py", ("rows",), "table unknown"),
+        ("hourly", "b.sql", ("orders_2",), "table hourly"),
+        ("fill", "b.sql", ("hourly",), "table late as parquet"),
+    ]
+    assert {one.name: one.refusal.partition(" ")[0] for one in found.queries if one.refusal} == {
+        "fails": "AnalysisException:",
+        "at_rest": "[WRITE_STREAM_NOT_ALLOWED]",
+    }
+    assert {(one.trigger, one.checkpoint, one.output_mode) for one in found.queries} == {
+        ("availableNow=True", "state", "append")
+    }
+    assert found.queries[6].watermarks == ("time, 1 minutes",)
+    assert found.settings == {"spark.sql.ansi.enabled": "false"}
+    assert any("shops is a materialized view" in note for note in found.notes)
+
+
+@pytest.mark.usefixtures("project")
+def test_a_flow_of_a_pipeline_runs_on_the_rows_of_its_source():
+    rows = pa.table({"shop": ["a", "b"] * 50, "amount": [float(one) for one in range(100)]})
+    pq.write_table(rows, "orders.parquet")
+    query = find_query("spark-pipeline.yml#3", "orders.parquet")
+    assert {one.name for one in query.build.files} == {"spark-pipeline.yml", "a.py", "b.sql"}
+    testbed = SparkTestbed(slot_cpus="cores", warmup_cap_s=4)
+    with testbed.deploy(query, Budget(1, SlotProfile(1.0, 1200), 1.0)) as run:
+        run.set_rate(500.0)
+        seen = run.observe(4)
+    assert seen.consumed_rate > 0
+    assert sum(one.records_out or 0 for one in seen.operators) > 0

@@ -2,7 +2,7 @@
 
 import argparse
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from workbench import units
@@ -17,20 +17,21 @@ def run_init(options: argparse.Namespace) -> int:
     """Write the first study, or those of a script."""
     script = Script.named(options.query)
     _check_place(options.output)
+    places = {key: value for key in ("sink", "checkpoint") if (value := getattr(options, key))}
     if script is not None:
-        return _run_script(script, options)
+        return _run_script(script, options, places)
     if not options.data:
         raise WorkbenchError(
             f"No data is given for the query {options.query}. Name a file with its rows, one for each streaming "
             "DataFrame that it takes."
         )
-    _write(draft(options.query, options.data, options.event_time), options.output)
+    _write(draft(options.query, options.data, options.event_time, places), options.output)
     _say_next(options.output)
     return DONE
 
 
-def _run_script(script: Script, options: argparse.Namespace) -> int:
-    made = draft_script(script, options.data, options.event_time)
+def _run_script(script: Script, options: argparse.Namespace, places: Mapping[str, str]) -> int:
+    made = draft_script(script, options.data, options.event_time, places)
     for line in _found(made):
         show(line)
     output = Path(options.output)
@@ -56,8 +57,9 @@ def _found(made: ScriptDraft) -> Iterator[str]:
     for number, one in enumerate(found.queries, 1):
         watermarks = "".join(f", watermark {watermark}" for watermark in one.watermarks)
         named = f" {one.name}" * bool(one.name)
+        at = f"{one.file}, line {one.line}" if one.file else f"line {one.line}"
         yield (
-            f"query {number}{named} (line {one.line}): reads {', '.join(one.sources) or 'no source'}, writes to "
+            f"query {number}{named} ({at}): reads {', '.join(one.sources) or 'no source'}, writes to "
             f"{one.sink}; {one.output_mode} mode, trigger {one.trigger or 'not set'}{watermarks}"
         )
     if found.settings:
@@ -100,6 +102,8 @@ def _write(made: Draft, output: str) -> None:
             show(f"{of}unique: {', '.join(map(repr, one.renew))}, so other values in each pass over the data")
         for column, share in one.hot.items():
             show(f"{of}column {column!r} has {units.percent(share)} of its rows with one value")
+    for note in made.notes:
+        show(note)
     if made.tables:
         show(f"static tables, read by the function itself: {', '.join(made.tables)}")
 

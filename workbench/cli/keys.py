@@ -13,17 +13,36 @@ from workbench.cli.console import DONE
 from workbench.cli.progress import progress
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark import batch_session
-from workbench.workload import Dataset, KeyFrequencies, count_keys, count_keys_here, schema_of
+from workbench.workload import Dataset, KeyFrequencies, count_keys, count_keys_here, joined_shares, schema_of
 
 _SHOWN = 10
 
 
 def run_keys(options: argparse.Namespace) -> int:
     """Count the keys, and say what follows."""
-    data = _data_of(options)
-    asked = {name: getattr(options, name) for name in ("method", "top", "tracked", "partitions")}
+    sets = _data_of(options)
     if options.rate is not None and options.plan is None:
         raise WorkbenchError("--rate is given without --plan, which says what a record costs. Add it, or leave it out.")
+    if options.plan is not None and len(sets) > 1:
+        raise WorkbenchError("--plan is of one data set. Name it instead of the study, or leave out --plan.")
+    counted = {name: _counted(data, options) for name, data in sets.items()}
+    found = next(iter(counted.values()))
+    answer = None
+    if options.plan is not None:
+        from workbench.study import what_the_hottest_takes  # noqa: PLC0415 - what plans takes a second to load
+
+        answer = what_the_hottest_takes(options.plan, found, options.rate)
+    if len(counted) > 1:
+        _join(counted, options)
+    elif options.json:
+        print(json.dumps(_as_json(found) | ({} if answer is None else {"answer": answer}), indent=1))
+    else:
+        _show(found, answer)
+    return DONE
+
+
+def _counted(data: Dataset, options: argparse.Namespace) -> KeyFrequencies:
+    asked = {name: getattr(options, name) for name in ("method", "top", "tracked", "partitions")}
     with progress() as say:
         say(f"counting {options.column}")
         found = count_keys_here(data, options.column, **asked)
@@ -32,33 +51,52 @@ def run_keys(options: argparse.Namespace) -> int:
             with batch_session() as spark:
                 say(f"counting {options.column}")
                 found = count_keys(spark, data, options.column, **asked)
-    answer = None
-    if options.plan is not None:
-        from workbench.study import what_the_hottest_takes  # noqa: PLC0415 - what plans takes a second to load
-
-        answer = what_the_hottest_takes(options.plan, found, options.rate)
-    if options.json:
-        print(json.dumps(_as_json(found) | ({} if answer is None else {"answer": answer}), indent=1))
-    else:
-        _show(found, answer)
-    return DONE
+    return found
 
 
-def _data_of(options: argparse.Namespace) -> Dataset:
-    """Give the data set that is named, or the one of a study's that has the column."""
+def _data_of(options: argparse.Namespace) -> dict[str, Dataset]:
+    """Give the data set that is named, or those of a study's that have the column, by the names of its inputs."""
     if Path(options.data).suffix not in {".yaml", ".yml"}:
-        return Dataset.at(options.data)
+        return {"": Dataset.at(options.data)}
     from workbench.study import read_study  # noqa: PLC0415 - as above
 
-    sets = [Dataset.at(path) for path in read_study(options.data).datasets]
-    having = [one for one in sets if options.column in schema_of(one, None).names]
-    if len(having) != 1:
-        named = " and ".join(one.path for one in having or sets) or "no data set"
+    study = read_study(options.data)
+    sets = dict(zip(study.inputs or [""], map(Dataset.at, study.datasets), strict=False))
+    having = {name: one for name, one in sets.items() if options.column in schema_of(one, None).names}
+    if not having:
+        named = " and ".join(one.path for one in sets.values()) or "no data set"
         raise WorkbenchError(
-            f"{options.data} has {named}, of which {'each' if having else 'none'} has the column {options.column!r}. "
-            "Name a data set instead of the study."
+            f"{options.data} has {named}, of which none has the column {options.column!r}. Name a data set instead of "
+            "the study."
         )
-    return having[0]
+    return having
+
+
+def _join(counted: dict[str, KeyFrequencies], options: argparse.Namespace) -> None:
+    """Say how the most frequent keys of several inputs multiply where these are joined."""
+    shares = joined_shares(list(counted.values()))
+    if options.json:
+        found = {name: _as_json(one) for name, one in counted.items()}
+        print(json.dumps({"inputs": found, "joined": dict(list(shares.items())[: options.top])}, indent=1))
+        return
+    out = look.console()
+    own = {name: dict(zip(one.keys, one.counts, strict=True)) for name, one in counted.items()}
+    hot, most = next(iter(shares.items()))
+    has = {name: own[name][hot] / one.records for name, one in counted.items()}
+    said = " and ".join(f"{units.share(share)} of the rows of {name}" for name, share in has.items())
+    look.answer(
+        out,
+        f"The key {hot!r} has {said}, and {units.share(most)} of the rows of their join. One task "
+        f"joins them, so more than {units.some(math.ceil(1 / most), 'task')} do not raise its rate.",
+    )
+    keys = look.table({"key": "left", **dict.fromkeys(counted, "right"), "joined": "right"})
+    for key, share in list(shares.items())[:_SHOWN]:
+        keys.add_row(
+            key, *(units.share(own[name][key] / one.records) for name, one in counted.items()), units.share(share)
+        )
+    out.print(keys)
+    if any(one.untracked_keys for one in counted.values()):
+        look.line(out, "note: keys that are not listed have pairs, too, so shares of the join may be lower")
 
 
 def _show(found: KeyFrequencies, answer: str | None = None) -> None:

@@ -86,7 +86,8 @@ def _code(build: Any, query: Query) -> str:  # noqa: ANN401 - whatever is called
         bound += [_bound(value) for value in (*build.args, *build.keywords.items())]
         build = build.func
     if isinstance(build, Script):
-        return _digest(*_sources(build.path.stem, build.path), repr((build.arguments, build.number)).encode())
+        texts = (text for file in build.files for text in _sources(file.stem, file))
+        return _digest(*texts, repr((build.arguments, build.number)).encode())
     if isinstance(build, Unread):
         return _digest(*_sources(build.module, build.file))
     module = inspect.getmodule(build)

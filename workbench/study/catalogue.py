@@ -28,7 +28,7 @@ from workbench.workload import (
     OutputMode,
     Query,
     Script,
-    Unread,
+    ScriptBatches,
     check_dataset,
     check_input,
     kafka,
@@ -86,7 +86,8 @@ def find_query(
     schema
         File with the schema of the topic's values; see `workbench.workload.kafka.read_schema`.
     sink
-        Whose function ``foreachBatch`` calls; None: it calls none.
+        Whose function ``foreachBatch`` calls; None: it calls none. One in the file of a script is what the script's
+        query gives to it.
     inputs
         Instead of `dataset` and `event_time`, for a function of several streaming DataFrames: those of each.
     progress
@@ -101,7 +102,7 @@ def find_query(
         if (folder := str(script.path.parent)) not in sys.path:  # for the modules next to it, in Spark's processes
             sys.path.insert(0, folder)
         query = _started_by(script, dataset, event_time, output_mode, source, inputs, place=place)
-        return query if sink is None else replace(query, sink=_loaded_sink(sink))
+        return query if sink is None else replace(query, sink=_scripts_own(script, sink) or _loaded_sink(sink))
     module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise WorkbenchError(
@@ -147,9 +148,9 @@ def read_query(
     if (script := Script.named(name)) is not None:
         place = partial(_place, columns_only=False, schema=schema, progress=lambda _: None)
         query = _started_by(script, dataset, event_time, output_mode, source, inputs, place=place)
-        return replace(query, sink=None if sink is None else _read_sink(sink))
+        return query if sink is None else replace(query, sink=check_sink(sink, script))
     module, _, attribute = name.partition(":")
-    calls = None if sink is None else _read_sink(sink)
+    calls = None if sink is None else check_sink(sink)
     if not module or not attribute or module == "nexmark":
         query = find_query(name, dataset, event_time, output_mode, source, schema=schema, inputs=inputs)
         return replace(query, sink=calls)
@@ -167,6 +168,12 @@ def read_query(
     return Query(name, found, data, event_time, output_mode or "append", topic=topic, sink=calls)
 
 
+def _scripts_own(script: Script, sink: Sink) -> ScriptBatches | None:
+    """Give what the script itself gives to ``foreachBatch``, where the sink names its file; it is not imported."""
+    file, _, function = sink.function.rpartition(":")
+    return ScriptBatches(script, function) if file.endswith(".py") and Path(file).resolve() == script.path else None
+
+
 def _loaded_sink(sink: Sink) -> Callable[..., object]:
     """Load what ``foreachBatch`` is to call."""
     text, _, attribute = sink.function.partition(":")
@@ -180,8 +187,16 @@ def _loaded_sink(sink: Sink) -> Callable[..., object]:
     return found
 
 
-def _read_sink(sink: Sink) -> Unread:
-    """Read what ``foreachBatch`` is to call, as `_loaded_sink` without importing it."""
+def check_sink(sink: Sink, script: Script | None = None) -> Callable[..., object]:
+    """Give what ``foreachBatch`` is to call, of `script` or of a module that is read and not imported.
+
+    Raises
+    ------
+    WorkbenchError
+        When it is not there, or cannot be called with a batch and its number.
+    """
+    if script is not None and (own := _scripts_own(script, sink)) is not None:
+        return own
     found = read_own(sink.function, "the sink")
     attribute = sink.function.partition(":")[2]
     name = f"{found.module}:{attribute}"

@@ -7,9 +7,11 @@ the draft names those in which one value has many of the rows. The budgets fit t
 
 import math
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,11 +20,13 @@ import yaml
 from workbench import defaults, units
 from workbench.capacity.planning import PRICE_COLUMNS
 from workbench.errors import WorkbenchError
+from workbench.records import NOOP, JobSettings, Sink
+from workbench.study._rules import RULES
 from workbench.study._written import state_keys, static_tables
-from workbench.study.catalogue import find_query, needed_arguments
+from workbench.study.catalogue import check_sink, find_query, needed_arguments
 from workbench.study.own import file_of, module_of
-from workbench.testbed.spark import SLOT_SHARE, quota_permitted, usable_cores
-from workbench.workload import Dataset, as_spark, first_rows, is_text, plain
+from workbench.testbed.spark import SLOT_SHARE, quota_permitted, sink_packages, usable_cores
+from workbench.workload import Dataset, Script, as_spark, first_rows, is_text, plain
 
 LOOKED_AT = 200_000
 """Rows of a sample that are looked at."""
@@ -34,6 +38,10 @@ _TIMES_FAIR = 2.0  # the share that a value would have if all were alike
 _TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "date", "ts", "at")
 _RATES = (10, 100)  # thousand records/s
 _PRICES = "data/instances.csv"
+_PLACES = {
+    "sink": "# sink: parquet PLACE                # to measure what writing costs; without it, rows are dropped (noop)",
+    "checkpoint": "# checkpoint: PLACE                  # a folder or URI; without it, in memory",
+}
 
 
 @dataclass(frozen=True)
@@ -66,15 +74,24 @@ class Found:
 
 @dataclass(frozen=True)
 class Draft:
-    """A study as text, in YAML, its query's name, what was found of its inputs, and the static tables that it reads."""
+    """A study as text, in YAML, its query's name, what was found of its inputs, and the static tables that it reads.
+
+    `notes` say how its sink and its checkpoint are measured.
+    """
 
     text: str
     query: str
     found: tuple[Found, ...]
     tables: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-def draft(query: str, data: Sequence[str], event_times: Sequence[str] = ()) -> Draft:
+def draft(
+    query: str,
+    data: Sequence[str],
+    event_times: Sequence[str] = (),
+    places: Mapping[str, str] = MappingProxyType({}),
+) -> Draft:
     """Draft a study of `query`, ``jobs.py:orders`` or ``jobs:orders``.
 
     Parameters
@@ -83,12 +100,15 @@ def draft(query: str, data: Sequence[str], event_times: Sequence[str] = ()) -> D
         Paths, one for each streaming DataFrame that the query takes, in their order.
     event_times
         Their event-time columns; none: those that are found.
+    places
+        The study's `sink` and `checkpoint`.
 
     Raises
     ------
     WorkbenchError
         When the query takes another number of DataFrames, or something cannot be read.
     """
+    check_places(places)
     module, _, function = query.partition(":")
     name = f"{module_of(module)}:{function}" if function else query
     file = file_of(module_of(module))
@@ -107,7 +127,24 @@ def draft(query: str, data: Sequence[str], event_times: Sequence[str] = ()) -> D
         hot = {column: share for column, share in hot_columns(sample, event_time) if not keys or column in keys}
         found.append(Found(one, path, event_time, hot, keys))
     found = _with_unique(found, samples)
-    return drafted(name, found, tables=() if file is None else static_tables(file, function))
+    return drafted(name, found, tables=() if file is None else static_tables(file, function), places=places)
+
+
+def check_places(places: Mapping[str, str], script: Script | None = None) -> None:
+    """Refuse a `sink` or `checkpoint` that no study can have, before anything starts; a `script` brings its packages.
+
+    Raises
+    ------
+    WorkbenchError
+        When it is none, cannot be written to, or names a function that is not there.
+    """
+    given: dict[str, Any] = {key: RULES[key](key, text) for key, text in places.items()}
+    job = JobSettings(**given)
+    job.check_here()
+    if script is None:
+        sink_packages(job)
+    if job.writes.function:
+        check_sink(job.writes, script)
 
 
 def drafted(
@@ -117,6 +154,7 @@ def drafted(
     counted: Sequence[str] = (),
     more: Iterable[str] = (),
     tables: tuple[str, ...] = (),
+    places: Mapping[str, str] = MappingProxyType({}),
 ) -> Draft:
     """Draft a study of the query called `name`, whose inputs are `found`.
 
@@ -128,14 +166,19 @@ def drafted(
         Lines to add.
     tables
         Static tables that the query reads.
+    places
+        The study's `sink` and `checkpoint`.
     """
+    sink = Sink.parse(places.get("sink", NOOP))
+    calls = sink if sink.function else None
     if len(found) > 1:
-        find_query(name, inputs={one.name: {"dataset": one.data, "event_time": one.event_time} for one in found})
+        inputs = {one.name: {"dataset": one.data, "event_time": one.event_time} for one in found}
+        find_query(name, inputs=inputs, sink=calls)
     else:
-        find_query(name, found[0].data, found[0].event_time)
+        find_query(name, found[0].data, found[0].event_time, sink=calls)
     files = counted or [one.data for one in found]
     keys = [line for one, file in zip(found, files, strict=True) for line in _hot_keys(replace(one, data=file))]
-    lines = [*_lines(name, found), *more, *keys]
+    lines = [*_lines(name, found, places), *more, *keys]
     return Draft("\n".join(lines) + "\n", name, tuple(found), tables)
 
 
@@ -225,7 +268,7 @@ def _fed(one: Found) -> Iterator[str]:
         yield f"renew: [{names}]             # unique keys: others in each pass over the data, as new ones are"
 
 
-def _lines(name: str, found: Sequence[Found]) -> Iterator[str]:
+def _lines(name: str, found: Sequence[Found], places: Mapping[str, str]) -> Iterator[str]:
     fractions = quota_permitted()
     cpus = defaults.SLOT_CPUS if fractions else 1.0
     room = (
@@ -246,8 +289,8 @@ def _lines(name: str, found: Sequence[Found]) -> Iterator[str]:
     yield f"slots: {slots}                    # slot counts to measure; all of them fit this machine"
     yield f"memory_mb: [{defaults.MEMORY_MB}]               # MB per slot"
     yield f"slot_cpus: {cpus:g}"
-    yield "# sink: parquet PLACE                # to measure what writing costs; without it, rows are dropped (noop)"
-    yield "# checkpoint: PLACE                  # a folder or URI; without it, in memory"
+    for key, hint in _PLACES.items():
+        yield f"{key}: {written(places[key])}" if key in places else hint
     if Path(_PRICES).exists():
         yield f"# prices: {_PRICES}      # instance types, for the cost"
     else:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from io import BytesIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -17,16 +18,20 @@ import pyarrow.parquet as pq
 
 from workbench import defaults
 from workbench.errors import WorkbenchError
-from workbench.records import JobSettings
+from workbench.reading import is_there
+from workbench.records import FUNCTION, MODES, NOOP, JobSettings
 from workbench.redaction import HIDDEN
-from workbench.study.draft import LOOKED_AT, Draft, Found, drafted, event_time_of, hot_columns, written
-from workbench.testbed.spark import look_at_script
+from workbench.study.draft import LOOKED_AT, Draft, Found, check_places, drafted, event_time_of, hot_columns, written
+from workbench.testbed.spark import look_at_script, sink_packages
 from workbench.workload import Dataset, Recorded, Script, ScriptQuery, ScriptSource, first_rows, kafka, sample_of
 
 RECORDS = Path(".workbench/records")
 """Where samples are kept as records of a topic, which scripts decode themselves."""
 
-_KAFKA = "kafka"
+WRITTEN = ".workbench/written"
+"""Where runs put what a script's function for ``foreachBatch`` writes, in folders of their own."""
+
+_KAFKA, _STORED = "kafka", ("parquet", "delta", "iceberg")
 _MADE = {"rate", "rate-micro-batch"}  # sources whose rows need no sample
 _KEYS = {
     "spark.jars.packages": "packages",
@@ -58,7 +63,12 @@ class ScriptDraft:
     left: Mapping[int, str]
 
 
-def draft_script(script: Script, samples: Sequence[str], event_times: Sequence[str] = ()) -> ScriptDraft:
+def draft_script(
+    script: Script,
+    samples: Sequence[str],
+    event_times: Sequence[str] = (),
+    places: Mapping[str, str] = MappingProxyType({}),
+) -> ScriptDraft:
     """Run a script with its streams recorded, and draft a study for each query that it starts.
 
     Parameters
@@ -67,12 +77,15 @@ def draft_script(script: Script, samples: Sequence[str], event_times: Sequence[s
         A sample of each source: ``NAME=FILE``, or files in the order in which the script reads its sources.
     event_times
         The event-time column of each source, in their order; none: those that are found.
+    places
+        A study's `sink` and `checkpoint`; without: the script's own, or next to them.
 
     Raises
     ------
     WorkbenchError
         When the script starts no query, or a sample is of no source.
     """
+    check_places(places, script)
     given = [_pair(one) for one in samples]
     for _, path in given:
         Dataset.at(path)  # says what is wrong with it
@@ -90,7 +103,7 @@ def draft_script(script: Script, samples: Sequence[str], event_times: Sequence[s
             left[number] = reason
             continue
         this = Script(script.file, script.arguments, number)
-        studies[number] = _drafted(this, query, found, given, event_times)
+        studies[number] = _drafted(this, query, found, given, event_times, places)
     return ScriptDraft(script, found, studies, left)
 
 
@@ -113,8 +126,13 @@ def _unplanned(found: Recorded, query: ScriptQuery, given: Sequence[tuple[str, s
     return f"it needs samples: add {' '.join(lacking)}" if lacking else ""
 
 
-def _drafted(
-    script: Script, query: ScriptQuery, found: Recorded, given: Sequence[tuple[str, str]], event_times: Sequence[str]
+def _drafted(  # noqa: PLR0917 - of a study
+    script: Script,
+    query: ScriptQuery,
+    found: Recorded,
+    given: Sequence[tuple[str, str]],
+    event_times: Sequence[str],
+    places: Mapping[str, str],
 ) -> Draft:
     fed, counted = list[Found](), list[str]()
     lines: list[str] = []
@@ -127,7 +145,11 @@ def _drafted(
         fed.append(one if len(query.sources) > 1 else replace(one, name=""))
         counted.append(file)
         lines += _lines_of(source, sample)
-    return drafted(script.name, fed, counted=counted, more=[*lines, *_lines(script, query, found)])
+    job, left = _job(found)
+    chosen, notes, hints = _places(script, query, job, places)
+    begins = f"# The query starts in line {query.line} of {query.file or Path(script.file).name}."
+    more = [*lines, begins, *(f"# {one}" for one in (*notes, *hints)), *_lines(query, found, job, left)]
+    return replace(drafted(script.name, fed, counted=counted, more=more, places=chosen), notes=notes)
 
 
 def _found(source: ScriptSource, query: ScriptQuery, sample: str | None, event_time: str | None) -> tuple[Found, str]:
@@ -248,25 +270,95 @@ def _lines_of(source: ScriptSource, sample: str | None) -> Iterator[str]:
         yield f"# Rows of {source.name} come parsed: reading {written(source.format)} is not measured."
 
 
-def _lines(script: Script, query: ScriptQuery, found: Recorded) -> Iterator[str]:
+def _lines(query: ScriptQuery, found: Recorded, job: JobSettings, left: Sequence[str]) -> Iterator[str]:
     """Give the lines of a study that a script adds."""
-    at = f"line {query.line} of {Path(script.file).name}"
-    yield f"# The query starts in {at}. Its sink, {written(query.sink)}, is not measured: Spark's noop sink is."
     yield f"output_mode: {written(query.output_mode)}"
     yield from _interval(query.trigger)
+    for key in _KEYS.values():
+        if kept := getattr(job, key):
+            yield f"{key}: [{', '.join(map(written, kept))}]"
+    if job.spark:
+        yield "spark:"
+        yield from (f"  {name}: {written(value)}" for name, value in job.spark.items())
+    if left:
+        yield f"# Not taken along: {written(', '.join(left))}"
+    if any(HIDDEN in value for value in found.settings.values()):
+        yield "# A secret is named by a variable of the environment: '${NAME}'"
+
+
+def _job(found: Recorded) -> tuple[JobSettings, list[str]]:
+    """Give what the script brings along, and what a study cannot take: settings, and files that are not here."""
     settings = dict(found.settings)
+    brought, left = dict[str, Any](), list[str]()
     for name, key in _KEYS.items():
         these = [one.strip() for one in settings.pop(name, "").split(",") if one.strip()]
-        if kept := [one for one in these if "spark-sql-kafka" not in one]:  # the topic is replayed
-            yield f"{key}: [{', '.join(map(written, kept))}]"
+        ours = [one for one in these if "spark-sql-kafka" not in one]  # the workbench has its own
+        brought[key] = tuple(one for one in ours if key == "packages" or is_there(one))
+        left += [one for one in ours if one not in brought[key]]
     taken = {name: value for name, value in settings.items() if _may_set(name, value)}
-    if taken:
-        yield "spark:"
-        yield from (f"  {name}: {written(value)}" for name, value in taken.items())
-    if left := [name for name in settings if name not in taken]:
-        yield f"# Not taken along: {written(', '.join(left))}"
-    if any(HIDDEN in value for value in settings.values()):
-        yield "# A secret is named by a variable of the environment: '${NAME}'"
+    return JobSettings(spark=taken, **brought), [*left, *(name for name in settings if name not in taken)]
+
+
+def _places(
+    script: Script, query: ScriptQuery, job: JobSettings, given: Mapping[str, str]
+) -> tuple[dict[str, str], tuple[str, ...], list[str]]:
+    """Give a study's sink and checkpoint, those `given` or as the script has them, how they are measured, and hints."""
+    sink, why = _sink_of(script, query)
+    chosen, notes, hints = dict(given), list[str](), list[str]()
+    for key, own, text, reason in (
+        ("sink", query.sink, sink, why),
+        ("checkpoint", query.checkpoint, query.checkpoint and _beside(query.checkpoint), ""),
+    ):
+        if key in given or not own:
+            continue
+        if not (reason := reason or (text and _refused(query, job, key, text))):
+            chosen[key] = text
+            notes.append(f"The {key}, {written(own)}, is measured in a place of its own: {text}")
+            continue
+        notes.append(f"The {key}, {written(own)}, is not measured: {reason}")
+        hints += [f"{key}: {written(text)}"] * (text not in {"", "parquet PLACE"})  # which every study has
+    return chosen, tuple(notes), hints
+
+
+def _sink_of(script: Script, query: ScriptQuery) -> tuple[str, str]:
+    """Give a query's sink as a study has it, and why it is not measured; "" where there is none of them."""
+    kind, _, place = query.sink.partition(" ")
+    if kind == FUNCTION:
+        named = f"{script.file}:{place}"
+        if not query.beyond:
+            return f"{named} {WRITTEN}", ""
+        return (
+            named,
+            f"{query.beyond}, which no run can put elsewhere. The line 'sink' has it write where it always does.",
+        )
+    if kind in _STORED and place:
+        return f"{kind} {_beside(place)}", ""
+    if kind.startswith(kafka.SCHEME):
+        return query.sink, ""
+    if kind in {"console", "memory", NOOP}:
+        return "", "it is no sink of production. Spark's noop sink is measured."
+    stored = next((one for one in (kind, place.rpartition(" as ")[2]) if one in _STORED), "parquet")
+    text = "kafka://HOST:PORT/TOPIC" if kind == _KAFKA else f"{stored} PLACE"
+    return text, "Spark's noop sink is. Name a place that runs may write to, in the line 'sink'."
+
+
+def _beside(place: str) -> str:
+    """Name a place on the same storage, apart from where production reads and writes."""
+    path = place.rstrip("/")
+    return f"{path}-measured" if re.search(r"[^:/]/+[^/]", path) or "://" not in path else f"{path}/measured"
+
+
+def _refused(query: ScriptQuery, job: JobSettings, key: str, text: str) -> str:
+    """Say why a place of the script's cannot be measured here; "" if it can."""
+    place: dict[str, Any] = {key: text}
+    try:
+        here = JobSettings(**place)
+        here.check_here()
+        sink_packages(replace(job, **place))
+    except WorkbenchError as error:
+        return error.message
+    modes = MODES[here.writes.kind]
+    return "" if query.output_mode in modes else f"it takes {' or '.join(modes)} mode, not {query.output_mode}."
 
 
 def _may_set(name: str, value: str) -> bool:
@@ -284,7 +376,9 @@ def _interval(trigger: str) -> Iterator[str]:
     if found := re.fullmatch(r"(?:interval\s+)?(\d+(?:\.\d+)?)\s*([a-z]+?)s?", text.strip().lower()):
         seconds = float(found[1]) * _SECONDS.get(found[2], math.nan)
     if how in {"availableNow", "once"}:
-        yield "# The script ends when it has read what is there: rows and deadline_s plan for such a run."
+        yield "# The query ends when it has read what is there. To plan for such a run, write this in place of targets:"
+        yield "# rows: 10000000"
+        yield "# deadline_s: 600"
     elif _PATIENT_S[0] <= seconds <= _PATIENT_S[1]:
         yield f"interval_s: {seconds:g}"
     elif seconds > 0:

@@ -8,12 +8,21 @@ from workbench.workload.keys import (
     KeyFrequencies,
     count_keys,
     count_keys_here,
+    joined_shares,
     read_key_frequencies,
 )
 from workbench.workload.merged import check_input, prepare_inputs
 from workbench.workload.query import ENCODED, Dataset, EventClock, Generator, Input, OutputMode, Query, Unread
 from workbench.workload.release import Command, Release, read_releases, write_command
-from workbench.workload.script import KAFKA_COLUMNS, Recorded, Script, ScriptQuery, ScriptSource, sample_of
+from workbench.workload.script import (
+    KAFKA_COLUMNS,
+    Recorded,
+    Script,
+    ScriptBatches,
+    ScriptQuery,
+    ScriptSource,
+    sample_of,
+)
 from workbench.workload.shipped import Shipped
 
 __all__ = [
@@ -32,6 +41,7 @@ __all__ = [
     "Release",
     "Replay",
     "Script",
+    "ScriptBatches",
     "ScriptQuery",
     "ScriptSource",
     "Shipped",
@@ -43,6 +53,7 @@ __all__ = [
     "count_keys_here",
     "first_rows",
     "is_text",
+    "joined_shares",
     "plain",
     "prepare",
     "prepare_inputs",

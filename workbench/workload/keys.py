@@ -175,6 +175,28 @@ class KeyFrequencies:
         )
 
 
+def joined_shares(inputs: Sequence[KeyFrequencies]) -> dict[str, float]:
+    """Share of the rows of a join for each key that is listed in every input, the largest first.
+
+    A key gives as many pairs as its counts multiply to, so one that is hot in two inputs is hotter in their join. The
+    pairs of keys that are not listed are left out, so shares are upper bounds where some are not.
+
+    Raises
+    ------
+    WorkbenchError
+        When no key is in every input.
+    """
+    counted = [dict(zip(one.keys, one.counts, strict=True)) for one in inputs]
+    pairs = {key: math.prod(one[key] for one in counted) for key in set[str].intersection(*map(set, counted))}
+    require(
+        bool(pairs),
+        f"No key of {', '.join(repr(one.column) for one in inputs)} is listed in every input, so nothing is joined by "
+        "it. Name another column, or list more keys (--top).",
+    )
+    total = sum(pairs.values())
+    return {key: many / total for key, many in sorted(pairs.items(), key=lambda one: (-one[1], one[0]))}
+
+
 def read_key_frequencies(path: str | Path) -> KeyFrequencies:
     """Read the frequencies that ``workbench keys DATA COLUMN --json`` printed."""
     try:

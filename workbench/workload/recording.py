@@ -34,6 +34,7 @@ from pyspark.streaming import StreamingContext
 
 from workbench.errors import QueryError
 from workbench.redaction import HIDDEN, is_secret, redacted
+from workbench.workload import elsewhere
 from workbench.workload.dataset import schema_of
 from workbench.workload.query import Dataset
 from workbench.workload.script import KAFKA_COLUMNS, Recorded, Script, ScriptQuery, ScriptSource, sample_of
@@ -63,28 +64,20 @@ _READ_STREAM: Any = SparkSession.__dict__["readStream"].fget
 _WRITE_STREAM: Any = ClassicDataFrame.__dict__["writeStream"].fget
 _MARK = "workbench_source_"
 _WATERMARK = re.compile(r"EventTimeWatermark [^\n]*?(\w+)#\d+[^,\n]*, ([^\n]+)")
-_PARTS = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|;|\s+|[^\s;]", re.DOTALL)
-_INTO = re.compile(
-    r"(?:create\s+(?:or\s+(?:refresh|replace)\s+)?streaming\s+table\s+(?:if\s+not\s+exists\s+)?"
-    r"|insert\s+into\s+(?:table\s+)?)"
-    r"(?P<table>[\w.`]+)\s+(?:[^;]*?\bas\s+)?(?=with\b|select\b)",
-    re.IGNORECASE,
-)
-_VIEW_OR_SELECT = re.compile(
-    r"(?:with|select|create\s+(?:or\s+replace\s+)?(?:temp|temporary)\s+(?:view|function))\b", re.IGNORECASE
-)
-_STREAM = re.compile(r"\b(from|join)\s+stream\s*(?:\(\s*([\w.`]+)\s*\)|\s([\w.`]+))", re.IGNORECASE)
-_SET = re.compile(r"set\s+([\w.]+)\s*=\s*(.*)", re.IGNORECASE | re.DOTALL)
 
 
 class _EndedError(BaseException):
     """Ends the script; nothing in it catches this."""
 
 
+class LackingError(_EndedError):
+    """Ends the script where nothing shows the columns of a source."""
+
+
 def look(script: Script, spark: SparkSession, samples: Sequence[tuple[str, str]]) -> Recorded:
     """Run a script to its end, and return what was found; `samples` are names, or "", and paths of files."""
     with tempfile.TemporaryDirectory(prefix="workbench-script-") as folder:
-        recorder = _Recorder(spark, script, Path(folder), samples)
+        recorder = Recorder(spark, script, Path(folder), samples)
 
         def end(*_: object) -> None:
             recorder.note(f"still runs after {_LONGEST_S} s; what follows is not looked at")
@@ -110,7 +103,7 @@ def arriving(script: Script, streams: Sequence[DataFrame]) -> DataFrame:
     feeds: dict[int, int] = {}
     for _ in range(_PASSES):
         with tempfile.TemporaryDirectory(prefix="workbench-script-") as folder:
-            recorder = _Recorder(streams[0].sparkSession, script, Path(folder), (), streams, feeds)
+            recorder = Recorder(streams[0].sparkSession, script, Path(folder), (), streams, feeds)
             failure = _run(recorder)
         if len(recorder.frames) < script.number:
             reason = failure or f"it starts {len(recorder.frames)}"
@@ -126,14 +119,15 @@ def arriving(script: Script, streams: Sequence[DataFrame]) -> DataFrame:
                 f"{len(streams)}. Write its study again: workbench init {script.call!r}"
             )
         wanted = {number: place for place, number in enumerate(reads)}
-        if wanted.items() <= recorder.fed.items():
-            return recorder.frames[-1]
+        frame = recorder.frames[-1]
+        if frame is not None and wanted.items() <= recorder.fed.items():
+            return frame
         feeds = wanted
     raise QueryError(f"The script {script.call} reads other sources each time it runs, so none of them can be fed.")
 
 
 @dataclass
-class _Recorder:
+class Recorder:
     """What is found while a script runs.
 
     Without `streams` all sources are stand-ins. With them, the sources in `feeds` have their rows, and so have those,
@@ -147,9 +141,10 @@ class _Recorder:
     streams: Sequence[DataFrame] = ()
     feeds: Mapping[int, int] = field(default_factory=dict)
     found: Recorded = field(default_factory=Recorded)
-    frames: list[DataFrame] = field(default_factory=list)
+    frames: list[DataFrame | None] = field(default_factory=list)
     reads: list[list[int]] = field(default_factory=list)
     columns: list[StructType] = field(default_factory=list)
+    file: Path | None = None  # of a project's
     fed: dict[int, int] = field(default_factory=dict)
     waits: int = 0
     at: int = 0
@@ -160,13 +155,19 @@ class _Recorder:
         if self.at:  # of SQL
             return self.at
         frame: FrameType | None = sys._getframe()  # noqa: SLF001 - where the script is
-        while frame is not None and frame.f_code.co_filename != str(self.script.path):
+        here = str(self.file or self.script.path)
+        while frame is not None and frame.f_code.co_filename != here:
             frame = frame.f_back
         return frame.f_lineno if frame else 0
 
+    @property
+    def place(self) -> str:
+        """Name of the project's file that is carried out, before a line; "" of a script."""
+        return "" if self.file in {None, self.script.path} else f"{self.file.name}, "
+
     def note(self, text: str) -> None:
         """Note once what is not carried out."""
-        note = f"line {self.line()}: {text}"
+        note = f"{self.place}line {self.line()}: {text}"
         if note not in self.found.notes:
             self.found = replace(self.found, notes=(*self.found.notes, note))
 
@@ -236,6 +237,9 @@ class _Recorder:
                 self.fed[number] = self.feeds.get(number, min(len(self.fed), len(self.streams) - 1))
                 columns = columns or self.streams[self.fed[number]].schema
             self.columns.append(columns or self._of_sample(number, name))
+        if not self.columns[number].fields:
+            self.found = replace(self.found, lacking=self.found.sources[number].name)
+            raise LackingError
         if number in self.fed:
             rows = _as_declared(self.streams[self.fed[number]], self.columns[number])
         else:
@@ -245,51 +249,77 @@ class _Recorder:
         return rows.alias(f"{_MARK}{number}")
 
     def _of_sample(self, number: int, name: str) -> StructType:
-        """Give the columns of a source that the script does not declare."""
+        """Give the columns of a source that the script does not declare; none where no sample shows them."""
         given = sample_of(self.samples, number, name)
         if given is None:
-            self.found = replace(self.found, lacking=name)
-            raise _EndedError
+            return StructType()
         return from_arrow_schema(schema_of(Dataset.at(given), None))
 
-    def writer(self, frame: DataFrame) -> "_Chain":
+    def writer(self, frame: DataFrame) -> "Chain":
         """Give what keeps how a DataFrame is written; a static one is refused."""
         _WRITE_STREAM(frame)
-        return _Chain(partial(self.start, frame))
+        return Chain(partial(self.start, frame))
 
     def start(self, frame: DataFrame, method: str, given: dict[str, Any], options: dict[str, str]) -> "_Started":  # noqa: ARG002
         """Keep a query, and end the script at the one that is wanted."""
         plan = str(frame._jdf.queryExecution().analyzed().toString())  # noqa: SLF001 - py4j's only door
         reads = sorted({int(number) for number in re.findall(rf"{_MARK}(\d+)", plan)})
+        watermarks = tuple(dict.fromkeys(f"{column}, {delay.strip()}" for column, delay in _WATERMARK.findall(plan)))
+        mode = str(given.get("outputMode") or "append").lower()
+        refusal = "" if self.streams else _refusal(frame, mode, self.folder / f"checkpoint-{len(self.frames)}")
+        self.keep(frame, reads, given, options, watermarks=watermarks, refusal=refusal)
+        if self.streams and len(self.frames) == self.script.number:
+            elsewhere.hand_over(self.script.name, given.get("foreachBatch"))
+            raise _EndedError
+        return _Started(self, given.get("queryName") or "")
+
+    def keep(
+        self,
+        frame: DataFrame | None,
+        reads: list[int],
+        given: Mapping[str, Any],
+        options: Mapping[str, str],
+        *,
+        watermarks: tuple[str, ...] = (),
+        refusal: str = "",
+    ) -> None:
+        """Keep a query; its `frame` is None where it is only counted."""
         self.frames.append(frame)
         self.reads.append(reads)
-        name, mode = given.get("queryName") or "", str(given.get("outputMode") or "append").lower()
-        checkpoint = self.folder / f"checkpoint-{len(self.frames)}"
         query = ScriptQuery(
-            name,
+            given.get("queryName") or "",
             tuple(self.found.sources[number].name for number in reads),
             _sink(given, options),
             given.get("trigger") or "",
-            mode,
-            tuple(dict.fromkeys(f"{column}, {delay.strip()}" for column, delay in _WATERMARK.findall(plan))),
+            str(given.get("outputMode") or "append").lower(),
+            watermarks,
             self.line(),
-            "" if self.streams else _refusal(frame, mode, checkpoint),
+            redacted(refusal),
+            options.get("checkpointLocation", ""),
+            "" if self.streams else elsewhere.beyond(given.get("foreachBatch")),
+            self.place.removesuffix(", "),
         )
         self.found = replace(self.found, queries=(*self.found.queries, query))
-        if self.streams and len(self.frames) == self.script.number:
-            raise _EndedError
-        return _Started(self, name)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the query that comes next is the one to be fed."""
+        return len(self.frames) + 1 == self.script.number
 
 
 def _sink(given: Mapping[str, Any], options: Mapping[str, str]) -> str:
     """Say where a query writes."""
-    for method in ("foreachBatch", "foreach"):
-        if (function := given.get(method)) is not None:
-            return f"{method} {getattr(function, '__name__', type(function).__name__)}"
+    if (function := given.get("foreachBatch")) is not None:
+        return f"foreachBatch {elsewhere.name_of(function)}"
+    if (function := given.get("foreach")) is not None:
+        return f"foreach {getattr(function, '__name__', type(function).__name__)}"
     if "tableName" in given:
-        return f"table {given['tableName']}"
-    place = next((options[name] for name in ("path", "topic") if name in options), "")
-    return f"{given.get('format') or 'parquet'} {place}".strip()
+        stored = given.get("format")
+        return f"table {given['tableName']}{f' as {stored}' if stored else ''}"
+    servers, topic = (options.get(name, "") for name in ("kafka.bootstrap.servers", "topic"))
+    if given.get("format") == "kafka" and servers and topic:
+        return f"kafka://{servers}/{topic}"
+    return f"{given.get('format') or 'parquet'} {options.get('path', topic)}".strip()
 
 
 def _columns_of(kind: str, options: Mapping[str, str], schema: object) -> StructType | None:
@@ -320,19 +350,21 @@ def _refusal(frame: DataFrame, mode: str, checkpoint: Path) -> str:
         writer = _WRITE_STREAM(frame).format("noop").outputMode(mode)
         writer.option("checkpointLocation", str(checkpoint)).start().stop()
     except Exception as error:  # noqa: BLE001 - whatever Spark says
-        return redacted(_first_line(error))
+        return redacted(first_line(error))
     return ""
 
 
-def _run(recorder: _Recorder) -> str:
+def _run(recorder: Recorder) -> str:
     """Run the script; return why it ended early, or ""."""
     script = recorder.script
     known = set(sys.modules)
     names = {"spark": recorder.spark, "sc": recorder.spark.sparkContext}  # as shells and notebooks have them
     try:
         with _recorded(recorder), redirect_stdout(sys.stderr):
-            if script.path.suffix == ".sql":
-                _run_sql(recorder)
+            if script.path.suffix != ".py":
+                from workbench.workload.pipelines import Pipeline  # noqa: PLC0415 - which records with this
+
+                Pipeline(recorder).carry_out()
             else:
                 runpy.run_path(str(script.path), names, "__main__")
     except _EndedError:
@@ -346,51 +378,13 @@ def _run(recorder: _Recorder) -> str:
     except BaseException as error:  # noqa: BLE001 - whatever a script does
         lines = [line for frame, line in _frames(error) if frame == str(script.path)]
         at = f"line {lines[-1]}: " if lines else ""
-        return f"{at}{type(error).__name__}: {_first_line(error)}"
+        return f"{at}{type(error).__name__}: {first_line(error)}"
     finally:  # its own modules may hold streams of this run
         for name in sys.modules.keys() - known:
             file = Path(getattr(sys.modules[name], "__file__", None) or "/")
             if script.path.parent in file.parents and "site-packages" not in file.parts:
                 del sys.modules[name]
     return ""
-
-
-def _run_sql(recorder: _Recorder) -> None:
-    """Carry out the statements of a file: those that read STREAM(...) are queries."""
-    for place, statement in _statements(recorder.script.path.read_text()):
-        recorder.at = place
-        created = _INTO.match(statement)
-        select = statement[created.end() :] if created else statement
-        if (setting := _SET.fullmatch(statement)) is not None:
-            recorder.setting(setting[1], setting[2].strip())
-        elif created is None and not _VIEW_OR_SELECT.match(statement):
-            recorder.note(f"{' '.join(statement.split()[:3])} is left out: it is no view and reads no stream")
-        else:
-            frame = recorder.spark.sql(_STREAM.sub(partial(_view, recorder), select))
-            if frame.isStreaming:
-                given = {"tableName": created["table"]} if created else {"format": "console"}
-                recorder.start(frame, "start", given, {})
-
-
-def _view(recorder: _Recorder, found: re.Match[str]) -> str:
-    """Put the view of a source in place of STREAM(TABLE)."""
-    table = (found[2] or found[3]).replace("`", "")
-    view = table.rpartition(".")[2]
-    recorder.read("table", {"table": table}, {}).createOrReplaceTempView(view)
-    return f"{found[1]} `{view}`"
-
-
-def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Give the statements of SQL, without comments, and the lines that they begin in."""
-    begun, line, said = 0, 1, ""
-    for part in (*_PARTS.findall(text), ";"):
-        if part == ";" and said.strip():
-            yield begun, said.strip()
-            said = ""
-        elif part != ";" and not part.startswith(("--", "/*")):
-            begun = begun if said.strip() else line
-            said += part
-        line += part.count("\n")
 
 
 def _frames(error: BaseException) -> Iterator[tuple[str, int]]:
@@ -400,12 +394,13 @@ def _frames(error: BaseException) -> Iterator[tuple[str, int]]:
         trace = trace.tb_next
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Give the first line of what an error says."""
     return str(error).strip().split("\n", 1)[0].rstrip(".")[:500]
 
 
 @contextmanager
-def _recorded(recorder: _Recorder) -> Iterator[None]:
+def _recorded(recorder: Recorder) -> Iterator[None]:
     """Replace what a script would carry out."""
     active = recorder.spark.sparkContext
     with ExitStack() as patches:
@@ -418,7 +413,7 @@ def _recorded(recorder: _Recorder) -> Iterator[None]:
             (SparkContext, "stop", _nothing),
             (SparkContext, "setLogLevel", _nothing),
             (SparkSession, "stop", _nothing),
-            (SparkSession, "readStream", property(lambda _: _Chain(recorder.read))),
+            (SparkSession, "readStream", property(lambda _: Chain(recorder.read))),
             (SparkSession, "streams", property(lambda _: _Streams(recorder))),
             (ClassicDataFrame, "writeStream", property(recorder.writer)),
             (RuntimeConfig, "set", lambda _, name, value: recorder.setting(name, value)),
@@ -456,7 +451,7 @@ _NO_OPTIONS = {
 }
 
 
-class _Chain:
+class Chain:
     """In place of ``spark.readStream`` and of a DataFrame's ``writeStream``: keeps what is asked for until its end.
 
     Parameters
@@ -494,7 +489,7 @@ class _Started:
 
     isActive, lastProgress, status = False, None, {"message": "recorded", "isTriggerActive": False}  # noqa: N815
 
-    def __init__(self, recorder: _Recorder, name: str) -> None:
+    def __init__(self, recorder: Recorder, name: str) -> None:
         self._recorder, self.name = recorder, name or None
         self.id = self.runId = str(uuid.uuid4())
         self.awaitTermination = recorder.wait
@@ -513,7 +508,7 @@ class _Started:
 class _Streams:
     """In place of ``spark.streams``."""
 
-    def __init__(self, recorder: _Recorder) -> None:
+    def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self.active: list[_Started] = []
         self.awaitAnyTermination = recorder.wait

@@ -1,7 +1,8 @@
 """A script as it is: one of the streaming queries that it starts, and what was found in it.
 
 A script is named by how it is called, and the query by its number in the order in which they start:
-``"job.py#1"``, or ``"job.py localhost:9092 orders#2"`` with arguments.
+``"job.py#1"``, or ``"job.py localhost:9092 orders#2"`` with arguments. ``"spark-pipeline.yml#1"`` is the first flow of
+a project of Declarative Pipelines.
 """
 
 import re
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from workbench.errors import WorkbenchError
 from workbench.reading import is_there
+from workbench.workload.project import Project
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,7 +24,7 @@ KAFKA_COLUMNS = (
 )
 """Columns of Spark's Kafka source."""
 
-_NAMED = re.compile(r"(?P<file>[^\s:]+\.(?:py|sql))(?P<arguments>(?:\s.*)?)", re.DOTALL)
+_NAMED = re.compile(r"(?P<file>[^\s:]+\.(?:py|sql|ya?ml))(?P<arguments>(?:\s.*)?)", re.DOTALL)
 _NUMBERED = re.compile(r"(?P<call>.*)#(?P<number>[1-9]\d{0,3})", re.DOTALL)
 
 
@@ -84,11 +86,39 @@ class Script:
         """The script's file."""
         return Path(self.file).resolve()
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that say what it does: its own and, of a project, those that define its flows."""
+        project = self.path.suffix in {".yml", ".yaml"}
+        return (self.path, *Project.read(self.path).files) if project else (self.path,)
+
     def __call__(self, *streams: "DataFrame") -> "DataFrame":
         """Run the script until the query starts, with `streams` as its sources, and return what it would write."""
         from workbench.workload.recording import arriving  # noqa: PLC0415 - in Spark's processes only
 
         return arriving(self, streams)
+
+
+@dataclass(frozen=True)
+class ScriptBatches:
+    """What a query of a script gives to ``foreachBatch``, called as that; with a `place`, what it writes is put there.
+
+    Parameters
+    ----------
+    script
+        Of the query, which must have been built in the same process.
+    function
+        Its name; ``"foreachBatch"`` of what has none.
+    """
+
+    script: Script
+    function: str
+
+    def __call__(self, batch: "DataFrame", number: int, place: str = "") -> None:
+        """Write a batch."""
+        from workbench.workload.elsewhere import call  # noqa: PLC0415 - in Spark's processes only
+
+        call(self, batch, number, place)
 
 
 @dataclass(frozen=True)
@@ -127,7 +157,8 @@ class ScriptQuery:
     sources
         Names of the sources that it reads.
     sink
-        Format, place and function that it writes to, in words.
+        Where it writes, as a study names it where it can: ``"parquet PLACE"``, ``"kafka://HOST:PORT/TOPIC"``; else in
+        words, such as ``"table NAME"`` or ``"foreachBatch FUNCTION"``.
     trigger
         As it is asked for, such as ``"processingTime=10 seconds"``; "" if it is not.
     output_mode
@@ -138,6 +169,12 @@ class ScriptQuery:
         Where the script starts it.
     refusal
         Why Spark refuses to start it; "" if it does not.
+    checkpoint
+        Its place; "" if it has none.
+    beyond
+        Why what its function writes cannot be put elsewhere; "" if it can, or has none.
+    file
+        Name of the project's file that defines it; "" for the script itself.
     """
 
     name: str
@@ -148,6 +185,9 @@ class ScriptQuery:
     watermarks: tuple[str, ...]
     line: int
     refusal: str = ""
+    checkpoint: str = ""
+    beyond: str = ""
+    file: str = ""
 
 
 @dataclass(frozen=True)

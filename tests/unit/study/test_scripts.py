@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
+from pathlib import Path
 
 import cattrs
 import pyarrow as pa
@@ -14,7 +15,7 @@ from workbench import cli
 from workbench.cli.console import BAD_INPUT, DONE
 from workbench.errors import WorkbenchError
 from workbench.measuring.fingerprint import code_of
-from workbench.study import dry_run, find_query, read_study
+from workbench.study import dry_run, find_query, query_of, read_study
 from workbench.study import scripts as drafting
 from workbench.workload import Recorded, Script, ScriptQuery, ScriptSource, first_rows
 
@@ -50,7 +51,9 @@ def finds(monkeypatch):
 
 @pytest.mark.usefixtures("folder")
 def test_a_sample_of_a_topic_becomes_its_records(capsys, finds):
-    finds([TOPIC], QUERY, settings={"spark.sql.ansi.enabled": "false", "spark.master": "yarn", "spark.my.token": "***"})
+    (Path.cwd() / "here.jar").touch()
+    settings = {"spark.sql.ansi.enabled": "false", "spark.jars": "here.jar,/opt/there.jar", "spark.master": "yarn"}
+    finds([TOPIC], QUERY, settings=settings | {"spark.my.token": "***"})
     assert cli.main(["init", "job.py", "orders=orders.parquet"]) == DONE
     said = capsys.readouterr().out
     assert "source orders (line 3): kafka, subscribe=orders, kafka.sasl.jaas.config=***" in said
@@ -65,8 +68,61 @@ def test_a_sample_of_a_topic_becomes_its_records(capsys, finds):
     assert json.loads(records["value"][1].as_py()) == {"time": "2026-01-01T00:00:01Z", "shop": "S1"}
     assert records["key"][0].as_py() == b"k"
     text = (study.file and open(study.file).read()) or ""  # noqa: PTH123, SIM115
-    assert "Not taken along: spark.master, spark.my.token" in text
-    assert "noop sink" in text
+    assert study.jars == ("here.jar",)
+    assert "Not taken along: /opt/there.jar, spark.master, spark.my.token" in text
+    assert "# sink: kafka://HOST:PORT/TOPIC" in text  # its servers are not known
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("more", "sink", "says"),
+    [
+        ({"sink": "parquet out/"}, "parquet out-measured", "is measured in a place of its own"),
+        ({"sink": "iceberg s3a://lake/rows"}, "iceberg s3a://lake/rows-measured", ""),
+        ({"sink": "parquet s3a://lake"}, "parquet s3a://lake/measured", ""),
+        ({"sink": "kafka://a:1,b:2/totals", "output_mode": "update"}, "kafka://a:1,b:2/totals", ""),
+        ({"sink": "foreachBatch keep", "output_mode": "update"}, "job.py:keep .workbench/written", ""),
+        ({"sink": "foreachBatch keep", "beyond": "keep (line 2) uses send"}, "noop", "# sink: job.py:keep\n"),
+        ({"sink": "parquet out", "output_mode": "update"}, "noop", "it takes append mode, not update"),
+        ({"sink": "parquet job.py/out"}, "noop", "job.py is no folder"),
+        ({"sink": "console"}, "noop", "no sink of production"),
+        ({"sink": "table rows as iceberg"}, "noop", "# sink: iceberg PLACE"),
+        ({"sink": "csv out"}, "noop", "# sink: parquet PLACE"),
+    ],
+)
+def test_a_scripts_sink_becomes_the_studys_in_a_place_apart(finds, more, sink, says):
+    kept = {"output_mode": "append", **more}
+    packages = {"spark.jars.packages": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"}
+    finds([FILES], replace(QUERY, sources=("clicks",), checkpoint="state", **kept), settings=packages)
+    made = drafting.draft_script(Script("job.py"), ["clicks.parquet"]).studies[1]
+    Path("study.yaml").write_text(made.text)
+    study = read_study("study.yaml")
+    assert (study.sink, study.checkpoint) == (sink, "state-measured")
+    assert says in made.text
+    assert query_of(study).output_mode == kept["output_mode"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_sink_that_is_named_counts_instead_of_the_scripts(finds):
+    finds([FILES], replace(QUERY, sources=("clicks",), sink="parquet out", checkpoint="state"))
+    given = ["--sink", "parquet elsewhere", "--checkpoint", "memory"]
+    assert cli.main(["init", "job.py", "clicks=clicks.parquet", *given]) == DONE
+    assert (read_study("study.yaml").sink, read_study("study.yaml").checkpoint) == ("parquet elsewhere", "")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--sink", "paper"), "sink is 'paper'; it must be one of"),
+        (("--sink", "parquet job.py/out"), "job.py is no folder"),
+        (("--sink", "jobs:none"), "The module 'jobs' of the sink"),
+        (("--checkpoint", "job.py"), "job.py is no folder"),
+    ],
+)
+def test_a_sink_that_no_study_can_have_is_refused_before_the_script_runs(capsys, given, message):
+    assert cli.main(["init", "job.py", "clicks=clicks.parquet", *given]) == BAD_INPUT  # Spark would say otherwise
+    assert message in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.usefixtures("folder")

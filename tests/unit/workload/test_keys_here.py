@@ -1,5 +1,7 @@
 """Keys counted with Arrow are those of a count in plain Python, spread as Spark's hash spreads them."""
 
+import itertools
+import json
 import struct
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
@@ -8,7 +10,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ from workbench import cli
 from workbench.cli import keys as command
 from workbench.cli.console import BAD_INPUT, DONE
 from workbench.errors import WorkbenchError
-from workbench.workload import Dataset, count_keys_here
+from workbench.workload import Dataset, KeyFrequencies, count_keys_here, joined_shares
 from workbench.workload import keys as counting
 from workbench.workload._spark_hash import can_hash, spark_hash
 
@@ -129,9 +131,9 @@ def test_the_count_is_that_of_plain_python(tmp_path, monkeypatch, write, typed, 
     elif write == "folder":
         place.mkdir()
         for part in range(3):
-            pa.parquet.write_table(table.slice(10_000 * part, 10_000), place / f"{part}.parquet")
+            pq.write_table(table.slice(10_000 * part, 10_000), place / f"{part}.parquet")
     else:
-        pa.parquet.write_table(table.set_column(1, "customer", table["customer"].cast(typed)), place)
+        pq.write_table(table.set_column(1, "customer", table["customer"].cast(typed)), place)
     found = count_keys_here(Dataset.at(str(place)), "customer", top=50, partitions=[1, 8, 200])
     counts = Counter(one for one in keys if one is not None)
     expected = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))[:50]
@@ -155,7 +157,7 @@ def test_an_empty_text_of_a_csv_file_is_missing_unless_it_is_quoted(tmp_path):
 
 def test_zeros_are_one_key_and_so_is_what_is_no_number(tmp_path):
     values = pa.array([0.0, -0.0, float("nan"), -float("nan"), 1.5])
-    pa.parquet.write_table(pa.table({"x": values}), tmp_path / "x.parquet")
+    pq.write_table(pa.table({"x": values}), tmp_path / "x.parquet")
     found = count_keys_here(Dataset.at(str(tmp_path / "x.parquet")), "x")
     assert dict(zip(found.keys, found.counts, strict=True)) == {"0.0": 2, "nan": 2, "1.5": 1}
 
@@ -174,7 +176,7 @@ def test_spark_counts_what_is_left(tmp_path, monkeypatch, column, method, change
     for name, value in change.items():
         monkeypatch.setattr(counting, name, value)
     table = pa.table({"nested": [[1], [2], [3]], "bytes": [b"a", b"b", b"c"], "long": [1, 2, 3]})
-    pa.parquet.write_table(table, tmp_path / "x.parquet")
+    pq.write_table(table, tmp_path / "x.parquet")
     assert count_keys_here(Dataset.at(str(tmp_path / "x.parquet")), column, method=method) is None
 
 
@@ -203,3 +205,38 @@ def test_a_column_without_a_key_is_refused(tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n1,\n2,\n")
     with pytest.raises(WorkbenchError, match="Column 'b' has no key in any of its 2 rows"):
         count_keys_here(Dataset.at(str(tmp_path / "x.csv")), "b")
+
+
+@given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=30), min_size=2, max_size=3))
+def test_the_shares_of_a_join_are_those_of_its_rows_one_by_one(sides):
+    counted = [
+        KeyFrequencies("k", len(one), 0, *zip(*Counter(map(str, one)).most_common(), strict=True), len(set(one)))
+        for one in sides
+    ]
+    rows = Counter(str(row[0]) for row in itertools.product(*sides) if len(set(row)) == 1)
+    if not rows:
+        with pytest.raises(WorkbenchError, match="listed in every input"):
+            joined_shares(counted)
+        return
+    found = joined_shares(counted)
+    assert found == pytest.approx({key: count / rows.total() for key, count in rows.items()})
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+def test_a_key_of_both_inputs_of_a_study_is_said_to_multiply(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, hot in (("orders", 20), ("payments", 30)):
+        pq.write_table(pa.table({"shop": ["a"] * hot + [f"s{n}" for n in range(100 - hot)]}), f"{name}.parquet")
+    (tmp_path / "jobs.py").write_text("def both(orders, payments):\n    return orders.join(payments, 'shop')\n")
+    (tmp_path / "s.yaml").write_text(
+        "query: jobs:both\ninputs: {orders: {dataset: orders.parquet}, payments: {dataset: payments.parquet}}\n"
+        "targets: [100]\nslots: [1, 2]\nmemory_mb: [1024]\n"
+    )
+    assert cli.main(["keys", "s.yaml", "shop"]) == DONE
+    said = " ".join(capsys.readouterr().out.split())
+    assert "'a' has 20 % of the rows of orders and 30 % of the rows of payments" in said
+    assert "89.6 % of the rows of their join" in said  # 600 of 670 pairs
+    assert cli.main(["keys", "s.yaml", "shop", "--json"]) == DONE
+    found = json.loads(capsys.readouterr().out)
+    assert found["joined"]["a"] == pytest.approx(600 / 670)
+    assert found["inputs"]["payments"]["hottest_share"] == pytest.approx(0.3)
