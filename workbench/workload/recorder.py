@@ -1,0 +1,258 @@
+"""What is found while a script runs: its sources, its queries and its settings."""
+
+import re
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from pyspark import SparkConf
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from workbench.redaction import HIDDEN, is_secret, redacted
+from workbench.workload import elsewhere
+from workbench.workload.dataset import schema_of
+from workbench.workload.declared import as_declared, columns_of, name_of_source
+from workbench.workload.query import Dataset
+from workbench.workload.script import Recorded, Script, ScriptQuery, ScriptSource, sample_of
+from workbench.workload.stand_ins import FILES, Chain, Started
+
+_MOST_WAITS = 500
+_SLEEP = time.sleep
+READ_STREAM: Any = SparkSession.__dict__["readStream"].fget
+WRITE_STREAM: Any = ClassicDataFrame.__dict__["writeStream"].fget
+MARK = "workbench_source_"
+_WATERMARK = re.compile(r"EventTimeWatermark [^\n]*?(\w+)#\d+[^,\n]*, ([^\n]+)")
+
+
+class EndedError(BaseException):
+    """Ends the script; nothing in it catches this."""
+
+
+class LackingError(EndedError):
+    """Ends the script where nothing shows the columns of a source."""
+
+
+@dataclass
+class Recorder:
+    """What is found while a script runs.
+
+    Without `streams` all sources are stand-ins. With them, the sources in `feeds` have their rows, and so have those,
+    in turn, whose columns nothing else shows; the script ends where the query starts that is wanted.
+    """
+
+    spark: SparkSession
+    script: Script
+    folder: Path
+    samples: Sequence[tuple[str, str]]
+    streams: Sequence[DataFrame] = ()
+    feeds: Mapping[int, int] = field(default_factory=dict)
+    found: Recorded = field(default_factory=Recorded)
+    frames: list[DataFrame | None] = field(default_factory=list)
+    reads: list[list[int]] = field(default_factory=list)
+    columns: list[StructType] = field(default_factory=list)
+    file: Path | None = None  # of a project's
+    fed: dict[int, int] = field(default_factory=dict)
+    waits: int = 0
+    at: int = 0
+    ours: Mapping[str, str] = field(default_factory=lambda: dict(SparkConf().getAll()))  # a SparkConf has them, too
+
+    def line(self) -> int:
+        """Line of the script that is carried out; 0 outside of it."""
+        if self.at:  # of SQL
+            return self.at
+        frame: FrameType | None = sys._getframe()  # noqa: SLF001 - where the script is
+        here = str(self.file or self.script.path)
+        while frame is not None and frame.f_code.co_filename != here:
+            frame = frame.f_back
+        return frame.f_lineno if frame else 0
+
+    @property
+    def place(self) -> str:
+        """Name of the project's file that is carried out, before a line; "" of a script."""
+        return "" if self.file in {None, self.script.path} else f"{self.file.name}, "
+
+    def note(self, text: str) -> None:
+        """Note once what is not carried out."""
+        note = f"{self.place}line {self.line()}: {text}"
+        if note not in self.found.notes:
+            self.found = replace(self.found, notes=(*self.found.notes, note))
+
+    def setting(self, name: str, value: object) -> None:
+        """Keep a setting, and analyse what follows with it."""
+        text = shown(name, str(value).lower() if isinstance(value, bool) else value)
+        if self.ours.get(name) == text or name == "spark.app.name":
+            return
+        self.found = replace(self.found, settings={**self.found.settings, name: text})
+        if not self.streams and name.startswith("spark.sql.") and "catalog" not in name.lower():
+            with suppress(Exception):  # of the session's start
+                self.spark._jsparkSession.conf().set(name, text)  # noqa: SLF001 - the session's door is recorded
+
+    def wait(self, *_: object, **__: object) -> bool:
+        """Wait no time; a script that goes on waiting is at its end."""
+        self.waits += 1
+        if self.waits > _MOST_WAITS:
+            self.note("waits in a loop; what follows is not looked at")
+            raise EndedError
+        return True
+
+    def session(self, builder: Any) -> SparkSession:  # noqa: ANN401 - pyspark's Builder
+        """Keep the settings of a session, and give the one that is there."""
+        for name, value in builder._options.items():  # noqa: SLF001 - its only door
+            if name == "spark.remote":
+                self.note("Spark Connect is not used: the script runs in a session of this machine")
+            else:
+                self.setting(name, value)
+        return self.spark
+
+    def context(self, *given: object) -> None:
+        """Keep the settings of a context."""
+        for one in given:
+            for name, value in one.getAll() if isinstance(one, SparkConf) else ():
+                self.setting(name, value)
+
+    def older(self, *_: object, **__: object) -> None:
+        """End where DStreams begin."""
+        self.note("DStreams begin, which are not Structured Streaming; what follows is not looked at")
+        raise EndedError
+
+    def sleep(self, seconds: float) -> None:
+        """Wait no time if the script waits, and not another thread."""
+        if threading.current_thread() is threading.main_thread() and self.line():
+            self.wait()
+        else:
+            _SLEEP(seconds)
+
+    def write(self, name: str, *_: object, **__: object) -> None:
+        """Leave out what writes static data."""
+        self.note(f"{name}() is left out: it writes outside of a stream")
+
+    def read(self, method: str, given: dict[str, Any], options: dict[str, str]) -> DataFrame:
+        """Give the rows of a source."""
+        kind = method if method in FILES else given.get("format") or "parquet"
+        if "table" in given:
+            kind, options = "table", {**options, "table": given["table"]}
+        columns = columns_of(kind, options, given.get("schema"))
+        told = None if columns is None else columns.json()
+        same = ((one.format, one.options, one.schema) == (kind, options, told) for one in self.found.sources)
+        number = next((place for place, is_it in enumerate(same) if is_it), len(self.found.sources))
+        if number == len(self.found.sources):
+            name = name_of_source(kind, options, [one.name for one in self.found.sources])
+            source = ScriptSource(name, kind, options, told, self.line())
+            self.found = replace(self.found, sources=(*self.found.sources, source))
+            if number in self.feeds or (self.streams and columns is None):
+                self.fed[number] = self.feeds.get(number, min(len(self.fed), len(self.streams) - 1))
+                columns = columns or self.streams[self.fed[number]].schema
+            self.columns.append(columns or self._of_sample(number, name))
+        if not self.columns[number].fields:
+            self.found = replace(self.found, lacking=self.found.sources[number].name)
+            raise LackingError
+        if number in self.fed:
+            rows = as_declared(self.streams[self.fed[number]], self.columns[number])
+        else:
+            empty = self.folder / f"{MARK}{number}"
+            empty.mkdir(exist_ok=True)
+            rows = READ_STREAM(self.spark).schema(self.columns[number]).format("parquet").load(str(empty))
+        return rows.alias(f"{MARK}{number}")
+
+    def _of_sample(self, number: int, name: str) -> StructType:
+        """Give the columns of a source that the script does not declare; none where no sample shows them."""
+        given = sample_of(self.samples, number, name)
+        if given is None:
+            return StructType()
+        return from_arrow_schema(schema_of(Dataset.at(given), None))
+
+    def writer(self, frame: DataFrame) -> "Chain":
+        """Give what keeps how a DataFrame is written; a static one is refused."""
+        WRITE_STREAM(frame)
+        return Chain(partial(self.start, frame))
+
+    def start(self, frame: DataFrame, method: str, given: dict[str, Any], options: dict[str, str]) -> "Started":  # noqa: ARG002
+        """Keep a query, and end the script at the one that is wanted."""
+        plan = str(frame._jdf.queryExecution().analyzed().toString())  # noqa: SLF001 - py4j's only door
+        reads = sorted({int(number) for number in re.findall(rf"{MARK}(\d+)", plan)})
+        watermarks = tuple(dict.fromkeys(f"{column}, {delay.strip()}" for column, delay in _WATERMARK.findall(plan)))
+        mode = str(given.get("outputMode") or "append").lower()
+        refusal = "" if self.streams else _refusal(frame, mode, self.folder / f"checkpoint-{len(self.frames)}")
+        self.keep(frame, reads, given, options, watermarks=watermarks, refusal=refusal)
+        if self.streams and len(self.frames) == self.script.number:
+            elsewhere.hand_over(self.script.name, given.get("foreachBatch"))
+            raise EndedError
+        return Started(self, given.get("queryName") or "")
+
+    def keep(
+        self,
+        frame: DataFrame | None,
+        reads: list[int],
+        given: Mapping[str, Any],
+        options: Mapping[str, str],
+        *,
+        watermarks: tuple[str, ...] = (),
+        refusal: str = "",
+    ) -> None:
+        """Keep a query; its `frame` is None where it is only counted."""
+        self.frames.append(frame)
+        self.reads.append(reads)
+        query = ScriptQuery(
+            given.get("queryName") or "",
+            tuple(self.found.sources[number].name for number in reads),
+            _sink(given, options),
+            given.get("trigger") or "",
+            str(given.get("outputMode") or "append").lower(),
+            watermarks,
+            self.line(),
+            redacted(refusal),
+            options.get("checkpointLocation", ""),
+            "" if self.streams else elsewhere.beyond(given.get("foreachBatch")),
+            self.place.removesuffix(", "),
+        )
+        self.found = replace(self.found, queries=(*self.found.queries, query))
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the query that comes next is the one to be fed."""
+        return len(self.frames) + 1 == self.script.number
+
+
+def _sink(given: Mapping[str, Any], options: Mapping[str, str]) -> str:
+    """Say where a query writes."""
+    if (function := given.get("foreachBatch")) is not None:
+        return f"foreachBatch {elsewhere.name_of(function)}"
+    if (function := given.get("foreach")) is not None:
+        return f"foreach {getattr(function, '__name__', type(function).__name__)}"
+    if "tableName" in given:
+        stored = given.get("format")
+        return f"table {given['tableName']}{f' as {stored}' if stored else ''}"
+    servers, topic = (options.get(name, "") for name in ("kafka.bootstrap.servers", "topic"))
+    if given.get("format") == "kafka" and servers and topic:
+        return f"kafka://{servers}/{topic}"
+    return f"{given.get('format') or 'parquet'} {options.get('path', topic)}".strip()
+
+
+def _refusal(frame: DataFrame, mode: str, checkpoint: Path) -> str:
+    """Say why Spark refuses to start a query; it has no rows, and no sink."""
+    try:
+        writer = WRITE_STREAM(frame).format("noop").outputMode(mode)
+        writer.option("checkpointLocation", str(checkpoint)).start().stop()
+    except Exception as error:  # noqa: BLE001 - whatever Spark says
+        return redacted(first_line(error))
+    return ""
+
+
+def first_line(error: BaseException) -> str:
+    """Give the first line of what an error says."""
+    return str(error).strip().split("\n", 1)[0].rstrip(".")[:500]
+
+
+def shown(name: str, value: object) -> str:
+    """Write an option's value without a secret."""
+    return HIDDEN if is_secret(name) else redacted(str(value))
