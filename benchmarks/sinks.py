@@ -49,6 +49,7 @@ def plain_spark(kinds):
 
     packages = [name for kind in kinds for name in sink_packages(settings_of(kind, Path("unused")))]
     made = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    made = made.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "OFF")
     for name, value in DELTA.items() if "delta" in kinds else ():
         made = made.config(name, value)
     spark = made.config("spark.jars.packages", ",".join(packages)).getOrCreate()
