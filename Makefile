@@ -41,7 +41,7 @@ gallery: $(READY) ## draw the notebooks of docs/gallery again, in a real Jupyter
 SHARED := --numprocesses auto --maxprocesses 8 --no-loadscope-reorder
 MEASURED := tests/browser tests/kafka tests/spark
 
-test: $(READY) ## run tests of every kind, in about 20 minutes on two cores
+test: $(READY) ## run tests of every kind, in about 25 minutes on two cores
 	$(BIN)/python -m pytest -m "not (alone or long or rare)" $(SHARED)
 	$(BIN)/python -m pytest -m "alone and not (long or rare)" $(MEASURED)
 
