@@ -1,6 +1,6 @@
 """BIDS2's partitions against as many as slots, on Spark, where tasks cost more than their rows.
 
-    python benchmarks/layouts.py [--slots 16] [--slot-cpus 0.05] [--interval 2] [nexmark:q1 nexmark:q5 trips]
+    python benchmarks/layouts.py [--slots 12] [--slot-cpus 0.1] [--interval 2] [trips nexmark:q1 nexmark:q11]
 
 A quarter of the slots are measured, with several times as many partitions too, which shows what a task costs. BIDS2
 chooses the partitions of all slots by that. Then both layouts take turns in one deployment, each at the maximum rate:
@@ -65,9 +65,9 @@ def compare(name, slots, cpus, interval_s):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("queries", nargs="*", default=("nexmark:q1", "nexmark:q5", "trips"))
-    parser.add_argument("--slots", type=int, default=16)
-    parser.add_argument("--slot-cpus", type=float, default=0.05)
+    parser.add_argument("queries", nargs="*", default=("trips", "nexmark:q1", "nexmark:q11"))
+    parser.add_argument("--slots", type=int, default=12)
+    parser.add_argument("--slot-cpus", type=float, default=0.1)
     parser.add_argument("--interval", type=float, default=2.0)
     options = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)

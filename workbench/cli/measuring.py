@@ -13,6 +13,7 @@ from typing import Any
 from rich.table import Table
 
 from workbench import defaults, report, units
+from workbench.checks import within
 from workbench.cli import look
 from workbench.cli.console import (
     BAD_INPUT,
@@ -214,10 +215,17 @@ def _estimator(options: argparse.Namespace, interval_s: float) -> CapacityEstima
         max_rate=options.max_rate,
         published=STATEFUL_QUERIES if options.schedule == "streambed-stateful" else SIMPLE_QUERIES,
     )
+    minutes = options.minutes
     if as_published:
+        if minutes is not None:
+            raise WorkbenchError(
+                f"--minutes is {minutes:g}, but the schedule {options.schedule} has the published times. Leave out "
+                "--minutes, or choose the schedule adaptive."
+            )
         return estimator
-    most_s = 60 * options.minutes if options.minutes else _PROBES * estimator.probe_s(interval_s)
-    return replace(estimator, most_s=most_s)
+    if minutes is not None:
+        within("--minutes", minutes, 0.0, math.inf)
+    return replace(estimator, most_s=_PROBES * estimator.probe_s(interval_s) if minutes is None else 60 * minutes)
 
 
 def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:

@@ -49,7 +49,7 @@ from workbench.measuring.repeatability import (
     mst_interval,
     with_prior,
 )
-from workbench.measuring.schedule import Step
+from workbench.measuring.schedule import Schedule, Step, Times
 from workbench.measuring.state import State, replay
 from workbench.measuring.streambed import SIMPLE_QUERIES, STATEFUL_QUERIES
 from workbench.measuring.verdict import judge
@@ -81,8 +81,10 @@ __all__ = [
     "Recorded",
     "References",
     "Reused",
+    "Schedule",
     "State",
     "Step",
+    "Times",
     "closing",
     "count_levels",
     "describe",

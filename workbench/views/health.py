@@ -197,8 +197,8 @@ def _exhausted(measurement: Measurement) -> Check:
     return Check(
         question,
         "The probes ran out before the bracket was as narrow as asked.",
-        "Use the bracket, not the single rate; or ask for a wider one (--tolerance), or in Python allow more probes: "
-        "CapacityEstimator(max_probes=...).",
+        "Use the bracket, not the single rate; or ask for a wider one (--tolerance) or for more time (--minutes), or "
+        "in Python allow more probes: CapacityEstimator(max_probes=..., most_s=...).",
     )
 
 

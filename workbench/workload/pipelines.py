@@ -46,7 +46,7 @@ _KINDS = {"streaming table": _TABLE, "flow": _TABLE, "materialized view": _STORE
 _SQL, _READ_TABLE, _TABLE_OF = SparkSession.sql, DataFrameReader.table, SparkSession.table
 
 
-@dataclass
+@dataclass(frozen=True)
 class Flow:
     """What writes into a dataset, or is one.
 
@@ -223,7 +223,7 @@ class Pipeline:
     def _define_sql(self, file: Path) -> None:
         """Read the definitions of a file of SQL."""
         recorder = self._recorder
-        for line, statement in _statements(file.read_text()):
+        for line, statement in _statements(file.read_text(encoding="utf-8")):
             bare = _QUOTED.sub(lambda found: "'" * len(found[0]), statement)  # comments may have any words
             created, into = _CREATE.match(bare), _INTO.search(bare)
             kind = _KINDS.get(" ".join(created["kind"].lower().split()), _VIEW) if created else _ANY

@@ -80,7 +80,7 @@ def test_a_card_that_fails_hides_no_other(measurement, monkeypatch):
     ("change", "advice"),
     [
         ({"steady": False}, "in Python CapacityEstimator(warmup_cap_s=...)"),
-        ({"exhausted": True}, "ask for a wider one (--tolerance), or in Python"),
+        ({"exhausted": True}, "ask for a wider one (--tolerance) or for more time (--minutes)"),
         ({"limit": "source"}, "The rate is the source's, not the query's"),
         ({"limit": "none"}, "The rate is a lower bound"),
         ({"contradictions": (12_900.0,)}, "The bracket encloses the rates in doubt"),

@@ -56,6 +56,8 @@ def test_importing_the_workbench_neither_starts_a_jvm_nor_imports_pyspark():
         (("measure", "nexmark:q5", "--slots", "0"), "slots is 0"),
         (("measure", "nexmark:q5", "--interval", "-1"), "interval is -1.0"),
         (("measure", "nexmark:q5", "--tolerance", "2"), "tolerance is 2.0"),
+        (("measure", "nexmark:q5", "--minutes", "0"), "--minutes is 0.0"),
+        (("measure", "nexmark:q5", "--minutes", "3", "--schedule", "streambed"), "has the published times"),
         (("measure", "nexmark:q5", "--dataset", "/nowhere.csv"), "does not exist"),
         (("measure", "nexmark:q5", "--source", "kafka"), "the data set is None, which is no topic. Name one"),
         (("verify", "nexmark:q77", "--rate", "10"), "q77"),
@@ -78,6 +80,24 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, monkeypatch, tmp_pa
     assert output.out == ""
 
 
+@pytest.fixture
+def estimator_asked(capsys, monkeypatch, tmp_path):
+    """Return the estimator that ``workbench measure`` would use, with some options."""
+    asked = []
+
+    def measure(_configuration, _testbed, estimator, *_, **__):
+        asked.append(estimator)
+        raise WorkbenchError("Enough.")
+
+    def estimator(*options):
+        run(capsys, "measure", "nexmark:q1", *options)
+        return asked.pop()
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(measuring, "measure", measure)
+    return estimator
+
+
 @pytest.mark.parametrize(
     ("options", "tolerance"),
     [
@@ -88,19 +108,8 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, monkeypatch, tmp_pa
         (("--tolerance", "0.02"), 0.02),
     ],
 )
-def test_streambeds_schedules_stop_at_one_percent_unless_told_otherwise(
-    capsys, monkeypatch, tmp_path, options, tolerance
-):
-    asked = []
-
-    def measure(_configuration, _testbed, estimator, *_, **__):
-        asked.append(estimator.tolerance)
-        raise WorkbenchError("Enough.")
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(measuring, "measure", measure)
-    run(capsys, "measure", "nexmark:q1", *options)
-    assert asked == [tolerance]
+def test_streambeds_schedules_stop_at_one_percent_unless_told_otherwise(estimator_asked, options, tolerance):
+    assert estimator_asked(*options).tolerance == tolerance
 
 
 @pytest.mark.parametrize(
@@ -112,17 +121,8 @@ def test_streambeds_schedules_stop_at_one_percent_unless_told_otherwise(
         (("--schedule", "streambed"), None),
     ],
 )
-def test_a_measurement_ends_in_time_whatever_the_machine_does(capsys, monkeypatch, tmp_path, options, most_s):
-    asked = []
-
-    def measure(_configuration, _testbed, estimator, *_, **__):
-        asked.append(estimator.most_s)
-        raise WorkbenchError("Enough.")
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(measuring, "measure", measure)
-    run(capsys, "measure", "nexmark:q1", *options)
-    assert asked == [most_s]
+def test_a_measurement_ends_in_time_whatever_the_machine_does(estimator_asked, options, most_s):
+    assert estimator_asked(*options).most_s == most_s
 
 
 @pytest.mark.parametrize("grows", [False, True])
