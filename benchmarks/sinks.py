@@ -4,9 +4,9 @@
 
 Nexmark q1 runs on two slots at one rate, with each sink and a checkpoint in a folder. Prints what is found: the
 driver's seconds of a batch for the sink and for the log of the checkpoint, the seconds of a task, those of a million
-rows, and by how much each batch takes longer than the one before. Before that, a batch job of plain Spark appends as
-many rows as a batch has, as often, from two tasks: the median seconds. Tasks of the deployment have a quota and those
-of plain Spark have none, so compare the driver's seconds.
+rows and those of the sink's own jobs, and by how much each batch takes longer than the one before. Before that, a batch
+job of plain Spark appends as many rows as a batch has, as often, from two tasks: the median seconds. Tasks of the
+deployment have a quota and those of plain Spark have none, so compare the driver's seconds.
 """
 
 import argparse
@@ -90,6 +90,7 @@ def main():
             "its log": cost.log_s,
             "a task": cost.task_s,
             "a million rows": cost.record_s and 1e6 * cost.record_s,
+            "tasks of its own": cost.jobs_s,
             "more each batch": cost.growth_s,
         }
         said = ", ".join(f"{name} {1000 * one:.1f} ms" for name, one in each.items() if one is not None)

@@ -263,6 +263,8 @@ class WriteCost:
         By which each batch took longer than the one before, apart from its rows; 0 where that is less than its doubt.
     batches
         Batches that the growth rests on, from an empty sink.
+    jobs_s
+        Of all tasks together, in the jobs that the sink runs of its own in a batch, as Delta does to read its log.
     """
 
     outside_s: float
@@ -274,6 +276,7 @@ class WriteCost:
     written: float | None = None
     growth_s: float = 0.0
     batches: int = 0
+    jobs_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -301,6 +301,7 @@ def _written(measurement: Measurement) -> list[Card]:
         "The sink adds to the driver, per batch": _seconds(seen.batch_s),
         "The sink adds to a task, whatever its rows": _seconds(seen.task_s),
         "The sink adds to a task, per record read": _seconds(seen.record_s),
+        "The sink's own jobs, all tasks together, per batch": _seconds(seen.jobs_s or None),
         "Rows written per record read": seen.written,
         "Driver, of a batch, without any task": _seconds(seen.outside_s),
         "Driver, offsets and commits to the checkpoint": _seconds(seen.log_s),

@@ -88,6 +88,7 @@ def written(measurement: Measurement) -> str:
         "to the driver's part of a batch": seen.batch_s,
         "to each task": seen.task_s,
         "to each record": seen.record_s,
+        "of tasks in jobs of its own to each batch": seen.jobs_s,
     }
     if any(adds.values()):
         said += f" The sink adds {', '.join(f'{units.seconds(took)} {what}' for what, took in adds.items() if took)}."

@@ -13,7 +13,7 @@ from workbench.metrics import WriteCost
 from workbench.testbed.spark.driver.queries import Queries
 from workbench.testbed.spark.driver.sinks import Writes
 from workbench.testbed.spark.driver.spec import DeploymentSpec
-from workbench.testbed.spark.log.batches import BatchLog
+from workbench.testbed.spark.log.batches import BatchLog, Stage
 
 _SHARES = (0.25, 0.75)  # of the rows that fill an interval
 _LEAST_ROWS, _MOST_TIMES = 10_000, 4  # so that what a row costs is seen, at this many times the rows at most
@@ -31,6 +31,7 @@ class Added:
     batch_s: float | None = None
     task_s: float | None = None
     record_s: float | None = None
+    jobs_s: float | None = None
 
 
 def compare(
@@ -51,21 +52,35 @@ def compare(
 
 
 def added(real: Sequence[BatchLog], noop: Sequence[BatchLog]) -> Added:
-    """Give what the batches `real` take more than `noop`, which read as many records."""
-    pairs = list(zip(*(sorted(map(_tasks_s, logs)) for logs in (real, noop)), strict=True))
-    records = np.array([one for (one, _), _ in pairs])
-    more_s = np.array([with_sink - without for (_, with_sink), (_, without) in pairs])
+    """Give what the batches `real` take more than `noop`, which read as many records.
+
+    Only the stage that writes is compared for its tasks: the others are the query's, or of jobs of the sink's own.
+    """
+    pairs = list(zip(*(sorted(logs, key=lambda log: log.records) for logs in (real, noop)), strict=True))
+    records = np.array([float(with_sink.records) for with_sink, _ in pairs])
+    more_s = np.array([_ran_s(_writing(with_sink)) - _ran_s(_writing(without)) for with_sink, without in pairs])
     (fixed_s, all_s), _ = nnls(np.column_stack((np.ones_like(records), records / records.max())), more_s)
     return Added(
         max(0.0, median(map(outside_s, real)) - median(map(outside_s, noop))),
-        float(fixed_s) / median(len(log.stages[-1].tasks) for log in real),
+        float(fixed_s) / median(len(_writing(log).tasks) for log in real),
         float(all_s / records.max()),
+        max(0.0, median(map(_others_s, real)) - median(map(_others_s, noop))),
     )
 
 
-def _tasks_s(log: BatchLog) -> tuple[float, float]:
-    """Give the records that a batch read, and the seconds of all its tasks."""
-    return float(log.records), sum(task.run_s for stage in log.stages for task in stage.tasks)
+def _writing(log: BatchLog) -> Stage:
+    """Give the stage that writes; the last one, where Spark does not count what is written."""
+    return max(reversed(log.stages), key=lambda stage: sum(task.written for task in stage.tasks))
+
+
+def _ran_s(stage: Stage) -> float:
+    """Seconds of all tasks of a stage."""
+    return sum(task.run_s for task in stage.tasks)
+
+
+def _others_s(log: BatchLog) -> float:
+    """Seconds of all tasks of a batch but those that write."""
+    return sum(map(_ran_s, log.stages)) - _ran_s(_writing(log))
 
 
 def outside_s(log: BatchLog) -> float:
@@ -96,6 +111,7 @@ def write_cost(seen: Sequence[BatchLog], since_empty: Sequence[BatchLog], sink: 
         rows / read if rows and read else None,
         growth([outside_s(log) + log.took_s("walCommit", "commitOffsets") for log in since_empty], since_empty),
         len(since_empty),
+        sink.jobs_s,
     )
 
 

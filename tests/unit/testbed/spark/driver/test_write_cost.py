@@ -1,5 +1,7 @@
 """What writing costs, from batches whose cost is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -24,7 +26,22 @@ def test_what_a_sink_adds_is_the_difference_to_noop():
     real = [batch(number, rows, driver_s=0.25, task_s=0.08, row_s=3e-5) for number, rows in enumerate(sizes)]
     found = added(real, noop)
     assert (found.batch_s, found.task_s, found.record_s) == pytest.approx((0.15, 0.03, 2e-5), rel=1e-6)
-    assert added(noop, real) == Added(0.0, 0.0, 0.0)
+    assert added(noop, real) == Added(0.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_jobs_of_the_sinks_own_are_no_part_of_the_tasks_that_write(counted):
+    sizes = (1_000, 3_000, 1_000, 3_000)
+    noop = [batch(number, rows) for number, rows in enumerate(sizes)]
+    real = [
+        batch(number, rows, task_s=0.08, row_s=3e-5, written=rows if counted else None)
+        for number, rows in enumerate(sizes)
+    ]
+    reads = Stage(1, (), tuple(Task(one, 0, 0, 0.15, 0.15, 0, 0.0) for one in range(50)), (), 90.0, 91.0)
+    real = [replace(log, stages=(reads, *log.stages)) for log in real]
+    found = added(real, noop)
+    assert (found.task_s, found.record_s) == pytest.approx((0.03, 2e-5), rel=1e-6)
+    assert found.jobs_s == pytest.approx(50 * 0.15)
 
 
 def test_stages_that_overlap_count_once():
@@ -52,8 +69,8 @@ def test_what_every_tenth_batch_takes_longer_counts_as_growth():
 
 def test_commits_and_written_rows_are_read_from_the_batches():
     logs = [batch(number, 1_000, written=400) for number in range(5)]
-    cost = write_cost(logs, logs, Added(0.1, 0.2, 0.3))
+    cost = write_cost(logs, logs, Added(0.1, 0.2, 0.3, 0.4))
     assert (cost.outside_s, cost.log_s, cost.state_s) == pytest.approx((0.1, 0.05, 0.008))
     assert (cost.written, cost.batches, cost.growth_s) == (0.4, 5, 0.0)
-    assert (cost.batch_s, cost.task_s, cost.record_s) == (0.1, 0.2, 0.3)
+    assert (cost.batch_s, cost.task_s, cost.record_s, cost.jobs_s) == (0.1, 0.2, 0.3, 0.4)
     assert write_cost([], [], Added()) is None
