@@ -62,9 +62,8 @@ class Acquired:
 def acquire(points: Sequence[Point], costs: Sequence[float], shape: Point, seed: int) -> Acquired:
     """Give the Gaussian process over `points` and their `costs`, its expected improvement, and what it asks for.
 
-    The grid has `shape` points; a dimension of one point is none of the process. scikit-optimize looks for the highest
-    expected improvement between the points of the grid, too, and takes the point next to it: another point of the grid
-    may have slightly more.
+    The grid has `shape` points, and the point asked for has the highest expected improvement of them. A dimension of
+    one point does not enter the process.
     """
     from skopt import Optimizer  # noqa: PLC0415  takes seconds to import, and only explorations need it
     from skopt.acquisition import gaussian_ei  # noqa: PLC0415
@@ -77,6 +76,7 @@ def acquire(points: Sequence[Point], costs: Sequence[float], shape: Point, seed:
         base_estimator="GP",
         acq_func="EI",
         n_initial_points=1,
+        acq_optimizer="sampling",  # of the grid: a gradient would climb between its points
         random_state=(seed + len(points)) % _SEEDS,
         avoid_duplicates=False,
     )

@@ -120,8 +120,8 @@ def draw_acquisition(data: Acquisition) -> go.Figure:
             )
         title = f"Slots<br>{name}<br>(records/s)" if name else "Slots"
         panels.update_xaxes(title_text=title, categoryorder="array", categoryarray=slots, row=1, col=col)
-    panels.update_xaxes(type="category")
-    panels.update_yaxes(type="category", categoryorder="array", categoryarray=memories)
+    panels.update_yaxes(categoryorder="array", categoryarray=memories)
+    panels.update_layout(autotypenumbers="strict")  # a live chart's update of data clears an axis type that is set
     panels.update_yaxes(title_text="Memory per slot (MB)", col=1)
     theme.room_for_legend(panels)
     return panels

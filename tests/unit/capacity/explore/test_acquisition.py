@@ -1,5 +1,6 @@
 """Which point of a grid to measure next."""
 
+import numpy as np
 import pytest
 
 from workbench.capacity.explore.acquisition import acquire, edge, farthest, nearest
@@ -40,6 +41,15 @@ def test_the_same_runs_and_seed_propose_the_same_point():
     assert 0 <= found[0] < 4
     assert 0 <= found[1] < 5
     assert acquire([(0, 0), (3, 0)], [1.0, 1.0], (4, 1), seed=0).point[1] == 0
+
+
+@pytest.mark.parametrize("seed", [2, 11, 25])
+def test_the_point_asked_for_has_the_highest_expected_improvement_of_the_grid(seed):
+    rng, corners = np.random.default_rng(seed), [(0, 0), (4, 0), (0, 2), (4, 2)]
+    points = corners + [divmod(int(place), 3) for place in rng.choice(15, 9)]
+    costs = [30 + 2 * (slots - 2) ** 2 + rng.normal() for slots, _ in points]  # a valley, where points are repeated
+    found = acquire(points, costs, (5, 3), seed)
+    assert found.improvement[found.point] == found.improvement.max()
 
 
 @pytest.mark.parametrize("seed", [2**32 - 1, 202601311200, 10**30])
