@@ -19,7 +19,7 @@ from workbench.metrics import slow_executors
 from workbench.observing import EndingRuns, StateSeen
 from workbench.records import CapacityPlan, EndingRun
 from workbench.study import Observed
-from workbench.views.cards import Card, Column, Table, fold, gather
+from workbench.views.cards import Card, Table, fold, gather, headings, tabulate
 from workbench.views.figures import draw_head_room, head_room
 from workbench.views.findings import about
 
@@ -385,7 +385,7 @@ def _batches(found: Observed) -> Iterable[Card]:
         for batch in batches[::every]
     )
     caption = "Batches" if every == 1 else f"One in {every} batches"
-    columns = (Column("Begun after", "s"), Column("Rows"), Column("Batch time", "s"), Column("Slots"))
+    columns = headings(("Begun after (s)", "Rows", "Batch time (s)", "Slots"))
     seen = f"{units.some(len(batches), 'batch') if len(batches) == 1 else f'{len(batches):,} batches'} with rows."
     yield Card("batches", "Which batches were read?", seen, table=Table(caption, columns, rows))
 
@@ -395,24 +395,20 @@ def _operators(found: Observed) -> list[Card]:
         return []
     busiest = max(found.running.blocks, key=lambda block: block.rows)
     seen = busiest.observation.operators
-    columns = (
-        Column("Operator"),
-        Column("Tasks"),
-        Column("Rows in"),
-        Column("Busy", "%"),
-        Column("Rows/s of a task"),
-        Column("Fullest task", "times the mean"),
-    )
-    rows = tuple(
-        (
-            one.operator,
-            one.tasks,
-            one.records_in,
-            round(100 * one.busyness, 1),
-            None if one.true_processing_rate is None else round(one.true_processing_rate),
-            None if one.key_skew is None else round(one.key_skew, 2),
-        )
-        for one in seen
+    table = tabulate(
+        "Operators",
+        seen,
+        {
+            "Operator": lambda one: one.operator,
+            "Tasks": lambda one: one.tasks,
+            "Rows in": lambda one: one.records_in,
+            "Busy (%)": lambda one: round(100 * one.busyness, 1),
+            "Rows/s of a task": lambda one: (
+                None if one.true_processing_rate is None else round(one.true_processing_rate)
+            ),
+            "Fullest task (times the mean)": lambda one: None if one.key_skew is None else round(one.key_skew, 2),
+        },
+        opened=True,
     )
     worst = max(seen, key=lambda one: one.busyness, default=None)
     said = (
@@ -421,6 +417,4 @@ def _operators(found: Observed) -> list[Card]:
         else f"In its busiest {units.seconds(busiest.observation.elapsed_s)} {worst.operator} keeps its tasks busy "
         f"{units.share(round(worst.busyness, 2))} of the time."
     )
-    return [
-        Card("operators", "Which operator does the work?", said, table=Table("Operators", columns, rows, opened=True))
-    ]
+    return [Card("operators", "Which operator does the work?", said, table=table)]

@@ -8,7 +8,7 @@ the chart library once) and its table in a ``<details>`` element with a CSV link
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 from urllib.parse import quote
@@ -25,6 +25,7 @@ from workbench.views.theme import QUIET, untitled
 Kind = Literal["result", "health", "error", "not-yet", "no-data", "no-plan"]
 Cell = str | float | None
 Result = TypeVar("Result")
+Item = TypeVar("Item")
 
 _WORDS: dict[Kind, str] = {
     "result": "",
@@ -87,6 +88,37 @@ class Table:
         writer.writerow([for_spreadsheet(f"{name} ({unit})" if unit else name) for name, unit in self.columns])
         writer.writerows([[for_spreadsheet(cell) for cell in row] for row in self.rows])
         return text.getvalue()
+
+
+def headings(names: Iterable[str]) -> tuple[Column, ...]:
+    """Make columns of headings such as ``"Rate (records/s)"``, whose unit is in parentheses at the end."""
+    return tuple(Column(name, unit.removesuffix(")")) for name, _, unit in (one.partition(" (") for one in names))
+
+
+def tabulate(
+    caption: str, items: Iterable[Item], columns: Mapping[str, Callable[[Item], Cell]], *, opened: bool = False
+) -> Table:
+    """Make a table with a row for each item: by heading, as `headings` takes it, what its cell holds of an item."""
+    rows = tuple(tuple(cell(one) for cell in columns.values()) for one in items)
+    return Table(caption, headings(columns), rows, opened)
+
+
+def facts_table(caption: str, facts: Mapping[str, Cell | bool]) -> Table:
+    """Make a table of names and values, as text; values keep all digits."""
+    return Table(caption, headings(("What", "Value")), tuple((name, _fact(facts[name])) for name in facts), opened=True)
+
+
+def times(factor: float, value: float | None) -> float | None:
+    """Multiply what may be undefined."""
+    return None if value is None else factor * value
+
+
+def _fact(value: Cell | bool) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
 @dataclass(frozen=True)

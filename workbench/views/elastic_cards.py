@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from workbench import units
 from workbench.scaling import Assignment
-from workbench.views.cards import Card, Column, Table
+from workbench.views.cards import Card, Table, headings
 
 
 def assignment_card(
@@ -21,13 +21,7 @@ def assignment_card(
     executors
         Names of the executors.
     """
-    columns = (
-        Column("Executor"),
-        Column("Node"),
-        Column("Now", "cores"),
-        Column("Greedy", "cores"),
-        Column("Optimal", "cores"),
-    )
+    columns = headings(("Executor", "Node", "Now (cores)", "Greedy (cores)", "Optimal (cores)"))
     rows = tuple(
         (executor, f"node {node}", cores[j], greedy.matrix[node][j], optimal.matrix[node][j])
         for j, executor in enumerate(executors)

@@ -69,7 +69,7 @@ def test_missing_results_are_not_yet(measurement):
 
 
 def test_a_card_that_fails_hides_no_other(measurement, monkeypatch):
-    monkeypatch.setattr(measured, "draw_probes", lambda data: data.missing)
+    monkeypatch.setattr(measured.figures, "draw_probes", lambda data: data.missing)
     made = cards(measurement)
     assert made[0].kind == "error"
     assert "AttributeError" in made[0].finding

@@ -16,7 +16,7 @@ from workbench.views.figures.model_forms import draw_model_forms, model_forms
 from workbench.views.figures.operators import Operators, draw_operators, operators
 from workbench.views.figures.overlay import draw_overlaid, same_axes
 from workbench.views.figures.paradigms import Paradigms, draw_paradigms, paradigms
-from workbench.views.figures.placement_map import draw_placement_map, placement_map
+from workbench.views.figures.placement_map import PlacementMap, draw_placement_map, placement_map
 from workbench.views.figures.policies import KEEPS_UP, Policies, draw_policies, policies
 from workbench.views.figures.probes import Probes, draw_bracket, draw_probes, probes
 from workbench.views.figures.pruning import draw_pruning, pruning
@@ -47,6 +47,7 @@ __all__ = [
     "Curves",
     "Operators",
     "Paradigms",
+    "PlacementMap",
     "Policies",
     "Probes",
     "RiskPoint",

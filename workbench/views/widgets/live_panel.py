@@ -17,18 +17,7 @@ from workbench import units
 from workbench.escaping import for_html as escape
 from workbench.records import MstEstimate
 from workbench.study import Runner, Snapshot, State
-from workbench.views import findings, theme
-from workbench.views.figures import (
-    Probes,
-    acquisition,
-    draw_acquisition,
-    draw_bracket,
-    draw_configured,
-    draw_model_forms,
-    draw_probes,
-    model_forms,
-    probes,
-)
+from workbench.views import figures, findings, theme
 from workbench.views.widgets import panel_style
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.full_width import FullWidth
@@ -143,31 +132,31 @@ class Pane:
             self.chart.show(self._fit(self._draw(seen)))
 
 
-def _probes_of(now: Snapshot) -> Probes | None:
+def _probes_of(now: Snapshot) -> figures.Probes | None:
     """Collect the probes of the present measurement; None before its first one."""
     if now.estimate is None or now.budget is None:
         return None
     asked = None if now.configured is None else now.configured.configuration
     expected = asked.predicted_rate if asked is not None and asked.budget == now.budget else None
-    return probes(now.query, now.budget, now.estimate, ran=now.ran, expected=expected)
+    return figures.probes(now.query, now.budget, now.estimate, ran=now.ran, expected=expected)
 
 
 def _panes(now: Snapshot) -> tuple[Pane, ...]:
     """Make the figures of a study's loop, or the one of a measurement."""
     if not now.explores:
-        return (Pane("No probe has been made yet", _probes_of, draw_probes, fit=lambda drawn: drawn),)
+        return (Pane("No probe has been made yet", _probes_of, figures.draw_probes, fit=lambda drawn: drawn),)
     return (
         Pane(
             "Resource explorer: which budget is next, and why",
             lambda now: now.question,
-            lambda question: draw_acquisition(acquisition(question)),
+            lambda question: figures.draw_acquisition(figures.acquisition(question)),
         ),
-        Pane("Configuration optimizer: how BIDS2 divides it", lambda now: now.configured, draw_configured),
-        Pane("Capacity estimator: the bracket of its maximum", _probes_of, draw_bracket),
+        Pane("Configuration optimizer: how BIDS2 divides it", lambda now: now.configured, figures.draw_configured),
+        Pane("Capacity estimator: the bracket of its maximum", _probes_of, figures.draw_bracket),
         Pane(
             "Capacity model: the forms, fitted after each run",
             lambda now: None if now.so_far is None else now.so_far.planned,
-            lambda planned: draw_model_forms(model_forms(planned.exploration, planned.forms)),
+            lambda planned: figures.draw_model_forms(figures.model_forms(planned.exploration, planned.forms)),
         ),
     )
 
