@@ -30,19 +30,10 @@ _BANNERS = frozenset({"papermill-error-cell-tag"})
 
 @dataclass(frozen=True)
 class Report:
-    """One written report.
+    """One written report; a caller that is a command exits non-zero for a partial one."""
 
-    Parameters
-    ----------
-    path
-        The HTML file.
-    error
-        Why the report is partial: the message of what failed; None for a complete one. A caller that is a command
-        exits non-zero for it.
-    """
-
-    path: Path
-    error: str | None = None
+    path: Path  # the HTML file
+    error: str | None = None  # why it is partial: the message of what failed; None for a complete one
 
     @property
     def complete(self) -> bool:

@@ -22,21 +22,11 @@ LEAST_THROTTLED = 0.01
 
 @dataclass(frozen=True)
 class Check:
-    """One check.
-
-    Parameters
-    ----------
-    question
-        What is asked.
-    finding
-        What was seen; None where the measurement does not show it.
-    advice
-        What to do; empty if all is well.
-    """
+    """One check."""
 
     question: str
-    finding: str | None
-    advice: str = ""
+    finding: str | None  # what was seen; None where the measurement does not show it
+    advice: str = ""  # what to do; empty if all is well
 
 
 def checks(measurement: Measurement) -> tuple[Check, ...]:

@@ -20,17 +20,8 @@ _GRID = "The budgets of the space by slots and memory, runs marked."
 class Acquisition:
     """What the figure shows.
 
-    Parameters
-    ----------
-    slots, memory_mb
-        The grid.
-    mean, deviation, improvement
-        Of the cost (Equation 9) after a run there, records/s: a row per memory, a column per number of slots; empty
-        where no Gaussian process was asked.
-    asked
-        Slots and memory (MiB) of the budget asked for.
-    runs
-        Runs so far by slots and memory.
+    `mean`, `deviation` and `improvement` are of the cost (Equation 9) after a run, records/s: a row per memory, a column
+    per number of slots; empty where no Gaussian process was asked.
     """
 
     finding: str
@@ -39,8 +30,8 @@ class Acquisition:
     mean: Table
     deviation: Table
     improvement: Table
-    asked: tuple[int, int]
-    runs: tuple[tuple[int, int, int], ...]
+    asked: tuple[int, int]  # slots and memory (MiB) of the budget asked for
+    runs: tuple[tuple[int, int, int], ...]  # so far, by slots and memory
 
 
 def acquisition(question: Question) -> Acquisition:

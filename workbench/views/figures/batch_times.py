@@ -16,29 +16,17 @@ from workbench.views.figures.signs import COUNTED, VERDICTS
 
 @dataclass(frozen=True)
 class BatchTimes:
-    """What the figure shows.
-
-    Parameters
-    ----------
-    rows, seconds, verdicts
-        One entry per whole batch of the probes and of the observations at lower rates.
-    line
-        Fitted to those of valid probes; None where they are too few or too alike.
-    crossing
-        Rows per batch at which the line meets the interval; None without one.
-    marked, mark
-        Rows per batch of the rate found, None without one; what that rate is.
-    """
+    """What the figure shows: whole batches of the probes and of the observations at lower rates, and their line."""
 
     finding: str
     rows: tuple[int, ...]
     seconds: tuple[float, ...]
     verdicts: tuple[str, ...]
     interval_s: float
-    line: Line | None
-    crossing: float | None
-    marked: float | None
-    mark: str
+    line: Line | None  # fitted to the batches of valid probes; None where they are too few or too alike
+    crossing: float | None  # rows per batch at which the line meets the interval
+    marked: float | None  # rows per batch of the rate found
+    mark: str  # what that rate is
 
 
 def rows_within(line: Line, seconds: float) -> float | None:

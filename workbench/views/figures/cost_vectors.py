@@ -38,31 +38,15 @@ class PlanPoint:
 
 @dataclass(frozen=True)
 class CostVectors:
-    """What the figures show.
-
-    Parameters
-    ----------
-    points
-        Plans in the order given, thinned where there are too many to show: the front and the chosen one stay.
-    chosen
-        Number of the chosen plan; None without plans.
-    thresholds
-        Highest costs allowed; inf where off.
-    axes
-        The two dimensions in which the plans have most different costs, for the scatter.
-    trade
-        What less of one of the two costs takes of the other: the finding of the scatter.
-    plans
-        How many there were.
-    """
+    """What the figures show."""
 
     finding: str
-    points: tuple[PlanPoint, ...]
-    chosen: int | None
-    thresholds: CostVector
-    axes: tuple[Dimension, Dimension]
-    trade: str
-    plans: int
+    points: tuple[PlanPoint, ...]  # in the order given; of too many some, with the front and the chosen one
+    chosen: int | None  # number of the chosen plan; None without plans
+    thresholds: CostVector  # inf where off
+    axes: tuple[Dimension, Dimension]  # of the scatter: those in which the plans have most different costs
+    trade: str  # what less of one of the two costs takes of the other: the finding of the scatter
+    plans: int  # how many there were
 
 
 def cost_vectors(

@@ -15,29 +15,17 @@ _MOST_POINTS = 2000  # of a page, so that it is small enough to send
 
 @dataclass(frozen=True)
 class HeadRoom:
-    """What the figure shows.
-
-    Parameters
-    ----------
-    rows, seconds
-        Of the batches, some of a long log's.
-    line
-        Fixed seconds, and seconds a row; None where they cannot be separated.
-    low, middle, high
-        Rows of a batch at the ends of the rate's interval and at the rate; None without one.
-    peak
-        Rows of a batch at the peak of the load.
-    """
+    """What the figure shows: batches, of a long log some, and rows of a batch at rates."""
 
     finding: str
     rows: tuple[int, ...]
     seconds: tuple[float, ...]
     interval_s: float
-    line: tuple[float, float] | None
-    low: float | None
+    line: tuple[float, float] | None  # fixed seconds, and seconds a row; None where they cannot be separated
+    low: float | None  # at the ends of the rate's interval, and at the rate; None without one
     middle: float | None
     high: float | None
-    peak: float
+    peak: float  # at the peak of the load
 
 
 def head_room(found: Observed, finding: str) -> HeadRoom:

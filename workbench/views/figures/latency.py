@@ -15,32 +15,16 @@ _POINTS = 200
 
 @dataclass(frozen=True)
 class LatencyCores:
-    """What the figure shows.
-
-    Parameters
-    ----------
-    cores, latencies
-        Total cores, from the least stable number on, and the mean latency of their best allocation.
-    allocations
-        Cores per executor of each allocation.
-    executors
-        Names of the executors.
-    service_s
-        Lower bound of the latency for any number of cores: the service times alone.
-    target_s
-        The target.
-    chosen
-        The fewest cores that meet the target, or the reason why no number does.
-    """
+    """What the figure shows."""
 
     finding: str
-    cores: tuple[int, ...]
-    latencies: tuple[float, ...]
-    allocations: tuple[tuple[int, ...], ...]
+    cores: tuple[int, ...]  # in total, from the least stable number on
+    latencies: tuple[float, ...]  # mean, of their best allocation
+    allocations: tuple[tuple[int, ...], ...]  # cores per executor
     executors: tuple[str, ...]
-    service_s: float
+    service_s: float  # the service times alone: no number of cores is faster
     target_s: float
-    chosen: CoreAllocation | None
+    chosen: CoreAllocation | None  # the fewest cores that meet the target, or the reason why no number does
 
 
 def latency_cores(

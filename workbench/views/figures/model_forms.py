@@ -32,38 +32,18 @@ class FormCurve:
 
 @dataclass(frozen=True)
 class ModelForms:
-    """What the figure shows.
-
-    Parameters
-    ----------
-    memory_mb, slots
-        Where the curves are.
-    curves
-        The paper's forms, others in use, the scaling law.
-    marks
-        What is said of a form in addition to its name: the paper's choice, in use.
-    band
-        Ends of the law's 90 % interval, records/s; empty where it has none.
-    runs
-        (slots, records/s, whether at `memory_mb`) of the fitted runs.
-    targets
-        (slots, records/s) of the plans.
-    most_measured
-        Most slots of a fitted run.
-    origin
-        What the runs are: measured, simulated, recorded or observed.
-    """
+    """What the figure shows, rates in records/s."""
 
     finding: str
-    memory_mb: float
+    memory_mb: float  # where the curves are
     slots: tuple[float, ...]
-    curves: tuple[FormCurve, ...]
-    marks: Mapping[str, str]
-    band: tuple[tuple[float, ...], tuple[float, ...]]
-    runs: tuple[tuple[float, float, bool], ...]
-    targets: tuple[tuple[int, float], ...]
-    most_measured: float
-    origin: str = "measured"
+    curves: tuple[FormCurve, ...]  # of the paper's forms, others in use, the scaling law
+    marks: Mapping[str, str]  # what is said of a form in addition to its name: the paper's choice, in use
+    band: tuple[tuple[float, ...], tuple[float, ...]]  # ends of the law's 90 % interval; empty where it has none
+    runs: tuple[tuple[float, float, bool], ...]  # fitted: slots, rate, whether at `memory_mb`
+    targets: tuple[tuple[int, float], ...]  # slots and rate of the plans
+    most_measured: float  # slots of a fitted run
+    origin: str = "measured"  # what the runs are: measured, simulated, recorded or observed
 
     @property
     def far(self) -> bool:

@@ -17,24 +17,15 @@ _TEXTS = 40  # columns above which cells are too narrow for numbers
 
 @dataclass(frozen=True)
 class PlacementMap:
-    """What the figure shows.
-
-    Parameters
-    ----------
-    operators, workers
-        Labels of the rows and columns.
-    counts
-        Tasks of every operator on every worker.
-    loads
-        Load of every worker in every resource, per speed, as a multiple of the mean worker's; None where nobody has
-        any.
-    """
+    """What the figure shows: tasks of every operator (a row) on every worker (a column), and loads of the workers."""
 
     finding: str
     operators: tuple[str, ...]
     workers: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
-    loads: tuple[tuple[float | None, ...], ...]
+    loads: tuple[
+        tuple[float | None, ...], ...
+    ]  # by resource, per speed, as a multiple of the mean; None where all is 0
 
 
 def placement_map(problem: PlacementProblem, counts: ArrayLike | None, name: str = "This plan") -> PlacementMap:

@@ -46,30 +46,18 @@ class BatchPoint:
 
 @dataclass(frozen=True)
 class Probes:
-    """What the figure shows.
-
-    Parameters
-    ----------
-    low, high
-        The bracket; `high` is None where no rate was too much.
-    marked, mark
-        A rate, and what it is.
-    closing
-        When probes ended, and the bracket after each: 0 and infinity where it was open.
-    expected
-        What an optimizer expected, records/s; None where none did.
-    """
+    """What the figure shows."""
 
     finding: str
     points: tuple[ProbePoint, ...]
     batches: tuple[BatchPoint, ...]
     interval_s: float
-    low: float | None
-    high: float | None
-    marked: float | None
-    mark: str
-    closing: tuple[tuple[float, float, float], ...] = ()
-    expected: float | None = None
+    low: float | None  # the bracket
+    high: float | None  # None where no rate was too much
+    marked: float | None  # a rate
+    mark: str  # what it is
+    closing: tuple[tuple[float, float, float], ...] = ()  # when probes ended, the bracket after each: 0 and inf: open
+    expected: float | None = None  # by an optimizer, records/s
 
 
 def probes(

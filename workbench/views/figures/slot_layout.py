@@ -27,15 +27,7 @@ class SlotShares:
 
 @dataclass(frozen=True)
 class StageLayout:
-    """What the figure of a layout shows.
-
-    Parameters
-    ----------
-    stages, partitions
-        Labels in order, and partitions of each.
-    stateful
-        Whether the stage shares the frozen count.
-    """
+    """What the figure of a layout shows: by stage, its partitions, and whether it shares the frozen count."""
 
     finding: str
     stages: tuple[str, ...]

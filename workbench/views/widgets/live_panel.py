@@ -99,18 +99,9 @@ def _of_the_loop(drawn: go.Figure) -> go.Figure:
 
 
 class Pane:
-    """A figure that follows a snapshot.
+    """A figure that follows a snapshot: `draw` draws what is `seen` of it, again when that changes.
 
-    Parameters
-    ----------
-    waiting
-        What it says before there is anything to draw.
-    seen
-        Gives what it shows of a snapshot, None before there is anything; it is drawn again when that changes.
-    draw
-        Draws that.
-    fit
-        Fits a figure into its place.
+    Before anything is seen (None), it says what it is `waiting` for; `fit` fits it into its place.
     """
 
     def __init__(

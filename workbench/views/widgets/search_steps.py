@@ -16,24 +16,12 @@ OFF = 1.0
 
 @dataclass(frozen=True)
 class Traced:
-    """A search within thresholds.
-
-    Parameters
-    ----------
-    thresholds
-        Highest costs allowed.
-    root
-        Its tree.
-    order
-        All choices in the order they were tried.
-    plans
-        Complete plans in the order they were found.
-    """
+    """A search within thresholds, the highest costs allowed."""
 
     thresholds: CostVector
     root: SearchNode
-    order: tuple[SearchNode, ...]
-    plans: tuple[Plan, ...]
+    order: tuple[SearchNode, ...]  # all choices as they were tried
+    plans: tuple[Plan, ...]  # complete ones, as they were found
 
     @property
     def pruned(self) -> int:
