@@ -20,8 +20,8 @@ _GRID = "The budgets of the space by slots and memory, runs marked."
 class Acquisition:
     """What the figure shows.
 
-    `mean`, `deviation` and `improvement` are of the cost (Equation 9) after a run, records/s: a row per memory, a column
-    per number of slots; empty where no Gaussian process was asked.
+    `mean`, `deviation` and `improvement` are of the cost (Equation 9) after a run, records/s: a row per memory, a
+    column per number of slots; empty where no Gaussian process was asked.
     """
 
     finding: str

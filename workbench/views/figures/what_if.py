@@ -71,7 +71,7 @@ def draw_what_if(data: Capacity, answer: Answer, pinned: Answer | None = None) -
     figure.add_scatter(
         uid="what-if-needed",
         name="capacity it must have",
-        x=[data.curves[0].slots[0] if data.far else 0, data.last],
+        x=[data.curves[0].at[0] if data.far else 0, data.last],
         y=[needed, needed],
         mode="lines",
         line={"color": theme.BLACK, "width": 1, "dash": "dot"},
