@@ -76,19 +76,7 @@ def held_back(found: Replayed) -> dict[str, Advice]:
 
 
 def cautions(data: figures.Policies, held: Mapping[str, Advice], asked: Asked | None, slots: int) -> dict[str, Advice]:
-    """Return what to mind, with what to do.
-
-    Parameters
-    ----------
-    data
-        The policies that are compared.
-    held
-        What holds all of them back. It comes first, and then more slots are not advised.
-    asked
-        How the report was asked for; None where no report was.
-    slots
-        Slots at the beginning.
-    """
+    """Return what to mind, with what to do; what holds all policies back comes first, and then no slots are advised."""
     reasons = dict(held)
     rows = dict(zip(data.names, data.rows, strict=True))
     if data.leading is not None and data.best is None and not held:

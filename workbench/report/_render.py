@@ -96,12 +96,7 @@ def render(
 def export_executed(notebook: str | Path, output: str | Path, title: str | None = None) -> Report:
     """Write a report notebook that something else has run, such as a scheduler, as one self-contained HTML file.
 
-    Parameters
-    ----------
-    notebook
-        The executed copy; where a cell failed, the page says so as `render` does.
-    output, title
-        As for `render`.
+    Where a cell failed, the page says so as that of `render` does.
 
     Raises
     ------

@@ -10,14 +10,8 @@ from workbench.report.templates import find_template
 def given_parameters(report: str, values: Mapping[str, object]) -> dict[str, object]:
     """Give the parameters of one of our reports that differ from its notebook's own.
 
-    The notebook's cell is read as it is: papermill, which also knows it, takes seconds to load in the kernel.
-
-    Parameters
-    ----------
-    report
-        Name of the report notebook, such as ``"placement"``.
-    values
-        Parameters by their names; others than the notebook declares are left out.
+    Values that the notebook does not declare are left out. Its cell is read as it is: papermill, which also knows it,
+    takes seconds to load in the kernel.
     """
     cells = json.loads(find_template(report).read_text(encoding="utf-8"))["cells"]
     source = "".join(

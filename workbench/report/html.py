@@ -29,17 +29,7 @@ _PLOTLY_MIME = "application/vnd.plotly.v1+json"
 def export(
     notebook: nbformat.NotebookNode, templates: Path, title: str, facts: tuple[tuple[str, str], ...] = ()
 ) -> str:
-    """Write an executed notebook as HTML.
-
-    Parameters
-    ----------
-    templates
-        The folder that holds ``report/index.html.j2``.
-    title
-        Of the page.
-    facts
-        What and how was run: pairs for the page's foot.
-    """
+    """Write an executed notebook as HTML by ``report/index.html.j2`` of `templates`, with `facts` at its foot."""
     notebook.metadata["title"] = title
     notebook.metadata.pop("widgets", None)
     exporter = HTMLExporter(  # type: ignore[no-untyped-call]

@@ -57,24 +57,12 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """Plain rows under named columns.
+    """Plain rows under named columns: each cell is text, a number in the column's unit, or None for undefined."""
 
-    Parameters
-    ----------
-    caption
-        What the rows are.
-    columns
-        Headings with units.
-    rows
-        One cell per column: text, a number in the column's unit, or None for undefined.
-    opened
-        Whether the table is shown at once instead of on request.
-    """
-
-    caption: str
+    caption: str  # what the rows are
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    opened: bool = False
+    opened: bool = False  # whether it is shown at once instead of on request
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -123,38 +111,17 @@ def _fact(value: Cell | bool) -> str:
 
 @dataclass(frozen=True)
 class Card:
-    """One result as an analyst sees it.
+    """One result as an analyst sees it."""
 
-    Parameters
-    ----------
-    name
-        Short and unique on its page; names the CSV file.
-    title
-        What was asked.
-    finding
-        The answer in one sentence.
-    figure, table
-        Its evidence; None where there is none.
-    kind
-        ``"result"``, advice (``"health"``), ``"error"``, ``"not-yet"`` or, where nothing will come, ``"no-data"`` or
-        ``"no-plan"``.
-    html
-        More of the answer, under the finding: markup in which every text of the user's is escaped.
-    folded
-        Whether a page shows the card on request only: it is evidence, not the answer.
-    of
-        What the evidence is of; a page shows all that is of the same under one title. Empty: of the whole answer.
-    """
-
-    name: str
-    title: str
-    finding: str
+    name: str  # short and unique on its page; names the CSV file
+    title: str  # what was asked
+    finding: str  # the answer in one sentence
     figure: go.Figure | None = None
     table: Table | None = None
-    kind: Kind = "result"
-    html: str = ""
-    folded: bool = False
-    of: str = ""
+    kind: Kind = "result"  # "no-data" and "no-plan": nothing will come
+    html: str = ""  # more of the answer, under the finding: markup in which every text of the user's is escaped
+    folded: bool = False  # whether a page shows it on request only: it is evidence, not the answer
+    of: str = ""  # what it is evidence of, for one title over all that is; empty: of the whole answer
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -263,14 +230,9 @@ def fold(card: Card) -> Card:
 
 
 def error_card(kind: str, message: str) -> Card:
-    """Say what went wrong and what to do, without a traceback.
+    """Say what went wrong and what to do, without a traceback; `kind` is the name of the exception's class.
 
-    Parameters
-    ----------
-    kind
-        Name of the exception's class.
-    message
-        Its text. That of a `WorkbenchError` says the next step itself; anything else is a defect of ours.
+    The message of a `WorkbenchError` says the next step itself; anything else is a defect of ours.
     """
     if kind in _TITLES:
         return Card("error", _TITLES[kind], message, kind="error")

@@ -10,16 +10,9 @@ from workbench.views.cards import Card, Table, headings
 def assignment_card(
     current: Sequence[Sequence[int]], greedy: Assignment, optimal: Assignment, executors: Sequence[str]
 ) -> Card:
-    """Compare the present cores of every executor with those of the greedy and of the optimal assignment.
+    """Compare the present cores of every executor with those of the greedy and of the optimal `assign_cores`.
 
-    Parameters
-    ----------
-    current
-        Present cores, shape (nodes, executors), as `assign_cores` takes them.
-    greedy, optimal
-        The results of `assign_cores`.
-    executors
-        Names of the executors.
+    `current` is of the shape (nodes, executors).
     """
     columns = headings(("Executor", "Node", "Now (cores)", "Greedy (cores)", "Optimal (cores)"))
     rows = tuple(

@@ -60,13 +60,7 @@ def headlines_card(paper: Paper) -> Card:
 
 
 def figure_card(paper: Paper, figure: PaperFigure, chosen: str | None = None) -> Card:
-    """Show one figure next to ours, for the chosen input or the usual one.
-
-    Raises
-    ------
-    WorkbenchError
-        When it is not here, or has no such input.
-    """
+    """Show one figure next to ours, for the chosen input or the usual one."""
     made = figure.reproduce(chosen)
     of = f" ({chosen or figure.inputs[0]})" if figure.inputs else ""
     compared = "; ".join(one.sentence for one in figure.compare(made, chosen))

@@ -36,13 +36,7 @@ def latency_cores(
     *,
     names: Sequence[str] | None = None,
 ) -> LatencyCores:
-    """Follow the greedy allocation core by core, up to `cores`; parameters as for `allocate_cores`.
-
-    Raises
-    ------
-    WorkbenchError
-        As `allocate_cores`, except that no executors give an empty figure.
-    """
+    """Follow the greedy allocation core by core, up to `cores`; see `allocate_cores`. No executors: an empty figure."""
     executors = tuple(names or (f"executor {number}" for number in range(len(arrivals))))
     if not len(arrivals):
         return LatencyCores("There are no executors", (), (), (), (), 0.0, target_latency, None)

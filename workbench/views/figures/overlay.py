@@ -23,12 +23,7 @@ def same_axes(series: Mapping[str, TimelineSeries]) -> dict[str, TimelineSeries]
 def draw_overlaid(series: Mapping[str, TimelineSeries], policy: str) -> go.Figure:
     """Draw the timeline of `policy`, with tasks, backlog and latency of the others as thin lines over it.
 
-    Parameters
-    ----------
-    series
-        Replays of one load by policy, on the same axes; their time 0 is midnight.
-    policy
-        Which one is drawn in full.
+    All are replays of one load, on the same axes; their time 0 is midnight.
     """
     shown = series[policy]
     figure = draw_timeline(shown)

@@ -29,13 +29,7 @@ class PlacementMap:
 
 
 def placement_map(problem: PlacementProblem, counts: ArrayLike | None, name: str = "This plan") -> PlacementMap:
-    """Collect a plan's counts and the loads that follow; None or an empty `counts`: there is no plan.
-
-    Raises
-    ------
-    WorkbenchError
-        When `counts` is not a plan of `problem`.
-    """
+    """Collect a plan's counts and the loads that follow; None or an empty `counts`: there is no plan."""
     workers = tuple(f"w{number}" for number in range(problem.workers))
     if counts is None or np.size(counts) == 0:
         return PlacementMap("No plan has been chosen yet", problem.operators, workers, (), ())

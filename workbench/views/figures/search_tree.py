@@ -69,20 +69,10 @@ def search_tree(
     near: int | None = None,
     opened: Collection[str] = (),
 ) -> SearchTree:
-    """Lay the tree of `trace_search` out.
+    """Lay the tree of `trace_search` out, and mark the way to a plan, the best one in it if none is `chosen`.
 
-    Parameters
-    ----------
-    root
-        The tree.
-    chosen
-        The plan whose way is marked; the best one in the tree if left out.
-    rows
-        About how many lines the tree may take before parts are folded; None: nothing is folded.
-    near
-        How many of these the way to the chosen plan and other plans near its end may take; half by default.
-    opened
-        Keys of folded nodes to open anyway.
+    Beyond about that number of `rows` parts are folded, but for the nodes `opened`; None: nothing is folded. The way
+    to the chosen plan and other plans `near` its end may take half of them by default.
     """
     numbered = _Numbered(root)
     met = [(key, node.plan) for key, node in numbered.nodes.items() if node.plan is not None]

@@ -30,17 +30,10 @@ _COLUMNS = 26  # levels above which labels would overlap
 
 
 def draw_search_tree(data: SearchTree, step: int | None = None, *, line: int = _LINE) -> go.Figure:
-    """Draw the tree from left to right.
+    """Draw the tree from left to right, a line of it in `line` pixels as far as the greatest height allows.
 
-    Parameters
-    ----------
-    data
-        The tree, laid out.
-    step
-        How far the search is: later nodes are pale, and the mark that shows the present one is ringed, that of its
-        branch where it is folded. None: it is over.
-    line
-        Pixels of a line, as far as the figure's greatest height allows.
+    At a `step` of the search later nodes are pale, and the mark that shows the present one is ringed, that of its
+    branch where it is folded. None: the search is over.
     """
     height = min(_MOST_HEIGHT, _MARGINS + line * (data.rows + 2))
     seen = [node for node in data.nodes if step is None or node.order <= step]

@@ -29,12 +29,7 @@ class CardsView(ipywidgets.Output):  # type: ignore[misc]
 class Later(ipywidgets.VBox):  # type: ignore[misc]
     """A place that is filled when its result is there; until then a card says that it is not.
 
-    Parameters
-    ----------
-    title
-        What will be shown.
-    build
-        Makes it of the result: cards, or a widget.
+    What it shows under its title, cards or a widget, `build` makes of the result.
     """
 
     def __init__(self, title: str, build: Callable[[Any], Any]) -> None:

@@ -65,12 +65,7 @@ def traced(problem: PlacementProblem, thresholds: CostVector, most_nodes: int = 
     """Search `problem` within `thresholds` and keep the tree, whose layers stay in topological order.
 
     CAPS itself begins with the operators of high load in the dimensions that are limited (CAPSys, section 4.4.2), which
-    prunes earlier: a threshold moved would also move the layers.
-
-    Raises
-    ------
-    WorkbenchError
-        When the tree has more than `most_nodes` nodes.
+    prunes earlier: a threshold moved would also move the layers. More than `most_nodes` are refused.
     """
     root = trace_search(problem, thresholds, reorder=False, most_nodes=most_nodes)
     order = tuple(root.walk())[1:]
