@@ -35,18 +35,14 @@ def _refused(planned: Planned) -> list[Card]:
 
 def _model(planned: Planned) -> list[Card]:
     data = figures.capacity(planned.exploration, planned.plans)
+    named = dict.fromkeys(testbed_name(run.testbed_kind, run.testbed) for run in planned.exploration.measurements)
     finding = f"{data.finding}. The model is {findings.form_name(planned.exploration.model.form)}. " + (
-        findings.basis(planned.plans[0]) if planned.plans else f"Its runs come from {_testbeds(planned)}."
+        findings.basis(planned.plans[0]) if planned.plans else f"Its runs come from {', '.join(named)}."
     )
     if any(plan.on_other_cores for plan in planned.plans):
         finding += " The curve is that of the cores measured; plans count those of their instance type."
     figure = figures.draw_capacity(data).update_layout(height=_CHART)
     return [Card("model", "How does capacity grow with slots?", finding, figure)]
-
-
-def _testbeds(planned: Planned) -> str:
-    named = (testbed_name(run.testbed_kind, run.testbed) for run in planned.exploration.measurements)
-    return ", ".join(dict.fromkeys(named))
 
 
 def _start(planned: Planned) -> list[Card]:

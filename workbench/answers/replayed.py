@@ -10,13 +10,12 @@ from workbench import units
 from workbench.advice import Advice
 from workbench.answers.answer import COUNT, NUMBER, RECORDS, SECONDS, SIZE, Answer, Fact, Unit
 from workbench.scaling import Timeline
-from workbench.scaling.elastic import ExecutorAdvice
 from workbench.simulation import RateTrace
 from workbench.spelling import spelled_report
 from workbench.study import KEYED, Replayed, ReplayedParadigms
 from workbench.views import figures
 from workbench.views.cards import Card, Table, headings, tabulate, times
-from workbench.views.justin import QUIET, decided
+from workbench.views.findings import QUIET, decided
 
 _MOSTLY = 0.95  # share of the time at the target
 _AS_IT_IS = ("static", "flink")  # no setting changes these
@@ -239,6 +238,7 @@ def _load(found: Replayed) -> Iterable[Card]:
 
 def _of_paradigms(found: ReplayedParadigms, asked: Asked | None) -> Answer:
     data, trace, cluster = figures.paradigms(found.runs), found.trace, found.cluster
+    executors, shards = units.some(found.advice.executors, "executor"), units.some(found.advice.shards, "shard")
     ranked = sorted(data.runs, key=lambda run: (run is not data.best, -run.throughput_per_s))
     return Answer(
         "paradigms",
@@ -249,7 +249,7 @@ def _of_paradigms(found: ReplayedParadigms, asked: Asked | None) -> Answer:
             f"a {KEYED} operator of {units.seconds(found.operator.cpu_s)} per record",
             f"mean load {_load_words(trace)}",
             f"{units.some(cluster.nodes, 'node')} of {units.some(cluster.node_cores, 'core')}",
-            _executors(found.advice),
+            f"Elasticutor's {executors} with {shards} each, because {'; '.join(found.advice.reasons)}",
         ),
         rows=tuple(_paradigm(run.paradigm, found.rows[run.paradigm]) for run in ranked),
         caption="Paradigms on the same load",
@@ -257,11 +257,6 @@ def _of_paradigms(found: ReplayedParadigms, asked: Asked | None) -> Answer:
         cautions=_keyed_cautions(found, data, asked),
         draw=partial(figures.draw_paradigms, data),
     )
-
-
-def _executors(advice: ExecutorAdvice) -> str:
-    executors, shards = units.some(advice.executors, "executor"), units.some(advice.shards, "shard")
-    return f"Elasticutor's {executors} with {shards} each, because {'; '.join(advice.reasons)}"
 
 
 def _keyed_cautions(found: ReplayedParadigms, data: figures.Paradigms, asked: Asked | None) -> dict[str, Advice]:

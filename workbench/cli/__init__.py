@@ -103,7 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _carry_out(options, asked)
     except KeyboardInterrupt:
         if arguments is None:
-            _deafen()
+            for one in _ENDING:  # a further signal has nothing to add
+                signal.signal(one, signal.SIG_IGN)
         kept = f"; {options.kept}" if "kept" in options else ""
         complain(f"{options.asked} was interrupted{kept}.")
         return INTERRUPTED
@@ -185,12 +186,6 @@ def _listen() -> None:
     for one in _ENDING:
         if signal.getsignal(one) is not signal.SIG_IGN:
             signal.signal(one, interrupt)
-
-
-def _deafen() -> None:
-    """Ignore further signals: the command has ended, and says so."""
-    for one in _ENDING:
-        signal.signal(one, signal.SIG_IGN)
 
 
 class _Parser(argparse.ArgumentParser):

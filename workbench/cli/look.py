@@ -157,12 +157,8 @@ def rows(made: Sequence[Sequence[Fact]]) -> Table:
         spare=[name for name, column in heads.items() if column[0].shown == "wide"],
     )
     for row in seen:
-        found.add_row(*map(_cell, row))
+        found.add_row(*(Text(fact.text, style=_VERDICTS[fact.verdict]) if fact.verdict else fact.text for fact in row))
     return found
-
-
-def _cell(fact: Fact) -> str | Text:
-    return Text(fact.text, style=_VERDICTS[fact.verdict]) if fact.verdict else fact.text
 
 
 def _left(column: Sequence[Fact]) -> bool:

@@ -8,7 +8,7 @@ the chart library once) and its table in a ``<details>`` element with a CSV link
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 from urllib.parse import quote
@@ -178,16 +178,23 @@ class Card:
         show((self,))
 
 
+def outputs(card: Card) -> Iterator[dict[str, object]]:
+    """Give what a notebook shows of a card: its heading, its figure and its table."""
+    yield {"text/html": card.heading_html(), "text/plain": f"{card.title}: {card.finding}"}
+    if card.figure is not None:
+        yield chart(card.figure)
+    if card.table is not None:
+        yield {"text/html": card.table_html(), "text/plain": card.table.csv()}
+
+
 def show(cards: Iterable[Card]) -> None:
-    """Display cards in a notebook: heading, figure and table of each, in order."""
+    """Display cards in a notebook, in order."""
     style = STYLE
     for card in cards:
-        _display({"text/html": style + card.heading_html(), "text/plain": f"{card.title}: {card.finding}"})
+        heading, *evidence = outputs(card)
+        for bundle in ({**heading, "text/html": f"{style}{heading['text/html']}"}, *evidence):
+            display(bundle, raw=True)  # type: ignore[no-untyped-call]
         style = ""
-        if card.figure is not None:
-            _display(chart(card.figure))
-        if card.table is not None:
-            _display({"text/html": card.table_html(), "text/plain": card.table.csv()})
 
 
 def chart(figure: go.Figure) -> dict[str, object]:
@@ -242,10 +249,6 @@ def error_card(kind: str, message: str) -> Card:
         f"{kind}: {message} (Please report this sentence together with the input that was read.)",
         kind="error",
     )
-
-
-def _display(bundle: dict[str, object]) -> None:
-    display(bundle, raw=True)  # type: ignore[no-untyped-call]
 
 
 def _aligned(right: bool) -> str:

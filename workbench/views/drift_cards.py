@@ -43,6 +43,7 @@ def drift_cards(found: Drift) -> list[Card]:
 def finding(found: Drift) -> str:
     """Say in a sentence or two what changed, a loss first."""
     overall, since = found.overall, f"since {units.moment(found.before_at)}"
+    least = "" if overall.ratio is not None else "at least "
     if overall.judgement == "unknown":
         text = (
             f"Whether the capacity of {found.query} changed {since} is unknown: the maximum of no budget is known "
@@ -55,8 +56,8 @@ def finding(found: Drift) -> str:
         )
     else:
         text = (
-            f"The capacity of {found.query} {_WORDS[overall.judgement]} by {_size(overall)} {since}; chance explains "
-            f"{_chance(overall)}."
+            f"The capacity of {found.query} {_WORDS[overall.judgement]} by {least}{_amount(overall)} {since}; "
+            f"chance explains {_chance(overall)}."
         )
     text += found.other_cores()
     others = [
@@ -155,10 +156,6 @@ def _signed(change: Change) -> str:
     """Write a change with its sign, or how large it is at least."""
     sign = "-" if change.bounds[1] < 1 else "+"
     return f"{'' if change.ratio is not None else 'at least '}{sign}{_amount(change)}"
-
-
-def _size(change: Change) -> str:
-    return f"{'' if change.ratio is not None else 'at least '}{_amount(change)}"
 
 
 def _amount(change: Change) -> str:

@@ -66,6 +66,10 @@ def draw_acquisition(data: Acquisition) -> go.Figure:
         sides = (("space", "", nothing, theme.GREY, None),)
     figure = theme.figure(data.finding, 360, _SHOWS if data.mean else _GRID)
     panels = make_subplots(cols=len(sides), shared_yaxes=True, horizontal_spacing=0.08, figure=figure)
+
+    def word(value: float) -> str:
+        return units.scaled(value, "", 2) if value >= 1 else "< 1"
+
     slots, memories = ([f"{one:,}" for one in values] for values in (data.slots, data.memory_mb))
     for col, (uid, name, table, colour, doubt) in enumerate(sides, start=1):
         panels.add_heatmap(
@@ -75,7 +79,7 @@ def draw_acquisition(data: Acquisition) -> go.Figure:
             y=memories,
             z=table,
             customdata=doubt,
-            text=[[_word(value) if data.mean else "" for value in row] for row in table],
+            text=[[word(value) if data.mean else "" for value in row] for row in table],
             texttemplate="%{text}",
             colorscale=[[0, "#FFFFFF"], [1, colour]],
             zmin=0,
@@ -116,11 +120,6 @@ def draw_acquisition(data: Acquisition) -> go.Figure:
     panels.update_yaxes(title_text="Memory per slot (MB)", col=1)
     theme.room_for_legend(panels)
     return panels
-
-
-def _word(value: float) -> str:
-    """Write a value into its cell."""
-    return units.scaled(value, "", 2) if value >= 1 else "< 1"
 
 
 def _place(budget: Budget) -> tuple[int, int]:

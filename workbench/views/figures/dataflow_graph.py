@@ -10,6 +10,7 @@ from workbench import units
 from workbench.dataflow import Dataflow
 from workbench.metrics import Observation
 from workbench.views import theme
+from workbench.views.figures import traces
 
 _BOX, _HALF = 0.39, 0.38  # half the width and height of a box; boxes are 1 apart
 _ROW = 112  # pixels
@@ -97,13 +98,8 @@ def draw_dataflow_graph(data: DataflowGraph) -> go.Figure:
     if not data.nodes:
         return theme.not_enough(figure, "the dataflow has no operators.")
     for uid, kind, dash in (("graph-shuffle", "shuffle", "solid"), ("graph-forward", "forward", "dash")):
-        x: list[float | None] = []
-        y: list[float | None] = []
-        for upstream, downstream, partitioning in data.edges:
-            if partitioning == kind:
-                start, end = data.nodes[upstream], data.nodes[downstream]
-                x += [start.column + _BOX, end.column - _BOX - 0.02, None]
-                y += [start.row, end.row, None]
+        ends = [(data.nodes[up], data.nodes[down]) for up, down, partitioning in data.edges if partitioning == kind]
+        x, y = traces.broken([(up.column + _BOX, up.row), (down.column - _BOX - 0.02, down.row)] for up, down in ends)
         figure.add_scatter(
             uid=uid,
             name="all to all (shuffle)" if kind == "shuffle" else "one to one (forward)",

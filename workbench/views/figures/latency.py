@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from workbench import units
 from workbench.scaling import CoreAllocation, allocate_cores
 from workbench.views import theme
+from workbench.views.figures import traces
 
 _POINTS = 200
 
@@ -85,16 +86,18 @@ def draw_latency_cores(data: LatencyCores) -> go.Figure:
         hovertemplate="%{x:,} cores: %{y:.4~g} ms<br>%{text}<extra></extra>",
     )
     met = data.chosen is not None and data.chosen.status == "ok"
-    figure.add_scatter(
-        uid="latency-chosen",
-        name="fewest cores for the target",
-        x=[sum(data.chosen.cores)] if data.chosen and met else [],
-        y=[1000 * data.chosen.latency] if data.chosen and met else [],
+    best = data.chosen if met else None
+    traces.marks(
+        figure,
+        "latency-chosen",
+        "fewest cores for the target",
+        [sum(best.cores)] if best else [],
+        [1000 * best.latency] if best else [],
         mode="markers+text",
-        text=[units.some(sum(data.chosen.cores), "core")] if data.chosen and met else [],
+        text=[units.some(sum(best.cores), "core")] if best else [],
         textposition="bottom left",
-        marker={"color": theme.VERMILLION, "symbol": "diamond", "size": 13},
-        hovertemplate="%{x:,} cores: %{y:.4~g} ms<extra></extra>",
+        look=(theme.VERMILLION, "diamond", 13),
+        hover="%{x:,} cores: %{y:.4~g} ms",
         showlegend=met,
     )
     lines = ((data.target_s, "target", "dash", theme.BLACK), (data.service_s, "service times alone", "dot", theme.GREY))

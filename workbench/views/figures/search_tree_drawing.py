@@ -6,6 +6,7 @@ from types import MappingProxyType
 import plotly.graph_objects as go
 
 from workbench.views import theme
+from workbench.views.figures import traces
 from workbench.views.figures.search_tree import Kind, SearchTree, TreeNode
 from workbench.views.theme import Sign
 
@@ -55,14 +56,8 @@ def draw_search_tree(data: SearchTree, step: int | None = None, *, line: int = _
         _marks(figure, f"tree-{kind.replace(' ', '-')}", sign, nodes, size=size, labelled=labelled)
     later = [node for node in data.nodes if step is not None and node.order > step]
     _marks(figure, "tree-later", Sign("#DDDDDD", "circle", "not reached yet"), later, size=size / 2, labelled=False)
-    _marks(
-        figure,
-        "tree-present",
-        Sign(theme.BLACK, "circle-open", "the search is here"),
-        present,
-        size=size + 8,
-        labelled=False,
-    )
+    here = Sign(theme.BLACK, "circle-open", "the search is here")
+    _marks(figure, "tree-present", here, present, size=size + 8, labelled=False)
     _bands(figure, data)
     every = max(1, -(-levels // 40))
     figure.update_xaxes(
@@ -80,23 +75,10 @@ def draw_search_tree(data: SearchTree, step: int | None = None, *, line: int = _
 
 def _edges(figure: go.Figure, data: SearchTree, seen: list[TreeNode]) -> None:
     for uid, path, colour, width in (("tree-edges", False, "#C4C4C4", 1.0), ("tree-path", True, theme.VERMILLION, 3.0)):
-        x: list[float | None] = []
-        y: list[float | None] = []
-        for node in seen:
-            if node.parent is not None and node.path == path:
-                parent = data.nodes[node.parent]
-                x += [parent.level, node.level, None]
-                y += [parent.row, node.row, None]
-        figure.add_scatter(
-            uid=uid,
-            name="way to the marked plan" if path else "edges",
-            x=x,
-            y=y,
-            mode="lines",
-            line={"color": colour, "width": width},
-            hoverinfo="skip",
-            showlegend=path and bool(x),
-        )
+        ends = [(data.nodes[one.parent], one) for one in seen if one.parent is not None and one.path == path]
+        x, y = traces.broken([(parent.level, parent.row), (node.level, node.row)] for parent, node in ends)
+        name, shown = "way to the marked plan" if path else "edges", path and bool(x)
+        traces.lines(figure, uid, name, x, y, look=(colour, None, width), showlegend=shown)
 
 
 def _marks(figure: go.Figure, uid: str, sign: Sign, nodes: list[TreeNode], *, size: float, labelled: bool) -> None:

@@ -15,7 +15,6 @@ import plotly.graph_objects as go
 
 from workbench import units
 from workbench.escaping import for_html as escape
-from workbench.records import MstEstimate
 from workbench.study import Runner, Snapshot, State
 from workbench.views import figures, findings, theme
 from workbench.views.widgets import panel_style
@@ -64,7 +63,8 @@ class Standing:
 def standing(now: Snapshot) -> Standing:
     """Put a snapshot into words; `share` is how much of the time has passed, as far as that is known."""
     sign, word = _SIGNS[now.state]
-    seen = "none yet" if now.estimate is None else _bracket(now.estimate)
+    unknown = now.estimate is None or (now.estimate.rate is None and now.estimate.high == float("inf"))
+    seen = "none yet" if now.estimate is None or unknown else findings.bracket(now.estimate)
     left = "not known before the first bracket" if now.left_s is None else f"about {units.seconds(now.left_s)}"
     facts = [
         ("State", f"{sign} {word}"),
@@ -281,7 +281,3 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
             action()
         except Exception as error:  # noqa: BLE001 - in a thread nobody would see it
             self.alarm.ring(type(error).__name__, str(error))
-
-
-def _bracket(estimate: MstEstimate) -> str:
-    return "none yet" if estimate.rate is None and estimate.high == float("inf") else findings.bracket(estimate)

@@ -14,7 +14,7 @@ from workbench.escaping import for_html as escape
 from workbench.scaling import Timeline
 from workbench.views import theme
 from workbench.views.figures import draw_overlaid, draw_policies, policies, same_axes, timeline
-from workbench.views.justin import QUIET, decided
+from workbench.views.findings import QUIET, decided
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, choice_slider, whole_slider
 from workbench.views.widgets.full_width import FullWidth
