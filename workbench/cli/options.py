@@ -3,13 +3,13 @@
 import argparse
 from collections.abc import Callable, Mapping
 from datetime import date
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from workbench import defaults
 from workbench.cli.console import JOURNAL, KEPT
 from workbench.cli.numbers import number, port, rate, whole
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - no other name
+Commands: TypeAlias = "argparse._SubParsersAction[Any]"  # noqa: SLF001 - no other name
 
 _METHODS = (
     "optimal: most records/s (the default); caps: as CAPSys; caps-first, caps-all, least-cost, top-down, task-level, "

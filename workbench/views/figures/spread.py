@@ -62,8 +62,8 @@ def draw_spreads(data: Spreads) -> go.Figure:
     spans = (("spread-range", "all random placements", 0, 4, 3), ("spread-middle", "eight of ten", 1, 3, 15))
     for uid, name, low, high, width in spans:
         x, y = traces.broken([(one.quantiles[end], one.label) for end in (low, high)] for one in data.shapes)
-        look = (theme.BLUE if width < 10 else "#8FBFDD", None, width)
-        traces.lines(figure, uid, name, x, y, look=look, hover="%{x:.4~s} records/s")
+        line = (theme.BLUE if width < 10 else "#8FBFDD", None, width)
+        traces.lines(figure, uid, name, x, y, look=line, hover="%{x:.4~s} records/s")
     marks = (
         ("spread-median", "median", [shape.quantiles[2] for shape in data.shapes], theme.BLACK, "line-ns-open", 20),
         ("spread-best", "best plan found", [shape.best for shape in data.shapes], theme.VERMILLION, "diamond", 12),

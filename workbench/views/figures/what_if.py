@@ -83,8 +83,9 @@ def draw_what_if(data: Capacity, answer: Answer, pinned: Answer | None = None) -
     for uid, name, slots, rate, colour, symbol in marks:
         scale = skewed if uid != "pinned" else 1.0
         x, y = ([slots], [rate * scale]) if rate else ([], [])
-        look = {"look": (colour, symbol, 13), "marker": {"line": {"width": 2}}}
-        traces.marks(figure, f"what-if-{uid}", name, x, y, hover=f"{name}, %{{x}} slots: %{{y:.4~s}} records/s", **look)
+        mark, hover = (colour, symbol, 13), f"{name}, %{{x}} slots: %{{y:.4~s}} records/s"
+        wide = {"line": {"width": 2}}
+        traces.marks(figure, f"what-if-{uid}", name, x, y, look=mark, hover=hover, marker=wide)
     if question.more_skew:
         figure.update_layout(yaxis_title_text="Capacity at the skew measured (records/s)")
     theme.room_for_legend(figure)
