@@ -144,12 +144,12 @@ def _found(measurement: Measurement) -> str:
 
 
 def _batches(measurement: Measurement) -> list[Card]:
-    data = figures.batchtimes(measurement.query, measurement.budget, measurement.estimate, measurement.load_curve)
+    data = figures.batch_times(measurement.query, measurement.budget, measurement.estimate, measurement.load_curve)
     title = "How does a batch's time grow with its size?"
     if not data.rows:
         return [Card("batches", title, "No probe was made after the warm-up.", kind="no-data")]
     return [
-        Card("batches", title, data.finding + _seen(data), figures.draw_batchtimes(data), _batches_table(measurement))
+        Card("batches", title, data.finding + _seen(data), figures.draw_batch_times(data), _batches_table(measurement))
     ]
 
 

@@ -3,8 +3,10 @@
 A step raises a `WorkbenchError` where its file is not named, or cannot be read as what it should be.
 """
 
+import ast
+import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -17,7 +19,7 @@ from workbench.answers.planned_evidence import START
 from workbench.errors import WorkbenchError
 from workbench.placement import PlacementInput, Setting, check_methods, placed_together, shapes_of, thresholds_of
 from workbench.records import Measurement
-from workbench.report.again import given_parameters
+from workbench.report.templates import find_template
 from workbench.simulation import RateTrace
 from workbench.study import (
     KEYED,
@@ -169,7 +171,7 @@ def show_placement(placement: str, **asked: Any) -> None:  # noqa: ANN401
     """Place what the file describes and show the result; see `ask_placement`."""
     with _advised():
         _, studied = ask_placement(placement, **asked)
-        given = given_parameters("placement", {"placement": placement, **asked})
+        given = _given("placement", {"placement": placement, **asked})
         page.show(placed.studied(studied(), placed.of_a_report(**given)))
 
 
@@ -192,8 +194,26 @@ def show_scaling(query: str, rates: str, **asked: Any) -> None:  # noqa: ANN401
     """Replay the load under the policies and show what happened; see `ask_scaling`."""
     scenario = ask_scaling(query, rates, **asked)
     found = scenario.replay(scenario.trace())
-    given = given_parameters("scaling", {"query": query, "rates": rates, **asked})
+    given = _given("scaling", {"query": query, "rates": rates, **asked})
     page.show(replayed.answer(found, given))
+
+
+def _given(report: str, values: Mapping[str, object]) -> dict[str, object]:
+    """Give the parameters of one of our reports that differ from its notebook's own, for commands to repeat.
+
+    Values that the notebook does not declare are left out. Its cell is read as it is: papermill, which also knows it,
+    takes seconds to load in the kernel.
+    """
+    cells = json.loads(find_template(report).read_text(encoding="utf-8"))["cells"]
+    source = "".join(
+        line for cell in cells if "parameters" in cell["metadata"].get("tags", ()) for line in cell["source"]
+    )
+    own = {
+        line.target.id: ast.literal_eval(line.value)
+        for line in ast.parse(source).body
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value is not None
+    }
+    return {name: value for name, value in values.items() if name in own and value != own[name]}
 
 
 def _require_named(path: str, lack: str, parameter: str) -> None:

@@ -167,13 +167,6 @@ class Card:
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{link}</details>"
         )
 
-    def _repr_html_(self) -> str:
-        return STYLE + self.heading_html() + self.table_html()
-
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        """Heading and table; ``_ipython_display_`` adds the figure where there are several outputs."""
-        return {"text/html": self._repr_html_(), "text/plain": f"{self.title}: {self.finding}"}
-
     def _ipython_display_(self) -> None:
         show((self,))
 

@@ -94,13 +94,14 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
     return figure
 
 
-def mark_interval(figure: go.Figure, interval_s: float) -> None:
+def mark_interval(figure: go.Figure, interval_s: float, **where: int) -> None:
     """Draw the trigger interval across a figure of batch times."""
     figure.add_hline(
         y=interval_s,
         line={"color": theme.BLACK, "width": 1, "dash": "dash"},
         annotation={"text": f"interval {units.seconds(interval_s)}", "font": {"size": 12}},
         annotation_position="top left",
+        **where,
     )
 
 

@@ -12,6 +12,7 @@ from workbench.measuring import closing
 from workbench.records import MstEstimate, Probe
 from workbench.views import findings, theme
 from workbench.views.figures import traces
+from workbench.views.figures.batch_times import mark_interval
 from workbench.views.figures.signs import VERDICTS
 
 _LEAST_SPAN = 0.2  # of the highest rate, on the axis of rates
@@ -232,11 +233,4 @@ def _per_batch(panels: go.Figure, data: Probes) -> None:
         times, name = [batch.time_s for batch in data.batches], "batch time" if row == 2 else "backlog"
         where = {"showlegend": False, "row": row, "col": 1}
         traces.marks(panels, f"probes-batches-{row}", name, times, values, **look, **told, **where)
-    panels.add_hline(
-        y=data.interval_s,
-        line={"color": theme.BLACK, "width": 1, "dash": "dash"},
-        annotation={"text": f"interval {units.seconds(data.interval_s)}", "font": {"size": 12}},
-        annotation_position="top left",
-        row=2,
-        col=1,
-    )
+    mark_interval(panels, data.interval_s, row=2, col=1)
