@@ -58,11 +58,8 @@ def _list(journal: Journal, options: argparse.Namespace) -> None:
     table = look.table(
         {
             "measurement": "left",
-            "slots": "right",
-            "MB each": "right",
-            "records/s": "right",
-            "measured": "left",
-            "size": "right",
+            **dict.fromkeys(("slots", "MB each", "records/s"), "right"),
+            "measured": "left", "size": "right",
         }
     )
     for one in held:

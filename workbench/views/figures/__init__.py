@@ -6,7 +6,7 @@ be updated in place; ``layout.meta`` holds the finding and a text alternative.
 
 from workbench.views.figures.acquisition import acquisition, draw_acquisition
 from workbench.views.figures.batch_times import BatchTimes, batch_times, draw_batch_times
-from workbench.views.figures.capacity import Capacity, capacity, draw_capacity
+from workbench.views.figures.capacity import capacity, draw_capacity
 from workbench.views.figures.cost_vectors import COST_NAMES, CostVectors, cost_vectors, draw_cost_vectors, draw_pareto
 from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow_graph, observed_graph
 from workbench.views.figures.exploration import convergence, draw_convergence
@@ -42,7 +42,6 @@ __all__ = [
     "KEEPS_UP",
     "POINTS",
     "BatchTimes",
-    "Capacity",
     "CostVectors",
     "Curves",
     "Operators",

@@ -177,30 +177,14 @@ def _facts(node: GraphNode) -> str:
 
 def _box(node: GraphNode) -> list[dict[str, object]]:
     """Draw an operator's frame, thick where it keeps state, filled from below by its busyness."""
-    corners = {"type": "rect", "layer": "below"}
-    left, right = node.column - _BOX, node.column + _BOX
-    frame = {
-        **corners,
-        "x0": left,
-        "x1": right,
-        "y0": node.row - _HALF,
-        "y1": node.row + _HALF,
-        "line": {"color": theme.BLUE, "width": 3 if node.stateful else 1.2},
-        "fillcolor": "white",
-    }
+    left, right, top, bottom = node.column - _BOX, node.column + _BOX, node.row - _HALF, node.row + _HALF
+    frame = {"line": {"color": theme.BLUE, "width": 3 if node.stateful else 1.2}}
+    shown = traces.box(left, right, top, bottom, fillcolor="white", **frame)
     if not node.busyness:
-        return [frame]
-    bottom = node.row + _HALF
-    fill = {
-        **corners,
-        "x0": left,
-        "x1": right,
-        "y0": bottom - 2 * _HALF * min(1.0, node.busyness),
-        "y1": bottom,
-        "line": {"width": 0},
-        "fillcolor": "#BFDDEF",
-    }
-    return [{**frame}, fill, {**frame, "fillcolor": "rgba(0,0,0,0)"}]
+        return [shown]
+    filled = bottom - 2 * _HALF * min(1.0, node.busyness)
+    fill = traces.box(left, right, filled, bottom, line={"width": 0}, fillcolor="#BFDDEF")
+    return [shown, fill, traces.box(left, right, top, bottom, fillcolor="rgba(0,0,0,0)", **frame)]
 
 
 def _finding(dataflow: Dataflow, graph: DataflowGraph, tasks: int) -> str:

@@ -114,30 +114,9 @@ def _bands(figure: go.Figure, data: SearchTree) -> None:
     for number, (operator, first, last) in enumerate(data.layers):
         room = max(1, int((last - first + 1) * width / _LETTER))
         name = operator if len(operator) <= room else operator[: max(1, room - 1)] + "…"
-        notes.append(
-            {
-                "text": theme.plain(name),
-                "hovertext": theme.plain(operator),
-                "x": (first + last) / 2,
-                "y": 1,
-                "yref": "paper",
-                "yanchor": "top",
-                "showarrow": False,
-                "font": {"size": 13},
-            }
-        )
+        above = {"x": (first + last) / 2, "y": 1, "yref": "paper", "yanchor": "top", "showarrow": False}
+        notes.append({**above, "text": theme.plain(name), "hovertext": theme.plain(operator), "font": {"size": 13}})
         if number % 2 == 0:
-            shapes.append(
-                {
-                    "type": "rect",
-                    "x0": first - 0.5,
-                    "x1": last + 0.5,
-                    "yref": "paper",
-                    "y0": 0,
-                    "y1": 1,
-                    "fillcolor": "#F3F6F9",
-                    "line": {"width": 0},
-                    "layer": "below",
-                }
-            )
+            look = {"yref": "paper", "fillcolor": "#F3F6F9", "line": {"width": 0}}
+            shapes.append(traces.box(first - 0.5, last + 0.5, 0, 1, **look))
     figure.update_layout(shapes=shapes, annotations=notes)

@@ -188,24 +188,11 @@ def _changes(panels: go.Figure, data: TimelineSeries, scale: float, unit: str) -
         row=2,
         col=1,
     )
-    panels.update_layout(
-        shapes=[
-            {
-                "type": "rect",
-                "xref": "x",
-                "yref": "paper",
-                "x0": change.at_s / scale,
-                "x1": (change.at_s + change.downtime_s) / scale,
-                "y0": 0,
-                "y1": 1,
-                "fillcolor": theme.VERMILLION,
-                "opacity": 0.18,
-                "line": {"width": 1, "color": theme.VERMILLION},
-                "layer": "below",
-            }
-            for change in data.reconfigurations[:_MARKED]
-        ]
-    )
+    line = {"width": 1, "color": theme.VERMILLION}
+    look = {"xref": "x", "yref": "paper", "fillcolor": theme.VERMILLION, "opacity": 0.18, "line": line}
+    shown = data.reconfigurations[:_MARKED]
+    downtimes = [(one.at_s / scale, (one.at_s + one.downtime_s) / scale) for one in shown]
+    panels.update_layout(shapes=[traces.box(began, ended, 0, 1, **look) for began, ended in downtimes])
 
 
 def _finding(line: Timeline, policy: str) -> str:

@@ -40,6 +40,11 @@ def bars(drawn: go.Figure, uid: str, name: str, values: Sequence[Any], words: Se
     )
 
 
+def box(x0: float, x1: float, y0: float, y1: float, **more: object) -> dict[str, object]:
+    """Make a box below the traces, a shape of a layout."""
+    return {"type": "rect", "layer": "below", "x0": x0, "x1": x1, "y0": y0, "y1": y1, **more}
+
+
 def broken(pieces: Iterable[Sequence[tuple[Any, Any]]]) -> tuple[list[Any], list[Any]]:
     """Put lines of points (x, y) one after the other, with gaps between them, for one trace."""
     points = [point for piece in pieces for point in (*piece, (None, None))]
