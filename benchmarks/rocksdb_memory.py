@@ -205,7 +205,7 @@ def figure4(bounds=BOUNDS_MB, what="figure4"):
 def decide():
     from workbench.dataflow import Dataflow, Edge, Operator
     from workbench.scaling import MemoryState, StateMetrics, ds2, justin_decisions
-    from workbench.views.justin import decided
+    from workbench.views.findings import decided
 
     low, high = (fresh("q11", bound)["q11"] for bound in JUSTIN_MB)
     target = 1.5 * low["rate"]

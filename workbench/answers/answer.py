@@ -14,21 +14,11 @@ if TYPE_CHECKING:  # the chart library takes as long to load as all else
 
 
 class Unit(NamedTuple):
-    """How a figure is written, and what a table of exact figures holds.
+    """How a figure is written, and what a table of exact figures holds."""
 
-    Parameters
-    ----------
-    write
-        Write the value for readers.
-    label
-        Unit of the exact figures; empty for words and numbers.
-    factor
-        What the value is multiplied with for exact figures.
-    """
-
-    write: Callable[[Any], str]
-    label: str = ""
-    factor: float = 1.0
+    write: Callable[[Any], str]  # the value for readers
+    label: str = ""  # unit of the exact figures; empty for words and numbers
+    factor: float = 1.0  # what the value is multiplied with for exact figures
 
 
 WORDS = Unit(str)
@@ -45,28 +35,16 @@ SIZE = Unit(units.size, "MiB", 2.0**-20)
 class Fact:
     """A figure or a word of an answer.
 
-    Parameters
-    ----------
-    value
-        As the JSON document holds it.
-    key
-        Field of the JSON document; empty where it is not part of it.
-    name
-        Heading; empty where only the document has it.
-    unit
-        How it is written.
-    shown
-        ``"always"``; ``"wide"``: not on narrow terminals; ``"data"``: only among the exact figures.
-    verdict
-        ``"safe"``, ``"risky"`` or ``"unsure"``, which colours it; empty for others.
+    It is shown always; where there is room, not on narrow terminals (``"wide"``); or only among the exact figures
+    (``"data"``).
     """
 
-    value: Any
-    key: str = ""
-    name: str = ""
+    value: Any  # as the JSON document holds it
+    key: str = ""  # field of the JSON document; empty where it is not part of it
+    name: str = ""  # heading; empty where only the document has it
     unit: Unit = WORDS
     shown: Literal["always", "wide", "data"] = "always"
-    verdict: str = ""
+    verdict: str = ""  # "safe", "risky" or "unsure", which colours it; empty for others
 
     @property
     def text(self) -> str:
@@ -92,64 +70,26 @@ class Listing(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a result says.
+    """What a result says."""
 
-    Parameters
-    ----------
-    name
-        Short and unique on a page.
-    question
-        What was asked.
-    headline
-        The answer in one sentence.
-    origin, of
-        Where the figures come from, such as ``"SIMULATED"``, and what they are of.
-    details
-        Further sentences.
-    facts
-        Fields of the JSON document, where it is not the rows.
-    rows
-        A table: every row begins with the fact that names it.
-    caption
-        What the rows are.
-    listed
-        Whether a page shows the rows at once, or only as the exact figures behind its chart.
-    chosen
-        Which row is the answer; None where none is.
-    listings
-        Tables of few rows next to the answer, which a page shows.
-    cautions
-        What to mind, with what to do.
-    about
-        What the figures are of, by name.
-    draw
-        Draw the chart of the answer.
-    also
-        What a page shows at once after the answer.
-    evidence
-        What the answer rests on, made when a page shows it.
-    in_words
-        What `also` and `evidence` hold, in a few lines for faces that do not show them.
-    """
-
-    name: str
+    name: str  # short and unique on a page
     question: str
-    headline: str
-    origin: str
-    of: tuple[str, ...] = ()
-    details: tuple[str, ...] = ()
-    facts: tuple[Fact, ...] = ()
-    rows: tuple[tuple[Fact, ...], ...] = ()
-    caption: str = ""
-    listed: bool = True
-    chosen: int | None = None
-    listings: tuple[Listing, ...] = ()
-    cautions: Mapping[str, Advice] = field(default_factory=dict)
-    about: Mapping[str, str] = field(default_factory=dict)
-    draw: "Callable[[], go.Figure] | None" = None
-    also: "tuple[Callable[[], Iterable[Card]], ...]" = ()
-    evidence: "tuple[Callable[[], Iterable[Card]], ...]" = ()
-    in_words: tuple[str, ...] = ()
+    headline: str  # the answer in one sentence
+    origin: str  # where the figures come from, such as "SIMULATED"
+    of: tuple[str, ...] = ()  # what they are of
+    details: tuple[str, ...] = ()  # further sentences
+    facts: tuple[Fact, ...] = ()  # fields of the JSON document, where it is not the rows
+    rows: tuple[tuple[Fact, ...], ...] = ()  # every row begins with the fact that names it
+    caption: str = ""  # what the rows are
+    listed: bool = True  # whether a page shows the rows at once, or only as the exact figures behind its chart
+    chosen: int | None = None  # which row is the answer; None where none is
+    listings: tuple[Listing, ...] = ()  # next to the answer on a page
+    cautions: Mapping[str, Advice] = field(default_factory=dict)  # what to mind, with what to do
+    about: Mapping[str, str] = field(default_factory=dict)  # what the figures are of, by name
+    draw: "Callable[[], go.Figure] | None" = None  # the chart of the answer
+    also: "tuple[Callable[[], Iterable[Card]], ...]" = ()  # what a page shows at once after the answer
+    evidence: "tuple[Callable[[], Iterable[Card]], ...]" = ()  # what the answer rests on, made when a page shows it
+    in_words: tuple[str, ...] = ()  # what those two hold, in a few lines for faces that do not show them
 
     @property
     def source(self) -> str:

@@ -13,23 +13,10 @@ from workbench.metrics import METRICS, OperatorMetrics
 from workbench.placement import measured_query
 from workbench.records import Measurement, OperatorCost, Probe
 from workbench.study import Planned
-from workbench.views import findings
-from workbench.views.cards import Card, Cell, Column, Table
-from workbench.views.figures import (
-    BatchTimes,
-    Operators,
-    batch_times,
-    draw_batch_times,
-    draw_dataflow_graph,
-    draw_operators,
-    draw_probes,
-    observed_graph,
-    operators,
-    probes,
-)
+from workbench.views import figures, findings
+from workbench.views.cards import Card, Cell, Table, facts_table, headings, tabulate, times
 from workbench.views.first_screen import origin, testbed_name
 from workbench.views.health import Check, checks
-from workbench.views.tables import facts_table
 
 
 def answer(measurement: Measurement) -> Answer:
@@ -61,7 +48,7 @@ def answer(measurement: Measurement) -> Answer:
         "Probes of the estimate",
         listed=False,
         cautions={check.finding: Advice(check.advice) for check in made if check.advice and check.finding},
-        draw=lambda: draw_probes(probes(measurement.query, measurement.budget, estimate, ran=ran)),
+        draw=lambda: figures.draw_probes(figures.probes(measurement.query, measurement.budget, estimate, ran=ran)),
         evidence=(
             *([partial(_batches, measurement)] if ran else []),
             partial(_operators, measurement),
@@ -157,14 +144,16 @@ def _found(measurement: Measurement) -> str:
 
 
 def _batches(measurement: Measurement) -> list[Card]:
-    data = batch_times(measurement.query, measurement.budget, measurement.estimate, measurement.load_curve)
+    data = figures.batch_times(measurement.query, measurement.budget, measurement.estimate, measurement.load_curve)
     title = "How does a batch's time grow with its size?"
     if not data.rows:
         return [Card("batches", title, "No probe was made after the warm-up.", kind="no-data")]
-    return [Card("batches", title, data.finding + _seen(data), draw_batch_times(data), _batches_table(measurement))]
+    return [
+        Card("batches", title, data.finding + _seen(data), figures.draw_batch_times(data), _batches_table(measurement))
+    ]
 
 
-def _seen(data: BatchTimes) -> str:
+def _seen(data: figures.BatchTimes) -> str:
     part = "" if data.line is None else f" The fixed part is {units.share(data.line.fixed / data.interval_s)} of it."
     return (
         f".{part} Seen were batches of {units.scaled(min(data.rows), '')} to {units.scaled(max(data.rows), 'records')}."
@@ -173,7 +162,7 @@ def _seen(data: BatchTimes) -> str:
 
 def _batches_table(measurement: Measurement) -> Table:
     """One row per whole micro-batch of the probes."""
-    columns = (Column("Probe"), Column("Records"), Column("Batch time", "s"), Column("Backlog", "records"))
+    columns = headings(("Probe", "Records", "Batch time (s)", "Backlog (records)"))
     rows = tuple(
         (probe.number, batch.records, batch.duration_s, batch.backlog)
         for probe in measurement.estimate.probes
@@ -196,56 +185,40 @@ def _operators(measurement: Measurement) -> list[Card]:
     if not observation.operators:
         text = f"The testbed {measurement.testbed} reports no operators."
         return [Card("operators", title, text, kind="no-data")]
-    data = operators(measurement.query, observation)
+    data = figures.operators(measurement.query, observation)
     table = _operators_table(observation.operators, measurement.costs)
-    figure = draw_operators(data) if data.metrics else None
+    figure = figures.draw_operators(data) if data.metrics else None
     return [Card("operators", title, data.finding + _busiest(data), figure, table)]
 
 
 def _operators_table(metrics: tuple[OperatorMetrics, ...], costs: tuple[OperatorCost, ...]) -> Table:
     """One row per operator: every metric at the maximum, and the fitted costs."""
-    columns = (
-        Column("Operator"),
-        Column("Tasks"),
-        Column("Busyness", "%"),
-        Column("True rate", METRICS["true_processing_rate"].unit),
-        Column("In", METRICS["records_in"].unit),
-        Column("Out", METRICS["records_out"].unit),
-        Column("CPU", METRICS["cpu_s"].unit),
-        Column("Shuffle", METRICS["shuffle_bytes"].unit),
-        Column("State", METRICS["state_bytes"].unit),
-        Column("Cache hits", "%"),
-        Column("State read", "µs"),
-        Column("Key skew", METRICS["key_skew"].unit),
-        Column("Fixed cost a", "ms per task"),
-        Column("Cost b", "µs per record"),
-    )
     fitted = {cost.operator: cost for cost in costs}
-    rows = tuple(_operator(metric, fitted.get(metric.operator)) for metric in metrics)
-    return Table("Operators at the maximum sustained rate", columns, rows, opened=True)
-
-
-def _operator(metric: OperatorMetrics, cost: OperatorCost | None) -> tuple[Cell, ...]:
-    return (
-        metric.operator,
-        metric.tasks,
-        100 * metric.busyness,
-        metric.true_processing_rate,
-        metric.records_in,
-        metric.records_out,
-        metric.cpu_s,
-        metric.shuffle_bytes,
-        metric.state_bytes,
-        _times(100, metric.cache_hit_rate),
-        _times(1e6, metric.state_latency_s),
-        metric.key_skew,
-        _times(1e3, cost.fixed_s if cost else None),
-        _times(1e6, cost.per_record_s if cost else None),
+    return tabulate(
+        "Operators at the maximum sustained rate",
+        ((metric, fitted.get(metric.operator)) for metric in metrics),
+        {
+            "Operator": lambda one: one[0].operator,
+            "Tasks": lambda one: one[0].tasks,
+            "Busyness (%)": lambda one: 100 * one[0].busyness,
+            _metric("True rate", "true_processing_rate"): lambda one: one[0].true_processing_rate,
+            _metric("In", "records_in"): lambda one: one[0].records_in,
+            _metric("Out", "records_out"): lambda one: one[0].records_out,
+            _metric("CPU", "cpu_s"): lambda one: one[0].cpu_s,
+            _metric("Shuffle", "shuffle_bytes"): lambda one: one[0].shuffle_bytes,
+            _metric("State", "state_bytes"): lambda one: one[0].state_bytes,
+            "Cache hits (%)": lambda one: times(100, one[0].cache_hit_rate),
+            "State read (µs)": lambda one: times(1e6, one[0].state_latency_s),
+            _metric("Key skew", "key_skew"): lambda one: one[0].key_skew,
+            "Fixed cost a (ms per task)": lambda one: times(1e3, one[1].fixed_s if one[1] else None),
+            "Cost b (µs per record)": lambda one: times(1e6, one[1].per_record_s if one[1] else None),
+        },
+        opened=True,
     )
 
 
-def _times(factor: float, value: float | None) -> float | None:
-    return None if value is None else factor * value
+def _metric(name: str, field: str) -> str:
+    return f"{name} ({METRICS[field].unit})"
 
 
 def _dataflow(measurement: Measurement) -> list[Card]:
@@ -253,12 +226,12 @@ def _dataflow(measurement: Measurement) -> list[Card]:
     if observation is None or not observation.operators:
         return []  # the card before says why
     measured = measured_query(measurement.query, observation.operators, observation.edges or None)
-    data = observed_graph(measured.dataflow, observation)
+    data = figures.observed_graph(measured.dataflow, observation)
     text = ". Which operator feeds which was not observed: they are shown as a chain." if measured.guessed else "."
-    return [Card("dataflow", "How do the records flow?", data.finding + text, draw_dataflow_graph(data))]
+    return [Card("dataflow", "How do the records flow?", data.finding + text, figures.draw_dataflow_graph(data))]
 
 
-def _busiest(data: Operators) -> str:
+def _busiest(data: figures.Operators) -> str:
     busiest = data.busiest
     if busiest is None:
         return "."
@@ -330,17 +303,20 @@ def _inputs(measurement: Measurement) -> list[Card]:
     said, seen = _of_inputs(measurement), measurement.estimate.observation
     if not said or seen is None:
         return []
-    columns = (
-        *(Column("Input"), Column("Rate", "records/s"), Column("Share", "%"), Column("Backlog", "records")),
-        *(Column("Records out per record in"), Column("Read by")),
+    total, elapsed_s = max(1, sum(one.records for one in seen.inputs)), seen.elapsed_s
+    table = tabulate(
+        "Inputs at the maximum sustained rate",
+        seen.inputs,
+        {
+            "Input": lambda one: one.name,
+            "Rate (records/s)": lambda one: one.records / elapsed_s,
+            "Share (%)": lambda one: 100 * one.records / total,
+            "Backlog (records)": lambda one: one.backlog,
+            "Records out per record in": lambda one: one.selectivity,
+            "Read by": lambda one: ", ".join(one.operators),
+        },
+        opened=True,
     )
-    total = max(1, sum(one.records for one in seen.inputs))
-    rows = tuple(
-        (one.name, one.records / seen.elapsed_s, 100 * one.records / total, one.backlog, one.selectivity, by)
-        for one in seen.inputs
-        for by in (", ".join(one.operators),)
-    )
-    table = Table("Inputs at the maximum sustained rate", columns, rows, opened=True)
     return [Card("inputs", "What does each input give?", said, table=table)]
 
 
@@ -354,9 +330,18 @@ def _health(made: Sequence[Check]) -> list[Card]:
     )
     if unknown:
         finding = f"{finding[:-1]}; {unknown} could not be made, because the run did not record what they need."
-    columns = (Column("Check"), Column("Outcome"), Column("Seen"), Column("What to do"))
-    rows = tuple((check.question, _outcome(check), check.finding or "not recorded", check.advice) for check in made)
-    return [Card("health", "Health checks", finding, table=Table("Health checks", columns, rows, opened=True))]
+    table = tabulate(
+        "Health checks",
+        made,
+        {
+            "Check": lambda check: check.question,
+            "Outcome": _outcome,
+            "Seen": lambda check: check.finding or "not recorded",
+            "What to do": lambda check: check.advice,
+        },
+        opened=True,
+    )
+    return [Card("health", "Health checks", finding, table=table)]
 
 
 def _outcome(check: Check) -> str:

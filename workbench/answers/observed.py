@@ -17,9 +17,9 @@ from workbench.answers.answer import Answer, Fact, Unit
 from workbench.answers.observed_changes import changes
 from workbench.metrics import slow_executors
 from workbench.observing import EndingRuns, StateSeen
-from workbench.records import CapacityPlan, EndingRun
+from workbench.records import EndingRun
 from workbench.study import Observed
-from workbench.views.cards import Card, Column, Table, fold, gather
+from workbench.views.cards import Card, Table, fold, gather, headings, tabulate
 from workbench.views.figures import draw_head_room, head_room
 from workbench.views.findings import about
 
@@ -186,17 +186,14 @@ def _doubts(found: Observed) -> dict[str, Advice]:
         return {f"The cap on its batches admits {admitted}, {room_asked}.": Advice("Raise maxOffsetsPerTrigger.")}
     rate = float(f"{tight:.2g}")
     plans = () if found.planned is None else found.planned.plans
-    planned = [plan.rate for plan in plans if plan.rate == rate or (plan.rate > rate and _safe(plan))]
+    safe = [plan.rate for plan in plans if plan.verdict is not None and plan.verdict.level == "safe"]
+    planned = [plan.rate for plan in plans if plan.rate == rate or (plan.rate > rate and plan.rate in safe)]
     advised = (
         Advice(f"See what is planned for {units.rate(min(planned))}.")
         if planned
         else Advice("Run", found.asked.observe(rate, found.asked.risk))
     )
     return {f"The interval's low end, {units.scaled(room.low, '', 2)}, is {room_asked}.": advised}
-
-
-def _safe(plan: CapacityPlan) -> bool:
-    return plan.verdict is not None and plan.verdict.level == "safe"
 
 
 def _slots_twice(found: Observed) -> str:
@@ -274,13 +271,14 @@ def _what_it_is(found: Observed) -> dict[str, str]:
     )
     seen = "as the log shows" if running.interval_s == room.interval_s else "as you say"
     interval = f"{units.seconds(room.interval_s)}, {seen}" if room.interval_s else "none: it runs as fast as it can"
+    memory = ", as you say" if running.cpu_share is None else f" of {running.memory_mb:,} MB"
     interval = "none: its runs end" if found.ending is not None and room.interval_s == found.ending.full_s else interval
     known = {
         "application": " · ".join(filter(None, (running.application, running.spark and f"Spark {running.spark}"))),
         "source": ", ".join(dict.fromkeys(running.sources)),
         "sink": running.sink,
         "operators": ", ".join(operators),
-        "slots": "" if not running.slots else _slots(found),
+        "slots": "" if not running.slots else f"{running.slots:,}{memory}",
         "partitions": str(max((block.partitions for block in running.usual_blocks), default="")),
         "trigger interval": interval if running.batches else "",
         "load": f"{units.rate(room.mean_rate)} in the mean, {units.rate(room.peak_rate)} at the peak"
@@ -305,12 +303,6 @@ def _what_it_is(found: Observed) -> dict[str, str]:
         "ended": running.stopped or "",
     }
     return {name: value for name, value in known.items() if value}
-
-
-def _slots(found: Observed) -> str:
-    running = found.running
-    told = running.cpu_share is not None
-    return f"{running.slots:,} of {running.memory_mb:,} MB" if told else f"{running.slots:,}, as you say"
 
 
 def _state(state: StateSeen) -> str:
@@ -385,7 +377,7 @@ def _batches(found: Observed) -> Iterable[Card]:
         for batch in batches[::every]
     )
     caption = "Batches" if every == 1 else f"One in {every} batches"
-    columns = (Column("Begun after", "s"), Column("Rows"), Column("Batch time", "s"), Column("Slots"))
+    columns = headings(("Begun after (s)", "Rows", "Batch time (s)", "Slots"))
     seen = f"{units.some(len(batches), 'batch') if len(batches) == 1 else f'{len(batches):,} batches'} with rows."
     yield Card("batches", "Which batches were read?", seen, table=Table(caption, columns, rows))
 
@@ -395,24 +387,20 @@ def _operators(found: Observed) -> list[Card]:
         return []
     busiest = max(found.running.blocks, key=lambda block: block.rows)
     seen = busiest.observation.operators
-    columns = (
-        Column("Operator"),
-        Column("Tasks"),
-        Column("Rows in"),
-        Column("Busy", "%"),
-        Column("Rows/s of a task"),
-        Column("Fullest task", "times the mean"),
-    )
-    rows = tuple(
-        (
-            one.operator,
-            one.tasks,
-            one.records_in,
-            round(100 * one.busyness, 1),
-            None if one.true_processing_rate is None else round(one.true_processing_rate),
-            None if one.key_skew is None else round(one.key_skew, 2),
-        )
-        for one in seen
+    table = tabulate(
+        "Operators",
+        seen,
+        {
+            "Operator": lambda one: one.operator,
+            "Tasks": lambda one: one.tasks,
+            "Rows in": lambda one: one.records_in,
+            "Busy (%)": lambda one: round(100 * one.busyness, 1),
+            "Rows/s of a task": lambda one: (
+                None if one.true_processing_rate is None else round(one.true_processing_rate)
+            ),
+            "Fullest task (times the mean)": lambda one: None if one.key_skew is None else round(one.key_skew, 2),
+        },
+        opened=True,
     )
     worst = max(seen, key=lambda one: one.busyness, default=None)
     said = (
@@ -421,6 +409,4 @@ def _operators(found: Observed) -> list[Card]:
         else f"In its busiest {units.seconds(busiest.observation.elapsed_s)} {worst.operator} keeps its tasks busy "
         f"{units.share(round(worst.busyness, 2))} of the time."
     )
-    return [
-        Card("operators", "Which operator does the work?", said, table=Table("Operators", columns, rows, opened=True))
-    ]
+    return [Card("operators", "Which operator does the work?", said, table=table)]

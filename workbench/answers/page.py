@@ -59,9 +59,10 @@ def _listed(rows: Sequence[Sequence[Fact]], chosen: int | None, mark: str, capti
     columns = [fact.name for fact in rows[0] if _seen(fact)]
     cells = [
         [
-            _cell(fact, f"\N{NO-BREAK SPACE}◀\N{NO-BREAK SPACE}{mark}" * (at == 0 and number == chosen))
+            Chip(text, fact.verdict) if fact.verdict else text
             for at, fact in enumerate(row)
             if _seen(fact)
+            for text in (fact.text + f"\N{NO-BREAK SPACE}◀\N{NO-BREAK SPACE}{mark}" * (at == 0 and number == chosen),)
         ]
         for number, row in enumerate(rows)
     ]
@@ -70,10 +71,6 @@ def _listed(rows: Sequence[Sequence[Fact]], chosen: int | None, mark: str, capti
 
 def _seen(fact: Fact) -> bool:
     return bool(fact.name) and fact.shown != "data"
-
-
-def _cell(fact: Fact, mark: str) -> str | Chip:
-    return Chip(fact.text + mark, fact.verdict) if fact.verdict else fact.text + mark
 
 
 def _exact(answer: Answer) -> Table | None:

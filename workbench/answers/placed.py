@@ -13,19 +13,8 @@ from workbench.answers.answer import COUNT, NUMBER, SECONDS, Answer, Fact, Unit
 from workbench.placement import DIMENSIONS, Compared, Comparison, CostVector, Placed, PlacementInput, Plan, Spread
 from workbench.spelling import spelled_report
 from workbench.study import PlacementStudy
-from workbench.views.cards import Card, Column, Table
-from workbench.views.figures import (
-    COST_NAMES,
-    cost_vectors,
-    draw_cost_vectors,
-    draw_pareto,
-    draw_placement_map,
-    draw_pruning,
-    draw_spreads,
-    placement_map,
-    pruning,
-    spreads,
-)
+from workbench.views import figures
+from workbench.views.cards import Card, Column, Table, headings, tabulate
 
 _WHERE = "Where do the tasks go?"
 _SHAPE = "Which worker shape suits a scheduler that places at random, such as Spark's?"
@@ -42,7 +31,7 @@ _MORE_TIME = 6.0  # times what a search had
 _SAME = 0.005  # shares that differ by no more are the same
 _MEDIAN = 0.5
 _EQUAL = 1e-9  # as are costs, and rates but for rounding
-_COSTS = tuple(Column(COST_NAMES[name], "0 even, 1 worst") for name in DIMENSIONS)
+_COSTS = tuple(Column(figures.COST_NAMES[name], "0 even, 1 worst") for name in DIMENSIONS)
 _RATE = Unit(lambda value: "no limit" if value == "inf" else units.scaled(value, ""), "records/s")
 _TASKS = Unit(lambda count: f"{count:,}" if count else ".")
 _CHANGE = Unit(
@@ -78,7 +67,7 @@ def answer(placed: Placed, given: PlacementInput, again: Again) -> Answer:
         _tasks(placed),
         f"Tasks of each operator on each worker, by {placed.method}",
         cautions=_cautions(given, placed, placed if placed.method == "optimal" else None, again),
-        draw=lambda: draw_placement_map(placement_map(placed.problem, placed.counts, f"The plan of {placed.method}")),
+        draw=lambda: figures.draw_placement_map(_map(placed)),
     )
 
 
@@ -107,13 +96,13 @@ def compared(given: PlacementInput, found: Comparison, again: Again, shown: Plac
         caption=f"Methods side by side. Costs: how unevenly a load is spread over the workers; {_SCALE}.",
         chosen=0,
         cautions=cautions,
-        draw=lambda: draw_placement_map(placement_map(plan.problem, plan.counts, f"The plan of {plan.method}")),
+        draw=lambda: figures.draw_placement_map(_map(plan)),
     )
 
 
 def shapes(found: Sequence[Spread]) -> Answer:
     """Answer which worker shape to choose where tasks are placed at random."""
-    data = spreads(found)
+    data = figures.spreads(found)
     return Answer(
         "shapes",
         _SHAPE,
@@ -124,7 +113,7 @@ def shapes(found: Sequence[Spread]) -> Answer:
         caption="Rates that random placements sustain, the shape to choose first",
         listed=False,
         chosen=0,
-        draw=lambda: draw_spreads(data),
+        draw=lambda: figures.draw_spreads(data),
     )
 
 
@@ -151,6 +140,10 @@ def cards(found: PlacementStudy, again: Again | None = None) -> list[Card]:
 
 
 _VERIFY = Advice("Verify the placement under load before you rely on a rate.")
+
+
+def _map(placed: Placed) -> figures.PlacementMap:
+    return figures.placement_map(placed.problem, placed.counts, f"The plan of {placed.method}")
 
 
 def _origin(given: PlacementInput, placed: Placed | None = None) -> tuple[str, tuple[str, ...]]:
@@ -332,7 +325,7 @@ def _method(row: Compared, best: Compared, given: PlacementInput) -> tuple[Fact,
         Fact(known.pop("method"), "method", "Method"),
         *rates,
         *(
-            Fact(cost, "", COST_NAMES[name], NUMBER, "wide" if rates else "always")
+            Fact(cost, "", figures.COST_NAMES[name], NUMBER, "wide" if rates else "always")
             for name, cost in zip(DIMENSIONS, row.costs, strict=True)
         ),
         Fact(row.placed.problem.tasks, "", "Tasks", COUNT, "data"),
@@ -375,9 +368,8 @@ def _plan(found: PlacementStudy) -> list[Card]:
     """Show the tasks of each operator on each worker, whose map the answer has."""
     plan = found.shown
     lead = page.cards(answer(plan, found.given, of_a_report()))[0]
-    data = placement_map(plan.problem, plan.counts, f"The plan of {plan.method}")
     note = f" ({plan.note})" if plan.note else ""
-    finding = f"{data.finding}; its costs are {_costs(plan.cost)}{note}."
+    finding = f"{_map(plan).finding}; its costs are {_costs(plan.cost)}{note}."
     return [replace(lead, name="plan", title="Which worker has which tasks?", finding=finding, figure=None, html="")]
 
 
@@ -394,17 +386,17 @@ def _front(found: PlacementStudy) -> list[Card]:
     if not front.pareto:
         return [Card("front", title, "The search found no plan within its time; give it more.", kind="no-data")]
     plans, best = _with_best(front.pareto, found.best)
-    data = cost_vectors(plans, chosen=best, thresholds=found.within)
+    data = figures.cost_vectors(plans, chosen=best, thresholds=found.within)
     finding = f"{data.finding}. {_told(plans, best, found.best.method)}" + (
         "" if front.exhausted else " The search ran out of time, so there may be better ones."
     )
     rows = tuple((number, *plan.cost) for number, plan in enumerate(plans))
     listed = "Plans that no other dominates" + ", and the plan above" * (len(plans) > len(front.pareto))
     table = Table(listed, (Column("Plan"), *_COSTS), rows)
-    made = [Card("front", title, finding, draw_cost_vectors(data), table)]
+    made = [Card("front", title, finding, figures.draw_cost_vectors(data), table)]
     if len(plans) > 1:
         asked = "How do the two costs trade against each other?"
-        made.append(Card("pareto", asked, f"{data.trade}.", draw_pareto(data)))
+        made.append(Card("pareto", asked, f"{data.trade}.", figures.draw_pareto(data)))
     return made
 
 
@@ -429,25 +421,24 @@ def _told(plans: Sequence[Plan], best: int, method: str) -> str:
 
 def _thresholds(found: PlacementStudy) -> list[Card]:
     tuning = found.tuning
-    data = pruning(found.searches)
+    data = figures.pruning(found.searches)
     late = "" if tuning.minimal else "; one ran out of time, so they may be loose"
     finding = (
         f"{data.finding}. CAPS's tuning (section 5.2) ends with the thresholds {_costs(tuning.thresholds)}, after "
         f"{units.some(tuning.probes, 'probe')}{late}."
         + ("" if found.admitted is None else f" They admit {units.some(found.admitted, 'plan')}.")
     )
-    columns = (
-        Column("CPU cost at most", "0 even, 1 worst"),
-        Column("Plans"),
-        Column("Nodes"),
-        Column("Whole space searched"),
+    table = tabulate(
+        "Searches under tightening thresholds",
+        found.searches,
+        {
+            "CPU cost at most (0 even, 1 worst)": lambda one: one[0].cpu,
+            "Plans": lambda one: one[1].count,
+            "Nodes": lambda one: one[1].nodes,
+            "Whole space searched": lambda one: "yes" if one[1].exhausted else "no",
+        },
     )
-    rows = tuple(
-        (limits.cpu, result.count, result.nodes, "yes" if result.exhausted else "no")
-        for limits, result in found.searches
-    )
-    table = Table("Searches under tightening thresholds", columns, rows)
-    return [Card("thresholds", "How tight can the thresholds be?", finding, draw_pruning(data), table)]
+    return [Card("thresholds", "How tight can the thresholds be?", finding, figures.draw_pruning(data), table)]
 
 
 def _problem(found: PlacementStudy) -> list[Card]:
@@ -457,14 +448,9 @@ def _problem(found: PlacementStudy) -> list[Card]:
         f"{units.some(problem.workers, 'worker')} with {units.some(problem.slots, 'slot')} each"
         + (f"; there are {units.count(found.possible)} ways to place them." if found.possible else ".")
     )
-    columns = (
-        Column("Operator"),
-        Column("Tasks"),
-        Column("CPU", "cores per task"),
-        Column("State access", "bytes/s per task"),
-        Column("Network", "bytes/s per task"),
+    columns = headings(
+        ("Operator", "Tasks", "CPU (cores per task)", "State access (bytes/s per task)", "Network (bytes/s per task)")
     )
     rows = tuple(zip(problem.operators, problem.parallelism, problem.cpu, problem.io, problem.net, strict=True))
-    return [
-        Card("problem", "What was placed?", finding, table=Table("Operators and loads", columns, rows, opened=True))
-    ]
+    table = Table("Operators and loads", columns, rows, opened=True)
+    return [Card("problem", "What was placed?", finding, table=table)]

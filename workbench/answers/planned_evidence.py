@@ -1,7 +1,7 @@
 """What a plan rests on, as cards: its model and other forms, how to start it, its settings, its runs, its doubts."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import plotly.graph_objects as go
 
@@ -10,29 +10,10 @@ from workbench.capacity import CapacityPlan, Exploration, ModelFinding
 from workbench.capacity.explore import Question, reasons
 from workbench.capacity.model import IN_PROPORTION, MARGIN, SHARED_CORES, SHARING_IN_PROPORTION
 from workbench.checks import SLACK
-from workbench.records import FormComparison, Measurement, Run
+from workbench.records import FormComparison, Measurement
 from workbench.study import Planned, intervals_left_out
-from workbench.views import findings
-from workbench.views.cards import Card, Column, Table
-from workbench.views.figures import (
-    RiskPoint,
-    acquisition,
-    capacity,
-    convergence,
-    cost_risk,
-    draw_acquisition,
-    draw_capacity,
-    draw_convergence,
-    draw_cost_risk,
-    draw_model_forms,
-    draw_slot_shares,
-    draw_stage_layout,
-    draw_trigger_intervals,
-    model_forms,
-    slot_shares,
-    stage_layout,
-    trigger_intervals,
-)
+from workbench.views import figures, findings
+from workbench.views.cards import Card, Cell, Column, Table, headings, tabulate, times
 from workbench.views.first_screen import tabs_html, testbed_name
 
 START = "start"
@@ -41,8 +22,6 @@ OUTAGE_S = 600.0
 """Outage whose backlog is shown where the study names none, seconds."""
 _DAY = "What would following the load save?"
 _CHART = 400  # pixels, so that the page shows the answer and how to start it before its evidence
-_TARGET = Column("Target", "records/s")
-_BY_TARGET = "One row per target rate"
 
 
 def elsewhere(planned: Planned, plan: CapacityPlan) -> bool:
@@ -55,19 +34,15 @@ def _refused(planned: Planned) -> list[Card]:
 
 
 def _model(planned: Planned) -> list[Card]:
-    data = capacity(planned.exploration, planned.plans)
+    data = figures.capacity(planned.exploration, planned.plans)
+    named = dict.fromkeys(testbed_name(run.testbed_kind, run.testbed) for run in planned.exploration.measurements)
     finding = f"{data.finding}. The model is {findings.form_name(planned.exploration.model.form)}. " + (
-        findings.basis(planned.plans[0]) if planned.plans else f"Its runs come from {_testbeds(planned)}."
+        findings.basis(planned.plans[0]) if planned.plans else f"Its runs come from {', '.join(named)}."
     )
     if any(plan.on_other_cores for plan in planned.plans):
         finding += " The curve is that of the cores measured; plans count those of their instance type."
-    figure = draw_capacity(data).update_layout(height=_CHART)
+    figure = figures.draw_capacity(data).update_layout(height=_CHART)
     return [Card("model", "How does capacity grow with slots?", finding, figure)]
-
-
-def _testbeds(planned: Planned) -> str:
-    named = (testbed_name(run.testbed_kind, run.testbed) for run in planned.exploration.measurements)
-    return ", ".join(dict.fromkeys(named))
 
 
 def _start(planned: Planned) -> list[Card]:
@@ -91,19 +66,15 @@ def forms(planned: Planned) -> list[Card]:
     finding = f"{findings.forms(found)}{_assumed(planned.exploration)}"
     if found.chosen is None:
         return [Card("forms", title, finding, kind="no-data")]
-    figure = draw_model_forms(model_forms(planned.exploration, found))
+    figure = figures.draw_model_forms(figures.model_forms(planned.exploration, found))
     return [Card("forms", title, finding, figure, _forms_table(found))]
 
 
 def _forms_table(found: FormComparison) -> Table:
     planned = [one for one in found.targets if one.slots is not None]
     columns = (
-        Column("Form"),
-        Column("Coefficients"),
-        Column("Error on a run left out", "records/s"),
-        Column("Error on a run left out", "%"),
-        Column("Error on the upper half", "records/s"),
-        Column("Error on the upper half", "%"),
+        *headings(("Form", "Coefficients", "Error on a run left out (records/s)", "Error on a run left out (%)")),
+        *headings(("Error on the upper half (records/s)", "Error on the upper half (%)")),
         *(Column(f"Slots at {units.rate(one.rate)}") for one in found.targets),
         *(Column(f"Capacity of {units.some(one.slots or 0, 'slot')}", "records/s") for one in planned),
     )
@@ -112,9 +83,9 @@ def _forms_table(found: FormComparison) -> Table:
             f"{fit.form}, the paper's choice" if fit.form == found.chosen else fit.form,
             ", ".join(units.scaled(one, "") for one in fit.coefficients),
             fit.left_out,
-            _percent(fit.left_out_share),
+            times(100, fit.left_out_share),
             fit.upper_half,
-            _percent(fit.upper_half_share),
+            times(100, fit.upper_half_share),
             *fit.slots,
             *(rate for rate in fit.predicted if rate is not None),
         )
@@ -125,10 +96,6 @@ def _forms_table(found: FormComparison) -> Table:
     by = {"halves": "by halves", "leave-one-out": "by runs left out", "first": "as the first: no error is defined"}
     caption = f"Forms and the slots by each with a margin of {MARGIN:g}; the paper chooses {by[found.rule]}"
     return Table(caption, columns, (*rows, plan) if found.targets else rows, opened=True)
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
 
 
 def _assumed(exploration: Exploration) -> str:
@@ -175,11 +142,11 @@ def _counts(name: str, counts: Mapping[str, int]) -> list[tuple[str, int]]:
 def _shares(plan: CapacityPlan) -> tuple[str, go.Figure | None]:
     """Show where the slots go: to operators that run side by side, or to the stages of a batch, as far as is known."""
     if plan.allocation is not None and plan.allocation.tasks:
-        shares = slot_shares(plan.allocation, plan.expected_rate)
-        return f"{shares.finding}.", draw_slot_shares(shares)
+        shares = figures.slot_shares(plan.allocation, plan.expected_rate)
+        return f"{shares.finding}.", figures.draw_slot_shares(shares)
     if plan.layout is not None and plan.layout.stages:
-        layout = stage_layout(plan.layout, timed=not plan.batch_parts)
-        return f"{layout.finding}.", draw_stage_layout(layout)
+        layout = figures.stage_layout(plan.layout, timed=not plan.batch_parts)
+        return f"{layout.finding}.", figures.draw_stage_layout(layout)
     return "", None
 
 
@@ -191,8 +158,8 @@ def _safety(planned: Planned) -> list[Card]:
     price, verdict, slots = plan.price, plan.verdict, plan.budget.slots
     own = None  # without a verdict
     if verdict is not None and verdict.risk is not None:
-        own = RiskPoint(slots, float(slots) if price is None else price.per_month, verdict.risk)
-    data = cost_risk(
+        own = figures.RiskPoint(slots, float(slots) if price is None else price.per_month, verdict.risk)
+    data = figures.cost_risk(
         planned.exploration.model,
         plan.rate,
         plan.budget.profile,
@@ -200,10 +167,11 @@ def _safety(planned: Planned) -> list[Card]:
         planned=own,
         executor_slots=plan.executor_slots,
     )
-    columns = (Column("Slots"), Column("Cost", f"{data.currency} a month" if data.currency else "slots"))
+    cost = f"{data.currency} a month" if data.currency else "slots"
+    columns = (Column("Slots"), Column("Cost", cost), Column("Risk of falling short", "%"))
     rows = tuple((point.slots, point.cost, 100 * point.risk) for point in data.points)
-    table = Table("Deployments and their risk", (*columns, Column("Risk of falling short", "%")), rows)
-    return [Card("safety", "What does safety cost?", f"{data.finding}.", draw_cost_risk(data), table)]
+    table = Table("Deployments and their risk", columns, rows)
+    return [Card("safety", "What does safety cost?", f"{data.finding}.", figures.draw_cost_risk(data), table)]
 
 
 def _waiting(planned: Planned) -> list[Card]:
@@ -216,18 +184,13 @@ def _waiting(planned: Planned) -> list[Card]:
     title = "How long do records wait, and how long does a backlog last?" if timed else "How long does a backlog last?"
     largest = max(plans, key=lambda plan: plan.rate)
     finding = f"{findings.backlog(largest, outage_s)} {_waits(plans)}".rstrip()
-    latency = (Column("Latency, median", "s"), Column("Latency, 99 %", "s")) if timed else ()
-    after = Column(f"Caught up after {units.seconds(outage_s)}", "min")
-    rows = tuple(
-        (
-            plan.rate,
-            *([_finite(plan.latency_s(0.5)), _finite(plan.latency_s(0.99))] if timed else []),
-            _finite(plan.catch_up_s(outage_s) / 60),
-            _finite(plan.catch_up_s(outage_s, plan.low) / 60),
-        )
-        for plan in plans
-    )
-    table = Table(_BY_TARGET, (_TARGET, *latency, after, Column("Caught up at the low end", "min")), rows)
+    known: dict[str, Callable[[CapacityPlan], Cell]] = {"Target (records/s)": lambda plan: plan.rate}
+    if timed:
+        known["Latency, median (s)"] = lambda plan: _finite(plan.latency_s(0.5))
+        known["Latency, 99 % (s)"] = lambda plan: _finite(plan.latency_s(0.99))
+    known[f"Caught up after {units.seconds(outage_s)} (min)"] = lambda plan: _finite(plan.catch_up_s(outage_s) / 60)
+    known["Caught up at the low end (min)"] = lambda plan: _finite(plan.catch_up_s(outage_s, plan.low) / 60)
+    table = tabulate("One row per target rate", plans, known)
     return [Card("waiting", title, finding, table=table)]
 
 
@@ -262,7 +225,7 @@ def _day(planned: Planned) -> list[Card]:
         finding += (
             f"; in whole workers {units.number(day.cost)} instead of {units.number(day.whole_static_cost)} {currency}"
         )
-    columns = (Column("From", "h"), Column("Highest rate", "records/s"), Column("Slots"))
+    columns = headings(("From (h)", "Highest rate (records/s)", "Slots"))
     began = [number * day.hours[0] for number in range(len(day.hours))]  # only the last may be shorter
     table = Table("The day, step by step", columns, tuple(zip(began, day.rates, day.slots, strict=True)))
     note = " Restarts are not counted: replay the day against the plan to see them."
@@ -273,12 +236,12 @@ def _intervals(planned: Planned) -> list[Card]:
     if not planned.sweep:
         return []
     left_out = intervals_left_out(planned.sweep)
-    data = trigger_intervals(
+    data = figures.trigger_intervals(
         [run for run in planned.sweep if isinstance(run, Measurement) and run.budget.interval_s not in left_out]
     )
     lacking = (f"The {one:g} s interval was left out: {why}" for one, why in left_out.items())
     finding = " ".join((f"{data.finding}.", *lacking))
-    return [Card("intervals", "What does more latency buy?", finding, draw_trigger_intervals(data))]
+    return [Card("intervals", "What does more latency buy?", finding, figures.draw_trigger_intervals(data))]
 
 
 def _finite(value: float) -> float | None:
@@ -293,19 +256,20 @@ def _doubts(planned: Planned) -> list[Card]:
             found.setdefault(one, []).append(units.rate(plan.rate))
     if not found:
         return []
-    columns = tuple(map(Column, ("About", "Targets", "Finding", "What to do")))
-    rows = tuple(
-        (
-            one.concern,
-            "all" if len(rates) in {0, len(planned.plans)} else ", ".join(rates),
-            one.finding,
-            str(one.advised),
-        )
-        for one, rates in found.items()
+    of_all = {0, len(planned.plans)}
+    table = tabulate(
+        "Each finding once",
+        found.items(),
+        {
+            "About": lambda one: one[0].concern,
+            "Targets": lambda one: "all" if len(one[1]) in of_all else ", ".join(one[1]),
+            "Finding": lambda one: one[0].finding,
+            "What to do": lambda one: str(one[0].advised),
+        },
+        opened=True,
     )
-    table = Table("Each finding once", columns, rows, opened=True)
     concerns = ", ".join(dict.fromkeys(one.concern for one in found))
-    finding = f"{units.some(len(rows), 'finding')} on the model, the runs and the plans: {concerns}."
+    finding = f"{units.some(len(found), 'finding')} on the model, the runs and the plans: {concerns}."
     return [Card("doubts", "What is doubtful, and what helps?", finding, table=table, kind="health")]
 
 
@@ -321,59 +285,41 @@ def _overstatement(planned: Planned) -> list[Card]:
     return [Card("overstatement", "How optimistic is the slot optimizer?", finding)]
 
 
-def _bracket(run: Run) -> tuple[float | None, float | None, float | None]:
-    """Capacity, lower and upper end, records/s; a failed run has none."""
-    if not isinstance(run, Measurement):
-        return None, None, None
-    estimate = run.estimate
-    return estimate.middle or None, estimate.low, _finite(estimate.high)
-
-
 def _runs(planned: Planned) -> list[Card]:
     """Show the loop's record: why each budget was asked for, what was expected and measured, and the cost after it."""
     found, study = planned.exploration, planned.study
     whys = reasons(found.runs, study.space, study.seed, choice=study.choice, estimates=study.estimates)
-    rows = tuple(
-        (
-            row + 1,
-            run.budget.slots,
-            run.budget.profile.memory_mb,
-            why.words,
-            len(run.estimate.probes) if isinstance(run, Measurement) else None,
-            run.estimate.seconds if isinstance(run, Measurement) else 0.0,
-            run.predicted_rate,
-            *_bracket(run),
-            _finite(cost),
-            "yes" if row in found.fitted else "no",
-        )
-        for row, (run, why, cost) in enumerate(zip(found.runs, whys, found.costs, strict=True))
+    made = [(row, run, run if isinstance(run, Measurement) else None) for row, run in enumerate(found.runs)]
+    table = tabulate(
+        "The loop's record: runs in order",
+        made,
+        {
+            "Run": lambda one: one[0] + 1,
+            "Slots": lambda one: one[1].budget.slots,
+            "Memory per slot (MB)": lambda one: one[1].budget.profile.memory_mb,
+            "Asked for as": lambda one: whys[one[0]].words,
+            "Probes": lambda one: len(one[2].estimate.probes) if one[2] else None,
+            "Time (s)": lambda one: one[2].estimate.seconds if one[2] else 0.0,
+            "BIDS2's objective (records/s)": lambda one: one[1].predicted_rate,
+            "MST (records/s)": lambda one: (one[2].estimate.middle or None) if one[2] else None,
+            "Low (records/s)": lambda one: one[2].estimate.low if one[2] else None,
+            "High (records/s)": lambda one: _finite(one[2].estimate.high) if one[2] else None,
+            "Cost after it (records/s)": lambda one: _finite(found.costs[one[0]]),
+            "Fitted": lambda one: "yes" if one[0] in found.fitted else "no",
+        },
     )
-    columns = (
-        Column("Run"),
-        Column("Slots"),
-        Column("Memory per slot", "MB"),
-        Column("Asked for as"),
-        Column("Probes"),
-        Column("Time", "s"),
-        Column("BIDS2's objective", "records/s"),
-        Column("MST", "records/s"),
-        Column("Low", "records/s"),
-        Column("High", "records/s"),
-        Column("Cost after it", "records/s"),
-        Column("Fitted"),
-    )
-    data = convergence(found)
-    figure = draw_convergence(data) if any(map(math.isfinite, data.costs)) else None  # from four runs on
-    finding = f"{_taken(found.measurements, len(rows))} {data.finding[0].upper()}{data.finding[1:]}."
+    data = figures.convergence(found)
+    figure = figures.draw_convergence(data) if any(map(math.isfinite, data.costs)) else None  # from four runs on
+    finding = f"{_taken(found.measurements, len(made))} {data.finding[0].upper()}{data.finding[1:]}."
     title = "Which runs is it based on, and why those?"
-    record = Card("runs", title, finding, figure, Table("The loop's record: runs in order", columns, rows))
+    record = Card("runs", title, finding, figure, table)
     asked = [row for row, why in enumerate(whys) if why.acquired is not None]
     if not asked:
         return [record]
-    last = acquisition(Question(whys[asked[-1]], study.space, found.runs[: asked[-1]]))
+    last = figures.acquisition(Question(whys[asked[-1]], study.space, found.runs[: asked[-1]]))
     return [
         record,
-        Card("acquisition", "Why was the last budget asked for?", f"{last.finding}.", draw_acquisition(last)),
+        Card("acquisition", "Why was the last budget asked for?", f"{last.finding}.", figures.draw_acquisition(last)),
     ]
 
 

@@ -9,36 +9,23 @@ from pathlib import Path
 from workbench import units
 from workbench.advice import Advice
 from workbench.answers.answer import COUNT, NUMBER, RECORDS, SECONDS, SIZE, Answer, Fact, Unit
-from workbench.scaling import JustinDecision, Timeline
-from workbench.scaling.elastic import ExecutorAdvice
+from workbench.scaling import Timeline
 from workbench.simulation import RateTrace
 from workbench.spelling import spelled_report
 from workbench.study import KEYED, Replayed, ReplayedParadigms
-from workbench.views.cards import Card, Column, Table
-from workbench.views.figures import (
-    KEEPS_UP,
-    POINTS,
-    Paradigms,
-    Policies,
-    draw_paradigms,
-    draw_policies,
-    draw_timeline,
-    paradigms,
-    policies,
-    timeline,
-)
-from workbench.views.justin import QUIET, decided
+from workbench.views import figures
+from workbench.views.cards import Card, Table, headings, tabulate, times
+from workbench.views.findings import QUIET, decided
 
 _MOSTLY = 0.95  # share of the time at the target
 _AS_IT_IS = ("static", "flink")  # no setting changes these
 _SLOWLY = {"scale_down_interval_s": 3600.0}
 _PRICES = Path(__file__).resolve().parents[2] / "data" / "instances.csv"  # of this package
-_ALL_POINTS = 3 * POINTS  # of all timelines of a page together, so that the page is small enough to send
+_ALL_POINTS = 3 * figures.POINTS  # of all timelines of a page together, so that the page is small enough to send
 _SIMULATED = "The load was replayed in a simulation; nothing was measured on a cluster."
 _WAITING = 'No record is lost: late records wait at the source; "left waiting" counts those still there at the end.'
 _KEPT = Unit(lambda share: units.share(round(share, 3)), "%", 100.0)
 _MOVED = Unit(lambda value: f"{units.size(value)}/s", "bytes/s")
-_AT = Column("At", "s")
 
 Asked = Mapping[str, object]
 """Parameters of a report that are not its own, which the commands of advice repeat; what is not known gets a
@@ -67,8 +54,9 @@ def over_restarts(restarts: Mapping[float, Replayed]) -> Answer:
         "SIMULATED",
         (last.query,),
         rows=tuple(
-            (Fact(seconds, "restart_s", "Restart", SECONDS), *_policy(name, found, policies(found.timelines, "")))
+            (Fact(seconds, "restart_s", "Restart", SECONDS), *_policy(name, found, data))
             for seconds, found in restarts.items()
+            for data in (figures.policies(found.timelines),)
             for name in found.timelines
         ),
         caption="By restart time",
@@ -86,20 +74,8 @@ def held_back(found: Replayed) -> dict[str, Advice]:
     return {reason: Advice(f"Plan for the peak of {peak}, then replay that plan.")}
 
 
-def cautions(data: Policies, held: Mapping[str, Advice], asked: Asked | None, slots: int) -> dict[str, Advice]:
-    """Return what to mind, with what to do.
-
-    Parameters
-    ----------
-    data
-        The policies that are compared.
-    held
-        What holds all of them back. It comes first, and then more slots are not advised.
-    asked
-        How the report was asked for; None where no report was.
-    slots
-        Slots at the beginning.
-    """
+def cautions(data: figures.Policies, held: Mapping[str, Advice], asked: Asked | None, slots: int) -> dict[str, Advice]:
+    """Return what to mind, with what to do; what holds all policies back comes first, and then no slots are advised."""
     reasons = dict(held)
     rows = dict(zip(data.names, data.rows, strict=True))
     if data.leading is not None and data.best is None and not held:
@@ -129,7 +105,7 @@ def _run(words: str, asked: Asked | None, **changes: object) -> Advice:
     return Advice(f"{words} Run", spelled_report("scaling", {"rates": "LOAD.csv", **asked, **changes}))
 
 
-def _keep_up(data: Policies, asked: Asked | None, slots: int) -> Advice:
+def _keep_up(data: figures.Policies, asked: Asked | None, slots: int) -> Advice:
     """Say what helps: more slots at the beginning stay only with static, the others soon have as many as they want."""
     given = asked or {}
     if "static" in data.names:
@@ -145,7 +121,7 @@ def _keep_up(data: Policies, asked: Asked | None, slots: int) -> Advice:
 
 
 def _of_policies(found: Replayed, asked: Asked | None) -> Answer:
-    data, trace = policies(found.timelines, found.price_unit), found.trace
+    data, trace = figures.policies(found.timelines, found.price_unit), found.trace
     slots = sum(found.tasks.values())
     known = None if asked is None else {"query": found.query, **asked}
     return Answer(
@@ -163,7 +139,7 @@ def _of_policies(found: Replayed, asked: Asked | None) -> Answer:
         caption="Policies on the same load",
         chosen=0 if data.best is not None else None,
         cautions=cautions(data, held_back(found), known, slots),
-        draw=partial(draw_policies, data),
+        draw=partial(figures.draw_policies, data),
         evidence=(partial(_timelines, found, data), partial(_load, found)),
     )
 
@@ -172,10 +148,10 @@ def _load_words(trace: RateTrace) -> str:
     return f"{units.rate(trace.mean_per_s)}, peak {units.rate(trace.peak_per_s)} over {units.seconds(trace.duration_s)}"
 
 
-def _policy(name: str, found: Replayed, data: Policies) -> tuple[Fact, ...]:
+def _policy(name: str, found: Replayed, data: figures.Policies) -> tuple[Fact, ...]:
     row = dict(found.rows[name])
     kept = row.pop("at_target")
-    style = "safe" if kept >= KEEPS_UP else "risky" if kept >= _MOSTLY else "unsure"
+    style = "safe" if kept >= figures.KEEPS_UP else "risky" if kept >= _MOSTLY else "unsure"
     priced = bool(data.price_unit)
     cost, hours, gb_hours = "cost_with_driver", "core_hours_with_driver", "gb_hours_with_driver"
     paid = (Fact(row.pop(cost), cost, f"{data.price_unit}, driver included", NUMBER),) if priced else ()
@@ -195,22 +171,23 @@ def _policy(name: str, found: Replayed, data: Policies) -> tuple[Fact, ...]:
     return (*shown, *(Fact(value, key) for key, value in row.items()))
 
 
-def _timelines(found: Replayed, data: Policies) -> Iterable[Card]:
+def _timelines(found: Replayed, data: figures.Policies) -> Iterable[Card]:
     for name in data.names:
         line = found.timelines[name]
-        drawn = timeline(line, name, points=min(POINTS, _ALL_POINTS // len(found.timelines)))
-        columns = (_AT, Column("Downtime", "s"), Column("State moved", "MiB"), Column("Tasks after it"))
-        rows = tuple(
-            (
-                change.at_s,
-                change.downtime_s,
-                change.moved_bytes * SIZE.factor,
-                ", ".join(f"{operator} {count}" for operator, count in change.tasks.items()),
-            )
-            for change in line.reconfigurations
+        drawn = figures.timeline(line, name, points=min(figures.POINTS, _ALL_POINTS // len(found.timelines)))
+        table = tabulate(
+            f"Reconfigurations by {name}",
+            line.reconfigurations,
+            {
+                "At (s)": lambda change: change.at_s,
+                "Downtime (s)": lambda change: change.downtime_s,
+                "State moved (MiB)": lambda change: change.moved_bytes * SIZE.factor,
+                "Tasks after it": lambda change: ", ".join(f"{one} {count}" for one, count in change.tasks.items()),
+            },
         )
-        table = Table(f"Reconfigurations by {name}", columns, rows) if rows else None
-        yield Card(f"timeline-{name}", f"What does {name} do?", f"{drawn.finding}.", draw_timeline(drawn), table)
+        shown = table if table.rows else None
+        figure = figures.draw_timeline(drawn)
+        yield Card(f"timeline-{name}", f"What does {name} do?", f"{drawn.finding}.", figure, shown)
         yield from _reasons(name, line)
 
 
@@ -224,16 +201,6 @@ def _reasons(policy: str, line: Timeline) -> Iterable[Card]:
     ]
     if not found:
         return
-    columns = (
-        _AT,
-        Column("Operator"),
-        Column("Tasks"),
-        Column("Cache hit rate", "%"),
-        Column("State latency", "ms"),
-        Column("DS2 proposes", "tasks"),
-        Column("Justin decides"),
-        Column("Because"),
-    )
     raised = sum(one.state.scaled_up for _, _, one in found)
     at_s, operator, last = found[-1]
     finding = (
@@ -241,28 +208,25 @@ def _reasons(policy: str, line: Timeline) -> Iterable[Card]:
         f"{units.count(len(found) - raised)} for other tasks. The last, at {units.seconds(at_s)}, gives {operator} "
         f"{decided(last)}: {last.reason}."
     )
-    table = Table("Decisions", columns, tuple(_decision(*one) for one in found))
+    table = tabulate(
+        "Decisions",
+        found,
+        {
+            "At (s)": lambda one: one[0],
+            "Operator": lambda one: one[1],
+            "Tasks": lambda one: one[2].previous.tasks,
+            "Cache hit rate (%)": lambda one: times(100, one[2].seen.hit_rate if one[2].seen else None),
+            "State latency (ms)": lambda one: times(1e3, one[2].seen.latency_s if one[2].seen else None),
+            "DS2 proposes (tasks)": lambda one: one[2].proposed,
+            "Justin decides": lambda one: decided(one[2]),
+            "Because": lambda one: "; ".join((*one[2].tests, one[2].reason)),
+        },
+    )
     yield Card(f"reasons-{policy}", f"Why does {policy} add memory or tasks?", finding, table=table)
 
 
-def _decision(at_s: float, operator: str, one: JustinDecision) -> tuple[str | float | None, ...]:
-    hits, latency_s = (None, None) if one.seen is None else (one.seen.hit_rate, one.seen.latency_s)
-    return (
-        at_s,
-        operator,
-        one.previous.tasks,
-        None if hits is None else 100 * hits,
-        None if latency_s is None else 1e3 * latency_s,
-        one.proposed,
-        decided(one),
-        "; ".join((*one.tests, one.reason)),
-    )
-
-
 def _load(found: Replayed) -> Iterable[Card]:
-    table = Table(
-        "Tasks at the beginning", (Column("Operator"), Column("Tasks")), tuple(found.tasks.items()), opened=True
-    )
+    table = Table("Tasks at the beginning", headings(("Operator", "Tasks")), tuple(found.tasks.items()), opened=True)
     trace = found.trace
     finding = (
         f"The load has a mean of {units.rate(trace.mean_per_s)} and a peak of {units.rate(trace.peak_per_s)} over "
@@ -273,7 +237,8 @@ def _load(found: Replayed) -> Iterable[Card]:
 
 
 def _of_paradigms(found: ReplayedParadigms, asked: Asked | None) -> Answer:
-    data, trace, cluster = paradigms(found.runs), found.trace, found.cluster
+    data, trace, cluster = figures.paradigms(found.runs), found.trace, found.cluster
+    executors, shards = units.some(found.advice.executors, "executor"), units.some(found.advice.shards, "shard")
     ranked = sorted(data.runs, key=lambda run: (run is not data.best, -run.throughput_per_s))
     return Answer(
         "paradigms",
@@ -284,22 +249,17 @@ def _of_paradigms(found: ReplayedParadigms, asked: Asked | None) -> Answer:
             f"a {KEYED} operator of {units.seconds(found.operator.cpu_s)} per record",
             f"mean load {_load_words(trace)}",
             f"{units.some(cluster.nodes, 'node')} of {units.some(cluster.node_cores, 'core')}",
-            _executors(found.advice),
+            f"Elasticutor's {executors} with {shards} each, because {'; '.join(found.advice.reasons)}",
         ),
         rows=tuple(_paradigm(run.paradigm, found.rows[run.paradigm]) for run in ranked),
         caption="Paradigms on the same load",
         chosen=0 if data.best is not None else None,
         cautions=_keyed_cautions(found, data, asked),
-        draw=partial(draw_paradigms, data),
+        draw=partial(figures.draw_paradigms, data),
     )
 
 
-def _executors(advice: ExecutorAdvice) -> str:
-    executors, shards = units.some(advice.executors, "executor"), units.some(advice.shards, "shard")
-    return f"Elasticutor's {executors} with {shards} each, because {'; '.join(advice.reasons)}"
-
-
-def _keyed_cautions(found: ReplayedParadigms, data: Paradigms, asked: Asked | None) -> dict[str, Advice]:
+def _keyed_cautions(found: ReplayedParadigms, data: figures.Paradigms, asked: Asked | None) -> dict[str, Advice]:
     reasons: dict[str, Advice] = {}
     best = data.best
     if best is not None and best.waiting > found.trace.mean_per_s:  # a second's records and more

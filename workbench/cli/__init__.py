@@ -1,4 +1,4 @@
-"""The command line: one module per group of commands; its options are in a module of that name in `options`.
+"""The command line: one module per group of commands; their options are in `options`.
 
 A command's work is loaded when it is carried out, so that help comes at once.
 
@@ -35,6 +35,7 @@ from workbench.cli.console import (
     open_streams,
     tell,
 )
+from workbench.cli.options import ADD
 from workbench.errors import WorkbenchError, shortened
 from workbench.escaping import for_terminal
 
@@ -102,7 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _carry_out(options, asked)
     except KeyboardInterrupt:
         if arguments is None:
-            _deafen()
+            for one in _ENDING:  # a further signal has nothing to add
+                signal.signal(one, signal.SIG_IGN)
         kept = f"; {options.kept}" if "kept" in options else ""
         complain(f"{options.asked} was interrupted{kept}.")
         return INTERRUPTED
@@ -186,12 +188,6 @@ def _listen() -> None:
             signal.signal(one, interrupt)
 
 
-def _deafen() -> None:
-    """Ignore further signals: the command has ended, and says so."""
-    for one in _ENDING:
-        signal.signal(one, signal.SIG_IGN)
-
-
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         super().error(for_terminal(shortened(message)))
@@ -221,7 +217,7 @@ def _parser(asked: Sequence[str] | None = None) -> argparse.ArgumentParser:
     chosen = next((word for word in asked or () if not word.startswith("-")), None)
     wanted = _MODULES.values() if asked is None else [_MODULES[chosen]] if chosen and chosen in _MODULES else []
     for module in dict.fromkeys(wanted):
-        import_module(f"workbench.cli.options.{module}").add(commands)
+        ADD[module](commands)
     for name in _MODULES:  # in a stated order: the message about an unknown command lists them
         if name not in commands.choices:
             commands.add_parser(name)

@@ -38,13 +38,7 @@ def check_file(path: str | None) -> None:
 
 
 def check_files(written: Iterable[str | None], read: Iterable[str | None] = ()) -> None:
-    """Refuse places that cannot be written to, and a file that is named twice: one would overwrite the other.
-
-    Parameters
-    ----------
-    written, read
-        Files that the command writes, and those that it reads; None: not named.
-    """
+    """Refuse places that cannot be written to, and a file that is named twice: one would overwrite the other."""
     taken = {_place(path) for path in read if path}
     for path in written:
         check_file(path)

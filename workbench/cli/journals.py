@@ -12,6 +12,7 @@ from workbench import units
 from workbench.advice import Advice
 from workbench.cli import look
 from workbench.cli.console import DONE, JOURNAL
+from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import (
@@ -27,7 +28,7 @@ from workbench.measuring import (
 from workbench.records import Measurement
 from workbench.speed import relative_speed
 from workbench.spelling import spelled_options
-from workbench.study import Change, Drift, drift
+from workbench.study import Change, drift
 from workbench.views.drift_cards import finding
 
 _DIGEST = 8  # letters of a key's digest that are shown: enough to distinguish measurements
@@ -57,11 +58,8 @@ def _list(journal: Journal, options: argparse.Namespace) -> None:
     table = look.table(
         {
             "measurement": "left",
-            "slots": "right",
-            "MB each": "right",
-            "records/s": "right",
-            "measured": "left",
-            "size": "right",
+            **dict.fromkeys(("slots", "MB each", "records/s"), "right"),
+            "measured": "left", "size": "right",
         }
     )
     for one in held:
@@ -127,11 +125,12 @@ def _compare(journal: Journal, options: argparse.Namespace) -> None:
         found, reason = drift(before, now), ""
     except WorkbenchError as error:  # another query or budget: side by side, without a judgement
         found, reason = None, str(error)
+    changes = () if found is None else (found.overall, *found.changes, *found.costs)
     cores = relative_speed(now.core_speed, before.core_speed)
     if options.json:
         compared = {
             "measurements": [_figures(before), _figures(now)],
-            "changes": None if found is None else [_change(one) for one in _changes(found)],
+            "changes": None if found is None else list(map(_change, dict.fromkeys(changes))),
             "cores": None if cores is None else cores._asdict(),
             "why_not": reason or None,
         }
@@ -236,21 +235,14 @@ def _side_by_side(*sides: Measurement) -> dict[str, tuple[str, ...]]:
     return {name: tuple(values) for name, values in rows.items() if any(values)}
 
 
-def _changes(found: Drift) -> tuple[Change, ...]:
-    return tuple(dict.fromkeys((found.overall, *found.changes, *found.costs)))
-
-
 def _change(change: Change) -> dict[str, Any]:
-    return {
-        "thing": change.thing,
-        "unit": change.unit,
-        "before": change.before,
-        "now": change.now,
-        "ratio": change.ratio,
-        "judgement": change.judgement,
-        "fall_by_chance": change.fall_by_chance,
-        "rise_by_chance": change.rise_by_chance,
-    }
+    said = ("thing", "unit", "before", "now", "ratio", "judgement", "fall_by_chance", "rise_by_chance")
+    return {name: getattr(change, name) for name in said}
+
+
+def _of_budget(budget: Budget) -> dict[str, float]:
+    sizes = {"slots": budget.slots, "slot_cpus": budget.profile.cpus, "memory_mb": budget.profile.memory_mb}
+    return {**sizes, "interval_s": budget.interval_s}
 
 
 def _figures(run: Measurement) -> dict[str, Any]:
@@ -262,10 +254,7 @@ def _figures(run: Measurement) -> dict[str, Any]:
         "low": estimate.low,
         "high": estimate.high if math.isfinite(estimate.high) else None,
         "testbed": run.testbed,
-        "slots": run.budget.slots,
-        "slot_cpus": run.budget.profile.cpus,
-        "memory_mb": run.budget.profile.memory_mb,
-        "interval_s": run.budget.interval_s,
+        **_of_budget(run.budget),
         "core_speed": None if run.core_speed is None else asdict(run.core_speed),
     }
 
@@ -273,10 +262,7 @@ def _figures(run: Measurement) -> dict[str, Any]:
 def _as_json(one: Recorded, plans: References) -> dict[str, Any]:
     return {
         "key": one.key,
-        "slots": one.budget.slots,
-        "slot_cpus": one.budget.profile.cpus,
-        "memory_mb": one.budget.profile.memory_mb,
-        "interval_s": one.budget.interval_s,
+        **_of_budget(one.budget),
         "machine": one.machine.described(),
         "finished": [_figures(run) for run in one.state.finished],
         "open_probes": one.open_probes,

@@ -14,7 +14,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.segment import Segment
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from workbench import units
@@ -76,7 +76,7 @@ class _Fitted(_Plain):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Lay the columns out in the width there is."""
-        names = [_heading(column) for column in self.columns]
+        names = [_spelled(str(cast("Align", column.header).renderable)) for column in self.columns]
         wide = options.update(width=_UNBOUNDED)
         ranges = [
             [console.measure(one, options=wide) for one in (cast("Align", column.header).renderable, *column.cells)]
@@ -157,12 +157,8 @@ def rows(made: Sequence[Sequence[Fact]]) -> Table:
         spare=[name for name, column in heads.items() if column[0].shown == "wide"],
     )
     for row in seen:
-        found.add_row(*map(_cell, row))
+        found.add_row(*(Text(fact.text, style=_VERDICTS[fact.verdict]) if fact.verdict else fact.text for fact in row))
     return found
-
-
-def _cell(fact: Fact) -> str | Text:
-    return Text(fact.text, style=_VERDICTS[fact.verdict]) if fact.verdict else fact.text
 
 
 def _left(column: Sequence[Fact]) -> bool:
@@ -191,10 +187,6 @@ def table(columns: Mapping[str, Literal["left", "right"]], spare: Sequence[str] 
         header = Align(name, justify, vertical="bottom")  # of several lines, ends over its column
         made.add_column(header, justify=justify, no_wrap=justify == "right", overflow="fold")
     return made
-
-
-def _heading(column: Column) -> str:
-    return _spelled(str(cast("Align", column.header).renderable))
 
 
 def _spelled(name: str) -> str:

@@ -15,13 +15,7 @@ def given(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def cluster_of(options: argparse.Namespace) -> Cluster | None:
-    """Make the cluster that the options name; None: this machine.
-
-    Raises
-    ------
-    WorkbenchError
-        If a setting is missing, cannot be used, or is given without a master.
-    """
+    """Make the cluster that the options name; None: this machine."""
     settings = given(options)
     if settings.get("master", LOCAL) == LOCAL:
         for name in settings.keys() & {*CLUSTER_KEYS}:

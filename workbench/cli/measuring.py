@@ -81,7 +81,8 @@ def run_measure(options: argparse.Namespace) -> int:
     journal.check()
     query, budget, testbed = _asked(options)
     estimator = _estimator(options, budget.interval_s)
-    output = Path(options.output or f".workbench/{_file_name(query.name)}.json")
+    name = "".join(letter if letter.isalnum() else "-" for letter in query.name)
+    output = Path(options.output or f".workbench/{name}.json")
     with progress(runs=(1, 1)) as say:
         live = replace(testbed, progress=say)
         events = measure(Configuration(query, budget), live, estimator, journal, costs=options.costs, output=output)
@@ -277,7 +278,3 @@ def _verdict(probe: Probe, percent: float) -> dict[str, Any]:
         "consumed_share": judgement.consumed_share if judgement else None,
         "reason": judgement.reason if judgement else None,
     }
-
-
-def _file_name(query: str) -> str:
-    return "".join(letter if letter.isalnum() else "-" for letter in query)

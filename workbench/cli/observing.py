@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from workbench import report, units
+from workbench import units
 from workbench.answers import planned as of_a_plan
 from workbench.cli import look
-from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, complain, show, tell_partial
+from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, complain
 from workbench.cli.progress import progress
+from workbench.cli.reporting import write_report
 from workbench.cli.watching import watch
 from workbench.records import CapacityPlan, planned_to_dict
 from workbench.study import observe, planned_document, write_planned
@@ -77,8 +78,5 @@ def _report(options: argparse.Namespace, asked: Mapping[str, Any]) -> bool:
     """Write the report; whether it is complete."""
     files = {name: str(Path(path).resolve()) for name in _FILES if (path := asked[name])}
     given = {"log": str(Path(options.log).resolve()), **asked, **files, "targets": list(options.target) or None}
-    made = report.render("observe", {name: value for name, value in given.items() if value is not None}, options.report)
-    if not options.json:
-        show(f"report: {Path(options.report).resolve()}")
-    tell_partial(made.error)
-    return made.complete
+    known = {name: value for name, value in given.items() if value is not None}
+    return write_report("observe", known, options.report, quiet=options.json)

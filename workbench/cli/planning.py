@@ -8,13 +8,14 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from workbench import report, units
+from workbench import units
 from workbench.answers import planned as of_a_plan
 from workbench.capacity.model import Asked
 from workbench.cli import look
-from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, complain, show, tell_partial
+from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, complain, show
 from workbench.cli.masters import changes, given
 from workbench.cli.progress import Progress, progress
+from workbench.cli.reporting import write_report
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import Event, Reused
@@ -89,7 +90,8 @@ def run_plan(options: argparse.Namespace) -> int:
     _write_alerts(planned, options.alerts, quiet=options.json)
     for rate, reason in planned.refused:
         complain(f"no plan for {units.rate(rate)}: {reason}")
-    complete = options.report is None or _report(output, options.report, quiet=options.json)
+    stored = {"planned": str(output.resolve())}
+    complete = options.report is None or write_report("plan", stored, options.report, quiet=options.json)
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
 
 
@@ -154,15 +156,6 @@ def _write_alerts(planned: Planned, target: str | None, *, quiet: bool) -> None:
     write_whole(target, alert_rules(planned.plans), 0o644)  # Prometheus runs as another user
     if not quiet:
         look.path(look.console(), "alerting rules", target)
-
-
-def _report(planned: Path, target: str, *, quiet: bool) -> bool:
-    """Write the report, last: what it lacks is no reason to withhold the answer. Whether it is complete."""
-    made = report.render("plan", {"planned": str(planned.resolve())}, target)
-    if not quiet:
-        show(f"report: {Path(target).resolve()}")
-    tell_partial(made.error)
-    return made.complete
 
 
 def _show_dry_run(would: DryRun, study: Study, *, as_json: bool) -> int:

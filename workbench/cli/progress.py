@@ -24,18 +24,9 @@ _SPINNER = 2  # columns: its sign and a blank
 
 
 class Progress:
-    """Says what goes on: a call says what goes on now, `keep` leaves a line in sight.
+    """Says what goes on: a call says what goes on now, `keep` leaves a line in sight, `end` what a run has found.
 
-    Parameters
-    ----------
-    show
-        Shows what goes on now.
-    keep
-        Leaves a line.
-    end
-        Says what a finished run has found.
-    runs
-        Least and most runs; None: they are not counted, because there is one.
+    `runs` are the least and most runs; None: they are not counted, because there is one.
     """
 
     def __init__(
@@ -98,14 +89,8 @@ def progress(
 ) -> Iterator[Progress]:
     """Say what goes on, on standard error: on a terminal in one line that is overwritten, elsewhere line by line.
 
-    Parameters
-    ----------
-    most_s
-        Seconds that it takes at most, as far as is known: the line says what is left of them.
-    runs
-        Least and most runs that are counted; None: there is one.
-    timed
-        Whether lines say when they were written: what is simulated passes in no time.
+    Of `most_s`, as far as they are known, the line says what is left; what is not `timed`, because it is simulated,
+    passes in no time.
     """
     begun = time.monotonic()
     screen = Console(stderr=True, markup=False, highlight=False, emoji=False)
@@ -136,16 +121,7 @@ def progress(
 class Lines:
     """Lines for a file or a pipe: the first, those that are kept, and what goes on after a minute without one.
 
-    Parameters
-    ----------
-    write
-        Writes a line.
-    clock
-        Gives seconds.
-    timer
-        Makes a timer: given seconds and what to call then, it can be started and cancelled.
-    timed
-        Whether a line begins with the seconds that have passed.
+    Where they are `timed`, a line begins with the seconds that have passed.
     """
 
     def __init__(

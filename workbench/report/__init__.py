@@ -52,21 +52,12 @@ _PLACES = {
     "find_template": "templates",
     "parameters_of": "parameters",
     "render": "_render",
-    "ask": "steps",
-    "check_capacity": "steps",
-    "measure_study": "steps",
-    "show_capacity": "steps",
-    "show_measurement": "steps",
-    "show_observed": "steps",
     "show_papers": "paper_steps",
-    "show_placement": "steps",
-    "show_planned": "steps",
-    "show_scaling": "steps",
-}
+}  # the others are steps
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name represents
     """Import what `name` represents."""
-    if name not in _PLACES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_PLACES.get(name, 'steps')}"), name)

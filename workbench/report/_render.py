@@ -15,7 +15,7 @@ from workbench import __version__
 from workbench.errors import WorkbenchError
 from workbench.files import write_whole
 from workbench.redaction import redacted
-from workbench.report.execution import UNREADABLE, Execution, Failure, execute, read_executed
+from workbench.report.execution import UNREADABLE, Execution, execute, read_executed
 from workbench.report.html import export, fetched_urls
 from workbench.report.parameters import check
 from workbench.report.templates import find_template, template_folder
@@ -30,19 +30,10 @@ _BANNERS = frozenset({"papermill-error-cell-tag"})
 
 @dataclass(frozen=True)
 class Report:
-    """One written report.
+    """One written report; a caller that is a command exits non-zero for a partial one."""
 
-    Parameters
-    ----------
-    path
-        The HTML file.
-    error
-        Why the report is partial: the message of what failed; None for a complete one. A caller that is a command
-        exits non-zero for it.
-    """
-
-    path: Path
-    error: str | None = None
+    path: Path  # the HTML file
+    error: str | None = None  # why it is partial: the message of what failed; None for a complete one
 
     @property
     def complete(self) -> bool:
@@ -105,12 +96,7 @@ def render(
 def export_executed(notebook: str | Path, output: str | Path, title: str | None = None) -> Report:
     """Write a report notebook that something else has run, such as a scheduler, as one self-contained HTML file.
 
-    Parameters
-    ----------
-    notebook
-        The executed copy; where a cell failed, the page says so as `render` does.
-    output, title
-        As for `render`.
+    Where a cell failed, the page says so as that of `render` does.
 
     Raises
     ------
@@ -173,7 +159,8 @@ def _presentable(execution: Execution) -> nbformat.NotebookNode:
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
     if execution.failure is None:
         return notebook
-    card = _card_output(execution.failure)
+    html = STYLE + error_card(execution.failure.kind, execution.failure.message).heading_html()
+    card = nbformat.v4.new_output("display_data", {"text/html": html})  # type: ignore[no-untyped-call]
     shown = False
     for cell in notebook.cells:
         if cell.cell_type == "code" and any(output.output_type == "error" for output in cell.outputs):
@@ -182,13 +169,6 @@ def _presentable(execution: Execution) -> nbformat.NotebookNode:
     if not shown:
         notebook.cells.append(nbformat.v4.new_code_cell(outputs=[card]))  # type: ignore[no-untyped-call]
     return notebook
-
-
-def _card_output(failure: Failure) -> nbformat.NotebookNode:
-    card = error_card(failure.kind, failure.message)
-    html = STYLE + card.heading_html()
-    output: nbformat.NotebookNode = nbformat.v4.new_output("display_data", {"text/html": html})  # type: ignore[no-untyped-call]
-    return output
 
 
 def _without_folder(value: object) -> str:

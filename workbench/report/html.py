@@ -29,17 +29,7 @@ _PLOTLY_MIME = "application/vnd.plotly.v1+json"
 def export(
     notebook: nbformat.NotebookNode, templates: Path, title: str, facts: tuple[tuple[str, str], ...] = ()
 ) -> str:
-    """Write an executed notebook as HTML.
-
-    Parameters
-    ----------
-    templates
-        The folder that holds ``report/index.html.j2``.
-    title
-        Of the page.
-    facts
-        What and how was run: pairs for the page's foot.
-    """
+    """Write an executed notebook as HTML by ``report/index.html.j2`` of `templates`, with `facts` at its foot."""
     notebook.metadata["title"] = title
     notebook.metadata.pop("widgets", None)
     exporter = HTMLExporter(  # type: ignore[no-untyped-call]
@@ -51,7 +41,10 @@ def export(
         embed_images=True,
     )
     nonce = secrets.token_urlsafe(16)
-    library = _library() if _has_charts(notebook) else ""
+    shown = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ())]
+    library = ""
+    if any(_PLOTLY_MIME in data for data in shown):  # the chart library, compressed and as base64
+        library = base64.b64encode(gzip.compress(get_plotlyjs().encode(), compresslevel=6, mtime=0)).decode("ascii")
     extra = {"report": {"policy": _POLICY.format(nonce=nonce), "nonce": nonce, "facts": facts, "library": library}}
     html, _ = exporter.from_notebook_node(notebook, resources=extra)
     return str(html)
@@ -62,15 +55,6 @@ def fetched_urls(html: str) -> list[str]:
     parser = _Fetched()
     parser.feed(html)
     return parser.urls
-
-
-def _has_charts(notebook: nbformat.NotebookNode) -> bool:
-    return any(_PLOTLY_MIME in output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ()))
-
-
-def _library() -> str:
-    """Text of the chart library, compressed and as base64."""
-    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), compresslevel=6, mtime=0)).decode("ascii")
 
 
 class _Fetched(HTMLParser):

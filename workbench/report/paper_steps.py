@@ -9,13 +9,7 @@ ALL, ANY = "all", "any"  # papers; queries of them
 
 
 def ask_papers(paper: str = ALL, query: str = ANY) -> tuple[Paper, ...]:
-    """Find the papers whose figures to show: the named one or all, and with a query those that have it.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no such paper, or no figure of it can be made for the query.
-    """
+    """Find the papers whose figures to show: the named one or all, and with a query those that have it."""
     chosen = tuple(PAPERS.values()) if paper == ALL else (find_paper(paper),)
     known = tuple(dict.fromkeys(name for one in chosen for name in one.inputs))
     if query not in {ANY, *known}:

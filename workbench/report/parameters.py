@@ -61,24 +61,12 @@ _TOGETHER: Mapping[str, Callable[..., object]] = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter that a report notebook declares.
+    """A parameter that a report notebook declares."""
 
-    Parameters
-    ----------
-    name
-        Of the variable.
-    kind
-        Its type: ``"int"``, ``"list[str]"``; ``"study file"`` and the like for a path whose file must be readable.
-    default
-        Its value where none is given. An empty text is none: such a parameter must be given.
-    help
-        What it means.
-    """
-
-    name: str
-    kind: str
-    default: object
-    help: str
+    name: str  # of the variable
+    kind: str  # "int", "list[str]"; "study file" and the like for a path whose file must be readable
+    default: object  # an empty text is none: such a parameter must be given
+    help: str  # what it means
 
     @property
     def is_file(self) -> bool:

@@ -1,7 +1,12 @@
-"""The steps of the report notebooks, so that their cells stay thin: do the work, show its cards."""
+"""The steps of the report notebooks, so that their cells stay thin: do the work, show its cards.
 
+A step raises a `WorkbenchError` where its file is not named, or cannot be read as what it should be.
+"""
+
+import ast
+import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,7 +19,7 @@ from workbench.answers.planned_evidence import START
 from workbench.errors import WorkbenchError
 from workbench.placement import PlacementInput, Setting, check_methods, placed_together, shapes_of, thresholds_of
 from workbench.records import Measurement
-from workbench.report.again import given_parameters
+from workbench.report.templates import find_template
 from workbench.simulation import RateTrace
 from workbench.study import (
     KEYED,
@@ -41,13 +46,7 @@ _MOMENT_S = 1.0  # of a load, to try what to replay
 
 
 def ask(study: str) -> Study:
-    """Read the study file and show what it asks.
-
-    Raises
-    ------
-    WorkbenchError
-        When no file is named, or it is no study.
-    """
+    """Read the study file and show what it asks."""
     _require_named(study, "No study is named", "study")
     asked = read_study(study)
     show([fold(asked_card(asked))])
@@ -57,14 +56,7 @@ def ask(study: str) -> Study:
 def measure_study(asked: Study, study: str, history: str) -> tuple[Planned, Path | None]:
     """Carry out the study; if it stops half-way, show how far it came and let the error pass.
 
-    Parameters
-    ----------
-    study
-        Path of its file, which distinguishes its runs in `history` from others.
-
-    Returns
-    -------
-    The plans, and the file of the previous run's.
+    The path of its file distinguishes its runs in `history` from others. Also return the file of the previous plans.
     """
     runs = StudyHistory.of(Path(study), Path(history))
     try:
@@ -101,13 +93,7 @@ def check_capacity(planned: Planned, previous: Path | None, alarm: bool) -> None
 
 
 def show_measurement(measurement: str, previous: str | None = None) -> None:
-    """Show a measurement, and what changed since the one in the file `previous` if one is named.
-
-    Raises
-    ------
-    WorkbenchError
-        When no measurement is named, or the file is none.
-    """
+    """Show a measurement, and what changed since the one in the file `previous` if one is named."""
     _require_named(measurement, "No measurement is named", "measurement")
     now = Measurement.from_json(measurement)
     answer, *rest = measured.cards(now)
@@ -120,7 +106,7 @@ def show_planned(planned: str, previous: str | None = None) -> None:
     Raises
     ------
     WorkbenchError
-        When no plans are named, the file holds none, or, after all is shown, a measurement that they lack failed.
+        Also, after all is shown, when a measurement that the plans lack failed.
     """
     _require_named(planned, "No plans are named", "planned")
     now = read_planned(Path(planned))
@@ -129,31 +115,8 @@ def show_planned(planned: str, previous: str | None = None) -> None:
     refuse_failures(now)
 
 
-def show_observed(
-    log: str,
-    *,
-    targets: Sequence[float] = (),
-    outage_min: float = 10.0,
-    **asked: Any,  # noqa: ANN401
-) -> Observed:
-    """Show what a running query sustains, from its event log, and plans from it.
-
-    Parameters
-    ----------
-    log
-        Path of the event log.
-    targets
-        Rates to plan for, records/s.
-    outage_min
-        Outage to catch up after, minutes.
-    **asked
-        Further arguments of `observe`; None: its default.
-
-    Raises
-    ------
-    WorkbenchError
-        When no log is named, or it cannot be read.
-    """
+def show_observed(log: str, *, targets: Sequence[float] = (), outage_min: float = 10.0, **asked: Any) -> Observed:  # noqa: ANN401
+    """Show what a running query sustains, from its event log, and plans from it; see `observe`. None: its default."""
     _require_named(log, "No event log is named", "log")
     given = {name: value for name, value in asked.items() if value is not None}
     found = observe(log, targets=targets or (), outage_min=outage_min, **given)
@@ -174,23 +137,16 @@ def ask_placement(
     shapes: Sequence[str] = (),
     **cluster: Any,  # noqa: ANN401
 ) -> tuple[PlacementInput, Callable[[], PlacementStudy]]:
-    """Read what to place, and prepare how to place it.
+    """Read what to place, and prepare how to place it: see `study_placement`.
 
     Parameters
     ----------
     placement, more
         Paths of what is placed together.
-    method, seed, samples, timeout_s, odrp
-        See `study_placement`.
     thresholds, shapes
         Three numbers for CAPS; worker shapes such as ``"4x8"``.
     cluster
         As for `placed_together`; 0 or None: as the file says.
-
-    Raises
-    ------
-    WorkbenchError
-        When no file is named, it cannot be placed, or a number is out of its range.
     """
     _require_named(placement, "No placement is named", "placement")
     check_methods([method] if method else [], seed=seed, draws=samples, timeout_s=timeout_s, weights=odrp)
@@ -215,18 +171,12 @@ def show_placement(placement: str, **asked: Any) -> None:  # noqa: ANN401
     """Place what the file describes and show the result; see `ask_placement`."""
     with _advised():
         _, studied = ask_placement(placement, **asked)
-        given = given_parameters("placement", {"placement": placement, **asked})
+        given = _given("placement", {"placement": placement, **asked})
         page.show(placed.studied(studied(), placed.of_a_report(**given)))
 
 
 def ask_scaling(query: str, rates: str, **asked: Any) -> Scenario:  # noqa: ANN401
-    """Describe what to replay; see `Scenario`, where 0 and what is empty are left out.
-
-    Raises
-    ------
-    WorkbenchError
-        When no load is named.
-    """
+    """Describe what to replay; see `Scenario`, where 0 and what is empty are left out."""
     _require_named(rates, "No load is named", "rates")
     if query == KEYED or query.endswith(".json"):
         asked.pop("slots", None)  # it has its own
@@ -244,8 +194,26 @@ def show_scaling(query: str, rates: str, **asked: Any) -> None:  # noqa: ANN401
     """Replay the load under the policies and show what happened; see `ask_scaling`."""
     scenario = ask_scaling(query, rates, **asked)
     found = scenario.replay(scenario.trace())
-    given = given_parameters("scaling", {"query": query, "rates": rates, **asked})
+    given = _given("scaling", {"query": query, "rates": rates, **asked})
     page.show(replayed.answer(found, given))
+
+
+def _given(report: str, values: Mapping[str, object]) -> dict[str, object]:
+    """Give the parameters of one of our reports that differ from its notebook's own, for commands to repeat.
+
+    Values that the notebook does not declare are left out. Its cell is read as it is: papermill, which also knows it,
+    takes seconds to load in the kernel.
+    """
+    cells = json.loads(find_template(report).read_text(encoding="utf-8"))["cells"]
+    source = "".join(
+        line for cell in cells if "parameters" in cell["metadata"].get("tags", ()) for line in cell["source"]
+    )
+    own = {
+        line.target.id: ast.literal_eval(line.value)
+        for line in ast.parse(source).body
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value is not None
+    }
+    return {name: value for name, value in values.items() if name in own and value != own[name]}
 
 
 def _require_named(path: str, lack: str, parameter: str) -> None:

@@ -48,21 +48,8 @@ class RefusedError(WorkbenchError):
 def ask(query: str, dataset: str, event_time: str, targets: list[float], *, quick: bool) -> Study:
     """Turn the first cell into a study, and show what it asks: the question, the data, the query's code.
 
-    Parameters
-    ----------
-    query
-        ``module:function``; the module is read again, as it may have been edited.
-    dataset, event_time
-        Path of the data and its event-time column; empty where there is none.
-    targets
-        Records/s to plan for.
-    quick
-        Whether a simulated query replaces it.
-
-    Raises
-    ------
-    RefusedError
-        When a value, the query, the data or the machine is not fit for it.
+    The query's module is read again, as it may have been edited; a `quick` tour takes a simulated query instead. Of
+    what is not fit for it, a card says why before a `RefusedError` ends the notebook.
     """
     try:
         study = first_study(query, dataset, event_time, targets, prices="../data/instances.csv", simulated=quick)

@@ -8,7 +8,7 @@ the chart library once) and its table in a ``<details>`` element with a CSV link
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 from urllib.parse import quote
@@ -25,6 +25,7 @@ from workbench.views.theme import QUIET, untitled
 Kind = Literal["result", "health", "error", "not-yet", "no-data", "no-plan"]
 Cell = str | float | None
 Result = TypeVar("Result")
+Item = TypeVar("Item")
 
 _WORDS: dict[Kind, str] = {
     "result": "",
@@ -56,24 +57,12 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """Plain rows under named columns.
+    """Plain rows under named columns: each cell is text, a number in the column's unit, or None for undefined."""
 
-    Parameters
-    ----------
-    caption
-        What the rows are.
-    columns
-        Headings with units.
-    rows
-        One cell per column: text, a number in the column's unit, or None for undefined.
-    opened
-        Whether the table is shown at once instead of on request.
-    """
-
-    caption: str
+    caption: str  # what the rows are
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    opened: bool = False
+    opened: bool = False  # whether it is shown at once instead of on request
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -89,40 +78,50 @@ class Table:
         return text.getvalue()
 
 
+def headings(names: Iterable[str]) -> tuple[Column, ...]:
+    """Make columns of headings such as ``"Rate (records/s)"``, whose unit is in parentheses at the end."""
+    return tuple(Column(name, unit.removesuffix(")")) for name, _, unit in (one.partition(" (") for one in names))
+
+
+def tabulate(
+    caption: str, items: Iterable[Item], columns: Mapping[str, Callable[[Item], Cell]], *, opened: bool = False
+) -> Table:
+    """Make a table with a row for each item: by heading, as `headings` takes it, what its cell holds of an item."""
+    rows = tuple(tuple(cell(one) for cell in columns.values()) for one in items)
+    return Table(caption, headings(columns), rows, opened)
+
+
+def facts_table(caption: str, facts: Mapping[str, Cell | bool]) -> Table:
+    """Make a table of names and values, as text; values keep all digits."""
+    return Table(caption, headings(("What", "Value")), tuple((name, _fact(facts[name])) for name in facts), opened=True)
+
+
+def times(factor: float, value: float | None) -> float | None:
+    """Multiply what may be undefined."""
+    return None if value is None else factor * value
+
+
+def _fact(value: Cell | bool) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
 @dataclass(frozen=True)
 class Card:
-    """One result as an analyst sees it.
+    """One result as an analyst sees it."""
 
-    Parameters
-    ----------
-    name
-        Short and unique on its page; names the CSV file.
-    title
-        What was asked.
-    finding
-        The answer in one sentence.
-    figure, table
-        Its evidence; None where there is none.
-    kind
-        ``"result"``, advice (``"health"``), ``"error"``, ``"not-yet"`` or, where nothing will come, ``"no-data"`` or
-        ``"no-plan"``.
-    html
-        More of the answer, under the finding: markup in which every text of the user's is escaped.
-    folded
-        Whether a page shows the card on request only: it is evidence, not the answer.
-    of
-        What the evidence is of; a page shows all that is of the same under one title. Empty: of the whole answer.
-    """
-
-    name: str
-    title: str
-    finding: str
+    name: str  # short and unique on its page; names the CSV file
+    title: str  # what was asked
+    finding: str  # the answer in one sentence
     figure: go.Figure | None = None
     table: Table | None = None
-    kind: Kind = "result"
-    html: str = ""
-    folded: bool = False
-    of: str = ""
+    kind: Kind = "result"  # "no-data" and "no-plan": nothing will come
+    html: str = ""  # more of the answer, under the finding: markup in which every text of the user's is escaped
+    folded: bool = False  # whether a page shows it on request only: it is evidence, not the answer
+    of: str = ""  # what it is evidence of, for one title over all that is; empty: of the whole answer
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -168,27 +167,27 @@ class Card:
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{link}</details>"
         )
 
-    def _repr_html_(self) -> str:
-        return STYLE + self.heading_html() + self.table_html()
-
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        """Heading and table; ``_ipython_display_`` adds the figure where there are several outputs."""
-        return {"text/html": self._repr_html_(), "text/plain": f"{self.title}: {self.finding}"}
-
     def _ipython_display_(self) -> None:
         show((self,))
 
 
+def outputs(card: Card) -> Iterator[dict[str, object]]:
+    """Give what a notebook shows of a card: its heading, its figure and its table."""
+    yield {"text/html": card.heading_html(), "text/plain": f"{card.title}: {card.finding}"}
+    if card.figure is not None:
+        yield chart(card.figure)
+    if card.table is not None:
+        yield {"text/html": card.table_html(), "text/plain": card.table.csv()}
+
+
 def show(cards: Iterable[Card]) -> None:
-    """Display cards in a notebook: heading, figure and table of each, in order."""
+    """Display cards in a notebook, in order."""
     style = STYLE
     for card in cards:
-        _display({"text/html": style + card.heading_html(), "text/plain": f"{card.title}: {card.finding}"})
+        heading, *evidence = outputs(card)
+        for bundle in ({**heading, "text/html": f"{style}{heading['text/html']}"}, *evidence):
+            display(bundle, raw=True)  # type: ignore[no-untyped-call]
         style = ""
-        if card.figure is not None:
-            _display(chart(card.figure))
-        if card.table is not None:
-            _display({"text/html": card.table_html(), "text/plain": card.table.csv()})
 
 
 def chart(figure: go.Figure) -> dict[str, object]:
@@ -231,14 +230,9 @@ def fold(card: Card) -> Card:
 
 
 def error_card(kind: str, message: str) -> Card:
-    """Say what went wrong and what to do, without a traceback.
+    """Say what went wrong and what to do, without a traceback; `kind` is the name of the exception's class.
 
-    Parameters
-    ----------
-    kind
-        Name of the exception's class.
-    message
-        Its text. That of a `WorkbenchError` says the next step itself; anything else is a defect of ours.
+    The message of a `WorkbenchError` says the next step itself; anything else is a defect of ours.
     """
     if kind in _TITLES:
         return Card("error", _TITLES[kind], message, kind="error")
@@ -248,10 +242,6 @@ def error_card(kind: str, message: str) -> Card:
         f"{kind}: {message} (Please report this sentence together with the input that was read.)",
         kind="error",
     )
-
-
-def _display(bundle: dict[str, object]) -> None:
-    display(bundle, raw=True)  # type: ignore[no-untyped-call]
 
 
 def _aligned(right: bool) -> str:

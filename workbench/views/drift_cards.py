@@ -1,5 +1,6 @@
 """The card of a comparison with an earlier run: what changed, and is it outside the noise."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,28 +8,30 @@ from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement
 from workbench.study import Change, Drift, Planned, drift, read_planned, study_drift
-from workbench.views.cards import Card, Column, Table
+from workbench.views.cards import Card, tabulate
 
 TITLE = "What changed since the previous run?"
 
 _WORDS = {"lower": "fell", "higher": "rose"}
-_COLUMNS = (
-    Column("What"),
-    Column("Unit"),
-    Column("Before"),
-    Column("Now"),
-    Column("Change", "%"),
-    Column("Fall by chance", "up to %"),
-    Column("Rise by chance", "up to %"),
-    Column("Judgement"),
-)
 
 
 def drift_cards(found: Drift) -> list[Card]:
     """Make the cards of `found`: the changes, the earlier plans, the circumstances that differ."""
-    rows = tuple(dict.fromkeys((found.overall, *found.changes, *found.costs)))
-    caption = f"Changes from {units.moment(found.before_at)} to {units.moment(found.now_at)}"
-    table = Table(caption, _COLUMNS, tuple(map(_row, rows)), opened=True)
+    table = tabulate(
+        f"Changes from {units.moment(found.before_at)} to {units.moment(found.now_at)}",
+        dict.fromkeys((found.overall, *found.changes, *found.costs)),
+        {
+            "What": lambda one: one.thing,
+            "Unit": lambda one: one.unit,
+            "Before": lambda one: one.before,
+            "Now": lambda one: one.now,
+            "Change (%)": lambda one: None if one.ratio is None else 100 * (one.ratio - 1),
+            "Fall by chance (up to %)": lambda one: 100 * one.fall_by_chance,
+            "Rise by chance (up to %)": lambda one: 100 * one.rise_by_chance,
+            "Judgement": lambda one: one.judgement,
+        },
+        opened=True,
+    )
     made = [Card("drift", TITLE, finding(found), table=table, kind="health" if found.losses else "result")]
     if found.promises:
         made.append(_promises(found))
@@ -40,6 +43,7 @@ def drift_cards(found: Drift) -> list[Card]:
 def finding(found: Drift) -> str:
     """Say in a sentence or two what changed, a loss first."""
     overall, since = found.overall, f"since {units.moment(found.before_at)}"
+    least = "" if overall.ratio is not None else "at least "
     if overall.judgement == "unknown":
         text = (
             f"Whether the capacity of {found.query} changed {since} is unknown: the maximum of no budget is known "
@@ -52,8 +56,8 @@ def finding(found: Drift) -> str:
         )
     else:
         text = (
-            f"The capacity of {found.query} {_WORDS[overall.judgement]} by {_size(overall)} {since}; chance explains "
-            f"{_chance(overall)}."
+            f"The capacity of {found.query} {_WORDS[overall.judgement]} by {least}{_amount(overall)} {since}; "
+            f"chance explains {_chance(overall)}."
         )
     text += found.other_cores()
     others = [
@@ -68,22 +72,12 @@ def finding(found: Drift) -> str:
 
 def previous_measurement(path: str | None, now: Measurement) -> list[Card]:
     """Compare `now` with the measurement in the file `path`; no path gives no card, a bad one says why not."""
-    if not path:
-        return []
-    try:
-        return drift_cards(drift(Measurement.from_json(path), now))
-    except WorkbenchError as error:
-        return [_impossible(str(error))]
+    return _since(path, lambda file: drift(Measurement.from_json(file), now))
 
 
 def previous_plans(path: str | None, now: Planned) -> list[Card]:
     """Compare `now` with the study in the file `path`; no path gives no card, a bad one says why not."""
-    if not path:
-        return []
-    try:
-        return drift_cards(study_drift(read_planned(Path(path)), now))
-    except WorkbenchError as error:
-        return [_impossible(str(error))]
+    return _since(path, lambda file: study_drift(read_planned(Path(file)), now))
 
 
 def changes(path: str, now: Planned) -> list[Card]:
@@ -101,21 +95,13 @@ def changes(path: str, now: Planned) -> list[Card]:
     return [replace(changed, title=title, table=table), *details]
 
 
-def _impossible(reason: str) -> Card:
-    return Card("drift", TITLE, reason, kind="not-yet")
-
-
-def _row(change: Change) -> tuple[str | float | None, ...]:
-    return (
-        change.thing,
-        change.unit,
-        change.before,
-        change.now,
-        None if change.ratio is None else 100 * (change.ratio - 1),
-        100 * change.fall_by_chance,
-        100 * change.rise_by_chance,
-        change.judgement,
-    )
+def _since(path: str | None, compare: Callable[[str], Drift]) -> list[Card]:
+    if not path:
+        return []
+    try:
+        return drift_cards(compare(path))
+    except WorkbenchError as error:
+        return [Card("drift", TITLE, str(error), kind="not-yet")]
 
 
 def _promises(found: Drift) -> Card:
@@ -129,30 +115,21 @@ def _promises(found: Drift) -> Card:
             f" For {units.rate(promise.rate)} the plan was {units.some(promise.budget.slots, 'slot')}, now expected to "
             f"carry {units.rate(promise.expected)}: {_LONG[promise.verdict]}{then}."
         )
-    columns = (
-        Column("Target", "records/s"),
-        Column("Planned then", "slots"),
-        Column("Memory per slot", "MB"),
-        Column("Capacity now", "records/s"),
-        Column("Interval low", "records/s"),
-        Column("Interval high", "records/s"),
-        Column("Planned now", "slots"),
-        Column("Judgement"),
+    table = tabulate(
+        "Plans of the previous run",
+        found.promises,
+        {
+            "Target (records/s)": lambda one: one.rate,
+            "Planned then (slots)": lambda one: one.budget.slots,
+            "Memory per slot (MB)": lambda one: one.budget.profile.memory_mb,
+            "Capacity now (records/s)": lambda one: one.expected,
+            "Interval low (records/s)": lambda one: one.low,
+            "Interval high (records/s)": lambda one: one.high,
+            "Planned now (slots)": lambda one: one.slots_now,
+            "Judgement": lambda one: one.verdict,
+        },
+        opened=True,
     )
-    rows = tuple(
-        (
-            promise.rate,
-            promise.budget.slots,
-            promise.budget.profile.memory_mb,
-            promise.expected,
-            promise.low,
-            promise.high,
-            promise.slots_now,
-            promise.verdict,
-        )
-        for promise in found.promises
-    )
-    table = Table("Plans of the previous run", columns, rows, opened=True)
     return Card(
         "promises", "Do the previous plans still hold?", text, table=table, kind="health" if broken else "result"
     )
@@ -162,13 +139,16 @@ _LONG = {"eats its margin": "enough, but with less margin than asked for", "too 
 
 
 def _differences(found: Drift) -> Card:
-    columns = (Column("What"), Column("Before"), Column("Now"))
-    rows = tuple((each.thing, each.before, each.now) for each in found.differences)
+    table = tabulate(
+        "Circumstances that differ",
+        found.differences,
+        {"What": lambda one: one.thing, "Before": lambda one: one.before, "Now": lambda one: one.now},
+        opened=True,
+    )
     text = (
-        f"{units.some(len(rows), 'circumstance')} differ{'s' if len(rows) == 1 else ''} "
+        f"{units.some(len(table.rows), 'circumstance')} differ{'s' if len(table.rows) == 1 else ''} "
         "between the two runs; a change of capacity may come from there."
     )
-    table = Table("Circumstances that differ", columns, rows, opened=True)
     return Card("circumstances-changed", "Was it measured under the same circumstances?", text, table=table)
 
 
@@ -176,10 +156,6 @@ def _signed(change: Change) -> str:
     """Write a change with its sign, or how large it is at least."""
     sign = "-" if change.bounds[1] < 1 else "+"
     return f"{'' if change.ratio is not None else 'at least '}{sign}{_amount(change)}"
-
-
-def _size(change: Change) -> str:
-    return f"{'' if change.ratio is not None else 'at least '}{_amount(change)}"
 
 
 def _amount(change: Change) -> str:

@@ -4,30 +4,17 @@ from collections.abc import Sequence
 
 from workbench import units
 from workbench.scaling import Assignment
-from workbench.views.cards import Card, Column, Table
+from workbench.views.cards import Card, Table, headings
 
 
 def assignment_card(
     current: Sequence[Sequence[int]], greedy: Assignment, optimal: Assignment, executors: Sequence[str]
 ) -> Card:
-    """Compare the present cores of every executor with those of the greedy and of the optimal assignment.
+    """Compare the present cores of every executor with those of the greedy and of the optimal `assign_cores`.
 
-    Parameters
-    ----------
-    current
-        Present cores, shape (nodes, executors), as `assign_cores` takes them.
-    greedy, optimal
-        The results of `assign_cores`.
-    executors
-        Names of the executors.
+    `current` is of the shape (nodes, executors).
     """
-    columns = (
-        Column("Executor"),
-        Column("Node"),
-        Column("Now", "cores"),
-        Column("Greedy", "cores"),
-        Column("Optimal", "cores"),
-    )
+    columns = headings(("Executor", "Node", "Now (cores)", "Greedy (cores)", "Optimal (cores)"))
     rows = tuple(
         (executor, f"node {node}", cores[j], greedy.matrix[node][j], optimal.matrix[node][j])
         for j, executor in enumerate(executors)

@@ -1,4 +1,4 @@
-"""Findings of a measurement, a plan and on the forms of a model, each as one sentence."""
+"""Findings of a measurement, a plan, a decision and on the forms of a model, each as one sentence."""
 
 import math
 
@@ -14,6 +14,7 @@ from workbench.records import (
     MstEstimate,
     MstInterval,
 )
+from workbench.scaling import JustinDecision
 from workbench.speed import REFERENCE, RelativeSpeed, relative_speed
 
 _LAW = "scaling"
@@ -32,6 +33,9 @@ _SPENT = {
     "tasks, fixed": "of fixed work in tasks",
     "rows": "for the rows",
 }
+
+QUIET = frozenset({"stateless", "unchanged"})
+"""Cases of Justin's that need no explanation."""
 
 
 def where(budget: Budget, *, ran: bool = True) -> str:
@@ -157,8 +161,10 @@ def forms(found: FormComparison) -> str:
         return f"{units.some(found.runs, 'run')} cannot make a model of the paper's forms."
     asks = ""
     if found.targets:
-        slots, rate = _slots(found, found.chosen), units.rate(found.targets[-1].rate)
-        asks = f"which asks for {slots} at {rate}" if slots else f"by which no number of slots carries {rate}"
+        fit, rate = found.fit_of(found.chosen), units.rate(found.targets[-1].rate)
+        slots = None if fit is None else fit.slots[-1]
+        none = f"by which no number of slots carries {rate}"
+        asks = none if slots is None else f"which asks for {units.some(slots, 'slot')} at {rate}"
     taken = ", ".join(filter(None, (f"The paper's rule takes {found.chosen}", asks)))
     if found.used == found.chosen:
         return f"{taken}; the plan uses it, because the study sets its form."
@@ -171,13 +177,6 @@ def forms(found: FormComparison) -> str:
             "run by less predicts worse"
         )
     return f"{taken}; the plan uses {own} {why}."
-
-
-def _slots(found: FormComparison, form: str) -> str:
-    """Slots that `form` asks for at the largest target; empty where no number carries it."""
-    fit = found.fit_of(form)
-    slots = None if fit is None else fit.slots[-1]
-    return "" if slots is None else units.some(slots, "slot")
 
 
 def _evidence(found: FormComparison) -> str:
@@ -294,3 +293,14 @@ def whose_cores(plan: CapacityPlan) -> str:
     counted = RelativeSpeed(cores.times, cores.low, cores.high).words("those measured")
     name = "another machine" if instance is None else instance.name
     return f"It counts the cores of {name}, {counted}; measured were {cores.measured}{there}."
+
+
+def decided(decision: JustinDecision) -> str:
+    """Say what Justin decided."""
+    state, previous = decision.state, decision.previous
+    tasks = units.some(state.tasks, "task")
+    if state.level is None:
+        return f"{tasks} without managed memory"
+    change = state.level - (previous.level or 0)
+    memory = {0: "the same memory each", 1: "twice the memory each", -1: "half the memory each"}[change]
+    return f"{tasks} with {memory}"

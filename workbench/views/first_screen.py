@@ -76,14 +76,9 @@ def beside_html(*parts: str) -> str:
 
 
 def tabs_html(name: str, panes: Mapping[str, Mapping[str, str]]) -> str:
-    """Write texts to copy under tabs, which need no script and are all printed.
+    """Write texts to copy under tabs, which need no script and are all printed: by label, the texts by what they are.
 
-    Parameters
-    ----------
-    name
-        Unique on the page.
-    panes
-        By the tab's label, the texts by what they are.
+    The name is unique on the page.
     """
     made = []
     for number, (label, texts) in enumerate(panes.items()):

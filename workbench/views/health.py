@@ -1,7 +1,7 @@
 """Health checks of a measurement: what a reader must know before trusting the number, and what to do."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench import units
 from workbench.measuring import SOURCE_MARGIN
@@ -22,88 +22,80 @@ LEAST_THROTTLED = 0.01
 
 @dataclass(frozen=True)
 class Check:
-    """One check.
+    """One check."""
 
-    Parameters
-    ----------
-    question
-        What is asked.
-    finding
-        What was seen; None where the measurement does not show it.
-    advice
-        What to do; empty if all is well.
-    """
+    finding: str | None  # what was seen; None where the measurement does not show it
+    advice: str = ""  # what to do; empty if all is well
+    question: str = ""
 
-    question: str
-    finding: str | None
-    advice: str = ""
+
+_UNKNOWN = Check(None)
+_AGAIN = "The rate may be too low: measure again while nothing else runs."
 
 
 def checks(measurement: Measurement) -> tuple[Check, ...]:
     """Run every check; what was simulated has neither a machine that others use, nor batches and their source."""
-    if not measurement.ran:
-        return tuple(check(measurement) for check in (_warm_up, _exhausted, _contradictions, _no_upper_end))
-    every: tuple[Callable[[Measurement], Check], ...] = (
-        _fixed_cost,
-        _warm_up,
-        _state,
-        *((_filled,) if measurement.estimate.from_readings else ()),
-        _late,
-        _disturbed,
-        _exhausted,
-        _contradictions,
-        _source_bound,
-        _no_upper_end,
-        _quota,
-        *(() if measurement.machine.dedicated else (_counted,)),
-        *((_executors,) if _several_executors(measurement) else ()),
-        *((_idle_slots,) if _topic_partitions(measurement) is not None else ()),
+    ran, readings = measurement.ran, measurement.estimate.from_readings
+    observation = measurement.estimate.observation
+    asked: tuple[tuple[bool, str, Callable[[Measurement], Check]], ...] = (
+        (ran, "Is the fixed time of a batch small compared with the interval?", _fixed_cost),
+        (readings, "Were the readings steady?", _steady_readings),
+        (not readings, "Was the warm-up steady?", _warm_up),
+        (ran, "Is the state bounded?", _state),
+        (ran and readings, "Had the state its working size?", _filled),
+        (ran, "Did the rows come in time for the watermark?", _late),
+        (ran, "Was the machine left alone?", _disturbed_readings if readings else _disturbed),
+        (readings, "Were there enough rounds?", _rounds),
+        (not readings, "Were there enough probes?", _probes),
+        (True, "Do the probes agree?", _contradictions),
+        (ran, "Did the query, and not the source, limit the rate?", _source_bound),
+        (True, "Was a rate found that is too much?", _no_upper_end),
+        (ran, "Did the slots' CPU quota bind?", _quota),
+        (ran and not measurement.machine.dedicated, "Were the slots' cores dedicated?", _counted),
+        (ran and bool(observation and observation.executors), "Were the executors equally fast?", _executors),
+        (ran and _topic_partitions(measurement) is not None, "Did every slot read the topic?", _idle_slots),
     )
-    return tuple(check(measurement) for check in every)
+    return tuple(replace(look(measurement), question=question) for needed, question, look in asked if needed)
 
 
 def _fixed_cost(measurement: Measurement) -> Check:
-    question = "Is the fixed time of a batch small compared with the interval?"
     interval = measurement.budget.interval_s
     line = batch_times(measurement.query, measurement.budget, measurement.estimate, measurement.load_curve).line
     if line is None:
-        return Check(question, None)
+        return _UNKNOWN
     share = line.fixed / interval
     seen = (
         f"Every batch takes {units.seconds(line.fixed)} whatever its size, {units.share(share)} of the "
         f"{units.seconds(interval)} interval."
     )
     if share <= FIXED_SHARE:
-        return Check(question, seen)
+        return Check(seen)
     return Check(
-        question,
         seen,
         f"Above {units.share(FIXED_SHARE)} the fixed part dominates and rates do not scale with slots: "
         f"lengthen the interval (to {units.seconds(line.fixed / FIXED_SHARE)} or more) or use stronger slots.",
     )
 
 
-def _warm_up(measurement: Measurement) -> Check:
-    if measurement.estimate.from_readings:
-        question = "Were the readings steady?"
-        counted = measurement.estimate.probes[1:] or measurement.estimate.probes  # the first is a look
-        if all(probe.steady is None for probe in counted):  # a log, whose load nobody held
-            return Check(question, None)
-        loose = [probe.number for probe in counted if probe.steady is False]
-        if not loose:
-            return Check(question, "In every reading the second half was as fast as the first.")
-        return Check(
-            question,
-            f"In round{'s' if len(loose) > 1 else ''} {', '.join(map(str, loose))} the second half of the reading was "
-            "still faster or slower than the first.",
-            "State, caches or batch size may not have been at their working size: measure the budget in a deployment "
-            "of its own (in a study deployment: separate).",
-        )
-    question = "Was the warm-up steady?"
-    if measurement.estimate.steady:
-        return Check(question, "The rate and the time per record had settled before the first probe.")
+def _steady_readings(measurement: Measurement) -> Check:
+    counted = measurement.estimate.probes[1:] or measurement.estimate.probes  # the first is a look
+    if all(probe.steady is None for probe in counted):  # a log, whose load nobody held
+        return _UNKNOWN
+    loose = [probe.number for probe in counted if probe.steady is False]
+    if not loose:
+        return Check("In every reading the second half was as fast as the first.")
     return Check(
-        question,
+        f"In round{'s' if len(loose) > 1 else ''} {', '.join(map(str, loose))} the second half of the reading was "
+        "still faster or slower than the first.",
+        "State, caches or batch size may not have been at their working size: measure the budget in a deployment "
+        "of its own (in a study deployment: separate).",
+    )
+
+
+def _warm_up(measurement: Measurement) -> Check:
+    if measurement.estimate.steady:
+        return Check("The rate and the time per record had settled before the first probe.")
+    return Check(
         "The warm-up reached its time limit while rate or time per record still changed.",
         "State or caches may not have been at their working size: state the rate only together with the state's size, "
         "or warm up longer (in a study warmup_s; in Python CapacityEstimator(warmup_cap_s=...)).",
@@ -111,13 +103,11 @@ def _warm_up(measurement: Measurement) -> Check:
 
 
 def _state(measurement: Measurement) -> Check:
-    question = "Is the state bounded?"
     if not measurement.unbounded_state:
-        return Check(question, "The query is not declared to keep state without bound.")
+        return Check("The query is not declared to keep state without bound.")
     if measurement.estimate.rate is None:
-        return Check(question, None)
+        return _UNKNOWN
     return Check(
-        question,
         findings.growing_state(measurement.estimate),
         "Bound the state (a join needs watermarks and a time range on both sides), or deploy for the rate at the "
         "largest state it may reach.",
@@ -125,13 +115,11 @@ def _state(measurement: Measurement) -> Check:
 
 
 def _filled(measurement: Measurement) -> Check:
-    question = "Had the state its working size?"
     if measurement.estimate.filled is None:
-        return Check(question, None)
+        return _UNKNOWN
     if measurement.estimate.filled:
-        return Check(question, "There is none, or as much left it as entered.")
+        return Check("There is none, or as much left it as entered.")
     return Check(
-        question,
         "Within a reading's time no row left the state, so it still grew.",
         "The rate is that of a young state and may be too high: measure in a deployment of its own (in a study "
         "deployment: separate), whose state is not emptied between probes, so that it has minutes to fill.",
@@ -139,63 +127,59 @@ def _filled(measurement: Measurement) -> Check:
 
 
 def _late(measurement: Measurement) -> Check:
-    question = "Did the rows come in time for the watermark?"
     observation = measurement.estimate.observation
     if observation is None:
-        return Check(question, None)
+        return _UNKNOWN
     share = observation.dropped_late
     if share <= LATE_SHARE:
-        return Check(question, f"{units.share(share)} of the rows reaching the state were dropped as late.")
+        return Check(f"{units.share(share)} of the rows reaching the state were dropped as late.")
     return Check(
-        question,
         f"{units.share(share)} of the rows reaching the state came later than the watermark allows and were dropped.",
         "Dropped rows cost less than those that count, so the rate is too high: name the event-time column "
         "(--event-time), sort the data by it, or allow more delay in withWatermark.",
     )
 
 
-def _disturbed(measurement: Measurement) -> Check:
-    question = "Was the machine left alone?"
-    if not measurement.machine.load_seen:
-        return Check(question, None)
+def _disturbed_readings(measurement: Measurement) -> Check:
     estimate = measurement.estimate
-    if estimate.from_readings:
-        found = [p.number for p in estimate.probes if p.observation.disturbance.worst > MAX_DISTURBANCE]
-        if not found:
-            return Check(question, "No reading was disturbed.")
-        seen = (
-            f"The reading{'s' if len(found) > 1 else ''} of round{'s' if len(found) > 1 else ''} "
-            f"{', '.join(map(str, found))} {'were' if len(found) > 1 else 'was'} taken while others used the machine"
-        )
-        if not estimate.disturbed:
-            return Check(question, f"{seen}; it counts less than those of a quiet machine.")
-        return Check(question, f"{seen}.", "The rate may be too low: measure again while nothing else runs.")
-    taken = [p.number for p in estimate.probes if p.judgement is not None and p.judgement.disturbed]
+    if not measurement.machine.load_seen:
+        return _UNKNOWN
+    found = [p.number for p in estimate.probes if p.observation.disturbance.worst > MAX_DISTURBANCE]
+    if not found:
+        return Check("No reading was disturbed.")
+    several = len(found) > 1
+    seen = (
+        f"The reading{'s' * several} of round{'s' * several} "
+        f"{', '.join(map(str, found))} {'were' if several else 'was'} taken while others used the machine"
+    )
+    quiet = Check(f"{seen}; it counts less than those of a quiet machine.")
+    return Check(f"{seen}.", _AGAIN) if estimate.disturbed else quiet
+
+
+def _disturbed(measurement: Measurement) -> Check:
+    if not measurement.machine.load_seen:
+        return _UNKNOWN
+    taken = [p.number for p in measurement.estimate.probes if p.judgement is not None and p.judgement.disturbed]
     if not taken:
-        return Check(question, "No judged probe was disturbed.")
+        return Check("No judged probe was disturbed.")
     listed = ", ".join(map(str, taken))
+    seen = f"Probe{'s' * (len(taken) > 1)} {listed} had to be judged although others used the machine."
+    return Check(seen, _AGAIN)
+
+
+def _rounds(measurement: Measurement) -> Check:
+    if not measurement.estimate.exhausted:
+        return Check("The readings agree nearly as well as asked, or better.")
     return Check(
-        question,
-        f"Probe{'s' if len(taken) > 1 else ''} {listed} had to be judged although others used the machine.",
-        "The rate may be too low: measure again while nothing else runs.",
+        "The rounds ran out before the readings agreed as well as asked.",
+        "Use the interval, not the single rate; or measure again while nothing else runs.",
     )
 
 
-def _exhausted(measurement: Measurement) -> Check:
-    if measurement.estimate.from_readings:
-        question = "Were there enough rounds?"
-        if not measurement.estimate.exhausted:
-            return Check(question, "The readings agree nearly as well as asked, or better.")
-        return Check(
-            question,
-            "The rounds ran out before the readings agreed as well as asked.",
-            "Use the interval, not the single rate; or measure again while nothing else runs.",
-        )
-    question = "Were there enough probes?"
+def _probes(measurement: Measurement) -> Check:
     if not measurement.estimate.exhausted:
-        return Check(question, "The bracket became as narrow as asked.")
+        return Check("The bracket became as narrow as asked.")
     return Check(
-        question,
         "The probes ran out before the bracket was as narrow as asked.",
         "Use the bracket, not the single rate; or ask for a wider one (--tolerance) or for more time (--minutes), or "
         "in Python allow more probes: CapacityEstimator(max_probes=..., most_s=...).",
@@ -203,42 +187,36 @@ def _exhausted(measurement: Measurement) -> Check:
 
 
 def _contradictions(measurement: Measurement) -> Check:
-    question = "Do the probes agree?"
     rates = measurement.estimate.contradictions
     if not rates:
-        return Check(question, "No rate was both sustained and not.")
+        return Check("No rate was both sustained and not.")
     quieter = "measure again on a quieter machine, or " if measurement.ran else ""
     return Check(
-        question,
         f"Probes disagree about {', '.join(units.rate(rate) for rate in rates)}.",
         f"The bracket encloses the rates in doubt: {quieter}in Python observe longer: CapacityEstimator(window_s=...).",
     )
 
 
 def _source_bound(measurement: Measurement) -> Check:
-    question = "Did the query, and not the source, limit the rate?"
     estimate = measurement.estimate
     limit = measurement.source_limit
     if estimate.limit == "source":
         near = "the readings came" if estimate.from_readings else "the next probe would have come"
         return Check(
-            question,
             f"The source alone releases {units.rate(limit)}; {near} too close to that.",
             f"The rate is the source's, not the query's: read it as 'at least', and give the source {SOURCE_MARGIN} "
             "times the rate by fewer slots or a heavier query.",
         )
     bound = [p.number for p in estimate.probes if p.answered("source-bound")]
     if limit is None and not bound:
-        return Check(question, None)
-    return Check(question, f"The source alone could release {units.rate(limit)}.")
+        return _UNKNOWN
+    return Check(f"The source alone could release {units.rate(limit)}.")
 
 
 def _no_upper_end(measurement: Measurement) -> Check:
-    question = "Was a rate found that is too much?"
     if measurement.estimate.limit != "none":
-        return Check(question, "Yes, the maximum has an upper end.")
+        return Check("Yes, the maximum has an upper end.")
     return Check(
-        question,
         "No rate was confirmed as too much.",
         "The rate is a lower bound: raise the highest rate (--max-rate), or in Python allow more probes: "
         "CapacityEstimator(max_probes=...).",
@@ -246,17 +224,15 @@ def _no_upper_end(measurement: Measurement) -> Check:
 
 
 def _quota(measurement: Measurement) -> Check:
-    question = "Did the slots' CPU quota bind?"
     observation = measurement.estimate.observation
     throttled = observation.quota_throttled if observation else None
     if throttled is None:
-        return Check(question, None)
+        return _UNKNOWN
     rate = "maximum rate" if measurement.estimate.from_readings else "highest sustained rate"
     seen = f"The quota held the slots back in {units.share(throttled)} of its periods at the {rate}."
     if throttled >= LEAST_THROTTLED:
-        return Check(question, seen)
+        return Check(seen)
     return Check(
-        question,
         seen,
         "The slots were never as busy as their quota allows, so something else limits the rate: look at the fixed "
         "time, at key skew and at the number of tasks.",
@@ -267,28 +243,20 @@ def _counted(measurement: Measurement) -> Check:
     used = measurement.used_cores
     cores = "" if used is None else f" The tasks' threads used {used:.2f} cores per slot."
     return Check(
-        "Were the slots' cores dedicated?",
         f"The cluster counts cores but does not limit them, so a slot may have had more or less than its own.{cores}",
         "Measure while nothing else runs on the workers, and compare with a plan for cores that are limited "
         "(Kubernetes, or a virtual machine per executor) with care.",
     )
 
 
-def _several_executors(measurement: Measurement) -> bool:
-    observation = measurement.estimate.observation
-    return observation is not None and bool(observation.executors)
-
-
 def _executors(measurement: Measurement) -> Check:
-    question = "Were the executors equally fast?"
     observation = measurement.estimate.observation
     assert observation is not None  # noqa: S101 - asked where there are several
     slow = slow_executors(observation.executors)
     if not slow:
         most = max(pace.times for pace in observation.executors)
-        return Check(question, f"The slowest took {most:.2f} times as long as the others per record.")
+        return Check(f"The slowest took {most:.2f} times as long as the others per record.")
     return Check(
-        question,
         f"{slow[0].sentence}.",
         "A batch ends with its slowest task, so the other slots waited for it: look at what else its worker does, and "
         "measure again without it.",
@@ -304,15 +272,11 @@ def _topic_partitions(measurement: Measurement) -> int | None:
 
 
 def _idle_slots(measurement: Measurement) -> Check:
-    question = "Did every slot read the topic?"
     partitions, slots = _topic_partitions(measurement), measurement.budget.slots
     assert partitions is not None  # noqa: S101 - asked where a topic was read
     if partitions >= slots:
-        return Check(
-            question, f"Partitions with records: {units.count(partitions)}, read by {units.some(slots, 'slot')}."
-        )
+        return Check(f"Partitions with records: {units.count(partitions)}, read by {units.some(slots, 'slot')}.")
     return Check(
-        question,
         f"The topic has {units.some(partitions, 'partition')} with records, so {slots - partitions:,} of "
         f"{slots:,} slots had nothing to read.",
         "The rate is that of a topic with as few partitions: use a topic with at least as many as slots, or measure "

@@ -8,7 +8,7 @@ from typing import get_args
 
 from workbench import units
 from workbench.papers import Paper, PaperFigure, Reproduction, Status, counted
-from workbench.views.cards import Card, Column, Table, gather
+from workbench.views.cards import Card, Table, gather, headings, tabulate
 from workbench.views.figures import draw_reproduced
 
 _MOST_POINTS = 40  # of a series in a table
@@ -16,58 +16,51 @@ _MOST_POINTS = 40  # of a series in a table
 
 def index_card(paper: Paper) -> Card:
     """List the figures and tables of the paper's evaluation with their status, those that are not here included."""
-    columns = (
-        Column("Figure"),
-        Column("What it shows"),
-        Column("Ours is"),
-        Column("How, or why not"),
-        Column("Inputs to choose from"),
+    table = tabulate(
+        f"Evaluation of {paper.title}",
+        paper.figures,
+        {
+            "Figure": lambda one: one.number,
+            "What it shows": lambda one: one.shows,
+            "Ours is": lambda one: one.status,
+            "How, or why not": lambda one: one.how,
+            "Inputs to choose from": lambda one: ", ".join(one.inputs),
+        },
+        opened=True,
     )
-    rows = tuple((one.number, one.shows, one.status, one.how, ", ".join(one.inputs)) for one in paper.figures)
     counts = Counter(one.status for one in paper.figures)
     listed = "; ".join(
         f"{counts[status]} {status.removesuffix(', because')}" for status in get_args(Status) if counts[status]
     )
     finding = f"{len(paper.figures)} figures and tables: {listed}."
-    table = Table(f"Evaluation of {paper.title}", columns, rows, opened=True)
     return Card(f"{paper.name}-figures", paper.title, finding, table=table)
 
 
 def headlines_card(paper: Paper) -> Card:
     """List the numbers that the paper gives next to ours, and count how many agree and how many were fitted."""
     found = [(figure, one) for figure in paper.figures for one in figure.compare_all()]
-    columns = tuple(map(Column, ("Figure", "Headline", "Paper", "Ours", "Difference", "Verdict", "Ours is")))
-    rows = tuple(
-        (
-            one.number,
-            one.headline.what,
-            one.headline.said,
-            "" if one.ours is None else one.headline.written(one.ours),
-            one.difference,
-            one.verdict,
-            figure.status,
-        )
-        for figure, one in found
+    table = tabulate(
+        f"Headlines of {paper.title}",
+        found,
+        {
+            "Figure": lambda one: one[1].number,
+            "Headline": lambda one: one[1].headline.what,
+            "Paper": lambda one: one[1].headline.said,
+            "Ours": lambda one: "" if one[1].ours is None else one[1].headline.written(one[1].ours),
+            "Difference": lambda one: one[1].difference,
+            "Verdict": lambda one: one[1].verdict,
+            "Ours is": lambda one: one[0].status,
+        },
+        opened=True,
     )
     counts = counted(one for _, one in found)
     listed = "; ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    table = Table(f"Headlines of {paper.title}", columns, rows, opened=True)
-    return Card(
-        f"{paper.name}-headlines",
-        "Headlines next to ours",
-        f"{units.some(len(found), 'number')}: {listed}.",
-        table=table,
-    )
+    finding = f"{units.some(len(found), 'number')}: {listed}."
+    return Card(f"{paper.name}-headlines", "Headlines next to ours", finding, table=table)
 
 
 def figure_card(paper: Paper, figure: PaperFigure, chosen: str | None = None) -> Card:
-    """Show one figure next to ours, for the chosen input or the usual one.
-
-    Raises
-    ------
-    WorkbenchError
-        When it is not here, or has no such input.
-    """
+    """Show one figure next to ours, for the chosen input or the usual one."""
     made = figure.reproduce(chosen)
     of = f" ({chosen or figure.inputs[0]})" if figure.inputs else ""
     compared = "; ".join(one.sentence for one in figure.compare(made, chosen))
@@ -114,5 +107,5 @@ def _table(figure: PaperFigure, made: Reproduction) -> Table | None:
         if len(one.x) <= _MOST_POINTS
         for x, value in zip(one.x, one.y, strict=True)
     )
-    columns = (Column("Panel"), Column("Series"), Column("At"), Column("Value"), Column("Of"), Column("Source"))
+    columns = headings(("Panel", "Series", "At", "Value", "Of", "Source"))
     return Table(f"Values of {figure.number}", columns, rows) if rows else None

@@ -7,8 +7,7 @@ from pathlib import Path
 from workbench import units
 from workbench.records import Measurement
 from workbench.study import Study
-from workbench.views.cards import Card, Cell, Column, Table
-from workbench.views.tables import facts_table
+from workbench.views.cards import Card, Cell, facts_table, tabulate
 
 _WHERE = {
     "spark": "on this machine",
@@ -50,27 +49,21 @@ def so_far_card(measured: Sequence[Measurement]) -> Card:
     title = "How far did it come?"
     if not measured:
         return Card("so-far", title, "No run was finished.", kind="not-yet")
-    columns = (
-        Column("Run"),
-        Column("Slots"),
-        Column("Memory per slot", "MB"),
-        Column("MST", "records/s"),
-        Column("Low", "records/s"),
-        Column("High", "records/s"),
-    )
-    rows = tuple(
-        (
-            number,
-            run.budget.slots,
-            run.budget.profile.memory_mb,
-            run.estimate.middle or None,
-            run.estimate.low,
-            run.estimate.high if run.estimate.high != float("inf") else None,
-        )
-        for number, run in enumerate(measured, start=1)
+    table = tabulate(
+        "Finished runs",
+        enumerate(measured, start=1),
+        {
+            "Run": lambda one: one[0],
+            "Slots": lambda one: one[1].budget.slots,
+            "Memory per slot (MB)": lambda one: one[1].budget.profile.memory_mb,
+            "MST (records/s)": lambda one: one[1].estimate.middle or None,
+            "Low (records/s)": lambda one: one[1].estimate.low,
+            "High (records/s)": lambda one: one[1].estimate.high if one[1].estimate.high != float("inf") else None,
+        },
+        opened=True,
     )
     finding = (
-        f"{units.some(len(rows), 'run')} had been finished and "
-        f"{'is' if len(rows) == 1 else 'are'} kept: the next try goes on from there."
+        f"{units.some(len(measured), 'run')} had been finished and "
+        f"{'is' if len(measured) == 1 else 'are'} kept: the next try goes on from there."
     )
-    return Card("so-far", title, finding, table=Table("Finished runs", columns, rows, opened=True), kind="not-yet")
+    return Card("so-far", title, finding, table=table, kind="not-yet")

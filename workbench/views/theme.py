@@ -121,17 +121,10 @@ def template() -> go.layout.Template:
 
 
 def figure(title: str, height: int = 420, shows: str = "") -> go.Figure:
-    """Return an empty figure of the workbench's look.
+    """Return an empty figure of the workbench's look, `height` pixels high; its width follows the page.
 
-    Parameters
-    ----------
-    title
-        One sentence with the finding (``layout.meta.finding``).
-    height
-        Pixels; the width follows the page.
-    shows
-        What kind of figure it is, in words; with the finding it is the text alternative
-        (``layout.meta.alternative``).
+    Its title is the finding (``layout.meta.finding``); with what kind of figure it is, in words, that is the text
+    alternative (``layout.meta.alternative``).
     """
     if "workbench" not in pio.templates:
         pio.templates["workbench"] = template()

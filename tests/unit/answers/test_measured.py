@@ -58,7 +58,7 @@ def test_the_dataflow_is_the_one_that_was_observed(measurement):
 
 def test_own_markup_is_strictly_well_formed(measurement):
     parser = html5lib.HTMLParser(strict=True)
-    body = "".join(card._repr_html_() for card in cards(measurement))
+    body = "".join(card.heading_html() + card.table_html() for card in cards(measurement))
     parser.parse(f"<!DOCTYPE html><html><head><title>t</title></head><body>{body}")
 
 
@@ -69,7 +69,7 @@ def test_missing_results_are_not_yet(measurement):
 
 
 def test_a_card_that_fails_hides_no_other(measurement, monkeypatch):
-    monkeypatch.setattr(measured, "draw_probes", lambda data: data.missing)
+    monkeypatch.setattr(measured.figures, "draw_probes", lambda data: data.missing)
     made = cards(measurement)
     assert made[0].kind == "error"
     assert "AttributeError" in made[0].finding

@@ -6,7 +6,7 @@ from workbench.answers import page
 from workbench.answers.replayed import answer
 from workbench.simulation import RateTrace
 from workbench.study import replay_policies
-from workbench.views.justin import decided
+from workbench.views.findings import decided
 from workbench.views.widgets.replay_player import moment
 
 LOAD = RateTrace.steps([(1200, 200_000), (1800, 900_000)])

@@ -6,7 +6,7 @@ be updated in place; ``layout.meta`` holds the finding and a text alternative.
 
 from workbench.views.figures.acquisition import acquisition, draw_acquisition
 from workbench.views.figures.batch_times import BatchTimes, batch_times, draw_batch_times
-from workbench.views.figures.capacity import Capacity, capacity, draw_capacity
+from workbench.views.figures.capacity import capacity, draw_capacity
 from workbench.views.figures.cost_vectors import COST_NAMES, CostVectors, cost_vectors, draw_cost_vectors, draw_pareto
 from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow_graph, observed_graph
 from workbench.views.figures.exploration import convergence, draw_convergence
@@ -16,7 +16,7 @@ from workbench.views.figures.model_forms import draw_model_forms, model_forms
 from workbench.views.figures.operators import Operators, draw_operators, operators
 from workbench.views.figures.overlay import draw_overlaid, same_axes
 from workbench.views.figures.paradigms import Paradigms, draw_paradigms, paradigms
-from workbench.views.figures.placement_map import draw_placement_map, placement_map
+from workbench.views.figures.placement_map import PlacementMap, draw_placement_map, placement_map
 from workbench.views.figures.policies import KEEPS_UP, Policies, draw_policies, policies
 from workbench.views.figures.probes import Probes, draw_bracket, draw_probes, probes
 from workbench.views.figures.pruning import draw_pruning, pruning
@@ -42,11 +42,11 @@ __all__ = [
     "KEEPS_UP",
     "POINTS",
     "BatchTimes",
-    "Capacity",
     "CostVectors",
     "Curves",
     "Operators",
     "Paradigms",
+    "PlacementMap",
     "Policies",
     "Probes",
     "RiskPoint",

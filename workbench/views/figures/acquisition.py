@@ -20,17 +20,8 @@ _GRID = "The budgets of the space by slots and memory, runs marked."
 class Acquisition:
     """What the figure shows.
 
-    Parameters
-    ----------
-    slots, memory_mb
-        The grid.
-    mean, deviation, improvement
-        Of the cost (Equation 9) after a run there, records/s: a row per memory, a column per number of slots; empty
-        where no Gaussian process was asked.
-    asked
-        Slots and memory (MiB) of the budget asked for.
-    runs
-        Runs so far by slots and memory.
+    `mean`, `deviation` and `improvement` are of the cost (Equation 9) after a run, records/s: a row per memory, a
+    column per number of slots; empty where no Gaussian process was asked.
     """
 
     finding: str
@@ -39,8 +30,8 @@ class Acquisition:
     mean: Table
     deviation: Table
     improvement: Table
-    asked: tuple[int, int]
-    runs: tuple[tuple[int, int, int], ...]
+    asked: tuple[int, int]  # slots and memory (MiB) of the budget asked for
+    runs: tuple[tuple[int, int, int], ...]  # so far, by slots and memory
 
 
 def acquisition(question: Question) -> Acquisition:
@@ -75,6 +66,10 @@ def draw_acquisition(data: Acquisition) -> go.Figure:
         sides = (("space", "", nothing, theme.GREY, None),)
     figure = theme.figure(data.finding, 360, _SHOWS if data.mean else _GRID)
     panels = make_subplots(cols=len(sides), shared_yaxes=True, horizontal_spacing=0.08, figure=figure)
+
+    def word(value: float) -> str:
+        return units.scaled(value, "", 2) if value >= 1 else "< 1"
+
     slots, memories = ([f"{one:,}" for one in values] for values in (data.slots, data.memory_mb))
     for col, (uid, name, table, colour, doubt) in enumerate(sides, start=1):
         panels.add_heatmap(
@@ -84,7 +79,7 @@ def draw_acquisition(data: Acquisition) -> go.Figure:
             y=memories,
             z=table,
             customdata=doubt,
-            text=[[_word(value) if data.mean else "" for value in row] for row in table],
+            text=[[word(value) if data.mean else "" for value in row] for row in table],
             texttemplate="%{text}",
             colorscale=[[0, "#FFFFFF"], [1, colour]],
             zmin=0,
@@ -125,11 +120,6 @@ def draw_acquisition(data: Acquisition) -> go.Figure:
     panels.update_yaxes(title_text="Memory per slot (MB)", col=1)
     theme.room_for_legend(panels)
     return panels
-
-
-def _word(value: float) -> str:
-    """Write a value into its cell."""
-    return units.scaled(value, "", 2) if value >= 1 else "< 1"
 
 
 def _place(budget: Budget) -> tuple[int, int]:

@@ -11,34 +11,23 @@ from workbench.measuring import MIN_LEVELS, Line, count_levels, fit_line
 from workbench.metrics import Batch
 from workbench.records import MstEstimate, Probe
 from workbench.views import findings, theme
+from workbench.views.figures import traces
 from workbench.views.figures.signs import COUNTED, VERDICTS
 
 
 @dataclass(frozen=True)
 class BatchTimes:
-    """What the figure shows.
-
-    Parameters
-    ----------
-    rows, seconds, verdicts
-        One entry per whole batch of the probes and of the observations at lower rates.
-    line
-        Fitted to those of valid probes; None where they are too few or too alike.
-    crossing
-        Rows per batch at which the line meets the interval; None without one.
-    marked, mark
-        Rows per batch of the rate found, None without one; what that rate is.
-    """
+    """What the figure shows: whole batches of the probes and of the observations at lower rates, and their line."""
 
     finding: str
     rows: tuple[int, ...]
     seconds: tuple[float, ...]
     verdicts: tuple[str, ...]
     interval_s: float
-    line: Line | None
-    crossing: float | None
-    marked: float | None
-    mark: str
+    line: Line | None  # fitted to the batches of valid probes; None where they are too few or too alike
+    crossing: float | None  # rows per batch at which the line meets the interval
+    marked: float | None  # rows per batch of the rate found
+    mark: str  # what that rate is
 
 
 def rows_within(line: Line, seconds: float) -> float | None:
@@ -82,37 +71,20 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
         return theme.not_enough(figure, "no batch was completed.")
     for verdict, sign in VERDICTS.items():
         chosen = [place for place, value in enumerate(data.verdicts) if value == verdict]
+        x, y = ([values[place] for place in chosen] for values in (data.rows, data.seconds))
+        look = {"look": (sign.colour, sign.symbol, 7), "marker": {"opacity": 0.75}}
         if chosen:
-            figure.add_scatter(
-                uid=f"batches-{verdict}",
-                x=[data.rows[place] for place in chosen],
-                y=[data.seconds[place] for place in chosen],
-                mode="markers",
-                marker={"color": sign.colour, "symbol": sign.symbol, "size": 7, "opacity": 0.75},
-                name=sign.word,
-                hovertemplate="%{x:,} records in %{y:.3f} s<extra></extra>",
-            )
+            traces.marks(figure, f"batches-{verdict}", sign.word, x, y, hover="%{x:,} records in %{y:.3f} s", **look)
     right = 1.06 * max((*data.rows, data.crossing or 0.0, data.marked or 0.0, 1.0))
     if data.line is not None:
-        figure.add_scatter(
-            uid="batches-fit",
-            x=[0, right],
-            y=[data.line.fixed, data.line.fixed + data.line.slope * right],
-            mode="lines",
-            line={"color": theme.BLACK, "width": 2},
-            name=f"fit: {units.seconds(data.line.fixed)} + {units.seconds(data.line.slope)} per record",
-            hoverinfo="skip",
-        )
+        ends = [data.line.fixed, data.line.fixed + data.line.slope * right]
+        name = f"fit: {units.seconds(data.line.fixed)} + {units.seconds(data.line.slope)} per record"
+        traces.lines(figure, "batches-fit", name, [0, right], ends, look=(theme.BLACK, None, 2))
     if data.crossing is not None:
-        figure.add_scatter(
-            uid="batches-crossing",
-            x=[data.crossing],
-            y=[data.interval_s],
-            mode="markers",
-            marker={"color": theme.BLACK, "symbol": "star-open", "size": 16, "line": {"width": 1.5}},
-            name=f"fit meets interval: {units.rate(data.crossing / data.interval_s)}",
-            hovertemplate="%{x:,.0f} records per batch fill the interval<extra></extra>",
-        )
+        name = f"fit meets interval: {units.rate(data.crossing / data.interval_s)}"
+        look = {"look": (theme.BLACK, "star-open", 16), "marker": {"line": {"width": 1.5}}}
+        hover = "%{x:,.0f} records per batch fill the interval"
+        traces.marks(figure, "batches-crossing", name, [data.crossing], [data.interval_s], hover=hover, **look)
     mark_interval(figure, data.interval_s)
     if data.marked is not None:
         mark_rows(figure, data.marked, f"{data.mark}: {units.rate(data.marked / data.interval_s)}", theme.BLUE)
@@ -122,13 +94,14 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
     return figure
 
 
-def mark_interval(figure: go.Figure, interval_s: float) -> None:
+def mark_interval(figure: go.Figure, interval_s: float, **where: int) -> None:
     """Draw the trigger interval across a figure of batch times."""
     figure.add_hline(
         y=interval_s,
         line={"color": theme.BLACK, "width": 1, "dash": "dash"},
         annotation={"text": f"interval {units.seconds(interval_s)}", "font": {"size": 12}},
         annotation_position="top left",
+        **where,
     )
 
 

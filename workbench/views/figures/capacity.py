@@ -29,27 +29,19 @@ _CLOSE = 0.08  # of the height: the words of two targets would cover each other
 _SYMBOLS = ("circle", "square", "triangle-up", "star", "hexagon")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
-Lines = tuple[tuple[float, ...], ...]
+Lines = tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]
 Properties = dict[str, object]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Capacity against slots at one memory: the prediction and the ends of its interval, records/s."""
+    """Capacity over slots at one memory (MB), or over memories at one number of slots: the prediction and its interval.
 
-    memory_mb: int
-    slots: tuple[float, ...]
-    rate: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
+    `of` is what stays, `at` what changes; rates are in records/s.
+    """
 
-
-@dataclass(frozen=True)
-class MemoryCurve:
-    """Capacity against memory per slot at one number of slots: the prediction and the ends of its interval."""
-
-    slots: int
-    memory_mb: tuple[float, ...]
+    of: int
+    at: tuple[float, ...]
     rate: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -67,13 +59,13 @@ class Capacity:
     runs: tuple[tuple[int, int, float, bool], ...]
     targets: tuple[tuple[int, float, int], ...]
     most_measured: int
-    memory_curves: tuple[MemoryCurve, ...] = ()
+    memory_curves: tuple[Curve, ...] = ()
     origin: str = "measured"
 
     @property
     def last(self) -> float:
         """Slots at which the curves end."""
-        return max(curve.slots[-1] for curve in self.curves)
+        return max(curve.at[-1] for curve in self.curves)
 
     @property
     def far(self) -> bool:
@@ -124,7 +116,7 @@ def capacity_of(
     *,
     reach: int = 0,
     knots: int = _KNOTS,
-    across: tuple[MemoryCurve, ...] | None = None,
+    across: tuple[Curve, ...] | None = None,
     origin: str = "measured",
 ) -> Capacity:
     """Collect the curves of a fitted model up to the targets, and up to `reach` slots at least.
@@ -136,17 +128,17 @@ def capacity_of(
     most = int(model.slots_[-1])
     last = max([most, reach, *(slots for slots, _, _ in targets)]) * _ROOM
     grid = _slots(float(model.slots_[0]), last, far=last / _ROOM > _FAR * most)
-    curves = []
-    for memory in memories:
-        rate, low, high = _predicted(model, grid, knots, memory=memory)
-        curves.append(Curve(memory, tuple(grid.tolist()), rate, low, high))
+    curves = [
+        Curve(memory, tuple(grid.tolist()), *_predicted(model, grid, knots, memory=memory)) for memory in memories
+    ]
     memory_curves = list(across or ())
     if across is None and len(model.memory_) > 1:
         memory_grid = np.geomspace(float(model.memory_[0]), float(model.memory_[-1]), _POINTS // 2)
         measured = [int(slots) for slots in model.slots_]
-        for slots in sorted({measured[0], measured[len(measured) // 2], most}):
-            rate, low, high = _predicted(model, memory_grid, knots, slots=slots)
-            memory_curves.append(MemoryCurve(slots, tuple(memory_grid.tolist()), rate, low, high))
+        memory_curves = [
+            Curve(slots, tuple(memory_grid.tolist()), *_predicted(model, memory_grid, knots, slots=slots))
+            for slots in sorted({measured[0], measured[len(measured) // 2], most})
+        ]
     return Capacity(finding, tuple(curves), tuple(runs), tuple(targets), most, tuple(memory_curves), origin)
 
 
@@ -170,13 +162,10 @@ def draw_capacity(data: Capacity) -> go.Figure:
     two = bool(data.memory_curves)
     traces: list[Properties] = []
     for number, curve in enumerate(data.curves):
-        lines = (curve.slots, curve.rate, curve.low, curve.high)
-        traces += _curve(f"memory-{curve.memory_mb}", f"model, {curve.memory_mb:,} MB per slot", number, lines, "x")
-    for number, across in enumerate(data.memory_curves, start=len(data.curves)):
-        lines = (across.memory_mb, across.rate, across.low, across.high)
-        traces += _curve(
-            f"slots-{number - len(data.curves)}", f"model, {units.some(across.slots, 'slot')}", number, lines, "x2"
-        )
+        traces += _curve(f"memory-{curve.of}", f"model, {curve.of:,} MB per slot", number, curve, "x")
+    for place, across in enumerate(data.memory_curves):
+        label = f"model, {units.some(across.of, 'slot')}"
+        traces += _curve(f"slots-{place}", label, len(data.curves) + place, across, "x2")
     axes = ("x", "x2")[: 1 + two]
     traces += [_runs(data, axis, memory) for memory in _memories(data) for axis in axes]
     traces += [_runs(data, axis, None) for axis in axes]
@@ -221,7 +210,7 @@ def _far_axes(data: Capacity) -> tuple[Properties, Properties]:
 
 
 def _far_ends(data: Capacity) -> tuple[float, float]:
-    return 0.85 * data.curves[0].slots[0], data.last * _FAR_ROOM / _ROOM
+    return 0.85 * data.curves[0].at[0], data.last * _FAR_ROOM / _ROOM
 
 
 def _slots(first: float, last: float, *, far: bool) -> np.ndarray:
@@ -237,28 +226,27 @@ def _predicted(model: Model, grid: np.ndarray, knots: int, *, memory: float = 0.
     fixed = np.full_like(at, memory or slots)
     points = np.column_stack([fixed, at] if memory else [at, fixed])
     lines = [model.predict(points), *model.interval(points, LEVEL)]
-    positive = all(bool((line > 0).all()) for line in lines)
     where, asked = np.log(at), np.log(grid)
-    if positive:
+    if all(bool((line > 0).all()) for line in lines):
         found = [np.exp(PchipInterpolator(where, np.log(line))(asked)) for line in lines]
     else:  # a straight line may begin below 0
         found = [PchipInterpolator(where, line)(asked) for line in lines]
-    return tuple(tuple(line.tolist()) for line in found)
+    rate, low, high = (tuple(line.tolist()) for line in found)
+    return rate, low, high
 
 
-def _curve(uid: str, label: str, number: int, lines: Lines, axis: str) -> list[Properties]:
-    """Make one curve with its interval: x, prediction, low, high."""
-    x, rate, low, high = lines
-    where = {"x": x, "xaxis": axis, "yaxis": axis.replace("x", "y"), "type": "scatter"}
+def _curve(uid: str, label: str, number: int, curve: Curve, axis: str) -> list[Properties]:
+    """Make one curve with its interval."""
+    where = {"x": curve.at, "xaxis": axis, "yaxis": axis.replace("x", "y"), "type": "scatter"}
     band = {**where, "hoverinfo": "skip", "mode": "lines", "line": {"width": 0}}
     what = "slots" if axis == "x" else "MB"
     return [
-        {**band, "uid": f"capacity-high-{uid}", "name": "interval's high end", "y": high, "showlegend": False},
+        {**band, "uid": f"capacity-high-{uid}", "name": "interval's high end", "y": curve.high, "showlegend": False},
         {
             **band,
             "uid": f"capacity-low-{uid}",
             "name": f"{units.percent(LEVEL)} interval",
-            "y": low,
+            "y": curve.low,
             "fill": "tonexty",
             "fillcolor": theme.BAND,
             "showlegend": number == 0,
@@ -267,7 +255,7 @@ def _curve(uid: str, label: str, number: int, lines: Lines, axis: str) -> list[P
             **where,
             "uid": f"capacity-model-{uid}",
             "name": label,
-            "y": rate,
+            "y": curve.rate,
             "mode": "lines",
             "line": {"color": theme.SEQUENCE[number % len(theme.SEQUENCE)], "dash": _DASHES[number % len(_DASHES)]},
             "hovertemplate": f"{label}, %{{x:.0f}} {what}: %{{y:.4~s}} records/s<extra></extra>",
@@ -282,7 +270,7 @@ def _memories(data: Capacity) -> list[int]:
 
 def _runs(data: Capacity, axis: str, memory: int | None) -> Properties:
     """Make the points of the runs with a memory, which have a shape of its own; None: crosses of those not fitted."""
-    across = {curve.slots for curve in data.memory_curves}
+    across = {curve.of for curve in data.memory_curves}
     runs = [
         run
         for run in data.runs
@@ -334,7 +322,7 @@ def _beside(data: Capacity, slots: float, rate: float) -> str:
     """Where a mark's words neither leave the plot nor lie over its axis; else below the curve and its points."""
     if _across(data, slots) > _RIGHT:
         curve = data.curves[0]
-        under = not data.far and rate < _UNDER * float(np.interp(slots, curve.slots, curve.rate))
+        under = not data.far and rate < _UNDER * float(np.interp(slots, curve.at, curve.rate))
         return "bottom left" if under else "top left"
     low = _LOW / 2 if data.far else _LOW  # a logarithmic axis has room under its lowest mark
     if _up(data, rate) >= low:

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from workbench import units
 from workbench.placement import CostVector, Plan
 from workbench.views import theme
+from workbench.views.figures import traces
 
 Dimension = Literal["cpu", "io", "net"]
 DIMENSIONS: tuple[Dimension, ...] = ("cpu", "io", "net")
@@ -38,31 +39,15 @@ class PlanPoint:
 
 @dataclass(frozen=True)
 class CostVectors:
-    """What the figures show.
-
-    Parameters
-    ----------
-    points
-        Plans in the order given, thinned where there are too many to show: the front and the chosen one stay.
-    chosen
-        Number of the chosen plan; None without plans.
-    thresholds
-        Highest costs allowed; inf where off.
-    axes
-        The two dimensions in which the plans have most different costs, for the scatter.
-    trade
-        What less of one of the two costs takes of the other: the finding of the scatter.
-    plans
-        How many there were.
-    """
+    """What the figures show."""
 
     finding: str
-    points: tuple[PlanPoint, ...]
-    chosen: int | None
-    thresholds: CostVector
-    axes: tuple[Dimension, Dimension]
-    trade: str
-    plans: int
+    points: tuple[PlanPoint, ...]  # in the order given; of too many some, with the front and the chosen one
+    chosen: int | None  # number of the chosen plan; None without plans
+    thresholds: CostVector  # inf where off
+    axes: tuple[Dimension, Dimension]  # of the scatter: those in which the plans have most different costs
+    trade: str  # what less of one of the two costs takes of the other: the finding of the scatter
+    plans: int  # how many there were
 
 
 def cost_vectors(
@@ -102,19 +87,13 @@ def draw_cost_vectors(data: CostVectors) -> go.Figure:
         ("vectors-chosen", _chosen_name(data), _chosen(data), theme.VERMILLION, "diamond", 3.5),
     )
     for uid, name, points, colour, symbol, width in groups:
-        x: list[str | None] = []
-        y: list[float | None] = []
-        numbers: list[int | None] = []
-        for point in points:
-            x += [*(COST_NAMES[dimension] for dimension in DIMENSIONS), None]
-            y += [*point.cost, None]
-            numbers += [point.number] * 3 + [None]
+        x, y = traces.broken(list(zip(COST_NAMES.values(), point.cost, strict=True)) for point in points)
         figure.add_scatter(
             uid=uid,
             name=name,
             x=x,
             y=y,
-            customdata=numbers,
+            customdata=[number for point in points for number in (*[point.number] * 3, None)],
             mode="lines+markers",
             line={"color": colour, "width": width},
             marker={"color": colour, "symbol": symbol, "size": 9 if width > 2 else 6},
@@ -123,17 +102,9 @@ def draw_cost_vectors(data: CostVectors) -> go.Figure:
             cliponaxis=False,
         )
     limits = [limit if limit <= 1 else None for limit in data.thresholds]
-    figure.add_scatter(
-        uid="vectors-thresholds",
-        name="threshold",
-        x=[COST_NAMES[dimension] for dimension in DIMENSIONS],
-        y=limits,
-        mode="markers",
-        marker={"symbol": "line-ew-open", "size": 46, "color": theme.BLACK, "line": {"width": 2.5}},
-        hovertemplate="%{x}: at most %{y:.3f}<extra></extra>",
-        showlegend=any(limit is not None for limit in limits),
-    )
-    words = [COST_NAMES[dimension] for dimension in DIMENSIONS]
+    words, known = list(COST_NAMES.values()), any(limit is not None for limit in limits)
+    look = {"look": (theme.BLACK, "line-ew-open", 46), "marker": {"line": {"width": 2.5}}, "showlegend": known}
+    traces.marks(figure, "vectors-thresholds", "threshold", words, limits, hover="%{x}: at most %{y:.3f}", **look)
     short = [word.removesuffix(" cost") for word in words]  # the other axis says what they are
     figure.update_xaxes(type="category", categoryarray=words, range=[-0.35, 2.35])
     figure.update_xaxes(tickvals=words, ticktext=short, tickangle=0)
@@ -154,19 +125,10 @@ def draw_pareto(data: CostVectors) -> go.Figure:
         ("pareto-chosen", _chosen_name(data), _chosen(data), theme.VERMILLION, "diamond", 15),
     )
     for uid, name, points, colour, symbol, size in groups:
-        figure.add_scatter(
-            uid=uid,
-            name=name,
-            x=[getattr(point.cost, across) for point in points],
-            y=[getattr(point.cost, up) for point in points],
-            customdata=[point.number for point in points],
-            hovertext=[_costs(point) for point in points],
-            mode="markers",
-            marker={"color": colour, "symbol": symbol, "size": size},
-            hovertemplate="%{hovertext}<extra></extra>",
-            showlegend=bool(points),
-            cliponaxis=False,
-        )
+        x, y = ([getattr(point.cost, cost) for point in points] for cost in data.axes)
+        told = {"customdata": [point.number for point in points], "hovertext": list(map(_costs, points))}
+        look = {"look": (colour, symbol, size), "hover": "%{hovertext}", "cliponaxis": False}
+        traces.marks(figure, uid, name, x, y, showlegend=bool(points), **told, **look)
     tops = [_top(data, name) for name in data.axes]
     for axis, name, add in (("x", across, figure.add_vline), ("y", up, figure.add_hline)):
         limit = getattr(data.thresholds, name)

@@ -10,6 +10,7 @@ from workbench import units
 from workbench.dataflow import Dataflow
 from workbench.metrics import Observation
 from workbench.views import theme
+from workbench.views.figures import traces
 
 _BOX, _HALF = 0.39, 0.38  # half the width and height of a box; boxes are 1 apart
 _ROW = 112  # pixels
@@ -97,13 +98,8 @@ def draw_dataflow_graph(data: DataflowGraph) -> go.Figure:
     if not data.nodes:
         return theme.not_enough(figure, "the dataflow has no operators.")
     for uid, kind, dash in (("graph-shuffle", "shuffle", "solid"), ("graph-forward", "forward", "dash")):
-        x: list[float | None] = []
-        y: list[float | None] = []
-        for upstream, downstream, partitioning in data.edges:
-            if partitioning == kind:
-                start, end = data.nodes[upstream], data.nodes[downstream]
-                x += [start.column + _BOX, end.column - _BOX - 0.02, None]
-                y += [start.row, end.row, None]
+        ends = [(data.nodes[up], data.nodes[down]) for up, down, partitioning in data.edges if partitioning == kind]
+        x, y = traces.broken([(up.column + _BOX, up.row), (down.column - _BOX - 0.02, down.row)] for up, down in ends)
         figure.add_scatter(
             uid=uid,
             name="all to all (shuffle)" if kind == "shuffle" else "one to one (forward)",
@@ -181,30 +177,14 @@ def _facts(node: GraphNode) -> str:
 
 def _box(node: GraphNode) -> list[dict[str, object]]:
     """Draw an operator's frame, thick where it keeps state, filled from below by its busyness."""
-    corners = {"type": "rect", "layer": "below"}
-    left, right = node.column - _BOX, node.column + _BOX
-    frame = {
-        **corners,
-        "x0": left,
-        "x1": right,
-        "y0": node.row - _HALF,
-        "y1": node.row + _HALF,
-        "line": {"color": theme.BLUE, "width": 3 if node.stateful else 1.2},
-        "fillcolor": "white",
-    }
+    left, right, top, bottom = node.column - _BOX, node.column + _BOX, node.row - _HALF, node.row + _HALF
+    frame = {"line": {"color": theme.BLUE, "width": 3 if node.stateful else 1.2}}
+    shown = traces.box(left, right, top, bottom, fillcolor="white", **frame)
     if not node.busyness:
-        return [frame]
-    bottom = node.row + _HALF
-    fill = {
-        **corners,
-        "x0": left,
-        "x1": right,
-        "y0": bottom - 2 * _HALF * min(1.0, node.busyness),
-        "y1": bottom,
-        "line": {"width": 0},
-        "fillcolor": "#BFDDEF",
-    }
-    return [{**frame}, fill, {**frame, "fillcolor": "rgba(0,0,0,0)"}]
+        return [shown]
+    filled = bottom - 2 * _HALF * min(1.0, node.busyness)
+    fill = traces.box(left, right, filled, bottom, line={"width": 0}, fillcolor="#BFDDEF")
+    return [shown, fill, traces.box(left, right, top, bottom, fillcolor="rgba(0,0,0,0)", **frame)]
 
 
 def _finding(dataflow: Dataflow, graph: DataflowGraph, tasks: int) -> str:

@@ -10,6 +10,7 @@ from workbench import units
 from workbench.capacity import Exploration
 from workbench.records import Measurement
 from workbench.views import theme
+from workbench.views.figures import traces
 
 _SHOWS = "Left: error of the best curve form after each run. Right: objective and measured maximum of each run."
 
@@ -59,20 +60,11 @@ def draw_convergence(data: Convergence) -> go.Figure:
         ("rates", "its maximum", data.rates, every, "markers", theme.BLACK, "circle", 8, 2),
     )
     for uid, name, values, places, mode, colour, symbol, size, col in series:
-        figure.add_scatter(
-            uid=f"convergence-{uid}",
-            name=name,
-            x=[place + 1 for place in places],
-            y=[values[place] for place in places],
-            mode=mode,
-            text=[data.budgets[place] for place in places],
-            marker={"color": colour, "symbol": symbol, "size": size},
-            line={"color": theme.GREY},
-            hovertemplate="run %{x}, %{text}: %{y:.4~s} records/s<extra></extra>",
-            showlegend=any(values[place] is not None for place in places),
-            row=1,
-            col=col,
-        )
+        x, y = [place + 1 for place in places], [values[place] for place in places]
+        look = {"mode": mode, "look": (colour, symbol, size), "line": {"color": theme.GREY}, "row": 1, "col": col}
+        told = {"text": [data.budgets[place] for place in places], "showlegend": any(one is not None for one in y)}
+        hover = "run %{x}, %{text}: %{y:.4~s} records/s"
+        traces.marks(figure, f"convergence-{uid}", name, x, y, hover=hover, **told, **look)
     figure.update_xaxes(title_text="Run", dtick=1)
     for col, title in ((1, "Error of the best form (records/s)"), (2, "Rate (records/s)")):
         figure.update_yaxes(title_text=title, tickformat="~s", rangemode="tozero", row=1, col=col)

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from workbench import units
 from workbench.study import Observed
 from workbench.views import theme
+from workbench.views.figures import traces
 from workbench.views.figures.batch_times import mark_interval, mark_rows
 
 _MOST_POINTS = 2000  # of a page, so that it is small enough to send
@@ -15,29 +16,17 @@ _MOST_POINTS = 2000  # of a page, so that it is small enough to send
 
 @dataclass(frozen=True)
 class HeadRoom:
-    """What the figure shows.
-
-    Parameters
-    ----------
-    rows, seconds
-        Of the batches, some of a long log's.
-    line
-        Fixed seconds, and seconds a row; None where they cannot be separated.
-    low, middle, high
-        Rows of a batch at the ends of the rate's interval and at the rate; None without one.
-    peak
-        Rows of a batch at the peak of the load.
-    """
+    """What the figure shows: batches, of a long log some, and rows of a batch at rates."""
 
     finding: str
     rows: tuple[int, ...]
     seconds: tuple[float, ...]
     interval_s: float
-    line: tuple[float, float] | None
-    low: float | None
+    line: tuple[float, float] | None  # fixed seconds, and seconds a row; None where they cannot be separated
+    low: float | None  # at the ends of the rate's interval, and at the rate; None without one
     middle: float | None
     high: float | None
-    peak: float
+    peak: float  # at the peak of the load
 
 
 def head_room(found: Observed, finding: str) -> HeadRoom:
@@ -71,37 +60,17 @@ def draw_head_room(data: HeadRoom) -> go.Figure:
     right = 1.08 * max(*data.rows, data.peak, data.high or 0.0)
     if data.low is not None and data.high is not None:
         figure.add_vrect(x0=data.low, x1=data.high, fillcolor=theme.BLUE, opacity=0.12, line_width=0)
-    figure.add_scatter(
-        uid="observed-batches",
-        x=data.rows,
-        y=data.seconds,
-        mode="markers",
-        marker={"color": theme.GREY, "size": 5, "opacity": 0.6},
-        name="batches seen",
-        hovertemplate="%{x:,} rows in %{y:.3f} s<extra></extra>",
-    )
+    grey = {"look": (theme.GREY, None, 5), "marker": {"opacity": 0.6}, "hover": "%{x:,} rows in %{y:.3f} s"}
+    traces.marks(figure, "observed-batches", "batches seen", data.rows, data.seconds, **grey)
     if data.line is not None:
         fixed, per_row = data.line
         ends = np.array([0.0, right])
-        figure.add_scatter(
-            uid="observed-line",
-            x=ends,
-            y=fixed + per_row * ends,
-            mode="lines",
-            line={"color": theme.BLUE, "width": 2},
-            name=f"line through the batches: {units.seconds(fixed)} + {units.seconds(per_row)} a row",
-            hoverinfo="skip",
-        )
+        name = f"line through the batches: {units.seconds(fixed)} + {units.seconds(per_row)} a row"
+        traces.lines(figure, "observed-line", name, ends, fixed + per_row * ends, look=(theme.BLUE, None, 2))
     if data.middle is not None:
-        figure.add_scatter(
-            uid="observed-maximum",
-            x=[data.middle],
-            y=[data.interval_s],
-            mode="markers",
-            marker={"color": theme.BLUE, "symbol": "diamond", "size": 12},
-            name=f"what it sustains: {units.rate(data.middle / data.interval_s, 2)}",
-            hovertemplate="%{x:,.0f} rows fill the interval<extra></extra>",
-        )
+        name = f"what it sustains: {units.rate(data.middle / data.interval_s, 2)}"
+        look = {"look": (theme.BLUE, "diamond", 12), "hover": "%{x:,.0f} rows fill the interval"}
+        traces.marks(figure, "observed-maximum", name, [data.middle], [data.interval_s], **look)
     if data.interval_s:
         mark_interval(figure, data.interval_s)
     mark_rows(figure, data.peak, f"peak {units.rate(data.peak / data.interval_s, 2)}", theme.VERMILLION)

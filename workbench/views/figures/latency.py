@@ -9,38 +9,23 @@ import plotly.graph_objects as go
 from workbench import units
 from workbench.scaling import CoreAllocation, allocate_cores
 from workbench.views import theme
+from workbench.views.figures import traces
 
 _POINTS = 200
 
 
 @dataclass(frozen=True)
 class LatencyCores:
-    """What the figure shows.
-
-    Parameters
-    ----------
-    cores, latencies
-        Total cores, from the least stable number on, and the mean latency of their best allocation.
-    allocations
-        Cores per executor of each allocation.
-    executors
-        Names of the executors.
-    service_s
-        Lower bound of the latency for any number of cores: the service times alone.
-    target_s
-        The target.
-    chosen
-        The fewest cores that meet the target, or the reason why no number does.
-    """
+    """What the figure shows."""
 
     finding: str
-    cores: tuple[int, ...]
-    latencies: tuple[float, ...]
-    allocations: tuple[tuple[int, ...], ...]
+    cores: tuple[int, ...]  # in total, from the least stable number on
+    latencies: tuple[float, ...]  # mean, of their best allocation
+    allocations: tuple[tuple[int, ...], ...]  # cores per executor
     executors: tuple[str, ...]
-    service_s: float
+    service_s: float  # the service times alone: no number of cores is faster
     target_s: float
-    chosen: CoreAllocation | None
+    chosen: CoreAllocation | None  # the fewest cores that meet the target, or the reason why no number does
 
 
 def latency_cores(
@@ -52,13 +37,7 @@ def latency_cores(
     *,
     names: Sequence[str] | None = None,
 ) -> LatencyCores:
-    """Follow the greedy allocation core by core, up to `cores`; parameters as for `allocate_cores`.
-
-    Raises
-    ------
-    WorkbenchError
-        As `allocate_cores`, except that no executors give an empty figure.
-    """
+    """Follow the greedy allocation core by core, up to `cores`; see `allocate_cores`. No executors: an empty figure."""
     executors = tuple(names or (f"executor {number}" for number in range(len(arrivals))))
     if not len(arrivals):
         return LatencyCores("There are no executors", (), (), (), (), 0.0, target_latency, None)
@@ -107,16 +86,18 @@ def draw_latency_cores(data: LatencyCores) -> go.Figure:
         hovertemplate="%{x:,} cores: %{y:.4~g} ms<br>%{text}<extra></extra>",
     )
     met = data.chosen is not None and data.chosen.status == "ok"
-    figure.add_scatter(
-        uid="latency-chosen",
-        name="fewest cores for the target",
-        x=[sum(data.chosen.cores)] if data.chosen and met else [],
-        y=[1000 * data.chosen.latency] if data.chosen and met else [],
+    best = data.chosen if met else None
+    traces.marks(
+        figure,
+        "latency-chosen",
+        "fewest cores for the target",
+        [sum(best.cores)] if best else [],
+        [1000 * best.latency] if best else [],
         mode="markers+text",
-        text=[units.some(sum(data.chosen.cores), "core")] if data.chosen and met else [],
+        text=[units.some(sum(best.cores), "core")] if best else [],
         textposition="bottom left",
-        marker={"color": theme.VERMILLION, "symbol": "diamond", "size": 13},
-        hovertemplate="%{x:,} cores: %{y:.4~g} ms<extra></extra>",
+        look=(theme.VERMILLION, "diamond", 13),
+        hover="%{x:,} cores: %{y:.4~g} ms",
         showlegend=met,
     )
     lines = ((data.target_s, "target", "dash", theme.BLACK), (data.service_s, "service times alone", "dot", theme.GREY))

@@ -13,6 +13,7 @@ from workbench.capacity.model import SCALING
 from workbench.capacity.planning import fitted_form
 from workbench.records import FormComparison
 from workbench.views import findings, theme
+from workbench.views.figures import traces
 from workbench.views.figures.capacity import origin_of
 
 _POINTS = 50
@@ -32,38 +33,18 @@ class FormCurve:
 
 @dataclass(frozen=True)
 class ModelForms:
-    """What the figure shows.
-
-    Parameters
-    ----------
-    memory_mb, slots
-        Where the curves are.
-    curves
-        The paper's forms, others in use, the scaling law.
-    marks
-        What is said of a form in addition to its name: the paper's choice, in use.
-    band
-        Ends of the law's 90 % interval, records/s; empty where it has none.
-    runs
-        (slots, records/s, whether at `memory_mb`) of the fitted runs.
-    targets
-        (slots, records/s) of the plans.
-    most_measured
-        Most slots of a fitted run.
-    origin
-        What the runs are: measured, simulated, recorded or observed.
-    """
+    """What the figure shows, rates in records/s."""
 
     finding: str
-    memory_mb: float
+    memory_mb: float  # where the curves are
     slots: tuple[float, ...]
-    curves: tuple[FormCurve, ...]
-    marks: Mapping[str, str]
-    band: tuple[tuple[float, ...], tuple[float, ...]]
-    runs: tuple[tuple[float, float, bool], ...]
-    targets: tuple[tuple[int, float], ...]
-    most_measured: float
-    origin: str = "measured"
+    curves: tuple[FormCurve, ...]  # of the paper's forms, others in use, the scaling law
+    marks: Mapping[str, str]  # what is said of a form in addition to its name: the paper's choice, in use
+    band: tuple[tuple[float, ...], tuple[float, ...]]  # ends of the law's 90 % interval; empty where it has none
+    runs: tuple[tuple[float, float, bool], ...]  # fitted: slots, rate, whether at `memory_mb`
+    targets: tuple[tuple[int, float], ...]  # slots and rate of the plans
+    most_measured: float  # slots of a fitted run
+    origin: str = "measured"  # what the runs are: measured, simulated, recorded or observed
 
     @property
     def far(self) -> bool:
@@ -127,46 +108,22 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
         showlegend=bool(low),
         **left,
     )
-    names = [_name(curve.form, data) for curve in data.curves]
+    forms = [curve.form for curve in data.curves]
+    names = [f"{form} ({data.marks[form]})" if form in data.marks else form for form in forms]
     for number, (curve, name) in enumerate(zip(data.curves, names, strict=True)):
-        panels.add_scatter(
-            uid=f"forms-{curve.form}",
-            name=name,
-            x=data.slots,
-            y=[rate if rate > 0 or not data.far else None for rate in curve.rates],  # none on a logarithmic axis
-            mode="lines",
-            line={
-                "color": theme.SEQUENCE[number % len(theme.SEQUENCE)],
-                "dash": _DASHES[number % len(_DASHES)],
-                "width": 3 if curve.form in data.marks else 1.5,
-            },
-            hovertemplate=f"{curve.form}, %{{x:.0f}} slots: %{{y:.4~s}} records/s<extra></extra>",
-            **left,
-        )
+        colour, dash = theme.SEQUENCE[number % len(theme.SEQUENCE)], _DASHES[number % len(_DASHES)]
+        look = {"look": (colour, dash, 3 if curve.form in data.marks else 1.5), **left}
+        rates = [rate if rate > 0 or not data.far else None for rate in curve.rates]  # none on a logarithmic axis
+        hover = f"{curve.form}, %{{x:.0f}} slots: %{{y:.4~s}} records/s"
+        traces.lines(panels, f"forms-{curve.form}", name, data.slots, rates, hover=hover, **look)
     for here, symbol, word in ((True, "circle", data.origin), (False, "circle-open", f"{data.origin} at other memory")):
         runs = [run for run in data.runs if run[2] == here]
-        panels.add_scatter(
-            uid=f"forms-runs-{'here' if here else 'elsewhere'}",
-            name=word,
-            x=[run[0] for run in runs],
-            y=[run[1] for run in runs],
-            mode="markers",
-            marker={"color": theme.BLACK, "symbol": symbol, "size": 8},
-            hovertemplate="%{x:,} slots: %{y:.4~s} records/s<extra></extra>",
-            showlegend=bool(runs),
-            **left,
-        )
-    panels.add_scatter(
-        uid="forms-targets",
-        name="planned for a target",
-        x=[slots for slots, _ in data.targets],
-        y=[rate for _, rate in data.targets],
-        mode="markers",
-        marker={"color": theme.VERMILLION, "symbol": "diamond", "size": 11},
-        hovertemplate="%{y:.4~s} records/s: %{x:,} slots<extra></extra>",
-        showlegend=bool(data.targets),
-        **left,
-    )
+        uid, x, y = f"forms-runs-{'here' if here else 'elsewhere'}", [run[0] for run in runs], [run[1] for run in runs]
+        look = {"look": (theme.BLACK, symbol, 8), "hover": "%{x:,} slots: %{y:.4~s} records/s", **left}
+        traces.marks(panels, uid, word, x, y, showlegend=bool(runs), **look)
+    x, y = [slots for slots, _ in data.targets], [rate for _, rate in data.targets]
+    look = {"look": (theme.VERMILLION, "diamond", 11), "hover": "%{y:.4~s} records/s: %{x:,} slots", **left}
+    traces.marks(panels, "forms-targets", "planned for a target", x, y, showlegend=bool(y), **look)
     panels.add_vrect(  # after the curves: an empty panel takes none
         x0=data.most_measured,
         x1=data.slots[-1],
@@ -178,18 +135,16 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
         annotation_position="top left",
         **left,
     )
-    panels.add_bar(
-        uid="forms-errors",
-        name="errors",
-        x=[curve.error for curve in data.curves],
-        y=[curve.form for curve in data.curves],
-        orientation="h",
-        text=["not defined" if curve.error is None else units.scaled(curve.error, "") for curve in data.curves],
-        textposition="outside",
-        cliponaxis=False,
-        marker={"color": [theme.SEQUENCE[n % len(theme.SEQUENCE)] for n in range(len(data.curves))]},
-        hovertemplate="%{y}: %{x:.4~s} records/s<extra></extra>",
-        showlegend=False,
+    errors = [curve.error for curve in data.curves]
+    traces.bars(
+        panels,
+        "forms-errors",
+        "errors",
+        errors,
+        ["not defined" if error is None else units.scaled(error, "") for error in errors],
+        y=forms,
+        marker={"color": [theme.SEQUENCE[n % len(theme.SEQUENCE)] for n in range(len(errors))]},
+        hover="%{y}: %{x:.4~s} records/s",
         row=1,
         col=2,
     )
@@ -201,7 +156,7 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
         up = {"type": "log", "tickformat": "~s", "dtick": 1}
     panels.update_xaxes(title_text=f"Slots of {data.memory_mb:,g} MB", **across, **left)
     panels.update_yaxes(title_text="Capacity (records/s)", **up, **left)
-    most = max((curve.error for curve in data.curves if curve.error is not None), default=1.0)
+    most = max((error for error in errors if error is not None), default=1.0)
     panels.update_xaxes(
         title_text="Error, one run<br>left out (records/s)",
         tickformat="~s",
@@ -213,8 +168,3 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
     panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category", row=1, col=2)
     theme.room_for_legend(panels)
     return panels
-
-
-def _name(form: str, data: ModelForms) -> str:
-    said = data.marks.get(form)
-    return f"{form} ({said})" if said else form

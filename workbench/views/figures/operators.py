@@ -8,6 +8,7 @@ from plotly.subplots import make_subplots
 from workbench import units
 from workbench.metrics import Observation, OperatorMetrics
 from workbench.views import theme
+from workbench.views.figures import traces
 
 
 @dataclass(frozen=True)
@@ -62,21 +63,8 @@ def draw_operators(data: Operators) -> go.Figure:
     )
     labels = [theme.plain(label) for label in data.labels]
     for column, (values, texts) in enumerate(columns, start=1):
-        panels.add_bar(
-            uid=f"operators-{column}",
-            name=titles[column - 1],
-            x=values,
-            y=labels,
-            orientation="h",
-            text=texts,
-            textposition="outside",
-            cliponaxis=False,
-            marker={"color": theme.BLUE},
-            hovertemplate="%{y}: %{x:.4~s}<extra></extra>",
-            showlegend=False,
-            row=1,
-            col=column,
-        )
+        look = {"marker": {"color": theme.BLUE}, "hover": "%{y}: %{x:.4~s}", "row": 1, "col": column}
+        traces.bars(panels, f"operators-{column}", titles[column - 1], values, texts, y=labels, **look)
         top = max((value for value in values if value is not None), default=1.0) or 1.0
         panels.update_xaxes(
             title_text=titles[column - 1],

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 
 from workbench import units
 from workbench.views import theme
+from workbench.views.figures import traces
 from workbench.views.figures.timeline import TimelineSeries, Tops, draw_timeline
 
 _MOST_TICKS = 9
@@ -23,12 +24,7 @@ def same_axes(series: Mapping[str, TimelineSeries]) -> dict[str, TimelineSeries]
 def draw_overlaid(series: Mapping[str, TimelineSeries], policy: str) -> go.Figure:
     """Draw the timeline of `policy`, with tasks, backlog and latency of the others as thin lines over it.
 
-    Parameters
-    ----------
-    series
-        Replays of one load by policy, on the same axes; their time 0 is midnight.
-    policy
-        Which one is drawn in full.
+    All are replays of one load, on the same axes; their time 0 is midnight.
     """
     shown = series[policy]
     figure = draw_timeline(shown)
@@ -40,18 +36,11 @@ def draw_overlaid(series: Mapping[str, TimelineSeries], policy: str) -> go.Figur
         colour, dash = _LOOKS[place % len(_LOOKS)]
         columns = (other.tasks, other.backlog, [seconds / waited for seconds in other.latency_s])
         for row, values in enumerate(columns, start=2):
-            figure.add_scatter(
-                uid=f"overlay-{place}-{row}",
-                name=theme.plain(name),
-                legendgroup=f"overlay-{place}",
-                x=[time / scale for time in other.times_s],
-                y=values,
-                mode="lines",
-                line={"color": colour, "dash": dash, "width": 1.1, "shape": "hv" if row == 2 else "linear"},
-                hovertemplate=f"{theme.plain(name)}: %{{y:.4~s}}<extra></extra>",
-                showlegend=row == 2,
-                row=row,
-                col=1,
+            look = {"look": (colour, dash, 1.1), "line": {"shape": "hv" if row == 2 else "linear"}}
+            told = {"legendgroup": f"overlay-{place}", "showlegend": row == 2, "row": row, "col": 1}
+            times, hover = [time / scale for time in other.times_s], f"{theme.plain(name)}: %{{y:.4~s}}"
+            traces.lines(
+                figure, f"overlay-{place}-{row}", theme.plain(name), times, values, hover=hover, **told, **look
             )
     step = next((one for one in _STEPS_S if shown.duration_s / one < _MOST_TICKS), _STEPS_S[-1])
     ticks = range(0, int(shown.duration_s) + 1, step)

@@ -10,6 +10,7 @@ from plotly.subplots import make_subplots
 from workbench import units
 from workbench.scaling.elastic import ParadigmRun
 from workbench.views import theme
+from workbench.views.figures import traces
 
 _COLOURS = (theme.BLACK, theme.VERMILLION, theme.GREEN, theme.BLUE)
 _DASHES = ("dot", "dash", "dashdot", "solid")
@@ -59,18 +60,9 @@ def draw_paradigms(data: Paradigms) -> go.Figure:
             (2, "latency", latency_ms, "mean latency %{y:.4~g} ms"),
         )
         for row, what, values, hover in rows:
-            panels.add_scatter(
-                uid=f"paradigms-{what}-{run.paradigm}",
-                name=run.paradigm,
-                x=run.time_s.tolist(),
-                y=values,
-                mode="lines",
-                line={"color": colour, "dash": dash, "width": 1.8},
-                hovertemplate=f"%{{x:.4~g}} s, {run.paradigm}: {hover}<extra></extra>",
-                showlegend=row == 1,
-                row=row,
-                col=1,
-            )
+            look = {"look": (colour, dash, 1.8), "hover": f"%{{x:.4~g}} s, {run.paradigm}: {hover}"}
+            uid, where = f"paradigms-{what}-{run.paradigm}", {"showlegend": row == 1, "row": row, "col": 1}
+            traces.lines(panels, uid, run.paradigm, run.time_s.tolist(), values, **look, **where)
     top = max(float(run.throughput_series.max(initial=0.0)) for run in data.runs)
     panels.update_yaxes(title_text="Throughput (records/s)", **theme.upright(top), row=1, col=1)
     panels.update_yaxes(title_text="Mean latency (ms)", type="log", tickformat="~g", row=2, col=1)

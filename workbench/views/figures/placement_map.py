@@ -1,6 +1,7 @@
 """Where a plan puts the tasks: workers by operators, and the load of every worker against the mean."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -17,34 +18,19 @@ _TEXTS = 40  # columns above which cells are too narrow for numbers
 
 @dataclass(frozen=True)
 class PlacementMap:
-    """What the figure shows.
-
-    Parameters
-    ----------
-    operators, workers
-        Labels of the rows and columns.
-    counts
-        Tasks of every operator on every worker.
-    loads
-        Load of every worker in every resource, per speed, as a multiple of the mean worker's; None where nobody has
-        any.
-    """
+    """What the figure shows: tasks of every operator (a row) on every worker (a column), and loads of the workers."""
 
     finding: str
     operators: tuple[str, ...]
     workers: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
-    loads: tuple[tuple[float | None, ...], ...]
+    loads: tuple[
+        tuple[float | None, ...], ...
+    ]  # by resource, per speed, as a multiple of the mean; None where all is 0
 
 
 def placement_map(problem: PlacementProblem, counts: ArrayLike | None, name: str = "This plan") -> PlacementMap:
-    """Collect a plan's counts and the loads that follow; None or an empty `counts`: there is no plan.
-
-    Raises
-    ------
-    WorkbenchError
-        When `counts` is not a plan of `problem`.
-    """
+    """Collect a plan's counts and the loads that follow; None or an empty `counts`: there is no plan."""
     workers = tuple(f"w{number}" for number in range(problem.workers))
     if counts is None or np.size(counts) == 0:
         return PlacementMap("No plan has been chosen yet", problem.operators, workers, (), ())
@@ -84,46 +70,36 @@ def draw_placement_map(data: PlacementMap) -> go.Figure:
     )
     texts = len(data.workers) <= _TEXTS
     most = max(max(row) for row in data.counts)
-    panels.add_heatmap(
-        uid="map-counts",
-        name="tasks",
-        z=[[count or None for count in row] for row in data.counts],  # no task: the page shows through
-        x=data.workers,
-        y=[theme.plain(name) for name in data.operators],
-        text=[[str(count) if count else "" for count in row] for row in data.counts],
-        texttemplate="%{text}" if texts else None,
-        textfont={"size": 13},
-        colorscale=[[0, "#FFFFFF"], [1, theme.BLUE]],
-        zmin=0,
-        zmax=max(1.0, 1.25 * most),
-        showscale=False,
-        showlegend=False,
-        xgap=2,
-        ygap=2,
-        hovertemplate="%{z:,} tasks of %{y} on %{x}<extra></extra>",
-        row=1,
-        col=1,
+    counts = [[count or None for count in row] for row in data.counts]  # no task: the page shows through
+    tasks = [["" if count is None else str(count) for count in row] for row in counts]
+    loads = [["" if load is None else f"{load:.2f}" for load in row] for row in data.loads]
+    blues, reds = [[0, "#FFFFFF"], [1, theme.BLUE]], [[0, "#FFFFFF"], [0.5, "#FBE3D3"], [1, theme.VERMILLION]]
+    operators, names = [theme.plain(name) for name in data.operators], list(RESOURCES)
+    maps: tuple[tuple[Any, ...], ...] = (
+        ("counts", "tasks", counts, operators, tasks, blues, max(1.0, 1.25 * most), "%{z:,} tasks of %{y} on %{x}"),
+        ("loads", "loads", data.loads, names, loads, reds, 2, "%{y} of %{x}: %{z:.3f} times the mean"),
     )
-    panels.add_heatmap(
-        uid="map-loads",
-        name="loads",
-        z=data.loads,
-        x=data.workers,
-        y=list(RESOURCES),
-        text=[["" if load is None else f"{load:.2f}" for load in row] for row in data.loads],
-        texttemplate="%{text}" if texts else None,
-        textfont={"size": 12},
-        colorscale=[[0, "#FFFFFF"], [0.5, "#FBE3D3"], [1, theme.VERMILLION]],
-        zmin=0,
-        zmax=2,
-        showscale=False,
-        showlegend=False,
-        xgap=2,
-        ygap=2,
-        hovertemplate="%{y} of %{x}: %{z:.3f} times the mean<extra></extra>",
-        row=2,
-        col=1,
-    )
+    for row, (uid, name, values, y, words, scale, top, hover) in enumerate(maps, start=1):
+        panels.add_heatmap(
+            uid=f"map-{uid}",
+            name=name,
+            z=values,
+            x=data.workers,
+            y=y,
+            text=words,
+            texttemplate="%{text}" if texts else None,
+            textfont={"size": 14 - row},
+            colorscale=scale,
+            zmin=0,
+            zmax=top,
+            showscale=False,
+            showlegend=False,
+            xgap=2,
+            ygap=2,
+            hovertemplate=f"{hover}<extra></extra>",
+            row=row,
+            col=1,
+        )
     panels.update_yaxes(autorange="reversed", showgrid=False, showline=False, ticks="", type="category")
     panels.update_xaxes(showgrid=False, showline=False, ticks="", type="category", tickangle=0)
     panels.update_xaxes(title_text="Worker", row=2, col=1)

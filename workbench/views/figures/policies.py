@@ -10,6 +10,7 @@ from plotly.subplots import make_subplots
 from workbench import units
 from workbench.scaling import Timeline
 from workbench.views import theme
+from workbench.views.figures import traces
 
 KEEPS_UP = 0.99
 """Share of the time at the target from which a policy counts as keeping up."""
@@ -108,24 +109,10 @@ def draw_policies(data: Policies) -> go.Figure:
     for column, (field, title) in enumerate(data.columns, start=1):
         values = [round(100 * row[field], 1) if field == "at_target" else row[field] for row in data.rows]
         labels = [units.seconds(value) if field.endswith("_s") else units.number(value) for value in values]
-        panels.add_bar(
-            uid=f"policies-{field}",
-            name=title,
-            x=[value if math.isfinite(value) else None for value in values],
-            y=names,
-            orientation="h",
-            text=labels,
-            textposition="outside",
-            cliponaxis=False,
-            marker={
-                "color": colours,
-                "pattern": {"shape": shapes, "bgcolor": colours, "fgcolor": "white", "size": 6},
-            },
-            hovertemplate="%{y}: %{x:.4~g}<extra></extra>",
-            showlegend=False,
-            row=1,
-            col=column,
-        )
+        pattern = {"shape": shapes, "bgcolor": colours, "fgcolor": "white", "size": 6}
+        look = {"marker": {"color": colours, "pattern": pattern}, "hover": "%{y}: %{x:.4~g}", "row": 1, "col": column}
+        finite = [value if math.isfinite(value) else None for value in values]
+        traces.bars(panels, f"policies-{field}", title, finite, labels, y=names, **look)
         top = max((value for value in values if math.isfinite(value)), default=0.0) or 1.0
         room = max(_LEAST_ROOM, _LETTER * max(map(len, labels)) / _PANEL)
         panels.update_xaxes(

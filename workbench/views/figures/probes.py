@@ -11,6 +11,8 @@ from workbench.dataflow import Budget
 from workbench.measuring import closing
 from workbench.records import MstEstimate, Probe
 from workbench.views import findings, theme
+from workbench.views.figures import traces
+from workbench.views.figures.batch_times import mark_interval
 from workbench.views.figures.signs import VERDICTS
 
 _LEAST_SPAN = 0.2  # of the highest rate, on the axis of rates
@@ -46,30 +48,18 @@ class BatchPoint:
 
 @dataclass(frozen=True)
 class Probes:
-    """What the figure shows.
-
-    Parameters
-    ----------
-    low, high
-        The bracket; `high` is None where no rate was too much.
-    marked, mark
-        A rate, and what it is.
-    closing
-        When probes ended, and the bracket after each: 0 and infinity where it was open.
-    expected
-        What an optimizer expected, records/s; None where none did.
-    """
+    """What the figure shows."""
 
     finding: str
     points: tuple[ProbePoint, ...]
     batches: tuple[BatchPoint, ...]
     interval_s: float
-    low: float | None
-    high: float | None
-    marked: float | None
-    mark: str
-    closing: tuple[tuple[float, float, float], ...] = ()
-    expected: float | None = None
+    low: float | None  # the bracket
+    high: float | None  # None where no rate was too much
+    marked: float | None  # a rate
+    mark: str  # what it is
+    closing: tuple[tuple[float, float, float], ...] = ()  # when probes ended, the bracket after each: 0 and inf: open
+    expected: float | None = None  # by an optimizer, records/s
 
 
 def probes(
@@ -182,32 +172,16 @@ def _rate_range(data: Probes) -> list[float]:
 
 def _closing(panels: go.Figure, data: Probes) -> None:
     """Draw the bracket after each probe until the next one ends; the last one, which is the estimate's, beyond it."""
-    x: list[float | None] = []
-    y: list[float | None] = []
     bottom, top = _rate_range(data)
     begun, ended = data.points[0].began_s, data.points[-1].ended_s
     known = [(at, low, high) for at, low, high in data.closing[:-1] if low > 0 or math.isfinite(high)]
     if data.low is not None and data.high is not None:
         known.append((ended if known else begun, data.low, data.high))
     ends = [*(at for at, _, _ in known[1:]), ended + _BEYOND * (ended - begun)]
-    for (at, low, high), end in zip(known, ends, strict=False):
-        lowest, highest = max(low, bottom), min(high, top)
-        x += [at, at, end, end, at, None]
-        y += [lowest, highest, highest, lowest, lowest, None]
-    panels.add_scatter(
-        uid="probes-closing",
-        name="bracket so far",
-        x=x,
-        y=y,
-        mode="lines",
-        line={"width": 0},
-        fill="toself",
-        fillcolor=theme.BAND,
-        hoverinfo="skip",
-        showlegend=bool(x),
-        row=1,
-        col=1,
-    )
+    boxes = [(at, end, max(low, bottom), min(high, top)) for (at, low, high), end in zip(known, ends, strict=False)]
+    x, y = traces.broken([(at, low), (at, high), (end, high), (end, low), (at, low)] for at, end, low, high in boxes)
+    look = {"look": (None, None, 0), "fill": "toself", "fillcolor": theme.BAND, "row": 1, "col": 1}
+    traces.lines(panels, "probes-closing", "bracket so far", x, y, showlegend=bool(x), **look)
 
 
 def _marks(panels: go.Figure, data: Probes) -> None:
@@ -236,23 +210,13 @@ def _marks(panels: go.Figure, data: Probes) -> None:
 
 
 def _offered(panels: go.Figure, data: Probes) -> None:
-    x: list[float | None] = []
-    y: list[float | None] = []
-    for point in data.points:
-        if point.offered is not None:
-            x += [point.began_s, point.ended_s, None]
-            y += [point.offered, point.offered, None]
-    panels.add_scatter(
-        uid="probes-offered",
-        x=x,
-        y=y,
-        mode="lines",
-        line={"color": theme.BLACK, "width": 2},
-        name="offered",
-        hovertemplate="%{y:.4~s} records/s offered<extra></extra>",
-        row=1,
-        col=1,
+    x, y = traces.broken(
+        [(point.began_s, point.offered), (point.ended_s, point.offered)]
+        for point in data.points
+        if point.offered is not None
     )
+    look = {"look": (theme.BLACK, None, 2), "hover": "%{y:.4~s} records/s offered", "row": 1, "col": 1}
+    traces.lines(panels, "probes-offered", "offered", x, y, **look)
 
 
 def _per_batch(panels: go.Figure, data: Probes) -> None:
@@ -264,25 +228,9 @@ def _per_batch(panels: go.Figure, data: Probes) -> None:
         (3, backlogs, f"backlog %{{y:.4{theme.ticks(max(backlogs, default=0.0))}}} records"),
     )
     for row, values, hover in rows:
-        panels.add_scatter(
-            uid=f"probes-batches-{row}",
-            name="batch time" if row == 2 else "backlog",
-            x=[batch.time_s for batch in data.batches],
-            y=values,
-            mode="markers",
-            marker={"color": [sign.colour for sign in signs], "symbol": [sign.symbol for sign in signs], "size": 5},
-            customdata=[batch.probe for batch in data.batches],
-            hovertemplate=f"probe %{{customdata}}: {hover}<extra></extra>",
-            showlegend=False,
-            cliponaxis=False,
-            row=row,
-            col=1,
-        )
-    panels.add_hline(
-        y=data.interval_s,
-        line={"color": theme.BLACK, "width": 1, "dash": "dash"},
-        annotation={"text": f"interval {units.seconds(data.interval_s)}", "font": {"size": 12}},
-        annotation_position="top left",
-        row=2,
-        col=1,
-    )
+        look = {"look": ([sign.colour for sign in signs], [sign.symbol for sign in signs], 5), "cliponaxis": False}
+        told = {"customdata": [batch.probe for batch in data.batches], "hover": f"probe %{{customdata}}: {hover}"}
+        times, name = [batch.time_s for batch in data.batches], "batch time" if row == 2 else "backlog"
+        where = {"showlegend": False, "row": row, "col": 1}
+        traces.marks(panels, f"probes-batches-{row}", name, times, values, **look, **told, **where)
+    mark_interval(panels, data.interval_s, row=2, col=1)

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from workbench import units
 from workbench.placement import CostVector, SearchResult
 from workbench.views import theme
+from workbench.views.figures import traces
 from workbench.views.figures.cost_vectors import COST_NAMES, Dimension
 
 
@@ -66,17 +67,11 @@ def draw_pruning(data: Pruning) -> go.Figure:
         ("pruning-plans", "plans within the threshold", data.plans, theme.BLUE, "circle", "solid"),
     )
     for uid, name, values, colour, symbol, dash in series:
-        figure.add_scatter(
-            uid=uid,
-            name=name,
-            x=data.thresholds,
-            y=[value or None for value in values],  # a logarithmic axis has no zero
-            customdata=["" if done else " (not finished: at least)" for done in data.exhausted],
-            mode="lines+markers",
-            line={"color": colour, "dash": dash},
-            marker={"color": colour, "symbol": symbol, "size": 8},
-            hovertemplate="threshold %{x:.3f}: %{y:,} " + name.split()[0] + "%{customdata}<extra></extra>",
-        )
+        counts = [value or None for value in values]  # a logarithmic axis has no zero
+        late = ["" if done else " (not finished: at least)" for done in data.exhausted]
+        look = {"mode": "lines+markers", "line": {"color": colour, "dash": dash}, "look": (colour, symbol, 8)}
+        hover = "threshold %{x:.3f}: %{y:,} " + name.split()[0] + "%{customdata}"
+        traces.marks(figure, uid, name, data.thresholds, counts, customdata=late, hover=hover, **look)
     tightest = data.tightest
     right = max(data.thresholds)
     if tightest is None or tightest > data.thresholds[0]:

@@ -52,14 +52,18 @@ def draw_reproduced(data: Reproduction, finding: str) -> go.Figure:
         for one in inside:
             style = names[one.published].index(one.name)
             trace = _bars(one, style) if panel.shape == "bars" else _marks(one, panel, style)
-            trace.update(uid=_uid(panel, one), legendgroup=one.name, showlegend=one.name not in seen)
+            # plotly refers to a hatching by the trace's uid, and paints black what it cannot find: no blanks
+            uid = re.sub(r"[^A-Za-z0-9]+", "-", f"{panel.title}-{one.name}")
+            trace.update(uid=uid, legendgroup=one.name, showlegend=one.name not in seen)
             seen.add(one.name)
             drawn.add_trace(trace, row=row, col=column)
         drawn.update_xaxes(_x_axis(panel, inside), row=row, col=column)
         drawn.update_yaxes(_y_axis(panel, inside), row=row, col=column)
     drawn.update_layout(barmode="group")
     theme.room_for_legend(drawn)
-    _legend_above_titles(drawn)
+    margin = drawn.layout.margin.t + _SUBTITLE  # the legend is above the titles
+    inner = drawn.layout.height - margin - theme.template().layout.margin.b
+    drawn.update_layout(margin_t=margin, legend_y=1 + _SUBTITLE / inner)
     return drawn
 
 
@@ -67,17 +71,6 @@ def _turned(names: Sequence[float | str], columns: int) -> bool:
     """Whether names are too long to stand side by side under a panel."""
     characters = sum(len(name) + 2 for name in names if isinstance(name, str))
     return _CHARACTER * characters > (_WIDTH if columns == 1 else _HALF)
-
-
-def _uid(panel: Panel, one: Series) -> str:
-    """Give a trace a name without blanks: plotly refers to a hatching by it, and paints black what it cannot find."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", f"{panel.title}-{one.name}")
-
-
-def _legend_above_titles(drawn: go.Figure) -> None:
-    margin = drawn.layout.margin.t + _SUBTITLE
-    inner = drawn.layout.height - margin - theme.template().layout.margin.b
-    drawn.update_layout(margin_t=margin, legend_y=1 + _SUBTITLE / inner)
 
 
 def _bars(one: Series, style: int) -> go.Bar:

@@ -15,6 +15,7 @@ from workbench.capacity.planning import InstanceType, cheapest, in_executors
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.views import theme
+from workbench.views.figures import traces
 
 _LEAST_RISK = 0.005
 _LITTLE_RISK = 0.01
@@ -68,7 +69,7 @@ def cost_risk(
         first = model.slots_for(rate, memory, 1.0, step=executor_slots or 1)
         for margin in margins:
             slots = model.slots_for(rate, memory, margin, step=executor_slots or 1)
-            marks.append((f"margin of {units.share(round(margin - 1, 4))}", slots))
+            marks.append((_margin(margin), slots))
     except WorkbenchError as error:
         return CostRisk(str(error).split(":", maxsplit=1)[0], rate, (), (), currency)
     last = _safest(model, rate, memory, first)
@@ -86,7 +87,8 @@ def cost_risk(
     )
     by_slots = {point.slots: point for point in points}
     marked = tuple((label, by_slots[slots]) for label, slots in marks)
-    return CostRisk(_finding(rate, points, planned or _usual(marked), currency), rate, points, marked, currency)
+    usual = next((point for label, point in marked if label == _margin(MARGIN)), marked[0][1])
+    return CostRisk(_finding(rate, points, planned or usual, currency), rate, points, marked, currency)
 
 
 def draw_cost_risk(data: CostRisk) -> go.Figure:
@@ -99,31 +101,18 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
     across = [point.cost if priced else point.slots for point in data.points]
     marked = [point.cost if priced else point.slots for _, point in data.marks]
     price = f", %{{customdata[1]:,.4~r}} {theme.plain(data.currency)} a month" if data.currency else ""
-    hover = f"%{{customdata[0]}} slots{price}: short with %{{y:.2~g}} %<extra></extra>"
+    hover = f"%{{customdata[0]}} slots{price}: short with %{{y:.2~g}} %"
     middle = math.sqrt(min(across) * max(across))
-    figure.add_scatter(
-        uid="risk-curve",
-        name="deployments",
-        x=across,
-        y=[100 * risk for risk in shown],
-        customdata=[(point.slots, point.cost) for point in data.points],
-        mode="lines+markers",
-        line={"color": theme.BLUE, "width": 1.5},
-        marker={"color": theme.BLUE, "size": 5},
-        hovertemplate=hover,
-    )
-    figure.add_scatter(
-        uid="risk-margins",
-        name="deployments by margin",
-        x=marked,
-        y=[100 * max(point.risk, _SHOWN_RISK) for _, point in data.marks],
-        customdata=[(point.slots, point.cost) for _, point in data.marks],
-        text=_labels(data.marks),
-        mode="markers+text",
-        textposition=["top right" if place < middle else "bottom left" for place in marked],
-        marker={"color": theme.VERMILLION, "symbol": "diamond", "size": 12},
-        hovertemplate=hover,
-        cliponaxis=False,
+    told = {"customdata": [(point.slots, point.cost) for point in data.points], "hover": hover}
+    look = {"mode": "lines+markers", "line": {"color": theme.BLUE, "width": 1.5}, "look": (theme.BLUE, None, 5)}
+    traces.marks(figure, "risk-curve", "deployments", across, [100 * risk for risk in shown], **look, **told)
+    risks = [100 * max(point.risk, _SHOWN_RISK) for _, point in data.marks]
+    told = {"customdata": [(point.slots, point.cost) for _, point in data.marks], "hover": hover}
+    places = ["top right" if place < middle else "bottom left" for place in marked]
+    words = {"mode": "markers+text", "text": _labels(data.marks), "textposition": places}
+    mark = (theme.VERMILLION, "diamond", 12)
+    traces.marks(
+        figure, "risk-margins", "deployments by margin", marked, risks, look=mark, cliponaxis=False, **words, **told
     )
     left, right = 0.96 * min(across), 1.04 * max(across)
     wide = {"type": "log", "range": [math.log10(left), math.log10(right)], **theme.log_ticks(left, right)}
@@ -142,6 +131,10 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
     )
     theme.room_for_legend(figure)
     return figure
+
+
+def _margin(margin: float) -> str:
+    return f"margin of {units.share(round(margin - 1, 4))}"
 
 
 def _labels(marks: Sequence[tuple[str, RiskPoint]]) -> list[str]:
@@ -180,12 +173,6 @@ def _safest(model: Model, rate: float, memory: float, first: int) -> int:
         if slots <= most:
             return slots
     return 2 * first
-
-
-def _usual(marks: Sequence[tuple[str, RiskPoint]]) -> RiskPoint:
-    """Give the deployment with the margin that plans have by default."""
-    label = f"margin of {units.share(round(MARGIN - 1, 4))}"
-    return next((point for name, point in marks if name == label), marks[0][1])
 
 
 def _finding(rate: float, points: Sequence[RiskPoint], planned: RiskPoint, currency: str | None) -> str:

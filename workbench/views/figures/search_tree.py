@@ -25,68 +25,35 @@ _REASONS = 4
 
 @dataclass(frozen=True)
 class TreeNode:
-    """One mark of the figure: a choice, a plan, a folded subtree, or all siblings pruned for one kind of reason.
+    """One mark of the figure: a choice, a plan, a folded subtree, or all siblings pruned for one kind of reason."""
 
-    Parameters
-    ----------
-    key
-        Path from the root, positions among the siblings joined by dots; opens a folded node, names a clicked one.
-    parent
-        Place of the parent among the nodes; None for the root.
-    level, row
-        Where it is: choices from the root, and lines from the top.
-    order
-        When the search came to it, the root being 0.
-    kind
-        What it is.
-    label, text
-        A few characters next to the mark; what it says when pointed at.
-    path
-        Whether it leads to the chosen plan.
-    """
-
-    key: str
-    parent: int | None
-    level: int
-    row: float
-    order: int
+    key: str  # positions among the siblings from the root, joined by dots; opens a folded node, names a clicked one
+    parent: int | None  # its place among the nodes; None for the root
+    level: int  # choices from the root
+    row: float  # lines from the top
+    order: int  # when the search came to it, the root being 0
     kind: Kind
-    label: str
-    text: str
-    path: bool
+    label: str  # a few characters next to the mark
+    text: str  # what it says when pointed at
+    path: bool  # whether it leads to the chosen plan
 
 
 @dataclass(frozen=True)
 class SearchTree:
     """What the figure shows.
 
-    Parameters
-    ----------
-    nodes
-        The root first, every node after its parent.
-    layers
-        Operator, first and last level of every layer that is shown.
-    workers
-        Worker of every level, from level 1 on.
-    rows
-        Lines that the tree takes.
-    trail
-        For every node of the whole tree in the order of the search, the root being 0: what was chosen, and the place
-        of the mark that shows it, which is of all siblings pruned together or of the folded branch it lies in.
-    plans
-        Plans that were met.
-    pruned
-        Branches pruned, by kind of reason.
+    `trail` has for every node of the whole tree, in the order of the search, what was chosen, and the place of the mark
+    that shows it: of all siblings pruned together, or of the folded branch it lies in. The root is 0.
     """
 
     finding: str
-    nodes: tuple[TreeNode, ...]
-    layers: tuple[tuple[str, int, int], ...]
-    workers: tuple[int, ...]
-    rows: int
+    nodes: tuple[TreeNode, ...]  # the root first, every node after its parent
+    layers: tuple[tuple[str, int, int], ...]  # that are shown: operator, first and last level
+    workers: tuple[int, ...]  # of every level, from level 1 on
+    rows: int  # lines that the tree takes
     trail: tuple[tuple[str, int], ...]
-    plans: int
-    pruned: Mapping[Kind, int]
+    plans: int  # that were met
+    pruned: Mapping[Kind, int]  # branches, by kind of reason
 
     @property
     def steps(self) -> int:
@@ -102,20 +69,10 @@ def search_tree(
     near: int | None = None,
     opened: Collection[str] = (),
 ) -> SearchTree:
-    """Lay the tree of `trace_search` out.
+    """Lay the tree of `trace_search` out, and mark the way to a plan, the best one in it if none is `chosen`.
 
-    Parameters
-    ----------
-    root
-        The tree.
-    chosen
-        The plan whose way is marked; the best one in the tree if left out.
-    rows
-        About how many lines the tree may take before parts are folded; None: nothing is folded.
-    near
-        How many of these the way to the chosen plan and other plans near its end may take; half by default.
-    opened
-        Keys of folded nodes to open anyway.
+    Beyond about that number of `rows` parts are folded, but for the nodes `opened`; None: nothing is folded. The way
+    to the chosen plan and other plans `near` its end may take half of them by default.
     """
     numbered = _Numbered(root)
     met = [(key, node.plan) for key, node in numbered.nodes.items() if node.plan is not None]

@@ -6,6 +6,7 @@ from types import MappingProxyType
 import plotly.graph_objects as go
 
 from workbench.views import theme
+from workbench.views.figures import traces
 from workbench.views.figures.search_tree import Kind, SearchTree, TreeNode
 from workbench.views.theme import Sign
 
@@ -30,17 +31,10 @@ _COLUMNS = 26  # levels above which labels would overlap
 
 
 def draw_search_tree(data: SearchTree, step: int | None = None, *, line: int = _LINE) -> go.Figure:
-    """Draw the tree from left to right.
+    """Draw the tree from left to right, a line of it in `line` pixels as far as the greatest height allows.
 
-    Parameters
-    ----------
-    data
-        The tree, laid out.
-    step
-        How far the search is: later nodes are pale, and the mark that shows the present one is ringed, that of its
-        branch where it is folded. None: it is over.
-    line
-        Pixels of a line, as far as the figure's greatest height allows.
+    At a `step` of the search later nodes are pale, and the mark that shows the present one is ringed, that of its
+    branch where it is folded. None: the search is over.
     """
     height = min(_MOST_HEIGHT, _MARGINS + line * (data.rows + 2))
     seen = [node for node in data.nodes if step is None or node.order <= step]
@@ -62,14 +56,8 @@ def draw_search_tree(data: SearchTree, step: int | None = None, *, line: int = _
         _marks(figure, f"tree-{kind.replace(' ', '-')}", sign, nodes, size=size, labelled=labelled)
     later = [node for node in data.nodes if step is not None and node.order > step]
     _marks(figure, "tree-later", Sign("#DDDDDD", "circle", "not reached yet"), later, size=size / 2, labelled=False)
-    _marks(
-        figure,
-        "tree-present",
-        Sign(theme.BLACK, "circle-open", "the search is here"),
-        present,
-        size=size + 8,
-        labelled=False,
-    )
+    here = Sign(theme.BLACK, "circle-open", "the search is here")
+    _marks(figure, "tree-present", here, present, size=size + 8, labelled=False)
     _bands(figure, data)
     every = max(1, -(-levels // 40))
     figure.update_xaxes(
@@ -87,23 +75,10 @@ def draw_search_tree(data: SearchTree, step: int | None = None, *, line: int = _
 
 def _edges(figure: go.Figure, data: SearchTree, seen: list[TreeNode]) -> None:
     for uid, path, colour, width in (("tree-edges", False, "#C4C4C4", 1.0), ("tree-path", True, theme.VERMILLION, 3.0)):
-        x: list[float | None] = []
-        y: list[float | None] = []
-        for node in seen:
-            if node.parent is not None and node.path == path:
-                parent = data.nodes[node.parent]
-                x += [parent.level, node.level, None]
-                y += [parent.row, node.row, None]
-        figure.add_scatter(
-            uid=uid,
-            name="way to the marked plan" if path else "edges",
-            x=x,
-            y=y,
-            mode="lines",
-            line={"color": colour, "width": width},
-            hoverinfo="skip",
-            showlegend=path and bool(x),
-        )
+        ends = [(data.nodes[one.parent], one) for one in seen if one.parent is not None and one.path == path]
+        x, y = traces.broken([(parent.level, parent.row), (node.level, node.row)] for parent, node in ends)
+        name, shown = "way to the marked plan" if path else "edges", path and bool(x)
+        traces.lines(figure, uid, name, x, y, look=(colour, None, width), showlegend=shown)
 
 
 def _marks(figure: go.Figure, uid: str, sign: Sign, nodes: list[TreeNode], *, size: float, labelled: bool) -> None:
@@ -139,30 +114,9 @@ def _bands(figure: go.Figure, data: SearchTree) -> None:
     for number, (operator, first, last) in enumerate(data.layers):
         room = max(1, int((last - first + 1) * width / _LETTER))
         name = operator if len(operator) <= room else operator[: max(1, room - 1)] + "…"
-        notes.append(
-            {
-                "text": theme.plain(name),
-                "hovertext": theme.plain(operator),
-                "x": (first + last) / 2,
-                "y": 1,
-                "yref": "paper",
-                "yanchor": "top",
-                "showarrow": False,
-                "font": {"size": 13},
-            }
-        )
+        above = {"x": (first + last) / 2, "y": 1, "yref": "paper", "yanchor": "top", "showarrow": False}
+        notes.append({**above, "text": theme.plain(name), "hovertext": theme.plain(operator), "font": {"size": 13}})
         if number % 2 == 0:
-            shapes.append(
-                {
-                    "type": "rect",
-                    "x0": first - 0.5,
-                    "x1": last + 0.5,
-                    "yref": "paper",
-                    "y0": 0,
-                    "y1": 1,
-                    "fillcolor": "#F3F6F9",
-                    "line": {"width": 0},
-                    "layer": "below",
-                }
-            )
+            look = {"yref": "paper", "fillcolor": "#F3F6F9", "line": {"width": 0}}
+            shapes.append(traces.box(first - 0.5, last + 0.5, 0, 1, **look))
     figure.update_layout(shapes=shapes, annotations=notes)

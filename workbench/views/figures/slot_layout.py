@@ -1,6 +1,6 @@
 """How slots are used: shares of slot time by operator, or the stages of a micro-batch and their partitions."""
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
@@ -10,6 +10,7 @@ from workbench import units
 from workbench.capacity import Allocation, BatchLayout
 from workbench.capacity.explore import Configured
 from workbench.views import theme
+from workbench.views.figures import traces
 
 _CUT = 2.0  # multiple of the source rate at which longer bars are cut
 
@@ -27,15 +28,7 @@ class SlotShares:
 
 @dataclass(frozen=True)
 class StageLayout:
-    """What the figure of a layout shows.
-
-    Parameters
-    ----------
-    stages, partitions
-        Labels in order, and partitions of each.
-    stateful
-        Whether the stage shares the frozen count.
-    """
+    """What the figure of a layout shows: by stage, its partitions, and whether it shares the frozen count."""
 
     finding: str
     stages: tuple[str, ...]
@@ -51,7 +44,8 @@ def slot_shares(allocation: Allocation | None, capacity: float | None = None) ->
     if allocation is None or not allocation.tasks:
         return SlotShares("No slots were assigned to operators", (), (), (), None)
     operators = tuple(allocation.tasks)
-    capacities = tuple(_finite(allocation.capacities, name) for name in operators)
+    known = (allocation.capacities.get(name, math.inf) for name in operators)
+    capacities = tuple(rate if rate < math.inf else None for rate in known)
     total = sum(allocation.tasks.values())
     largest = max(operators, key=lambda name: allocation.tasks[name])
     part = units.share(allocation.tasks[largest] / total)
@@ -90,21 +84,8 @@ def draw_slot_shares(data: SlotShares) -> go.Figure:
         ),
     )
     for column, (uid, title, values, texts) in enumerate(columns, start=1):
-        panels.add_bar(
-            uid=uid,
-            name=title,
-            x=values,
-            y=names,
-            orientation="h",
-            text=texts,
-            textposition="outside",
-            cliponaxis=False,
-            marker={"color": theme.BLUE},
-            hovertemplate="%{y}: %{text}<extra></extra>",
-            showlegend=False,
-            row=1,
-            col=column,
-        )
+        look = {"marker": {"color": theme.BLUE}, "hover": "%{y}: %{text}", "row": 1, "col": column}
+        traces.bars(panels, uid, title, values, texts, y=names, **look)
         top = max(values) or 1.0
         ticks = {"tickformat": "~s", "nticks": 5} if column > 1 else theme.whole_ticks(0, 1.5 * top)
         panels.update_xaxes(title_text=title, range=[0, 1.5 * top], **ticks, row=1, col=column)
@@ -150,21 +131,15 @@ def draw_stage_layout(data: StageLayout) -> go.Figure:
     figure = theme.figure(data.finding, 150 + 46 * len(data.stages), "Bars: partitions per stage.")
     if not data.stages:
         return theme.not_enough(figure, "the costs of the stages are unknown.")
-    figure.add_bar(
-        uid="layout-partitions",
-        name="partitions",
-        x=data.partitions,
+    traces.bars(
+        figure,
+        "layout-partitions",
+        "partitions",
+        data.partitions,
+        [f"{count:,}{', frozen' * kept}" for count, kept in zip(data.partitions, data.stateful, strict=True)],
         y=[theme.plain(name) for name in data.stages],
-        orientation="h",
-        text=[
-            f"{count:,}, frozen" if kept else f"{count:,}"
-            for count, kept in zip(data.partitions, data.stateful, strict=True)
-        ],
-        textposition="outside",
-        cliponaxis=False,
         marker={"color": [theme.VERMILLION if kept else theme.BLUE for kept in data.stateful]},
-        hovertemplate="%{y}: %{x:,} partitions<extra></extra>",
-        showlegend=False,
+        hover="%{y}: %{x:,} partitions",
     )
     most = 1.3 * max(data.partitions)
     figure.update_xaxes(title_text="Partitions", range=[0, most], **theme.whole_ticks(0, most))
@@ -182,8 +157,3 @@ def draw_configured(asked: Configured) -> go.Figure:
         case BatchLayout():
             return draw_stage_layout(replace(stage_layout(asked.layout), finding=asked.sentence))
     return theme.not_enough(theme.figure(asked.sentence), "no run has shown yet what a task costs.")
-
-
-def _finite(capacities: Mapping[str, float], name: str) -> float | None:
-    value = capacities.get(name, float("inf"))
-    return value if value < float("inf") else None

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from workbench import units
 from workbench.placement import Spread
 from workbench.views import theme
+from workbench.views.figures import traces
 
 _QUANTILES = (0.0, 0.1, 0.5, 0.9, 1.0)
 
@@ -60,35 +61,16 @@ def draw_spreads(data: Spreads) -> go.Figure:
     labels = [shape.label for shape in data.shapes]
     spans = (("spread-range", "all random placements", 0, 4, 3), ("spread-middle", "eight of ten", 1, 3, 15))
     for uid, name, low, high, width in spans:
-        x: list[float | None] = []
-        y: list[str | None] = []
-        for shape in data.shapes:
-            x += [shape.quantiles[low], shape.quantiles[high], None]
-            y += [shape.label, shape.label, None]
-        figure.add_scatter(
-            uid=uid,
-            name=name,
-            x=x,
-            y=y,
-            mode="lines",
-            line={"color": theme.BLUE if width < 10 else "#8FBFDD", "width": width},
-            hovertemplate="%{x:.4~s} records/s<extra></extra>",
-        )
+        x, y = traces.broken([(one.quantiles[end], one.label) for end in (low, high)] for one in data.shapes)
+        line = (theme.BLUE if width < 10 else "#8FBFDD", None, width)
+        traces.lines(figure, uid, name, x, y, look=line, hover="%{x:.4~s} records/s")
     marks = (
         ("spread-median", "median", [shape.quantiles[2] for shape in data.shapes], theme.BLACK, "line-ns-open", 20),
         ("spread-best", "best plan found", [shape.best for shape in data.shapes], theme.VERMILLION, "diamond", 12),
     )
     for uid, name, values, colour, symbol, size in marks:
-        figure.add_scatter(
-            uid=uid,
-            name=name,
-            x=values,
-            y=labels,
-            mode="markers",
-            marker={"color": colour, "symbol": symbol, "size": size},
-            hovertemplate=name + " on %{y}: %{x:.4~s} records/s<extra></extra>",
-            cliponaxis=False,
-        )
+        look = {"look": (colour, symbol, size), "hover": name + " on %{y}: %{x:.4~s} records/s", "cliponaxis": False}
+        traces.marks(figure, uid, name, values, labels, **look)
     top = max(max(shape.best, shape.quantiles[-1]) for shape in data.shapes)
     figure.update_xaxes(title_text="Sustained rate (records/s)", tickformat="~s", range=[0, 1.06 * top])
     figure.update_yaxes(title_text="Workers x slots", type="category", autorange="reversed", showgrid=False)

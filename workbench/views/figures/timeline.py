@@ -13,6 +13,7 @@ from workbench import units
 from workbench.arrays import Floats
 from workbench.scaling import Reconfiguration, Timeline
 from workbench.views import theme
+from workbench.views.figures import traces
 
 POINTS = 1200
 _DEPLOYED = 2  # the row of the tasks
@@ -120,19 +121,10 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
         (4, "timeline-latency", "latency", latency, theme.PURPLE, "solid", f"waited %{{y:.4~g}} {waited_unit}"),
     )
     for row, uid, name, values, colour, dash, hover in rows:
-        panels.add_scatter(
-            uid=uid,
-            name=name,
-            x=times,
-            y=values,
-            mode="lines",
-            line={"color": colour, "dash": dash, "width": 1.8, "shape": "hv" if row == _DEPLOYED else "linear"},
-            hovertemplate=f"%{{x:.4~g}} {unit}: {hover}<extra></extra>",
-            showlegend=row == 1,
-            row=row,
-            col=1,
-            **({"secondary_y": name == "memory"} if row == _DEPLOYED else {}),
-        )
+        look = {"look": (colour, dash, 1.8), "line": {"shape": "hv" if row == _DEPLOYED else "linear"}}
+        where = {"row": row, "col": 1} | ({"secondary_y": name == "memory"} if row == _DEPLOYED else {})
+        told = {"hover": f"%{{x:.4~g}} {unit}: {hover}", "showlegend": row == 1}
+        traces.lines(panels, uid, name, times, values, **look, **told, **where)
     _changes(panels, data, scale, unit)
     panels.update_yaxes(title_text="Rate (records/s)", **theme.upright(tops.rate), row=1, col=1)
     tasks_axis = {**theme.upright(tops.tasks), "tickformat": ",d"}
@@ -196,24 +188,11 @@ def _changes(panels: go.Figure, data: TimelineSeries, scale: float, unit: str) -
         row=2,
         col=1,
     )
-    panels.update_layout(
-        shapes=[
-            {
-                "type": "rect",
-                "xref": "x",
-                "yref": "paper",
-                "x0": change.at_s / scale,
-                "x1": (change.at_s + change.downtime_s) / scale,
-                "y0": 0,
-                "y1": 1,
-                "fillcolor": theme.VERMILLION,
-                "opacity": 0.18,
-                "line": {"width": 1, "color": theme.VERMILLION},
-                "layer": "below",
-            }
-            for change in data.reconfigurations[:_MARKED]
-        ]
-    )
+    line = {"width": 1, "color": theme.VERMILLION}
+    look = {"xref": "x", "yref": "paper", "fillcolor": theme.VERMILLION, "opacity": 0.18, "line": line}
+    shown = data.reconfigurations[:_MARKED]
+    downtimes = [(one.at_s / scale, (one.at_s + one.downtime_s) / scale) for one in shown]
+    panels.update_layout(shapes=[traces.box(began, ended, 0, 1, **look) for began, ended in downtimes])
 
 
 def _finding(line: Timeline, policy: str) -> str:

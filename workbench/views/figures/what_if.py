@@ -12,6 +12,7 @@ from workbench.capacity.planning import Answer, IntervalSpeedup, on_cores
 from workbench.checks import SLACK
 from workbench.measuring import LEVEL
 from workbench.views import theme
+from workbench.views.figures import traces
 from workbench.views.figures.capacity import (
     Capacity,
     Curve,
@@ -68,15 +69,9 @@ def draw_what_if(data: Capacity, answer: Answer, pinned: Answer | None = None) -
     question = answer.question
     skewed = 1 + question.more_skew
     needed = question.rate * answer.plan.margin * skewed
-    figure.add_scatter(
-        uid="what-if-needed",
-        name="capacity it must have",
-        x=[data.curves[0].slots[0] if data.far else 0, data.last],
-        y=[needed, needed],
-        mode="lines",
-        line={"color": theme.BLACK, "width": 1, "dash": "dot"},
-        hovertemplate="rate, margin and skew ask for %{y:.4~s} records/s<extra></extra>",
-    )
+    across = [data.curves[0].at[0] if data.far else 0, data.last]
+    look = {"look": (theme.BLACK, "dot", 1), "hover": "rate, margin and skew ask for %{y:.4~s} records/s"}
+    traces.lines(figure, "what-if-needed", "capacity it must have", across, [needed, needed], **look)
     shape = question.worker_slots
     marks = [
         ("paid", "all slots of the workers", answer.workers * shape, answer.paid_rate, theme.GREEN, "circle-open"),
@@ -87,15 +82,10 @@ def draw_what_if(data: Capacity, answer: Answer, pinned: Answer | None = None) -
         marks.append(("pinned", "pinned", plan.budget.slots, plan.rate, theme.BLACK, "star-open"))
     for uid, name, slots, rate, colour, symbol in marks:
         scale = skewed if uid != "pinned" else 1.0
-        figure.add_scatter(
-            uid=f"what-if-{uid}",
-            name=name,
-            x=[slots] if rate else [],
-            y=[rate * scale] if rate else [],
-            mode="markers",
-            marker={"color": colour, "symbol": symbol, "size": 13, "line": {"width": 2}},
-            hovertemplate=f"{name}, %{{x}} slots: %{{y:.4~s}} records/s<extra></extra>",
-        )
+        x, y = ([slots], [rate * scale]) if rate else ([], [])
+        mark, hover = (colour, symbol, 13), f"{name}, %{{x}} slots: %{{y:.4~s}} records/s"
+        wide = {"line": {"width": 2}}
+        traces.marks(figure, f"what-if-{uid}", name, x, y, look=mark, hover=hover, marker=wide)
     if question.more_skew:
         figure.update_layout(yaxis_title_text="Capacity at the skew measured (records/s)")
     theme.room_for_legend(figure)

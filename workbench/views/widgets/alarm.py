@@ -10,13 +10,7 @@ from workbench.views.style import STYLE
 
 
 class Alarm:
-    """Where the errors of a panel's callbacks show.
-
-    Attributes
-    ----------
-    widget : ipywidgets.HTML
-        To put into the panel; empty while all is well.
-    """
+    """Where the errors of a panel's callbacks show: its `widget` in the panel, which is empty while all is well."""
 
     def __init__(self) -> None:
         self.widget = ipywidgets.HTML()

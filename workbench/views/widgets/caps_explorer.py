@@ -7,18 +7,7 @@ import plotly.graph_objects as go
 
 from workbench.escaping import for_html as escape
 from workbench.placement import CostVector, PlacementProblem, Plan, tune_thresholds
-from workbench.views import theme
-from workbench.views.figures import (
-    CostVectors,
-    cost_vectors,
-    draw_cost_vectors,
-    draw_pareto,
-    draw_placement_map,
-    draw_search_tree,
-    placement_map,
-    plan_at,
-    search_tree,
-)
+from workbench.views import figures, theme
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, slider, whole_slider
 from workbench.views.widgets.full_width import FullWidth
@@ -57,7 +46,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self.tune = button("Thresholds tuned by CAPS", "Tightened until few plans are left (section 5.2)", "magic")
         self.off = button("All off", "No thresholds: the whole search", "eraser")
         self.search = traced(problem, self.thresholds(), most_nodes)
-        self._axes = cost_vectors(self.search.plans).axes  # they stay, so that only plans move
+        self._axes = figures.cost_vectors(self.search.plans).axes  # they stay, so that only plans move
         last = len(self.search.order)
         self.plan = whole_slider("Plan (in the order found)", self.search.best or 0, 0, self._last_plan())
         self.step = whole_slider("Search shown until step", last, 0, last)
@@ -186,7 +175,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self.alarm.guard(self._open_or_choose)(str(key))
 
     def _open_or_choose(self, key: str) -> None:
-        plan = plan_at(self.search.root, key)
+        plan = figures.plan_at(self.search.root, key)
         if plan is not None:
             self.choose(plan)
             return
@@ -205,7 +194,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
 
     def _tree_figure(self) -> go.Figure:
         """Draw the tree, and list what is folded in it from top to bottom."""
-        tree = search_tree(self.search.root, chosen=self.chosen, rows=_ROWS, near=_NEAR, opened=self._opened)
+        tree = figures.search_tree(self.search.root, chosen=self.chosen, rows=_ROWS, near=_NEAR, opened=self._opened)
         behind = [node for node in tree.nodes if node.kind == "folded"]
         texts = [node.text.replace("\nfolded", "") for node in behind]
         branches = tuple(
@@ -216,21 +205,23 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
             self.folded.index = 0 if branches else None
         self.unfold.disabled, self.fold.disabled = not behind, not self._opened
         step = self.step.value if self.step.value < len(self.search.order) else None
-        drawn = draw_search_tree(tree, step, line=_LINE)
+        drawn = figures.draw_search_tree(tree, step, line=_LINE)
         return theme.fit(drawn, _PAGE, drawn.layout.height)
 
-    def _vectors(self) -> CostVectors:
+    def _vectors(self) -> figures.CostVectors:
         chosen = self.plan.value if self.search.plans else None
-        return cost_vectors(self.search.plans, chosen=chosen, thresholds=self.search.thresholds, axes=self._axes)
+        return figures.cost_vectors(
+            self.search.plans, chosen=chosen, thresholds=self.search.thresholds, axes=self._axes
+        )
 
     def _map_figure(self) -> go.Figure:
         counts = None if self.chosen is None else self.chosen.counts
-        drawn = draw_placement_map(placement_map(self.problem, counts, f"Plan {self.plan.value}"))
+        drawn = figures.draw_placement_map(figures.placement_map(self.problem, counts, f"Plan {self.plan.value}"))
         return theme.fit(drawn, _HALF, _HEIGHT)
 
     def _vectors_figure(self) -> go.Figure:
-        return theme.fit(draw_cost_vectors(self._vectors()), _HALF, _HEIGHT - _TABS)
+        return theme.fit(figures.draw_cost_vectors(self._vectors()), _HALF, _HEIGHT - _TABS)
 
     def _scatter_figure(self) -> go.Figure:
-        drawn = draw_pareto(self._vectors()).update_traces(showlegend=False)  # its signs are those of all costs
+        drawn = figures.draw_pareto(self._vectors()).update_traces(showlegend=False)  # its signs are those of all costs
         return theme.fit(drawn, _HALF, _HEIGHT - _TABS)

@@ -12,55 +12,34 @@ _STYLE = {"description_width": "17rem"}
 _WIDE = {"width": "100%", "max_width": "46rem"}
 
 
+def _wide(kind: Any, description: str, value: object, **more: object) -> Any:  # noqa: ANN401 - a kind of widget
+    return kind(description=description, value=value, style=_STYLE, layout=_WIDE, **more)
+
+
 def slider(description: str, value: float, low: float, high: float, step: float, *, form: str = ".2f") -> Any:  # noqa: ANN401
     """Give a slider of numbers; `form` writes the number next to it."""
-    return ipywidgets.FloatSlider(
-        description=description,
-        value=value,
-        min=low,
-        max=high,
-        step=step,
-        readout_format=form,
-        continuous_update=False,
-        style=_STYLE,
-        layout=_WIDE,
-    )
+    ends = {"min": low, "max": high, "step": step}
+    return _wide(ipywidgets.FloatSlider, description, value, readout_format=form, continuous_update=False, **ends)
 
 
 def whole_slider(description: str, value: int, low: int, high: int, *, step: int = 1) -> Any:  # noqa: ANN401
     """Give a slider of whole numbers."""
-    return ipywidgets.IntSlider(
-        description=description,
-        value=value,
-        min=low,
-        max=high,
-        step=step,
-        continuous_update=False,
-        style=_STYLE,
-        layout=_WIDE,
-    )
+    return _wide(ipywidgets.IntSlider, description, value, min=low, max=high, step=step, continuous_update=False)
 
 
 def choice_slider(description: str, options: Sequence[tuple[str, object]], value: object) -> Any:  # noqa: ANN401
     """Give a slider over named choices."""
-    return ipywidgets.SelectionSlider(
-        description=description,
-        options=list(options),
-        value=value,
-        continuous_update=False,
-        style=_STYLE,
-        layout=_WIDE,
-    )
+    return _wide(ipywidgets.SelectionSlider, description, value, options=list(options), continuous_update=False)
 
 
 def choice(description: str, options: Sequence[tuple[str, object]], value: object) -> Any:  # noqa: ANN401
     """Give a list to choose from."""
-    return ipywidgets.Dropdown(description=description, options=list(options), value=value, style=_STYLE, layout=_WIDE)
+    return _wide(ipywidgets.Dropdown, description, value, options=list(options))
 
 
 def text_field(description: str, value: str) -> Any:  # noqa: ANN401
     """Give a line to type into; it answers at Enter, or when it is left."""
-    return ipywidgets.Text(description=description, value=value, continuous_update=False, style=_STYLE, layout=_WIDE)
+    return _wide(ipywidgets.Text, description, value, continuous_update=False)
 
 
 def tick(description: str, value: bool = False) -> Any:  # noqa: ANN401

@@ -5,7 +5,7 @@ from typing import Any
 
 import ipywidgets
 
-from workbench.views.cards import Card, chart
+from workbench.views.cards import Card, outputs
 from workbench.views.style import STYLE
 from workbench.views.widgets.alarm import Alarm
 
@@ -14,27 +14,15 @@ class CardsView(ipywidgets.Output):  # type: ignore[misc]
     """Cards as a widget: their figures are plain, so the page carries the chart library once."""
 
     def __init__(self, cards: Iterable[Card]) -> None:
-        bundles: list[dict[str, object]] = [{"text/html": STYLE}]
-        for card in cards:
-            bundles.append({"text/html": card.heading_html(), "text/plain": f"{card.title}: {card.finding}"})
-            if card.figure is not None:
-                bundles.append(chart(card.figure))
-            if card.table is not None:
-                bundles.append({"text/html": card.table_html(), "text/plain": card.table.csv()})
-        super().__init__(
-            outputs=tuple({"output_type": "display_data", "data": data, "metadata": {}} for data in bundles)
-        )
+        bundles = [{"text/html": STYLE}, *(bundle for card in cards for bundle in outputs(card))]
+        shown = ({"output_type": "display_data", "data": bundle, "metadata": {}} for bundle in bundles)
+        super().__init__(outputs=tuple(shown))
 
 
 class Later(ipywidgets.VBox):  # type: ignore[misc]
     """A place that is filled when its result is there; until then a card says that it is not.
 
-    Parameters
-    ----------
-    title
-        What will be shown.
-    build
-        Makes it of the result: cards, or a widget.
+    What it shows under its title, cards or a widget, `build` makes of the result.
     """
 
     def __init__(self, title: str, build: Callable[[Any], Any]) -> None:

@@ -21,21 +21,9 @@ _STYLE = f"""<style>.{_UNSEEN} {{position: absolute; width: 1px; height: 1px; ma
 
 
 class LiveChart:
-    """One live figure.
+    """One live figure, a plotly `widget`; a click on a mark calls `on_click` with the mark's ``customdata``.
 
-    Parameters
-    ----------
-    figure
-        What it shows first.
-    on_click
-        Called with the ``customdata`` of a mark that is clicked.
-
-    Attributes
-    ----------
-    widget : plotly.graph_objects.FigureWidget
-        The figure.
-    parts : tuple of ipywidgets.Widget
-        To put into a panel: what the figure shows in words, for those who do not see it, and the figure.
+    To be put into a panel are its `parts`: what it shows in words, for those who do not see it, and the figure.
     """
 
     def __init__(self, figure: go.Figure, on_click: Clicked | None = None) -> None:

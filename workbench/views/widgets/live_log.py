@@ -5,13 +5,7 @@ import traitlets
 
 
 class LiveLog(anywidget.AnyWidget):
-    """Lines as they come. It stays at its end unless its reader has scrolled up; new lines alone are read out.
-
-    Attributes
-    ----------
-    lines : list of str
-        All lines; the oldest may go.
-    """
+    """Lines as they come. It stays at its end unless its reader has scrolled up; new lines alone are read out."""
 
     lines = traitlets.List(traitlets.Unicode()).tag(sync=True)
 

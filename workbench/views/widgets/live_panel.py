@@ -15,20 +15,8 @@ import plotly.graph_objects as go
 
 from workbench import units
 from workbench.escaping import for_html as escape
-from workbench.records import MstEstimate
 from workbench.study import Runner, Snapshot, State
-from workbench.views import findings, theme
-from workbench.views.figures import (
-    Probes,
-    acquisition,
-    draw_acquisition,
-    draw_bracket,
-    draw_configured,
-    draw_model_forms,
-    draw_probes,
-    model_forms,
-    probes,
-)
+from workbench.views import figures, findings, theme
 from workbench.views.widgets import panel_style
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.full_width import FullWidth
@@ -75,7 +63,8 @@ class Standing:
 def standing(now: Snapshot) -> Standing:
     """Put a snapshot into words; `share` is how much of the time has passed, as far as that is known."""
     sign, word = _SIGNS[now.state]
-    seen = "none yet" if now.estimate is None else _bracket(now.estimate)
+    unknown = now.estimate is None or (now.estimate.rate is None and now.estimate.high == float("inf"))
+    seen = "none yet" if now.estimate is None or unknown else findings.bracket(now.estimate)
     left = "not known before the first bracket" if now.left_s is None else f"about {units.seconds(now.left_s)}"
     facts = [
         ("State", f"{sign} {word}"),
@@ -110,18 +99,9 @@ def _of_the_loop(drawn: go.Figure) -> go.Figure:
 
 
 class Pane:
-    """A figure that follows a snapshot.
+    """A figure that follows a snapshot: `draw` draws what is `seen` of it, again when that changes.
 
-    Parameters
-    ----------
-    waiting
-        What it says before there is anything to draw.
-    seen
-        Gives what it shows of a snapshot, None before there is anything; it is drawn again when that changes.
-    draw
-        Draws that.
-    fit
-        Fits a figure into its place.
+    Before anything is seen (None), it says what it is `waiting` for; `fit` fits it into its place.
     """
 
     def __init__(
@@ -143,31 +123,31 @@ class Pane:
             self.chart.show(self._fit(self._draw(seen)))
 
 
-def _probes_of(now: Snapshot) -> Probes | None:
+def _probes_of(now: Snapshot) -> figures.Probes | None:
     """Collect the probes of the present measurement; None before its first one."""
     if now.estimate is None or now.budget is None:
         return None
     asked = None if now.configured is None else now.configured.configuration
     expected = asked.predicted_rate if asked is not None and asked.budget == now.budget else None
-    return probes(now.query, now.budget, now.estimate, ran=now.ran, expected=expected)
+    return figures.probes(now.query, now.budget, now.estimate, ran=now.ran, expected=expected)
 
 
 def _panes(now: Snapshot) -> tuple[Pane, ...]:
     """Make the figures of a study's loop, or the one of a measurement."""
     if not now.explores:
-        return (Pane("No probe has been made yet", _probes_of, draw_probes, fit=lambda drawn: drawn),)
+        return (Pane("No probe has been made yet", _probes_of, figures.draw_probes, fit=lambda drawn: drawn),)
     return (
         Pane(
             "Resource explorer: which budget is next, and why",
             lambda now: now.question,
-            lambda question: draw_acquisition(acquisition(question)),
+            lambda question: figures.draw_acquisition(figures.acquisition(question)),
         ),
-        Pane("Configuration optimizer: how BIDS2 divides it", lambda now: now.configured, draw_configured),
-        Pane("Capacity estimator: the bracket of its maximum", _probes_of, draw_bracket),
+        Pane("Configuration optimizer: how BIDS2 divides it", lambda now: now.configured, figures.draw_configured),
+        Pane("Capacity estimator: the bracket of its maximum", _probes_of, figures.draw_bracket),
         Pane(
             "Capacity model: the forms, fitted after each run",
             lambda now: None if now.so_far is None else now.so_far.planned,
-            lambda planned: draw_model_forms(model_forms(planned.exploration, planned.forms)),
+            lambda planned: figures.draw_model_forms(figures.model_forms(planned.exploration, planned.forms)),
         ),
     )
 
@@ -301,7 +281,3 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
             action()
         except Exception as error:  # noqa: BLE001 - in a thread nobody would see it
             self.alarm.ring(type(error).__name__, str(error))
-
-
-def _bracket(estimate: MstEstimate) -> str:
-    return "none yet" if estimate.rate is None and estimate.high == float("inf") else findings.bracket(estimate)

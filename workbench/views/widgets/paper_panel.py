@@ -11,13 +11,7 @@ from workbench.views.widgets.panel_style import PANEL, styled
 
 
 class PaperFigureView(ipywidgets.VBox):  # type: ignore[misc]
-    """One figure; with several inputs, below a list of them that draws it again.
-
-    Parameters
-    ----------
-    paper, figure
-        Which; it is here.
-    """
+    """One figure; with several inputs, below a list of them that draws it again."""
 
     def __init__(self, paper: Paper, figure: PaperFigure) -> None:
         self._paper, self._figure = paper, figure
@@ -35,13 +29,7 @@ class PaperFigureView(ipywidgets.VBox):  # type: ignore[misc]
 
 
 class PaperPanel(ipywidgets.VBox):  # type: ignore[misc]
-    """All figures of a paper that are here.
-
-    Parameters
-    ----------
-    paper
-        One of `PAPERS`.
-    """
+    """All figures of a paper that are here."""
 
     def __init__(self, paper: Paper) -> None:
         self.views = {one.number: PaperFigureView(paper, one) for one in paper.figures if one.make is not None}

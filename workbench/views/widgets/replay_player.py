@@ -14,7 +14,7 @@ from workbench.escaping import for_html as escape
 from workbench.scaling import Timeline
 from workbench.views import theme
 from workbench.views.figures import draw_overlaid, draw_policies, policies, same_axes, timeline
-from workbench.views.justin import QUIET, decided
+from workbench.views.findings import QUIET, decided
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, choice_slider, whole_slider
 from workbench.views.widgets.full_width import FullWidth
@@ -129,7 +129,7 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         ipywidgets.link((self.play, "value"), (self.frame, "value"))
         self.frame.observe(self.alarm.guard(lambda _: self.refresh()), names=["value"])
         self.policy.observe(self.alarm.guard(lambda _: self._choose()), names=["value"])
-        self.jump.on_click(self.alarm.guard(lambda _: self._jump()))
+        self.jump.on_click(self.alarm.guard(lambda _: self._to(next_change(self.line, self.times, self.frame.value))))
         self.start.on_click(self.alarm.guard(lambda _: self._to(0)))
         sliders = [self.frame, self.restart] if restarts else [self.frame]
         super().__init__(
@@ -188,9 +188,6 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
             self.refresh()
         else:
             self._to(wanted)
-
-    def _jump(self) -> None:
-        self._to(next_change(self.line, self.times, self.frame.value))
 
     def _to(self, frame: int) -> None:
         self.frame.value = frame

@@ -16,24 +16,12 @@ OFF = 1.0
 
 @dataclass(frozen=True)
 class Traced:
-    """A search within thresholds.
-
-    Parameters
-    ----------
-    thresholds
-        Highest costs allowed.
-    root
-        Its tree.
-    order
-        All choices in the order they were tried.
-    plans
-        Complete plans in the order they were found.
-    """
+    """A search within thresholds, the highest costs allowed."""
 
     thresholds: CostVector
     root: SearchNode
-    order: tuple[SearchNode, ...]
-    plans: tuple[Plan, ...]
+    order: tuple[SearchNode, ...]  # all choices as they were tried
+    plans: tuple[Plan, ...]  # complete ones, as they were found
 
     @property
     def pruned(self) -> int:
@@ -77,12 +65,7 @@ def traced(problem: PlacementProblem, thresholds: CostVector, most_nodes: int = 
     """Search `problem` within `thresholds` and keep the tree, whose layers stay in topological order.
 
     CAPS itself begins with the operators of high load in the dimensions that are limited (CAPSys, section 4.4.2), which
-    prunes earlier: a threshold moved would also move the layers.
-
-    Raises
-    ------
-    WorkbenchError
-        When the tree has more than `most_nodes` nodes.
+    prunes earlier: a threshold moved would also move the layers. More than `most_nodes` are refused.
     """
     root = trace_search(problem, thresholds, reorder=False, most_nodes=most_nodes)
     order = tuple(root.walk())[1:]

@@ -20,15 +20,8 @@ def _kernels() -> asyncio.AbstractEventLoop | None:
 class Throttled:
     """Do the newest of many jobs, at once if the one before is long done, and else when the pause is over.
 
-    Between two jobs the page has time to draw, so what answers every move keeps up with a slider that is dragged.
-
-    Parameters
-    ----------
-    pause_s
-        From the end of a job until the next, seconds.
-    loop
-        Gives the event loop that waits, by default the notebook kernel's; where there is none, each job is done at
-        once.
+    Between two jobs, `pause_s` seconds, the page has time to draw, so what answers every move keeps up with a slider
+    that is dragged. The event `loop` that waits is the notebook kernel's; without one, each job is done at once.
     """
 
     def __init__(

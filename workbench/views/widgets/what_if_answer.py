@@ -67,17 +67,14 @@ def _tiles(now: Scenario) -> tuple[_Tile, ...]:
         kind = "short" if falls_short(now.risk) else "safe" if verdict.level == "safe" else "risky"
         low = f"The low end of the interval, {units.ends(plan.low, plan.rate)[0]}, is under the rate."
         reason = low if kind == "short" else "" if verdict.level == "safe" else verdict.reason
-        risk = _Tile(risk.name, units.chance(now.risk), (verdict.level, reason), 100 * now.risk, _points, kind)
+        said, points = (verdict.level, reason), lambda value: f"{units.number(value, 2)} points"
+        risk = _Tile(risk.name, units.chance(now.risk), said, 100 * now.risk, points, kind)
     return (
         _Tile("Slots", units.count(plan.budget.slots), slots, plan.budget.slots),
         _Tile("Workers", units.count(answer.workers), workers, answer.workers),
         money,
         risk,
     )
-
-
-def _points(value: float) -> str:
-    return f"{units.number(value, 2)} points"
 
 
 def tiles_html(now: Scenario, pinned: Scenario | None = None) -> str:

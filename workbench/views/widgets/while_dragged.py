@@ -13,13 +13,7 @@ import traitlets
 
 
 class WhileDragged(anywidget.AnyWidget):
-    """Put into a panel: its sliders are continuous from when one is grabbed until it is let go.
-
-    Parameters
-    ----------
-    controls
-        Of the panel; those that are no sliders are left alone.
-    """
+    """Put into a panel: those of its controls that are sliders are continuous from when one is grabbed until let go."""
 
     sliders = traitlets.List(traitlets.Instance(ipywidgets.Widget)).tag(sync=True, **ipywidgets.widget_serialization)
 

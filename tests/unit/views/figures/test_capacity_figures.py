@@ -50,8 +50,8 @@ PRICES = (InstanceType("small", "acme", "here", 4, 8192, 0.2, "USD", "a list", "
 
 def test_capacity_is_shown_over_slots_and_memory(exploration):
     data = capacity(exploration, ())
-    assert [curve.memory_mb for curve in data.curves] == [512, 2048]
-    assert [curve.slots for curve in data.memory_curves] == [2, 8, 16]
+    assert [curve.of for curve in data.curves] == [512, 2048]
+    assert [curve.of for curve in data.memory_curves] == [2, 8, 16]
     figure = check_figure(draw_capacity(data))
     assert {"Slots", "Memory per slot (MB)", "Capacity (records/s)"} <= axis_titles(figure)
     points = [trace(figure, f"capacity-runs-{memory}-1") for memory in (512, 2048)]
@@ -164,7 +164,7 @@ def test_a_target_s_words_on_logarithmic_axes_are_on_the_other_side_than_its_mar
 def test_on_logarithmic_axes_a_curve_s_straight_lines_stay_on_the_model(exploration):
     for targets, reach in ([(3670, 6e7, 512)], 0), ((), 3670):
         (curve,) = capacity_of(exploration.model, (), targets, [512], "A finding", reach=reach).curves
-        slots = np.array(curve.slots)
+        slots = np.array(curve.at)
         assert (slots == slots.round()).all()
         assert max(slots[1:] / slots[:-1]) < 1.6  # from 2 slots to 3 more than later
         between = np.sqrt(slots[1:] * slots[:-1])
@@ -200,15 +200,15 @@ def test_words_that_stand_between_two_lines_need_twice_the_room(exploration):
 
 def test_curves_are_the_model_s(exploration):
     (curve,) = capacity_of(exploration.model, (), (), [2048], "A finding", reach=200).curves
-    assert curve.slots[-1] > 200
-    points = [[2048, slots] for slots in curve.slots]
+    assert curve.at[-1] > 200
+    points = [[2048, slots] for slots in curve.at]
     assert curve.rate == pytest.approx(exploration.model.predict(points), rel=5e-3)
     low, high = exploration.model.interval(points)
     assert curve.low == pytest.approx(low, rel=5e-3)
     assert curve.high == pytest.approx(high, rel=5e-3)
     flat = CapacityModel("linear").fit([[512, 4], [512, 8], [512, 16]], [1e3, 9e4, 2.5e5])
     (straight,) = capacity_of(flat, (), (), [512], "A finding").curves
-    assert straight.rate == pytest.approx(flat.predict([[512, slots] for slots in straight.slots]), rel=0.02, abs=2e3)
+    assert straight.rate == pytest.approx(flat.predict([[512, slots] for slots in straight.at]), rel=0.02, abs=2e3)
 
 
 def test_other_targets_need_no_new_curves(exploration):

@@ -417,8 +417,8 @@ def test_a_worker_type_brings_its_cores():
     for line in lines.values():
         assert np.all(np.array(line.low) <= line.rate)
         assert np.all(line.rate <= np.array(line.high))
-    at = np.log(lines["usual"].slots)
-    there = np.interp(at, np.log(lines["fast"].slots), lines["fast"].rate)
+    at = np.log(lines["usual"].at)
+    there = np.interp(at, np.log(lines["fast"].at), lines["fast"].rate)
     assert np.all(there > 1.9 * np.array(lines["usual"].rate))
     doubt = (np.log(np.divide(lines[name].high, lines[name].low))[0] for name in ("fast", "usual"))
     assert next(doubt) > next(doubt) + 0.05

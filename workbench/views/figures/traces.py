@@ -1,0 +1,51 @@
+"""Traces as all figures draw them: marks, lines, and bars that lie, with words at their ends."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+
+def marks(drawn: go.Figure, uid: str, name: str, x: Any, y: Any, **more: Any) -> None:  # noqa: ANN401 - plotly's
+    """Add marks; `look` is their colour, symbol and size, and `hover` what they say when pointed at."""
+    _scatter(drawn, "marker", ("color", "symbol", "size"), {"mode": "markers", **more}, uid=uid, name=name, x=x, y=y)
+
+
+def lines(drawn: go.Figure, uid: str, name: str, x: Any, y: Any, **more: Any) -> None:  # noqa: ANN401
+    """Add a line; `look` is its colour, dash and width, and `hover` what it says when pointed at, if anything."""
+    _scatter(drawn, "line", ("color", "dash", "width"), {"mode": "lines", **more}, uid=uid, name=name, x=x, y=y)
+
+
+def _scatter(drawn: go.Figure, what: str, names: Sequence[str], more: dict[str, Any], **given: Any) -> None:  # noqa: ANN401
+    look = {name: one for name, one in zip(names, more.pop("look"), strict=False) if one is not None}
+    hover = more.pop("hover", None)
+    said = {"hoverinfo": "skip"} if hover is None else {"hovertemplate": f"{hover}<extra></extra>"}
+    drawn.add_scatter(**given, **said, **{**more, what: look | more.get(what, {})})
+
+
+def bars(drawn: go.Figure, uid: str, name: str, values: Sequence[Any], words: Sequence[str], **more: Any) -> None:  # noqa: ANN401
+    """Add lying bars with words at their ends, one for each of the names `y`; `hover` as for `marks`."""
+    hover = more.pop("hover")
+    drawn.add_bar(
+        uid=uid,
+        name=name,
+        x=values,
+        text=words,
+        orientation="h",
+        textposition="outside",
+        cliponaxis=False,
+        showlegend=False,
+        hovertemplate=f"{hover}<extra></extra>",
+        **more,
+    )
+
+
+def box(x0: float, x1: float, y0: float, y1: float, **more: object) -> dict[str, object]:
+    """Make a box below the traces, a shape of a layout."""
+    return {"type": "rect", "layer": "below", "x0": x0, "x1": x1, "y0": y0, "y1": y1, **more}
+
+
+def broken(pieces: Iterable[Sequence[tuple[Any, Any]]]) -> tuple[list[Any], list[Any]]:
+    """Put lines of points (x, y) one after the other, with gaps between them, for one trace."""
+    points = [point for piece in pieces for point in (*piece, (None, None))]
+    return [x for x, _ in points], [y for _, y in points]
