@@ -1,7 +1,7 @@
 """Documents that outlive a run: one type, one reader and one writer each."""
 
 from workbench.files import write_whole
-from workbench.records.documents import Setting, structure
+from workbench.records.documents import Setting, structure, unstructure
 from workbench.records.estimate import Judgement, Limit, MstEstimate, MstInterval, OperatorCost, Phase, Probe, Verdict
 from workbench.records.forms import FormComparison, FormEvidence, FormFit, FormRule, FormTarget
 from workbench.records.gauges import GAUGES, Gauge, alert_rules, exposition
@@ -15,10 +15,7 @@ from workbench.records.measurement import (
     core_speed_of,
     measurement_from_dict,
     measurement_from_document,
-    measurement_to_dict,
     nearest_run,
-    probe_from_dict,
-    probe_to_dict,
 )
 from workbench.records.plan import CapacityPlan, deployed, plan_to_dict
 from workbench.records.plan_parts import (
@@ -116,16 +113,14 @@ __all__ = [
     "is_uri",
     "measurement_from_dict",
     "measurement_from_document",
-    "measurement_to_dict",
     "nearest_run",
     "path_of",
     "plan_to_dict",
     "planned_from_dict",
     "planned_to_dict",
-    "probe_from_dict",
-    "probe_to_dict",
     "spark_application",
     "state_settings",
     "structure",
+    "unstructure",
     "write_whole",
 ]
