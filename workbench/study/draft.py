@@ -21,10 +21,10 @@ from workbench import defaults, units
 from workbench.capacity.planning import PRICE_COLUMNS
 from workbench.errors import WorkbenchError
 from workbench.records import NOOP, JobSettings, Sink
-from workbench.study._rules import RULES
 from workbench.study._written import state_keys, static_tables
 from workbench.study.catalogue import check_sink, find_query, needed_arguments
 from workbench.study.own import file_of, module_of
+from workbench.study.spec import check_key
 from workbench.testbed.spark import SLOT_SHARE, quota_permitted, sink_packages, usable_cores
 from workbench.workload import Dataset, Script, as_spark, first_rows, is_text, plain
 
@@ -138,7 +138,7 @@ def check_places(places: Mapping[str, str], script: Script | None = None) -> Non
     WorkbenchError
         When it is none, cannot be written to, or names a function that is not there.
     """
-    given: dict[str, Any] = {key: RULES[key](key, text) for key, text in places.items()}
+    given: dict[str, Any] = {key: check_key(key, text) for key, text in places.items()}
     job = JobSettings(**given)
     job.check_here()
     if script is None:

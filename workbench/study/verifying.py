@@ -8,7 +8,6 @@ from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator, Event, verify
 from workbench.records import CapacityPlan, Probe
 from workbench.speed import RelativeSpeed, relative_speed, typical_of
-from workbench.study.catalogue import require_captured
 from workbench.study.parts import query_of
 from workbench.study.planned import Planned
 from workbench.testbed import SparkTestbed, Testbed
@@ -79,8 +78,7 @@ def verify_plan(
     planned: Planned, plan: CapacityPlan, testbed: Testbed, estimator: CapacityEstimator
 ) -> Generator[Event, None, Verified]:
     """Deploy a plan as it says, and run it at its rate and above its interval; yield every probe."""
-    for dataset in planned.study.datasets:
-        require_captured(dataset, planned.study.source, planned.study.schema)
+    planned.study.given_rows.require_captured()
     rates = (plan.rate, ABOVE * plan.high)
     probes: Sequence[Probe] = yield from verify(
         query_of(planned.study), plan.budget, testbed, estimator, rates, layout=_layout(plan)
