@@ -4,7 +4,7 @@ import hashlib
 import shlex
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,7 @@ class GivenRows:
     event_time: str | None = None
     source: str = SOURCES[0]
     schema: str | None = None
-    inputs: Inputs = ONE_INPUT
+    inputs: Inputs = field(default_factory=dict)
     progress: Callable[[str], None] = lambda _: None
 
     def check(self) -> None:
@@ -302,13 +302,7 @@ def _loaded(name: str, kind: str) -> Any:  # noqa: ANN401 - what can be called, 
 
 
 def check_sink(sink: Sink, script: Script | None = None) -> Callable[..., object]:
-    """Give what ``foreachBatch`` is to call, of `script` or of a module that is read and not imported.
-
-    Raises
-    ------
-    WorkbenchError
-        When it is not there, or cannot be called with a batch and its number.
-    """
+    """Give what ``foreachBatch`` is to call, of `script` or of a module that is read and not imported."""
     if script is not None and (own := _scripts_own(script, sink)) is not None:
         return own
     found = read_own(sink.function, "the sink")

@@ -131,16 +131,8 @@ def _worked_off_s(outage_s: float, load: float, fixed_s: float, interval_s: floa
     """Seconds until a batch lasts no longer than the interval, where nothing caps batches.
 
     The first holds all that waits, and each later one what arrived during the one before. So a batch lasts
-    a + q x the seconds of the one before, and the seconds come nearer to a / (1 - q) by the factor q at each.
-
-    Parameters
-    ----------
-    outage_s
-        That the query was down.
-    load
-        Its load over what it sustains, below 1.
-    fixed_s, interval_s
-        a, and the trigger interval.
+    a + q x the seconds of the one before, and the seconds come nearer to a / (1 - q) by the factor q at each. `fixed_s`
+    is a, and `load`, below 1, that over what is sustained.
     """
     kept = load * (1 - fixed_s / interval_s)
     if not 0 < kept < 1:
