@@ -51,8 +51,6 @@ class Configuration:
     ----------
     query
         A query, or for simulated testbeds anything with a name.
-    budget
-        Slots, their profile and the trigger interval.
     tasks
         Tasks by operator; None leaves them to the testbed.
     partitions

@@ -33,8 +33,6 @@ class Recorded:
 
     Parameters
     ----------
-    key
-        Its name in the journal.
     state
         Its finished measurements, and what was observed since.
     budget, machine
@@ -73,8 +71,6 @@ class Pruning:
         Measurements that are removed as a whole.
     kept
         Measurements that were asked for and stay, with the files that refer to them.
-    size
-        Bytes of all that is removed.
     """
 
     spare_lines: int
@@ -146,8 +142,6 @@ def prune_journal(
         Also those whose last finished measurement was begun before this day (UTC).
     plans
         From `read_references`: measurements in them stay.
-    remove
-        Whether to remove it; else nothing is changed.
     """
     would: list[Pruning] = []
 

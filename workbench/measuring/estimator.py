@@ -178,8 +178,6 @@ class CapacityEstimator:
 
         Parameters
         ----------
-        run
-            One deployment under load.
         history
             Probes recorded before this estimate was interrupted, in order.
         on_probe

@@ -72,12 +72,8 @@ def mst_interval(
 
     Parameters
     ----------
-    estimate
-        This measurement's.
     earlier
         Those of the same configuration before it; what is not bounded by the query is left out.
-    level
-        Share of next deployments to hold.
     expected
         Relative deviation of repeats before any is seen; see `expected_deviation`. What disturbed probes is added to
         it.

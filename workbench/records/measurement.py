@@ -32,14 +32,6 @@ class Measurement:
 
     Parameters
     ----------
-    query
-        Name of the query.
-    budget
-        Slots, their profile and the trigger interval.
-    estimate
-        The bracketed MST with its probes.
-    costs
-        Fixed and per-record costs per operator.
     source
         The source's own profile; None if it was not profiled.
     testbed
@@ -48,16 +40,10 @@ class Measurement:
         ISO 8601 date and time.
     testbed_kind
         ``"spark"``, ``"fluid"``, ``"recorded"`` or ``"observed"``.
-    machine
-        What it was measured on.
-    settings
-        Settings of the estimator and the testbed.
     load_curve
         Observations at lower rates, which the costs rest on in addition to the probes.
     divided
         Readings with more partitions than slots, which show what a task costs the slots and the driver.
-    workbench_version
-        Version that measured.
     tasks
         Tasks by operator, where an optimizer set them.
     predicted_rate
@@ -166,8 +152,6 @@ class FailedRun:
     ----------
     query, budget, tasks, predicted_rate
         The configuration; see `Measurement`.
-    testbed
-        Where it was tried.
     started_at
         When it failed: ISO 8601 date and time.
     failure

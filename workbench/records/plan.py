@@ -42,27 +42,17 @@ class CapacityPlan:
 
     Parameters
     ----------
-    query
-        Its name.
     rate
         Records/s asked for.
     margin
         Capacity must be this many times the rate.
-    budget
-        Slots, their profile and the trigger interval.
     expected_rate, low, high
         Predicted capacity and the ends of its 90 % interval, records/s.
-    form
-        Form of the model that predicts it.
     testbed, testbed_kind
         Where the runs behind it were made: its identity, and ``"spark"``, ``"fluid"``,
         ``"recorded"`` or ``"observed"``.
-    runs
-        How many.
     extrapolation
         Slots planned / most slots measured.
-    executors
-        Executors that hold the slots.
     allocation
         Tasks by operator, for an engine whose operators run side by side.
     layout

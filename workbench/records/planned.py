@@ -38,14 +38,10 @@ class PlannedStudy:
         Why the exploration ended.
     plans
         Plans that were made, in the order of the targets.
-    refused
-        Targets without a plan.
     runs
         Runs of the exploration, in order, failed ones included.
     sweep
         Runs of one budget at several trigger intervals.
-    instances
-        The price list.
     forms
         How the forms of the model compare; written for other programs, and not read back, since it follows from the
         runs.

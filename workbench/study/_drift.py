@@ -74,18 +74,10 @@ class Drift:
 
     Parameters
     ----------
-    query
-        Its name.
     before_at, now_at
         When the runs began, ISO 8601.
     overall
         The capacity of all budgets that are known from both sides, together: their mean ratio.
-    changes
-        The capacity of each budget.
-    differences
-        Circumstances that differ.
-    scatter
-        What the noise was judged by.
     promises
         Earlier plans under the present model; only between studies, at trigger intervals measured now, and
         for the cores that were measured.

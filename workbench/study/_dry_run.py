@@ -43,8 +43,6 @@ class DryRun:
         Least and most runs in all, with those that are recorded.
     seconds
         Least and most seconds that those take which are not recorded, roughly.
-    recorded
-        Runs that the journal has.
     sweep
         The largest budget at the trigger intervals to choose from, where that is not recorded.
     doubt

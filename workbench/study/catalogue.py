@@ -193,8 +193,6 @@ def find_query(
     dataset, event_time
         Path of the data, or ``kafka://HOST:PORT/TOPIC``, of which a sample is captured once; and its event-time column,
         which is the query's own by default.
-    output_mode
-        Replaces the query's own.
     source
         ``"replay"``: the data is replayed at a controlled rate. ``"kafka"``: the topic that `dataset` names is read by
         Spark's own Kafka source.

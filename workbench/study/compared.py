@@ -29,8 +29,6 @@ class Compared:
         What its model expects of them, with the ends of the 90 % interval, records/s.
     times
         What the log's query sustains over that.
-    agrees
-        Whether the two intervals overlap.
     takes
         Slots of the running query by target rate, with the growth that was measured and the study's margin or risk;
         None where it does not get there.

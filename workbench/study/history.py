@@ -46,8 +46,6 @@ class StudyHistory:
     ----------
     folder
         Of this study; made by the first run.
-    clock
-        Gives the time that names a run.
     """
 
     folder: Path

@@ -42,8 +42,6 @@ class Observed:
     ----------
     running
         The query, its batches and the work of its operators.
-    headroom
-        What it sustains.
     parts
         What its batches are made of; None where the log does not explain them.
     planned

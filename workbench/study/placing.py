@@ -40,10 +40,6 @@ class PlacementStudy:
 
     Parameters
     ----------
-    given
-        What was to be placed, on which workers.
-    compared
-        All methods side by side.
     tuning
         Thresholds that just admit a plan.
     front
@@ -56,8 +52,6 @@ class PlacementStudy:
         Rates of random placements by worker shape; none without the rate of the loads and a worker's capacities.
     asked
         Plan of the method that was asked for; None: the one that sustains most is shown.
-    timeout_s
-        Longest time of each search.
     possible, admitted
         How many plans there are, and how many of them meet the thresholds; None where counting takes too long, or
         workers differ.

@@ -69,14 +69,10 @@ class Snapshot:
 
     Parameters
     ----------
-    what
-        What is worked on.
     state
         ``"idle"``, ``"running"``, ``"stopping"`` (cancelled, not yet ended), ``"cancelled"``, ``"failed"``, ``"done"``.
     elapsed_s
         Seconds of work, pauses left out.
-    step
-        What is being done.
     run, most_runs
         Number of the present measurement, and the most there can be.
     probes, most_probes
@@ -85,12 +81,8 @@ class Snapshot:
         What the present measurement runs on, and its bracket so far; None before its first probe.
     left_s
         Seconds until the end, roughly; None while it is unknown.
-    lines
-        The last lines of the log.
     error
         Class and message of what ended the work.
-    query
-        Name of the query that is measured.
     ran
         Whether it runs on a machine and takes time, and is not simulated.
     explores
@@ -147,8 +139,6 @@ class Runner(Generic[T]):
         Whose probes are reported; it brackets the maximum from those so far.
     costs
         Whether a measurement goes on with runs at lower rates, for the costs.
-    clock
-        Seconds.
     """
 
     def __init__(

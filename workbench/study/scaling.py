@@ -170,15 +170,9 @@ def replay_start(
         Workers, for the policies that place tasks. The other policies run without contention between tasks.
     fleet
         Workers that are paid as a whole; a task takes the memory of its slot.
-    keys
-        As for `replay`.
-    seed
-        Seed of random placements.
     settings
         Fields of `DynamicAllocation` and `KafkaLag`, and of `AutoscalerSettings` to change for all other policies
         except ``static`` and ``flink``.
-    progress
-        Is called with what is replayed now.
     """
     share = _MANAGED_SHARE * start.memory_mb
     managed = min(BASE_MEMORY_MB, share) if managed_mb is None else managed_mb

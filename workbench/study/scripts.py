@@ -49,8 +49,6 @@ class ScriptDraft:
 
     Parameters
     ----------
-    script, recorded
-        The script, and what it was found to do.
     studies
         By the number of the query.
     left

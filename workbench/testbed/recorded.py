@@ -49,8 +49,6 @@ class RecordedTestbed:
 
     Parameters
     ----------
-    table
-        Measurements, in order.
     clock
         Simulated seconds of all runs.
 
@@ -84,8 +82,6 @@ class RecordedTestbed:
 
         Parameters
         ----------
-        path
-            The file.
         memory, slots, rate
             Names of the columns.
         query

@@ -314,7 +314,7 @@ class SparkTestbed:
 
     @contextmanager
     def deploy_shared(self, query: Query, budgets: Sequence[Budget]) -> Iterator[SparkRun]:
-        """Deploy `query` once for all of `budgets`: on the largest, so that each can take its turn (`SparkRun.turn`)."""
+        """Deploy `query` once for all of `budgets`: on the largest; each can take its turn (`SparkRun.turn`)."""
         for budget in budgets:
             self.check(budget)
         with self.deploy(query, max(budgets, key=lambda budget: budget.slots)) as run:
