@@ -181,11 +181,6 @@ class JobSettings:
         """What a measurement depends on: names, values as written, and what is in the files; "" without any.
 
         A variable's value is no part of it: another password measures the same.
-
-        Raises
-        ------
-        WorkbenchError
-            When a file cannot be read.
         """
         if not self:
             return ""
@@ -230,13 +225,7 @@ class JobSettings:
         return {key: VARIABLE.sub(lambda found: environ[found[1]], value) for key, value in self.needed.items()}
 
     def check_here(self, environ: Mapping[str, str] = os.environ) -> None:
-        """Refuse what is missing on this machine, before anything starts.
-
-        Raises
-        ------
-        WorkbenchError
-            When a file is not there or a variable is not set.
-        """
+        """Refuse what is missing on this machine, before anything starts."""
         self.resolved(environ)
         for key, path in self._paths():
             if not Path(path).is_file():

@@ -117,13 +117,7 @@ class Measurement:
         return replace(seen, batch_s=apart.batch_s)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write the measurement to `path`, all of it or nothing.
-
-        Raises
-        ------
-        WorkbenchError
-            When a number is NaN.
-        """
+        """Write the measurement to `path`, all of it or nothing."""
         document = {"version": VERSION, **unstructure(self)}
         write_whole(path, json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n")
 

@@ -15,7 +15,7 @@ from workbench.measuring import CapacityEstimator, Configuration, fill_s, load_c
 from workbench.records import NOOP, Measurement
 from workbench.study.carry_out import prepare
 from workbench.study.catalogue import read_query
-from workbench.study.from_log import explored_log
+from workbench.study.observed import explored_log
 from workbench.study.parts import Find
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, Testbed, WarmTestbed

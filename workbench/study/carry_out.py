@@ -18,7 +18,7 @@ from workbench.measuring import CapacityEstimator, Concluded, Estimated, Event, 
 from workbench.records import InstanceType, Run
 from workbench.simulation import RateTrace
 from workbench.study.catalogue import find_query
-from workbench.study.from_log import explored_log
+from workbench.study.observed import explored_log
 from workbench.study.parts import Find, estimator_of, query_of, testbed_of
 from workbench.study.planned import Planned, asked_of
 from workbench.study.so_far import SoFar

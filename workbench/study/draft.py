@@ -86,11 +86,6 @@ def draft(
         Their event-time columns; none: those that are found.
     places
         The study's `sink` and `checkpoint`.
-
-    Raises
-    ------
-    WorkbenchError
-        When the query takes another number of DataFrames, or something cannot be read.
     """
     check_places(places)
     module, _, function = query.partition(":")

@@ -92,13 +92,7 @@ def _shares(exploration: Exploration) -> dict[str, float] | None:
 
 
 def plan_on(plan: CapacityPlan, instance: InstanceType, of: Callable[[], Planned]) -> CapacityPlan:
-    """Give `plan` for the cores of `instance`; itself where it counts these. `of` gives the study it comes from.
-
-    Raises
-    ------
-    WorkbenchError
-        When its rate cannot be planned for these cores.
-    """
+    """Give `plan` for the cores of `instance`; itself where it counts these. `of` gives the study it comes from."""
     priced = None if plan.price is None else plan.price.instance.core_speed
     if instance.core_speed == (priced if plan.on_other_cores else None):
         return plan

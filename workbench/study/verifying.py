@@ -79,19 +79,14 @@ def verify_plan(
 ) -> Generator[Event, None, Verified]:
     """Deploy a plan as it says, and run it at its rate and above its interval; yield every probe."""
     planned.study.given_rows.require_captured()
-    rates = (plan.rate, ABOVE * plan.high)
+    rates, layout = (plan.rate, ABOVE * plan.high), dict[str, int]()
+    if plan.layout is not None:
+        state, source = plan.layout.stateful_partitions, plan.layout.source_partitions.values()
+        layout = ({} if state is None else {"state": state}) | ({"source": max(source)} if source else {})
     probes: Sequence[Probe] = yield from verify(
-        query_of(planned.study), plan.budget, testbed, estimator, rates, layout=_layout(plan)
+        query_of(planned.study), plan.budget, testbed, estimator, rates, layout=layout
     )
     return Verified(plan, *probes)
-
-
-def _layout(plan: CapacityPlan) -> dict[str, int]:
-    """Give the partitions of a plan, as a testbed takes them."""
-    if plan.layout is None:
-        return {}
-    state, source = plan.layout.stateful_partitions, plan.layout.source_partitions.values()
-    return ({} if state is None else {"state": state}) | ({"source": max(source)} if source else {})
 
 
 def _answer(probe: Probe) -> bool | None:

@@ -98,13 +98,7 @@ class FluidTestbed:
         )
 
     def model(self, query: Query | QueryModel | str) -> QueryModel:
-        """Find the model of `query`: itself, or the one of its name (``"q5"``, ``"nexmark:q5"``).
-
-        Raises
-        ------
-        WorkbenchError
-            When there is no model of this name.
-        """
+        """Find the model of `query`: itself, or the one of its name (``"q5"``, ``"nexmark:q5"``)."""
         if isinstance(query, QueryModel):
             return query
         name = short_name(query if isinstance(query, str) else query.name)

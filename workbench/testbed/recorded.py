@@ -122,13 +122,7 @@ class RecordedTestbed:
         return ()
 
     def count(self, query: Query | str, budget: Budget) -> int:
-        """Count the table's measurements of `query` on `budget`; once these are replayed, nothing new is available.
-
-        Raises
-        ------
-        WorkbenchError
-            When the table has no such query, or no measurement of it on this budget.
-        """
+        """Count the table's measurements of `query` on `budget`; once these are replayed, nothing new is available."""
         return len(self._rates[self._find(query if isinstance(query, str) else query.name, budget)])
 
     @contextmanager
@@ -140,13 +134,7 @@ class RecordedTestbed:
         *,
         repeat: int | None = None,
     ) -> Iterator[PipelinedRun]:
-        """Deploy `query` on `budget`; see `FluidTestbed.deploy` for `repeat`.
-
-        Raises
-        ------
-        WorkbenchError
-            When the configuration is not in the table; the message names the nearest ones.
-        """
+        """Deploy `query` on `budget`; see `FluidTestbed.deploy` for `repeat`."""
         configuration = self._find(query if isinstance(query, str) else query.name, budget)
         rates = self._rates[configuration]
         with self._repeats.number(configuration, repeat) as number:
