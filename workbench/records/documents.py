@@ -5,7 +5,7 @@ Reading is strict: unknown keys and wrong types are refused, not guessed at. JSO
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -111,16 +111,6 @@ def _read_setting(value: object, _kind: object) -> Setting:
     raise TypeError(f"{shown(value)} is not a text, a number, true, false or null")
 
 
-def _read_counts(value: Mapping[str, object], _kind: object) -> dict[int, float]:
-    """Read a table by whole numbers, which are texts as keys of JSON."""
-    return {int(key): _read_float(one, float) for key, one in value.items()}
-
-
-def _read_lists(value: Mapping[str, Iterable[object]], _kind: object) -> dict[int, tuple[float, ...]]:
-    """Read lists by whole numbers, likewise."""
-    return {int(key): tuple(_read_float(each, float) for each in one) for key, one in value.items()}
-
-
 def _dataclass_reader(converter: Converter, kind: type) -> Callable[[Any, Any], Any]:
     """Read a dataclass strictly, and check the ranges of its numbers; see `_SIGNED`, `_ABOVE_0` and `_FINITE`."""
     read: Callable[[Any, Any], Any] = make_dict_structure_fn(kind, converter, _cattrs_forbid_extra_keys=True)
@@ -170,8 +160,15 @@ def _make_converter() -> Converter:
     for kind in (int, str, bool):
         converter.register_structure_hook(kind, _read_exactly(kind))
     converter.register_structure_hook_func(lambda kind: kind == Setting, _read_setting)
-    converter.register_structure_hook_func(lambda kind: kind == Mapping[int, float], _read_counts)
-    converter.register_structure_hook_func(lambda kind: kind == Mapping[int, tuple[float, ...]], _read_lists)
+    # Whole numbers are texts as keys of JSON.
+    converter.register_structure_hook_func(
+        lambda kind: kind == Mapping[int, float],
+        lambda value, _: {int(key): _read_float(one, float) for key, one in value.items()},
+    )
+    converter.register_structure_hook_func(
+        lambda kind: kind == Mapping[int, tuple[float, ...]],
+        lambda value, _: {int(key): tuple(_read_float(each, float) for each in one) for key, one in value.items()},
+    )
     converter.register_structure_hook_factory(is_dataclass, partial(_dataclass_reader, converter))
     write: Callable[[Observation], dict[str, Any]] = make_dict_unstructure_fn(Observation, converter)
     converter.register_unstructure_hook(Observation, lambda seen: write(_compact(seen)))
