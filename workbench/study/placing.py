@@ -99,12 +99,8 @@ def study_placement(
         See `read_placement_input`.
     method
         Whose plan to show, see `place`; that of the method that sustains most by default.
-    seed, samples
-        Of the methods that draw; how often each draws.
-    timeout_s
-        Longest time of each search; the effort of the optimum is bounded otherwise, see `compare`.
-    thresholds, odrp
-        For the methods caps and caps-first, and the weights of ODRP.
+    seed, samples, timeout_s, thresholds, odrp
+        As for `compare`: `draws` and `weights` there.
     shapes
         (workers, slots) to compare; by default half as large, the same and twice as large, where rates are known.
 

@@ -46,108 +46,34 @@ CLUSTER_KEYS = ("checkpoint", "executor_slots", "python", "environment", "driver
 
 @dataclass(frozen=True)
 class Study:
-    """What to plan.
+    """What to plan: the keys of a study file, each with the check that it must pass.
+
+    The reference (``docs/reference.md``, "Study") says what each means, and its default. Here is what code must know.
 
     Parameters
     ----------
-    query
-        ``nexmark:q5``, or ``module:function`` of the user's own.
-    targets
-        Rates to plan for, records/s.
-    slots, memory_mb
-        Budgets that may be measured: slot counts, and MiB per slot.
-    dataset, event_time
-        Data at rest that feeds the query, and its event-time column.
     inputs
-        Instead of them, for a function of several streaming DataFrames: the `dataset`, `event_time`, `share` and
-        `renew` of each, by the names of its arguments; see `workbench.workload.Input`.
-    source
-        ``"replay"``: the data set is replayed at a controlled rate. ``"kafka"``: Spark's own Kafka source reads the
-        topic that `dataset` names, each budget in its own deployment.
-    schema
-        File with the schema of the values of the topic that `dataset` names: an Avro record, or what a schema registry
-        answered. None: values that are JSON objects become columns.
-    output_mode
-        Spark's; None: the query's own.
-    testbed
-        ``"spark"`` measures on this machine, ``"fluid"`` on the simulated engine, ``"recorded"`` replays `table`,
-        ``"observed"`` reads what a running query's event log shows.
+        By argument, the `dataset`, `event_time`, `share` and `renew` of each; see `workbench.workload.Input`.
     master
-        Where Spark runs: ``"local"``, this machine, or a cluster: ``spark://HOST:PORT``, ``k8s://https://HOST:PORT`` or
-        ``yarn``. On a cluster a slot has one whole core unless `slot_cpus` says more, and each budget has a deployment
-        of its own.
+        On a cluster a slot has one whole core unless `slot_cpus` says more, and each budget has a deployment of its
+        own.
     sink
-        Where the query writes: ``noop``, Spark's sink that drops all; ``parquet PLACE``, ``delta PLACE``, ``iceberg
-        PLACE`` or ``kafka://HOST:PORT/TOPIC``; or ``module:function``, with a PLACE or without, for ``foreachBatch``.
         Each run writes to a place of its own there, which is removed with it; see `workbench.records.Sink`.
-    checkpoint
-        Folder in which each run makes one for its checkpoint, a path or a URI; ``memory``: in memory, on this machine.
     executor_slots, python, environment, driver_host, event_log, allocation_s
         Of a cluster: see `workbench.testbed.spark.Cluster`.
     spark
-        Spark's own settings by name, passed to the driver and the executors. A value names a variable of the
-        environment as ``${NAME}``, such as a secret's, which is never written down. What the testbed must set itself is
-        refused; see `workbench.records.OURS`.
-    packages, jars, py_files, files
-        What your job brings along, as ``spark-submit`` takes it: Maven coordinates, and paths on this machine.
-    table
-        CSV file of rates that were measured elsewhere: ``memory_mb``, ``slots``, ``rate`` and, for several queries,
-        ``query``; `query` is then any name.
-    log
-        Event log of a running query, a file or the folder of a rolling one; `query` is its name there, `slots` and
-        `memory_mb` those that it runs on.
-    slot_cpus
-        Cores of a slot.
-    interval_s
-        Trigger interval, seconds.
-    intervals
-        Trigger intervals to choose from, seconds, `interval_s` among them; empty: only that one.
-    latency_s
-        Longest wait of a record that is accepted, seconds; None: any.
-    tolerance
-        Relative width of an estimate's bracket.
+        As written: a value names a variable of the environment as ``${NAME}``, such as a secret's, which is never
+        written down. What the testbed must set itself is refused; see `workbench.records.OURS`.
     warmup_s
-        Longest warm-up of a run, seconds: of its code without a quota (at most two minutes), and again on its slots.
-        What goes on compiling after it lowers the rate that is found.
+        Without a quota it is two minutes at most. What goes on compiling after it lowers the rate that is found.
     patience_s, max_repeats
-        Of every run: seconds it waits for neighbours to leave the machine, and how often a probe that they disturbed is
-        repeated at one rate; see `CapacityEstimator`. Less of both is sooner done and less sure.
-    plan_memory_mb
-        Memory profiles to choose from; those measured, if empty.
-    margin, risk
-        Capacity asked for over the rate, and the probability of falling short that is accepted; see
-        `Model.slots_for`. No margin: 1.1, or 1 where there is a risk.
-    low_rate
-        Lowest load, records/s, if the deployment is to shrink and grow between it and a target; None: it stays.
-    outage_s, catch_up_s
-        Outage to make up for, seconds, and the seconds after it within which the backlog must be gone; None: none.
-    rows, deadline_s, start_s
-        Of a run that takes what there is and ends: its rows, the seconds from its start within which they must be done,
-        and how many of these pass until its first batch. They are the target, instead of `targets`.
-    day
-        CSV file of a day's load, `time_s` and `rate_per_s`. Without `targets` its peak is the target, and its lowest
-        rate above 0 is `low_rate`, unless that is given. The plan for the peak says what following the load would save.
-    keys
-        File that ``workbench keys DATA COLUMN --json`` printed: the frequencies of the key that the query's state or
-        join goes by. The plan says how evenly they fill its partitions.
+        Of every run; see `CapacityEstimator`. Less of both is sooner done and less sure.
+    risk
+        See `Model.slots_for`.
     prices
-        CSV file of instance types; empty: slots x memory is the cost.
-    form
-        Form of the capacity model, or ``"halves"`` for StreamBed's selection.
-    minutes
-        Time for the runs: none begins that would end later. None: 20 in shared deployments, else no bound.
-    most_runs, most_calls
-        End the exploration: runs, and budgets asked for (None: as many as the runs allow).
+        Without them, slots x memory is the cost.
     choice, estimates
-        Which budgets follow the corners, and how many runs each gets; see `ResourceExplorer`.
-    seed
-        Of the exploration and of simulated noise.
-    deployment
-        ``"shared"``: all slot counts of a memory profile take turns in one warm deployment, minutes in all.
-        ``"separate"``: a deployment for each run. None: shared on Spark.
-    growth
-        What more slots are in production, if you know more than the runs say: ``"workers"``; ``"cores"`` of one
-        machine; or ``"tasks"`` of a pipelined engine. None: the scaling law decides from what is known of the query.
+        See `ResourceExplorer`.
     file
         Path of the file that says all this, which has no such key; None: there is none.
     """
