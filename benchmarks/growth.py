@@ -71,9 +71,9 @@ def a_probe():
 def write_journal(path, count, key):
     """Write `count` probes as `Journal.append` would, but at once; `key` names the measurement of each."""
     from workbench.journal import VERSION
-    from workbench.records import probe_to_dict
+    from workbench.records import unstructure
 
-    data = json.dumps(probe_to_dict(a_probe()), ensure_ascii=False)
+    data = json.dumps(unstructure(a_probe()), ensure_ascii=False)
     with path.open("w", encoding="utf-8") as file:
         file.write(f'{{"v": {VERSION}, "kind": "deployed", "key": "{key(0)}", "data": {json.dumps(DEPLOYED)}}}\n')
         for number in range(count):
@@ -87,9 +87,9 @@ def others(number):
 
 def appended(count, folder):
     from workbench.journal import Journal
-    from workbench.records import probe_to_dict
+    from workbench.records import unstructure
 
-    data, journal = probe_to_dict(a_probe()), Journal(folder / "journal.jsonl")
+    data, journal = unstructure(a_probe()), Journal(folder / "journal.jsonl")
 
     def run():
         for _ in range(count):

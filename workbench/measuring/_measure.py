@@ -30,7 +30,7 @@ from workbench.measuring.events import (
 )
 from workbench.measuring.fingerprint import PROTOCOL, code_of, data_of, definition_of, observing_code
 from workbench.measuring.repeatability import expected_deviation, mst_interval
-from workbench.measuring.state import Deployment, State, last_finished, replay
+from workbench.measuring.state import Deployment, last_finished, replay
 from workbench.metrics import Observation
 from workbench.records import FailedRun, Measurement, OperatorCost, Probe
 from workbench.testbed import Run, SharedRun, Simulated, Testbed
@@ -51,8 +51,6 @@ class Configuration:
     ----------
     query
         A query, or for simulated testbeds anything with a name.
-    budget
-        Slots, their profile and the trigger interval.
     tasks
         Tasks by operator; None leaves them to the testbed.
     partitions
@@ -151,9 +149,11 @@ def measure(
         estimator = replace(estimator, clock=testbed.clock)
     if recorded is not None:  # only its costs are measured
         known = replace(known, deployments=(Deployment(recorded.estimate.probes), *known.deployments))
-    dead_end = _dead_end(known, estimator, budget.interval_s)
-    if dead_end is not None:
-        known = replace(known, deployments=())
+    dead_end = None
+    try:
+        estimator.steps.next_step(known.history, budget.interval_s)
+    except WorkbenchError as error:  # it would fail the same way every time
+        dead_end, known = str(error), replace(known, deployments=())
     history, curve = list(known.history), list(known.load_curve)
     deployments = list(known.deployments)
     started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -314,12 +314,3 @@ def costs_of(deployments: Sequence[Deployment]) -> tuple[OperatorCost, ...]:
         probes = (*answered, *deployment.load_curve)
         fits.append(fit_costs(sample for probe in probes for sample in probe.observation.samples))
     return max(reversed(fits), key=lambda costs: sum(cost.levels for cost in costs), default=())
-
-
-def _dead_end(known: State, estimator: CapacityEstimator, interval_s: float) -> str | None:
-    """Say why an estimate cannot go on from what is known; it would fail the same way every time."""
-    try:
-        estimator.steps.next_step(known.history, interval_s)
-    except WorkbenchError as error:
-        return str(error)
-    return None

@@ -227,20 +227,21 @@ class _Search:
         again = self._disturbed_end()
         if again is not None:
             return again
-        contradicting = self._contradicts()
-        if contradicting:
-            again = self._first_loose(found.first_over, found.last_sustained)
+        gaps = [(found.low, found.high)]
+        first, last = found.first_over, found.last_sustained
+        if first is not None and last is not None and first < last:  # they contradict each other
+            again = self._first_loose(first, last)
             if again is not None:
                 return again
-        gaps = [(found.low, found.high)]
-        if contradicting:
-            gaps = [(found.low, found.first_over), (found.last_sustained, found.high)]
+            gaps = [(found.low, first), (last, found.high)]
         for low, high in gaps:
             index = self._inside(low, high)
             if index is not None:
                 return index
-        doubt = bool(found.doubtful) or self._line_disagrees()
-        return self._first_loose(found.low, found.high) if doubt else None
+        # Where the line puts the MST well outside the bracket, one wrong answer may have led the search astray.
+        low, high, wish = found.low, found.high, self._predicted()
+        astray = (low is not None and wish < low - _NEAR) or (high is not None and wish > high + _NEAR)
+        return self._first_loose(low, high) if found.doubtful or astray else None
 
     def raised(self, high: int) -> float:
         """Share by which the upper end may be too low, where only a disturbed machine or cold code failed at it.
@@ -267,15 +268,6 @@ class _Search:
         if high is None or last is None or not last.answered or last.disturbed:
             return None
         return high if self.votes[high].disturbed and not self.votes[high].firm else None
-
-    def _line_disagrees(self) -> bool:
-        """Whether the line puts the MST well outside the bracket: one wrong answer may have led the search astray."""
-        low, high, wish = self.found.low, self.found.high, self._predicted()
-        return (low is not None and wish < low - _NEAR) or (high is not None and wish > high + _NEAR)
-
-    def _contradicts(self) -> bool:
-        first, last = self.found.first_over, self.found.last_sustained
-        return first is not None and last is not None and first < last
 
     def _first_loose(self, *ends: int | None) -> int | None:
         """First of `ends` that a further vote could still turn."""

@@ -21,8 +21,7 @@ from workbench.measuring.state import State, fold
 from workbench.records import Machine, Measurement
 
 _NAMED = 5  # measurements that an error lists
-_ENDS = ("finished", "given up")
-_UNDER_WAY = ("deployed", "probe", "load")
+_TEXTS = ("query", "testbed", "started_at")  # texts of every measurement
 
 References = Mapping[tuple[object, ...], tuple[str, ...]]
 """Names of the files that hold a measurement, by what distinguishes it from every other."""
@@ -34,8 +33,6 @@ class Recorded:
 
     Parameters
     ----------
-    key
-        Its name in the journal.
     state
         Its finished measurements, and what was observed since.
     budget, machine
@@ -74,8 +71,6 @@ class Pruning:
         Measurements that are removed as a whole.
     kept
         Measurements that were asked for and stay, with the files that refer to them.
-    size
-        Bytes of all that is removed.
     """
 
     spare_lines: int
@@ -125,8 +120,8 @@ def read_references(files: Iterable[Path]) -> References:
 
 def files_referring(one: Recorded, plans: References) -> tuple[str, ...]:
     """Give the names of the files that hold a measurement of `one`; `plans` are from `read_references`."""
-    names = [name for run in one.state.finished for name in plans.get(_identity_of(run), ())]
-    return tuple(dict.fromkeys(names))
+    held = (_identity({**vars(run), "budget": asdict(run.budget)}) for run in one.state.finished)
+    return tuple(dict.fromkeys(name for identity in held for name in plans.get(identity, ())))
 
 
 def prune_journal(
@@ -147,8 +142,6 @@ def prune_journal(
         Also those whose last finished measurement was begun before this day (UTC).
     plans
         From `read_references`: measurements in them stay.
-    remove
-        Whether to remove it; else nothing is changed.
     """
     would: list[Pruning] = []
 
@@ -220,18 +213,15 @@ def _spare(lines: Sequence[Line]) -> set[int]:
     spare = set()
     for place in range(len(lines) - 1, -1, -1):
         entry = lines[place].entry
-        if entry.key in ended and entry.kind in (*_UNDER_WAY, "given up"):
+        if entry.key in ended and entry.kind in {"deployed", "probe", "load", "given up"}:
             spare.add(place)
-        if entry.kind in _ENDS:
+        if entry.kind in {"finished", "given up"}:
             ended.add(entry.key)
     return spare
 
 
 def _size(lines: Sequence[Line], places: Iterable[int]) -> int:
     return sum(lines[place].size for place in places)
-
-
-_TEXTS = ("query", "testbed", "started_at")  # texts of every measurement
 
 
 def _runs(file: Path) -> Iterable[Mapping[str, Any]]:
@@ -251,7 +241,3 @@ def _identity(run: Mapping[str, Any]) -> tuple[object, ...]:
     """Give what distinguishes the measurement in a document from every other."""
     budget = run.get("budget")
     return (run.get("query"), run.get("testbed"), run.get("started_at"), json.dumps(budget, sort_keys=True))
-
-
-def _identity_of(run: Measurement) -> tuple[object, ...]:
-    return _identity({**vars(run), "budget": asdict(run.budget)})

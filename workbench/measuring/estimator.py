@@ -13,7 +13,7 @@ lets expect.
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Literal, get_args
 
 from workbench.checks import within
@@ -111,16 +111,8 @@ class CapacityEstimator:
         within("patience_s", self.patience_s, 0.0, math.inf, ends="[)")
         within("max_disturbance", self.max_disturbance, 0.0, 1.0, ends="[]")
         within("warmup_change", self.warmup_change, 0.0, 1.0)
-        for name in (
-            "min_rate",
-            "max_rate",
-            "most_s",
-            "settle_s",
-            "window_s",
-            "chunk_s",
-            "warmup_min_s",
-            "warmup_cap_s",
-        ):
+        lasts = ("most_s", "settle_s", "window_s", "chunk_s", "warmup_min_s", "warmup_cap_s")
+        for name in ("min_rate", "max_rate", *lasts):
             value = getattr(self, name)
             if value is not None:
                 within(name, value, 0.0, math.inf)
@@ -155,15 +147,7 @@ class CapacityEstimator:
         """The schedule that chooses the rates."""
         match self.schedule:
             case "adaptive":
-                return AdaptiveSchedule(
-                    self.tolerance,
-                    self.min_rate,
-                    self.max_rate,
-                    self.max_probes,
-                    self.max_repeats,
-                    self.settle_s,
-                    self.window_s,
-                )
+                return AdaptiveSchedule(**{one.name: getattr(self, one.name) for one in fields(AdaptiveSchedule)})
             case "streambed":
                 return replace(self.published, tolerance=self.tolerance)
             case injected:
@@ -180,13 +164,11 @@ class CapacityEstimator:
 
     def settings(self) -> dict[str, Setting]:
         """Return what an estimate depends on, the run apart, as plain values."""
-        settings = asdict(replace(self, clock=_clockless, schedule="adaptive"))
-        del settings["clock"]
-        published = settings.pop("published")
+        settings = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in {"clock", "published"}}
         settings["schedule"] = self.schedule if isinstance(self.schedule, str) else repr(self.schedule)
-        if self.schedule == "streambed":
-            del published["tolerance"]  # the estimator's
-            settings |= {f"streambed {name}": value for name, value in published.items()}
+        if self.schedule == "streambed":  # whose tolerance is the estimator's
+            published = asdict(self.published).items()
+            settings |= {f"streambed {name}": value for name, value in published if name != "tolerance"}
         return settings
 
     def estimate(
@@ -196,8 +178,6 @@ class CapacityEstimator:
 
         Parameters
         ----------
-        run
-            One deployment under load.
         history
             Probes recorded before this estimate was interrupted, in order.
         on_probe
@@ -239,12 +219,8 @@ class CapacityEstimator:
             probe = session.make(step, len(made))
             yield probe
             made.append(probe)
-            self._require_offered(made)
+            _require_offered(made)
             step = None if session.is_over(made) else steps.next_step(made, interval_s)
-
-    def verify(self, run: Run, rates: Sequence[float]) -> tuple[Probe, ...]:
-        """Warm up, then judge each of `rates` (records/s); the last probe at each rate, in order."""
-        return tuple({probe.number: probe for probe in self.probes_at(run, rates)}.values())
 
     def probes_at(self, run: Run, rates: Sequence[float]) -> Iterator[Probe]:
         """Warm up, then probe each of `rates` (records/s); a disturbed probe is repeated, and the last one counts."""
@@ -256,16 +232,6 @@ class CapacityEstimator:
                 yield probe
                 if probe.judgement is None or not probe.judgement.repeatable:
                     break
-
-    def _require_offered(self, probes: Sequence[Probe]) -> None:
-        last = probes[-1]
-        refused = [probe.answered("not-offered") for probe in probes if probe.rate == last.rate]
-        allowed = _NOT_OFFERED_REPEATS
-        if len(refused) > allowed and all(refused[-allowed - 1 :]) and last.judgement is not None:
-            raise WorkbenchError(
-                f"The rate {last.rate:,.0f} records/s was not offered in {sum(refused)} attempts: "
-                f"{last.judgement.reason} Within 1 % is allowed. Check the source's rate limiter, or lower max_rate."
-            )
 
 
 @dataclass
@@ -302,8 +268,10 @@ class _Session:
             if self.filling is not None:
                 filled, steady, rate = steady, True, observation.commanded_rate
         else:
-            if self.disturbed:
-                self._await_quiet()
+            if self.disturbed:  # the load that disturbed the probe before would disturb the next one, too
+                waits_since = self.estimator.clock()
+                self.run.await_quiet(max(0.0, self.estimator.patience_s - self.waited_s))
+                self.waited_s += self.estimator.clock() - waits_since
             observation = self._observe(step.rate)
             judgement = judge(
                 observation,
@@ -338,12 +306,6 @@ class _Session:
         self.windows.append(observation.disturbance.worst)
         known = len(self.windows) > _WINDOWS and observation.compiling <= COMPILING
         return known and observation.disturbance.worst <= _UNUSUAL * min(self.windows)
-
-    def _await_quiet(self) -> None:
-        """Wait for the load that disturbed the probe before: it would disturb the next one, too."""
-        begun = self.estimator.clock()
-        self.run.await_quiet(max(0.0, self.estimator.patience_s - self.waited_s))
-        self.waited_s += self.estimator.clock() - begun
 
     def _observe(self, rate: float) -> Observation:
         interval = self.run.budget.interval_s
@@ -447,7 +409,8 @@ def _settled(chunks: Sequence[Observation], change: float) -> bool:
     """Whether rate and seconds per record drift no more: alike in the last two chunks, or up and down in three."""
     if len(chunks) < _FEWEST_CHUNKS or min(chunk.consumed_records for chunk in chunks) <= 0:
         return False
-    return all(_flat([of(chunk) for chunk in chunks], change) for of in (_consumed_rate, _record_s))
+    record_s = [sum(batch.duration_s for batch in chunk.batches[1:]) / chunk.consumed_records for chunk in chunks]
+    return _flat([chunk.consumed_rate for chunk in chunks], change) and _flat(record_s, change)
 
 
 def _flat(values: Sequence[float], change: float) -> bool:
@@ -458,13 +421,12 @@ def _flat(values: Sequence[float], change: float) -> bool:
     return last * before < 0 and max(abs(last), abs(before)) <= _SWING * change
 
 
-def _consumed_rate(observation: Observation) -> float:
-    return observation.consumed_rate
-
-
-def _record_s(observation: Observation) -> float:
-    return sum(batch.duration_s for batch in observation.batches[1:]) / observation.consumed_records
-
-
-def _clockless() -> float:
-    return 0.0
+def _require_offered(probes: Sequence[Probe]) -> None:
+    last = probes[-1]
+    refused = [probe.answered("not-offered") for probe in probes if probe.rate == last.rate]
+    allowed = _NOT_OFFERED_REPEATS
+    if len(refused) > allowed and all(refused[-allowed - 1 :]) and last.judgement is not None:
+        raise WorkbenchError(
+            f"The rate {last.rate:,.0f} records/s was not offered in {sum(refused)} attempts: "
+            f"{last.judgement.reason} Within 1 % is allowed. Check the source's rate limiter, or lower max_rate."
+        )

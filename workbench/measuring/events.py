@@ -35,10 +35,8 @@ from workbench.records import (
     Measurement,
     Probe,
     measurement_from_dict,
-    measurement_to_dict,
-    probe_from_dict,
-    probe_to_dict,
     structure,
+    unstructure,
 )
 
 T = TypeVar("T")
@@ -139,11 +137,11 @@ def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | 
         case Deployed(key, machine, budget):
             journal.append("deployed", key, {"machine": asdict(machine), "budget": asdict(budget)})
         case Probed(key, probe):
-            journal.append("probe", key, probe_to_dict(probe))
+            journal.append("probe", key, unstructure(probe))
         case LoadProbed(key, probe):
-            journal.append("load", key, probe_to_dict(probe))
+            journal.append("load", key, unstructure(probe))
         case Finished(key, measurement):
-            journal.append("finished", key, measurement_to_dict(measurement))
+            journal.append("finished", key, unstructure(measurement))
         case GivenUp(key, reason):
             journal.append("given up", key, {"reason": reason})
 
@@ -175,10 +173,9 @@ def _event_of(entry: Entry) -> Event | None:
         case "deployed":
             machine = structure(data["machine"], Machine, "The recorded machine")
             return Deployed(key, machine, structure(data["budget"], Budget, "The recorded budget"))
-        case "probe":
-            return Probed(key, probe_from_dict(data))
-        case "load":
-            return LoadProbed(key, probe_from_dict(data))
+        case "probe" | "load":
+            probe = structure(data, Probe, "The recorded probe")
+            return Probed(key, probe) if entry.kind == "probe" else LoadProbed(key, probe)
         case "finished":
             return Finished(key, measurement_from_dict(data, "The recorded measurement"))
         case "given up":

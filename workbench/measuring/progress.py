@@ -36,19 +36,16 @@ def describe_run(run: Measurement | FailedRun, number: int, runs: tuple[int, int
     """Say in one line what a run sustains or why it failed; `runs` are the least and the most of them."""
     least, most = runs
     of_all = "" if number > most else f"/{most}" if least == most else f" of at most {most}"
-    said = _describe_failure(run) if isinstance(run, FailedRun) else _describe_finished(run)
-    return f"run {number}{of_all} · {said}"
+    if isinstance(run, FailedRun):
+        return f"run {number}{of_all} · {_describe_failure(run)}"
+    estimate, what = run.estimate, "reading" if run.estimate.from_readings else "probe"
+    found = "no rate sustained" if estimate.rate is None else units.rate(estimate.middle)
+    made = units.some(sum(probe.phase != "warm-up" for probe in estimate.probes), what)
+    return f"run {number}{of_all} · {_slots(run.budget)} · {found}{_bracket(estimate.low, estimate.high)} · {made}"
 
 
 def _describe_failure(run: FailedRun) -> str:
     return f"{_slots(run.budget)} failed: {run.failure}"
-
-
-def _describe_finished(run: Measurement) -> str:
-    estimate, what = run.estimate, "reading" if run.estimate.from_readings else "probe"
-    found = "no rate sustained" if estimate.rate is None else units.rate(estimate.middle)
-    made = units.some(sum(probe.phase != "warm-up" for probe in estimate.probes), what)
-    return f"{_slots(run.budget)} · {found}{_bracket(estimate.low, estimate.high)} · {made}"
 
 
 def _slots(budget: Budget) -> str:

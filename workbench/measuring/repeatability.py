@@ -72,16 +72,11 @@ def mst_interval(
 
     Parameters
     ----------
-    estimate
-        This measurement's.
     earlier
         Those of the same configuration before it; what is not bounded by the query is left out.
-    level
-        Share of next deployments to hold.
     expected
         Relative deviation of repeats before any is seen; see `expected_deviation`. What disturbed probes is added to
-        it. For readings of a shared deployment it is at most `EXPECTED_DEVIATION`: six deployments of q1 on a virtual
-        machine had a deviation of 0.035, two of q5 one of 0.05.
+        it.
 
     Returns
     -------
@@ -93,16 +88,12 @@ def mst_interval(
     if not _bounded(estimate):
         return None
     every = [*(one for one in earlier if _bounded(one)), estimate]
-    if estimate.from_readings:  # what disturbed them widens their own interval
-        expected = min(expected, EXPECTED_DEVIATION)
-    else:
-        expected = math.hypot(expected, disturbance_of(estimate))
+    expected = math.hypot(expected, disturbance_of(estimate))
     deviation, freedom = scatter([[one.middle for one in every]], expected)
     centre = float(np.mean([math.log(one.middle) for one in every]))
     reach = float(student.ppf((1 + level) / 2, freedom)) * deviation * math.sqrt(1 + 1 / len(every))
     half = float(np.mean([math.log(one.high / one.low) for one in every])) / 2
-    # The maximum is anywhere in a bracket; the ends of readings are a deviation as the other is.
-    reach = math.hypot(reach, half) if estimate.from_readings else reach + half
+    reach += half  # the maximum is anywhere in a bracket
     return MstInterval(math.exp(centre - reach), math.exp(centre + reach), level, math.expm1(deviation), len(every))
 
 

@@ -22,8 +22,6 @@ class State:
 
     Parameters
     ----------
-    finished
-        Its finished measurements, in order.
     deployments
         What was observed since it was last finished or given up, by deployment.
     """

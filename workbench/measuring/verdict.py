@@ -60,12 +60,6 @@ def _kept_up(observation: Observation) -> float:
     return sum(batch.records for batch in observation.batches) / observation.commanded_rate / took
 
 
-def _share(observation: Observation) -> float:
-    """Rows consumed / rows due; 1 where none were due."""
-    due = observation.due_records
-    return observation.consumed_records / due if due > 0 else 1.0
-
-
 def judge(  # noqa: C901 - each way to an answer
     observation: Observation,
     success: float = 0.99,
@@ -105,7 +99,7 @@ def judge(  # noqa: C901 - each way to an answer
             settings=("interval_s",),
         )
     due = observation.due_records
-    share = kept_up if few else _share(observation)
+    share = kept_up if few else observation.consumed_records / due if due > 0 else 1.0
     slope, error = (0.0, 0.0) if few else backlog_trend(observation)
     in_doubt = _in_doubt(observation, max_disturbance, slots, interval_s)
 

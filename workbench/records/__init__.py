@@ -1,7 +1,7 @@
 """Documents that outlive a run: one type, one reader and one writer each."""
 
 from workbench.files import write_whole
-from workbench.records.documents import Setting, structure
+from workbench.records.documents import Setting, structure, unstructure
 from workbench.records.estimate import Judgement, Limit, MstEstimate, MstInterval, OperatorCost, Phase, Probe, Verdict
 from workbench.records.forms import FormComparison, FormEvidence, FormFit, FormRule, FormTarget
 from workbench.records.gauges import GAUGES, Gauge, alert_rules, exposition
@@ -15,10 +15,7 @@ from workbench.records.measurement import (
     core_speed_of,
     measurement_from_dict,
     measurement_from_document,
-    measurement_to_dict,
     nearest_run,
-    probe_from_dict,
-    probe_to_dict,
 )
 from workbench.records.plan import CapacityPlan, deployed, plan_to_dict
 from workbench.records.plan_parts import (
@@ -49,83 +46,3 @@ from workbench.records.platforms import (
 )
 from workbench.records.sink import FUNCTION, MODES, NOOP, Sink, check_place, is_uri, path_of
 from workbench.records.spark_settings import ENVIRONMENT_PYTHON, MEASURED, as_environment, state_settings
-
-__all__ = [
-    "DATABRICKS",
-    "DRIVER_CORES",
-    "DRIVER_MEMORY_MB",
-    "EMR_SERVERLESS",
-    "ENVIRONMENT_PYTHON",
-    "FUNCTION",
-    "GAUGES",
-    "HOURS_PER_MONTH",
-    "JOINED",
-    "MEASURED",
-    "MODES",
-    "NOOP",
-    "OURS",
-    "RECORDED",
-    "SIMULATED",
-    "Allocation",
-    "BatchLayout",
-    "CapacityPlan",
-    "Concern",
-    "CountedCores",
-    "Day",
-    "EndingRun",
-    "Executor",
-    "FailedRun",
-    "FormComparison",
-    "FormEvidence",
-    "FormFit",
-    "FormRule",
-    "FormTarget",
-    "Gauge",
-    "InstanceType",
-    "JobSettings",
-    "Judgement",
-    "Limit",
-    "Machine",
-    "Measurement",
-    "ModelFinding",
-    "MstEstimate",
-    "MstInterval",
-    "OperatorCost",
-    "Outage",
-    "Phase",
-    "PlanVerdict",
-    "PlannedStudy",
-    "Price",
-    "Probe",
-    "Refusal",
-    "Run",
-    "Setting",
-    "Sink",
-    "Stage",
-    "Status",
-    "Unbounded",
-    "Verdict",
-    "alert_rules",
-    "as_environment",
-    "check_place",
-    "core_speed_of",
-    "databricks_job",
-    "deployed",
-    "emr_serverless_job",
-    "exposition",
-    "is_uri",
-    "measurement_from_dict",
-    "measurement_from_document",
-    "measurement_to_dict",
-    "nearest_run",
-    "path_of",
-    "plan_to_dict",
-    "planned_from_dict",
-    "planned_to_dict",
-    "probe_from_dict",
-    "probe_to_dict",
-    "spark_application",
-    "state_settings",
-    "structure",
-    "write_whole",
-]

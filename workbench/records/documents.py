@@ -5,18 +5,19 @@ Reading is strict: unknown keys and wrong types are refused, not guessed at. JSO
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from cattrs import Converter, transform_error
-from cattrs.gen import make_dict_structure_fn
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 from cattrs.v import format_exception
 
 from workbench import bounds
 from workbench.checks import shown
 from workbench.errors import WorkbenchError
+from workbench.metrics import Observation, TaskSample
 
 Setting = str | int | float | bool | None
 _Kind = TypeVar("_Kind")
@@ -39,10 +40,12 @@ _FINITE = frozenset(
 )
 """Fields whose numbers are measured or chosen, so that they have an end; others may be inf."""
 _SHOWN, _LONGEST = 5, 400  # problems of a document in a message, and characters of each
+MAX_SAMPLES = 1000
+_GROUPS = 100
 
 
 def unstructure(value: object) -> dict[str, Any]:
-    """Plain JSON values of a dataclass."""
+    """Plain JSON values of a dataclass; many samples of an observation are aggregated."""
     result: dict[str, Any] = _CONVERTER.unstructure(value)
     return result
 
@@ -108,16 +111,6 @@ def _read_setting(value: object, _kind: object) -> Setting:
     raise TypeError(f"{shown(value)} is not a text, a number, true, false or null")
 
 
-def _read_counts(value: Mapping[str, object], _kind: object) -> dict[int, float]:
-    """Read a table by whole numbers, which are texts as keys of JSON."""
-    return {int(key): _read_float(one, float) for key, one in value.items()}
-
-
-def _read_lists(value: Mapping[str, Iterable[object]], _kind: object) -> dict[int, tuple[float, ...]]:
-    """Read lists by whole numbers, likewise."""
-    return {int(key): tuple(_read_float(each, float) for each in one) for key, one in value.items()}
-
-
 def _dataclass_reader(converter: Converter, kind: type) -> Callable[[Any, Any], Any]:
     """Read a dataclass strictly, and check the ranges of its numbers; see `_SIGNED`, `_ABOVE_0` and `_FINITE`."""
     read: Callable[[Any, Any], Any] = make_dict_structure_fn(kind, converter, _cattrs_forbid_extra_keys=True)
@@ -140,6 +133,24 @@ def _dataclass_reader(converter: Converter, kind: type) -> Callable[[Any, Any], 
     return read_checked
 
 
+def _compact(seen: Observation) -> Observation:
+    """Aggregate many samples: per operator, means of groups of similar size, which keep the line through them."""
+    if len(seen.samples) <= MAX_SAMPLES:
+        return seen
+    grouped: dict[str, list[TaskSample]] = {}
+    for sample in seen.samples:
+        grouped.setdefault(sample.operator, []).append(sample)
+    means: list[TaskSample] = []
+    for operator, samples in grouped.items():
+        samples.sort(key=lambda sample: sample.records)
+        size = math.ceil(len(samples) / _GROUPS)
+        for start in range(0, len(samples), size):
+            group = samples[start : start + size]
+            records, seconds = sum(one.records for one in group), sum(one.seconds for one in group)
+            means.append(TaskSample(operator, records / len(group), seconds / len(group)))
+    return replace(seen, samples=tuple(means))
+
+
 def _make_converter() -> Converter:
     converter = Converter(forbid_extra_keys=True)
     converter.register_structure_hook(float, _read_float)
@@ -149,9 +160,18 @@ def _make_converter() -> Converter:
     for kind in (int, str, bool):
         converter.register_structure_hook(kind, _read_exactly(kind))
     converter.register_structure_hook_func(lambda kind: kind == Setting, _read_setting)
-    converter.register_structure_hook_func(lambda kind: kind == Mapping[int, float], _read_counts)
-    converter.register_structure_hook_func(lambda kind: kind == Mapping[int, tuple[float, ...]], _read_lists)
+    # Whole numbers are texts as keys of JSON.
+    converter.register_structure_hook_func(
+        lambda kind: kind == Mapping[int, float],
+        lambda value, _: {int(key): _read_float(one, float) for key, one in value.items()},
+    )
+    converter.register_structure_hook_func(
+        lambda kind: kind == Mapping[int, tuple[float, ...]],
+        lambda value, _: {int(key): tuple(_read_float(each, float) for each in one) for key, one in value.items()},
+    )
     converter.register_structure_hook_factory(is_dataclass, partial(_dataclass_reader, converter))
+    write: Callable[[Observation], dict[str, Any]] = make_dict_unstructure_fn(Observation, converter)
+    converter.register_unstructure_hook(Observation, lambda seen: write(_compact(seen)))
     return converter
 
 

@@ -23,10 +23,6 @@ class Judgement:
         Rows consumed / rows due over the whole batches.
     backlog_slope
         Least-squares slope of the backlog at the releases, records/s.
-    slope_error
-        Standard error of that slope, records/s.
-    reason
-        One sentence with numbers, for reports.
     disturbed
         Whether the observation was judged although the machine was disturbed, the code was still being compiled, or the
         slots were not at capacity.
@@ -119,8 +115,6 @@ class MstEstimate:
         What bounds the rate from above: ``"query"`` (an overloaded rate close above), ``"source"`` (the next rate up
         would be source-bound: this is not the query's MST) or ``"none"`` (the highest rate allowed was sustained, or
         the probes ran out while the bracket was open or wide: `low` is a bound and no answer).
-    seconds
-        Time spent on the probes.
     steady
         Whether the warm-up, or every reading from the second round on, became steady before its cap.
     exhausted
@@ -198,8 +192,6 @@ class OperatorCost:
 
     Parameters
     ----------
-    operator
-        Its name.
     fixed_s, per_record_s
         a and b of seconds = a + b x records; None if fewer than three levels were seen.
     per_record_error

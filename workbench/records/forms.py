@@ -58,10 +58,6 @@ class FormComparison:
 
     Parameters
     ----------
-    runs
-        Runs they are fitted to.
-    targets
-        Target rates, ascending.
     fits
         Those that can be fitted: the paper's, others that the plan uses, the law.
     chosen
@@ -69,8 +65,6 @@ class FormComparison:
     rule
         What chose it: StreamBed's halves; with fewer than two runs left to test, the leave-one-out error; where that is
         not defined, the first form.
-    used
-        The form that the plan uses.
     evidence
         For the law against the paper's choice: ``"law"`` or ``"form"`` misses a run left out by clearly less (a paired
         t-test, 95 % one-sided); ``"alike"``: neither does; ``"too few"``: there are fewer than four runs, or no such

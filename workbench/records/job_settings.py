@@ -181,11 +181,6 @@ class JobSettings:
         """What a measurement depends on: names, values as written, and what is in the files; "" without any.
 
         A variable's value is no part of it: another password measures the same.
-
-        Raises
-        ------
-        WorkbenchError
-            When a file cannot be read.
         """
         if not self:
             return ""
@@ -196,7 +191,13 @@ class JobSettings:
             digest.update(repr((self.sink, self.checkpoint)).encode())
         for key, path in self._paths():
             digest.update(repr((key, Path(path).name)).encode())
-            digest.update(_content(key, path))
+            try:
+                with Path(path).open("rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
+            except OSError as error:
+                raise WorkbenchError(
+                    f"{key} has {shown(path)}, which cannot be read: {error.strerror}. Correct it.", settings=(key,)
+                ) from error
         return f"settings of the job {digest.hexdigest()[:8]}"
 
     def resolved(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -224,20 +225,21 @@ class JobSettings:
         return {key: VARIABLE.sub(lambda found: environ[found[1]], value) for key, value in self.needed.items()}
 
     def check_here(self, environ: Mapping[str, str] = os.environ) -> None:
-        """Refuse what is missing on this machine, before anything starts.
-
-        Raises
-        ------
-        WorkbenchError
-            When a file is not there or a variable is not set.
-        """
+        """Refuse what is missing on this machine, before anything starts."""
         self.resolved(environ)
         for key, path in self._paths():
             if not Path(path).is_file():
                 raise WorkbenchError(f"{key} has {shown(path)}, which is no file here. Correct it.", settings=(key,))
         for key, place in self.places.items():
-            if not is_uri(place):
-                _check_writable(key, Path(path_of(place)))
+            if is_uri(place):
+                continue
+            folder = Path(path_of(place))
+            there = next(one for one in (folder, *folder.absolute().parents) if is_there(one))
+            if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+                reason = "is no folder" if not there.is_dir() else "cannot be written to"
+                raise WorkbenchError(
+                    f"{key} names {shown(str(folder))}, and {there} {reason}. Name another.", settings=(key,)
+                )
 
     def conf(self, given: Mapping[str, str]) -> dict[str, str]:
         """Add the settings, as written, to those `given`: the study's count, and `JOINED` follow those given."""
@@ -263,14 +265,6 @@ class JobSettings:
         for key in ("jars", "py_files", "files"):
             for path in getattr(self, key):
                 yield key, path
-
-
-def _check_writable(key: str, folder: Path) -> None:
-    """Refuse a folder that cannot be made, or written into."""
-    there = next(one for one in (folder, *folder.absolute().parents) if is_there(one))
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        reason = "is no folder" if not there.is_dir() else "cannot be written to"
-        raise WorkbenchError(f"{key} names {shown(str(folder))}, and {there} {reason}. Name another.", settings=(key,))
 
 
 def shell_setting(name: str, value: str) -> str:
@@ -312,13 +306,3 @@ def _check_setting(name: object, value: object) -> None:
             f"variable of the environment instead: {name}: '${{NAME}}'.",
             settings=("spark",),
         )
-
-
-def _content(key: str, path: str) -> bytes:
-    try:
-        with Path(path).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").digest()
-    except OSError as error:
-        raise WorkbenchError(
-            f"{key} has {shown(path)}, which cannot be read: {error.strerror}. Correct it.", settings=(key,)
-        ) from error

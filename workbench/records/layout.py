@@ -23,8 +23,6 @@ class Stage:
     stateful
         Whether it keeps state: all such stages share one partition count. A stage that reads a shuffle Spark itself
         puts in (a batch-side join, say) without a ``repartition`` shares it too; mark it alike.
-    source
-        Whether its partitions are the source's.
     max_partitions
         The most it can have, such as the partitions of a topic; None for no limit.
     """
@@ -66,16 +64,12 @@ class BatchLayout:
 
     Parameters
     ----------
-    stages
-        The stages, in order.
     partitions
         Partitions by stage name; the same number for all stateful ones.
     batch_s
         Seconds of a batch by slot count.
     best_s
         Seconds of a batch by slot count, were the layout made for this slot count alone.
-    interval_s
-        The trigger interval.
     rate
         Records/s at which a batch fills the interval, by what its parts cost; 0 where that is not known.
     limit

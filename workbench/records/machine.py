@@ -19,16 +19,10 @@ class Machine:
     ----------
     slots
         How the slots are made: a CPU quota, whole cores, `SIMULATED`, or `RECORDED`.
-    processor
-        Name of the processor's model.
     virtual
         Whether it is a virtual machine, whose speed others influence; None: unknown.
     cores
         Cores that the workbench may use; None: none are used.
-    memory_gib
-        Its memory, GiB.
-    system
-        Operating system and its release.
     facts
         Further facts in words by name, such as versions.
     dedicated

@@ -6,7 +6,7 @@ It is stored as one versioned JSON file.
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ from workbench.checks import shown
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.files import write_whole
-from workbench.metrics import Observation, SourceProfile, TaskSample
+from workbench.metrics import SourceProfile
 from workbench.reading import parse_json, read_text
 from workbench.records.documents import Setting, structure, unstructure
 from workbench.records.estimate import MstEstimate, MstInterval, OperatorCost, Probe
@@ -24,8 +24,6 @@ from workbench.records.machine import Machine
 from workbench.speed import CoreSpeed, typical_of
 
 VERSION = 2
-MAX_SAMPLES = 1000
-_GROUPS = 100
 
 
 @dataclass(frozen=True)
@@ -34,14 +32,6 @@ class Measurement:
 
     Parameters
     ----------
-    query
-        Name of the query.
-    budget
-        Slots, their profile and the trigger interval.
-    estimate
-        The bracketed MST with its probes.
-    costs
-        Fixed and per-record costs per operator.
     source
         The source's own profile; None if it was not profiled.
     testbed
@@ -50,16 +40,10 @@ class Measurement:
         ISO 8601 date and time.
     testbed_kind
         ``"spark"``, ``"fluid"``, ``"recorded"`` or ``"observed"``.
-    machine
-        What it was measured on.
-    settings
-        Settings of the estimator and the testbed.
     load_curve
         Observations at lower rates, which the costs rest on in addition to the probes.
     divided
         Readings with more partitions than slots, which show what a task costs the slots and the driver.
-    workbench_version
-        Version that measured.
     tasks
         Tasks by operator, where an optimizer set them.
     predicted_rate
@@ -133,14 +117,8 @@ class Measurement:
         return replace(seen, batch_s=apart.batch_s)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write the measurement to `path`, all of it or nothing.
-
-        Raises
-        ------
-        WorkbenchError
-            When a number is NaN.
-        """
-        document = {"version": VERSION, **measurement_to_dict(self)}
+        """Write the measurement to `path`, all of it or nothing."""
+        document = {"version": VERSION, **unstructure(self)}
         write_whole(path, json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n")
 
     @classmethod
@@ -168,8 +146,6 @@ class FailedRun:
     ----------
     query, budget, tasks, predicted_rate
         The configuration; see `Measurement`.
-    testbed
-        Where it was tried.
     started_at
         When it failed: ISO 8601 date and time.
     failure
@@ -193,29 +169,9 @@ def core_speed_of(runs: Iterable[Measurement]) -> CoreSpeed | None:
     return typical_of(run.core_speed for run in runs)
 
 
-def run_to_dict(run: Run) -> dict[str, Any]:
-    """Plain JSON values of `run`."""
-    return measurement_to_dict(run) if isinstance(run, Measurement) else unstructure(run)
-
-
 def run_from_dict(data: Mapping[str, Any], what: str = "The run") -> Run:
     """Build a run from plain JSON values; `what` names it in errors."""
     return structure(data, FailedRun, what) if "failure" in data else measurement_from_dict(data, what)
-
-
-def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
-    """Plain JSON values of `measurement`."""
-    estimate = measurement.estimate
-    compact = replace(
-        estimate,
-        probes=tuple(replace(probe, observation=_compact(probe.observation)) for probe in estimate.probes),
-        observation=None if estimate.observation is None else _compact(estimate.observation),
-    )
-    curve, divided = (
-        tuple(replace(probe, observation=_compact(probe.observation)) for probe in probes)
-        for probes in (measurement.load_curve, measurement.divided)
-    )
-    return unstructure(replace(measurement, estimate=compact, load_curve=curve, divided=divided))
 
 
 def measurement_from_dict(data: Mapping[str, Any], what: str = "The measurement") -> Measurement:
@@ -247,36 +203,4 @@ def nearest_run(runs: Iterable[Measurement], budget: Budget) -> Measurement | No
             abs(run.budget.slots - budget.slots),
         ),
         default=None,
-    )
-
-
-def probe_to_dict(probe: Probe) -> dict[str, Any]:
-    """Plain JSON values of `probe`, for a journal."""
-    return unstructure(replace(probe, observation=_compact(probe.observation)))
-
-
-def probe_from_dict(data: Mapping[str, Any]) -> Probe:
-    """Build a probe from plain JSON values."""
-    return structure(data, Probe, "The recorded probe")
-
-
-def _compact(observation: Observation) -> Observation:
-    """Aggregate many samples: per operator, means of groups of similar size, which keep the line through them."""
-    if len(observation.samples) <= MAX_SAMPLES:
-        return observation
-    grouped: dict[str, list[TaskSample]] = {}
-    for sample in observation.samples:
-        grouped.setdefault(sample.operator, []).append(sample)
-    means: list[TaskSample] = []
-    for operator, samples in grouped.items():
-        samples.sort(key=lambda sample: sample.records)
-        size = math.ceil(len(samples) / _GROUPS)
-        means.extend(_mean(operator, samples[start : start + size]) for start in range(0, len(samples), size))
-    return replace(observation, samples=tuple(means))
-
-
-def _mean(operator: str, samples: Sequence[TaskSample]) -> TaskSample:
-    count = len(samples)
-    return TaskSample(
-        operator, sum(sample.records for sample in samples) / count, sum(sample.seconds for sample in samples) / count
     )

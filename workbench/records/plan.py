@@ -42,27 +42,17 @@ class CapacityPlan:
 
     Parameters
     ----------
-    query
-        Its name.
     rate
         Records/s asked for.
     margin
         Capacity must be this many times the rate.
-    budget
-        Slots, their profile and the trigger interval.
     expected_rate, low, high
         Predicted capacity and the ends of its 90 % interval, records/s.
-    form
-        Form of the model that predicts it.
     testbed, testbed_kind
         Where the runs behind it were made: its identity, and ``"spark"``, ``"fluid"``,
         ``"recorded"`` or ``"observed"``.
-    runs
-        How many.
     extrapolation
         Slots planned / most slots measured.
-    executors
-        Executors that hold the slots.
     allocation
         Tasks by operator, for an engine whose operators run side by side.
     layout
@@ -143,27 +133,13 @@ class CapacityPlan:
     inputs: Mapping[str, float] | None = None
 
     def price_per_run(self, capacity: float | None = None) -> float | None:
-        """Price of its workers for a run, from its start to its end; None without a price, or without an end.
-
-        Parameters
-        ----------
-        capacity
-            Records/s; the expected capacity by default.
-        """
+        """Price of its workers for a run at `capacity`, or the expected; None without a price, or without an end."""
         if self.price is None or self.run is None:
             return None
         return self.price.per_hour * self.run.lasts_s(self.expected_rate if capacity is None else capacity) / 3600
 
     def catch_up_s(self, outage_s: float, capacity: float | None = None) -> float:
-        """Seconds until the backlog of an outage is gone, while `rate` goes on; inf without spare capacity.
-
-        Parameters
-        ----------
-        outage_s
-            Seconds in which nothing was consumed.
-        capacity
-            Records/s; the expected capacity by default.
-        """
+        """Seconds until the backlog of an outage is gone at `capacity`, or the expected; inf without spare capacity."""
         spare = (self.expected_rate if capacity is None else capacity) - self.rate
         return outage_s * self.rate / spare if spare > 0 else math.inf
 
@@ -292,13 +268,7 @@ class CapacityPlan:
 
     @classmethod
     def from_json(cls, text: str) -> "CapacityPlan":
-        """Read what `to_json` wrote.
-
-        Raises
-        ------
-        WorkbenchError
-            When the text is no plan, or of a version that cannot be read.
-        """
+        """Read what `to_json` wrote."""
         try:
             data = parse_json(text)
         except ValueError as error:

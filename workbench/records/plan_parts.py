@@ -146,12 +146,6 @@ class InstanceType:
 
     Parameters
     ----------
-    name, provider, region
-        Which.
-    vcpus
-        Virtual cores.
-    memory_mb
-        Memory, MiB.
     price_per_hour
         Price in `currency`.
     source, date
@@ -226,10 +220,6 @@ class Price:
 
     Parameters
     ----------
-    instance
-        Their type.
-    workers
-        How many.
     slots_per_worker
         Slots that one holds: the shape.
     per_hour
@@ -262,12 +252,8 @@ class ModelFinding:
 
     Parameters
     ----------
-    concern
-        What it is about.
     value
         Its size: a count, a factor, or a share.
-    finding
-        One sentence.
     advice
         What to do, in words.
     command
@@ -298,12 +284,8 @@ class PlanVerdict:
 
     Parameters
     ----------
-    level
-        In words.
     risk
         Probability that the deployment's capacity is below the rate; None where it is not known.
-    reason
-        One sentence.
     remedy
         What to do, in words; empty where nothing needs to be done.
     command
@@ -353,8 +335,6 @@ class EndingRun:
 
     Parameters
     ----------
-    rows
-        Of the source.
     deadline_s
         Seconds from its start within which they must be done.
     start_s

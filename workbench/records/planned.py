@@ -12,7 +12,7 @@ from workbench.files import write_whole
 from workbench.reading import parse_json, read_text
 from workbench.records.documents import structure, unstructure
 from workbench.records.forms import FormComparison
-from workbench.records.measurement import Measurement, Run, run_from_dict, run_to_dict
+from workbench.records.measurement import Measurement, Run, run_from_dict
 from workbench.records.plan import CapacityPlan, plan_from_dict, plan_to_dict
 from workbench.records.plan_parts import InstanceType
 
@@ -38,14 +38,10 @@ class PlannedStudy:
         Why the exploration ended.
     plans
         Plans that were made, in the order of the targets.
-    refused
-        Targets without a plan.
     runs
         Runs of the exploration, in order, failed ones included.
     sweep
         Runs of one budget at several trigger intervals.
-    instances
-        The price list.
     forms
         How the forms of the model compare; written for other programs, and not read back, since it follows from the
         runs.
@@ -88,9 +84,7 @@ def planned_to_dict(planned: PlannedStudy) -> dict[str, Any]:
         "reason": planned.reason,
         "plans": [plan_to_dict(one) for one in planned.plans],
         "refused": [one._asdict() for one in planned.refused],
-        "runs": [run_to_dict(run) for run in planned.runs],
-        "sweep": [run_to_dict(run) for run in planned.sweep],
-        "instances": [unstructure(one) for one in planned.instances],
+        **{name: list(map(unstructure, getattr(planned, name))) for name in ("runs", "sweep", "instances")},
         **({} if planned.forms is None else {"forms": unstructure(planned.forms)}),
     }
 

@@ -69,10 +69,11 @@ def spark_application(plan: "CapacityPlan") -> dict[str, Any]:
         deps["archives"] = [as_environment(f"FOLDER/{PurePath(plan.environment).name}")]
         conf["spark.pyspark.python"] = ENVIRONMENT_PYTHON
     cores = f"{executor.millicores}m"
+    name = re.sub(r"[^a-z0-9]+", "-", f"{plan.query}-{plan.rate:.0f}".lower()).strip("-")[-_LONGEST:].strip("-")
     return {
         "apiVersion": "sparkoperator.k8s.io/v1beta2",
         "kind": "SparkApplication",
-        "metadata": {"name": _kubernetes_name(f"{plan.query}-{plan.rate:.0f}")},
+        "metadata": {"name": name or "query"},
         "spec": {
             "type": "Python",
             "pythonVersion": "3",
@@ -106,10 +107,12 @@ def databricks_job(plan: "CapacityPlan") -> dict[str, Any]:
     A worker holds one executor, whose slots are whole virtual cores. Secrets come from a secret scope.
     """
     settings, priced = plan.settings or JobSettings(), _priced(plan, DATABRICKS)
+    whole = math.ceil(plan.budget.profile.cpus)
+    cores = {"spark.executor.cores": str(plan.executor.slots * whole), "spark.task.cpus": str(whole)}
     theirs = {"spark.driver.cores", "spark.driver.memory", "spark.executor.instances", "spark.executor.memoryOverhead"}
     conf = {
         key: VARIABLE.sub(r"{{secrets/SCOPE/\1}}", value)
-        for key, value in (plan.spark_conf() | _whole_cores(plan)).items()
+        for key, value in (plan.spark_conf() | cores).items()
         if key not in theirs and not key.startswith(_OF_KUBERNETES)
     }
     if _PROVIDER in conf:
@@ -212,12 +215,6 @@ def _emr_size(slots: int, whole: int, plan: "CapacityPlan") -> tuple[int, int] |
     return None
 
 
-def _whole_cores(plan: "CapacityPlan") -> dict[str, str]:
-    """Give the cores of an executor and a task, where a slot cannot have a part of one."""
-    whole = math.ceil(plan.budget.profile.cpus)
-    return {"spark.executor.cores": str(plan.executor.slots * whole), "spark.task.cpus": str(whole)}
-
-
 def _priced(plan: "CapacityPlan", provider: str) -> InstanceType | None:
     """Give the worker type of the plan if it is that provider's."""
     return plan.price.instance if plan.price is not None and plan.price.instance.provider == provider else None
@@ -232,7 +229,3 @@ def _module(plan: "CapacityPlan") -> str:
 def _in(folder: str, paths: Sequence[str]) -> list[str]:
     """Give the files at `paths` as they are found in `folder` of a platform."""
     return [f"{folder}/{PurePath(path).name}" for path in paths]
-
-
-def _kubernetes_name(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[-_LONGEST:].strip("-") or "query"

@@ -120,13 +120,7 @@ def path_of(place: str) -> str:
 
 
 def check_place(name: str, place: str) -> None:
-    """Refuse a place that would keep a secret.
-
-    Raises
-    ------
-    WorkbenchError
-        When it has a password, or is no URI though it begins as one.
-    """
+    """Refuse a place that would keep a secret."""
     try:
         password = urlsplit(place).password
     except ValueError as error:  # its text may show a password

@@ -50,27 +50,15 @@ class Difference:
 
 @dataclass(frozen=True)
 class Promise:
-    """What becomes of an earlier plan: its budget, and its capacity by the present model.
-
-    Parameters
-    ----------
-    rate, margin
-        Records/s it was made for, and how many times that its capacity was to be.
-    budget
-        What it said to deploy.
-    expected, low, high
-        Its capacity at its trigger interval by the present model and the ends of the 90 % interval, records/s.
-    slots_now
-        Slots planned for the rate now; None if there is no plan.
-    """
+    """What becomes of an earlier plan: its budget, and its capacity (records/s) by the present model."""
 
     rate: float
     margin: float
     budget: Budget
     expected: float
-    low: float
+    low: float  # of the 90 % interval
     high: float
-    slots_now: int | None
+    slots_now: int | None  # planned for the rate now; None if there is no plan
 
     @property
     def verdict(self) -> Literal["holds", "eats its margin", "too small"]:
@@ -86,18 +74,10 @@ class Drift:
 
     Parameters
     ----------
-    query
-        Its name.
     before_at, now_at
         When the runs began, ISO 8601.
     overall
         The capacity of all budgets that are known from both sides, together: their mean ratio.
-    changes
-        The capacity of each budget.
-    differences
-        Circumstances that differ.
-    scatter
-        What the noise was judged by.
     promises
         Earlier plans under the present model; only between studies, at trigger intervals measured now, and
         for the cores that were measured.

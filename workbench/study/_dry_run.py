@@ -11,17 +11,11 @@ from workbench.capacity import ConfigurationOptimizer, ResourceExplorer
 from workbench.capacity.explore import LEAST_RUNS, minimal_first
 from workbench.dataflow import Budget
 from workbench.journal import Journal
-from workbench.measuring import (
-    CapacityEstimator,
-    Configuration,
-    fill_s,
-    load_curve_s,
-    reusable,
-)
+from workbench.measuring import CapacityEstimator, Configuration, fill_s, load_curve_s, reusable
 from workbench.records import NOOP, Measurement
 from workbench.study.carry_out import prepare
 from workbench.study.catalogue import read_query
-from workbench.study.from_log import explored_log
+from workbench.study.observed import explored_log
 from workbench.study.parts import Find
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, Testbed, WarmTestbed
@@ -49,8 +43,6 @@ class DryRun:
         Least and most runs in all, with those that are recorded.
     seconds
         Least and most seconds that those take which are not recorded, roughly.
-    recorded
-        Runs that the journal has.
     sweep
         The largest budget at the trigger intervals to choose from, where that is not recorded.
     doubt
@@ -85,28 +77,21 @@ def dry_run(
         return DryRun((), (1, 1), (0.0, 0.0))
     journal = journal or Journal(Path(os.devnull, "none"))  # where nothing can be recorded
     query, explorer, _ = prepare(study, journal, testbed=testbed, estimator=estimator, find=find)
-    return replace(_listed(study, query, explorer, journal), doubt=_doubt(query), read=_read(query))
-
-
-def _read(query: Query) -> str:
+    doubt = read = ""
     if isinstance(query.build, Script):
-        return f"{query.build.path.name} was not run: workbench init says what it starts."
-    if not isinstance(query.build, Unread) or not query.build.surely:
-        return ""
-    takes = units.some(max(1, len(query.inputs)), "DataFrame")
-    return (
-        f"{query.build.file.name} was read, and nothing of it was run: {query.name} takes {takes} and starts no "
-        "stream by itself."
-    )
-
-
-def _doubt(query: Query) -> str:
-    if not isinstance(query.build, Unread) or query.build.surely:
-        return ""
-    return (
-        f"{query.name} is not defined as a function in {query.build.file.name}, and a dry run imports none of your "
-        "modules: runs that are recorded may be listed."
-    )
+        read = f"{query.build.path.name} was not run: workbench init says what it starts."
+    elif isinstance(query.build, Unread) and query.build.surely:
+        takes = units.some(max(1, len(query.inputs)), "DataFrame")
+        read = (
+            f"{query.build.file.name} was read, and nothing of it was run: {query.name} takes {takes} and starts no "
+            "stream by itself."
+        )
+    elif isinstance(query.build, Unread):
+        doubt = (
+            f"{query.name} is not defined as a function in {query.build.file.name}, and a dry run imports none of your "
+            "modules: runs that are recorded may be listed."
+        )
+    return replace(_listed(study, query, explorer, journal), doubt=doubt, read=read)
 
 
 def _listed(study: Study, query: Query, explorer: ResourceExplorer, journal: Journal) -> DryRun:

@@ -23,13 +23,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def check_module(name: str, file: Path) -> None:
-    """Refuse a query whose module would not come to an end, or would start a stream, when it is imported.
-
-    Raises
-    ------
-    WorkbenchError
-        When its text does so outside of functions and of ``if __name__ == "__main__"``.
-    """
+    """Refuse a query whose module would not come to an end, or would start a stream, when it is imported."""
     for statement in _parsed(file).body:
         if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
             continue
@@ -44,16 +38,7 @@ def check_module(name: str, file: Path) -> None:
 def check_function(name: str, file: Path, function: str, inputs: Sequence[str] = ()) -> None:
     """Refuse a function that is no query, from its text in `file`; one that the text does not define passes.
 
-    Parameters
-    ----------
-    inputs
-        Names of its inputs; none: it has one, of any name.
-
-    Raises
-    ------
-    WorkbenchError
-        When it does not take these arguments, returns a ``StreamingQuery`` or nothing, writes a stream, or never
-        returns.
+    `inputs` are the names of its inputs; none: it has one, of any name.
     """
     tree = _parsed(file)
     found = _functions(tree).get(function)
@@ -63,25 +48,20 @@ def check_function(name: str, file: Path, function: str, inputs: Sequence[str] =
         _check_arguments(name, _signature(found.args), inputs)
     _check_sink(name, found, tree)
     own = list(_own(found.body))
-    endless = [one for one in own if isinstance(one, ast.While) and _forever(one)]
-    if endless:
-        raise WorkbenchError(
-            f"The query {name!r} never returns: the loop in line {endless[0].lineno} has no end. Return the streaming "
-            "DataFrame; the workbench starts the query, and ends it."
-        )
+    for loop in (one for one in own if isinstance(one, ast.While)):
+        ends = any(isinstance(one, ast.Break | ast.Return | ast.Raise) for one in _own(loop.body))
+        if isinstance(loop.test, ast.Constant) and loop.test.value and not ends:
+            raise WorkbenchError(
+                f"The query {name!r} never returns: the loop in line {loop.lineno} has no end. Return the streaming "
+                "DataFrame; the workbench starts the query, and ends it."
+            )
     gives = (ast.Return, ast.Yield, ast.YieldFrom, ast.Raise)
     if not any(isinstance(one, gives) and (isinstance(one, ast.Raise) or one.value is not None) for one in own):
         raise WorkbenchError(f"The query {name!r} returns nothing. Return the streaming DataFrame that it makes.")
 
 
 def check_loaded(name: str, build: Callable[..., Any], inputs: Sequence[str] = ()) -> None:
-    """Refuse what was loaded and is no query, by its signature and, where its text is there, as `check_function` does.
-
-    Raises
-    ------
-    WorkbenchError
-        As for `check_function`.
-    """
+    """Refuse what was loaded and is no query, by its signature and, where it is there, its text."""
     if (asked := signature_of(build)) is not None:
         _check_arguments(name, asked, inputs)
     while isinstance(build, partial):
@@ -111,10 +91,7 @@ def written_signature(file: Path, function: str) -> inspect.Signature | None:
 def check_batch_function(name: str, signature: inspect.Signature | None, *, placed: bool) -> None:
     """Refuse a sink that ``foreachBatch`` cannot call, by its signature; one without a signature passes.
 
-    Raises
-    ------
-    WorkbenchError
-        When it cannot be called with a batch and its number, and with `place` where it is `placed`.
+    It is called with a batch and its number, and with `place` where it is `placed`.
     """
     if signature is None:
         return
@@ -290,11 +267,6 @@ def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:
         if not isinstance(one, _DEFINED):
             yield one
             waiting += ast.iter_child_nodes(one)
-
-
-def _forever(loop: ast.While) -> bool:
-    ends = any(isinstance(one, ast.Break | ast.Return | ast.Raise) for one in _own(loop.body))
-    return isinstance(loop.test, ast.Constant) and bool(loop.test.value) and not ends
 
 
 def _signature(asked: ast.arguments) -> inspect.Signature:

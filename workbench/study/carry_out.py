@@ -10,11 +10,7 @@ from workbench import units
 from workbench.capacity import ConfigurationOptimizer, Exploration, ResourceExplorer
 from workbench.capacity.explore import ALONE, MANY_TASKS, conclude
 from workbench.capacity.model import Asked
-from workbench.capacity.planning import (
-    cheapest,
-    read_instances,
-    sweep,
-)
+from workbench.capacity.planning import cheapest, read_instances, sweep
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -22,7 +18,7 @@ from workbench.measuring import CapacityEstimator, Concluded, Estimated, Event, 
 from workbench.records import InstanceType, Run
 from workbench.simulation import RateTrace
 from workbench.study.catalogue import find_query
-from workbench.study.from_log import explored_log
+from workbench.study.observed import explored_log
 from workbench.study.parts import Find, estimator_of, query_of, testbed_of
 from workbench.study.planned import Planned, asked_of
 from workbench.study.so_far import SoFar
@@ -94,11 +90,6 @@ def runs_of(study: Study) -> int:
     return min(study.most_runs, budgets + 1) if study.shared and budgets <= _SMALL else study.most_runs
 
 
-def shares_deployments(study: Study, testbed: Testbed) -> bool:
-    """Whether the study's budgets take turns in warm deployments on `testbed`."""
-    return study.shared and isinstance(testbed, Sharing)
-
-
 def _with_answers(
     explorer: ResourceExplorer, query: Query, study: Study, instances: Sequence[InstanceType]
 ) -> Generator[Event, None, Exploration]:
@@ -150,13 +141,9 @@ def prepare(
     estimator: CapacityEstimator | None = None,
     find: Find | None = None,
 ) -> tuple[Query, ResourceExplorer, tuple[InstanceType, ...]]:
-    """Check that `study` can be carried out here, before long work starts; see `run_study`.
+    """Check that `study` can be carried out here, before long work starts; give its query, explorer and price list.
 
     `find` finds its query, by importing the user's module, as by default, or without.
-
-    Returns
-    -------
-    Its query, what explores it, and its price list.
     """
     testbed = testbed or testbed_of(study, progress)
     if study.day is not None:
@@ -174,7 +161,7 @@ def prepare(
             testbed.check(budget)
         for interval in study.intervals:
             testbed.check(replace(study.space.corners[-1], interval_s=interval))
-    shared = shares_deployments(study, testbed)
+    shared = study.shared and isinstance(testbed, Sharing)
     budgets = study.space.budgets
     optimizer = ConfigurationOptimizer(
         WarmTestbed(testbed, budgets) if shared else testbed,

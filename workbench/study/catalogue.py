@@ -4,8 +4,7 @@ import hashlib
 import shlex
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -48,11 +47,127 @@ CAPTURES = Path(".workbench/captured")
 COLUMNS_ROWS = 10_000
 """Rows of a sample that only gives the columns."""
 
-Place = Callable[[str], str]
 Inputs = Mapping[str, Mapping[str, Any]]
 """Data sets of a query of several inputs, by the arguments that they feed, as `Input` has them."""
 
 ONE_INPUT: Inputs = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class GivenRows:
+    """The rows that a query is to read; see `find_query`."""
+
+    dataset: str | None = None
+    event_time: str | None = None
+    source: str = SOURCES[0]
+    schema: str | None = None
+    inputs: Inputs = field(default_factory=dict)
+    progress: Callable[[str], None] = lambda _: None
+
+    def check(self) -> None:
+        """Refuse what cannot be asked for together."""
+        topic = (self.dataset or "").startswith(kafka.SCHEME)
+        if self.inputs and (self.dataset, self.event_time) != (None, None):
+            given = "dataset" if self.dataset is not None else "event_time"
+            raise WorkbenchError(
+                f"{given} is given, and inputs too, which have their own. Remove {given}.", settings=(given,)
+            )
+        if self.inputs and self.source == "kafka":
+            raise WorkbenchError(
+                f"source is 'kafka', and there are {len(self.inputs)} inputs: Spark divides no rate among topics, so "
+                "their event times would drift apart. Use source: replay, which replays captured samples of the topics "
+                "together.",
+                settings=("source",),
+            )
+        if self.source == "kafka" and not topic:
+            raise WorkbenchError(
+                f"source is 'kafka', but the data set is {self.dataset!r}, which is no topic. Name one, such as "
+                "kafka://localhost:9092/orders, or use source: replay.",
+                settings=("dataset",),
+            )
+        if self.schema is not None and not topic:
+            raise WorkbenchError(
+                f"schema is {self.schema!r}, but the data set is {self.dataset!r}, which is no topic. Name one, such "
+                "as kafka://localhost:9092/orders, or remove the schema.",
+                settings=("dataset",),
+            )
+        if self.schema is not None and self.source == "kafka":
+            raise WorkbenchError(
+                f"schema is {self.schema!r}, but source is 'kafka': Spark's Kafka source decodes no Avro by itself. "
+                "Remove the schema: your query then gets the bytes in the column value, and decodes them as in "
+                "production. Or use source: replay.",
+                settings=("source",),
+            )
+
+    def check_client(self) -> None:
+        """Refuse client settings that Spark's Kafka source cannot use, before anything is deployed."""
+        if self.source == "kafka":
+            kafka.java_settings(kafka.client_settings())
+
+    def require_captured(self) -> None:
+        """Refuse a topic of which no sample is here, where none must be made."""
+        for url in self.datasets:
+            if url.startswith(kafka.SCHEME) and not any(map(Path.exists, self._samples(url)[0])):
+                raise WorkbenchError(
+                    f"No sample of {kafka.Topic.parse(url).url} is in {CAPTURES}. Run workbench plan, which captures "
+                    "one, or workbench capture, and name its file as the data set."
+                )
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Names of the data sets, in the order of the inputs."""
+        return (*([] if self.dataset is None else [self.dataset]), *(one["dataset"] for one in self.inputs.values()))
+
+    @property
+    def data(self) -> Dataset | tuple[Input, ...]:
+        """The data sets, which are there and can be read."""
+        return self.several() if self.inputs else self.one(self.event_time)
+
+    def one(self, event_time: str | None) -> Dataset:
+        """Give the data set with this event-time column."""
+        data = Dataset.at(self._place(self.dataset or ""), event_time)
+        check_dataset(data, event_time)
+        return data
+
+    def several(self) -> tuple[Input, ...]:
+        """Give the inputs."""
+        found = [
+            Input(
+                name,
+                Dataset.at(self._place(one["dataset"]), one.get("event_time")),
+                one.get("share"),
+                tuple(one.get("renew", ())),
+            )
+            for name, one in self.inputs.items()
+        ]
+        for made in found:
+            check_input(made)
+        return tuple(found)
+
+    def _place(self, dataset: str) -> str:
+        """Give the path of a data set: of a topic, that of its sample, captured at its first use."""
+        if not dataset.startswith(kafka.SCHEME):
+            return dataset
+        samples, decoded = self._samples(dataset)
+        found = next((sample for sample in samples if sample.exists()), None)
+        if found is None:
+            topic, found = kafka.Topic.parse(dataset), samples[-1]
+            limits = kafka.Limits(rows=COLUMNS_ROWS) if self.source == "kafka" else kafka.Limits()
+            self.progress(f"capturing a sample of at most {limits.rows:,} records of {topic.url}")
+            kafka.capture(topic, found, limits, kafka.client_settings(), schema=decoded, progress=self.progress)
+        return str(found)
+
+    def _samples(self, url: str) -> tuple[list[Path], kafka.Schema | None]:
+        """Say where samples of a topic are kept, the one to capture last, and the schema of its values.
+
+        Of a topic that Spark reads itself, a small sample is enough, because it gives the columns only.
+        """
+        decoded = None if self.schema is None else kafka.read_schema(self.schema)
+        topic = kafka.Topic.parse(url)
+        name = f"{topic.name}-{hashlib.sha256(topic.url.encode()).hexdigest()[:8]}"
+        name += "" if decoded is None else f"-{decoded.digest}"
+        whole = CAPTURES / f"{name}.parquet"
+        return [whole, *([CAPTURES / f"{name}-columns.parquet"] if self.source == "kafka" else [])], decoded
 
 
 def find_query(
@@ -78,8 +193,6 @@ def find_query(
     dataset, event_time
         Path of the data, or ``kafka://HOST:PORT/TOPIC``, of which a sample is captured once; and its event-time column,
         which is the query's own by default.
-    output_mode
-        Replaces the query's own.
     source
         ``"replay"``: the data is replayed at a controlled rate. ``"kafka"``: the topic that `dataset` names is read by
         Spark's own Kafka source.
@@ -93,15 +206,13 @@ def find_query(
     progress
         Called with one line of text while a sample is captured.
     """
-    check_inputs(inputs, dataset, event_time, source)
-    check_source(source, dataset)
-    check_schema(schema, dataset, source)
-    check_client(source)
-    place = partial(_place, columns_only=source == "kafka", schema=schema, progress=progress)
+    rows = GivenRows(dataset, event_time, source, schema, inputs, progress)
+    rows.check()
+    rows.check_client()
     if (script := Script.named(name)) is not None:
         if (folder := str(script.path.parent)) not in sys.path:  # for the modules next to it, in Spark's processes
             sys.path.insert(0, folder)
-        query = _started_by(script, dataset, event_time, output_mode, source, inputs, place=place)
+        query = _started_by(script, rows, output_mode)
         return query if sink is None else replace(query, sink=_scripts_own(script, sink) or _loaded_sink(sink))
     module, _, attribute = name.partition(":")
     if not module or not attribute:
@@ -110,12 +221,7 @@ def find_query(
             "for example nexmark:q5, or jobs:orders for the function orders in jobs.py; or job.py#1 for the first "
             "streaming query that the script job.py starts."
         )
-    if module == "nexmark":
-        query = nexmark.query(attribute)
-        check_loaded(name, query.build, tuple(inputs))
-        query = _fed(query, dataset, event_time, inputs, place=place)
-    else:
-        query = _users(name, attribute, dataset, event_time, inputs, place=place)
+    query = _found(name, rows)
     if source == "kafka":
         query = replace(query, topic=dataset)
     if sink is not None:
@@ -139,15 +245,12 @@ def read_query(
     No topic is read either: a sample of it must be here. A name that its module's text does not define as a function
     may be a `Query`, of which nothing else is known then.
     """
-    check_inputs(inputs, dataset, event_time, source)
-    check_source(source, dataset)
-    check_schema(schema, dataset, source)
-    check_client(source)
-    for one in (dataset, *(given["dataset"] for given in inputs.values())):
-        require_captured(one, source, schema)
+    rows = GivenRows(dataset, event_time, source, schema, inputs)
+    rows.check()
+    rows.check_client()
+    rows.require_captured()
     if (script := Script.named(name)) is not None:
-        place = partial(_place, columns_only=False, schema=schema, progress=lambda _: None)
-        query = _started_by(script, dataset, event_time, output_mode, source, inputs, place=place)
+        query = _started_by(script, rows, output_mode)
         return query if sink is None else replace(query, sink=check_sink(sink, script))
     module, _, attribute = name.partition(":")
     calls = None if sink is None else check_sink(sink)
@@ -160,10 +263,7 @@ def read_query(
     check_function(name, found.file, attribute, tuple(inputs))
     if not dataset and not inputs and found.surely:
         raise _needs_data(name)
-    place = partial(_place, columns_only=source == "kafka", schema=schema, progress=lambda _: None)
-    if inputs:
-        return Query(name, found, _several(inputs, place), None, output_mode or "append", sink=calls)
-    data = _checked(place(dataset), event_time) if dataset else Dataset(str(found.file), "csv")
+    data = rows.data if dataset or inputs else Dataset(str(found.file), "csv")
     topic = dataset if source == "kafka" else None
     return Query(name, found, data, event_time, output_mode or "append", topic=topic, sink=calls)
 
@@ -176,25 +276,31 @@ def _scripts_own(script: Script, sink: Sink) -> ScriptBatches | None:
 
 def _loaded_sink(sink: Sink) -> Callable[..., object]:
     """Load what ``foreachBatch`` is to call."""
-    text, _, attribute = sink.function.partition(":")
-    name = f"{(module := module_of(text))}:{attribute}"
+    found: Callable[..., object] = _loaded(sink.function, "the sink")
+    check_batch_function(_named(sink.function), signature_of(found), placed=bool(sink.place))
+    return found
+
+
+def _named(name: str) -> str:
+    """Give ``module:name`` of what may be named by its file."""
+    module, _, attribute = name.partition(":")
+    return f"{module_of(module)}:{attribute}"
+
+
+def _loaded(name: str, kind: str) -> Any:  # noqa: ANN401 - what can be called, or a `Query`
+    """Load what users name, from a module that comes to an end when it is imported."""
+    name = _named(name)
+    module, _, attribute = name.partition(":")
     if (file := file_of(module)) is not None:
         check_module(name, file)
-    found = load_own(name, "the sink")
-    if not callable(found):
+    found: Any = load_own(name, kind)
+    if not callable(found.build if kind == "query" and isinstance(found, Query) else found):
         raise missing(module, attribute, sys.modules[module])
-    check_batch_function(name, signature_of(found), placed=bool(sink.place))
     return found
 
 
 def check_sink(sink: Sink, script: Script | None = None) -> Callable[..., object]:
-    """Give what ``foreachBatch`` is to call, of `script` or of a module that is read and not imported.
-
-    Raises
-    ------
-    WorkbenchError
-        When it is not there, or cannot be called with a batch and its number.
-    """
+    """Give what ``foreachBatch`` is to call, of `script` or of a module that is read and not imported."""
     if script is not None and (own := _scripts_own(script, sink)) is not None:
         return own
     found = read_own(sink.function, "the sink")
@@ -205,68 +311,10 @@ def check_sink(sink: Sink, script: Script | None = None) -> Callable[..., object
     return found
 
 
-def check_inputs(inputs: Inputs, dataset: str | None, event_time: str | None, source: str) -> None:
-    """Refuse what several inputs cannot be given together with."""
-    if not inputs:
-        return
-    given = "dataset" if dataset is not None else "event_time"
-    if (dataset, event_time) != (None, None):
-        raise WorkbenchError(
-            f"{given} is given, and inputs too, which have their own. Remove {given}.", settings=(given,)
-        )
-    if source == "kafka":
-        raise WorkbenchError(
-            f"source is 'kafka', and there are {len(inputs)} inputs: Spark divides no rate among topics, so their "
-            "event times would drift apart. Use source: replay, which replays captured samples of the topics together.",
-            settings=("source",),
-        )
-
-
 def needed_arguments(name: str) -> tuple[str, ...] | None:
     """Names of the arguments that the query called `name`, a function of the user's, must be given; None: any."""
-    module, _, attribute = name.partition(":")
-    if (file := file_of(module)) is not None:
-        check_module(name, file)
-    found = load_own(name, "query")
-    build = found.build if isinstance(found, Query) else found
-    if not callable(build):
-        raise missing(module, attribute, sys.modules[module])
-    return arguments_of(build)
-
-
-def check_source(source: str, dataset: str | None) -> None:
-    """Refuse Spark's Kafka source without a topic."""
-    if source == "kafka" and not (dataset or "").startswith(kafka.SCHEME):
-        raise WorkbenchError(
-            f"source is 'kafka', but the data set is {dataset!r}, which is no topic. Name one, such as "
-            "kafka://localhost:9092/orders, or use source: replay.",
-            settings=("dataset",),
-        )
-
-
-def check_client(source: str) -> None:
-    """Refuse client settings that Spark's Kafka source cannot use, before anything is deployed."""
-    if source == "kafka":
-        kafka.java_settings(kafka.client_settings())
-
-
-def check_schema(schema: str | None, dataset: str | None, source: str) -> None:
-    """Refuse a schema that nothing is read with."""
-    if schema is None:
-        return
-    if not (dataset or "").startswith(kafka.SCHEME):
-        raise WorkbenchError(
-            f"schema is {schema!r}, but the data set is {dataset!r}, which is no topic. Name one, such as "
-            "kafka://localhost:9092/orders, or remove the schema.",
-            settings=("dataset",),
-        )
-    if source == "kafka":
-        raise WorkbenchError(
-            f"schema is {schema!r}, but source is 'kafka': Spark's Kafka source decodes no Avro by itself. Remove the "
-            "schema: your query then gets the bytes in the column value, and decodes them as in production. Or use "
-            "source: replay.",
-            settings=("source",),
-        )
+    found = _loaded(name, "query")
+    return arguments_of(found.build if isinstance(found, Query) else found)
 
 
 def recorded_query(name: str, table: str) -> Query:
@@ -278,61 +326,37 @@ def _unknown(_: "DataFrame") -> "DataFrame":
     raise WorkbenchError("Of a recorded query only its rates are known; it cannot be run.")
 
 
-def _users(
-    name: str,
-    attribute: str,
-    dataset: str | None,
-    event_time: str | None,
-    inputs: Inputs,
-    *,
-    place: Place,
-) -> Query:
-    module = module_of(name.partition(":")[0])
-    name = f"{module}:{attribute}"
-    if (file := file_of(module)) is not None:
-        check_module(name, file)
-    found = load_own(name, "query")
+def _found(name: str, rows: GivenRows) -> Query:
+    """Load a query of the benchmark, or of the user's, and feed it."""
+    if name.startswith("nexmark:"):
+        found: Any = nexmark.query(name.removeprefix("nexmark:"))
+    else:
+        found, name = _loaded(name, "query"), _named(name)
     if isinstance(found, Query):
-        own = tuple(one.name for one in found.inputs)
-        check_loaded(name, found.build, tuple(inputs) or (() if dataset else own))
-        return _fed(found, dataset, event_time, inputs, place=place)
-    if not callable(found):
-        raise missing(module, attribute, sys.modules[module])
-    check_loaded(name, found, tuple(inputs))
-    if inputs:
-        return Query(name, found, _several(inputs, place))
-    if not dataset:
+        own = () if rows.dataset else tuple(one.name for one in found.inputs)
+        check_loaded(name, found.build, tuple(rows.inputs) or own)
+        return _fed(found, rows)
+    check_loaded(name, found, tuple(rows.inputs))
+    if not rows.inputs and not rows.dataset:
         raise _needs_data(name)
-    data = _checked(place(dataset), event_time)
-    return Query(name, found, data, event_time)
+    return Query(name, found, rows.data, rows.event_time)
 
 
-def _started_by(  # noqa: PLR0917 - of a study
-    script: Script,
-    dataset: str | None,
-    event_time: str | None,
-    output_mode: OutputMode | None,
-    source: str,
-    inputs: Inputs,
-    *,
-    place: Place,
-) -> Query:
+def _started_by(script: Script, rows: GivenRows, output_mode: OutputMode | None) -> Query:
     """Return a query that a script starts; the script runs where the query does."""
-    if inputs:
-        return Query(script.name, script, _several(inputs, place), None, output_mode or "append")
-    if not dataset:
+    if not rows.inputs and not rows.dataset:
         raise WorkbenchError(
             f"The query {script.name} needs rows of its source. See which it reads, and write a study: workbench init "
             f"{shlex.quote(script.call)}",
             settings=("dataset", "event_time"),
         )
-    if source == "kafka":
+    if rows.source == "kafka":
         raise WorkbenchError(
             f"source is 'kafka', but {script.name} gets records of a sample, as Kafka gives them. Use source: replay, "
             "and name the sample that workbench init made.",
             settings=("source",),
         )
-    return Query(script.name, script, _checked(place(dataset), event_time), event_time, output_mode or "append")
+    return Query(script.name, script, rows.data, rows.event_time, output_mode or "append")
 
 
 def _needs_data(name: str) -> WorkbenchError:
@@ -343,16 +367,16 @@ def _needs_data(name: str) -> WorkbenchError:
     )
 
 
-def _fed(query: Query, dataset: str | None, event_time: str | None, inputs: Inputs, *, place: Place) -> Query:
+def _fed(query: Query, rows: GivenRows) -> Query:
     """Return `query` with the rows that are asked for, or its own."""
-    if inputs:
-        return replace(query, dataset=_several(inputs, place), event_time=None)
-    if dataset:
-        return query.reading(_checked(place(dataset), event_time or query.event_time))
-    if event_time:
+    if rows.inputs:
+        return replace(query, dataset=rows.several(), event_time=None)
+    if rows.dataset:
+        return query.reading(rows.one(rows.event_time or query.event_time))
+    if rows.event_time:
         raise WorkbenchError(
-            f"The event time {event_time!r} is a column of a data set, and none is given: the query {query.name!r} "
-            "feeds itself. Give a data set, or leave out the event time.",
+            f"The event time {rows.event_time!r} is a column of a data set, and none is given: the query "
+            f"{query.name!r} feeds itself. Give a data set, or leave out the event time.",
             settings=("dataset", "event_time"),
         )
     if isinstance(query.dataset, Dataset):
@@ -360,64 +384,3 @@ def _fed(query: Query, dataset: str | None, event_time: str | None, inputs: Inpu
     for one in query.inputs:
         check_input(one)
     return query
-
-
-def _several(inputs: Inputs, place: Place) -> tuple[Input, ...]:
-    found = [
-        Input(
-            name,
-            Dataset.at(place(one["dataset"]), one.get("event_time")),
-            one.get("share"),
-            tuple(one.get("renew", ())),
-        )
-        for name, one in inputs.items()
-    ]
-    for made in found:
-        check_input(made)
-    return tuple(found)
-
-
-def _checked(path: str, event_time: str | None) -> Dataset:
-    data = Dataset.at(path, event_time)
-    check_dataset(data, event_time)
-    return data
-
-
-def _place(dataset: str, *, columns_only: bool, schema: str | None, progress: Callable[[str], None]) -> str:
-    """Give the path of a data set: of a topic, that of its sample, captured at its first use; delete it to repeat that.
-
-    Of a topic that Spark reads itself, a small sample is enough, because it gives the columns only.
-    """
-    if not dataset.startswith(kafka.SCHEME):
-        return dataset
-    decoded = None if schema is None else kafka.read_schema(schema)
-    samples = _samples_of(dataset, decoded, columns_only=columns_only)
-    found = next((sample for sample in samples if sample.exists()), None)
-    if found is None:
-        topic, found = kafka.Topic.parse(dataset), samples[-1]
-        limits = kafka.Limits(rows=COLUMNS_ROWS) if columns_only else kafka.Limits()
-        progress(f"capturing a sample of at most {limits.rows:,} records of {topic.url}")
-        kafka.capture(topic, found, limits, kafka.client_settings(), schema=decoded, progress=progress)
-    return str(found)
-
-
-def _samples_of(url: str, schema: kafka.Schema | None, *, columns_only: bool) -> list[Path]:
-    """Say where samples of a topic are kept that is named as a data set, the one to capture last."""
-    topic = kafka.Topic.parse(url)
-    name = f"{topic.name}-{hashlib.sha256(topic.url.encode()).hexdigest()[:8]}"
-    if schema is not None:
-        name += f"-{schema.digest}"
-    whole = CAPTURES / f"{name}.parquet"
-    return [whole, CAPTURES / f"{name}-columns.parquet"] if columns_only else [whole]
-
-
-def require_captured(dataset: str | None, source: str = SOURCES[0], schema: str | None = None) -> None:
-    """Refuse a topic of which no sample is here, where none must be made."""
-    if dataset is None or not dataset.startswith(kafka.SCHEME):
-        return
-    decoded = None if schema is None else kafka.read_schema(schema)
-    if not any(sample.exists() for sample in _samples_of(dataset, decoded, columns_only=source == "kafka")):
-        raise WorkbenchError(
-            f"No sample of {kafka.Topic.parse(dataset).url} is in {CAPTURES}. Run workbench plan, which captures one, "
-            "or workbench capture, and name its file as the data set."
-        )

@@ -40,10 +40,6 @@ class Change:
 
     Parameters
     ----------
-    thing
-        What it is.
-    unit
-        Of the values.
     before, now
         The values, of several runs their geometric mean; None where there was none.
     least, most

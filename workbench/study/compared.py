@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from workbench import units
 from workbench.capacity.model import MARGIN
 from workbench.checks import SLACK
-from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.observing import Headroom, RunningQuery
 from workbench.study.planned import Planned
@@ -30,8 +29,6 @@ class Compared:
         What its model expects of them, with the ends of the 90 % interval, records/s.
     times
         What the log's query sustains over that.
-    agrees
-        Whether the two intervals overlap.
     takes
         Slots of the running query by target rate, with the growth that was measured and the study's margin or risk;
         None where it does not get there.
@@ -56,7 +53,8 @@ def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: 
     model = measured.exploration.model
     if found.interval_s != budget.interval_s:
         model = model.at_interval(found.interval_s)
-    memory = min(model.memory_, key=lambda one: (abs(one - _scaled_memory(running, budget)), one))
+    as_much = running.memory_mb * budget.profile.cpus / running.cpus  # for each core as the query's
+    memory = min(model.memory_, key=lambda one: (abs(one - as_much), one))
     there = [(memory, slots)]
     (rate,), ((low,), (high,)) = model.predict(there), model.interval(there)
     if not rate > 0:
@@ -78,8 +76,3 @@ def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: 
     return Compared(
         measured.study.query, slots, float(rate), float(low), float(high), float(times), agrees, tuple(takes)
     )
-
-
-def _scaled_memory(running: RunningQuery, budget: Budget) -> float:
-    """Give the memory of a study's slot that would have as much for each core as the query's."""
-    return running.memory_mb * budget.profile.cpus / running.cpus

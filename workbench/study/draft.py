@@ -21,10 +21,10 @@ from workbench import defaults, units
 from workbench.capacity.planning import PRICE_COLUMNS
 from workbench.errors import WorkbenchError
 from workbench.records import NOOP, JobSettings, Sink
-from workbench.study._rules import RULES
 from workbench.study._written import state_keys, static_tables
 from workbench.study.catalogue import check_sink, find_query, needed_arguments
 from workbench.study.own import file_of, module_of
+from workbench.study.spec import check_key
 from workbench.testbed.spark import SLOT_SHARE, quota_permitted, sink_packages, usable_cores
 from workbench.workload import Dataset, Script, as_spark, first_rows, is_text, plain
 
@@ -46,30 +46,14 @@ _PLACES = {
 
 @dataclass(frozen=True)
 class Found:
-    """What was found of an input.
+    """What was found of an input."""
 
-    Parameters
-    ----------
-    name
-        The argument of the query's function that it feeds; "" of the only one.
-    data
-        Its path.
-    event_time
-        The column; None where none was found.
-    hot
-        Columns in which one value has many of the rows, and its share: of those that the query's state or join goes by.
-    keys
-        These columns; empty where the query's text does not show them, and any column may be a key.
-    renew
-        Of these, those that are unique in one of several inputs, such as the numbers of orders.
-    """
-
-    name: str
+    name: str  # the argument of the query's function that it feeds; "" of the only one
     data: str
     event_time: str | None
-    hot: dict[str, float]
-    keys: tuple[str, ...] = ()
-    renew: tuple[str, ...] = ()
+    hot: dict[str, float]  # the share of one value, in columns that the state or join goes by, where it is large
+    keys: tuple[str, ...] = ()  # these columns; empty where the query's text does not show them
+    renew: tuple[str, ...] = ()  # of these, those that are unique in one of several inputs
 
 
 @dataclass(frozen=True)
@@ -102,11 +86,6 @@ def draft(
         Their event-time columns; none: those that are found.
     places
         The study's `sink` and `checkpoint`.
-
-    Raises
-    ------
-    WorkbenchError
-        When the query takes another number of DataFrames, or something cannot be read.
     """
     check_places(places)
     module, _, function = query.partition(":")
@@ -131,14 +110,8 @@ def draft(
 
 
 def check_places(places: Mapping[str, str], script: Script | None = None) -> None:
-    """Refuse a `sink` or `checkpoint` that no study can have, before anything starts; a `script` brings its packages.
-
-    Raises
-    ------
-    WorkbenchError
-        When it is none, cannot be written to, or names a function that is not there.
-    """
-    given: dict[str, Any] = {key: RULES[key](key, text) for key, text in places.items()}
+    """Refuse a `sink` or `checkpoint` that no study can have; a `script` brings its packages."""
+    given: dict[str, Any] = {key: check_key(key, text) for key, text in places.items()}
     job = JobSettings(**given)
     job.check_here()
     if script is None:
@@ -156,18 +129,9 @@ def drafted(
     tables: tuple[str, ...] = (),
     places: Mapping[str, str] = MappingProxyType({}),
 ) -> Draft:
-    """Draft a study of the query called `name`, whose inputs are `found`.
+    """Draft a study of the query called `name`, whose inputs are `found`, with `more` lines.
 
-    Parameters
-    ----------
-    counted
-        Files whose keys can be counted; none: the data of the inputs.
-    more
-        Lines to add.
-    tables
-        Static tables that the query reads.
-    places
-        The study's `sink` and `checkpoint`.
+    `counted` are files whose keys can be counted; none: the data of the inputs. `tables` are static.
     """
     sink = Sink.parse(places.get("sink", NOOP))
     calls = sink if sink.function else None

@@ -34,10 +34,6 @@ from workbench.testbed import Testbed
 _STAMP = "%Y%m%dT%H%M%SZ"
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True)
 class StudyHistory:
     """The runs of one study.
@@ -46,12 +42,10 @@ class StudyHistory:
     ----------
     folder
         Of this study; made by the first run.
-    clock
-        Gives the time that names a run.
     """
 
     folder: Path
-    clock: Callable[[], datetime] = _now
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @classmethod
     def of(cls, study: Path, folder: Path) -> Self:

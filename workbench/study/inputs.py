@@ -35,8 +35,6 @@ def resolved(path: str, command: str, takes: str, others: frozenset[str] = froze
     ----------
     command
         The command that was given the path, for messages.
-    takes
-        What it takes, in words.
     others
         What else it takes, such as `PROBLEM`.
 

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from workbench import bounds
+from workbench import bounds, defaults, units
+from workbench.capacity import Exploration
+from workbench.capacity.explore import conclude
 from workbench.capacity.model import Asked, MicroBatch, fit_micro_batch
 from workbench.capacity.planning import read_instances
 from workbench.checks import positive, within
@@ -23,7 +25,6 @@ from workbench.observing import (
 )
 from workbench.records import EndingRun
 from workbench.study.compared import Compared, compare
-from workbench.study.from_log import explored_running
 from workbench.study.planned import Planned, asked_of, read_planned
 from workbench.study.spec import Study
 from workbench.study.targets import plan_targets
@@ -42,8 +43,6 @@ class Observed:
     ----------
     running
         The query, its batches and the work of its operators.
-    headroom
-        What it sustains.
     parts
         What its batches are made of; None where the log does not explain them.
     planned
@@ -131,16 +130,8 @@ def _worked_off_s(outage_s: float, load: float, fixed_s: float, interval_s: floa
     """Seconds until a batch lasts no longer than the interval, where nothing caps batches.
 
     The first holds all that waits, and each later one what arrived during the one before. So a batch lasts
-    a + q x the seconds of the one before, and the seconds come nearer to a / (1 - q) by the factor q at each.
-
-    Parameters
-    ----------
-    outage_s
-        That the query was down.
-    load
-        Its load over what it sustains, below 1.
-    fixed_s, interval_s
-        a, and the trigger interval.
+    a + q x the seconds of the one before, and the seconds come nearer to a / (1 - q) by the factor q at each. `fixed_s`
+    is a, and `load`, below 1, that over what is sustained.
     """
     kept = load * (1 - fixed_s / interval_s)
     if not 0 < kept < 1:
@@ -153,15 +144,31 @@ def _worked_off_s(outage_s: float, load: float, fixed_s: float, interval_s: floa
     return batches * limit_s + (outage_s - limit_s) * kept * (1 - kept**batches) / (1 - kept)
 
 
-def _measured_study(path: Path) -> Planned:
-    """Read a study that was measured."""
-    planned = read_planned(path)
-    if planned.study.testbed == "fluid":
+def explored_log(study: Study) -> Exploration:
+    """Read the log of a study's query, and fit the model to what it shows."""
+    running = read_log(study.log or "", study.query)
+    if study.slots != (running.slots,) or study.memory_mb != (running.memory_mb,):
         raise WorkbenchError(
-            f"{path} is a study of {planned.study.query!r} on the simulated engine, whose cores are nobody's. Give the "
-            "plans of a study that was measured, of the log's query (workbench plan)."
+            f"In the log, {running.name} runs on {units.some(running.slots, 'slot')} of {running.memory_mb:,} MB, and "
+            f"the study says {list(study.slots)} and {list(study.memory_mb)}. Set slots: [{running.slots}] and "
+            f"memory_mb: [{running.memory_mb}].",
+            settings=("slots", "memory_mb"),
         )
-    return planned
+    if running.interval_s is not None and not math.isclose(running.interval_s, study.interval_s):
+        raise WorkbenchError(
+            f"In the log, {running.name} has a trigger interval of {running.interval_s:g} s, and the study says "
+            f"{study.interval_s:g} s. Set interval_s: {running.interval_s:g}.",
+            settings=("interval_s",),
+        )
+    given = study if study.slot_cpus != defaults.SLOT_CPUS else replace(study, slot_cpus=running.cpus)
+    return explored_running(given, running)
+
+
+def explored_running(study: Study, running: RunningQuery) -> Exploration:
+    """Fit the model to what a query's log shows; see `explored_log`."""
+    seen = replace(running, cpus=study.slot_cpus)
+    run = as_measurement(seen, headroom(seen.batches, study.interval_s))
+    return conclude([run], "one log was read", form=study.form, choice="edge", growth=study.growth)
 
 
 def _check_run(rows: float | None, deadline_s: float | None, targets: Sequence[float]) -> None:
@@ -277,7 +284,12 @@ def observe(
     }
     how = asked_of(asked, {name: value for name, value in options.items() if value is not None})
     instances = read_instances(Path(prices)) if prices else ()  # before gigabytes are read
-    planned_before = None if measured is None else _measured_study(Path(measured))
+    planned_before = None if measured is None else read_planned(Path(measured))
+    if planned_before is not None and planned_before.study.testbed == "fluid":
+        raise WorkbenchError(
+            f"{Path(measured)} is a study of {planned_before.study.query!r} on the simulated engine, whose cores are "
+            "nobody's. Give the plans of a study that was measured, of the log's query (workbench plan)."
+        )
     running = read_log(log, query, progress, slots)
     ending = ending_runs(running.runs, running.batches) if running.ends else None
     run = None if rows is None or deadline_s is None else _run(rows, deadline_s, start_s, ending)

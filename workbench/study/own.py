@@ -4,7 +4,8 @@ import ast
 import importlib
 import inspect
 import sys
-from contextlib import chdir, redirect_stdout
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager, redirect_stdout
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -37,12 +38,8 @@ def load_own(name: str, kind: str) -> object:
                 else "Fix it; what it does as a script belongs under if __name__ == '__main__'."
             )
         ) from error
-    try:
+    with users_code(f"The module {module!r} does not give its {attribute!r}", "Fix it."):
         found: object = getattr(loaded, attribute, None)
-    except Exception as error:  # of a module's own __getattr__
-        raise WorkbenchError(
-            f"The module {module!r} does not give its {attribute!r}: {described(error)}. Fix it."
-        ) from error
     if found is None:
         raise missing(module, attribute, loaded)
     return found
@@ -85,6 +82,17 @@ def _may_bind(tree: ast.Module, name: str) -> bool:
         or (isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in {name, "__getattr__"})
         for node in ast.walk(tree)
     )
+
+
+@contextmanager
+def users_code(what: str, remedy: str) -> Iterator[None]:
+    """Say what went wrong in a user's code, which may do anything, such as sys.exit."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise WorkbenchError(f"{what}: {described(error)}. {remedy}") from error
 
 
 def described(error: BaseException) -> str:

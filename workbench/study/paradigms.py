@@ -64,10 +64,6 @@ def replay_paradigms(
     ----------
     trace
         Records/s at the source, for at most an hour.
-    keys
-        Popularity of the keys over time.
-    paradigms
-        Some of `PARADIGMS`.
     cluster
         Nodes, their cores and their network; by default 4 nodes of 8 cores.
     settings

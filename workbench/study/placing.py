@@ -1,7 +1,8 @@
 """What is worth knowing about a placement: every method's plan, the front, the thresholds, worker shapes."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from workbench.errors import WorkbenchError
@@ -11,7 +12,6 @@ from workbench.placement import (
     CostVector,
     Placed,
     PlacementInput,
-    PlacementProblem,
     SearchResult,
     Setting,
     Spread,
@@ -40,10 +40,6 @@ class PlacementStudy:
 
     Parameters
     ----------
-    given
-        What was to be placed, on which workers.
-    compared
-        All methods side by side.
     tuning
         Thresholds that just admit a plan.
     front
@@ -56,8 +52,6 @@ class PlacementStudy:
         Rates of random placements by worker shape; none without the rate of the loads and a worker's capacities.
     asked
         Plan of the method that was asked for; None: the one that sustains most is shown.
-    timeout_s
-        Longest time of each search.
     possible, admitted
         How many plans there are, and how many of them meet the thresholds; None where counting takes too long, or
         workers differ.
@@ -105,12 +99,8 @@ def study_placement(
         See `read_placement_input`.
     method
         Whose plan to show, see `place`; that of the method that sustains most by default.
-    seed, samples
-        Of the methods that draw; how often each draws.
-    timeout_s
-        Longest time of each search; the effort of the optimum is bounded otherwise, see `compare`.
-    thresholds, odrp
-        For the methods caps and caps-first, and the weights of ODRP.
+    seed, samples, timeout_s, thresholds, odrp
+        As for `compare`: `draws` and `weights` there.
     shapes
         (workers, slots) to compare; by default half as large, the same and twice as large, where rates are known.
 
@@ -125,13 +115,21 @@ def study_placement(
         shapes = neighbouring_shapes(problem.workers, problem.slots)
     found = compare(given, thresholds=thresholds, seed=seed, draws=samples, timeout_s=timeout_s, weights=odrp)
     tuning = tune(problem, timeout_s=min(1.0, timeout_s))
-    within, front = _widest(problem, tuning.thresholds, timeout_s / len(_ROOMS))
+    for room in _ROOMS:  # to the widest thresholds whose plans can all be met in time, else the narrowest
+        within = CostVector(*(room * limit if limit > 0 else 0.0 for limit in tuning.thresholds))
+        front = search(problem, within, timeout_s=timeout_s / len(_ROOMS))
+        if front.exhausted:
+            break
     levels = sorted({level for level in _LEVELS if level > tuning.thresholds.cpu} | {tuning.thresholds.cpu})
     searches = tuple(
         (limits, search(problem, limits, timeout_s=timeout_s / len(levels)))
         for limits in (CostVector(cpu=level, io=within.io, net=within.net) for level in levels)
     )
-    asked = None
+    possible = admitted = asked = None
+    with suppress(WorkbenchError):
+        possible = count_plans(problem.parallelism, problem.workers, problem.slots, most_steps=_COUNTING)
+    with suppress(WorkbenchError):
+        admitted = count_within(problem, tuning.thresholds, most_steps=_COUNTING)
     if method is not None:
         if method in found.refused:
             raise WorkbenchError(found.refused[method])
@@ -145,27 +143,10 @@ def study_placement(
         searches,
         shapes_compared(given, shapes, samples, seed) if shapes else (),
         timeout_s,
-        _counted(lambda: count_plans(problem.parallelism, problem.workers, problem.slots, most_steps=_COUNTING)),
-        _counted(lambda: count_within(problem, tuning.thresholds, most_steps=_COUNTING)),
+        possible,
+        admitted,
         asked,
     )
-
-
-def _counted(count: Callable[[], int]) -> int | None:
-    try:
-        return count()
-    except WorkbenchError:
-        return None
-
-
-def _widest(problem: PlacementProblem, tightest: CostVector, timeout_s: float) -> tuple[CostVector, SearchResult]:
-    """Search within the widest thresholds whose plans can all be met in time; else within the narrowest."""
-    for room in _ROOMS:
-        within = CostVector(*(room * limit if limit > 0 else 0.0 for limit in tightest))
-        front = search(problem, within, timeout_s=timeout_s)
-        if front.exhausted:
-            break
-    return within, front
 
 
 def shapes_compared(

@@ -69,14 +69,10 @@ class Snapshot:
 
     Parameters
     ----------
-    what
-        What is worked on.
     state
         ``"idle"``, ``"running"``, ``"stopping"`` (cancelled, not yet ended), ``"cancelled"``, ``"failed"``, ``"done"``.
     elapsed_s
         Seconds of work, pauses left out.
-    step
-        What is being done.
     run, most_runs
         Number of the present measurement, and the most there can be.
     probes, most_probes
@@ -85,12 +81,8 @@ class Snapshot:
         What the present measurement runs on, and its bracket so far; None before its first probe.
     left_s
         Seconds until the end, roughly; None while it is unknown.
-    lines
-        The last lines of the log.
     error
         Class and message of what ended the work.
-    query
-        Name of the query that is measured.
     ran
         Whether it runs on a machine and takes time, and is not simulated.
     explores
@@ -127,17 +119,9 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Report:
-    """What a deployment reports to while it works for minutes at a stretch.
+    """What a deployment reports to while it works for minutes at a stretch; both end the work if it is cancelled."""
 
-    Parameters
-    ----------
-    say
-        Logs one line, and ends the work if it must be cancelled.
-    check
-        Ends the work if it must be cancelled.
-    """
-
-    say: Callable[[str], None]
+    say: Callable[[str], None]  # logs one line
     check: Callable[[], None]
 
 
@@ -146,38 +130,24 @@ class Runner(Generic[T]):
 
     Parameters
     ----------
-    what
-        What is worked on, for readers.
+    begins
+        What is known of the work before it is started.
     work
         Does it: given what to report to, yields events and returns the result. Started again it must resume from its
         journal.
     estimator
         Whose probes are reported; it brackets the maximum from those so far.
-    query
-        Name of the query that is measured, for readers.
-    most_runs
-        Most measurements.
     costs
         Whether a measurement goes on with runs at lower rates, for the costs.
-    ran
-        Whether it runs on a machine and takes time, and is not simulated.
-    explores
-        Whether an explorer chooses what is measured.
-    clock
-        Seconds.
     """
 
     def __init__(
         self,
-        what: str,
+        begins: Snapshot,
         work: Callable[[Report], Generator[Event, None, T]],
         estimator: CapacityEstimator,
         *,
-        query: str = "",
-        most_runs: int = 1,
         costs: bool = False,
-        ran: bool = True,
-        explores: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._work, self._clock, self._estimator = work, clock, estimator
@@ -191,10 +161,7 @@ class Runner(Generic[T]):
         self._probes: list[Probe] = []
         self._seconds: list[float] = []
         self._report = Report(self._say, self._check)
-        most_probes = estimator.steps.most_probes
-        self._now = Snapshot(
-            what, query=query, most_runs=most_runs, most_probes=most_probes, ran=ran, explores=explores
-        )
+        self._now = replace(begins, most_probes=estimator.steps.most_probes)
 
     def start(self) -> None:
         """Start the work, or resume it; nothing happens while it runs or once it is done."""
@@ -347,14 +314,9 @@ def measuring(
         )
 
     profile = budget.profile
-    return Runner(
-        f"{query.name} on {units.some(budget.slots, 'slot')} of {profile.cpus:g} core and {profile.memory_mb:,} MB",
-        work,
-        chosen,
-        query=query.name,
-        costs=costs,
-        ran=not isinstance(testbed, Simulated),
-    )
+    what = f"{query.name} on {units.some(budget.slots, 'slot')} of {profile.cpus:g} core and {profile.memory_mb:,} MB"
+    begins = Snapshot(what, query=query.name, ran=not isinstance(testbed, Simulated))
+    return Runner(begins, work, chosen, costs=costs)
 
 
 def planning(
@@ -366,15 +328,14 @@ def planning(
         watched = _watched(testbed or testbed_of(study, report.say), report)
         return study_steps(study, journal, progress=report.say, testbed=watched, estimator=estimator)
 
-    return Runner(
+    begins = Snapshot(
         f"{study.query} for {len(study.targets)} target rates",
-        work,
-        estimator or CapacityEstimator(tolerance=study.tolerance),
         query=study.query,
         most_runs=max(runs_of(study), len(study.space.corners)),
         ran=study.testbed == "spark" if testbed is None else not isinstance(testbed, Simulated),
         explores=True,
     )
+    return Runner(begins, work, estimator or CapacityEstimator(tolerance=study.tolerance))
 
 
 def time_left(

@@ -33,15 +33,8 @@ from workbench.simulation import KeyTrace, QueryModel, RateTrace, Worker
 from workbench.study.own_policy import own_policy
 from workbench.study.start import Start, simulated_start
 
-_HYSTERESIS = JustinVariant(min_gain=0.05)
-_GIVES_BACK = JustinVariant("exceeds", 0.05, 0.95)
-
 POLICIES: Mapping[str, AnyPolicy] = MappingProxyType(
-    {
-        "static": Static(),
-        "ds2": Ds2Policy(JUSTIN),
-        "flink": Ds2Policy(FLINK),
-    }
+    {"static": Static(), "ds2": Ds2Policy(JUSTIN), "flink": Ds2Policy(FLINK)}
 )
 """Policies that are compared by default, as their users run them. ``static`` changes nothing. ``ds2`` has the settings
 of Justin's evaluation, where DS2 is what Justin is compared with: it decides every two minutes, keeps every operator
@@ -50,7 +43,11 @@ RESTARTS_S = (5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """Restart times to compare, seconds; Flink's autoscaler assumes the longest by default. DRRS, which changes tasks while
 they run, shortens a change by 73 to 86 % (Y. Qing and W. Zheng, arXiv 2503.11320)."""
 _JUSTIN: Mapping[str, JustinVariant] = MappingProxyType(
-    {"justin": JustinVariant(), "justin-hysteresis": _HYSTERESIS, "justin-gives-back": _GIVES_BACK}
+    {
+        "justin": JustinVariant(),
+        "justin-hysteresis": JustinVariant(min_gain=0.05),
+        "justin-gives-back": JustinVariant("exceeds", 0.05, 0.95),
+    }
 )
 _CONTROLLERS: Mapping[str, Strategy] = MappingProxyType(
     {"capsys": "caps", "capsys-optimum": "optimum", "capsys-default": "default", "capsys-evenly": "evenly"}
@@ -103,17 +100,17 @@ class Replayed:
     @property
     def rows(self) -> dict[str, dict[str, float]]:
         """One row of `Timeline.summary` by policy, and what the driver adds to its hours and cost."""
-        return {name: line.summary() | _with_driver(line) for name, line in self.timelines.items()}
+        added = ("core_hours", "gb_hours", "cost")
+        return {
+            name: line.summary()
+            | {f"{key}_with_driver": value for key, value in line.with_driver().items() if key in added}
+            for name, line in self.timelines.items()
+        }
 
     @property
     def price_unit(self) -> str:
         """What costs are in, such as ``"USD for 24 h"``; empty without a price."""
         return f"{self.currency} for {units.seconds(self.trace.duration_s)}" if self.currency else ""
-
-
-def _with_driver(line: Timeline) -> dict[str, float]:
-    row = line.with_driver()
-    return {f"{name}_with_driver": row[name] for name in ("core_hours", "gb_hours", "cost") if name in row}
 
 
 def replay_policies(
@@ -138,13 +135,7 @@ def replay_restarts(
     policies: Sequence[str] = tuple(POLICIES),
     restarts_s: Sequence[float] = RESTARTS_S,
 ) -> dict[float, Replayed]:
-    """Replay `trace` as `replay_policies` does, once for each restart time, seconds.
-
-    Raises
-    ------
-    WorkbenchError
-        As `replay_policies`.
-    """
+    """Replay `trace` as `replay_policies` does, once for each restart time, seconds."""
     return {
         one: replay_policies(query, trace, slots=slots, memory_mb=memory_mb, policies=policies, restart_s=one)
         for one in restarts_s
@@ -179,15 +170,9 @@ def replay_start(
         Workers, for the policies that place tasks. The other policies run without contention between tasks.
     fleet
         Workers that are paid as a whole; a task takes the memory of its slot.
-    keys
-        As for `replay`.
-    seed
-        Seed of random placements.
     settings
         Fields of `DynamicAllocation` and `KafkaLag`, and of `AutoscalerSettings` to change for all other policies
         except ``static`` and ``flink``.
-    progress
-        Is called with what is replayed now.
     """
     share = _MANAGED_SHARE * start.memory_mb
     managed = min(BASE_MEMORY_MB, share) if managed_mb is None else managed_mb

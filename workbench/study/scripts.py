@@ -49,8 +49,6 @@ class ScriptDraft:
 
     Parameters
     ----------
-    script, recorded
-        The script, and what it was found to do.
     studies
         By the number of the query.
     left
@@ -86,7 +84,8 @@ def draft_script(
         When the script starts no query, or a sample is of no source.
     """
     check_places(places, script)
-    given = [_pair(one) for one in samples]
+    named = ((one, re.fullmatch(r"([\w-]+)=(.*)", one, re.DOTALL)) for one in samples)
+    given = [("", one) if found is None else (found[1], found[2]) for one, found in named]
     for _, path in given:
         Dataset.at(path)  # says what is wrong with it
     found = look_at_script(script, given)
@@ -105,11 +104,6 @@ def draft_script(
         this = Script(script.file, script.arguments, number)
         studies[number] = _drafted(this, query, found, given, event_times, places)
     return ScriptDraft(script, found, studies, left)
-
-
-def _pair(sample: str) -> tuple[str, str]:
-    name, equals, path = sample.partition("=")
-    return (name, path) if equals and re.fullmatch(r"[\w-]+", name) else ("", sample)
 
 
 def _unplanned(found: Recorded, query: ScriptQuery, given: Sequence[tuple[str, str]]) -> str:

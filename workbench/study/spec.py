@@ -5,201 +5,143 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, NoneType
+from typing import Annotated, Any, get_args, get_type_hints
 
 from workbench import bounds, defaults
 from workbench.capacity import Space
 from workbench.capacity.explore import Choice
-from workbench.capacity.model import Growth
+from workbench.capacity.model import FORMS, Growth
 from workbench.checks import shown
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_yaml, read_text
 from workbench.records import NOOP, EndingRun, JobSettings, Outage
 from workbench.simulation import RateTrace
-from workbench.study._rules import RULES
-from workbench.study.catalogue import Inputs, check_inputs, check_schema, check_source
+from workbench.study._rules import (
+    amount,
+    count,
+    inputs_by_argument,
+    list_of,
+    number,
+    one_of,
+    place_or_memory,
+    settings,
+    text,
+    texts,
+)
+from workbench.study.catalogue import SOURCES, GivenRows, Inputs
 from workbench.testbed.spark import LOCAL, Cluster
 from workbench.workload import OutputMode
 
 SHARED_S = 1200.0
 """Seconds for the runs of a study in shared deployments, if it does not say how many."""
 
+_RATE = amount(bounds.LEAST_RATE, bounds.RATE, "records/s", "records/s above 0, such as 60000 or 60k")
+_SECONDS, _NO_SECONDS = (number(least, bounds.SECONDS, "seconds") for least in (bounds.LEAST_S, 0))
+_SLOTS = count(1, bounds.TASKS)
+_MEMORIES = list_of(count(1, bounds.MEMORY_MB), bounds.GRID, "whole numbers of MiB above 0, ascending")
+_CSV = text("the path of a CSV file")
 CLUSTER_KEYS = ("checkpoint", "executor_slots", "python", "environment", "driver_host", "event_log", "allocation_s")
 
 
 @dataclass(frozen=True)
 class Study:
-    """What to plan.
+    """What to plan: the keys of a study file, each with the check that it must pass.
+
+    The reference (``docs/reference.md``, "Study") says what each means, and its default. Here is what code must know.
 
     Parameters
     ----------
-    query
-        ``nexmark:q5``, or ``module:function`` of the user's own.
-    targets
-        Rates to plan for, records/s.
-    slots, memory_mb
-        Budgets that may be measured: slot counts, and MiB per slot.
-    dataset, event_time
-        Data at rest that feeds the query, and its event-time column.
     inputs
-        Instead of them, for a function of several streaming DataFrames: the `dataset`, `event_time`, `share` and
-        `renew` of each, by the names of its arguments; see `workbench.workload.Input`.
-    source
-        ``"replay"``: the data set is replayed at a controlled rate. ``"kafka"``: Spark's own Kafka source reads the
-        topic that `dataset` names, each budget in its own deployment.
-    schema
-        File with the schema of the values of the topic that `dataset` names: an Avro record, or what a schema registry
-        answered. None: values that are JSON objects become columns.
-    output_mode
-        Spark's; None: the query's own.
-    testbed
-        ``"spark"`` measures on this machine, ``"fluid"`` on the simulated engine, ``"recorded"`` replays `table`,
-        ``"observed"`` reads what a running query's event log shows.
+        By argument, the `dataset`, `event_time`, `share` and `renew` of each; see `workbench.workload.Input`.
     master
-        Where Spark runs: ``"local"``, this machine, or a cluster: ``spark://HOST:PORT``, ``k8s://https://HOST:PORT`` or
-        ``yarn``. On a cluster a slot has one whole core unless `slot_cpus` says more, and each budget has a deployment
-        of its own.
+        On a cluster a slot has one whole core unless `slot_cpus` says more, and each budget has a deployment of its
+        own.
     sink
-        Where the query writes: ``noop``, Spark's sink that drops all; ``parquet PLACE``, ``delta PLACE``, ``iceberg
-        PLACE`` or ``kafka://HOST:PORT/TOPIC``; or ``module:function``, with a PLACE or without, for ``foreachBatch``.
         Each run writes to a place of its own there, which is removed with it; see `workbench.records.Sink`.
-    checkpoint
-        Folder in which each run makes one for its checkpoint, a path or a URI; ``memory``: in memory, on this machine.
     executor_slots, python, environment, driver_host, event_log, allocation_s
         Of a cluster: see `workbench.testbed.spark.Cluster`.
     spark
-        Spark's own settings by name, passed to the driver and the executors. A value names a variable of the
-        environment as ``${NAME}``, such as a secret's, which is never written down. What the testbed must set itself is
-        refused; see `workbench.records.OURS`.
-    packages, jars, py_files, files
-        What your job brings along, as ``spark-submit`` takes it: Maven coordinates, and paths on this machine.
-    table
-        CSV file of rates that were measured elsewhere: ``memory_mb``, ``slots``, ``rate`` and, for several queries,
-        ``query``; `query` is then any name.
-    log
-        Event log of a running query, a file or the folder of a rolling one; `query` is its name there, `slots` and
-        `memory_mb` those that it runs on.
-    slot_cpus
-        Cores of a slot.
-    interval_s
-        Trigger interval, seconds.
-    intervals
-        Trigger intervals to choose from, seconds, `interval_s` among them; empty: only that one.
-    latency_s
-        Longest wait of a record that is accepted, seconds; None: any.
-    tolerance
-        Relative width of an estimate's bracket.
+        As written: a value names a variable of the environment as ``${NAME}``, such as a secret's, which is never
+        written down. What the testbed must set itself is refused; see `workbench.records.OURS`.
     warmup_s
-        Longest warm-up of a run, seconds: of its code without a quota (at most two minutes), and again on its slots.
-        What goes on compiling after it lowers the rate that is found.
+        Without a quota it is two minutes at most. What goes on compiling after it lowers the rate that is found.
     patience_s, max_repeats
-        Of every run: seconds it waits for neighbours to leave the machine, and how often a probe that they disturbed is
-        repeated at one rate; see `CapacityEstimator`. Less of both is sooner done and less sure.
-    plan_memory_mb
-        Memory profiles to choose from; those measured, if empty.
-    margin, risk
-        Capacity asked for over the rate, and the probability of falling short that is accepted; see
-        `Model.slots_for`. No margin: 1.1, or 1 where there is a risk.
-    low_rate
-        Lowest load, records/s, if the deployment is to shrink and grow between it and a target; None: it stays.
-    outage_s, catch_up_s
-        Outage to make up for, seconds, and the seconds after it within which the backlog must be gone; None: none.
-    rows, deadline_s, start_s
-        Of a run that takes what there is and ends: its rows, the seconds from its start within which they must be done,
-        and how many of these pass until its first batch. They are the target, instead of `targets`.
-    day
-        CSV file of a day's load, `time_s` and `rate_per_s`. Without `targets` its peak is the target, and its lowest
-        rate above 0 is `low_rate`, unless that is given. The plan for the peak says what following the load would save.
-    keys
-        File that ``workbench keys DATA COLUMN --json`` printed: the frequencies of the key that the query's state or
-        join goes by. The plan says how evenly they fill its partitions.
+        Of every run; see `CapacityEstimator`. Less of both is sooner done and less sure.
+    risk
+        See `Model.slots_for`.
     prices
-        CSV file of instance types; empty: slots x memory is the cost.
-    form
-        Form of the capacity model, or ``"halves"`` for StreamBed's selection.
-    minutes
-        Time for the runs: none begins that would end later. None: 20 in shared deployments, else no bound.
-    most_runs, most_calls
-        End the exploration: runs, and budgets asked for (None: as many as the runs allow).
+        Without them, slots x memory is the cost.
     choice, estimates
-        Which budgets follow the corners, and how many runs each gets; see `ResourceExplorer`.
-    seed
-        Of the exploration and of simulated noise.
-    deployment
-        ``"shared"``: all slot counts of a memory profile take turns in one warm deployment, minutes in all.
-        ``"separate"``: a deployment for each run. None: shared on Spark.
-    growth
-        What more slots are in production, if you know more than the runs say: ``"workers"``; ``"cores"`` of one
-        machine; or ``"tasks"`` of a pipelined engine. None: the scaling law decides from what is known of the query.
+        See `ResourceExplorer`.
     file
         Path of the file that says all this, which has no such key; None: there is none.
     """
 
-    query: str
-    targets: tuple[float, ...]
-    slots: tuple[int, ...]
-    memory_mb: tuple[int, ...]
-    dataset: str | None = None
-    event_time: str | None = None
-    inputs: Inputs = field(default_factory=dict, hash=False)
-    source: str = "replay"
-    schema: str | None = None
-    output_mode: OutputMode | None = None
-    testbed: str = "spark"
-    master: str = LOCAL
-    sink: str = NOOP
-    checkpoint: str = ""
-    executor_slots: int = Cluster.executor_slots
-    python: str | None = None
-    environment: str | None = None
-    driver_host: str | None = None
-    event_log: str | None = None
-    allocation_s: float = Cluster.allocation_s
-    spark: Mapping[str, str] = field(default_factory=dict, hash=False)
-    packages: tuple[str, ...] = ()
-    jars: tuple[str, ...] = ()
-    py_files: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    table: str | None = None
-    log: str | None = None
-    slot_cpus: float = defaults.SLOT_CPUS
-    interval_s: float = defaults.INTERVAL_S
-    intervals: tuple[float, ...] = ()
-    latency_s: float | None = None
-    tolerance: float = defaults.TOLERANCE
-    warmup_s: float = defaults.WARMUP_CAP_S
-    patience_s: float = defaults.PATIENCE_S
-    max_repeats: int = defaults.MAX_REPEATS
-    plan_memory_mb: tuple[int, ...] = ()
-    margin: float | None = None
-    risk: float | None = None
-    low_rate: float | None = None
-    outage_s: float | None = None
-    catch_up_s: float | None = None
-    rows: float | None = None
-    deadline_s: float | None = None
-    start_s: float = EndingRun.start_s
-    day: str | None = None
-    keys: str | None = None
-    prices: str | None = None
-    form: str = "scaling"
-    minutes: float | None = None
-    most_runs: int = 20
-    most_calls: int | None = None
-    choice: Choice = "improvement"
-    estimates: int = 1
-    seed: int = 0
-    deployment: str | None = None
-    growth: Growth | None = None
-    file: str | None = None
+    query: Annotated[str, text("a text such as nexmark:q5 or jobs:orders")]
+    targets: Annotated[tuple[float, ...], list_of(_RATE, bounds.TARGETS, "rates above 0, records/s")]
+    slots: Annotated[tuple[int, ...], list_of(_SLOTS, bounds.GRID, "whole numbers above 0, ascending")]
+    memory_mb: Annotated[tuple[int, ...], _MEMORIES]
+    dataset: Annotated[str | None, text("the path of a file or folder")] = None
+    event_time: Annotated[str | None, text("the name of a column")] = None
+    inputs: Annotated[Inputs, inputs_by_argument] = field(default_factory=dict, hash=False)
+    source: Annotated[str, one_of(*SOURCES)] = "replay"
+    schema: Annotated[str | None, text("the path of a file")] = None
+    output_mode: Annotated[OutputMode | None, one_of(*get_args(OutputMode))] = None
+    testbed: Annotated[str, one_of("spark", "fluid", "recorded", "observed")] = "spark"
+    master: Annotated[str, text("local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn")] = LOCAL
+    sink: Annotated[str, text("a sink, such as parquet /data/out")] = NOOP
+    checkpoint: Annotated[str, place_or_memory] = ""
+    executor_slots: Annotated[int, _SLOTS] = Cluster.executor_slots
+    python: Annotated[str | None, text("the path or name of an interpreter")] = None
+    environment: Annotated[str | None, text("the path of an archive")] = None
+    driver_host: Annotated[str | None, text("the name or address of this machine")] = None
+    event_log: Annotated[str | None, text("the URI of a folder")] = None
+    allocation_s: Annotated[float, _SECONDS] = Cluster.allocation_s
+    spark: Annotated[Mapping[str, str], settings] = field(default_factory=dict, hash=False)
+    packages: Annotated[tuple[str, ...], texts("Maven coordinates")] = ()
+    jars: Annotated[tuple[str, ...], texts("the path of a jar")] = ()
+    py_files: Annotated[tuple[str, ...], texts("the path of a .py, .zip or .egg file")] = ()
+    files: Annotated[tuple[str, ...], texts("the path of a file")] = ()
+    table: Annotated[str | None, _CSV] = None
+    log: Annotated[str | None, text("the path of an event log")] = None
+    slot_cpus: Annotated[float, number(bounds.LEAST_CPUS, bounds.CPUS, "cores")] = defaults.SLOT_CPUS
+    interval_s: Annotated[float, _SECONDS] = defaults.INTERVAL_S
+    intervals: Annotated[tuple[float, ...], list_of(_SECONDS, bounds.INTERVALS, "seconds above 0")] = ()
+    latency_s: Annotated[float | None, _SECONDS] = None
+    tolerance: Annotated[float, number(0.001, 1, ends="[)")] = defaults.TOLERANCE
+    warmup_s: Annotated[float, _SECONDS] = defaults.WARMUP_CAP_S
+    patience_s: Annotated[float, _NO_SECONDS] = defaults.PATIENCE_S
+    max_repeats: Annotated[int, count(0, bounds.RUNS)] = defaults.MAX_REPEATS
+    plan_memory_mb: Annotated[tuple[int, ...], _MEMORIES] = ()
+    margin: Annotated[float | None, number(0, bounds.MARGIN, ends="(]")] = None
+    risk: Annotated[float | None, number(1e-6, 1, ends="[)")] = None
+    low_rate: Annotated[float | None, _RATE] = None
+    outage_s: Annotated[float | None, _SECONDS] = None
+    catch_up_s: Annotated[float | None, _SECONDS] = None
+    rows: Annotated[float | None, amount(1, bounds.NUMBER, "rows", "a number above 0, such as 4e8 or 400M")] = None
+    deadline_s: Annotated[float | None, _SECONDS] = None
+    start_s: Annotated[float, _NO_SECONDS] = EndingRun.start_s
+    day: Annotated[str | None, _CSV] = None
+    keys: Annotated[str | None, text("the path of a file that workbench keys --json printed")] = None
+    prices: Annotated[str | None, _CSV] = None
+    form: Annotated[str, one_of(*FORMS, "halves")] = "scaling"
+    minutes: Annotated[float | None, number(1, bounds.MINUTES, "minutes")] = None
+    most_runs: Annotated[int, count(3, bounds.RUNS)] = 20
+    most_calls: Annotated[int | None, count(3, bounds.RUNS)] = None
+    choice: Annotated[Choice, one_of(*get_args(Choice))] = "improvement"
+    estimates: Annotated[int, count(1, bounds.RUNS)] = 1
+    seed: Annotated[int, count(0, bounds.SEED)] = 0
+    deployment: Annotated[str | None, one_of("shared", "separate")] = None
+    growth: Annotated[Growth | None, one_of(*get_args(Growth))] = None
+    file: Annotated[str | None, text("the path of a study")] = None
 
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
             if value is one.default:  # not given
                 continue
-            object.__setattr__(self, one.name, RULES[one.name](one.name, value))
+            object.__setattr__(self, one.name, check_key(one.name, value))
         if self.cluster is not None and self.slot_cpus == defaults.SLOT_CPUS:  # not given: Spark assigns whole cores
             object.__setattr__(self, "slot_cpus", 1.0)
         _ = self.space  # says what is wrong with it
@@ -218,9 +160,6 @@ class Study:
             )
         if list(self.plan_memory_mb) != sorted(set(self.plan_memory_mb)):
             raise WorkbenchError(f"plan_memory_mb is {shown(list(self.plan_memory_mb))}; it must ascend. Sort it.")
-        if (self.outage_s is None) != (self.catch_up_s is None):
-            given, lacking = ("outage_s", "catch_up_s") if self.catch_up_s is None else ("catch_up_s", "outage_s")
-            raise WorkbenchError(f"{given} is given without {lacking}. Add it, or leave both out.")
         self._check_run()
         self._check_intervals()
         if self.deployment == "shared" and self.testbed != "spark":
@@ -235,10 +174,14 @@ class Study:
             )
 
     @property
+    def given_rows(self) -> GivenRows:
+        """The rows that the query is to read."""
+        return GivenRows(self.dataset, self.event_time, self.source, self.schema, self.inputs)
+
+    @property
     def datasets(self) -> tuple[str, ...]:
         """Names of the data that feeds the query, in the order of its inputs."""
-        named = [self.dataset] if self.dataset is not None else [one["dataset"] for one in self.inputs.values()]
-        return tuple(named)
+        return self.given_rows.datasets
 
     @property
     def cluster(self) -> Cluster | None:
@@ -296,18 +239,19 @@ class Study:
         return Space(self.slots, self.memory_mb, self.slot_cpus, self.interval_s, largest_first=self.shared)
 
     def _check_run(self) -> None:
-        if (self.rows is None) != (self.deadline_s is None):
-            given, lacking = ("rows", "deadline_s") if self.deadline_s is None else ("deadline_s", "rows")
-            raise WorkbenchError(f"{given} is given without {lacking}. Add it, or leave both out.")
-        run = self.run
-        if run is None:
+        for pair in (("outage_s", "catch_up_s"), ("rows", "deadline_s")):
+            lacking = [name for name in pair if getattr(self, name) is None]
+            if len(lacking) == 1:
+                (given,) = {*pair} - {*lacking}
+                raise WorkbenchError(f"{given} is given without {lacking[0]}. Add it, or leave both out.")
+        if self.run is None:
             if self.start_s != EndingRun.start_s:
                 raise WorkbenchError("start_s is given without rows and deadline_s, which it is of. Add them.")
             return
-        if len(self.targets) != 1 or not math.isclose(self.targets[0], run.rate, rel_tol=1e-6):
+        if len(self.targets) != 1 or not math.isclose(self.targets[0], self.run.rate, rel_tol=1e-6):
             raise WorkbenchError(
                 f"targets is {shown(list(self.targets))}, but {self.rows:,.0f} rows within {self.deadline_s:g} s take "
-                f"{run.rate:,.0f} records/s. Leave targets out."
+                f"{self.run.rate:,.0f} records/s. Leave targets out."
             )
         if self.outage_s is not None or self.low_rate is not None or self.day is not None:
             raise WorkbenchError(
@@ -337,9 +281,7 @@ class Study:
 
     def _check_topic(self) -> None:
         """Check that what reads a topic can."""
-        check_inputs(self.inputs, self.dataset, self.event_time, self.source)
-        check_source(self.source, self.dataset)
-        check_schema(self.schema, self.dataset, self.source)
+        self.given_rows.check()
         if self.source == "kafka" and self.testbed != "spark":
             raise WorkbenchError(
                 f"source is 'kafka', but the {self.testbed} testbed reads no topic. Remove it, or use testbed: spark."
@@ -368,6 +310,15 @@ class Study:
                     f"{name} is {shown(given)}, which the {self.testbed} testbed does not read. Add "
                     f"'testbed: {testbed}', or remove it."
                 )
+
+
+_HINTS = get_type_hints(Study, include_extras=True)
+
+
+def check_key(name: str, value: object) -> Any:  # noqa: ANN401 - what the key holds
+    """Return the value of a study's key as a study has it; refuse one that it cannot have, whatever the others are."""
+    kind, check = get_args(_HINTS[name])
+    return None if value is None and NoneType in get_args(kind) else check(name, value)
 
 
 def read_study(path: str | Path, changes: Mapping[str, Any] = MappingProxyType({})) -> Study:
@@ -423,7 +374,7 @@ def _of_day(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _of_run(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Take the rate that a run needs which must end in time."""
-    given = {name: RULES[name](name, data[name]) for name in ("rows", "deadline_s", "start_s") if name in data}
+    given = {name: check_key(name, data[name]) for name in ("rows", "deadline_s", "start_s") if name in data}
     if "targets" in data or given.get("rows") is None or given.get("deadline_s") is None:
         return data
     return {"targets": [EndingRun(**given).rate], **data}

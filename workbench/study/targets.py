@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from workbench.capacity import Exploration, plan
 from workbench.capacity.model import why_no_capacity
@@ -19,7 +20,9 @@ from workbench.simulation import RateTrace
 from workbench.study.planned import Planned
 from workbench.study.spec import Study
 from workbench.testbed.spark import sink_packages
-from workbench.workload import KeyFrequencies, read_key_frequencies
+from workbench.workload import read_key_frequencies
+
+T = TypeVar("T")
 
 
 def plan_targets(
@@ -34,20 +37,15 @@ def plan_targets(
     """
     wanted = study.plan_memory_mb or study.memory_mb
     memory_mb = [memory for memory in wanted if memory not in exploration.unmeasured_memory_mb]
-    if not memory_mb:
-        reason = f"Nothing could be measured at {', '.join(map(str, wanted))} MB per slot. Set other plan_memory_mb."
-        return Planned(
-            study,
-            exploration,
-            (),
-            tuple(Refusal(rate, reason) for rate in study.targets),
-            tuple(swept),
-            tuple(instances),
-        )
     plans, refused = [], []
-    trace, keys = _day_of(study), _keys_of(study)
+    trace, keys = _if_there(RateTrace.from_csv, study.day), _if_there(read_key_frequencies, study.keys)
     for rate in study.targets:
         try:
+            if not memory_mb:
+                listed = ", ".join(map(str, wanted))
+                raise WorkbenchError(  # noqa: TRY301 - a reason as any other
+                    f"Nothing could be measured at {listed} MB per slot. Set other plan_memory_mb."
+                )
             allowed = _interval_gains(study, swept)
             found = plan(
                 exploration,
@@ -94,13 +92,7 @@ def _shares(exploration: Exploration) -> dict[str, float] | None:
 
 
 def plan_on(plan: CapacityPlan, instance: InstanceType, of: Callable[[], Planned]) -> CapacityPlan:
-    """Give `plan` for the cores of `instance`; itself where it counts these. `of` gives the study it comes from.
-
-    Raises
-    ------
-    WorkbenchError
-        When its rate cannot be planned for these cores.
-    """
+    """Give `plan` for the cores of `instance`; itself where it counts these. `of` gives the study it comes from."""
     priced = None if plan.price is None else plan.price.instance.core_speed
     if instance.core_speed == (priced if plan.on_other_cores else None):
         return plan
@@ -112,21 +104,10 @@ def plan_on(plan: CapacityPlan, instance: InstanceType, of: Callable[[], Planned
     return found.plans[0]
 
 
-def _day_of(study: Study) -> RateTrace | None:
-    """Read the day's load; None without one, or where its file is gone by now."""
-    if study.day is None:
-        return None
+def _if_there(read: Callable[[str], T], file: str | None) -> T | None:
+    """Read a file of the study; None without one, or where it is gone by now."""
     with suppress(WorkbenchError):
-        return RateTrace.from_csv(study.day)
-    return None
-
-
-def _keys_of(study: Study) -> KeyFrequencies | None:
-    """Read the counted keys; None without any, or where their file is gone by now."""
-    if study.keys is None:
-        return None
-    with suppress(WorkbenchError):
-        return read_key_frequencies(study.keys)
+        return None if file is None else read(file)
     return None
 
 

@@ -8,7 +8,6 @@ from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator, Event, verify
 from workbench.records import CapacityPlan, Probe
 from workbench.speed import RelativeSpeed, relative_speed, typical_of
-from workbench.study.catalogue import require_captured
 from workbench.study.parts import query_of
 from workbench.study.planned import Planned
 from workbench.testbed import SparkTestbed, Testbed
@@ -79,21 +78,15 @@ def verify_plan(
     planned: Planned, plan: CapacityPlan, testbed: Testbed, estimator: CapacityEstimator
 ) -> Generator[Event, None, Verified]:
     """Deploy a plan as it says, and run it at its rate and above its interval; yield every probe."""
-    for dataset in planned.study.datasets:
-        require_captured(dataset, planned.study.source, planned.study.schema)
-    rates = (plan.rate, ABOVE * plan.high)
+    planned.study.given_rows.require_captured()
+    rates, layout = (plan.rate, ABOVE * plan.high), dict[str, int]()
+    if plan.layout is not None:
+        state, source = plan.layout.stateful_partitions, plan.layout.source_partitions.values()
+        layout = ({} if state is None else {"state": state}) | ({"source": max(source)} if source else {})
     probes: Sequence[Probe] = yield from verify(
-        query_of(planned.study), plan.budget, testbed, estimator, rates, layout=_layout(plan)
+        query_of(planned.study), plan.budget, testbed, estimator, rates, layout=layout
     )
     return Verified(plan, *probes)
-
-
-def _layout(plan: CapacityPlan) -> dict[str, int]:
-    """Give the partitions of a plan, as a testbed takes them."""
-    if plan.layout is None:
-        return {}
-    state, source = plan.layout.stateful_partitions, plan.layout.source_partitions.values()
-    return ({} if state is None else {"state": state}) | ({"source": max(source)} if source else {})
 
 
 def _answer(probe: Probe) -> bool | None:

@@ -5,16 +5,3 @@ from workbench.testbed.fluid import FluidTestbed
 from workbench.testbed.recorded import RecordedRate, RecordedTestbed
 from workbench.testbed.spark import SparkTestbed
 from workbench.testbed.warm import WarmTestbed
-
-__all__ = [
-    "FluidTestbed",
-    "RecordedRate",
-    "RecordedTestbed",
-    "Run",
-    "SharedRun",
-    "Sharing",
-    "Simulated",
-    "SparkTestbed",
-    "Testbed",
-    "WarmTestbed",
-]

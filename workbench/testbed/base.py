@@ -86,10 +86,6 @@ class Testbed(Protocol):
 
         Parameters
         ----------
-        query
-            What runs.
-        budget
-            Slots, their profile and the trigger interval.
         layout
             Tasks by operator, where the testbed lets them be set; None leaves them to the testbed.
         repeat

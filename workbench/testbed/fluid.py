@@ -98,13 +98,7 @@ class FluidTestbed:
         )
 
     def model(self, query: Query | QueryModel | str) -> QueryModel:
-        """Find the model of `query`: itself, or the one of its name (``"q5"``, ``"nexmark:q5"``).
-
-        Raises
-        ------
-        WorkbenchError
-            When there is no model of this name.
-        """
+        """Find the model of `query`: itself, or the one of its name (``"q5"``, ``"nexmark:q5"``)."""
         if isinstance(query, QueryModel):
             return query
         name = short_name(query if isinstance(query, str) else query.name)
@@ -131,23 +125,10 @@ class FluidTestbed:
         *,
         repeat: int | None = None,
     ) -> Iterator[PipelinedRun]:
-        """Deploy `query` on `budget`.
+        """Deploy `query`, a model or what has the name of one, on slots that hold one task each, sources not counted.
 
-        Parameters
-        ----------
-        query
-            A query model, or what has the name of one.
-        budget
-            Its slots hold one task each, sources not counted.
-        layout
-            Tasks by operator, as many as there are slots. None deals the slots out evenly, upstream operators first.
-        repeat
-            How often this configuration was measured before; None: as often as this testbed deployed it.
-
-        Raises
-        ------
-        WorkbenchError
-            When there is no model, or the layout does not fill the slots.
+        A `layout` has as many tasks as there are slots; None deals these out evenly, upstream operators first. Without
+        `repeat`, it is how often this testbed deployed the configuration.
         """
         model = self.model(query)
         tasks = _layout(model, budget, layout)

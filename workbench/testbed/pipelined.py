@@ -64,42 +64,14 @@ class Engine(Protocol):
 
 
 class PipelinedRun:
-    """One deployment under load; see `workbench.testbed.base.Run`.
+    """One deployment under load, of an `engine`; see `workbench.testbed.base.Run`. The `clock` advances with it."""
 
-    Parameters
-    ----------
-    budget
-        Slots, their profile and the trigger interval.
-    clock
-        Advances while the run is observed.
-    engine
-        Processes the records.
-    machine
-        What the run is on.
-    """
+    source: SourceProfile | None = None  # sources cost nothing here
 
     def __init__(self, budget: Budget, clock: SimulatedClock, engine: Engine, machine: Machine) -> None:
-        self._budget = budget
+        self.budget, self.clock, self.machine = budget, clock, machine
         self._engine = engine
-        self._machine = machine
-        self._rate = 0.0
-        self._due = self._consumed = 0.0
-        self.clock = clock
-
-    @property
-    def budget(self) -> Budget:
-        """Slots, their profile and the trigger interval."""
-        return self._budget
-
-    @property
-    def machine(self) -> Machine:
-        """What it runs on."""
-        return self._machine
-
-    @property
-    def source(self) -> SourceProfile | None:
-        """None: sources cost nothing here."""
-        return None
+        self._rate = self._due = self._consumed = 0.0
 
     def set_rate(self, rate: float) -> None:
         """Offer `rate` records/s, with empty queues; inf offers the maximum rate.

@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from workbench import bounds, units
 from workbench.checks import whole, within
@@ -21,13 +20,6 @@ from workbench.testbed.pipelined import PipelinedRun, Repeats, SimulatedClock
 from workbench.workload import Query
 
 _NEAREST = 3
-
-
-class _Columns(NamedTuple):
-    memory: str
-    slots: str
-    rate: str
-    query: str
 
 
 @dataclass(frozen=True)
@@ -57,8 +49,6 @@ class RecordedTestbed:
 
     Parameters
     ----------
-    table
-        Measurements, in order.
     clock
         Simulated seconds of all runs.
 
@@ -92,8 +82,6 @@ class RecordedTestbed:
 
         Parameters
         ----------
-        path
-            The file.
         memory, slots, rate
             Names of the columns.
         query
@@ -106,7 +94,16 @@ class RecordedTestbed:
         WorkbenchError
             When the file cannot be read, lacks a column or has a value that is no number; with the line number.
         """
-        return cls(_read(Path(path), _Columns(memory, slots, rate, query), memory_unit_mb))
+        table, columns = [], (memory, slots, rate)
+        for line, row in read_rows(path, f"The table {path}", columns, "Name the columns of memory, slots and rate."):
+            here = f"Line {line} of {path}"
+            size, many, found = (finite_cell(row[column], here, column) for column in columns)
+            try:
+                one = RecordedRate(_exact(size * memory_unit_mb), _exact(many), found, row.get(query) or None)
+            except WorkbenchError as error:
+                raise WorkbenchError(f"{here}: {error}") from error
+            table.append(one)
+        return cls(table)
 
     @property
     def kind(self) -> str:
@@ -125,13 +122,7 @@ class RecordedTestbed:
         return ()
 
     def count(self, query: Query | str, budget: Budget) -> int:
-        """Count the table's measurements of `query` on `budget`; once these are replayed, nothing new is available.
-
-        Raises
-        ------
-        WorkbenchError
-            When the table has no such query, or no measurement of it on this budget.
-        """
+        """Count the table's measurements of `query` on `budget`; once these are replayed, nothing new is available."""
         return len(self._rates[self._find(query if isinstance(query, str) else query.name, budget)])
 
     @contextmanager
@@ -143,13 +134,7 @@ class RecordedTestbed:
         *,
         repeat: int | None = None,
     ) -> Iterator[PipelinedRun]:
-        """Deploy `query` on `budget`; see `FluidTestbed.deploy` for `repeat`.
-
-        Raises
-        ------
-        WorkbenchError
-            When the configuration is not in the table; the message names the nearest ones.
-        """
+        """Deploy `query` on `budget`; see `FluidTestbed.deploy` for `repeat`."""
         configuration = self._find(query if isinstance(query, str) else query.name, budget)
         rates = self._rates[configuration]
         with self._repeats.number(configuration, repeat) as number:
@@ -207,19 +192,6 @@ class _RecordedEngine:
 
     def operators(self, elapsed_s: float) -> tuple[OperatorMetrics, ...]:  # noqa: ARG002 - the protocol's
         return ()
-
-
-def _read(path: Path, columns: _Columns, memory_unit_mb: float) -> list[RecordedRate]:
-    rows = read_rows(path, f"The table {path}", columns[:3], "Name the columns of memory, slots and rate.")
-    return [_row(row, columns, memory_unit_mb, f"Line {line} of {path}") for line, row in rows]
-
-
-def _row(row: Mapping[str, str | None], columns: _Columns, memory_unit_mb: float, here: str) -> RecordedRate:
-    memory, slots, rate = (finite_cell(row[column], here, column) for column in columns[:3])
-    try:
-        return RecordedRate(_exact(memory * memory_unit_mb), _exact(slots), rate, row.get(columns.query) or None)
-    except WorkbenchError as error:
-        raise WorkbenchError(f"{here}: {error}") from error
 
 
 def _exact(value: float) -> Any:  # noqa: ANN401 - what is not whole is refused by the record

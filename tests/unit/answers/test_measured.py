@@ -10,7 +10,7 @@ from workbench.answers import measured
 from workbench.answers.measured import answer, cards
 from workbench.errors import WorkbenchError
 from workbench.metrics import ExecutorPace, WriteCost
-from workbench.records import Measurement, measurement_from_dict, measurement_to_dict
+from workbench.records import Measurement, measurement_from_dict, unstructure
 from workbench.report import render, show_measurement
 from workbench.views import findings
 from workbench.views.health import checks
@@ -222,6 +222,6 @@ def test_what_writing_costs_and_how_a_table_grows_is_said(measurement):
     assert "compact" not in findings.written(ran(replace(cost, growth_s=0.0), sink="delta"))
     made = next(card for card in cards(grows) if card.name == "writes")
     assert dict(made.table.rows)["Rows written per record read"] == "0.5"
-    stored = measurement_from_dict(measurement_to_dict(grows))
+    stored = measurement_from_dict(unstructure(grows))
     assert stored.estimate.observation.writes == cost
     assert {fact.key: fact.value for fact in answer(stored).facts}["writes"]["growth_s"] == 0.0012

@@ -82,7 +82,7 @@ def test_without_disturbance_nobody_waits_nor_does_the_published_schedule():
 
 def test_verify_waits_before_it_repeats():
     run = beside_neighbour(lambda run: not run.waits)
-    (answer,) = CapacityEstimator(clock=run.clock).verify(run, [0.9 * run.truth])
+    *_, answer = CapacityEstimator(clock=run.clock).probes_at(run, [0.9 * run.truth])
     assert run.waits == [PATIENCE_S]
     assert answer.judgement.verdict == "sustained"
 

@@ -63,17 +63,6 @@ def test_neighbours_of_this_deployment_may_meet_the_next_one_or_not():
     assert noisy.low * noisy.high == pytest.approx(100.0**2)
 
 
-def test_readings_of_a_shared_deployment_have_the_scatter_of_such_deployments():
-    def readings(low, high):
-        return replace(disturbed(0.2), probes=(replace(disturbed(0.2).probes[0], phase="reading"),), low=low, high=high)
-
-    sure = mst_interval(readings(100.0, 100.0), expected=0.1)
-    assert sure == mst_interval(estimate(100.0, 100.0), expected=0.05)
-    unsure = mst_interval(readings(90.0, 100.0**2 / 90), expected=0.1)
-    reach = math.hypot(math.log(sure.high / 100), math.log(100 / 90))
-    assert math.log(unsure.high / 100) == pytest.approx(reach)
-
-
 def test_the_bracket_widens_it_and_lies_within():
     narrow, wide = mst_interval(estimate(100.0, 101.0)), mst_interval(estimate(90.0, 112.0))
     assert wide.low < narrow.low < 90

@@ -47,7 +47,8 @@ def public():
     """Names that packages export apart from the reference's; of a package without exports, its modules' names."""
     for package in PACKAGES:
         module = importlib.import_module(f"workbench.{package}")
-        yield from ((module.__name__, name) for name in module.__all__)
+        imported = (name for name, thing in vars(module).items() if name[0] != "_" and not inspect.ismodule(thing))
+        yield from ((module.__name__, name) for name in getattr(module, "__all__", imported))
     for found in pkgutil.iter_modules(study.__path__, "workbench.study."):
         for name, thing in vars(importlib.import_module(found.name)).items():
             if getattr(thing, "__module__", None) == found.name and not name.startswith("_"):

@@ -68,8 +68,12 @@ LOOKED_INTO = {
 def exports(package):
     """Names that a package offers, without importing it."""
     tree = ast.parse((ROOT / package.replace(".", "/") / "__init__.py").read_text())
-    lists = (node.value for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id == "__all__")
-    return [name for names in lists for name in ast.literal_eval(names)]
+    lists = [node.value for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id == "__all__"]
+    if lists:
+        return ast.literal_eval(lists[0])
+    return [
+        alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    ]
 
 
 def modules_imported(source):

@@ -13,9 +13,13 @@ from simulated_run import SimulatedRun
 from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator, fit_costs
 from workbench.metrics import OperatorMetrics, SourceProfile, TaskSample
-from workbench.records import Machine, Measurement, probe_from_dict, probe_to_dict, write_whole
-from workbench.records.measurement import MAX_SAMPLES
+from workbench.records import Machine, Measurement, Probe, structure, unstructure, write_whole
+from workbench.records.documents import MAX_SAMPLES
 from workbench.speed import CoreSpeed
+
+
+def read_probe(data):
+    return structure(data, Probe, "The recorded probe")
 
 
 @pytest.fixture
@@ -116,26 +120,26 @@ def test_probes_round_trip_through_json(estimate):
     operator = OperatorMetrics("scan", "scan", 1, 10, 10, 0.1, 0.1, None, 0.1, 0)
     for probe in estimate.probes:
         full = replace(probe, observation=replace(probe.observation, operators=(operator,), quota_throttled=0.5))
-        assert probe_from_dict(json.loads(json.dumps(probe_to_dict(full), allow_nan=False))) == full
+        assert read_probe(json.loads(json.dumps(unstructure(full), allow_nan=False))) == full
 
 
 def test_a_rate_over_hardly_any_time_is_as_large_as_a_number_may_be(estimate):
     operator = OperatorMetrics("scan", "scan", 1, 10, 10, 1e-30, 0.1, 1e31, 0.1, 0)
     probe = estimate.probes[0]
     full = replace(probe, observation=replace(probe.observation, operators=(operator,)))
-    read = probe_from_dict(json.loads(json.dumps(probe_to_dict(full))))
+    read = read_probe(json.loads(json.dumps(unstructure(full))))
     assert read.observation.operators[0].true_processing_rate == 1e18
 
 
 def test_what_is_nearer_to_0_than_any_measurement_counts_as_0(estimate):
-    stored = probe_to_dict(estimate.probes[0])
+    stored = unstructure(estimate.probes[0])
     for written, read in ((5e-324, 0.0), (-1e-31, 0.0), (1e-30, 1e-30)):
-        assert probe_from_dict({**stored, "started_s": written}).started_s == read
+        assert read_probe({**stored, "started_s": written}).started_s == read
 
 
 def test_numpy_numbers_become_plain(estimate):
     probe = replace(estimate.probes[1], started_s=np.float64(1.5), number=np.int64(4))
-    assert probe_from_dict(json.loads(json.dumps(probe_to_dict(probe)))).number == 4
+    assert read_probe(json.loads(json.dumps(unstructure(probe)))).number == 4
 
 
 def test_failed_write_leaves_the_old_file(measurement, tmp_path):
@@ -151,8 +155,8 @@ def test_failed_write_leaves_the_old_file(measurement, tmp_path):
 def test_many_samples_are_aggregated_and_keep_their_line(estimate):
     samples = tuple(TaskSample("scan", float(n), 0.5 + 0.01 * n) for n in range(1, MAX_SAMPLES + 500))
     probe = estimate.probes[1]
-    stored = probe_to_dict(replace(probe, observation=replace(probe.observation, samples=samples)))
-    kept = probe_from_dict(stored).observation.samples
+    stored = unstructure(replace(probe, observation=replace(probe.observation, samples=samples)))
+    kept = read_probe(stored).observation.samples
     assert len(kept) <= 100
     (cost,) = fit_costs(kept)
     assert (cost.fixed_s, cost.per_record_s) == (pytest.approx(0.5), pytest.approx(0.01))
@@ -234,7 +238,7 @@ def test_unreadable_files(tmp_path):
 
 def test_recorded_probe_with_an_unknown_key_is_refused(estimate):
     with pytest.raises(WorkbenchError, match=r"The recorded probe cannot be read: extra fields found \(x\) @ \$"):
-        probe_from_dict({**probe_to_dict(estimate.probes[0]), "x": 1})
+        read_probe({**unstructure(estimate.probes[0]), "x": 1})
 
 
 def test_the_cores_of_a_measurement_are_the_median_of_its_probes(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from workbench.errors import WorkbenchError
 from workbench.study import find_query, read_query
-from workbench.study.catalogue import require_captured
+from workbench.study.catalogue import GivenRows
 from workbench.workload import Dataset, kafka
 
 
@@ -144,17 +144,17 @@ def test_a_sample_is_captured_with_progress_and_small_where_it_gives_the_columns
 
     monkeypatch.setattr(kafka, "capture", capture)
     with pytest.raises(WorkbenchError, match="No sample of kafka://localhost:1/orders"):
-        require_captured(url, source)
+        GivenRows(url, source=source).require_captured()
     found = find_query("topics_jobs:orders", url, source=source, progress=said.append)
     assert asked == [(Path(found.dataset.path), rows)]
     assert said == [f"capturing a sample of at most {rows:,} records of {url}"]
     for find in (find_query, read_query):  # and it is not captured again
         assert find("topics_jobs:orders", url, source=source).dataset == found.dataset
     assert len(asked) == 1
-    require_captured(url, source)
+    GivenRows(url, source=source).require_captured()
     if source == "kafka":  # too small to be replayed
         with pytest.raises(WorkbenchError, match="No sample of"):
-            require_captured(url, "replay")
+            GivenRows(url).require_captured()
 
 
 def test_a_sample_is_of_one_schema(here, monkeypatch):
@@ -174,7 +174,7 @@ def test_a_sample_is_of_one_schema(here, monkeypatch):
             read_query("avro_jobs:orders", url, schema="values.avsc")
         for find in (find_query, find_query, read_query):
             assert find("avro_jobs:orders", url, schema="values.avsc").dataset.path == str(asked[-1][0])
-        require_captured(url, "replay", "values.avsc")
+        GivenRows(url, schema="values.avsc").require_captured()
     assert [name for _, name in asked] == ["Order", "Bid"]
     assert asked[0][0] != asked[1][0]
     with pytest.raises(WorkbenchError, match=r"The schema none.avsc cannot be read: No such file"):

@@ -13,7 +13,7 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Configuration, measure, result_of
 from workbench.simulation import preset
-from workbench.study import Runner, Study, measuring, planning, run_study
+from workbench.study import Runner, Snapshot, Study, measuring, planning, run_study
 from workbench.study.runner import CancelledError, time_left
 from workbench.testbed import FluidTestbed
 from workbench.testbed.spark.driver.process import answer
@@ -116,7 +116,7 @@ def test_the_kernel_is_free_while_it_works_and_a_second_start_does_nothing():
         assert go_on.wait(PATIENCE_S)
         return "result"
 
-    runner = Runner("nothing", eventless(work), ESTIMATOR, clock=lambda: next(clock))
+    runner = Runner(Snapshot("nothing"), eventless(work), ESTIMATOR, clock=lambda: next(clock))
     runner.start()
     assert begun.wait(PATIENCE_S)
     now = runner.snapshot()

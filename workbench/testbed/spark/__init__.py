@@ -18,36 +18,3 @@ from workbench.testbed.spark.machine.local_files import WITHOUT_FORKS, compile_i
 from workbench.testbed.spark.machine.quota import CpuQuota, quota_permitted
 from workbench.testbed.spark.scripted import look_at_script
 from workbench.testbed.spark.testbed import SLOT_SHARE, SparkTestbed
-
-__all__ = [
-    "LOCAL",
-    "SLOT_SHARE",
-    "WITHOUT_FORKS",
-    "BatchLog",
-    "Cluster",
-    "CpuQuota",
-    "EventLog",
-    "Events",
-    "Finding",
-    "Meter",
-    "Queries",
-    "SourceCost",
-    "SparkTestbed",
-    "TopicRows",
-    "batch_session",
-    "compile_into",
-    "connector_jars",
-    "executor_paces",
-    "find_java",
-    "left_over",
-    "look_at",
-    "look_at_script",
-    "operator_edges",
-    "operator_metrics",
-    "quota_permitted",
-    "removal",
-    "rows_of",
-    "seconds_of",
-    "sink_packages",
-    "usable_cores",
-]

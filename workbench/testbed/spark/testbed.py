@@ -235,15 +235,8 @@ class SparkTestbed:
     ) -> Iterator[SparkRun]:
         """Deploy `query` on `budget`; on exit the context removes every process, control group and folder.
 
-        Parameters
-        ----------
-        query, budget
-            The query, and the budget it runs on.
-        layout
-            Numbers of partitions: ``"source"`` of the source, ``"state"`` of all stateful operators. Each is the number
-            of slots by default.
-        repeat
-            Has no effect.
+        The `layout` has numbers of partitions: ``"source"`` of the source, ``"state"`` of all stateful operators. Each
+        is the number of slots by default.
         """
         self.check(budget)
         if query.topic is not None and self.cluster:
@@ -321,13 +314,7 @@ class SparkTestbed:
 
     @contextmanager
     def deploy_shared(self, query: Query, budgets: Sequence[Budget]) -> Iterator[SparkRun]:
-        """Deploy `query` once for all of `budgets`: on the largest, so that each can take its turn (`SparkRun.turn`).
-
-        Raises
-        ------
-        WorkbenchError
-            When a budget does not fit this machine.
-        """
+        """Deploy `query` once for all of `budgets`: on the largest; each can take its turn (`SparkRun.turn`)."""
         for budget in budgets:
             self.check(budget)
         with self.deploy(query, max(budgets, key=lambda budget: budget.slots)) as run:

@@ -33,7 +33,7 @@ def trace(pane, name):
 
 
 def panel_of(work):
-    return LivePanel(Runner("the work", eventless(work), ESTIMATOR))
+    return LivePanel(Runner(Snapshot("the work"), eventless(work), ESTIMATOR))
 
 
 def test_start_measures_and_shows_the_probes(tmp_path):

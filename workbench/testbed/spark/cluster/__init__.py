@@ -23,24 +23,3 @@ from workbench.testbed.spark.cluster.storage import (
     names_in,
     remove,
 )
-
-__all__ = [
-    "LOCAL",
-    "Cluster",
-    "await_executors",
-    "beside_yours",
-    "cause_of",
-    "check_log_folder",
-    "check_room",
-    "check_shared",
-    "cluster_conf",
-    "compilers",
-    "copy_into",
-    "describe_workers",
-    "names_in",
-    "pack",
-    "refused",
-    "registered",
-    "remove",
-    "stand_in",
-]

@@ -113,8 +113,7 @@ class Driver:
                 check_shared(spark, place, spec.budget.slots, key)
         log_file = next((spec.folder / "eventlog").iterdir())
         self._events = EventLog(log_file)
-        if self._registered is not None:
-            self._events.expect(self._registered)
+        self._events.expected = self._registered
         self._meter = Meter(spec.quota, self._executor)
         self._queries = Queries(spark, self._events, self._meter, self._wait)
         self._say(f"warming up the query's code{'' if spec.cluster else ', without a quota'}")

@@ -16,15 +16,7 @@ _LOOK_S = 0.25
 
 
 class HeldSlots:
-    """Holds slots of one executor.
-
-    Parameters
-    ----------
-    spark
-        The session whose executor has the slots.
-    folder
-        For the file that the sleeping tasks look for: they end when it is gone.
-    """
+    """Holds slots of one executor, until a file in `folder` is gone."""
 
     def __init__(self, spark: "SparkSession", folder: Path) -> None:
         self._context = spark.sparkContext

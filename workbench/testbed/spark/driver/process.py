@@ -43,16 +43,9 @@ def environment_of_modules() -> dict[str, str]:
 
 
 class DriverProcess:
-    """The driver process and its reaper; both end when the context is left.
+    """The driver process and its reaper, which end when the context is left, and `folders` and `quota` with them.
 
-    Parameters
-    ----------
-    folders, quota
-        What ends with it: the first folder has the logs; see `DeploymentSpec`.
-    ends_s
-        Seconds that the driver has to end, before it is killed.
-    say
-        Called with one line of text for each thing that it left.
+    The first folder has the logs. The driver has `ends_s` to end, before it is killed; `say` hears what it left.
     """
 
     def __init__(
@@ -170,13 +163,7 @@ def answer(
     check: Callable[[], None] = go_on,
     said: Callable[[], str] = str,
 ) -> Any:  # noqa: ANN401
-    """Wait for the driver's answer; its warnings stay in sight where `progress` can keep a line.
-
-    Raises
-    ------
-    WorkbenchError
-        With the driver's message, or if the driver process has died.
-    """
+    """Wait for the driver's answer, or raise its error; its warnings stay in sight where `progress` can keep a line."""
     while True:
         try:
             while not connection.poll(_CHECK_S):

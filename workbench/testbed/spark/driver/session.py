@@ -78,12 +78,9 @@ def spark_conf(
     cluster: Cluster | None = None,
     address: str | None = None,
 ) -> dict[str, str]:
-    """Spark's configuration for a deployment on `budget`; see `DeploymentSpec` for the folders.
+    """Spark's configuration for a deployment on `budget`, with the folders of its `DeploymentSpec`.
 
-    Parameters
-    ----------
-    cluster, address
-        Where executors run, and this machine's address as they reach it; None: on this machine.
+    `address` is this machine's, as the executors of a cluster reach it.
     """
     memory = divide_memory(budget if cluster is None else replace(budget, slots=cluster.executor_slots))
     return {

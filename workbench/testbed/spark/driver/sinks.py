@@ -17,24 +17,12 @@ _CATALOG, _ICEBERG = "workbench", "org.apache.iceberg.spark.SparkCatalog"
 
 @dataclass(frozen=True)
 class Writes:
-    """Where the queries of a deployment write.
+    """Where the queries of a deployment write."""
 
-    Parameters
-    ----------
-    kind
-        A key of `workbench.records.MODES`.
-    place
-        The deployment's own: a folder, as Hadoop names it, or the address of a topic; "": none.
-    call
-        What ``foreachBatch`` calls with a batch and its number, and with `place` where there is one.
-    options
-        Of Spark's sink.
-    """
-
-    kind: str = NOOP
-    place: str = ""
-    call: Callable[..., Any] | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    kind: str = NOOP  # a key of `workbench.records.MODES`
+    place: str = ""  # the deployment's own: a folder, as Hadoop names it, or the address of a topic
+    call: Callable[..., Any] | None = None  # by ``foreachBatch``, with `place` where there is one
+    options: Mapping[str, str] = field(default_factory=dict)  # of Spark's sink
 
     @property
     def folder(self) -> str:

@@ -34,12 +34,7 @@ class SourceAlone:
 
     A neighbour on the machine, or code that is still cold, makes a source look slower than it is. Such a profile would
     call every later rate source-bound. So a profile in doubt is taken again, and the faster one counts: nothing
-    makes a source look faster than it is.
-
-    Parameters
-    ----------
-    most
-        The budget of the deployment; others that take their turn have at most its CPUs.
+    makes a source look faster than it is. `most` is the budget of the deployment.
     """
 
     def __init__(self, most: Budget) -> None:

@@ -31,10 +31,8 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
     Where only rates are asked for (`spec.asked_rate`, the highest), it ends as soon as a batch of that one's rows would
     be sustained: code that gets faster still would sustain it as well. Where it never is, batches grow no further.
 
-    Returns
-    -------
-    int
-        Rows that fill one interval afterwards, on all cores; where rates are asked for, on the slots' alone, at least.
+    It returns the rows that fill one interval afterwards, on all cores; where rates are asked for, on the slots' alone,
+    at least.
     """
     live = queries.start(spec, "warming")
     begun = now_s()

@@ -88,6 +88,8 @@ class Events:
     _unread: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     lost: dict[str, str] = field(default_factory=dict)
     """Executors that were removed, with the reason."""
+    expected: frozenset[str] | None = None
+    """The executors that count when they are removed: others were replaced before they were used. None: all."""
 
     def failure(self, query_id: str) -> str | None:
         """Why the query ended on its own; None while it runs."""
@@ -119,7 +121,9 @@ class Events:
             self._end(event)
         elif kind == "SparkListenerStageCompleted":
             self._complete(event["Stage Info"])
-        elif kind == "SparkListenerExecutorRemoved":
+        elif kind == "SparkListenerExecutorRemoved" and (
+            self.expected is None or str(event["Executor ID"]) in self.expected
+        ):
             self.lost[str(event["Executor ID"])] = str(event["Removed Reason"])
         elif kind.endswith("QueryStartedEvent"):
             self._failures.pop(event["id"], None)
@@ -136,8 +140,10 @@ class Events:
         if "streaming.sql.batchId" in properties:
             owner = _Job.of(properties)
             self._jobs.update(dict.fromkeys(job["Stage IDs"], owner))
+            # A stage that is skipped shares its last RDD with the one that made its output.
+            infos = job.get("Stage Infos") or ()
             self._rdds.update(
-                {one["Stage ID"]: made for one in job.get("Stage Infos") or () if (made := _rdd(one)) is not None}
+                {one["Stage ID"]: int(one["RDD Info"][0]["RDD ID"]) for one in infos if one.get("RDD Info")}
             )
             self._owned[owner.query, owner.batch] += job["Stage IDs"]
             while len(self._owned) > _KEPT_BATCHES:  # of a log without progress events nothing is ever committed
@@ -191,24 +197,19 @@ class Events:
         nodes = tuple(node for node in found if node.metrics and not node.name.startswith(_SILENT))
         if info["Stage ID"] in self._rdds:
             self._made_by[self._rdds[info["Stage ID"]]] = info["Stage ID"]
-        parents = tuple(map(self._who_made, info["Parent IDs"]))
+        # Of a stage that a job skipped, an earlier job's made the output.
+        parents = tuple(self._made_by.get(self._rdds.get(one, -1), one) for one in info["Parent IDs"])
         begun_s, ended_s = ((info.get(f"{end} Time") or 0) / 1000 for end in ("Submission", "Completion"))
         made = Stage(info["Stage ID"], parents, stage.tasks, nodes, begun_s, ended_s)
         self._stages[job.query, job.batch][info["Stage ID"]] = made
 
-    def _who_made(self, stage: int) -> int:
-        """Give the stage that made the output of `stage`: an earlier job's, if this one skipped it."""
-        return self._made_by.get(self._rdds.get(stage, -1), stage)
 
-
-@dataclass
-class EventLog:
+class EventLog(Events):
     """Follows one event log file; `poll` returns the batches that were committed since the last call."""
 
-    path: Path
-    _position: int = 0
-    _events: Events = field(default_factory=Events)
-    _expected: frozenset[str] | None = None
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path, self._position = path, 0
 
     def poll(self) -> list[tuple[str, BatchLog]]:
         """Read new events; return pairs of query id and batch, in order of commit."""
@@ -217,29 +218,7 @@ class EventLog:
             text = log.read()
         whole = text[: text.rfind(b"\n") + 1]  # an unfinished last line waits for the next call
         self._position += len(whole)
-        return [batch for line in whole.splitlines() if (batch := self._events.take(json.loads(line)))]
-
-    def expect(self, executors: frozenset[str]) -> None:
-        """Take only these executors for lost when they are removed: others were replaced before they were used."""
-        self._expected = executors
-
-    def failure(self, query_id: str) -> str | None:
-        """Why the query ended on its own; None while it runs."""
-        return self._events.failure(query_id)
-
-    def forget_failure(self, query_id: str) -> None:
-        """Forget why the query ended: it was started again."""
-        self._events.forget_failure(query_id)
-
-    def unread(self, query_id: str) -> Sequence[int]:
-        """Rows released to each of the query's latest consecutive batches that read none of them."""
-        return self._events.unread(query_id)
-
-    @property
-    def lost(self) -> Mapping[str, str]:
-        """Executors that were removed so far, with the reason; see `expect`."""
-        known = self._events.lost
-        return {one: why for one, why in known.items() if self._expected is None or one in self._expected}
+        return [batch for line in whole.splitlines() if (batch := self.take(json.loads(line)))]
 
 
 def _in_order(stages: Mapping[int, Stage]) -> tuple[Stage, ...]:
@@ -253,12 +232,6 @@ def _in_order(stages: Mapping[int, Stage]) -> tuple[Stage, ...]:
     for place, stage in zip(first, by_plan, strict=True):
         ordered[place] = stage
     return tuple(ordered)
-
-
-def _rdd(info: Mapping[str, Any]) -> int | None:
-    """Give the id of a stage's last RDD, which a stage that is skipped shares with the one that made its output."""
-    rdds = info.get("RDD Info") or ()
-    return int(rdds[0]["RDD ID"]) if rdds else None
 
 
 def _nodes(plan: dict[str, Any], counted: Mapping[int, int]) -> Iterator[Node]:

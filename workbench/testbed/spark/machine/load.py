@@ -64,17 +64,7 @@ def session_processes(session: int) -> list[int]:
 
 
 def load(ours: Iterable[int], at_s: float, slots: Collection[int] = (), executor_s: float = 0.0) -> Load:
-    """Read the CPU counters.
-
-    Parameters
-    ----------
-    ours
-        Ids of the measurement's processes.
-    at_s
-        The current time, seconds.
-    slots, executor_s
-        Cores on which only the executor runs for us, if there are any, and the CPU seconds it has used.
-    """
+    """Read the CPU counters, with the processes `ours`; `slots` are cores on which only the executor runs for us."""
     times = {
         line.split()[0]: line.split()[1:9] for line in Path("/proc/stat").read_text().splitlines() if line[:3] == "cpu"
     }

@@ -31,8 +31,6 @@ class CpuQuota:
     ----------
     folders
         Of the slots' group, one for each hierarchy that it is in (version 1 has two).
-    v1
-        Whether these are version 1's.
     driver
         Folder of the driver's group, which has no quota.
     """

@@ -35,16 +35,8 @@ _OF_READS = 0.5
 def slowdown(seen: Sequence[tuple[float, CoreSpeed]]) -> float:
     """Return the share by which the slots' cores were slower in the last observation than in the fastest comparable.
 
-    Parameters
-    ----------
-    seen
-        The commanded rate (records/s; inf for the maximum rate) and the typical timing of each observation of a
-        deployment, oldest first. Observations at 0.8 of the last one's rate or more are comparable.
-
-    Returns
-    -------
-    float
-        The larger of the arithmetic's slowdown and half of the reads' slowdown; at most 1.
+    It is the larger of the arithmetic's slowdown and half of the reads' slowdown, at most 1. Of each observation of a
+    deployment, oldest first, `seen` has the commanded rate and the typical timing.
     """
     if not seen:
         return 0.0
@@ -58,15 +50,7 @@ def slowdown(seen: Sequence[tuple[float, CoreSpeed]]) -> float:
 
 
 class InterferenceProbe:
-    """Tracks the speed of a deployment's cores, observation by observation.
-
-    Parameters
-    ----------
-    time_once
-        Times the work once.
-    clock
-        Seconds.
-    """
+    """Tracks the speed of a deployment's cores, observation by observation; `time_once` times the work once."""
 
     def __init__(self, time_once: Callable[[], CoreSpeed], clock: Callable[[], float]) -> None:
         self._time_once, self._clock = time_once, clock
@@ -107,12 +91,7 @@ def spark_batch_s(spark: "SparkSession", task_cpu_s: Callable[[], float]) -> flo
     """Return the CPU seconds that tasks take for a fixed batch, a million rows hashed and counted by key.
 
     Unlike arithmetic and reads it runs in the slots' JVM, with its code, its memory and its garbage collector, as a
-    query's rows do. The JVM must be warm.
-
-    Returns
-    -------
-    float or None
-        The mean of five; None where no CPU seconds were seen.
+    query's rows do. The JVM must be warm. It is the mean of five; None where no CPU seconds were seen.
     """
     rows = spark.range(0, _BATCH_ROWS, 1, 1).selectExpr(f"hash(id) % {_BATCH_KEYS} AS k").groupBy("k").count()
     before = 0.0

@@ -68,7 +68,7 @@ def test_executors_that_were_replaced_before_they_were_used_are_not_lost(tmp_pat
     ]
     (tmp_path / "log").write_text("".join(f"{json.dumps(event)}\n" for event in removed))
     log = EventLog(tmp_path / "log")
-    log.expect(frozenset({"1", "2"}))
+    log.expected = frozenset({"1", "2"})
     log.poll()
     assert log.lost == {"2": "killed by the cluster"}
     every = EventLog(tmp_path / "log")
