@@ -33,23 +33,14 @@ _DETERMINED = 1 - 1e-9  # leverage of a row without which a coefficient would be
 
 @dataclass(frozen=True)
 class LeastSquares:
-    """Ordinary least squares of one form.
-
-    Parameters
-    ----------
-    form
-        Its name.
-    memory, slots, constant
-        a, b and c.
-    misses
-        By run, rate minus what the fit to the others predicts, in the unit of the rates; empty if such a fit does not
-        determine all coefficients.
-    """
+    """Ordinary least squares of one form."""
 
     form: str
-    memory: float
-    slots: float
-    constant: float
+    memory: float  # a
+    slots: float  # b
+    constant: float  # c
+    # by run, rate minus what the fit to the others predicts, in the unit of the rates; empty if such a fit does not
+    # determine all coefficients
     misses: tuple[float, ...]
 
     @property
