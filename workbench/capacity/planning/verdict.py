@@ -77,13 +77,13 @@ def judge(
             larger,
         ),
     )
-    late = found.get("late batches")
+    late, other = found.get("late batches"), units.rate(alike.get(form))
     some = (
         # what costs a late batch and what the model says of its capacity exclude each other
         *([(True, late.finding, late.advised)] if late else []),
         (far_off, far, larger),
         (falls_short(risk), short, safer),
-        (below, _by_another(form, alike), larger),
+        (below, f"By the {form} form, which fits the runs about as well, its capacity is only {other}.", larger),
         (doubtful > 0.5, f"{units.chance(doubtful)} of the runs are doubtful.", quieter),
     )
     for doubted, reason, remedy in grave:
@@ -97,11 +97,6 @@ def judge(
             one = found[concern]
             return PlanVerdict("risky", risk, one.finding, one.advice, one.command)
     return PlanVerdict("safe", risk, short, "")
-
-
-def _by_another(form: str, alike: Mapping[str, float]) -> str:
-    rate = units.rate(alike.get(form))
-    return f"By the {form} form, which fits the runs about as well, its capacity is only {rate}."
 
 
 def fill(
