@@ -140,25 +140,10 @@ def shapes_of(
 ) -> tuple[Shape, ...]:
     """Give the ways of growing, with weights that add up to 1.
 
-    Parameters
-    ----------
-    growth
-        Whose curves the published shapes are: those of cores of one machine, or else of workers.
-    fewest_slots
-        The fewest measured.
-    weights
-        Of the published shapes; by default those of all curves.
-    in_proportion, key
-        Probabilities that slots add as `IN_PROPORTION` or as `KEY` instead.
-    sharing
-        Slots that share `SHARED_CORES` of one machine; no more than the fewest measured: none, or unknown.
-    every
-        Published bends are at each `every`-th position.
-
-    Raises
-    ------
-    WorkbenchError
-        When `growth` is unknown.
+    Published shapes are those of cores of one machine where `growth` says so, or else of workers; their `weights` are
+    by default those of all curves, and their bends are at each `every`-th position. With the probabilities
+    `in_proportion` and `key` slots add as `IN_PROPORTION` or as `KEY` instead. `sharing` slots share `SHARED_CORES` of
+    one machine; no more than the fewest measured: none, or unknown.
     """
     if growth is not None and growth not in get_args(Growth):
         raise WorkbenchError(f"The growth is {growth!r}; use one of {', '.join(get_args(Growth))}.")

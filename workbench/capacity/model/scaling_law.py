@@ -187,19 +187,9 @@ class MemoryCurve:
 
 
 def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = None) -> ScalingLaw:
-    """Fit the law to `rates` at `points`, shape (rows, 2): memory, slots.
+    """Fit the law to `rates` at `points`, shape (rows, 2): memory, slots, all positive.
 
-    Parameters
-    ----------
-    points, rates
-        The runs.
-    beliefs
-        By default those of a query of which nothing else is known.
-
-    Raises
-    ------
-    WorkbenchError
-        When a rate, a memory or a number of slots is not positive.
+    The beliefs are by default those of a query of which nothing else is known.
     """
     if not ((points > 0).all() and (rates > 0).all()):
         raise WorkbenchError(

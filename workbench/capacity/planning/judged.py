@@ -35,13 +35,7 @@ class Place:
         return rate / (self.gain.ratio if risk is None else self.gain.quantile(risk))
 
     def least(self, rate: float, memory_mb: int, margin: float, risk: float | None, executor_slots: int | None) -> int:
-        """Give the fewest slots that carry `rate`, not fewer than were measured; see `Model.slots_for`.
-
-        Raises
-        ------
-        WorkbenchError
-            When no number of slots does.
-        """
+        """Give the fewest slots that carry `rate`, not fewer than were measured; see `Model.slots_for`."""
         fewest = min(run.budget.slots for run in self.exploration.runs)
         load, step = self.at_explored(rate, risk), executor_slots or 1
         return self.model.slots_for(load, memory_mb, margin, min_slots=fewest, risk=risk, step=step)
