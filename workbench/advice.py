@@ -5,21 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do.
+    """What to do."""
 
-    Parameters
-    ----------
-    words
-        In words; those that lead to a command end without a colon.
-    command
-        To be run in a shell; empty where the words are all.
-    otherwise
-        What would help as well.
-    """
-
-    words: str
-    command: str = ""
-    otherwise: "Advice | None" = None
+    words: str  # in words; those that lead to a command end without a colon
+    command: str = ""  # to be run in a shell; empty where the words are all
+    otherwise: "Advice | None" = None  # what would help as well
 
     def __str__(self) -> str:
         """Give it as plain text, what would help as well on a line of its own."""

@@ -175,11 +175,7 @@ class Journal:
             return ()
         if key is not None:
             return tuple(entry for entry in self._of(key) if kind is None or entry.kind == kind)
-        with self._locked("rb", fcntl.LOCK_SH) as handle:
-            content = handle.read()
-        lines = content[: self._finished(content)].split(b"\n")
-        found = (self._parse(line, number) for number, line in enumerate(lines, start=1) if line)
-        return tuple(entry for entry in found if kind is None or entry.kind == kind)
+        return tuple(line.entry for line in self.lines() if kind is None or line.entry.kind == kind)
 
     def _of(self, key: str) -> tuple[Entry, ...]:
         """Finished lines of one key: of a file that was read before, only these and what was appended are read."""
@@ -266,10 +262,7 @@ class Journal:
     @contextmanager
     def _locked(self, mode: str, lock: int) -> Iterator[IO[bytes]]:
         if self._exists() and not self.path.is_file():  # a pipe or a device may never end
-            raise JournalError(
-                f"The journal {self.path} is no file that keeps what is written. Choose another file.",
-                settings=("journal",),
-            )
+            raise self._refused("is no file that keeps what is written. Choose another file.")
         try:
             while True:
                 with open(self.path, mode, opener=_private) as handle:
@@ -278,20 +271,19 @@ class Journal:
                         yield handle  # closing the file releases the lock
                         return
         except OSError as error:
-            raise JournalError(
-                f"The journal {self.path} cannot be read or written: {error.strerror}. What is in it stays. Make room, "
-                "restore the permission, or choose another file.",
-                settings=("journal",),
+            raise self._refused(
+                f"cannot be read or written: {error.strerror}. What is in it stays. Make room, restore the permission, "
+                "or choose another file."
             ) from error
+
+    def _refused(self, why: str) -> JournalError:
+        return JournalError(f"The journal {self.path} {why}", settings=("journal",))
 
     def _exists(self) -> bool:
         try:
             return self.path.exists()
         except OSError as error:  # its name is too long, or its folder is not ours
-            raise JournalError(
-                f"The journal {self.path} cannot be read or written: {error.strerror}. Choose another file.",
-                settings=("journal",),
-            ) from error
+            raise self._refused(f"cannot be read or written: {error.strerror}. Choose another file.") from error
 
     def _is_there(self, handle: IO[bytes]) -> bool:
         """Whether the open file is the journal still, which `prune` may have replaced before the lock was free."""

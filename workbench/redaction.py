@@ -71,15 +71,11 @@ def redacted_values(value: object) -> object:
     if isinstance(value, dict):
         return {
             key: HIDDEN
-            if isinstance(one, str) and _of_secret(key) and not VARIABLE.fullmatch(one)
+            if isinstance(one, str) and isinstance(key, str) and is_secret(key) and not VARIABLE.fullmatch(one)
             else redacted_values(one)
             for key, one in value.items()
         }
     return value
-
-
-def _of_secret(key: object) -> bool:
-    return isinstance(key, str) and is_secret(key)
 
 
 def may_hold_secret(text: str) -> bool:

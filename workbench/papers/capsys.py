@@ -67,13 +67,7 @@ _TABLE_2_PANELS = tuple(
 def _columns(name: str, panels: Iterable[Panel], rows: Mapping[str, Sequence[float]]) -> tuple[Series, ...]:
     """Give a series for each column of a table of ours or the paper's; where a logarithm is drawn, 0 is none."""
     return tuple(
-        Series(
-            panel.title,
-            name,
-            tuple(rows),
-            tuple(float(one) or (None if panel.log_y else 0.0) for one in values),
-            published=name == "paper",
-        )
+        panel.series(name, rows, (one or (None if panel.log_y else 0.0) for one in values), published=name == "paper")
         for panel, values in zip(panels, zip(*rows.values(), strict=True), strict=True)
     )
 
@@ -107,8 +101,7 @@ def _caps(problem: PlacementProblem, worker: Worker) -> Ints:
 
 def _spread(panel: Panel, name: str, values: Mapping[str, Sequence[float]]) -> Series:
     """Give the mean and the range of several values for each name."""
-    means, low, high = (tuple(float(of(one)) for one in values.values()) for of in (statistics.mean, min, max))
-    return Series(panel.title, name, tuple(values), means, low, high)
+    return panel.series(name, values, *(map(of, values.values()) for of in (statistics.mean, min, max)))
 
 
 _SHARE, _HELD = "Throughput (% of the target)", "Records held back (% of those offered)"
@@ -141,9 +134,9 @@ def _figure_7(name: str) -> Reproduction:
         (
             _spread(rates, _TEN, shares),
             _spread(back, _TEN, held),
-            Series(rates.title, "paper", ("CAPSys",), (100.0,), published=True),
-            Series(gains.title, _TEN, compared, ours),
-            *(Series(gains.title, "paper", compared, published, published=True) for _ in published[:1]),
+            rates.series("paper", ("CAPSys",), (100.0,), published=True),
+            gains.series(_TEN, compared, ours),
+            *(gains.series("paper", compared, published, published=True) for _ in published[:1]),
         ),
     )
 
@@ -231,8 +224,8 @@ def _figure_10a(_: str) -> Reproduction:
             begun = time.process_time()
             search(problem, limits, first=True)
             times[workers * slots] = 1e3 * max(time.process_time() - begun, 1e-5)
-        series.append(Series(panel.title, label, tuple(times), tuple(times.values())))
-    paper = Series(panel.title, "paper: up to 100 ms", (16, 256), (100.0, 100.0), published=True)
+        series.append(panel.series(label, times, times.values()))
+    paper = panel.series("paper: up to 100 ms", (16, 256), (100.0, 100.0), published=True)
     return Reproduction((panel,), (*series, paper))
 
 
@@ -248,7 +241,7 @@ def _slow_10b(_: str) -> Iterator[Series]:
             begun = time.perf_counter()  # the clock of the probes' time limit
             tune(_filled(workers, slots), timeout_s=5.0, bounds=bounds)
             times[workers * slots] = time.perf_counter() - begun
-        yield Series(_TUNING.title, name, tuple(times), tuple(times.values()))
+        yield _TUNING.series(name, times, times.values())
 
 
 def _filled(workers: int, slots: int) -> PlacementProblem:
@@ -430,10 +423,7 @@ PAPER = Paper(
             "paper does not name the query. As printed every probe is a search, which takes minutes above 256 tasks; "
             "with bounds a linear programme refutes most thresholds that no plan can meet.",
             redrawn(
-                NAME,
-                "Figure 10b",
-                (_TUNING,),
-                [Series(_TUNING.title, "paper", tuple(_TUNED_S), tuple(_TUNED_S.values()), published=True)],
+                NAME, "Figure 10b", (_TUNING,), [_TUNING.series("paper", _TUNED_S, _TUNED_S.values(), published=True)]
             ),
             slow=_slow_10b,
             headlines=(

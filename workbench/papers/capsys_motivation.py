@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from workbench.arrays import Floats, Ints
-from workbench.papers.figure import Panel, PaperFigure, Reproduction, Series
+from workbench.papers.figure import Panel, PaperFigure, Reproduction
 from workbench.papers.headline import MORE, Headline, Reader, at, change
 from workbench.placement import ONE_GBIT, TEN_GBIT, PlacementProblem, calibrated_worker, simulated
 from workbench.simulation import ProfiledQuery, capsys_query
@@ -94,17 +94,17 @@ def _figure_2(name: str) -> Reproduction:
     held = Panel("Back-pressure", "Plan", "Back-pressure (%); ours: records held back", "bars")
     crowd = Panel("Co-location", "Plan", f"Most {_HUNGRY[name]} tasks on a worker", "bars")
     series = [
-        Series(throughput.title, "ours", labels, tuple(100 * share / shares[0] for share in shares)),
-        Series(held.title, "ours", labels, tuple(100 * (1 - share) for share in shares)),
-        Series(crowd.title, "ours", labels, tuple(float(tried.plans[index][window].max()) for index in six)),
+        throughput.series("ours", labels, (100 * share / shares[0] for share in shares)),
+        held.series("ours", labels, (100 * (1 - share) for share in shares)),
+        crowd.series("ours", labels, (tried.plans[index][window].max() for index in six)),
     ]
     if name == "Q1-sliding":
         series += [
-            Series(throughput.title, "paper", ("P1", "P6"), (100.0, 100 * 9 / 14), published=True),
-            Series(held.title, "paper", ("P1", "P6"), (6.8, 86.4), published=True),
+            throughput.series("paper", ("P1", "P6"), (100.0, 100 * 9 / 14), published=True),
+            held.series("paper", ("P1", "P6"), (6.8, 86.4), published=True),
         ]
     plans = Panel("Plans", "Plans", "Plans", "bars")
-    series.append(Series(plans.title, "ours", ("all", "meet the target"), (float(len(tried.plans)), float(met))))
+    series.append(plans.series("ours", ("all", "meet the target"), (len(tried.plans), met)))
     return Reproduction((throughput, held, crowd, plans), tuple(series))
 
 
@@ -136,19 +136,17 @@ def _figure_3(_: str) -> Reproduction:
         groups = [tried.shares[degree == level] for level in levels]
         least = float(groups[0].mean())
         held = Panel(f"{title}, back-pressure", "Most such tasks on one worker", "Back-pressure (%)")
-        panels += [Panel(title, held.x, "Throughput (% of least contended)"), held]
-        means, low, high = (
-            tuple(100 * float(of(group)) / least for group in groups) for of in (np.mean, np.min, np.max)
-        )
-        stopped = tuple(100 * (1 - float(group.mean())) for group in groups)
+        rates = Panel(title, held.x, "Throughput (% of least contended)")
+        panels += [rates, held]
+        spread = ([100 * float(of(group)) / least for group in groups] for of in (np.mean, np.min, np.max))
         series += [
-            Series(title, _MEAN, tuple(levels), means, low, high),
-            Series(held.title, _MEAN, tuple(levels), stopped),
+            rates.series(_MEAN, levels, *spread),
+            held.series(_MEAN, levels, (100 * (1 - float(group.mean())) for group in groups)),
         ]
         if published is not None and back is not None:
             series += [
-                Series(title, "paper", ends, (100.0, published), published=True),
-                Series(held.title, "paper", ends, back, published=True),
+                rates.series("paper", ends, (100.0, published), published=True),
+                held.series("paper", ends, back, published=True),
             ]
     return Reproduction(tuple(panels), tuple(series))
 
@@ -178,11 +176,8 @@ def _figure_5(name: str) -> Reproduction:
         Panel(f"{what} cost", f"{what} cost (0 even, 1 uneven)", "Throughput (% of the target)", "points")
         for what in columns
     )
-    series = tuple(
-        Series(panel.title, "plans", tuple(map(float, column)), tuple(100 * float(one) for one in tried.shares))
-        for panel, column in zip(panels, columns.values(), strict=True)
-    )
-    return Reproduction(panels, series)
+    both = zip(panels, columns.values(), strict=True)
+    return Reproduction(panels, tuple(one.series("plans", column.tolist(), 100 * tried.shares) for one, column in both))
 
 
 def _plan(label: str) -> Reader:

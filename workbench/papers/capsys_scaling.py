@@ -160,7 +160,7 @@ def _slow_table_4(_: str) -> Iterator[Series]:
             seeds = [0] if name in {"caps", "optimum"} else range(_SEEDS)
             shares += list(np.mean([_accuracy(strategy, seed, together) for seed in seeds], axis=0))
         for place, panel in enumerate(_PANELS[2 * case : 2 * case + 2]):
-            yield Series(panel.title, "ours", _CELLS, tuple(100 * float(cell[place]) for cell in shares))
+            yield panel.series("ours", _CELLS, (100 * cell[place] for cell in shares))
 
 
 def right(ours: Sequence[Series], strategy: str, case: str = "") -> int:
@@ -175,11 +175,10 @@ def right(ours: Sequence[Series], strategy: str, case: str = "") -> int:
 
 
 _PUBLISHED_4 = tuple(
-    Series(
-        panel.title,
+    panel.series(
         "paper",
-        tuple(f"{strategy} {step}" for strategy in TABLE_4 for step in range(1, 5)),
-        tuple(100.0 * cell[place % 2] for cells in TABLE_4.values() for cell in cells),
+        (f"{strategy} {step}" for strategy in TABLE_4 for step in range(1, 5)),
+        (100.0 * cell[place % 2] for cells in TABLE_4.values() for cell in cells),
         published=True,
     )
     for place, panel in enumerate(_PANELS)
@@ -210,12 +209,11 @@ def _slow_9(_: str) -> Iterator[Series]:
             counted[_AT_TARGET].append(100 * float((line.consumed >= 0.99 * np.repeat(periods, _PERIOD_S)).mean()))
             if not case:
                 spans = line.consumed.reshape(-1, _EVERY_S).mean(axis=1)
-                minutes = tuple(float(minute) for minute in range(1, len(spans) + 1))
-                tasks = line.tasks[_EVERY_S - 1 :: _EVERY_S]
-                yield Series(_RATE_OVER_TIME.title, strategy, minutes, tuple(map(float, spans)))
-                yield Series(_TASKS_OVER_TIME.title, strategy, minutes, tuple(map(float, tasks)))
+                minutes = [float(minute) for minute in range(1, len(spans) + 1)]
+                yield _RATE_OVER_TIME.series(strategy, minutes, spans)
+                yield _TASKS_OVER_TIME.series(strategy, minutes, line.tasks[_EVERY_S - 1 :: _EVERY_S])
         for panel, values in counted.items():
-            yield Series(panel.title, f"ours{case}", tuple(_STRATEGIES), tuple(values))
+            yield panel.series(f"ours{case}", _STRATEGIES, values)
 
 
 _PANELS_9 = (_RATE_OVER_TIME, _TASKS_OVER_TIME, _DECISIONS, _TOO_MANY, _AT_TARGET)
@@ -281,7 +279,7 @@ FIGURES = (
         "simulated",
         "Recorded, one run of each, means of a minute; unit costs are fitted to Table 3. It begins with one task each. "
         f"Default takes up to 17 tasks too many, in the paper up to four. {_FACTOR}",
-        redrawn("capsys", "Figure 9", _PANELS_9, [Series(_RATE_OVER_TIME.title, "target", _MINUTES, _OFFERED)]),
+        redrawn("capsys", "Figure 9", _PANELS_9, [_RATE_OVER_TIME.series("target", _MINUTES, _OFFERED)]),
         slow=_slow_9,
         headlines=(
             _met(f"Time at the target with Evenly, of that with CAPSys, alike only {_WITHOUT}", _PLAIN),

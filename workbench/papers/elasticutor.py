@@ -9,7 +9,7 @@ import statistics
 
 from workbench.papers import elasticutor_runs as runs
 from workbench.papers.elasticutor_runs import LATENCY, P99, SUSTAINED, THROUGHPUT, WORKLOADS
-from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
+from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction
 from workbench.papers.headline import LESS, MORE, Headline, Reader, at, change, mean, ratio
 from workbench.papers.recorded import redrawn
 from workbench.scaling.elastic import KeyedOperator
@@ -36,8 +36,8 @@ def _figure_11(_: str) -> Reproduction:
     return Reproduction(
         (panel,),
         (
-            Series(panel.title, "synchronisation", cells, sync),
-            Series(panel.title, "state migration", cells, tuple(value or None for value in migration)),
+            panel.series("synchronisation", cells, sync),
+            panel.series("state migration", cells, (value or None for value in migration)),
         ),
     )
 
@@ -52,31 +52,28 @@ def _figure_12(_: str) -> Reproduction:
         (sync, migration),
         (
             *(
-                Series(sync.title, name, upstream, tuple(runs.reassignment_ms(name, one)[0] for one in waiting))
+                sync.series(name, upstream, (runs.reassignment_ms(name, one)[0] for one in waiting))
                 for name in _REASSIGNED
             ),
-            Series(
-                migration.title, "RC and Elasticutor", sizes, tuple(runs.reassignment_ms("RC", one)[1] for one in moved)
-            ),
+            migration.series("RC and Elasticutor", sizes, (runs.reassignment_ms("RC", one)[1] for one in moved)),
         ),
     )
 
 
 _SPEED_UP = Panel("Speed-up", "Cores of one executor", "Throughput (x that of one core)", log_x=True, log_y=True)
 _TAIL = Panel("Latency", "Cores of one executor", "p99 latency (x that on one core)", log_x=True, log_y=True)
-_MOST = Series(_SPEED_UP.title, "paper, 8 KB or 0.01 ms: at most", (1, 256), (16.0, 16.0), published=True)
+_MOST = _SPEED_UP.series("paper, 8 KB or 0.01 ms: at most", (1, 256), (16.0, 16.0), published=True)
 _MOVED = {runs.MIGRATED: (13.9, 2.4), runs.REMOTE: (235.3, 21.6)}  # MB/s: naive, optimised
 _BOTH = ("naive executor-centric", "Elasticutor")
 _TABLE_3 = {8: 66.6e3, 16: 121.3e3, 32: 218.6e3}  # records/s by nodes
 _NODES = (*_over(runs.GROWTH.x, THROUGHPUT), runs.GROWTH)
 
 
-def _published_3() -> tuple[Series, ...]:
-    growth = tuple(100 * rate / _TABLE_3[8] for rate in _TABLE_3.values())
-    return tuple(
-        Series(panel.title, "paper", tuple(_TABLE_3), values, published=True)
-        for panel, values in zip(_NODES, (tuple(_TABLE_3.values()), growth), strict=True)
-    )
+_RATES_3 = tuple(_TABLE_3.values())
+_PUBLISHED_3 = tuple(
+    panel.series("paper", _TABLE_3, rates, published=True)
+    for panel, rates in zip(_NODES, (_RATES_3, [100 * rate / _TABLE_3[8] for rate in _RATES_3]), strict=True)
+)
 
 
 _OFTEN, _CHEAP, _USUAL, _MUCH = "16 shuffles per minute", "0.01 ms per record", "1 ms, 128 B", (2.0, math.inf)
@@ -381,7 +378,7 @@ PAPER = Paper(
                 NAME,
                 "Figure 19",
                 tuple(_MOVED),
-                (Series(panel.title, "paper", _BOTH, rates, published=True) for panel, rates in _MOVED.items()),
+                (panel.series("paper", _BOTH, rates, published=True) for panel, rates in _MOVED.items()),
             ),
             headlines=tuple(_naive(panel.title, naive / optimised) for panel, (naive, optimised) in _MOVED.items()),
         ),
@@ -394,7 +391,7 @@ PAPER = Paper(
             "Recorded, saturated, as growth: the published records pass 12 operators. With 32 executors on every "
             "cluster it grows faster than the cores, because on 8 nodes four executors share each node's cores and "
             "have two each; section 5.3 advises one per node. python benchmarks/scaling.py times the scheduler.",
-            redrawn(NAME, "Table 3", _NODES, _published_3()),
+            redrawn(NAME, "Table 3", _NODES, _PUBLISHED_3),
             slow=runs.table_3,
             headlines=(
                 Headline(

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from workbench.papers.figure import Panel, Series
+from workbench.papers.figure import Number, Panel, Series
 from workbench.scaling.elastic import (
     ElasticCluster,
     ElasticSettings,
@@ -72,24 +72,18 @@ def _totals(name: str, xs: Sequence[float | str], runs: Iterable[ParadigmRun], *
         THROUGHPUT: [run.throughput_per_s for run in done],
         LATENCY: [1e3 * run.mean_latency_s for run in done],
     }
-    return [
-        Series(panel.title, name, tuple(xs), tuple(value if math.isfinite(value) else None for value in values[panel]))
-        for panel in panels
-    ]
+    return [panel.series(name, xs, map(_finite, values[panel])) for panel in panels]
 
 
 def _over_time(name: str, run: ParadigmRun, first: int, last: int, *panels: Panel) -> list[Series]:
     """Series of the seconds `first` to `last` of a run."""
     values = {THROUGHPUT: run.throughput_series, LATENCY: 1e3 * run.latency_series}
-    return [
-        Series(
-            panel.title,
-            name,
-            tuple(float(second) for second in run.time_s[first:last]),
-            tuple(float(value) if math.isfinite(value) else None for value in values[panel][first:last]),
-        )
-        for panel in panels
-    ]
+    seconds = [float(second) for second in run.time_s[first:last]]
+    return [panel.series(name, seconds, map(_finite, values[panel][first:last])) for panel in panels]
+
+
+def _finite(value: float) -> Number:
+    return value if math.isfinite(value) else None
 
 
 def figure_6(_: str) -> Iterator[Series]:
@@ -130,14 +124,13 @@ def figure_10(_: str) -> Iterator[Series]:
     skews = (0.0, 0.3, 0.5, 0.7, 0.9)
     for name in _THREE:
         yield from _totals(name, skews, (_run(name, skew=skew) for skew in skews), THROUGHPUT, LATENCY)
-    bounds = tuple(_key_bound(skew) for skew in skews)
-    yield Series(THROUGHPUT.title, "bound of the most frequent key", skews, bounds)
+    yield THROUGHPUT.series("bound of the most frequent key", skews, map(_key_bound, skews))
 
 
 def _key_bound(skew: float) -> float:
     """Records/s at which the core of the most frequent key is full, or all cores are."""
     share = KeyTrace.zipf(_KEYS, skew).shares[0]
-    return float(min(1 / (_OPERATOR.cpu_s * share), _CLUSTER.cores / _OPERATOR.cpu_s))
+    return min(1 / (_OPERATOR.cpu_s * share), _CLUSTER.cores / _OPERATOR.cpu_s)
 
 
 def _one_executor(cores: int, **fields: float) -> ParadigmRun:
@@ -231,13 +224,12 @@ def figure_19(_: str) -> Iterator[Series]:
         yield from _over_time(name, saturated, 10, 55, THROUGHPUT)
         run = _run(name, _ORDERS, shuffles=shuffles, rate=_MOVING, seconds=None)
         yield from _over_time(name, run, 0, 45, LATENCY)
-        moved = (run.migrated_bytes_per_s / 1e6, run.remote_bytes_per_s / 1e6)
-        for values, value in zip(
-            totals.values(), (saturated.throughput_per_s, 1e3 * run.p99_latency_s, *moved), strict=True
-        ):
-            values.append(float(value))
+        totals[SUSTAINED].append(saturated.throughput_per_s)
+        totals[P99].append(1e3 * run.p99_latency_s)
+        totals[MIGRATED].append(run.migrated_bytes_per_s / 1e6)
+        totals[REMOTE].append(run.remote_bytes_per_s / 1e6)
     for panel, values in totals.items():
-        yield Series(panel.title, "ours", _EXCHANGE, tuple(values))
+        yield panel.series("ours", _EXCHANGE, values)
 
 
 def table_3(_: str) -> Iterator[Series]:
@@ -252,6 +244,6 @@ def table_3(_: str) -> Iterator[Series]:
             )
             for count in nodes
         ]
-        rates = [float(run.throughput_per_s) for run in runs]
-        yield Series(THROUGHPUT.title, name, nodes, tuple(rates))
-        yield Series(GROWTH.title, name, nodes, tuple(100 * rate / rates[0] for rate in rates))
+        rates = [run.throughput_per_s for run in runs]
+        yield THROUGHPUT.series(name, nodes, rates)
+        yield GROWTH.series(name, nodes, (100 * rate / rates[0] for rate in rates))

@@ -1,6 +1,6 @@
 """What a figure of a paper shows, as numbers: the paper's where they can be read, and ours."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,6 +35,25 @@ class Panel:
     shape: Shape = "line"
     log_x: bool = False
     log_y: bool = False
+
+    def series(
+        self,
+        name: str,
+        x: Iterable[float | str],
+        y: Iterable[Number],
+        low: Iterable[Number] = (),
+        high: Iterable[Number] = (),
+        *,
+        published: bool = False,
+    ) -> "Series":
+        """Give a series of this panel."""
+        y, low, high = (tuple(None if one is None else float(one) for one in values) for values in (y, low, high))
+        return Series(self.title, name, tuple(x), y, low, high, published)
+
+    def beside(self, paper: Mapping[str, Number], ours: Mapping[str, Number]) -> "Reproduction":
+        """Give a figure of this panel alone: the paper's values and ours by name."""
+        published = self.series("paper", paper, paper.values(), published=True)
+        return Reproduction((self,), (published, self.series("ours", ours, ours.values())))
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,11 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal
+
+import numpy as np
 
 from workbench.papers.figure import Number, Panel, Paper, PaperFigure, Reproduction, Series
 from workbench.papers.group_optimum import optimal_allocation
@@ -69,14 +72,8 @@ def random_jobs(count: int, seed: int = SEED) -> tuple[list[Job], tuple[float, .
 
 def round_robin(job: Job, nodes: int) -> list[list[int]]:
     """Assign tasks in turn, as Storm does by default; counts of shape (groups, nodes)."""
-    counts, node = [], 0
-    for size in job.sizes:
-        row = [0] * nodes
-        for _ in range(size):
-            row[node % nodes] += 1
-            node += 1
-        counts.append(row)
-    return counts
+    ends = np.cumsum((0, *job.sizes))
+    return [np.bincount(np.arange(*span) % nodes, minlength=nodes).tolist() for span in pairwise(ends)]
 
 
 _PRIORITIES: Mapping[Literal["imc", "rs"], str] = MappingProxyType(
@@ -91,18 +88,12 @@ def _second(priority: Literal["imc", "rs"], first: float) -> Reader:
 def _figure_2(_: str) -> Reproduction:
     job = Job((10, 20, 10, 10), (40,) * 4, ((0, 1, 10), (1, 2, 9.9), (2, 3, 1)))
     found = {"TD": top_down, "TL": _TL_DIAGONAL, "TL, row by row": _TL}
-    links = []
-    for allocate in found.values():
+    links = {}
+    for name, allocate in found.items():
         first, second, *_rest = allocate(job, (40,) * 4).counts
-        links.append(float(sum(a * b for a, b in zip(first, second, strict=True))))
+        links[name] = sum(a * b for a, b in zip(first, second, strict=True))
     panel = Panel("Links", "Algorithm", "Links of the first pair on one node", "bars")
-    return Reproduction(
-        (panel,),
-        (
-            Series(panel.title, "paper", ("TD", "TL"), (100.0, 84.0), published=True),
-            Series(panel.title, "ours", tuple(found), tuple(links)),
-        ),
-    )
+    return panel.beside({"TD": 100.0, "TL": 84.0}, links)
 
 
 def _figure_4a(_: str) -> Reproduction:
@@ -110,13 +101,12 @@ def _figure_4a(_: str) -> Reproduction:
     # at twice the traffic the second pair, and at any less the first, is the more significant one (Equation 2)
     jobs = [Job((10, 10, 10), (100, 100, 290), ((0, 1, 100), (1, 2, edge))) for edge in shrinking]
     panel = Panel("Gain", "Communication of the second pair (MB/s; the first: 100)", "Gain (MB/s)")
-    gains = {
-        priority: tuple(task_level(one, (100,) * 8, priority, "diagonal").gain for one in jobs)
-        for priority in _PRIORITIES
-    }
     return Reproduction(
         (panel,),
-        tuple(Series(panel.title, name, shrinking, gains[one]) for one, name in _PRIORITIES.items()),
+        tuple(
+            panel.series(name, shrinking, [task_level(one, (100,) * 8, priority, "diagonal").gain for one in jobs])
+            for priority, name in _PRIORITIES.items()
+        ),
     )
 
 
@@ -124,13 +114,12 @@ def _figure_4b(_: str) -> Reproduction:
     factors = tuple(range(1, 8))
     jobs = [Job((10, 10 * factor), (200, 200), ((0, 1, 100),)) for factor in factors]
     panel = Panel("Gain", "Tasks of the second group, in tens (the first: 10)", "Gain (MB/s)")
-    gains = {
-        name: tuple(allocate(one, (80,) * 6).gain for one in jobs)
-        for name, allocate in {"TD": top_down, "TL": _TL_DIAGONAL}.items()
-    }
     return Reproduction(
         (panel,),
-        tuple(Series(panel.title, name, factors, values) for name, values in gains.items()),
+        tuple(
+            panel.series(name, factors, [allocate(one, (80,) * 6).gain for one in jobs])
+            for name, allocate in {"TD": top_down, "TL": _TL_DIAGONAL}.items()
+        ),
     )
 
 
@@ -141,35 +130,23 @@ def four_groups() -> tuple[Job, tuple[float, ...]]:
 
 def _figure_5(_: str) -> Reproduction:
     job, capacity = four_groups()
-    rates = []
-    for allocate, repeats in ((top_down, 200), (_TL, 2)):
+    rates = {}
+    for name, allocate, repeats in (("TD", top_down, 200), ("TL", _TL, 2)):
         begun = time.process_time()
         for _repeat in range(repeats):
             allocate(job, capacity)
-        rates.append(repeats / max(time.process_time() - begun, 1e-6))
+        rates[name] = repeats / max(time.process_time() - begun, 1e-6)
     panel = Panel("Speed", "Algorithm", "Allocations per second", "bars", log_y=True)
-    return Reproduction(
-        (panel,),
-        (
-            Series(panel.title, "paper", ("TD", "TL"), (264.0, None), published=True),
-            Series(panel.title, "ours", ("TD", "TL"), tuple(rates)),
-        ),
-    )
+    return panel.beside({"TD": 264.0, "TL": None}, rates)
 
 
 def _optimality(_: str) -> Reproduction:
     jobs, capacity = random_jobs(_GRAPHS)
     best = sum(optimal_allocation(job, capacity).gain for job in jobs)
     algorithms = {"TD": top_down, "TL": _TL, "best_allocation (ours)": best_allocation}
-    shares = tuple(100 * sum(use(job, capacity).gain for job in jobs) / best for use in algorithms.values())
+    shares = {name: 100 * sum(use(job, capacity).gain for job in jobs) / best for name, use in algorithms.items()}
     panel = Panel("Gain", "Algorithm", "Gain (% of the optimum)", "bars")
-    return Reproduction(
-        (panel,),
-        (
-            Series(panel.title, "paper", ("TD", "TL"), (93.1, 85.9), published=True),
-            Series(panel.title, "ours", tuple(algorithms), shares),
-        ),
-    )
+    return panel.beside({"TD": 93.1, "TL": 85.9}, shares)
 
 
 _GAIN = Panel("Gain", "Capacity of a node (% of a core)", "Gain (MB/s)")
@@ -180,14 +157,12 @@ def _gains(job: Job, algorithms: Mapping[str, Allocate]) -> list[Series]:
     clusters = [(float(capacity),) * _CLUSTER for capacity in _CAPACITIES]
     used = [sum(any(node) for node in zip(*top_down(job, one).counts, strict=True)) for one in clusters]
     storm = tuple(job.gain(round_robin(job, nodes)) for nodes in used)
+    found = {name: [allocate(job, one) for one in clusters] for name, allocate in algorithms.items()}
+    gains = {name: [None if one.unplaced else one.gain for one in allocations] for name, allocations in found.items()}
     return [
-        Series(_GAIN.title, name, _CAPACITIES, tuple(_gain(allocate(job, one)) for one in clusters))
-        for name, allocate in algorithms.items()
-    ] + [Series(_GAIN.title, "Storm", _CAPACITIES, storm)]
-
-
-def _gain(found: GroupAllocation) -> Number:
-    return None if found.unplaced else found.gain
+        *(_GAIN.series(name, _CAPACITIES, values) for name, values in gains.items()),
+        _GAIN.series("Storm", _CAPACITIES, storm),
+    ]
 
 
 def _most(above: Iterable[Number], below: Iterable[Number]) -> float:
@@ -227,8 +202,8 @@ def _job(name: str) -> Reproduction:
         (_GAIN, gains),
         (
             *(td, tl, default),
-            Series(gains.title, "paper", _LABELS, _ADVANTAGES[name], published=True),
-            Series(gains.title, "ours", _LABELS, ours),
+            gains.series("paper", _LABELS, _ADVANTAGES[name], published=True),
+            gains.series("ours", _LABELS, ours),
         ),
     )
 
@@ -252,23 +227,20 @@ def _figure_9(name: str) -> Reproduction:
         change = reallocate(peak.scaled(share), capacity, current)
         current = change.allocation.counts
         moving.append(change.allocation.gain)
-        moved.append(float(change.moved))
+        moved.append(change.moved)
     steps = tuple(range(1, len(_CHANGING) + 1))
     gain = Panel("Gain", "Step", "Gain (MB/s)")
     rate = Panel("Input rate", "Step", "Input rate (% of the peak)")
     moves = Panel("Moves", "Step", "Tasks that move", "bars")
 
-    def kept(counts: Sequence[Sequence[int]]) -> tuple[float, ...]:
-        return tuple(peak.scaled(share).gain(counts) for share in _CHANGING)
-
     return Reproduction(
         (gain, rate, moves),
         (
-            Series(gain.title, _MOVING, steps, tuple(moving)),
-            Series(gain.title, "TD at the peak", steps, kept(fixed)),
-            Series(gain.title, "Storm", steps, kept(storm)),
-            Series(rate.title, "rate", steps, tuple(100 * share for share in _CHANGING)),
-            Series(moves.title, "moved tasks", steps, tuple(moved)),
+            gain.series(_MOVING, steps, moving),
+            gain.series("TD at the peak", steps, (peak.scaled(share).gain(fixed) for share in _CHANGING)),
+            gain.series("Storm", steps, (peak.scaled(share).gain(storm) for share in _CHANGING)),
+            rate.series("rate", steps, (100 * share for share in _CHANGING)),
+            moves.series("moved tasks", steps, moved),
         ),
     )
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
-from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
+from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction
 from workbench.papers.headline import Headline, Reader, at
 from workbench.scaling import JUSTIN, AnyPolicy, Decision, Ds2Policy, JustinPolicy, JustinVariant, Timeline, replay
 from workbench.simulation import OperatorModel, QueryModel, RateTrace, StateModel
@@ -152,23 +152,23 @@ def _figure_5(query: str) -> Reproduction:
         line, steps = run(query, policy), _deployed(query, policy)
         places = range(_EVERY - 1, len(line.consumed), _EVERY)
         ends_s = [(place + 1) * _STEP_S for place in places]
-        minutes = tuple(end_s / 60 for end_s in ends_s)
+        minutes = [end_s / 60 for end_s in ends_s]
         # those of the step that has just ended
         held = [next(one for one in reversed(steps) if one.since_s < end_s) for end_s in ends_s]
-        consumed = tuple(100 * float(line.consumed[place - _EVERY + 1 : place + 1].mean()) / _RATE for place in places)
+        consumed = (100 * float(line.consumed[place - _EVERY + 1 : place + 1].mean()) / _RATE for place in places)
         series += [
-            Series(rate.title, policy, minutes, consumed),
-            Series(tasks.title, policy, minutes, tuple(float(one.tasks) for one in held)),
-            Series(memory.title, policy, minutes, tuple(one.memory_mb for one in held)),
+            rate.series(policy, minutes, consumed),
+            tasks.series(policy, minutes, (one.tasks for one in held)),
+            memory.series(policy, minutes, (one.memory_mb for one in held)),
         ]
     extra = len(_QUERIES[query].modelled) - 2  # operators of one task; not the source
     for name, (count, _), total in (
         ("paper, DS2 at the end", published.ds2, published.memory_mb[0]),
         ("paper, Justin at the end", published.justin, published.memory_mb[1]),
     ):
-        series.append(Series(tasks.title, name, (end,), (float(count + extra),), published=True))
+        series.append(tasks.series(name, (end,), (count + extra,), published=True))
         if total is not None:
-            series.append(Series(memory.title, name, (end,), (total,), published=True))
+            series.append(memory.series(name, (end,), (total,), published=True))
     return Reproduction((rate, tasks, memory), tuple(series))
 
 
@@ -178,19 +178,12 @@ def _results(_: str) -> Reproduction:
     memory = Panel("Memory", "Query", "Memory that Justin saves (%)", "bars")
     cores = Panel("CPU", "Query", "Tasks that Justin saves (%)", "bars")
     cells = tuple(f"{query} {policy.split()[0]}" for query in queries for policy in _COMPARED)
-    counts = tuple(float(len(run(query, policy).reconfigurations)) for query in queries for policy in _COMPARED)
-    said_steps = tuple(count for query in queries for count in PUBLISHED[query].steps)
-    saved = {query: _saved(query) for query in queries}
-    said = {query: (PUBLISHED[query].memory_saved, PUBLISHED[query].cpu_saved) for query in queries}
-    series = [
-        Series(steps.title, "paper", cells, said_steps, published=True),
-        Series(steps.title, "ours", cells, counts),
-    ]
-    for place, panel in enumerate((memory, cores)):
-        series += [
-            Series(panel.title, "paper", queries, tuple(said[one][place] for one in queries), published=True),
-            Series(panel.title, "ours", queries, tuple(saved[one][place] for one in queries)),
-        ]
+    counts = (len(run(query, policy).reconfigurations) for query in queries for policy in _COMPARED)
+    said_steps = (count for query in queries for count in PUBLISHED[query].steps)
+    series = [steps.series("paper", cells, said_steps, published=True), steps.series("ours", cells, counts)]
+    said = zip(*((one.memory_saved, one.cpu_saved) for one in PUBLISHED.values()), strict=True)
+    for panel, paper, ours in zip((memory, cores), said, zip(*map(_saved, queries), strict=True), strict=True):
+        series += [panel.series("paper", queries, paper, published=True), panel.series("ours", queries, ours)]
     return Reproduction((steps, memory, cores), tuple(series))
 
 

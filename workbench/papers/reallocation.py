@@ -15,29 +15,10 @@ Counts = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class Reallocation:
-    """What a reconfiguration would bring.
+    """What a reconfiguration would bring."""
 
-    Parameters
-    ----------
-    allocation
-        The new allocation.
-    moved
-        Tasks that change their node.
-    gain_before
-        Gain of the current allocation under the new rates.
-    overloaded
-        Nodes that the current allocation would overload under the new rates.
-    """
-
-    allocation: GroupAllocation
-    moved: int
-    gain_before: float
-    overloaded: tuple[int, ...]
-
-    @property
-    def added_gain(self) -> float:
-        """Communication that the move also keeps off the network; negative where the load had to be spread."""
-        return self.allocation.gain - self.gain_before
+    allocation: GroupAllocation  # the new allocation
+    moved: int  # tasks that change their node
 
 
 def reallocate(
@@ -78,12 +59,9 @@ def reallocate(
     rows, columns = linear_sum_assignment(np.where(fits, kept, -old.sum() - 1), maximize=True)
     counts = np.zeros_like(new)
     counts[:, columns] = new[:, rows]
-    loads = cost @ old
     return Reallocation(
         GroupAllocation(tuple(map(tuple, counts.tolist())), job.gain(counts.tolist()), fresh.unplaced),
         int(new.sum() - kept[rows, columns].sum()),
-        job.gain(old.tolist()),
-        tuple(node for node, limit in enumerate(limits) if loads[node] > limit + SLACK * max(limits)),
     )
 
 

@@ -11,13 +11,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "data"
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    """Read a CSV file of the repository.
-
-    Raises
-    ------
-    WorkbenchError
-        When it is missing, as in a package installed without its repository.
-    """
+    """Read a CSV file of the repository, which a package installed without its repository lacks."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             return list(csv.DictReader(file))

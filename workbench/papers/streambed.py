@@ -13,10 +13,10 @@ from types import MappingProxyType
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.papers import streambed_runs as runs
-from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
+from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction
 from workbench.papers.headline import Headline, Reader, at, ratio
 from workbench.papers.recorded import recorded, redrawn
-from workbench.papers.streambed_runs import GB, MANAGER, MARGIN, capacity, published, tasks
+from workbench.papers.streambed_runs import GB, MANAGER, MARGIN, capacity, memory_of, published, tasks
 from workbench.simulation import PRESETS, Deployment, preset, steady_state
 from workbench.testbed import FluidTestbed
 
@@ -40,18 +40,8 @@ def _rates() -> dict[str, float]:
 
 def _table_ii(_: str) -> Reproduction:
     paper = _rates()
-    ours = {
-        query: float(steady_state(Deployment(preset(query), preset(query).minimal_layout, 4096)).rate)
-        for query in paper
-    }
-    panel = Panel("One task per operator", "Query", "Rate (records/s)", "bars", log_y=True)
-    return Reproduction(
-        (panel,),
-        (
-            Series(panel.title, "paper", tuple(paper), tuple(paper.values()), published=True),
-            Series(panel.title, "ours", tuple(ours), tuple(ours.values())),
-        ),
-    )
+    ours = {query: steady_state(Deployment(preset(query), preset(query).minimal_layout, 4096)).rate for query in paper}
+    return Panel("One task per operator", "Query", "Rate (records/s)", "bars", log_y=True).beside(paper, ours)
 
 
 def _table_iii(query: str) -> Reproduction:
@@ -65,52 +55,38 @@ def _table_iii(query: str) -> Reproduction:
     form = _FORMS[model.name]
     panel = Panel("Capacity", f"Slots of {memory / GB:g} GB", "Capacity (records/s)")
     curves = (
-        Series(panel.title, f"paper, {row['form']}", budgets, _printed(query, memory, budgets), published=True),
-        Series(panel.title, "the engine", budgets, tuple(capacity(query, memory, slots) for slots in budgets)),
-        Series(panel.title, _MODEL, budgets, tuple(a * form(MANAGER * memory) + b * form(n) + c for n in budgets)),
+        panel.series(f"paper, {row['form']}", budgets, _printed(query, memory, budgets), published=True),
+        panel.series("the engine", budgets, (capacity(query, memory, slots) for slots in budgets)),
+        panel.series(_MODEL, budgets, (a * form(MANAGER * memory) + b * form(n) + c for n in budgets)),
     )
     efforts = next(one for one in found if one.panel == runs.EFFORT.title)
-    effort = tuple(float(row[name]) for name in ("optimizer_calls", "estimator_runs", "training_minutes"))
-    coefficients = tuple(float(row[name]) for name in model.x if isinstance(name, str))
-    cells = published("iv", query)
-    planned = tuple(float(cell["slots"]) for cell in cells)
-    memories = tuple(f"{float(cell['memory_gb_per_slot']):g} GB" for cell in cells)
+    effort = [float(row[name]) for name in ("optimizer_calls", "estimator_runs", "training_minutes")]
+    coefficients = [float(row[name]) for name in model.x if isinstance(name, str)]
+    planned = {memory_of(cell): float(cell["slots"]) for cell in published("iv", query)}
     return Reproduction(
         (runs.ERROR, runs.EXPECTED, runs.IMPROVEMENT, panel, runs.MODEL, runs.FORMS, runs.EFFORT, runs.PLANNED),
         (
             *found,
             *curves,
-            Series(runs.MODEL.title, f"paper, {row['form']}", model.x, coefficients, published=True),
-            Series(runs.FORMS.title, "paper", (row["form"],), (1.0,), published=True),
-            Series(runs.EFFORT.title, "paper", efforts.x, effort, published=True),
-            Series(runs.PLANNED.title, "paper", memories, planned, published=True),
+            runs.MODEL.series(f"paper, {row['form']}", model.x, coefficients, published=True),
+            runs.FORMS.series("paper", (row["form"],), (1.0,), published=True),
+            runs.EFFORT.series("paper", efforts.x, effort, published=True),
+            runs.PLANNED.series("paper", planned, planned.values(), published=True),
         ),
     )
 
 
 def _table_iv(query: str) -> Reproduction:
     cells = published("iv", query)
-    asked = MARGIN * float(cells[0]["requested_rate_records_per_s"])
-    memories = tuple(f"{float(cell['memory_gb_per_slot']):g} GB" for cell in cells)
-    sizes = [float(cell["memory_gb_per_slot"]) * GB for cell in cells]
-    paper = tuple(float(cell["slots"]) for cell in cells)
-    printed = tuple(
-        float(next(slots for slots in itertools.count(1) if _printed(query, size, (slots,))[0] >= asked))
-        for size in sizes
-    )
-    panel = Panel(
-        "Slots",
-        "Memory per slot",
-        f"Slots for {float(cells[0]['requested_rate_records_per_s']):,.0f} records/s",
-        "bars",
-    )
-    return Reproduction(
-        (panel,),
-        (
-            Series(panel.title, "paper", memories, paper, published=True),
-            Series(panel.title, _FROM_PRINTED, memories, printed),
-        ),
-    )
+    asked = float(cells[0]["requested_rate_records_per_s"])
+    memories = [memory_of(cell) for cell in cells]
+    printed = [
+        next(slots for slots in itertools.count(1) if _printed(query, size, (slots,))[0] >= MARGIN * asked)
+        for size in (float(cell["memory_gb_per_slot"]) * GB for cell in cells)
+    ]
+    panel = Panel("Slots", "Memory per slot", f"Slots for {asked:,.0f} records/s", "bars")
+    paper = panel.series("paper", memories, (float(cell["slots"]) for cell in cells), published=True)
+    return Reproduction((panel,), (paper, panel.series(_FROM_PRINTED, memories, printed)))
 
 
 _PANELS_9 = tuple(
@@ -133,22 +109,9 @@ def _figure_10(query: str) -> Reproduction:
         for _ in range(_WINDOWS):
             for operator in run.observe(_WINDOW_S).operators:
                 seen.setdefault(operator.operator, []).append(100 * operator.busyness)
-    names = tuple(seen)
     panel = Panel("Busyness", "Operator", "Busyness (% of the time)", "bars")
-    medians = tuple(statistics.median(one) for one in seen.values())
-    return Reproduction(
-        (panel,),
-        (
-            Series(
-                panel.title,
-                _BUSY,
-                names,
-                medians,
-                tuple(min(one) for one in seen.values()),
-                tuple(max(one) for one in seen.values()),
-            ),
-        ),
-    )
+    values = (map(of, seen.values()) for of in (statistics.median, min, max))
+    return Reproduction((panel,), (panel.series(_BUSY, seen, *values),))
 
 
 _FITTED = "the engine's costs"
@@ -173,7 +136,7 @@ def _explored(query: str) -> Iterator[Headline]:
     (row,) = published("iii", query)
     most, form = int(row["max_slots"]), row["form"]
     cell = published("iv", query)[-1]
-    memory = f"{float(cell['memory_gb_per_slot']):g} GB"
+    memory = memory_of(cell)
 
     def chosen(made: Reproduction) -> float:
         forms = dict(zip(made.named("ours", runs.FORMS.title).x, made.named("ours", runs.FORMS.title).y, strict=True))
@@ -197,10 +160,8 @@ def _explored(query: str) -> Iterator[Headline]:
 def _cells(query: str) -> Iterator[Headline]:
     """Compare the slots of Table IV, from the printed model alone."""
     for cell in published("iv", query):
-        memory = f"{float(cell['memory_gb_per_slot']):g} GB"
-        yield Headline(
-            f"Slots of {memory} for {query}", "slots", float(cell["slots"]), at(_FROM_PRINTED, memory), query
-        )
+        what, read = f"Slots of {memory_of(cell)} for {query}", at(_FROM_PRINTED, memory_of(cell))
+        yield Headline(what, "slots", float(cell["slots"]), read, query)
 
 
 def _peak(made: Reproduction) -> float:

@@ -9,7 +9,7 @@ import math
 import statistics
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -66,6 +66,11 @@ def published(table: str, query: str | None = None) -> list[dict[str, str]]:
     """Read the rows of a published table, of one query or all."""
     found = rows(FOLDER / "published" / f"streambed_table_{table}.csv")
     return [row for row in found if query in {None, row["query"]}]
+
+
+def memory_of(cell: Mapping[str, str]) -> str:
+    """Write the memory per slot of a row of Table IV."""
+    return f"{float(cell['memory_gb_per_slot']):g} GB"
 
 
 def tasks(query: str, memory_mb: float, slots: int) -> Mapping[str, int]:
@@ -178,16 +183,15 @@ def table_iii(query: str) -> Iterator[Series]:
     slope, slots = (float(one) for one in model.coef_)
     scale = {"linear": MANAGER, "sqrt": math.sqrt(MANAGER), "log": 1.0}[model.form]
     constant = float(model.intercept_) - (slope * math.log(MANAGER) if model.form == "log" else 0.0)
-    yield Series(MODEL.title, model.form, ("a", "b", "c"), (slope / scale, slots, constant))
+    yield MODEL.series(model.form, ("a", "b", "c"), (slope / scale, slots, constant))
     forms = Counter(one.model.form for one, _ in found)
-    yield Series(FORMS.title, "ours", tuple(forms), tuple(map(float, forms.values())))
+    yield FORMS.series("ours", forms, forms.values())
     efforts = [
         (calls, len(one.runs), sum(run.estimate.seconds for run in one.measurements) / 60) for one, calls in found
     ]
-    yield _over_seeds(EFFORT.title, ("optimizer calls", "estimator runs", "minutes"), efforts)
+    yield _over_seeds(EFFORT, ("optimizer calls", "estimator runs", "minutes"), efforts)
     cells = published("iv", query)
-    memories = tuple(f"{float(cell['memory_gb_per_slot']):g} GB" for cell in cells)
-    yield _over_seeds(PLANNED.title, memories, [[_slots(one, cell) for cell in cells] for one, _ in found])
+    yield _over_seeds(PLANNED, map(memory_of, cells), [[_slots(one, cell) for cell in cells] for one, _ in found])
 
 
 def _slots(exploration: Exploration, cell: Mapping[str, str]) -> float:
@@ -199,21 +203,20 @@ def _slots(exploration: Exploration, cell: Mapping[str, str]) -> float:
         return float(_MOST_SLOTS)
 
 
-def _over_seeds(panel: str, names: tuple[str, ...], values: Sequence[Sequence[float]]) -> Series:
+def _over_seeds(panel: Panel, names: Iterable[str], values: Sequence[Sequence[float]]) -> Series:
     """Give the median and the range of every column."""
     columns = list(zip(*values, strict=True))
-    middle, low, high = (tuple(float(of(one)) for one in columns) for of in (statistics.median, min, max))
-    return Series(panel, FOUND, names, middle, low, high)
+    return panel.series(FOUND, names, *(map(of, columns) for of in (statistics.median, min, max)))
 
 
 def _at_work(query: str, exploration: Exploration) -> Iterator[Series]:
     """Error after each run, and what the Gaussian process expected before the last run it was asked for."""
     costs = dict(enumerate(exploration.costs, start=1))
     finite = {run: cost for run, cost in costs.items() if math.isfinite(cost)}
-    yield Series(ERROR.title, "after each run", tuple(finite), tuple(finite.values()))
+    yield ERROR.series("after each run", finite, finite.values())
     left_out = {run: cost for run, cost in finite.items() if run - 1 not in exploration.fitted}
     if left_out:
-        yield Series(ERROR.title, "after a run that is not fitted", tuple(left_out), tuple(left_out.values()))
+        yield ERROR.series("after a run that is not fitted", left_out, left_out.values())
     space = _space(query)
     why = [one for one in reasons(exploration.runs, space) if one.acquired is not None][-1]
     acquired = why.acquired
@@ -226,8 +229,7 @@ def _at_work(query: str, exploration: Exploration) -> Iterator[Series]:
             [float(table[one, row]) for one in columns]
             for table in (acquired.mean, acquired.deviation, acquired.improvement)
         )
-        low, high = (tuple(np.add(mean, sign * np.array(deviation)).tolist()) for sign in (-1, 1))
-        yield Series(EXPECTED.title, name, slots, tuple(mean), low, high)
-        yield Series(IMPROVEMENT.title, name, slots, tuple(improvement))
+        yield EXPECTED.series(name, slots, mean, np.subtract(mean, deviation), np.add(mean, deviation))
+        yield IMPROVEMENT.series(name, slots, improvement)
     asked = f"asked for: {why.budget.slots} slots of {why.budget.profile.memory_mb / GB:g} GB"
-    yield Series(IMPROVEMENT.title, asked, (why.budget.slots,), (why.improvement,))
+    yield IMPROVEMENT.series(asked, (why.budget.slots,), (why.improvement,))

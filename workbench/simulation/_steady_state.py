@@ -23,21 +23,11 @@ from workbench.simulation.waves import input_ratios
 
 @dataclass(frozen=True)
 class SteadyState:
-    """What a warm, undisturbed deployment sustains.
+    """What a warm, undisturbed deployment sustains."""
 
-    Parameters
-    ----------
-    rate
-        Highest sustainable rate of all sources together, records/s; inf if nothing costs time.
-    work_s
-        By operator: seconds that all its tasks together work per source record.
-    tasks
-        Tasks by operator.
-    """
-
-    rate: float
-    work_s: Mapping[str, float]
-    tasks: Mapping[str, int]
+    rate: float  # highest sustainable rate of all sources together, records/s; inf if nothing costs time
+    work_s: Mapping[str, float]  # by operator: seconds that all its tasks together work per source record
+    tasks: Mapping[str, int]  # tasks by operator
 
     def busyness(self, rate: float | None = None) -> dict[str, float]:
         """Share of their time that the tasks of each operator work at `rate`, by default the highest sustainable."""

@@ -30,17 +30,7 @@ def block_cache_mb(managed_mb: float) -> float:
 
 
 def hit_rate(cache_mb: float, state: StateModel, shares: Floats) -> Floats:
-    """Share of the reads that the cache answers, for each task.
-
-    Parameters
-    ----------
-    cache_mb
-        Memory that caches state, of one task, MB.
-    state
-        The operator's state.
-    shares
-        Share of the operator's keys on each task, shape (tasks,).
-    """
+    """Share of the reads that a cache of `cache_mb` answers, by the share of the keys on each task, shape (tasks,)."""
     working_set = state.working_set_mb * shares
     cache = np.full_like(working_set, cache_mb)
     fits = cache >= working_set

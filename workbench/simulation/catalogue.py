@@ -2,17 +2,14 @@
 
 from functools import lru_cache
 
-from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.simulation.capsys import CAPSYS_QUERIES, capsys_query
 from workbench.simulation.model import OperatorModel, QueryModel, StateModel
-from workbench.simulation.presets import PRESETS, preset
+from workbench.simulation.presets import AUCTIONS, FILTER_S, PERSONS, PRESETS, SINK, costed, preset, query_of
 
 SIMULATED: tuple[str, ...] = (*PRESETS, "q3", *CAPSYS_QUERIES)
 """Names that `simulated_query` knows."""
 
-_PERSONS, _AUCTIONS = 0.02, 0.06  # Nexmark's shares of all events
-_FILTER_S = 0.25e-6
 _STATE_MB = 8.0
 
 
@@ -35,29 +32,13 @@ def _q3() -> QueryModel:
     without bound, so every rate belongs to a state size: here 8 MB, which fits memory, as in Justin's experiments.
     """
     join = capsys_query("Q4-join").profiles["incremental join"]
-    flow = Dataflow(
+    return query_of(
         "q3",
-        (
-            Operator("source", "source"),
-            Operator("filter persons", "filter"),
-            Operator("filter auctions", "filter"),
-            Operator("join", "join", stateful=True),
-            Operator("sink", "sink"),
-        ),
-        (
-            Edge("source", "filter persons"),
-            Edge("source", "filter auctions"),
-            Edge("filter persons", "join"),
-            Edge("filter auctions", "join"),
-            Edge("join", "sink"),
-        ),
-    )
-    return QueryModel(
-        flow,
+        ("source, filter persons", "source, filter auctions", "filter persons, join", "filter auctions, join, sink"),
         {
-            "filter persons": OperatorModel(OperatorProfile(_FILTER_S, 0, 100 * _PERSONS, _PERSONS)),
-            "filter auctions": OperatorModel(OperatorProfile(_FILTER_S, 0, 100 * _AUCTIONS, _AUCTIONS)),
-            "join": OperatorModel(join, state=StateModel(_STATE_MB)),
-            "sink": OperatorModel(OperatorProfile(0.15e-6, 0, 0, 0)),
+            "filter persons": costed("filter", FILTER_S, PERSONS),
+            "filter auctions": costed("filter", FILTER_S, AUCTIONS),
+            "join": ("join", OperatorModel(join, state=StateModel(_STATE_MB))),
+            "sink": SINK,
         },
     )

@@ -65,22 +65,13 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Contention:
-    """What one record of each task takes of its worker.
+    """What one record of each task takes of its worker."""
 
-    Parameters
-    ----------
-    worker
-        Worker of each task, shape (tasks,).
-    per_record, per_result
-        Use per input record, and per result of a windowed task, shape (3, tasks): CPU seconds, bytes, bytes.
-    capacity
-        Per second, shape (3, workers).
-    """
-
-    worker: Ints
+    worker: Ints  # worker of each task, shape (tasks,)
+    # use per input record, and per result of a windowed task, shape (3, tasks): CPU seconds, bytes, bytes
     per_record: Floats
     per_result: Floats
-    capacity: Floats
+    capacity: Floats  # per second, shape (3, workers)
 
     def seconds(self, records: Floats, results: Floats | None = None, cpu_factor: float = 1.0) -> Floats:
         """Seconds each worker needs for this work, each resource apart, shape (3, workers)."""

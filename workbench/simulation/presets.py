@@ -36,7 +36,6 @@ q5 0.11, q8 0.31. None is published for q11 ("slightly higher variations" than q
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
 from itertools import pairwise
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
@@ -46,198 +45,162 @@ from workbench.simulation.model import OperatorModel, QueryModel, StateModel, Wa
 _US = 1e-6
 _BID_BYTES = 100.0  # Nexmark's mean size of a bid
 _STATE_BYTES = 150.0  # read and written per record of a stateful operator
-_BIDS, _PERSONS, _AUCTIONS = 0.92, 0.02, 0.06
 _WARM_UP = WarmUp(code_s=20.0, slowdown=1.0, cache_s=30.0)
+_STATEFUL = frozenset({"aggregate", "window aggregate", "session", "join"})
 
-_FILTER_S = 0.25 * _US
-_PROJECT_S = 0.3 * _US
-_SINK_S = 0.15 * _US
+BIDS, PERSONS, AUCTIONS = 0.92, 0.02, 0.06
+"""Nexmark's shares of all events."""
 
+FILTER_S = 0.25 * _US
+"""CPU seconds of a filter per record."""
 
-def _operator(cpu_s: float, selectivity: float = 1.0, *, stateful: bool = False, **mechanisms: object) -> OperatorModel:
-    profile = OperatorProfile(cpu_s, _STATE_BYTES if stateful else 0.0, _BID_BYTES * selectivity, selectivity)
-    return OperatorModel(profile, **mechanisms)  # type: ignore[arg-type]
-
-
-_PROJECT = _operator(_PROJECT_S)
-_SINK = _operator(_SINK_S, 0.0)
+Costed = tuple[str, OperatorModel]
+"""Kind of an operator, and what its records cost."""
 
 
-def _dataflow(name: str, kinds: Mapping[str, str], paths: tuple[str, ...]) -> Dataflow:
-    """Build a dataflow from its operators' kinds and paths such as ``"source, filter, sink"``."""
-    stateful = {"aggregate", "window aggregate", "session", "join"}
-    chains = [path.split(", ") for path in paths]
-    pairs = dict.fromkeys(pair for chain in chains for pair in pairwise(chain))
-    return Dataflow(
+def costed(kind: str, cpu_s: float, selectivity: float = 1.0, **mechanisms: object) -> Costed:
+    """Give an operator of `kind` whose records take `cpu_s`, with further fields of an `OperatorModel`."""
+    state_bytes = _STATE_BYTES if kind in _STATEFUL else 0.0
+    profile = OperatorProfile(cpu_s, state_bytes, _BID_BYTES * selectivity, selectivity)
+    return kind, OperatorModel(profile, **mechanisms)  # type: ignore[arg-type]
+
+
+SINK = costed("sink", 0.15 * _US, 0.0)
+"""A blackhole sink."""
+
+
+def query_of(name: str, paths: tuple[str, ...], operators: Mapping[str, Costed], **more: object) -> QueryModel:
+    """Build a query from paths such as ``"source, filter, sink"``, and further fields of a `QueryModel`."""
+    pairs = dict.fromkeys(pair for path in paths for pair in pairwise(path.split(", ")))
+    flow = Dataflow(
         name,
-        (Operator("source", "source"), *(Operator(key, kind, kind in stateful) for key, kind in kinds.items())),
-        tuple(Edge(upstream, downstream) for upstream, downstream in pairs),
+        (
+            Operator("source", "source"),
+            *(Operator(key, kind, kind in _STATEFUL) for key, (kind, _) in operators.items()),
+        ),
+        tuple(Edge(*pair) for pair in pairs),
+    )
+    return QueryModel(flow, {key: model for key, (_, model) in operators.items()}, **more)  # type: ignore[arg-type]
+
+
+def _window_of_q8(cpu_s: float, selectivity: float, working_set_mb: float) -> Costed:
+    return costed(
+        "window aggregate",
+        cpu_s,
+        selectivity,
+        exchange_s=0.9 * cpu_s,
+        windowed=True,
+        emission_s=1.0 * _US,
+        imbalance=0.1,
+        state=StateModel(working_set_mb, miss_s=2 * _US),
     )
 
 
-def _q1() -> QueryModel:
-    flow = _dataflow("q1", {"convert": "map", "sink": "sink"}, ("source, convert, sink",))
-    return QueryModel(
-        flow,
-        {"convert": _operator(0.625 * _US, _BIDS, exchange_s=0.172 * _US), "sink": _SINK},
+_PROJECT = costed("map", 0.3 * _US)
+_QUERIES = (
+    query_of(
+        "q1",
+        ("source, convert, sink",),
+        {"convert": costed("map", 0.625 * _US, BIDS, exchange_s=0.172 * _US), "sink": SINK},
         live_mb=18.0,
         noise=0.05,
         warm_up=_WARM_UP,
-    )
-
-
-def _q2() -> QueryModel:
-    flow = _dataflow("q2", {"select": "filter", "sink": "sink"}, ("source, select, sink",))
-    return QueryModel(
-        flow,
-        {"select": _operator(0.262 * _US, _BIDS / 123, exchange_s=0.04 * _US), "sink": _SINK},
+    ),
+    query_of(
+        "q2",
+        ("source, select, sink",),
+        {"select": costed("filter", 0.262 * _US, BIDS / 123, exchange_s=0.04 * _US), "sink": SINK},
         live_mb=14.0,
         noise=0.035,
         warm_up=_WARM_UP,
-    )
-
-
-def _q5() -> QueryModel:
-    flow = _dataflow(
+    ),
+    query_of(
         "q5",
-        {
-            "filter": "filter",
-            "count": "window aggregate",
-            "project counts": "map",
-            "project windows": "map",
-            "max": "aggregate",
-            "project max": "map",
-            "join": "join",
-            "project": "map",
-            "sink": "sink",
-        },
         (
             "source, filter, count, project counts, join, project, sink",
             "count, project windows, max, project max, join",
         ),
-    )
-    small = StateModel(10.0, reads=1.0, miss_s=10 * _US)  # Justin, section 5.1: q5's state is about 10 MB
-    return QueryModel(
-        flow,
         {
-            "filter": _operator(_FILTER_S, _BIDS),
+            "filter": costed("filter", FILTER_S, BIDS),
             # Five sliding windows are updated per bid; 0.02 results per bid and slide.
-            "count": _operator(
+            "count": costed(
+                "window aggregate",
                 18.9 * _US,
                 0.02,
-                stateful=True,
                 exchange_s=1.5 * _US,
                 windowed=True,
                 emission_s=1.0 * _US,
                 imbalance=0.04,
-                state=small,
+                state=StateModel(10.0, reads=1.0, miss_s=10 * _US),  # Justin, section 5.1: q5's state is about 10 MB
             ),
             "project counts": _PROJECT,
             "project windows": _PROJECT,
-            "max": _operator(1.0 * _US, 0.001, stateful=True, hot_share=0.5),  # keyed by window: few keys at a time
+            "max": costed("aggregate", 1.0 * _US, 0.001, hot_share=0.5),  # keyed by window: few keys at a time
             "project max": _PROJECT,
-            "join": _operator(26.0 * _US, 0.001, stateful=True, hot_share=0.68),  # likewise
+            "join": costed("join", 26.0 * _US, 0.001, hot_share=0.68),  # likewise
             "project": _PROJECT,
-            "sink": _SINK,
+            "sink": SINK,
         },
         window_s=2.0,
         live_mb=60.0,
         noise=0.065,
         warm_up=_WARM_UP,
-    )
-
-
-def _q8() -> QueryModel:
-    flow = _dataflow(
+    ),
+    query_of(
         "q8",
-        {
-            "filter persons": "filter",
-            "window persons": "window aggregate",
-            "project persons": "map",
-            "filter auctions": "filter",
-            "window auctions": "window aggregate",
-            "project auctions": "map",
-            "join": "join",
-            "project": "map",
-            "sink": "sink",
-        },
         (
             "source, filter persons, window persons, project persons, join, project, sink",
             "source, filter auctions, window auctions, project auctions, join",
         ),
-    )
-
-    def window(cpu_s: float, selectivity: float, working_set_mb: float) -> OperatorModel:
-        return _operator(
-            cpu_s,
-            selectivity,
-            stateful=True,
-            exchange_s=0.9 * cpu_s,
-            windowed=True,
-            emission_s=1.0 * _US,
-            imbalance=0.1,
-            state=StateModel(working_set_mb, miss_s=2 * _US),
-        )
-
-    return QueryModel(
-        flow,
         {
-            "filter persons": _operator(_FILTER_S, _PERSONS),
-            "window persons": window(5.0 * _US, 1.0, 1800.0),
+            "filter persons": costed("filter", FILTER_S, PERSONS),
+            "window persons": _window_of_q8(5.0 * _US, 1.0, 1800.0),
             "project persons": _PROJECT,
-            "filter auctions": _operator(_FILTER_S, _AUCTIONS),
-            "window auctions": window(5.1 * _US, 0.5, 4200.0),  # sellers with several auctions in a window
+            "filter auctions": costed("filter", FILTER_S, AUCTIONS),
+            "window auctions": _window_of_q8(5.1 * _US, 0.5, 4200.0),  # sellers with several auctions in a window
             "project auctions": _PROJECT,
-            "join": _operator(
+            "join": costed(
+                "join",
                 6.0 * _US,
                 0.1,
-                stateful=True,
                 exchange_s=5.4 * _US,
                 hot_share=0.054,
                 imbalance=0.1,
                 state=StateModel(6000.0, miss_s=2 * _US),
             ),
             "project": _PROJECT,
-            "sink": _SINK,
+            "sink": SINK,
         },
         window_s=10.0,
         live_mb=60.0,
         noise=0.185,
         warm_up=_WARM_UP,
-    )
-
-
-def _q11() -> QueryModel:
-    flow = _dataflow(
+    ),
+    query_of(
         "q11",
-        {"filter": "filter", "sessions": "session", "project": "map", "sink": "sink"},
         ("source, filter, sessions, project, sink",),
-    )
-    return QueryModel(
-        flow,
         {
-            "filter": _operator(_FILTER_S, _BIDS),
+            "filter": costed("filter", FILTER_S, BIDS),
             # Sessions close one by one, whenever their gap is over: no common window end, no burst.
-            "sessions": _operator(
+            "sessions": costed(
+                "session",
                 10.6 * _US,
                 0.05,
-                stateful=True,
                 exchange_s=6.47 * _US,
                 imbalance=0.18,
                 state=StateModel(12_000.0, miss_s=8.1 * _US),
             ),
             "project": _PROJECT,
-            "sink": _SINK,
+            "sink": SINK,
         },
         live_mb=15.0,
         noise=0.05,
         warm_up=_WARM_UP,
-    )
+    ),
+)
+_BY_NAME = {query.name: query for query in _QUERIES}
 
-
-_BUILDERS = {"q1": _q1, "q2": _q2, "q5": _q5, "q8": _q8, "q11": _q11}
-
-PRESETS: tuple[str, ...] = tuple(_BUILDERS)
+PRESETS: tuple[str, ...] = tuple(_BY_NAME)
 """Names that `preset` knows."""
 
 
@@ -246,9 +209,8 @@ def short_name(query: str) -> str:
     return query.removeprefix("nexmark:")
 
 
-@lru_cache(maxsize=len(PRESETS))
 def preset(name: str) -> QueryModel:
     """Model of one of StreamBed's queries: ``"q1"``, ``"q2"``, ``"q5"``, ``"q8"`` or ``"q11"``."""
-    if name not in _BUILDERS:
+    if name not in _BY_NAME:
         raise WorkbenchError(f"There is no preset {name!r}; there are {', '.join(PRESETS)}. Use one of these.")
-    return _BUILDERS[name]()
+    return _BY_NAME[name]

@@ -146,11 +146,6 @@ class RateTrace:
             return 0.0
         return float(self.rates_per_s[np.searchsorted(self.times_s, time_s, side="right") - 1])
 
-    def records_until(self, time_s: float) -> float:
-        """Count the records that became due from the beginning to `time_s`."""
-        ends = np.append(self.times_s, self.duration_s)
-        return float(np.interp(time_s, ends, self._due))
-
     def per_step(self, step_s: float) -> Floats:
         """Count the records that become due in each step of `step_s` seconds, shape (steps,), the last cut short.
 

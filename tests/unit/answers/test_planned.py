@@ -12,10 +12,10 @@ from workbench.answers import page
 from workbench.answers.planned import answer, cards
 from workbench.capacity import ModelFinding, Stage, plan
 from workbench.capacity.explore import conclude
-from workbench.capacity.planning import InstanceType, Price
+from workbench.capacity.planning import InstanceType
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.records import CountedCores, Machine, Refusal, plan_to_dict
+from workbench.records import CountedCores, Machine, Price, Refusal, plan_to_dict
 from workbench.report import render, show_planned
 from workbench.speed import CoreSpeed
 from workbench.study import Planned, Study, run_study, write_planned

@@ -18,7 +18,6 @@ def test_constant_and_steps():
     assert [trace.rate_at(time) for time in (0, 9.9, 10, 14.9, 15, 19.9)] == [100, 100, 0, 0, 300, 300]
     assert (trace.duration_s, trace.mean_per_s, trace.peak_per_s) == (20.0, 125.0, 300.0)
     assert trace.per_step(4.0).tolist() == [400.0, 400.0, 200.0, 300.0, 1200.0]
-    assert trace.records_until(12.0) == 1000.0
 
 
 def test_records_due_do_not_depend_on_the_step():

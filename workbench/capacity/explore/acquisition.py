@@ -41,21 +41,12 @@ def nearest(point: Point, allowed: Collection[Point]) -> Point:
 
 @dataclass(frozen=True)
 class Acquired:
-    """What a Gaussian process over the grid says of the cost of a next run, and where it would look.
+    """What a Gaussian process over the grid says of the cost of a next run, and where it would look."""
 
-    Parameters
-    ----------
-    point
-        The point that scikit-optimize asks for.
-    mean, deviation
-        Of the posterior of the cost, in the unit of the costs, shape (slots, memories).
-    improvement
-        Expected improvement on the lowest cost seen, in the unit of the costs, shape (slots, memories).
-    """
-
-    point: Point
-    mean: Floats
-    deviation: Floats
+    point: Point  # the point that scikit-optimize asks for
+    mean: Floats  # of the posterior of the cost, in the unit of the costs, shape (slots, memories)
+    deviation: Floats  # likewise
+    # expected improvement on the lowest cost seen, in the unit of the costs, shape (slots, memories)
     improvement: Floats
 
 

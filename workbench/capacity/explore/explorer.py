@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from workbench import units
-from workbench.capacity.explore.acquisition import Point, edge
+from workbench.capacity.explore.acquisition import edge
 from workbench.capacity.explore.exploration import (
     MOST_RUNS,
     Choice,
@@ -286,13 +286,16 @@ class ResourceExplorer:
         present = self.ask()
         if present is None:
             return ()
-        corners = self._corners_left()
+        answered = {self._runs[row].budget for row in self._answers}
+        corners = [corner for corner in self.space.corners if corner not in answered]
         begun = [present] * (self.estimates - self._given if self._given else 0)
         if self.choice == "improvement":
             return self._to_be_had(corners or (present,) * (self.estimates - self._given))
         first = max(self._calls, len(self.space.corners)) + bool(begun)
         last = first + self.most_runs if self.most_calls is None else self.most_calls
-        later = [self._budget(edge(self._shape, call - len(self.space.corners))) for call in range(first, last)]
+        slots, memory_mb = self.space.slots, self.space.memory_mb
+        points = (edge((len(slots), len(memory_mb)), call - len(self.space.corners)) for call in range(first, last))
+        later = [self.space.budget(slots[i], memory_mb[j]) for i, j in points]
         return self._to_be_had((*corners, *begun, *(budget for budget in later for _ in range(self.estimates))))
 
     def _decide(self) -> Why | str:
@@ -356,14 +359,3 @@ class ResourceExplorer:
     def _used_up(self, budget: Budget) -> bool:
         """Whether all measurements of `budget` that there are have been taken."""
         return self.available is not None and sum(run.budget == budget for run in self._runs) >= self.available(budget)
-
-    def _corners_left(self) -> tuple[Budget, ...]:
-        answered = {self._runs[row].budget for row in self._answers}
-        return tuple(corner for corner in self.space.corners if corner not in answered)
-
-    @property
-    def _shape(self) -> Point:
-        return len(self.space.slots), len(self.space.memory_mb)
-
-    def _budget(self, point: Point) -> Budget:
-        return self.space.budget(self.space.slots[point[0]], self.space.memory_mb[point[1]])

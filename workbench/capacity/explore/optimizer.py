@@ -205,13 +205,7 @@ class ConfigurationOptimizer:
         return Configured(asked, layout)
 
     def check(self, query: Query, budget: Budget) -> None:
-        """Refuse a budget with too few slots.
-
-        Raises
-        ------
-        WorkbenchError
-            When it has fewer slots than the query has operators that slots are distributed to.
-        """
+        """Refuse a budget with fewer slots than the query has operators that slots are distributed to."""
         operators = self.testbed.operators(query)
         if budget.slots < len(operators):
             raise WorkbenchError(

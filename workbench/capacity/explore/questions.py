@@ -106,22 +106,10 @@ def next_question(
 ) -> Why | None:
     """Choose the budget that follows `runs` (StreamBed, section VI); None if none is left to ask for.
 
-    Budgets that failed are not asked for again, nor is any at a memory where nothing was sustained.
-
-    Parameters
-    ----------
-    runs
-        All so far.
-    answers
-        Rows of those that answered a question; the others were made on the way.
-    space, seed, choice
-        As of `ResourceExplorer`.
-    calls
-        Questions answered, of which one may take several runs; None: as many as answers.
-    forms
-        Those whose lowest leave-one-out error is the cost.
-    used_up
-        Budgets of which nothing more can be measured.
+    Budgets that failed are not asked for again, nor is any at a memory where nothing was sustained, nor those
+    `used_up`, of which nothing more can be measured. `answers` are the rows of runs that answered a question; the
+    others were made on the way. `calls` counts the questions answered, of which one may take several runs; None: as
+    many as answers. The cost is the lowest leave-one-out error of the `forms`. The rest is as of `ResourceExplorer`.
     """
     answered = {runs[row].budget for row in answers}
     corner = next((corner for corner in space.corners if corner not in answered), None)

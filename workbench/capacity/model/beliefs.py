@@ -15,18 +15,10 @@ _CHEAP = 0.08  # configurations of stateless tasks: their records are so cheap t
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Growth of BIDS2's objective with the slots, in whose place the slots that carry no load are not asked for.
+    """Growth of BIDS2's objective with the slots, in whose place the slots that carry no load are not asked for."""
 
-    Parameters
-    ----------
-    slots
-        Measured with an objective, ascending.
-    heights
-        Ln objective there, less that of the most slots.
-    """
-
-    slots: Floats
-    heights: Floats
+    slots: Floats  # measured with an objective, ascending
+    heights: Floats  # ln objective there, less that of the most slots
 
     def busy(self, slots: Floats, busy: Floats, most: Floats) -> Floats:
         """Replace `busy` slots, shape (grid points, rows), within those measured; of the last of these, `most` are."""
@@ -36,50 +28,25 @@ class Steps:
 
 @dataclass(frozen=True)
 class Beliefs:
-    """The prior, before any run.
+    """The prior, before any run."""
 
-    Parameters
-    ----------
-    growth
-        Whose curves the published shapes are.
-    tasks
-        Probability that slots are spent on whole tasks of a pipelined engine.
-    tasks_in_proportion, key
-        Probabilities that they then add in proportion, or towards the limit of one key's task.
-    steps
-        Of BIDS2's objective; None: unknown.
-    weights
-        Of the published shapes; None: those of the published curves.
-    in_proportion
-        Probability that other slots add in proportion, because what published systems lose is measured here.
-    sharing
-        Slots that share a core or two of one machine and so add in proportion in all likelihood, for `once` of 0; 0:
-        none.
-    once
-        Slots for what a deployment does once, as shares of the fewest, all equally credible; where slots are no tasks.
-    configuration
-        Deviation of what runs at one slot count have in common, as a share of the rate.
-    memory
-        Deviation of the memory exponent: 0.15 is 23 % between 1 and 4 GB.
-    bend
-        Deviation from that power of the memory, as a share of the rate.
-    noise_low, noise_high, noise_typical
-        Range and most credible size of the noise of one run, as shares of the rate; repeats of one configuration
-        differ by 4 to 31 % (median, largest against smallest, StreamBed's published runs).
-    """
-
-    growth: Growth | None = None
-    tasks: float = 0.0
-    tasks_in_proportion: float = 1.0
-    key: float = 0.0
-    steps: Steps | None = None
-    weights: Weights | None = None
+    growth: Growth | None = None  # whose curves the published shapes are
+    tasks: float = 0.0  # probability that slots are spent on whole tasks of a pipelined engine
+    tasks_in_proportion: float = 1.0  # probability that they then add in proportion
+    key: float = 0.0  # probability that they add towards the limit of one key's task
+    steps: Steps | None = None  # of BIDS2's objective; None: unknown
+    weights: Weights | None = None  # of the published shapes; None: those of the published curves
+    # probability that other slots add in proportion, because what published systems lose is measured here
     in_proportion: float = 0.0
+    # slots that share a core or two of one machine and so add in proportion in all likelihood, for `once` of 0; 0: none
     sharing: float = 0.0
+    # slots for what a deployment does once, as shares of the fewest, all equally credible; where slots are no tasks
     once: tuple[float, ...] = (0.0, 0.15, 0.3)
-    configuration: float = 0.055
-    memory: float = 0.15
-    bend: float = 0.05
+    configuration: float = 0.055  # deviation of what runs at one slot count have in common, as a share of the rate
+    memory: float = 0.15  # deviation of the memory exponent: 0.15 is 23 % between 1 and 4 GB
+    bend: float = 0.05  # deviation from that power of the memory, as a share of the rate
+    # range and most credible size of the noise of one run, as shares of the rate; repeats of one configuration differ
+    # by 4 to 31 % (median, largest against smallest, StreamBed's published runs)
     noise_low: float = 0.01
     noise_high: float = 0.3
     noise_typical: float = 0.05

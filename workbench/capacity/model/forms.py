@@ -33,23 +33,14 @@ _DETERMINED = 1 - 1e-9  # leverage of a row without which a coefficient would be
 
 @dataclass(frozen=True)
 class LeastSquares:
-    """Ordinary least squares of one form.
-
-    Parameters
-    ----------
-    form
-        Its name.
-    memory, slots, constant
-        a, b and c.
-    misses
-        By run, rate minus what the fit to the others predicts, in the unit of the rates; empty if such a fit does not
-        determine all coefficients.
-    """
+    """Ordinary least squares of one form."""
 
     form: str
-    memory: float
-    slots: float
-    constant: float
+    memory: float  # a
+    slots: float  # b
+    constant: float  # c
+    # by run, rate minus what the fit to the others predicts, in the unit of the rates; empty if such a fit does not
+    # determine all coefficients
     misses: tuple[float, ...]
 
     @property
@@ -124,13 +115,7 @@ def transform(form: str, points: Floats) -> Floats:
 
 
 def as_points(points: ArrayLike) -> Floats:
-    """Read points with the columns memory_mb and slots; a data frame with these names may have them in any order.
-
-    Raises
-    ------
-    WorkbenchError
-        When they are not a finite table of two columns.
-    """
+    """Read a finite table of memory_mb and slots; a data frame with these names may have them in any order."""
     named = getattr(points, "columns", None)
     if named is not None and set(COLUMNS) <= set(named):
         points = points[list(COLUMNS)]  # type: ignore[call-overload, index]
@@ -148,13 +133,7 @@ def as_points(points: ArrayLike) -> Floats:
 
 
 def as_runs(points: ArrayLike, rates: ArrayLike, fewest: int = 2) -> tuple[Floats, Floats]:
-    """Read runs: points as `as_points`, and a rate for each, `fewest` at least.
-
-    Raises
-    ------
-    WorkbenchError
-        When there are fewer, the lengths differ, or a number is not finite.
-    """
+    """Read runs: points as `as_points`, and a finite rate for each, `fewest` at least."""
     table = as_points(points)
     try:
         values = np.asarray(rates, dtype=float)

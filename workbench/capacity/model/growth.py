@@ -49,59 +49,33 @@ STATELESS = 0.99
 UNKNOWN_ENGINE = 0.25
 """Probability that slots are whole tasks, where nothing says what ran."""
 
-EXPONENTS = ((1.0, 0.02), (0.9, 0.05), (0.7, 0.1), (0.4, 0.12), (0.05, 0.1))
-"""Means and deviations of the exponent."""
-
-CONTENTIONS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""What does not shrink with more slots, over the work of one slot, times the fewest slots measured."""
-
-AFTER = (0.6, 0.3, 0.0)
-"""Exponents after a bend."""
-
-BENT = 3
-"""How many of the `EXPONENTS`, from the first, may have a bend; the others hardly grow anyway."""
-
-STEP = math.log(2) / 2
-"""Distance of the positions at which there may be a bend, in ln slots."""
-
-POSITIONS = 16
-"""How many positions there are: up to 256 times the fewest slots measured."""
+_EXPONENTS = ((1.0, 0.02), (0.9, 0.05), (0.7, 0.1), (0.4, 0.12), (0.05, 0.1))  # means and deviations
+# what does not shrink with more slots, over the work of one slot, times the fewest slots measured
+_CONTENTIONS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+_AFTER = (0.6, 0.3, 0.0)  # exponents after a bend
+_BENT = 3  # how many of the exponents, from the first, may have a bend; the others hardly grow anyway
+_STEP = math.log(2) / 2  # distance of the positions at which there may be a bend, in ln slots
+_POSITIONS = 16  # how many there are: up to 256 times the fewest slots measured
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One way of growing.
+    """One way of growing."""
 
-    Parameters
-    ----------
-    weight
-        Prior probability.
-    exponent, deviation
-        Mean and deviation of the exponent.
-    contention
-        See `CONTENTIONS`; of the slots at `start`, if there is one.
-    bend
-        Where growth changes, in ln slots from the fewest; inf: nowhere.
-    after
-        Exponent from there on.
-    start
-        Where all this begins, in ln slots from the fewest; up to there growth is in proportion.
-    """
-
-    weight: float
-    exponent: float
-    deviation: float
-    contention: float = 0.0
-    bend: float = math.inf
-    after: float = 0.0
-    start: float = 0.0
+    weight: float  # prior probability
+    exponent: float  # its mean
+    deviation: float  # of the exponent
+    contention: float = 0.0  # see `_CONTENTIONS`; of the slots at `start`, if there is one
+    bend: float = math.inf  # where growth changes, in ln slots from the fewest; inf: nowhere
+    after: float = 0.0  # exponent from there on
+    start: float = 0.0  # where all this begins, in ln slots from the fewest; up to there growth is in proportion
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Prior probabilities: of each of `EXPONENTS`, of each of `CONTENTIONS`, and of a bend to each of `AFTER`.
+    """Prior probabilities: of each of `_EXPONENTS`, of each of `_CONTENTIONS`, and of a bend to each of `_AFTER`.
 
-    The last two add up to 1. A bend is as probable at any of its positions, and only with the first `BENT` exponents.
+    The last two add up to 1. A bend is as probable at any of its positions, and only with the first `_BENT` exponents.
     """
 
     exponents: tuple[float, ...]
@@ -110,14 +84,14 @@ class Weights:
 
     def shapes(self, every: int = 1) -> Iterator[Shape]:
         """Give every shape, always in the same order; bends at each `every`-th position. The weights add up to 1."""
-        positions = range(every, POSITIONS + 1, every)
-        for place, ((exponent, deviation), chance) in enumerate(zip(EXPONENTS, self.exponents, strict=True)):
-            steady = chance if place < BENT else chance / sum(self.contentions)
-            for contention, weight in zip(CONTENTIONS, self.contentions, strict=True):
+        positions = range(every, _POSITIONS + 1, every)
+        for place, ((exponent, deviation), chance) in enumerate(zip(_EXPONENTS, self.exponents, strict=True)):
+            steady = chance if place < _BENT else chance / sum(self.contentions)
+            for contention, weight in zip(_CONTENTIONS, self.contentions, strict=True):
                 yield Shape(steady * weight, exponent, deviation, contention)
-            for after, weight in zip(AFTER, self.bends, strict=True):
-                for position in positions if place < BENT else ():
-                    yield Shape(chance * weight / len(positions), exponent, deviation, 0.0, position * STEP, after)
+            for after, weight in zip(_AFTER, self.bends, strict=True):
+                for position in positions if place < _BENT else ():
+                    yield Shape(chance * weight / len(positions), exponent, deviation, 0.0, position * _STEP, after)
 
 
 WEIGHTS: Mapping[str, Weights] = MappingProxyType(
@@ -166,25 +140,10 @@ def shapes_of(
 ) -> tuple[Shape, ...]:
     """Give the ways of growing, with weights that add up to 1.
 
-    Parameters
-    ----------
-    growth
-        Whose curves the published shapes are: those of cores of one machine, or else of workers.
-    fewest_slots
-        The fewest measured.
-    weights
-        Of the published shapes; by default those of all curves.
-    in_proportion, key
-        Probabilities that slots add as `IN_PROPORTION` or as `KEY` instead.
-    sharing
-        Slots that share `SHARED_CORES` of one machine; no more than the fewest measured: none, or unknown.
-    every
-        Published bends are at each `every`-th position.
-
-    Raises
-    ------
-    WorkbenchError
-        When `growth` is unknown.
+    Published shapes are those of cores of one machine where `growth` says so, or else of workers; their `weights` are
+    by default those of all curves, and their bends are at each `every`-th position. With the probabilities
+    `in_proportion` and `key` slots add as `IN_PROPORTION` or as `KEY` instead. `sharing` slots share `SHARED_CORES` of
+    one machine; no more than the fewest measured: none, or unknown.
     """
     if growth is not None and growth not in get_args(Growth):
         raise WorkbenchError(f"The growth is {growth!r}; use one of {', '.join(get_args(Growth))}.")

@@ -25,10 +25,6 @@ class CapacityModel(Model):
         a and b.
     intercept_ : float
         c.
-    law_ : Law or None
-        Source of the interval; None if a rate, a memory or a number of slots was not positive.
-    memory_, slots_ : ndarray
-        Distinct values measured, ascending.
 
     References
     ----------

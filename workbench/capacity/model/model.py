@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,26 +46,8 @@ _TRIED = 150  # numbers of slots, to find the highest capacity
 _SAME = 1e-3
 
 
-class Law(Protocol):
-    """The distribution of the capacity at every budget, given the runs."""
-
-    @property
-    def expected_exponents(self) -> tuple[float, float]:
-        """Expected exponents of memory and of slots."""
-
-    @property
-    def levelling(self) -> float:
-        """Probability that slots that are added, up to `levelling_slots`, carry clearly less than those before."""
-
-    @property
-    def levelling_slots(self) -> float:
-        """Slots at which `levelling` is judged."""
-
-    def quantile(self, points: Floats, probability: float) -> Floats:
-        """Capacity that is not reached with `probability`, at `points` (rows, 2): memory, slots."""
-
-    def below(self, points: Floats, rates: Floats) -> Floats:
-        """Probability that the capacity at `points` (rows, 2) is below `rates` (rows,), records/s."""
+Law = ScalingLaw | PartsLaw
+"""The distribution of the capacity at every budget, given the runs."""
 
 
 class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -331,13 +313,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def _steps(points: Floats, runs: Sequence[Measurement] | None, objectives: ArrayLike | None) -> Steps | None:
-    """Read the steps of BIDS2's objective; None where there is none.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is not one objective for each row.
-    """
+    """Read the steps of BIDS2's objective; None where there is none."""
     if objectives is None:
         if not runs:
             return None
@@ -364,12 +340,12 @@ def _tasks(growth: Growth | None, runs: Sequence[Measurement] | None, steps: Ste
 
 def _fit_law(
     points: Floats, rates: Floats, runs: Sequence[Measurement] | None, parts: MicroBatch | None, beliefs: Beliefs
-) -> ScalingLaw | PartsLaw:
+) -> Law:
     """Fit the parts of a batch where they explain the runs, else the scaling law alone; tie it to what was measured."""
     if not runs or beliefs.tasks == 1:
         return fit_scaling_law(points, rates, beliefs)
     beliefs = beliefs.with_noise(_deviation(runs))
-    law: ScalingLaw | PartsLaw
+    law: Law
     if parts is not None and parts.explains and carries(parts, points[:, 1], runs[0].budget.interval_s):
         rates = rates / _gained(parts, runs)
         beliefs = replace(beliefs, tasks=0.0, sharing=_sharing(runs))

@@ -42,24 +42,12 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Outliers:
-    """Readings that agree where they should not.
+    """Readings that agree where they should not."""
 
-    Parameters
-    ----------
-    runs
-        Their rows.
-    rate
-        Their median, records/s.
-    budgets
-        Number of distinct (memory, slots).
-    expected
-        Least and largest capacity that their budgets should have, records/s.
-    """
-
-    runs: tuple[int, ...]
-    rate: float
-    budgets: int
-    expected: tuple[float, float]
+    runs: tuple[int, ...]  # their rows
+    rate: float  # their median, records/s
+    budgets: int  # number of distinct (memory, slots)
+    expected: tuple[float, float]  # least and largest capacity that their budgets should have, records/s
 
     def __str__(self) -> str:
         low, high = self.expected
@@ -72,20 +60,11 @@ class Outliers:
 
 @dataclass(frozen=True)
 class Readings:
-    """Which runs to fit.
+    """Which runs to fit."""
 
-    Parameters
-    ----------
-    valid
-        For each run, whether it is no outlier.
-    outliers
-        Groups of outliers.
-    low
-        Valid runs that read less than half of what is expected: measure them again before believing either.
-    """
-
-    valid: tuple[bool, ...]
-    outliers: tuple[Outliers, ...]
+    valid: tuple[bool, ...]  # for each run, whether it is no outlier
+    outliers: tuple[Outliers, ...]  # groups of outliers
+    # valid runs that read less than half of what is expected: measure them again before believing either
     low: tuple[int, ...]
 
 

@@ -32,24 +32,12 @@ _HALVINGS = 20
 
 @dataclass(frozen=True, eq=False)
 class PartsLaw:
-    """The parts of a batch with the law of what they leave open.
+    """The parts of a batch with the law of what they leave open."""
 
-    Parameters
-    ----------
-    parts
-        Of a batch.
-    rest
-        Of capacity / `share`.
-    interval_s
-        Trigger interval of the runs.
-    at_s
-        Trigger interval that is asked about; None: that of the runs.
-    """
-
-    parts: MicroBatch
-    rest: ScalingLaw
-    interval_s: float
-    at_s: float | None = None
+    parts: MicroBatch  # of a batch
+    rest: ScalingLaw  # of capacity / `share`
+    interval_s: float  # trigger interval of the runs
+    at_s: float | None = None  # trigger interval that is asked about; None: that of the runs
 
     @property
     def expected_exponents(self) -> tuple[float, float]:

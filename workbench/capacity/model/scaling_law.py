@@ -56,17 +56,10 @@ class Tie:
     """What draws the law to the brackets that it misses: ln of a factor, by slots measured.
 
     Between these it is interpolated over ln slots; beyond them it fades in proportion to the slots.
-
-    Parameters
-    ----------
-    slots
-        Measured, ascending.
-    off
-        Ln of the nearest end of the bracket over what the law says; 0 where that is within it.
     """
 
-    slots: Floats
-    off: Floats
+    slots: Floats  # measured, ascending
+    off: Floats  # ln of the nearest end of the bracket over what the law says; 0 where that is within it
 
     def at(self, slots: Floats) -> Floats:
         """Ln of the factor at each of `slots`."""
@@ -77,54 +70,27 @@ class Tie:
 
 @dataclass(frozen=True, eq=False)
 class ScalingLaw:
-    """The posterior: arrays with one entry per credible grid point.
-
-    Parameters
-    ----------
-    weight, overhead
-        Weight; w.
-    exponent, contention, bend, after, start
-        Prior mean of e; s times the fewest slots, or those at the start; where growth changes, in ln busy slots from
-        the fewest or from the start; the exponent from there on; up to where growth is in proportion before all this
-        begins.
-    mean, covariance
-        Of the coefficients, shapes (points, size) and (points, size, size): k, the effect of each memory measured, and
-        e less its prior mean.
-    pivot
-        Mean over the runs of ln busy slots from the fewest, from the start up to the bend.
-    memory
-        The effects of memory: where they are, how they vary.
-    log_rate
-        Mean of ln rate over the runs.
-    fewest_slots
-        Fewest slots measured.
-    levelling_slots
-        Slots that `levelling` is about: the most measured.
-    configuration
-        Deviation of what runs at one slot count have in common.
-    steps
-        Of BIDS2's objective; None: unknown.
-    tie
-        To the brackets measured; None: the law misses none of them.
-    """
+    """The posterior: arrays with one entry per credible grid point."""
 
     weight: Floats
-    overhead: Floats
-    exponent: Floats
-    contention: Floats
-    bend: Floats
-    after: Floats
-    start: Floats
+    overhead: Floats  # w
+    exponent: Floats  # prior mean of e
+    contention: Floats  # s times the fewest slots, or those at the start
+    bend: Floats  # where growth changes, in ln busy slots from the fewest or from the start
+    after: Floats  # the exponent from there on
+    start: Floats  # up to where growth is in proportion before all this begins
+    # of the coefficients, shapes (points, size) and (points, size, size): k, the effect of each memory measured, and e
+    # less its prior mean
     mean: Floats
     covariance: Floats
-    pivot: Floats
-    memory: "MemoryCurve"
-    log_rate: float
-    fewest_slots: float
-    levelling_slots: float
-    configuration: float
-    steps: Steps | None
-    tie: Tie | None = None
+    pivot: Floats  # mean over the runs of ln busy slots from the fewest, from the start up to the bend
+    memory: "MemoryCurve"  # the effects of memory: where they are, how they vary
+    log_rate: float  # mean of ln rate over the runs
+    fewest_slots: float  # fewest slots measured
+    levelling_slots: float  # slots that `levelling` is about: the most measured
+    configuration: float  # deviation of what runs at one slot count have in common
+    steps: Steps | None  # of BIDS2's objective; None: unknown
+    tie: Tie | None = None  # to the brackets measured; None: the law misses none of them
 
     @property
     def expected_exponents(self) -> tuple[float, float]:
@@ -193,23 +159,12 @@ class ScalingLaw:
 
 @dataclass(frozen=True, eq=False)
 class MemoryCurve:
-    """Prior of the effect of memory on ln rate: a line through the mean of ln memory, and a bend off it.
+    """Prior of the effect of memory on ln rate: a line through the mean of ln memory, and a bend off it."""
 
-    Parameters
-    ----------
-    measured
-        Distinct ln memory of the runs, ascending.
-    centre
-        Mean of ln memory over the runs.
-    exponent_deviation, bend
-        Deviations of the line's slope, and of the bend; the bends of two memories that differ by a factor of e are
-        correlated by 1/e.
-    """
-
-    measured: Floats
-    centre: float
-    exponent_deviation: float
-    bend: float
+    measured: Floats  # distinct ln memory of the runs, ascending
+    centre: float  # mean of ln memory over the runs
+    exponent_deviation: float  # of the line's slope
+    bend: float  # deviation; the bends of two memories that differ by a factor of e are correlated by 1/e
 
     def covariance(self, left: Floats, right: Floats) -> Floats:
         """Prior covariance of the effects at two lists of ln memory."""
@@ -232,19 +187,9 @@ class MemoryCurve:
 
 
 def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = None) -> ScalingLaw:
-    """Fit the law to `rates` at `points`, shape (rows, 2): memory, slots.
+    """Fit the law to `rates` at `points`, shape (rows, 2): memory, slots, all positive.
 
-    Parameters
-    ----------
-    points, rates
-        The runs.
-    beliefs
-        By default those of a query of which nothing else is known.
-
-    Raises
-    ------
-    WorkbenchError
-        When a rate, a memory or a number of slots is not positive.
+    The beliefs are by default those of a query of which nothing else is known.
     """
     if not ((points > 0).all() and (rates > 0).all()):
         raise WorkbenchError(

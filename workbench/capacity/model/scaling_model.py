@@ -29,13 +29,6 @@ class ScalingModel(Model):
         ``"tasks"`` of a pipelined engine. None, as a rule: the law decides from what is known of the query, see
         `workbench.capacity.model.growth`.
 
-    Attributes
-    ----------
-    law_ : PartsLaw or ScalingLaw
-        Distribution of the capacity at every budget.
-    memory_, slots_ : ndarray
-        Distinct values measured, ascending.
-
     Examples
     --------
     >>> X = [[512, 2], [512, 8], [2048, 2], [2048, 8]]

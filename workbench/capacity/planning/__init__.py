@@ -2,13 +2,12 @@
 
 from workbench.capacity.planning._hot_key import hot_key
 from workbench.capacity.planning._plan import plan
-from workbench.capacity.planning.at_interval import capacity_at, risks_at
-from workbench.capacity.planning.checks import check_keys
+from workbench.capacity.planning.at_interval import capacity_at
 from workbench.capacity.planning.cluster import Cluster, pack
 from workbench.capacity.planning.compared import compare_forms, fitted_form
 from workbench.capacity.planning.cores import on_cores
 from workbench.capacity.planning.day import follow
-from workbench.capacity.planning.executor import in_executors, slots_per_worker
+from workbench.capacity.planning.executor import in_executors
 from workbench.capacity.planning.intervals import (
     IntervalPoint,
     IntervalSpeedup,
@@ -21,14 +20,7 @@ from workbench.capacity.planning.prices import cheapest, prices, read_instances,
 from workbench.capacity.planning.stages import batch_of, in_turns
 from workbench.capacity.planning.verdict import falls_short
 from workbench.capacity.planning.what_if import Answer, Question, ask, common_range
-from workbench.records import (
-    BatchLayout,
-    CapacityPlan,
-    Executor,
-    InstanceType,
-    Price,
-    Stage,
-)
+from workbench.records import BatchLayout, CapacityPlan, InstanceType, Stage
 
 __all__ = [
     "PRICE_COLUMNS",
@@ -36,18 +28,15 @@ __all__ = [
     "BatchLayout",
     "CapacityPlan",
     "Cluster",
-    "Executor",
     "InstanceType",
     "IntervalPoint",
     "IntervalSpeedup",
-    "Price",
     "Question",
     "Stage",
     "ask",
     "batch_of",
     "capacity_at",
     "cheapest",
-    "check_keys",
     "common_range",
     "compare_forms",
     "falls_short",
@@ -63,8 +52,6 @@ __all__ = [
     "plan",
     "prices",
     "read_instances",
-    "risks_at",
     "room_for",
-    "slots_per_worker",
     "sweep",
 ]

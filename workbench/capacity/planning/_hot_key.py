@@ -20,29 +20,15 @@ _REACHES = 0.5  # of the excess that the rows would give
 
 @dataclass(frozen=True)
 class HotKey:
-    """The most frequent key at the operator behind a shuffle that works most.
+    """The most frequent key at the operator behind a shuffle that works most."""
 
-    Parameters
-    ----------
-    key
-        As text.
-    operator, tasks
-        The operator's name, and its partitions in the run with the most.
-    limit
-        Records/s of the query at which the key alone fills a slot; inf where its rows cost nothing.
-    useful_tasks
-        Number of tasks at which the key alone fills one; more do not raise the rate.
-    expected, found
-        Rows of the fullest partition over the mean: by the key's rows, and in the run.
-    """
-
-    key: str
-    operator: str
-    tasks: int
-    limit: float
-    useful_tasks: float
-    expected: float
-    found: float
+    key: str  # as text
+    operator: str  # its name
+    tasks: int  # its partitions in the run with the most
+    limit: float  # records/s of the query at which the key alone fills a slot; inf where its rows cost nothing
+    useful_tasks: float  # number of tasks at which the key alone fills one; more do not raise the rate
+    expected: float  # rows of the fullest partition over the mean, by the key's rows
+    found: float  # the same in the run
 
     @property
     def reaches(self) -> bool:

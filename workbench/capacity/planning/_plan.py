@@ -43,8 +43,7 @@ from workbench.capacity.planning.executor import (
     slots_per_worker,
 )
 from workbench.capacity.planning.intervals import IntervalSpeedup
-from workbench.capacity.planning.judged import Place, judged_plan
-from workbench.capacity.planning.margin import margin_of
+from workbench.capacity.planning.judged import Place, judged_plan, margin_of
 from workbench.capacity.planning.prices import cheapest
 from workbench.capacity.planning.stages import batch_of, lay_out, least_slots, source_share
 from workbench.dataflow import Budget, SlotProfile
@@ -150,7 +149,8 @@ def plan(
     allocation = None if minimal is None else allocate(minimal, budget.slots)
     share = source_share(exploration.fitted_runs)
     partitions = frozen or budget.slots
-    executors = math.ceil(budget.slots / (executor_slots or _shape(price, budget.profile, reserve)))
+    most = slots_per_worker(*UNPRICED, budget.profile, reserve) if price is None else price.slots_per_worker
+    executors = math.ceil(budget.slots / (executor_slots or max(1, most)))
     findings = (
         check_interval(budget, sample.budget.interval_s, gains[interval]),
         check_layouts(layout, low_layout),
@@ -250,11 +250,6 @@ def _parts(parts: MicroBatch | None, load: float, budget: Budget) -> dict[str, f
     if parts is None or not load <= 1 or not carries(parts, np.array([float(slots)]), interval):
         return None
     return parts.parts_s(load * parts.rate(slots, slots, interval) * interval, slots, slots)
-
-
-def _shape(price: Price | None, profile: SlotProfile, reserve: Reserve) -> int:
-    """Slots that one executor may hold."""
-    return max(1, slots_per_worker(*UNPRICED, profile, reserve)) if price is None else price.slots_per_worker
 
 
 def _minimal(exploration: Exploration, memory_mb: int) -> Measurement | None:

@@ -58,18 +58,7 @@ def capacity_at(exploration: Exploration, budget: Budget, gain: IntervalSpeedup)
 def risks_at(model: Model, rate: float, gain: IntervalSpeedup, memory_mb: float, counts: Sequence[int]) -> list[float]:
     """Give the probability that the capacity at a trigger interval is below `rate`, by number of slots.
 
-    Parameters
-    ----------
-    model
-        Of the explored interval.
-    rate
-        Records/s.
-    gain
-        Capacity at the interval, relative to that at the explored one.
-    memory_mb
-        Memory of a slot, MiB.
-    counts
-        Numbers of slots.
+    The `model` is of the explored interval, and `gain` is the capacity at the other one relative to that.
     """
     law = model.law_
     if law is None or not gain.uncertain:

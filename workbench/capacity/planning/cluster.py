@@ -225,10 +225,9 @@ def _least(plans: Sequence[CapacityPlan], room: tuple[float, float]) -> int:
     """Workers that the sum of all cores, and of all memory, takes at least."""
     cores = sum(needed(plan) * plan.budget.profile.cpus + DRIVER_CORES for plan in plans)
     memory = sum(needed(plan) * plan.budget.profile.memory_mb + DRIVER_MEMORY_MB for plan in plans)
-    apart = (_workers_of(plan, room) for plan in plans if plan.executor_slots is not None)
+    apart = (  # of executors whose size is given
+        math.ceil(needed(plan) / plan.executor.slots / max(1, executors_within(plan.executor, *room)))
+        for plan in plans
+        if plan.executor_slots is not None
+    )
     return max(1, math.ceil(cores / room[0] - _SLACK), math.ceil(memory / room[1] - _SLACK), *apart)
-
-
-def _workers_of(plan: CapacityPlan, room: tuple[float, float]) -> int:
-    """Workers that the executors of one plan take, whose size is given."""
-    return math.ceil(needed(plan) / plan.executor.slots / max(1, executors_within(plan.executor, *room)))

@@ -7,35 +7,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.capacity.explore import Exploration
-from workbench.capacity.model import FEWEST_RUNS, FEWEST_SLOT_COUNTS, Model, alike, check_model
+from workbench.capacity.model import FEWEST_RUNS, FEWEST_SLOT_COUNTS, MARGIN, Model, alike, check_model
 from workbench.capacity.planning.at_interval import capacity_at, risks_at
 from workbench.capacity.planning.cores import check_other_cores
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.capacity.planning.verdict import falls_short, fill, judge
 from workbench.dataflow import Budget
-from workbench.records import CapacityPlan, CountedCores, ModelFinding
+from workbench.records import CapacityPlan, CountedCores, ModelFinding, Outage
 
 
 @dataclass(frozen=True)
 class Place:
-    """Cores and trigger interval of a budget, and how the capacity there follows from the model.
+    """Cores and trigger interval of a budget, and how the capacity there follows from the model."""
 
-    Parameters
-    ----------
-    exploration
-        Runs, and the model of the explored interval on the cores measured.
-    model
-        The model on the cores that count.
-    gain
-        Capacity there, relative to that of `model`.
-    cores
-        Whose cores count; None where nobody timed those measured.
-    """
-
-    exploration: Exploration
-    model: Model
-    gain: IntervalSpeedup
-    cores: CountedCores | None
+    exploration: Exploration  # runs, and the model of the explored interval on the cores measured
+    model: Model  # the model on the cores that count
+    gain: IntervalSpeedup  # capacity there, relative to that of `model`
+    cores: CountedCores | None  # whose cores count; None where nobody timed those measured
 
     @property
     def most_measured(self) -> int:
@@ -47,13 +35,7 @@ class Place:
         return rate / (self.gain.ratio if risk is None else self.gain.quantile(risk))
 
     def least(self, rate: float, memory_mb: int, margin: float, risk: float | None, executor_slots: int | None) -> int:
-        """Give the fewest slots that carry `rate`, not fewer than were measured; see `Model.slots_for`.
-
-        Raises
-        ------
-        WorkbenchError
-            When no number of slots does.
-        """
+        """Give the fewest slots that carry `rate`, not fewer than were measured; see `Model.slots_for`."""
         fewest = min(run.budget.slots for run in self.exploration.runs)
         load, step = self.at_explored(rate, risk), executor_slots or 1
         return self.model.slots_for(load, memory_mb, margin, min_slots=fewest, risk=risk, step=step)
@@ -70,6 +52,13 @@ class Place:
         )
 
 
+def margin_of(margin: float | None, risk: float | None, outage: Outage | None) -> float:
+    """Give the margin to plan with: without one, 1.1, or 1 where a risk takes its place; an outage may take more."""
+    if margin is None:
+        margin = MARGIN if risk is None else 1.0
+    return margin if outage is None else max(margin, outage.margin)
+
+
 def judged_plan(
     place: Place,
     budget: Budget,
@@ -84,22 +73,9 @@ def judged_plan(
 ) -> CapacityPlan:
     """Make the plan of a budget, with the verdict on it.
 
-    Parameters
-    ----------
-    place
-        Where the budget is.
-    budget
-        What to deploy.
-    rate
-        Records/s to carry.
-    margin, least_slots, executors
-        As in `CapacityPlan`.
-    findings
-        What is doubtful in addition to the model and the runs.
-    attains
-        Whether some number of slots carries the rate with as little risk as advice asks for.
-    worse
-        How many times a record counts, because keys are more skewed than measured.
+    `findings` are what is doubtful in addition to the model and the runs. `attains` says whether some number of slots
+    carries the rate with as little risk as advice asks for. A record counts `worse` times, because keys are more skewed
+    than measured.
     """
     exploration, slots, memory = place.exploration, budget.slots, budget.profile.memory_mb
     sample, load = exploration.fitted_runs[-1], rate * worse

@@ -15,11 +15,6 @@ from workbench.records import BatchLayout, Measurement, Stage
 _CANDIDATES = 10_000  # slot counts that are looked at; of more, as many at even distances
 
 
-def costed_run(runs: Iterable[Measurement]) -> Measurement:
-    """Give the run whose costs rest on the most levels of load: a layout goes by its stages."""
-    return max(runs, key=lambda run: sum(cost.levels for cost in run.costs))
-
-
 def stages_of(measurement: Measurement) -> tuple[Stage, ...]:
     """Stages of a micro-batch with their measured costs, for the layout; none where they were not measured.
 
@@ -87,7 +82,8 @@ def batch_of(runs: Sequence[Measurement], parts: MicroBatch | None) -> MicroBatc
     """
     if parts is not None:
         return replace(parts, speedup=1.0)
-    if not (stages := stages_of(measurement := costed_run(runs))):
+    measurement = max(runs, key=lambda run: sum(cost.levels for cost in run.costs))  # of the most levels of load
+    if not (stages := stages_of(measurement)):
         return None
     lines = tuple(
         StageLine(one.name, one.fixed_s, one.per_record_s, one.ratio, 1.0, stateful=one.stateful, source=one.source)

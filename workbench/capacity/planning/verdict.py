@@ -34,22 +34,11 @@ def judge(
     asked: Asked | None = None,
     attainable: bool = True,
 ) -> PlanVerdict:
-    """Give the verdict on a plan.
+    """Give the verdict on a plan, whose capacity is below the rate with the probability `risk`.
 
-    Parameters
-    ----------
-    plan
-        Without its verdict.
-    risk
-        Probability that the capacity is below the rate.
-    load
-        What the capacity by `alike` must carry, records/s: the plan's rate, which may be of another interval.
-    alike
-        Capacity by each form that fits the runs about equally well, records/s.
-    asked
-        How the plan was asked for, which decides how more runs are made; None: not known.
-    attainable
-        Whether some number of slots carries the rate with as little risk as advice asks for.
+    The capacity by `alike`, by each form that fits the runs about equally well, records/s, must carry `load`: the
+    plan's rate, which may be of another interval. How the plan was `asked` for decides how more runs are made. It is
+    `attainable` if some number of slots carries the rate with as little risk as advice asks for.
     """
     found = {one.concern: one for one in plan.cards}
     far_off = plan.extrapolation > FAR
@@ -77,13 +66,13 @@ def judge(
             larger,
         ),
     )
-    late = found.get("late batches")
+    late, other = found.get("late batches"), units.rate(alike.get(form))
     some = (
         # what costs a late batch and what the model says of its capacity exclude each other
         *([(True, late.finding, late.advised)] if late else []),
         (far_off, far, larger),
         (falls_short(risk), short, safer),
-        (below, _by_another(form, alike), larger),
+        (below, f"By the {form} form, which fits the runs about as well, its capacity is only {other}.", larger),
         (doubtful > 0.5, f"{units.chance(doubtful)} of the runs are doubtful.", quieter),
     )
     for doubted, reason, remedy in grave:
@@ -99,11 +88,6 @@ def judge(
     return PlanVerdict("safe", risk, short, "")
 
 
-def _by_another(form: str, alike: Mapping[str, float]) -> str:
-    rate = units.rate(alike.get(form))
-    return f"By the {form} form, which fits the runs about as well, its capacity is only {rate}."
-
-
 def fill(
     least: int,
     paid: int,
@@ -113,18 +97,8 @@ def fill(
 ) -> int:
     """Give as many of the `paid` slots, from `least` on, as bring the risk down to 1 %, else those of the least risk.
 
-    Parameters
-    ----------
-    least
-        Fewest slots that carry the rate.
-    paid
-        Slots of the workers that `least` slots take.
-    most_measured
-        Most slots measured: what nobody has seen is no reason to go beyond twice as many.
-    risks_of
-        Gives the risk of falling short at each of some slot counts.
-    executor_slots
-        Slots of an executor, of which `least` fills whole ones; None: executors have any size.
+    `risks_of` gives the risk of falling short at each of some slot counts. What nobody has seen is no reason to go
+    beyond twice as many slots as were measured. Executors of `executor_slots` stay whole; None: they have any size.
     """
     counts = range(least, min(paid, max(least, int(FAR * most_measured))) + 1, executor_slots or 1)
     risks = dict(zip(counts, risks_of(counts), strict=True))

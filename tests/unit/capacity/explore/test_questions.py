@@ -8,8 +8,10 @@ import pytest
 from scipy.stats import norm
 
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space
-from workbench.capacity.explore import Question, Why, acquire, next_question, reasons
+from workbench.capacity.explore import Question, reasons
+from workbench.capacity.explore.acquisition import acquire
 from workbench.capacity.explore.exploration import costs_of
+from workbench.capacity.explore.questions import Why, next_question
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Concluded, result_of
 from workbench.testbed import FluidTestbed

@@ -13,8 +13,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
 from workbench.capacity import CapacityModel, ScalingModel, leave_one_out_error, model_of_form, select_model
-from workbench.capacity.model import FORMS, MAX_SLOTS
+from workbench.capacity.model import FORMS
 from workbench.capacity.model.forms import TRANSFORMS
+from workbench.capacity.model.model import MAX_SLOTS
 
 
 @pytest.mark.parametrize("form", sorted(TRANSFORMS))

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.capacity.planning import Executor, InstanceType, pack
+from workbench.capacity.planning import InstanceType, pack
 from workbench.capacity.planning.cluster import _cuts
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.records import DRIVER_CORES, DRIVER_MEMORY_MB, CapacityPlan
+from workbench.records import DRIVER_CORES, DRIVER_MEMORY_MB, CapacityPlan, Executor
 
 
 def plan_of(slots, cpus=1.0, memory_mb=1024, query="mine:orders"):

@@ -12,14 +12,8 @@ from staged_runs import staged_exploration
 
 from workbench.answers.planned import cards
 from workbench.capacity import plan
-from workbench.capacity.planning import (
-    IntervalPoint,
-    IntervalSpeedup,
-    interval_points,
-    interval_speedups,
-    risks_at,
-    sweep,
-)
+from workbench.capacity.planning import IntervalPoint, IntervalSpeedup, interval_points, interval_speedups, sweep
+from workbench.capacity.planning.at_interval import risks_at
 from workbench.capacity.planning.verdict import falls_short
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError

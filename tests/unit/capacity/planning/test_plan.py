@@ -15,8 +15,8 @@ from staged_runs import staged_exploration
 
 from workbench.capacity import plan
 from workbench.capacity.explore import conclude
-from workbench.capacity.planning import InstanceType, Question, ask, read_instances, slots_per_worker
-from workbench.capacity.planning.executor import UNPRICED, Executor, kubernetes_reserve
+from workbench.capacity.planning import InstanceType, Question, ask, read_instances
+from workbench.capacity.planning.executor import UNPRICED, Executor, kubernetes_reserve, slots_per_worker
 from workbench.capacity.planning.prices import prices
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError

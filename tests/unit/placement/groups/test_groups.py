@@ -170,18 +170,14 @@ def test_reallocation_when_the_rate_falls():
     capacity = (100,) * 4
     at_peak = top_down(peak, capacity)
     change = reallocate(peak.scaled(0.25), capacity, at_peak.counts)
-    assert change.gain_before == pytest.approx(at_peak.gain / 4)
     assert change.allocation.gain == pytest.approx(20)  # all on one node
-    assert change.added_gain == pytest.approx(20 - at_peak.gain / 4)
     assert change.moved == 6  # the node chosen keeps its own two
-    assert change.overloaded == ()
 
 
 def test_reallocation_when_the_rate_rises():
     low = Job((4, 4), (50, 50), ((0, 1, 20),))
     together = top_down(low, (100,) * 4)
     change = reallocate(low.scaled(4), (100,) * 4, together.counts)
-    assert change.overloaded == (0,)
     assert change.allocation.unplaced == {}
     assert change.moved == 6
 
