@@ -17,7 +17,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from types import MappingProxyType
 from typing import Literal
 
@@ -28,7 +28,7 @@ from workbench.checks import whole
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import deadline
-from workbench.placement._odrp_model import Objectives, Replication, solve
+from workbench.placement._odrp_model import Replication, solve
 from workbench.placement._rates import arriving_rates, source_rates
 from workbench.placement.plan import Counts
 from workbench.placement.problem import PlacementProblem
@@ -46,7 +46,7 @@ class OdrpWeights:
     availability: float = 0.25
 
     def __post_init__(self) -> None:
-        values = (self.response, self.cost, self.traffic, self.availability)
+        values = astuple(self)
         if not all(math.isfinite(value) and value >= 0 for value in values) or sum(values) == 0:
             raise WorkbenchError(f"The weights of ODRP are {values}; give finite numbers from 0 on, not all 0.")
 
@@ -63,37 +63,21 @@ ODRP_SETTINGS: Mapping[str, OdrpWeights] = MappingProxyType(
 
 @dataclass(frozen=True)
 class OdrpPlan:
-    """What ODRP decides.
+    """What ODRP decides."""
 
-    Parameters
-    ----------
-    problem
-        The placement problem of the parallelism chosen, for costs and rates.
-    counts
-        Shape (operators, workers), operators as in `problem`.
-    response_s
-        Longest path of execution times and link delays.
-    traffic
-        Bytes/s between workers.
-    availability
-        Probability that all operators are up.
-    score, bound
-        The objective reached, and what no plan exceeds.
-    gap
-        bound - score; 0 if proven optimal.
-    seconds
-        Decision time, building the programme included.
-    """
+    problem: PlacementProblem  # of the parallelism chosen, for costs and rates
+    counts: Counts  # shape (operators, workers), operators as in `problem`
+    response_s: float  # longest path of execution times and link delays
+    traffic: float  # bytes/s between workers
+    availability: float  # probability that all operators are up
+    score: float  # the objective reached
+    bound: float  # what no plan exceeds
+    seconds: float  # decision time, building the programme included
 
-    problem: PlacementProblem
-    counts: Counts
-    response_s: float
-    traffic: float
-    availability: float
-    score: float
-    bound: float
-    gap: float
-    seconds: float
+    @property
+    def gap(self) -> float:
+        """How far the score may be from the best; 0 if proven optimal."""
+        return self.bound - self.score
 
     @property
     def slots(self) -> int:
@@ -150,7 +134,10 @@ def odrp(
     """
     begin = time.monotonic()
     deadline(timeout_s)
-    weighing = _weighing(weights)
+    if not isinstance(weights, OdrpWeights):
+        if weights not in ODRP_SETTINGS:
+            raise WorkbenchError(f"The weights are {weights!r}; use one of {', '.join(ODRP_SETTINGS)}, or OdrpWeights.")
+        weights = ODRP_SETTINGS[weights]
     for thing, value, least in (("link_delay_s", link_delay_s, 0.0), ("congestion", congestion, 1.0)):
         if not (math.isfinite(value) and value >= least):
             raise WorkbenchError(f"{thing} is {value!r}; give a finite number from {least:g} on.")
@@ -176,15 +163,13 @@ def odrp(
         link_delay_s,
         -math.log(availability),
     )
-    aims = Objectives(weighing.response, weighing.cost, weighing.traffic, weighing.availability)
+    aims = astuple(weights)
     counts, least_loss = solve(query, aims, timeout_s)
     if (counts.sum(axis=1) == 0).any():  # nothing was found in time
         counts = query.smallest()
-    values = query.values(counts)
-    total = math.fsum((weighing.response, weighing.cost, weighing.traffic, weighing.availability))
+    response, _, traffic, outage = values = query.values(counts)
+    total = math.fsum(aims)
     score = total - query.loss(values, aims)
-    bound = min(total, max(score, total - least_loss))
-    order = {name: position for position, name in enumerate(names)}
     problem = PlacementProblem.from_dataflow(
         dataflow,
         profiles,
@@ -199,23 +184,14 @@ def odrp(
         counts[:, [worker for members in problem.classes for worker in members]] = counts[:, fullest]
     return OdrpPlan(
         problem,
-        counts[[order[name] for name in problem.operators]],
-        values.response,
-        values.traffic,
-        math.exp(-values.outage),
+        counts[[names.index(name) for name in problem.operators]],
+        response,
+        traffic,
+        math.exp(-outage),
         score,
-        bound,
-        bound - score,
+        min(total, max(score, total - least_loss)),
         time.monotonic() - begin,
     )
-
-
-def _weighing(weights: Setting | OdrpWeights) -> OdrpWeights:
-    if isinstance(weights, OdrpWeights):
-        return weights
-    if weights not in ODRP_SETTINGS:
-        raise WorkbenchError(f"The weights are {weights!r}; use one of {', '.join(ODRP_SETTINGS)}, or OdrpWeights.")
-    return ODRP_SETTINGS[weights]
 
 
 def _sizes(

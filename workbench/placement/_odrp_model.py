@@ -4,9 +4,9 @@ import math
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -20,46 +20,22 @@ _ROUNDED = 1e-6
 _VARIABLES = 100_000  # of a programme; half a million take gigabytes and half a minute before CBC begins
 
 
-@dataclass(frozen=True)
-class Objectives:
-    """One number for each objective: values of a plan, all to be low, or their weights.
-
-    Response time in seconds, cost in slots, traffic in bytes/s, and -log of the availability.
-    """
-
-    response: float
-    cost: float
-    traffic: float
-    outage: float
+_Places = list[dict[tuple[int, int], pulp.LpVariable]]  # by worker: p replicas in all, k of them there
+Objectives = tuple[float, ...]
+"""Response time (s), cost (slots), traffic (bytes/s) and -log of the availability of a plan; or their weights."""
 
 
 @dataclass(frozen=True)
 class Replication:
-    """What ODRP decides on: operators in topological order, equal workers.
+    """What ODRP decides on: operators in topological order, equal workers."""
 
-    Parameters
-    ----------
-    edges
-        Pairs of positions.
-    execution
-        By operator: seconds of a record, by the allowed numbers of replicas.
-    sent
-        By operator: bytes/s to each consumer.
-    workers, slots
-        The cluster.
-    link_delay_s
-        Between two workers.
-    outage
-        -log of the probability that a worker is up.
-    """
-
-    edges: tuple[tuple[int, int], ...]
-    execution: tuple[Mapping[int, float], ...]
-    sent: tuple[float, ...]
+    edges: tuple[tuple[int, int], ...]  # pairs of positions
+    execution: tuple[Mapping[int, float], ...]  # by operator: seconds of a record, by the allowed numbers of replicas
+    sent: tuple[float, ...]  # by operator: bytes/s to each consumer
     workers: int
     slots: int
-    link_delay_s: float
-    outage: float
+    link_delay_s: float  # between two workers
+    outage: float  # -log of the probability that a worker is up
 
     @property
     def variables(self) -> int:
@@ -72,7 +48,7 @@ class Replication:
         share = counts / counts.sum(axis=1, keepdims=True)
         remote = {(i, j): max(0.0, 1.0 - float(share[i] @ share[j])) for i, j in self.edges}
         seconds = [times[int(row.sum())] for times, row in zip(self.execution, counts, strict=True)]
-        return Objectives(
+        return (
             self._longest_path(seconds, {edge: self.link_delay_s * part for edge, part in remote.items()}),
             float(counts.sum()),
             math.fsum(self.sent[i] * part for (i, _), part in remote.items()),
@@ -83,7 +59,7 @@ class Replication:
     def best(self) -> Objectives:
         """The lowest each objective could be, the others apart."""
         least = [min(times.values()) for times in self.execution]
-        return Objectives(
+        return (
             self._longest_path(least, dict.fromkeys(self.edges, 0.0)),
             float(sum(min(times) for times in self.execution)),
             0.0,
@@ -94,7 +70,7 @@ class Replication:
     def worst(self) -> Objectives:
         """The highest each objective could be, the others apart."""
         most = [max(times.values()) for times in self.execution]
-        return Objectives(
+        return (
             self._longest_path(most, dict.fromkeys(self.edges, self.link_delay_s)),
             float(min(sum(max(times) for times in self.execution), self.workers * self.slots)),
             math.fsum(self.sent[i] for i, _ in self.edges),
@@ -104,13 +80,13 @@ class Replication:
     @cached_property
     def spans(self) -> Objectives:
         """Worst less best."""
-        return Objectives(*(worst - best for worst, best in self._pairs(self.worst, self.best)))
+        return tuple(worst - best for worst, best in zip(self.worst, self.best, strict=True))
 
     def loss(self, values: Objectives, weights: Objectives) -> float:
         """Weighted distances from the best values, each as a share of the span; 0 where all plans are alike."""
         return math.fsum(
             weight * (value - best) / span
-            for weight, value, best, span in zip(*map(astuple, (weights, values, self.best, self.spans)), strict=True)
+            for weight, value, best, span in zip(weights, values, self.best, self.spans, strict=True)
             if span > 0
         )
 
@@ -128,15 +104,13 @@ class Replication:
             finish[j] = own + max((finish[i] + delay for (i, end), delay in delays.items() if end == j), default=0.0)
         return max(finish)
 
-    @staticmethod
-    def _pairs(one: Objectives, other: Objectives) -> list[tuple[float, float]]:
-        return list(zip(astuple(one), astuple(other), strict=True))
 
-
-def solve(query: Replication, weights: Objectives, timeout_s: float | None) -> tuple[Counts, float]:
+def solve(  # noqa: C901
+    query: Replication, weights: Objectives, timeout_s: float | None
+) -> tuple[Counts, float]:
     """Find the plan of the least loss, and a loss that no plan undercuts.
 
-    Variables: `size[i][p]`, operator i has p replicas; `here[i][p][w][k]`, and k of them are on worker w. Together they
+    Variables: `size[i][p]`, operator i has p replicas; `here[i][w][p, k]`, and k of them are on worker w. Together they
     choose the multiset of workers of the paper's x[i, U], without naming each. The share of local pairs of an edge is
     the sum over the workers of (share of i there) x (share of j there); the first share takes few values f, each with
     an indicator, so the product becomes f x v with v at most the indicator and at most the second share.
@@ -151,35 +125,29 @@ def solve(query: Replication, weights: Objectives, timeout_s: float | None) -> t
         {p: programme.add_variable(f"size_{i}_{p}", cat=pulp.LpBinary) for p in times}
         for i, times in enumerate(query.execution)
     ]
-    here = [
-        {
-            (p, w, k): programme.add_variable(f"here_{i}_{p}_{w}_{k}", cat=pulp.LpBinary)
-            for p in sizes
-            for w in range(query.workers)
-            for k in range(min(p, query.slots) + 1)
-        }
-        for i, sizes in enumerate(size)
-    ]
+    here: list[_Places] = [[{} for _ in range(query.workers)] for _ in size]
+    for i, sizes in enumerate(size):
+        for p, w in product(sizes, range(query.workers)):
+            for k in range(min(p, query.slots) + 1):
+                here[i][w][p, k] = programme.add_variable(f"here_{i}_{p}_{w}_{k}", cat=pulp.LpBinary)
     loss = programme.add_variable("loss", lowBound=0)  # a variable: solvers leave the constant of an objective out
     programme += _SCALE * loss
     programme += loss >= _loss(programme, query, weights, size, here)
     for sizes, places in zip(size, here, strict=True):
         programme += pulp.lpSum(sizes.values()) == 1
         for p, chosen in sizes.items():
-            programme += pulp.lpSum(k * x for (q, _, k), x in places.items() if q == p) == p * chosen
-            for w in range(query.workers):
-                programme += pulp.lpSum(places[p, w, k] for k in range(min(p, query.slots) + 1)) == chosen
-    used = _used(query.workers, here)
+            numbers = range(min(p, query.slots) + 1)
+            programme += pulp.lpSum(k * there[p, k] for there in places for k in numbers) == p * chosen
+            for there in places:
+                programme += pulp.lpSum(there[p, k] for k in numbers) == chosen
+    used = [pulp.lpSum(k * x for places in here for (_, k), x in places[w].items()) for w in range(query.workers)]
     for slots in used:
         programme += slots <= query.slots
     for fuller, emptier in pairwise(used):  # workers are equal: take them in this order
         programme += fuller >= emptier
     bound = _run(programme, timeout_s)
-    counts = np.zeros((len(size), query.workers), dtype=np.int64)
-    for i, places in enumerate(here):
-        for (_, w, k), x in places.items():
-            counts[i, w] += k * round(x.value() or 0.0)
-    return counts, bound
+    counts = [[sum(k * round(x.value() or 0.0) for (_, k), x in there.items()) for there in places] for places in here]
+    return np.array(counts, dtype=np.int64), bound
 
 
 def _loss(
@@ -187,84 +155,54 @@ def _loss(
     query: Replication,
     weights: Objectives,
     size: list[dict[int, pulp.LpVariable]],
-    here: list[dict[tuple[int, int, int], pulp.LpVariable]],
+    here: list[_Places],
 ) -> pulp.LpAffineExpression:
     """State the loss; objectives that do not count, or are the same for all plans, are left out."""
-    spans, best = query.spans, query.best
+    longest_span, slots_span, bytes_span, outage_span = query.spans
+    timed, priced, sent, reliable = (w > 0 and span > 0 for w, span in zip(weights, query.spans, strict=True))
     terms = []
-    timed, sent = weights.response > 0 and spans.response > 0, weights.traffic > 0 and spans.traffic > 0
     remote = {edge: pulp.LpAffineExpression(constant=1.0) for edge in query.edges}
     if sent or (timed and query.link_delay_s > 0):
-        remote = {(i, j): 1 - _local(programme, f"{i}_{j}", query.workers, here[i], here[j]) for i, j in query.edges}
+        remote = {(i, j): 1 - _local(programme, f"{i}_{j}", here[i], here[j]) for i, j in query.edges}
     if timed:  # in units of the span
         finish = [programme.add_variable(f"finish_{i}", lowBound=0) for i in range(len(size))]
         longest = programme.add_variable("response", lowBound=0)
         for j, times in enumerate(query.execution):
-            own = pulp.lpSum(times[p] / spans.response * x for p, x in size[j].items())
+            own = pulp.lpSum(times[p] / longest_span * x for p, x in size[j].items())
             programme += finish[j] >= own
             programme += longest >= finish[j]
             for i, end in query.edges:
                 if end == j:
-                    programme += finish[j] >= finish[i] + query.link_delay_s / spans.response * remote[i, j] + own
-        terms.append(weights.response * (longest - best.response / spans.response))
-    if weights.cost > 0 and spans.cost > 0:
+                    programme += finish[j] >= finish[i] + query.link_delay_s / longest_span * remote[i, j] + own
+        terms.append(weights[0] * (longest - query.best[0] / longest_span))
+    if priced:
         slots = pulp.lpSum(p * x for sizes in size for p, x in sizes.items())
-        terms.append(weights.cost / spans.cost * (slots - best.cost))
+        terms.append(weights[1] / slots_span * (slots - query.best[1]))
     if sent:
-        terms.append(
-            weights.traffic / spans.traffic * pulp.lpSum(query.sent[i] * part for (i, _), part in remote.items())
-        )
-    if weights.outage > 0 and spans.outage > 0:
-        hosts = pulp.lpSum(x for places in here for (_, _, k), x in places.items() if k > 0)
-        terms.append(weights.outage / spans.outage * (query.outage * hosts - best.outage))
+        traffic = pulp.lpSum(query.sent[i] * part for (i, _), part in remote.items())
+        terms.append(weights[2] / bytes_span * traffic)
+    if reliable:
+        hosts = pulp.lpSum(x for places in here for there in places for (_, k), x in there.items() if k > 0)
+        terms.append(weights[3] / outage_span * (query.outage * hosts - query.best[3]))
     return pulp.lpSum(terms)
 
 
-def _local(
-    programme: pulp.LpProblem,
-    name: str,
-    workers: int,
-    upstream: dict[tuple[int, int, int], pulp.LpVariable],
-    downstream: dict[tuple[int, int, int], pulp.LpVariable],
-) -> pulp.LpAffineExpression:
+def _local(programme: pulp.LpProblem, name: str, upstream: _Places, downstream: _Places) -> pulp.LpAffineExpression:
     """Share of the pairs of tasks of two operators that share a worker; more of it is never worse."""
     local = []
-    there, here = (_by_worker(places, workers) for places in (downstream, upstream))
-    for w in range(workers):
-        other = pulp.lpSum(share * x for share, x in there[w])
+    for w, (here, there) in enumerate(zip(upstream, downstream, strict=True)):
         by_share: dict[float, list[pulp.LpVariable]] = {}
-        for share, x in here[w]:
-            if share > 0:
-                by_share.setdefault(share, []).append(x)
+        for (p, k), x in here.items():
+            if k > 0:
+                by_share.setdefault(k / p, []).append(x)
         products = []
         for number, (share, indicators) in enumerate(sorted(by_share.items())):
-            product = programme.add_variable(f"local_{name}_{w}_{number}", lowBound=0)
-            programme += product <= pulp.lpSum(indicators)
-            products.append(product)
-            local.append(share * product)
-        programme += pulp.lpSum(products) <= other
+            both = programme.add_variable(f"local_{name}_{w}_{number}", lowBound=0)
+            programme += both <= pulp.lpSum(indicators)
+            products.append(both)
+            local.append(share * both)
+        programme += pulp.lpSum(products) <= pulp.lpSum(k / p * x for (p, k), x in there.items())
     return pulp.lpSum(local)
-
-
-def _used(
-    workers: int, here: Sequence[Mapping[tuple[int, int, int], pulp.LpVariable]]
-) -> list[pulp.LpAffineExpression]:
-    """Give the slots in use on each worker."""
-    terms: list[list[pulp.LpAffineExpression]] = [[] for _ in range(workers)]
-    for places in here:
-        for (_, w, k), x in places.items():
-            terms[w].append(k * x)
-    return [pulp.lpSum(slots) for slots in terms]
-
-
-def _by_worker(
-    places: dict[tuple[int, int, int], pulp.LpVariable], workers: int
-) -> list[list[tuple[float, pulp.LpVariable]]]:
-    """Give the shares of an operator's replicas that may be on each worker, each with its variable."""
-    found: list[list[tuple[float, pulp.LpVariable]]] = [[] for _ in range(workers)]
-    for (p, w, k), x in places.items():
-        found[w].append((k / p, x))
-    return found
 
 
 def _run(programme: pulp.LpProblem, timeout_s: float | None) -> float:

@@ -25,10 +25,9 @@ from workbench.scaling.elastic import (
     jackson_latency,
     rebalance_shards,
 )
-from workbench.scaling.fleet import Fleet
+from workbench.scaling.fleet import Fleet, WorkerShape
 from workbench.scaling.in_practice import DynamicAllocation, KafkaLag
 from workbench.scaling.justin_policy import JustinPolicy
-from workbench.scaling.packing import WorkerShape
 from workbench.scaling.policies import AnyPolicy, Decision, Static, Window
 from workbench.scaling.timeline import Reconfiguration, Timeline
 

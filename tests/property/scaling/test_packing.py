@@ -7,7 +7,7 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.scaling.packing import TaskDemand, WorkerShape, pack_tasks
+from workbench.scaling.fleet import TaskDemand, WorkerShape, pack_tasks
 
 DEMANDS = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 10), st.integers(1, 10)), min_size=1, max_size=3)
 
@@ -47,12 +47,12 @@ def test_every_task_fits_and_few_workers_are_used(operators):
     packing = pack_tasks(demands, WorkerShape(*shape))
     assert packing == pack_tasks(demands, WorkerShape(*shape))
     for name, demand in demands.items():
-        assert sum(packing.counts[name]) == demand.tasks
-    for worker in range(packing.workers):
-        assert sum(packing.counts[name][worker] * demand.cpus for name, demand in demands.items()) <= shape[0]
-        assert sum(packing.counts[name][worker] * demand.memory_mb for name, demand in demands.items()) <= shape[1]
+        assert sum(worker.get(name, 0) for worker in packing) == demand.tasks
+    for worker in packing:
+        assert sum(tasks * demands[name].cpus for name, tasks in worker.items()) <= shape[0]
+        assert sum(tasks * demands[name].memory_mb for name, tasks in worker.items()) <= shape[1]
     fewest = fewest_workers([t for t, _, _ in operators], [(c, m) for _, c, m in operators], shape)
-    assert packing.bound <= fewest <= packing.workers
+    assert fewest <= len(packing)
 
 
 def test_one_worker_too_many_is_rare():
@@ -61,5 +61,5 @@ def test_one_worker_too_many_is_rare():
         operators = [(rng.randint(1, 4), rng.randint(1, 10), rng.randint(1, 10)) for _ in range(3)]
         demands = {f"o{i}": TaskDemand(tasks, memory, cpus) for i, (tasks, cpus, memory) in enumerate(operators)}
         fewest = fewest_workers([t for t, _, _ in operators], [(c, m) for _, c, m in operators], (10, 10))
-        surplus.append(pack_tasks(demands, WorkerShape(10, 10)).workers - fewest)
+        surplus.append(len(pack_tasks(demands, WorkerShape(10, 10))) - fewest)
     assert sum(surplus) <= 0.06 * count

@@ -3,9 +3,9 @@ import random
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.scaling import WorkerShape
+from workbench.scaling import Fleet, WorkerShape
 from workbench.scaling._justin import managed_memory_mb
-from workbench.scaling.packing import TaskDemand, pack_tasks
+from workbench.scaling.fleet import TaskDemand, pack_tasks
 
 TASK_MANAGER = WorkerShape(cpus=4, memory_mb=2048)  # Justin, section 5
 HEAP_MB = 200
@@ -16,23 +16,21 @@ def demand(tasks, level):
 
 
 def test_equal_tasks_fill_whole_workers():
-    packing = pack_tasks({"o": demand(12, 0), "sink": demand(1, 0)}, TASK_MANAGER)
-    assert packing.counts == {"o": (4, 4, 4, 0), "sink": (0, 0, 0, 1)}
-    assert (packing.workers, packing.bound, packing.started) == (4, 4, 4)
-    assert (packing.cpus, packing.memory_mb) == (16, 8192)
+    assert pack_tasks({"o": demand(12, 0), "sink": demand(1, 0)}, TASK_MANAGER) == [{"o": 4}] * 3 + [{"sink": 1}]
+    fleet = Fleet(TASK_MANAGER, HEAP_MB)
+    assert fleet.paid({"o": 12, "sink": 1}, {"o": 158.0, "sink": 158.0}) == (4, 16, 8192)
 
 
 def test_memory_can_be_what_runs_out():
-    packing = pack_tasks({"o": demand(6, 2), "map": demand(2, None)}, TASK_MANAGER, running=2)
-    assert packing.counts == {"o": (2, 2, 2), "map": (1, 1, 0)}  # 832 MB each: two to a worker
-    assert (packing.workers, packing.started) == (3, 1)
+    packing = pack_tasks({"o": demand(6, 2), "map": demand(2, None)}, TASK_MANAGER)
+    assert packing == [{"o": 2, "map": 1}, {"o": 2, "map": 1}, {"o": 2}]  # 832 MB each: two to a worker
 
 
 def test_small_tasks_go_where_least_room_is_left():
     packing = pack_tasks(
         {"big": TaskDemand(1, 1500), "middle": TaskDemand(1, 1000), "small": TaskDemand(1, 500)}, TASK_MANAGER
     )
-    assert packing.counts == {"big": (1, 0), "middle": (0, 1), "small": (1, 0)}
+    assert packing == [{"big": 1, "small": 1}, {"middle": 1}]
 
 
 def one_by_one(demands, order):
@@ -62,12 +60,12 @@ def test_as_few_workers_as_when_tasks_are_placed_one_by_one():
             str(n): TaskDemand(chance.randint(0, 30), 2.0 ** chance.randint(6, 11), 2.0 ** chance.randint(-3, 2))
             for n in range(5)
         }
-        assert pack_tasks(demands, TASK_MANAGER).workers == min(one_by_one(demands, order) for order in orders)
+        assert len(pack_tasks(demands, TASK_MANAGER)) == min(one_by_one(demands, order) for order in orders)
 
 
 def test_nothing_to_pack():
-    assert pack_tasks({"o": TaskDemand(0, 1e9)}, TASK_MANAGER, running=3).workers == 0
-    assert pack_tasks({}, TASK_MANAGER).workers == 0
+    assert pack_tasks({"o": TaskDemand(0, 1e9)}, TASK_MANAGER) == []
+    assert pack_tasks({}, TASK_MANAGER) == []
 
 
 def test_a_task_larger_than_a_worker_is_named():
