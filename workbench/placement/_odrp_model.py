@@ -105,7 +105,7 @@ class Replication:
         return max(finish)
 
 
-def solve(  # noqa: C901
+def solve(
     query: Replication, weights: Objectives, timeout_s: float | None
 ) -> tuple[Counts, float]:
     """Find the plan of the least loss, and a loss that no plan undercuts.
