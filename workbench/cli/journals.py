@@ -59,7 +59,8 @@ def _list(journal: Journal, options: argparse.Namespace) -> None:
         {
             "measurement": "left",
             **dict.fromkeys(("slots", "MB each", "records/s"), "right"),
-            "measured": "left", "size": "right",
+            "measured": "left",
+            "size": "right",
         }
     )
     for one in held:

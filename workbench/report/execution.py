@@ -44,14 +44,9 @@ class Execution:
 def execute(
     notebook: Path, parameters: Mapping[str, object], folder: Path, timeout_s: float | None = None
 ) -> Execution:
-    """Run `notebook` with `parameters`; relative paths in them start at the caller's working directory.
+    """Run `notebook` with `parameters`, in a temporary folder; relative paths start at the caller's working directory.
 
-    Parameters
-    ----------
-    folder
-        Temporary; the copy that runs, the kernel's connection file and its IPython folder are in it.
-    timeout_s
-        Per cell; None waits.
+    No cell may run longer than `timeout_s`.
     """
     output = folder / "executed.ipynb"
     failure = None
@@ -81,13 +76,7 @@ def execute(
 
 
 def read_executed(path: Path) -> Execution:
-    """Read a notebook that something else has run; its first error output says what failed.
-
-    Raises
-    ------
-    UNREADABLE
-        When the file cannot be read or is no notebook.
-    """
+    """Read a notebook that something else has run, or raise one of `UNREADABLE`; its first error says what failed."""
     notebook = nbformat.read(str(path), as_version=4)  # type: ignore[no-untyped-call]
     nbformat.validate(notebook)  # what is invalid is read all the same
     errors = (

@@ -9,13 +9,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "templates"
 
 
 def template_folder(folder: Path = FOLDER) -> Path:
-    """Return the folder of templates.
-
-    Raises
-    ------
-    WorkbenchError
-        When it is missing, as in a package installed without its repository.
-    """
+    """Return the folder of templates, or refuse a package that was installed without its repository."""
     if not (folder / "report" / "index.html.j2").is_file():
         raise WorkbenchError(
             f"The report templates are not in {folder}; the package was installed without its repository. "

@@ -240,10 +240,7 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
     def begin(self, *, wait: bool = False) -> None:
         """Start the work, or resume it, and follow it; the kernel stays free unless it is to `wait` for the result.
 
-        Raises
-        ------
-        WorkbenchError
-            When it was waited for, and failed or was cancelled.
+        Work that was waited for raises a `WorkbenchError` if it failed or was cancelled.
         """
         with self._lock:
             self.runner.start()
