@@ -82,7 +82,7 @@ def simulated(
     worker
         Capacities of a worker of speed 1.
     """
-    _check_target("The target", target)
+    positive("The target", target, "records/s")
     plan = problem.checked(counts)
     by_name = {name: row.tolist() for name, row in zip(problem.operators, plan, strict=True)}
     cluster = Cluster(
@@ -121,7 +121,7 @@ def shared(
             "give one for each."
         )
     for name, target in targets.items():
-        _check_target(f"The target of query {name!r}", target)
+        positive(f"The target of query {name!r}", target, "records/s")
     plan = PlacementProblem.together(queries).checked(counts)
     loads, first = [], 0
     for problem in queries.values():
@@ -142,10 +142,6 @@ def shared(
         full = room <= step * (1 + 1e-9) + 1e-12
         rising &= (share < np.minimum(own, 1.0) - 1e-12) & ~(use[:, full] > 0).any(axis=1)
     return {name: _outcome(float(part), targets[name]) for name, part in zip(queries, share, strict=True)}
-
-
-def _check_target(thing: str, target: float) -> None:
-    positive(thing, target, "records/s")
 
 
 def _outcome(share: float, target: float) -> Outcome:
