@@ -14,27 +14,13 @@ _INSIDE = 1e-7
 
 
 class Hull:
-    """Columns whose averages hold `centre`, or come as near as possible.
-
-    Parameters
-    ----------
-    share
-        Share of the workers in every class.
-    centre
-        Tasks of every operator per worker.
-
-    Attributes
-    ----------
-    columns
-        Those needed: one pattern per class each, shape (classes, operators).
-    weights
-        How much of each; they add up to 1.
-    """
+    """Columns whose averages hold `centre`, or come as near as possible."""
 
     def __init__(self, share: Floats, centre: Floats) -> None:
-        self.share, self.centre = share, centre
-        self.columns: list[Ints] = []
-        self.weights = np.zeros(0)
+        self.share = share  # of the workers in every class
+        self.centre = centre  # tasks of every operator per worker
+        self.columns: list[Ints] = []  # those needed: one pattern per class each, shape (classes, operators)
+        self.weights = np.zeros(0)  # how much of each; they add up to 1
         self._points = np.zeros((0, len(centre)))
         self._nearest = np.zeros(len(centre))
 

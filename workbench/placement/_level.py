@@ -31,17 +31,11 @@ _RESOLUTION = 1e-7
 
 @dataclass(frozen=True)
 class Level:
-    """A level below which there is no plan, and what holds p there.
+    """A level below which there is no plan, and what holds p there."""
 
-    Parameters
-    ----------
-    bound
-        No plan costs less.
-    columns, weights
-        Patterns, shape (columns, classes, operators), and how much of each; their average is p, or as near as it came.
-    """
-
-    bound: float
+    bound: float  # no plan costs less
+    # columns, weights: patterns, shape (columns, classes, operators), and how much of each; their average is p, or as
+    # near as it came
     columns: Ints
     weights: Floats
 
@@ -89,13 +83,7 @@ def raise_level(
 
 
 def held(given: Instance, level: float, pool: Pool, effort: Effort) -> tuple[Level | None, bool]:
-    """Find columns of cost at most `level` that hold p, if they do.
-
-    Returns
-    -------
-    (what holds p, proven)
-        None if nothing does or the effort is spent; whether it is proven that nothing does.
-    """
+    """Find columns of cost at most `level` that hold p, or None; and whether it is proven that nothing does."""
     hull, reach = _hull(given), -math.inf
     while not effort.spent:
         column, proven = _farthest(given, hull.direction, reach, level, pool, effort)
@@ -122,10 +110,7 @@ def _farthest(  # noqa: PLR0917
 ) -> tuple[Ints | None, bool]:
     """One pattern per class of cost at most `level`, their average farthest in `direction`, or far enough and known.
 
-    Returns
-    -------
-    (column, proven)
-        None short of `reach`; whether that is proven.
+    None short of `reach`; then whether that is proven.
     """
     classes = range(len(given.speeds))
     share = given.sizes / given.sizes.sum()
@@ -153,13 +138,9 @@ def _farthest(  # noqa: PLR0917
 def _raised(  # noqa: PLR0917
     given: Instance, direction: Floats, reach: float, between: tuple[float, float], pool: Pool, effort: Effort
 ) -> tuple[float, float, Ints | None]:
-    """Raise the level until patterns reach far enough in `direction`.
+    """Raise the level until patterns reach far enough: the level below which none do, the one where the column does.
 
-    Returns
-    -------
-    (bound, level, column)
-        The level below which none do, the one where the column does. No column if the search was given up, or where
-        nothing below the known plan reaches: then that is the bound.
+    No column if the search was given up, or where nothing below the known plan reaches: then that is the bound.
     """
     low, high = between
     if len(given.speeds) == 1:

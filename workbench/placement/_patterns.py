@@ -14,11 +14,9 @@ from workbench.placement.problem import PlacementProblem
 
 
 def patterns(limits: Sequence[int], slots: int, *, full: bool = False) -> Counts:
-    """All count vectors up to `limits` with at most (`full`: exactly) `slots` tasks, in ascending lexicographic order.
+    """All count vectors up to `limits` with at most (`full`: exactly) `slots` tasks, in ascending order.
 
-    Returns
-    -------
-    array, shape (patterns, operators)
+    Shape (patterns, operators).
     """
     rows = np.zeros((1, 0), dtype=np.int64)
     used = np.zeros(1, dtype=np.int64)
@@ -39,16 +37,7 @@ def pattern_costs(problem: PlacementProblem, rows: Counts, speed: float) -> Floa
 
     The network takes part only if the pattern can be part of a plan: no entry above its operator's parallelism.
     """
-    loads = problem.loads @ rows.T.astype(np.float64)
-    loads[2] = 0.0
-    for (u, v, partitioning), link in zip(problem.edges, problem.link_loads, strict=True):
-        remote = (
-            rows[:, u] * (problem.parallelism[v] - rows[:, v])
-            if partitioning == "shuffle"
-            else np.maximum(0, rows[:, u] - rows[:, v])
-        )
-        loads[2] += link * remote
-    excess = loads / speed - problem.ideal[:, None]
+    excess = problem.loads_with(rows.T) / speed - problem.ideal[:, None]
     costs: Floats = np.divide(excess, problem.span[:, None], out=np.zeros_like(excess), where=problem.span[:, None] > 0)
     return costs
 

@@ -17,13 +17,7 @@ def fewest_tasks(name: str, busy: float) -> int:
 
 
 def source_rates(dataflow: Dataflow, rate: float | Mapping[str, float]) -> Mapping[str, float]:
-    """Records/s of every source by name, where one number may stand for that of the only source.
-
-    Raises
-    ------
-    WorkbenchError
-        For rates that do not name the sources, or are negative or not finite.
-    """
+    """Records/s of every source by name, where one number may stand for that of the only source."""
     sources = dataflow.sources
     if not isinstance(rate, Mapping):
         if len(sources) != 1:

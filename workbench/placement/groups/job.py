@@ -95,13 +95,7 @@ class Job:
         return sorted(self.edges, key=key, reverse=True)  # stable: reverse keeps ties in order
 
     def gain(self, counts: Counts) -> float:
-        """Communication that stays inside nodes, phi of section 2.2 with every pair of tasks once.
-
-        Parameters
-        ----------
-        counts
-            Tasks, shape (groups, nodes).
-        """
+        """Communication that stays inside nodes with these tasks, shape (groups, nodes): phi of section 2.2."""
         return math.fsum(
             self.pair_communication(edge) * sum(a * b for a, b in zip(counts[edge[0]], counts[edge[1]], strict=True))
             for edge in self.edges
@@ -112,11 +106,6 @@ class Job:
 
         A task costs the greatest common divisor of the groups' costs and of the nodes' capacities, so every complete
         allocation that the capacity permits exists. A group without cost keeps one task.
-
-        Raises
-        ------
-        WorkbenchError
-            When a cost or a capacity is not a whole number, such as percent of a core, or all are 0.
         """
         values = [*self.processing_cost, *checked_capacity(capacity)]
         uneven = next((value for value in values if not value.is_integer()), None)
