@@ -40,10 +40,6 @@ class Instance:
         counts[np.ix_(self.operators, self.workers)] = plan.T
         return counts
 
-    def patterns(self, counts: Ints) -> Ints:
-        """Make patterns in search order, shape (workers, operators), from counts of the problem."""
-        return np.ascontiguousarray(counts[np.ix_(self.operators, self.workers)].T)
-
     def value(self, plan: Ints) -> float:
         """Cost a plan: the highest cost of its patterns."""
         speeds = self.worker_speeds

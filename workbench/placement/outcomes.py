@@ -37,9 +37,7 @@ class Outcome:
     back_pressure: float
 
 
-def calibrated_worker(
-    problem: PlacementProblem, *, net_bytes_per_s: float = TEN_GBIT, timeout_s: float | None = None
-) -> Worker:
+def calibrated_worker(problem: PlacementProblem, *, net_bytes_per_s: float = TEN_GBIT) -> Worker:
     """Give the worker that the plan of the least worst cost of CPU and state access just fills.
 
     Parameters
@@ -48,8 +46,6 @@ def calibrated_worker(
         Tasks with their loads at the target.
     net_bytes_per_s
         Of the worker, bytes/s, above 0; the network is not calibrated.
-    timeout_s
-        Time limit of the balancing, above 0; None: its effort is bounded.
 
     Returns
     -------
@@ -57,9 +53,8 @@ def calibrated_worker(
         One of speed 1. Its cores, or its bytes/s of state, are inf where no task needs any.
     """
     quiet = replace(problem, edges=(), net=(0.0,) * len(problem.operators))
-    loads = (
-        quiet.worker_loads(optimal(quiet, timeout_s=timeout_s, objective="cost").counts) / np.array(problem.speeds)
-    ).max(axis=1)
+    even = optimal(quiet, objective="cost").counts
+    loads = (quiet.worker_loads(even) / np.array(problem.speeds)).max(axis=1)
     cpus, io = (float(load) if load > 0 else math.inf for load in loads[:2])
     return Worker(cpus, io, net_bytes_per_s)
 
