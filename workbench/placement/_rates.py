@@ -1,19 +1,10 @@
-"""Rates that reach the operators of a dataflow, and the fewest tasks that keep up with them."""
+"""Rates that reach the operators of a dataflow."""
 
 import math
 from collections.abc import Mapping
 
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
-
-_SLACK = 1e-9
-
-
-def fewest_tasks(name: str, busy: float) -> int:
-    """Tasks that keep each below one CPU second per second."""
-    if not math.isfinite(busy):
-        raise WorkbenchError(f"Operator {name!r} would use {busy} CPU seconds per second; lower the rate.")
-    return max(1, math.ceil(busy - _SLACK))
 
 
 def source_rates(dataflow: Dataflow, rate: float | Mapping[str, float]) -> Mapping[str, float]:

@@ -31,8 +31,8 @@ from workbench.placement._checks import (
     speeds_by_worker,
     tasks_by_operator,
 )
-from workbench.placement._rates import arriving_rates, fewest_tasks, source_rates
-from workbench.placement.plan import DIMENSIONS, CostVector, Counts, Plan, Subtask
+from workbench.placement._rates import arriving_rates, source_rates
+from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Counts, Plan, Subtask
 
 Edge = tuple[int | str, int | str] | tuple[int | str, int | str, str]
 
@@ -205,7 +205,12 @@ class PlacementProblem:
                         f"those given are {', '.join(table) or 'none'}."
                     )
         if parallelism is None:
-            tasks = {name: fewest_tasks(name, arriving[name] * profiles[name].cpu_s) for name in placed}
+            tasks = {}
+            for name in placed:
+                busy = arriving[name] * profiles[name].cpu_s
+                if not math.isfinite(busy):
+                    raise WorkbenchError(f"Operator {name!r} would use {busy} CPU seconds per second; lower the rate.")
+                tasks[name] = max(1, math.ceil(busy - SLACK))
         else:
             tasks = {name: whole(f"The parallelism of {name!r}", parallelism[name], most=MOST) for name in placed}
         per_task = {name: arriving[name] / tasks[name] for name in placed}

@@ -53,12 +53,9 @@ def trace_search(
     reorder: bool = True,
     most_nodes: int = 5000,
 ) -> SearchNode:
-    """Search all plans of a small problem within `thresholds`, as `search` does, and keep the tree.
+    """Search all plans of a small problem within `thresholds`, as `search` does, and keep the tree: its root.
 
-    Returns
-    -------
-    SearchNode
-        The root. A layer's nodes follow each other worker by worker; the next layer begins below its last worker.
+    A layer's nodes follow each other worker by worker; the next layer begins below its last worker.
     """
     tracer = _Tracer(problem, thresholds or CostVector(), reorder, most_nodes)
     return SearchNode(children=tracer.layer(0))
