@@ -45,7 +45,8 @@ def rounded(  # noqa: C901
             return
     over = given.graph.tasks - plan.sum(axis=0)
     alike = list(zip(kind.tolist(), member.tolist(), strict=True))
-    tried, none, nowhere = set(), np.zeros_like(over), np.zeros(len(over))
+    none, nowhere = np.zeros_like(over), np.zeros(len(over))
+    tried = set()
     for one in dict(zip(reversed(alike), reversed(range(workers)), strict=True)).values():  # the first of each kind
         for other in range(one + 1, workers):
             pair = alike[one], alike[other]

@@ -42,7 +42,7 @@ class Queues:
         self.cluster, self.operator, self.step_s = cluster, operator, step_s
         self.node = np.arange(cluster.cores) // cluster.node_cores
         self.route = route.copy()  # core of each shard
-        self.home = self.node  # node of each core's main process; without elastic executors the core's own
+        self.home: Ints = self.node  # node of each core's main process; without elastic executors the core's own
         self.shares = np.full(len(route), 1.0 / len(route))
         self.now = 0.0
         self.backlog = np.zeros(cluster.cores)
