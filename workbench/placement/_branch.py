@@ -21,13 +21,7 @@ _ROUNDED = 1e-12  # of a cost: the least cost of 0 comes out as 1e-16
 
 
 def plan_below(given: Instance, cost: float, pool: Pool, effort: Effort) -> tuple[Ints | None, bool]:
-    """Look for a plan of at most this cost.
-
-    Returns
-    -------
-    (plan, proven)
-        Patterns, shape (workers, operators), or None; whether it is proven that there is no such plan.
-    """
+    """Look for a plan of at most this cost: patterns or None, and whether it is proven that there is none."""
     if cost < 0:
         return None, True
     weight = _heaviest(given)

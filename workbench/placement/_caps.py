@@ -121,13 +121,7 @@ class ThresholdTable:
     rows: tuple[TunedTasks, ...]
 
     def find(self, problem: PlacementProblem) -> CostVector | None:
-        """Look up the thresholds for the tasks of a problem; None where there are none, or its loads differ.
-
-        Raises
-        ------
-        WorkbenchError
-            When the problem is another query or cluster.
-        """
+        """Look up the thresholds for the tasks of a problem; None where there are none, or its loads differ."""
         cluster = (problem.workers, problem.slots, problem.speeds)
         if cluster != (self.workers, self.slots, self.speeds) or set(problem.operators) != set(self.shares):
             raise WorkbenchError(
@@ -146,13 +140,7 @@ class ThresholdTable:
 
     @classmethod
     def from_json(cls, path: str | os.PathLike[str]) -> "ThresholdTable":
-        """Read a table.
-
-        Raises
-        ------
-        WorkbenchError
-            When the file is missing, not JSON, or has unknown keys or wrong types.
-        """
+        """Read a table that `to_json` wrote."""
         what = f"The table of thresholds {os.fspath(path)}"
         try:
             document = parse_json(read_text(path, what))

@@ -16,25 +16,16 @@ from workbench.placement.problem import PlacementProblem
 
 @dataclass(frozen=True)
 class Instance:
-    """A placement problem in the form of the pattern search.
+    """A placement problem in the form of the pattern search."""
 
-    Parameters
-    ----------
-    graph
-        Its operators in search order.
-    operators, workers
-        Positions in the problem, in the order of the search: workers by class, the fastest first.
-    speeds, sizes
-        Speed and number of workers of every class.
-    low, high
-        Least and most tasks of every operator on a worker of every class, shape (classes, operators).
-    """
-
-    graph: Graph
+    graph: Graph  # its operators in search order
+    # operators, workers: positions in the problem, in the order of the search: workers by class, the fastest first
     operators: list[int]
     workers: list[int]
+    # speeds, sizes: speed and number of workers of every class
     speeds: Floats
     sizes: Ints
+    # low, high: least and most tasks of every operator on a worker of every class, shape (classes, operators)
     low: Ints
     high: Ints
 
@@ -48,10 +39,6 @@ class Instance:
         counts = np.zeros((len(self.operators), len(self.workers)), dtype=np.int64)
         counts[np.ix_(self.operators, self.workers)] = plan.T
         return counts
-
-    def patterns(self, counts: Ints) -> Ints:
-        """Make patterns in search order, shape (workers, operators), from counts of the problem."""
-        return np.ascontiguousarray(counts[np.ix_(self.operators, self.workers)].T)
 
     def value(self, plan: Ints) -> float:
         """Cost a plan: the highest cost of its patterns."""

@@ -5,11 +5,15 @@ if a hyperplane through p has all patterns of cost at most c strictly on one sid
 direction proves a bound: in a plan some worker has a pattern on the far side of p, so no plan costs less than the
 cheapest pattern there.
 
-Directions come from the point nearest to p in the hull of the patterns found so far (``_hull``). The level is only
+Directions come from the point nearest to p in the hull of the patterns found so far [1]_. The level is only
 raised to bounds proven so; it ends where p is inside the hull, which is the optimum of the linear programme over all
 patterns, none of which need be enumerated. The patterns that hold p are the start for a plan.
 
 Workers of several classes: a point is the average of one pattern per class.
+
+References
+----------
+.. [1] P. Wolfe, Finding the nearest point in a polytope. Mathematical Programming 11, 1976.
 """
 
 import math
@@ -19,7 +23,6 @@ import numpy as np
 
 from workbench.arrays import Floats, Ints
 from workbench.placement._effort import Effort
-from workbench.placement._hull import Hull
 from workbench.placement._instance import Instance
 from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, find_pattern
 
@@ -27,21 +30,16 @@ _EPS = 1e-9
 _NODES = 2_000_000
 _PREPARING = 50  # about what all else around a search of patterns costs, in nodes
 _RESOLUTION = 1e-7
+_INSIDE = 1e-7
 
 
 @dataclass(frozen=True)
 class Level:
-    """A level below which there is no plan, and what holds p there.
+    """A level below which there is no plan, and what holds p there."""
 
-    Parameters
-    ----------
-    bound
-        No plan costs less.
-    columns, weights
-        Patterns, shape (columns, classes, operators), and how much of each; their average is p, or as near as it came.
-    """
-
-    bound: float
+    bound: float  # no plan costs less
+    # columns, weights: patterns, shape (columns, classes, operators), and how much of each; their average is p, or as
+    # near as it came
     columns: Ints
     weights: Floats
 
@@ -68,6 +66,68 @@ class Pool:
         return (rows[best], float(gains[best])) if gains[best] > -math.inf else (None, -math.inf)
 
 
+class Hull:
+    """Columns whose averages hold `centre`, or come as near as possible (Wolfe's algorithm)."""
+
+    def __init__(self, share: Floats, centre: Floats) -> None:
+        self.share = share  # of the workers in every class
+        self.centre = centre  # tasks of every operator per worker
+        self.columns: list[Ints] = []  # those needed: one pattern per class each, shape (classes, operators)
+        self.weights = np.zeros(0)  # how much of each; they add up to 1
+        self._points = np.zeros((0, len(centre)))
+        self._nearest = np.zeros(len(centre))
+
+    @property
+    def inside(self) -> bool:
+        """Whether the centre is in the hull."""
+        return len(self.columns) > 0 and float(np.linalg.norm(self._nearest)) <= _INSIDE
+
+    @property
+    def direction(self) -> Floats:
+        """Unit vector from the nearest point to the centre; nowhere at first."""
+        towards: Floats = -self._nearest / max(float(np.linalg.norm(self._nearest)), _EPS)
+        return towards
+
+    def add(self, column: Ints) -> bool:
+        """Add one more column and find the nearest point; False if it is there already."""
+        if any(np.array_equal(column, known) for known in self.columns):
+            return False
+        self._points = np.vstack([self._points, self.share @ column - self.centre])
+        self.columns.append(column)
+        self.weights = np.append(self.weights, 0.0 if len(self.weights) else 1.0)
+        while True:
+            affine = self._affine()
+            leaving = affine <= _EPS * _EPS
+            if not leaving.any():
+                self.weights = affine
+                break
+            step = self.weights[leaving] / np.maximum(self.weights[leaving] - affine[leaving], _EPS**2)
+            nearest = min(1.0, float(step.min()))
+            weights = nearest * affine + (1 - nearest) * self.weights
+            kept = weights > _EPS * _EPS
+            if kept.all():  # rounding: the smallest goes
+                kept[weights.argmin()] = False
+            self.columns = [known for known, keep in zip(self.columns, kept, strict=True) if keep]
+            self._points = self._points[kept]
+            self.weights = weights[kept] / weights[kept].sum()
+        self._nearest = self.weights @ self._points
+        return True
+
+    def _affine(self) -> Floats:
+        """Weights of the point of the affine hull nearest to the centre."""
+        size = len(self._points)
+        system = np.ones((size + 1, size + 1))
+        system[0, 0] = 0.0
+        system[1:, 1:] = self._points @ self._points.T
+        right = np.zeros(size + 1)
+        right[0] = 1.0
+        try:
+            solved = np.linalg.solve(system, right)
+        except np.linalg.LinAlgError:
+            solved = np.linalg.lstsq(system, right, rcond=None)[0]
+        return np.asarray(solved[1:], dtype=np.float64)
+
+
 def raise_level(
     given: Instance, upper: float, effort: Effort, enough: float = math.inf, pool: Pool | None = None
 ) -> Level:
@@ -89,13 +149,7 @@ def raise_level(
 
 
 def held(given: Instance, level: float, pool: Pool, effort: Effort) -> tuple[Level | None, bool]:
-    """Find columns of cost at most `level` that hold p, if they do.
-
-    Returns
-    -------
-    (what holds p, proven)
-        None if nothing does or the effort is spent; whether it is proven that nothing does.
-    """
+    """Find columns of cost at most `level` that hold p, or None; and whether it is proven that nothing does."""
     hull, reach = _hull(given), -math.inf
     while not effort.spent:
         column, proven = _farthest(given, hull.direction, reach, level, pool, effort)
@@ -122,10 +176,7 @@ def _farthest(  # noqa: PLR0917
 ) -> tuple[Ints | None, bool]:
     """One pattern per class of cost at most `level`, their average farthest in `direction`, or far enough and known.
 
-    Returns
-    -------
-    (column, proven)
-        None short of `reach`; whether that is proven.
+    None short of `reach`; then whether that is proven.
     """
     classes = range(len(given.speeds))
     share = given.sizes / given.sizes.sum()
@@ -153,13 +204,9 @@ def _farthest(  # noqa: PLR0917
 def _raised(  # noqa: PLR0917
     given: Instance, direction: Floats, reach: float, between: tuple[float, float], pool: Pool, effort: Effort
 ) -> tuple[float, float, Ints | None]:
-    """Raise the level until patterns reach far enough in `direction`.
+    """Raise the level until patterns reach far enough: the level below which none do, the one where the column does.
 
-    Returns
-    -------
-    (bound, level, column)
-        The level below which none do, the one where the column does. No column if the search was given up, or where
-        nothing below the known plan reaches: then that is the bound.
+    No column if the search was given up, or where nothing below the known plan reaches: then that is the bound.
     """
     low, high = between
     if len(given.speeds) == 1:

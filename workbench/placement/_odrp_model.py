@@ -105,9 +105,7 @@ class Replication:
         return max(finish)
 
 
-def solve(
-    query: Replication, weights: Objectives, timeout_s: float | None
-) -> tuple[Counts, float]:
+def solve(query: Replication, weights: Objectives, timeout_s: float | None) -> tuple[Counts, float]:
     """Find the plan of the least loss, and a loss that no plan undercuts.
 
     Variables: `size[i][p]`, operator i has p replicas; `here[i][w][p, k]`, and k of them are on worker w. Together they

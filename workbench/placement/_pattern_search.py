@@ -258,40 +258,22 @@ def _highest(  # noqa: C901, PLR0912, PLR0915
 @compiled
 def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
     graph: Graph,
-    speeds: Floats,
+    speeds: Floats,  # of the worker, and of the other one
     low: Ints,
     total: Ints,
-    share: int,
+    share: int,  # ALONE: the rest of `total` is left out; TWO: it costs at most `cost` on the other worker
     gain: Floats,
     reach: float,
-    goal: int,
+    goal: int,  # FARTHEST, most gain; or CHEAPEST, least cost
     cost: float,
-    target: float,
-    found: Ints,
-    nodes: int,
+    target: float,  # gain at which little more is tried, or cost that is good enough
+    found: Ints,  # written: the best pattern
+    nodes: int,  # how many may be visited
 ) -> tuple[float, float, int]:
     """Search the patterns `low` <= v <= `total` with gain v >= `reach` and a cost of at most `cost`.
 
-    Parameters
-    ----------
-    speeds
-        Of the worker, and of the other one.
-    share
-        ``ALONE``, what is not taken of `total` is left out; or ``TWO``, it goes to the other worker, and must cost no
-        more than `cost` there.
-    goal
-        ``FARTHEST``, most gain; or ``CHEAPEST``, least cost.
-    target
-        Gain at which little more is tried, or cost that is good enough.
-    found
-        Written: the best pattern.
-    nodes
-        How many may be visited.
-
-    Returns
-    -------
-    (gain, cost, nodes)
-        (-inf, inf, nodes) if there is no such pattern. More nodes than allowed: given up, what was found is valid.
+    Gain, cost and nodes: (-inf, inf, nodes) without such a pattern; with more nodes than allowed the search was given
+    up, and what was found is valid.
     """
     operators = len(total)
     rows = 5 + share
@@ -389,17 +371,8 @@ def improve(  # noqa: C901, PLR0915, PLR0917
     The tasks of the worst worker and of another one are redistributed in the best way. Where that helps with no other
     worker, two of the others share theirs in a new way that costs less than the worst, and it is tried again.
 
-    Parameters
-    ----------
-    plan
-        Patterns of the workers, shape (workers, operators).
-    seed
-        State of the generator, 1 to 2147483646.
-
-    Returns
-    -------
-    (cost, nodes, seed)
-        The highest cost of the plan, the nodes visited, and the generator's state.
+    `plan` has shape (workers, operators), `seed` is the state of the generator, 1 to 2147483646. The results are the
+    highest cost of the plan, the nodes visited, and the generator's state.
     """
     workers, operators = plan.shape
     costs, both = np.zeros(workers), np.zeros(2)

@@ -1,4 +1,4 @@
-"""Rates that reach the operators of a dataflow, and the fewest tasks that keep up with them."""
+"""Rates that reach the operators of a dataflow."""
 
 import math
 from collections.abc import Mapping
@@ -6,24 +6,9 @@ from collections.abc import Mapping
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
 
-_SLACK = 1e-9
-
-
-def fewest_tasks(name: str, busy: float) -> int:
-    """Tasks that keep each below one CPU second per second."""
-    if not math.isfinite(busy):
-        raise WorkbenchError(f"Operator {name!r} would use {busy} CPU seconds per second; lower the rate.")
-    return max(1, math.ceil(busy - _SLACK))
-
 
 def source_rates(dataflow: Dataflow, rate: float | Mapping[str, float]) -> Mapping[str, float]:
-    """Records/s of every source by name, where one number may stand for that of the only source.
-
-    Raises
-    ------
-    WorkbenchError
-        For rates that do not name the sources, or are negative or not finite.
-    """
+    """Records/s of every source by name, where one number may stand for that of the only source."""
     sources = dataflow.sources
     if not isinstance(rate, Mapping):
         if len(sources) != 1:

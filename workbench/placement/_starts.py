@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from workbench.arrays import Floats, Ints
+from workbench.arrays import Ints
 from workbench.placement._effort import Effort
 from workbench.placement._instance import Instance
 from workbench.placement._level import Level
@@ -45,6 +45,7 @@ def rounded(  # noqa: C901
             return
     over = given.graph.tasks - plan.sum(axis=0)
     alike = list(zip(kind.tolist(), member.tolist(), strict=True))
+    none, nowhere = np.zeros_like(over), np.zeros(len(over))
     tried = set()
     for one in dict(zip(reversed(alike), reversed(range(workers)), strict=True)).values():  # the first of each kind
         for other in range(one + 1, workers):
@@ -58,7 +59,10 @@ def rounded(  # noqa: C901
             if (left < 0).any() or left.sum() > 2 * given.graph.slots:
                 continue
             for limit in (enough, *(factor * enough for factor in looser)):
-                found, cost, nodes = _shared(given, left, speeds[[one, other]], limit)
+                found, goal = np.zeros_like(left), (-math.inf, CHEAPEST, limit, limit)
+                _, cost, nodes = find_pattern(
+                    given.graph, speeds[[one, other]], none, left, TWO, nowhere, *goal, found, _NODES
+                )
                 effort.spend(nodes)
                 if cost <= limit:
                     made = plan.copy()
@@ -79,11 +83,3 @@ def _kinds(given: Instance, level: Level) -> Ints:
             times[column] += 1
         kinds.append(np.repeat(np.arange(len(times)), times)[:size])
     return np.concatenate(kinds)
-
-
-def _shared(given: Instance, left: Ints, speeds: Floats, limit: float) -> tuple[Ints, float, int]:
-    """Share tasks out to two workers, both of cost at most `limit`; the nodes it took come last."""
-    found, nowhere, none = np.zeros_like(left), np.zeros(len(left)), np.zeros_like(left)
-    goal = (-math.inf, CHEAPEST, limit, limit)
-    _, cost, nodes = find_pattern(given.graph, speeds, none, left, TWO, nowhere, *goal, found, _NODES)
-    return found, cost, nodes

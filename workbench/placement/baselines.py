@@ -4,8 +4,8 @@ All return counts, shape (operators, workers). `free` are the slots still free o
 other queries already; Flink deploys query by query, so a query's place depends on those before it.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,30 +14,18 @@ from workbench.errors import WorkbenchError
 from workbench.placement.plan import Counts
 from workbench.placement.problem import PlacementProblem
 
-
-class Baseline(Protocol):
-    """Places tasks without a look at their loads."""
-
-    def __call__(
-        self, problem: PlacementProblem, rng: np.random.Generator, free: Sequence[int] | None = None
-    ) -> Counts:
-        """Place the tasks of `problem`.
-
-        Returns
-        -------
-        array, shape (operators, workers)
-            Counts.
-        """
+Baseline: TypeAlias = Callable[..., Counts]
+"""Places the tasks of a problem, with a generator and free slots, as the functions below do."""
 
 
 def flink_default(problem: PlacementProblem, rng: np.random.Generator, free: Sequence[int] | None = None) -> Counts:
-    """Fill the slots of one worker after the other with the tasks in random order. See `Baseline`."""
+    """Fill the slots of one worker after the other with the tasks in random order."""
     slots = np.repeat(np.arange(problem.workers), _free(problem, free))
     return _counts(problem, rng.permutation(_tasks(problem)), slots[: problem.tasks])
 
 
 def flink_evenly(problem: PlacementProblem, rng: np.random.Generator, free: Sequence[int] | None = None) -> Counts:
-    """Put the tasks, in random order, each on the worker with the fewest tasks; ties: lowest index. See `Baseline`."""
+    """Put the tasks, in random order, each on the worker with the fewest tasks; ties: lowest index."""
     left = _free(problem, free)
     workers = np.concatenate([np.flatnonzero(left >= level) for level in range(problem.slots, 0, -1)])
     return _counts(problem, rng.permutation(_tasks(problem)), workers[: problem.tasks])
@@ -48,14 +36,14 @@ def round_robin(
     rng: np.random.Generator | None = None,  # noqa: ARG001 - called like the others, draws nothing
     free: Sequence[int] | None = None,
 ) -> Counts:
-    """Deal the tasks out to the workers in turn, operator by operator, passing over full workers. See `Baseline`."""
+    """Deal the tasks out to the workers in turn, operator by operator, passing over full workers."""
     left = _free(problem, free)
     turns = np.concatenate([np.flatnonzero(left > turn) for turn in range(problem.slots)])
     return _counts(problem, _tasks(problem), turns[: problem.tasks])
 
 
 def random_slots(problem: PlacementProblem, rng: np.random.Generator, free: Sequence[int] | None = None) -> Counts:
-    """Put every task on a free slot drawn uniformly. See `Baseline`."""
+    """Put every task on a free slot drawn uniformly."""
     slots = np.repeat(np.arange(problem.workers), _free(problem, free))
     return _counts(problem, _tasks(problem), rng.permutation(slots)[: problem.tasks])
 
@@ -63,10 +51,7 @@ def random_slots(problem: PlacementProblem, rng: np.random.Generator, free: Sequ
 def query_by_query(queries: Mapping[str, PlacementProblem], baseline: Baseline, rng: np.random.Generator) -> Counts:
     """Place queries one after the other in random order, as Flink does with several of them (section 6.2.2).
 
-    Returns
-    -------
-    array, shape (operators, workers)
-        Counts for ``PlacementProblem.together(queries)``.
+    The counts are those of ``PlacementProblem.together(queries)``.
     """
     together = PlacementProblem.together(queries)
     free = np.full(together.workers, together.slots)
@@ -79,7 +64,7 @@ def query_by_query(queries: Mapping[str, PlacementProblem], baseline: Baseline, 
 
 
 def _tasks(problem: PlacementProblem) -> Counts:
-    """List the operator of every task."""
+    """Operator of every task."""
     return np.repeat(np.arange(len(problem.operators)), problem.parallelism)
 
 

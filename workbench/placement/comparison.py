@@ -32,25 +32,28 @@ class Compared:
         return len(self.plans)
 
     @property
+    def _rates(self) -> list[float]:
+        return [plan.rate.rate for plan in self.plans if plan.rate is not None]
+
+    @property
     def lowest(self) -> float | None:
         """The lowest rate of a plan, records/s; None without the rate of the loads."""
-        return min((plan.rate.rate for plan in self.plans if plan.rate is not None), default=None)
+        return min(self._rates, default=None)
 
     @property
     def median(self) -> float | None:
-        """The median rate of the plans, records/s; None without the rate of the loads."""
-        rates = [plan.rate.rate for plan in self.plans if plan.rate is not None]
-        return median(rates) if rates else None
+        """The median rate, as `lowest`."""
+        return median(self._rates) if self._rates else None
+
+    @property
+    def highest(self) -> float | None:
+        """The highest rate, as `lowest`."""
+        return max(self._rates, default=None)
 
     @property
     def costs(self) -> CostVector:
         """The median of each of the plans' costs."""
         return CostVector(*(float(median(costs)) for costs in zip(*(plan.cost for plan in self.plans), strict=True)))
-
-    @property
-    def highest(self) -> float | None:
-        """The highest rate of a plan, records/s; None without the rate of the loads."""
-        return max((plan.rate.rate for plan in self.plans if plan.rate is not None), default=None)
 
 
 @dataclass(frozen=True)

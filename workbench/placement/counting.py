@@ -1,8 +1,8 @@
 """How many plans there are, without enumerating them.
 
 The number of plans is the coefficient of ``y^W x^P`` in the product over all patterns v of ``1 / (1 - y x^v)``: a
-plan is a multiset of W patterns with sum P. Idle slots count as one more operator, so that every worker is full and
-the operator with the most tasks follows from the others.
+plan is a multiset of W patterns, the count vectors of one worker, with sum P. Idle slots count as one more operator,
+so that every worker is full and the operator with the most tasks follows from the others.
 """
 
 import math
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.arrays import Floats
 from workbench.checks import entries, integer, shown
 from workbench.errors import WorkbenchError
-from workbench.placement._patterns import number_of_patterns, pattern_costs, patterns
 from workbench.placement.plan import SLACK, CostVector, Counts
 from workbench.placement.problem import PlacementProblem
 
@@ -129,3 +129,41 @@ def _extend(total: NDArray[Any], vectors: Counts, members: int) -> NDArray[Any]:
             chosen[number][target] += chosen[number - 1][source]
     extended: NDArray[Any] = chosen[members]
     return extended
+
+
+def patterns(limits: Sequence[int], slots: int) -> Counts:
+    """All count vectors up to `limits` that one worker can have, in ascending order: at most `slots` tasks.
+
+    Shape (patterns, operators).
+    """
+    rows = np.zeros((1, 0), dtype=np.int64)
+    used = np.zeros(1, dtype=np.int64)
+    for limit in limits:
+        choices = np.minimum(limit, slots - used) + 1
+        parent = np.repeat(np.arange(len(rows)), choices)
+        first = np.cumsum(choices) - choices
+        value = np.arange(len(parent)) - first[parent]
+        rows = np.column_stack([rows[parent], value])
+        used = used[parent] + value
+    return rows
+
+
+def pattern_costs(problem: PlacementProblem, rows: Counts, speed: float) -> Floats:
+    """Cost every pattern on a worker of `speed`, shape (3, patterns): Equation 4 for this worker alone.
+
+    The network takes part only if the pattern can be part of a plan: no entry above its operator's parallelism.
+    """
+    excess = problem.loads_with(rows.T) / speed - problem.ideal[:, None]
+    costs: Floats = np.divide(excess, problem.span[:, None], out=np.zeros_like(excess), where=problem.span[:, None] > 0)
+    return costs
+
+
+def number_of_patterns(limits: Sequence[int], slots: int) -> int:
+    """How many patterns there are with at most `slots` tasks."""
+    ways = [1] + [0] * slots  # by tasks used
+    for limit in limits:
+        sums = [0]
+        for way in ways:
+            sums.append(sums[-1] + way)
+        ways = [sums[used + 1] - sums[max(0, used - limit)] for used in range(slots + 1)]
+    return sum(ways)

@@ -154,13 +154,7 @@ def _loads(problem: PlacementProblem, given: Instance, plan: Ints) -> Floats:
 def _less(  # noqa: PLR0917
     problem: PlacementProblem, dimension: int, limits: Floats, plan: Ints, gap: float, effort: Effort
 ) -> tuple[Ints, float]:
-    """Lower the largest load in one dimension, from a plan within the limits, and keep within them.
-
-    Returns
-    -------
-    (plan, bound)
-        No plan within the limits has a lower largest load.
-    """
+    """Lower the largest load in one dimension from a plan within the limits, and bound it for all plans within them."""
     unit = float(_loads(problem, instance(problem, (1, 1, 1)), plan)[dimension])
     if unit <= 0:
         return plan, 0.0
@@ -179,13 +173,7 @@ def _proven(best: Plan, value: float, bound: float, of: str) -> OptimalPlan:
 
 
 def _least(given: Instance, plan: Ints, gap: float, effort: Effort, floor: float = 0.0) -> tuple[Ints, float, float]:
-    """Lower the cost of a plan until it is within `gap` of what is proven, or not above `floor`.
-
-    Returns
-    -------
-    (plan, value, bound)
-        Patterns, shape (workers, operators); their cost; no plan costs less.
-    """
+    """Lower the cost of a plan until it is within `gap` of the bound, or not above `floor`: (plan, value, bound)."""
     pool = Pool()
     speeds, seed = given.worker_speeds, _SEED
     plan = plan.copy()

@@ -61,17 +61,10 @@ class PlacementInput:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a file; see `read_placement_input` for all but the first.
+    """What is asked of a file; see `read_placement_input` for all but the first."""
 
-    Parameters
-    ----------
-    what
-        The file, as errors name it.
-    workers, slots, rate, speeds, room
-        None: as the file says.
-    """
-
-    what: str
+    what: str  # the file, as errors name it
+    # workers, slots, rate, speeds, room: none: as the file says
     workers: int | None = None
     slots: int | None = None
     rate: float | None = None

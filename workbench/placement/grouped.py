@@ -46,14 +46,7 @@ def group_job(problem: PlacementProblem) -> Job:
 
 
 def placed_in_groups(problem: PlacementProblem, method: str) -> tuple[Counts, str]:
-    """Place by a group-aware algorithm.
-
-    Returns
-    -------
-    counts, note
-        Counts have the shape (operators, workers); the note has the share of the communication that stays on workers,
-        and how far workers were filled.
-    """
+    """Place by a group-aware algorithm; a note says what communication stays on workers, and how far they are full."""
     job = group_job(problem)
     balance = math.fsum(job.processing_cost) / math.fsum(problem.speeds)
     shares = [max(cost / balance if balance else 0.0, 1 / problem.slots) for cost in job.task_cost]

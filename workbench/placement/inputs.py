@@ -109,7 +109,13 @@ def placed_together(
     read = [
         read_placement_input(path, workers=workers, slots=slots, rate=rate, speeds=speeds, room=room) for path in paths
     ]
-    unit = _unit_cpus(read)
+    units = {one.unit_cpus for one in read}
+    if len(units) > 1:
+        raise WorkbenchError(
+            "The files are placed together, but a plan, which is placed in slots, can only be placed with others of "
+            "slots as large. Place the files apart."
+        )
+    unit = read[0].unit_cpus
     queries = _queries(read)
     if rate is None:
         _alike(paths, "rate", [one.rate for one in read])
@@ -172,17 +178,6 @@ def _queries(read: Sequence[PlacementInput]) -> Mapping[str, PlacementProblem]:
                 taken.add(own)
             queries[own] = problem
     return queries
-
-
-def _unit_cpus(read: Sequence[PlacementInput]) -> float:
-    """Give the cores of one unit of CPU, the same in all files."""
-    found = sorted({one.unit_cpus for one in read})
-    if len(found) > 1:
-        raise WorkbenchError(
-            "The files are placed together, but a plan, which is placed in slots, can only be placed with others of "
-            "slots as large. Place the files apart."
-        )
-    return found[0]
 
 
 def _alike(paths: Sequence[str], name: str, values: Sequence[float | None]) -> None:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, get_args
 
 import numpy as np
 
@@ -35,24 +34,6 @@ from workbench.placement.throughput import PlacedRate, placed_rate
 from workbench.placement.tuning import CEILINGS, tune
 from workbench.simulation import Worker
 
-Method = Literal[
-    "optimal",
-    "caps",
-    "caps-first",
-    "caps-all",
-    "least-cost",
-    "top-down",
-    "task-level",
-    "naive-pairs",
-    "best-groups",
-    "flink-default",
-    "flink-evenly",
-    "round-robin",
-    "random",
-    "odrp",
-]
-METHODS: tuple[str, ...] = get_args(Method)
-
 SEARCH_S = 5.0
 """Time limit of a search, and of a probe of the tuning, unless another is asked for: that of CAPSys 6.5.2, seconds."""
 
@@ -65,6 +46,10 @@ BASELINES: Mapping[str, Baseline] = {
     "round-robin": round_robin,
     "random": random_slots,
 }
+
+METHODS: tuple[str, ...] = (
+    "optimal", "caps", "caps-first", "caps-all", "least-cost", *GROUP_METHODS, *BASELINES, "odrp"
+)  # fmt: skip
 
 DEFAULT = "flink-default"
 """The scheduler that others are compared with."""
@@ -170,6 +155,7 @@ def placed_by(
         _compile()
     begun = time.perf_counter()
     problem, counts, note, bound = given.problem, None, "", None
+    limit = SEARCH_S if timeout_s is None else timeout_s
     if method in BASELINES:
         random = np.random.default_rng(seed)
         if len(given.queries) == 1:
@@ -178,7 +164,9 @@ def placed_by(
             counts = query_by_query(given.queries, BASELINES[method], random)
     elif method == "optimal":
         proven = optimal(problem, _GAP, timeout_s, worker=given.worker)
-        counts, note, bound = proven.counts, _most(proven), _bound(proven, given.rate)
+        counts, note = proven.counts, _most(proven)
+        if given.rate is not None and proven.of == "rate" and proven.bound > 0:
+            bound = given.rate / proven.bound
     elif method == "least-cost":
         proven = optimal(problem, timeout_s=timeout_s, objective="cost")
         least = "no plan's worst cost is lower"
@@ -187,24 +175,15 @@ def placed_by(
         counts, note = placed_in_groups(problem, method)
     elif method == "odrp":
         flow, profiles, rates = _dataflow(problem, given.rate or 1.0)
-        limit = SEARCH_S if timeout_s is None else timeout_s
-        plan = odrp(
-            flow,
-            profiles,
-            rates,
-            problem.workers,
-            problem.slots,
-            weights=weights,
-            speeds=problem.speeds,
-            timeout_s=limit,
-        )
-        note = f"as CAPSys describes ODRP; {units.some(plan.slots, 'slot')}, score {plan.score:.4f}"
-        note += f", bound {plan.bound:.4f}"
+        cluster = problem.workers, problem.slots
+        plan = odrp(flow, profiles, rates, *cluster, weights=weights, speeds=problem.speeds, timeout_s=limit)
+        slots = units.some(plan.slots, "slot")
+        note = f"as CAPSys describes ODRP; {slots}, score {plan.score:.4f}, bound {plan.bound:.4f}"
         if len(problem.classes) > 1:
             note += "; it takes all workers for equal, its fullest is the fastest"
         problem, counts = plan.problem, plan.counts
     else:
-        counts, note = _caps(given, method, thresholds, SEARCH_S if timeout_s is None else timeout_s)
+        counts, note = _caps(given, method, thresholds, limit)
     seconds = time.perf_counter() - begun
     rate = None if given.rate is None else placed_rate(problem, counts, given.rate, given.worker)
     return Placed(method, problem, counts, problem.cost(counts), rate, seconds, note, bound)
@@ -255,11 +234,6 @@ def _compile() -> None:
         caps(problem)
         search(problem)
         placed_in_groups(problem, "best-groups")
-
-
-def _bound(proven: OptimalPlan, rate: float | None) -> float | None:
-    """Give the rate that no plan exceeds; None where it is not known or nothing limits it."""
-    return rate / proven.bound if rate is not None and proven.of == "rate" and proven.bound > 0 else None
 
 
 def _most(proven: OptimalPlan) -> str:

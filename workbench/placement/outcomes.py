@@ -37,9 +37,7 @@ class Outcome:
     back_pressure: float
 
 
-def calibrated_worker(
-    problem: PlacementProblem, *, net_bytes_per_s: float = TEN_GBIT, timeout_s: float | None = None
-) -> Worker:
+def calibrated_worker(problem: PlacementProblem, *, net_bytes_per_s: float = TEN_GBIT) -> Worker:
     """Give the worker that the plan of the least worst cost of CPU and state access just fills.
 
     Parameters
@@ -48,8 +46,6 @@ def calibrated_worker(
         Tasks with their loads at the target.
     net_bytes_per_s
         Of the worker, bytes/s, above 0; the network is not calibrated.
-    timeout_s
-        Time limit of the balancing, above 0; None: its effort is bounded.
 
     Returns
     -------
@@ -57,9 +53,8 @@ def calibrated_worker(
         One of speed 1. Its cores, or its bytes/s of state, are inf where no task needs any.
     """
     quiet = replace(problem, edges=(), net=(0.0,) * len(problem.operators))
-    loads = (
-        quiet.worker_loads(optimal(quiet, timeout_s=timeout_s, objective="cost").counts) / np.array(problem.speeds)
-    ).max(axis=1)
+    even = optimal(quiet, objective="cost").counts
+    loads = (quiet.worker_loads(even) / np.array(problem.speeds)).max(axis=1)
     cpus, io = (float(load) if load > 0 else math.inf for load in loads[:2])
     return Worker(cpus, io, net_bytes_per_s)
 
@@ -82,7 +77,7 @@ def simulated(
     worker
         Capacities of a worker of speed 1.
     """
-    _check_target("The target", target)
+    positive("The target", target, "records/s")
     plan = problem.checked(counts)
     by_name = {name: row.tolist() for name, row in zip(problem.operators, plan, strict=True)}
     cluster = Cluster(
@@ -121,7 +116,7 @@ def shared(
             "give one for each."
         )
     for name, target in targets.items():
-        _check_target(f"The target of query {name!r}", target)
+        positive(f"The target of query {name!r}", target, "records/s")
     plan = PlacementProblem.together(queries).checked(counts)
     loads, first = [], 0
     for problem in queries.values():
@@ -142,10 +137,6 @@ def shared(
         full = room <= step * (1 + 1e-9) + 1e-12
         rising &= (share < np.minimum(own, 1.0) - 1e-12) & ~(use[:, full] > 0).any(axis=1)
     return {name: _outcome(float(part), targets[name]) for name, part in zip(queries, share, strict=True)}
-
-
-def _check_target(thing: str, target: float) -> None:
-    positive(thing, target, "records/s")
 
 
 def _outcome(share: float, target: float) -> Outcome:

@@ -10,6 +10,7 @@ twice as large in every resource, so its loads are divided by 2. Workers of one 
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heapify, heappop, heappush
@@ -30,8 +31,8 @@ from workbench.placement._checks import (
     speeds_by_worker,
     tasks_by_operator,
 )
-from workbench.placement._rates import arriving_rates, fewest_tasks, source_rates
-from workbench.placement.plan import DIMENSIONS, CostVector, Counts, Plan, Subtask
+from workbench.placement._rates import arriving_rates, source_rates
+from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Counts, Plan, Subtask
 
 Edge = tuple[int | str, int | str] | tuple[int | str, int | str, str]
 
@@ -185,12 +186,6 @@ class PlacementProblem:
         parallelism
             Tasks of every operator, as planned. If left out, the least number that keeps every task below one CPU
             second per second. A source without parallelism, or then without profile, runs elsewhere and is not placed.
-
-        Raises
-        ------
-        WorkbenchError
-            For an operator without profile or parallelism, a parallelism of something else, or rates that do not name
-            the sources.
         """
         arriving = arriving_rates(dataflow, profiles, source_rates(dataflow, rate))
         known = profiles if parallelism is None else parallelism
@@ -210,7 +205,12 @@ class PlacementProblem:
                         f"those given are {', '.join(table) or 'none'}."
                     )
         if parallelism is None:
-            tasks = {name: fewest_tasks(name, arriving[name] * profiles[name].cpu_s) for name in placed}
+            tasks = {}
+            for name in placed:
+                busy = arriving[name] * profiles[name].cpu_s
+                if not math.isfinite(busy):
+                    raise WorkbenchError(f"Operator {name!r} would use {busy} CPU seconds per second; lower the rate.")
+                tasks[name] = max(1, math.ceil(busy - SLACK))
         else:
             tasks = {name: whole(f"The parallelism of {name!r}", parallelism[name], most=MOST) for name in placed}
         per_task = {name: arriving[name] / tasks[name] for name in placed}
@@ -228,14 +228,7 @@ class PlacementProblem:
 
     @classmethod
     def together(cls, queries: Mapping[str, "PlacementProblem"]) -> Self:
-        """One graph of several queries on the same cluster, operators named ``query.operator`` (section 6.2.2).
-
-        Raises
-        ------
-        WorkbenchError
-            When the clusters differ, two operators get the same name, or the queries together have more tasks than
-            there are slots.
-        """
+        """One graph of several queries on the same cluster, operators named ``query.operator`` (section 6.2.2)."""
         if not queries:
             raise WorkbenchError("There are no queries to place together; give at least one.")
         clusters = {(query.workers, query.slots, query.speeds) for query in queries.values()}
@@ -267,13 +260,7 @@ class PlacementProblem:
         return cls(tasks, edges, workers, slots, merged("cpu"), merged("io"), merged("net"), speeds)
 
     def with_parallelism(self, parallelism: Sequence[int] | Mapping[str, int]) -> "PlacementProblem":
-        """Spread the total loads over other numbers of tasks: the same operators at the same rate, scaled.
-
-        Raises
-        ------
-        WorkbenchError
-            For a parallelism that is not of these operators, or more tasks than slots.
-        """
+        """Spread the total loads over other numbers of tasks: the same operators at the same rate, scaled."""
         tasks = tasks_by_operator(parallelism, self.operators)
         spread = np.array(self.parallelism) / tasks
         cpu, io, net = (self.loads * spread).tolist()
@@ -286,13 +273,7 @@ class PlacementProblem:
 
     @cached_property
     def topological_order(self) -> tuple[int, ...]:
-        """Positions of the operators, each after those that feed it; ties in input order.
-
-        Raises
-        ------
-        WorkbenchError
-            When the edges form a cycle.
-        """
+        """Positions of the operators, each after those that feed it; ties in input order."""
         waiting = [0] * len(self.operators)
         fed: list[list[int]] = [[] for _ in self.operators]
         for edge in self.edges:
@@ -361,13 +342,7 @@ class PlacementProblem:
         return span
 
     def checked(self, counts: ArrayLike) -> Counts:
-        """Check that `counts` is a plan of this problem, and make it an array.
-
-        Raises
-        ------
-        WorkbenchError
-            For a wrong shape, negative or broken counts, misplaced tasks or overfull workers (Equations 1, 2).
-        """
+        """Check that `counts` is a plan of this problem (Equations 1, 2), and make it an array."""
         given = np.asarray(counts)
         shape = (len(self.operators), self.workers)
         if given.shape != shape:
@@ -391,10 +366,15 @@ class PlacementProblem:
 
     def worker_loads(self, counts: ArrayLike) -> Floats:
         """Add up the loads of every worker, shape (3, workers), its speed apart (Equations 5, 8)."""
-        plan = self.checked(counts)
-        loads = self.loads @ plan
+        return self.loads_with(self.checked(counts))
+
+    def loads_with(self, plan: Counts, placed: AbstractSet[int] | None = None) -> Floats:
+        """Add up the loads of any tasks, shape (operators, ...); of links only those between `placed` operators."""
+        loads: Floats = self.loads @ plan
         loads[2] = 0.0
         for (u, v, partitioning), link in zip(self.edges, self.link_loads, strict=True):
+            if placed is not None and not {u, v} <= placed:
+                continue
             if partitioning == "shuffle":  # all to all: links to the consumers elsewhere
                 remote = plan[u] * (self.parallelism[v] - plan[v])
             else:  # one to one, local pairs first
@@ -403,18 +383,7 @@ class PlacementProblem:
         return loads
 
     def cost(self, counts: ArrayLike) -> CostVector:
-        """Cost of a plan: how far its bottleneck worker is from the ideal, per dimension (Equation 4).
-
-        Parameters
-        ----------
-        counts
-            Shape (operators, workers).
-
-        Raises
-        ------
-        WorkbenchError
-            When `counts` is not a plan of this problem.
-        """
+        """Cost of a plan, shape (operators, workers): how far its bottleneck worker is from the ideal (Equation 4)."""
         bottleneck = (self.worker_loads(counts) / np.array(self.speeds)).max(axis=1)
         excess = np.maximum(bottleneck - self.ideal, 0.0)
         cost = np.divide(excess, self.span, out=np.zeros(3), where=self.span > 0)

@@ -15,17 +15,11 @@ from workbench.placement.problem import Link, PlacementProblem
 
 @dataclass(frozen=True)
 class PlacementGroups:
-    """A problem with its skewed operators divided.
+    """A problem with its skewed operators divided."""
 
-    Parameters
-    ----------
-    problem
-        The problem to place: groups are operators named ``operator/1``, ``operator/2``, ..., heaviest first.
-    members
-        For every operator of `problem` the operator it belongs to and its subtasks there.
-    """
-
+    # the problem to place: groups are operators named ``operator/1``, ``operator/2``, ..., heaviest first
     problem: PlacementProblem
+    # for every operator of `problem` the operator it belongs to and its subtasks there
     members: Mapping[str, tuple[str, tuple[int, ...]]]
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.arrays import Floats
-from workbench.checks import finite, integer, shown
+from workbench.checks import finite, shown, whole
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import Effort
 from workbench.placement._search import explore_plans
@@ -133,10 +133,8 @@ def spread(
         Effort of the search for the best plan: the rate falls with every cost, so it is one of the Pareto front. Where
         not all plans can be searched, the optimum and the random ones compete as well.
     """
-    for name, value, least in (("samples", samples, 1), ("seed", seed, 0)):
-        number = integer(value)
-        if number is None or number < least:
-            raise WorkbenchError(f"{name} is {shown(value)}; it must be a whole number of at least {least}.")
+    whole("samples", samples, 1)
+    whole("seed", seed, 0)
     random = np.random.default_rng(seed)
     rates = np.sort([placed_rate(problem, random_slots(problem, random), rate, worker).rate for _ in range(samples)])
     found = explore_plans(problem, CostVector(), Effort(math.inf, nodes), first=False)

@@ -53,12 +53,9 @@ def trace_search(
     reorder: bool = True,
     most_nodes: int = 5000,
 ) -> SearchNode:
-    """Search all plans of a small problem within `thresholds`, as `search` does, and keep the tree.
+    """Search all plans of a small problem within `thresholds`, as `search` does, and keep the tree: its root.
 
-    Returns
-    -------
-    SearchNode
-        The root. A layer's nodes follow each other worker by worker; the next layer begins below its last worker.
+    A layer's nodes follow each other worker by worker; the next layer begins below its last worker.
     """
     tracer = _Tracer(problem, thresholds or CostVector(), reorder, most_nodes)
     return SearchNode(children=tracer.layer(0))
@@ -141,15 +138,9 @@ class _Tracer:
 
     def _violation(self, depth: int, worker: int, count: int) -> str | None:
         """Which threshold a worker exceeds with `count` tasks of this layer (Equation 10)."""
-        placed = set(self.order[: depth + 1])
         mine = self.counts[:, worker].copy()
         mine[self.order[depth]] = count
-        loads = self.problem.loads @ mine
-        loads[2] = 0.0
-        for (u, v, partitioning), link in zip(self.problem.edges, self.problem.link_loads, strict=True):
-            if {u, v} <= placed:
-                remote = mine[u] * (self.problem.parallelism[v] - mine[v])
-                loads[2] += link * (max(0, mine[u] - mine[v]) if partitioning == "forward" else remote)
+        loads = self.problem.loads_with(mine, set(self.order[: depth + 1]))
         excess = loads / self.problem.speeds[worker] - self.problem.ideal
         costs = np.divide(excess, self.problem.span, out=np.zeros(3), where=self.problem.span > 0)
         for name, cost, limit in zip(DIMENSIONS, costs.tolist(), self.limits.tolist(), strict=True):

@@ -73,11 +73,6 @@ def tune_thresholds(
     problem, relaxation, timeout_s, step, bounds
         See `tune`, which also describes how the thresholds were found.
 
-    Returns
-    -------
-    CostVector
-        The thresholds of phase 2.
-
     Raises
     ------
     WorkbenchError
@@ -119,11 +114,6 @@ def tune(
     ceilings
         Highest thresholds to begin with, as in the artefact; None: the other dimensions are off in phase 1 (section
         5.2).
-
-    Raises
-    ------
-    WorkbenchError
-        For a factor that is not above 1, a step or time limit that is not above 0.
     """
     if not (math.isfinite(relaxation) and relaxation > 1):
         raise WorkbenchError(f"relaxation is {relaxation!r}; give a factor above 1.")

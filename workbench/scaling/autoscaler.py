@@ -185,15 +185,6 @@ def planned_rates(
 
     ``rate / utilization_target + (backlog + rate x restart_s) / catch_up_s``. The Flink autoscaler calculates this per
     vertex. At the sources the result is the same, because DS2's needs are linear in the source rates.
-
-    Parameters
-    ----------
-    settings
-        See ``AutoscalerSettings``.
-    source_rates
-        Records/s per source now.
-    backlog
-        Records that wait per source.
     """
     return {
         source: rate / settings.utilization_target
@@ -217,20 +208,9 @@ def limit_parallelism(
     now_s: float,
     pending: Mapping[str, PendingScaleDown] = _NOTHING_PENDING,
 ) -> LimitedProposal:
-    """Keep a proposal within the factors and bounds, and delay scale-downs.
+    """Keep a proposal within the factors and bounds, and delay scale-downs; `pending` are those of the last decision.
 
     A pending scale-down is dropped as soon as the present number of tasks, or more, is proposed again.
-
-    Parameters
-    ----------
-    settings
-        See ``AutoscalerSettings``.
-    current, proposal
-        Tasks per operator now, and those that the policy proposes.
-    now_s
-        Seconds on the caller's clock.
-    pending
-        ``LimitedProposal.pending`` of the previous decision.
     """
     parallelism: dict[str, int] = {}
     waiting: dict[str, PendingScaleDown] = {}

@@ -148,13 +148,8 @@ class Controller(Generic[Memory]):
         a task from another operator. That operator got its last task when it was served no better than the least served
         operator is in the end.
 
-        Parameters
-        ----------
-        tasks
-            Tasks that the policy wants; no operator gets more.
-        need
-            Tasks that each operator needs, fractions included; `tasks` by default. An operator that is not named keeps
-            its wanted tasks as long as every other operator can have one.
+        `need` has the tasks that each operator needs, fractions included; by default those wanted. An operator that it
+        does not name keeps its wanted tasks as long as every other operator can have one.
         """
         room = self.workers * self.slots
         require(

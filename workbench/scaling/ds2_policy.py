@@ -25,20 +25,11 @@ _ROUNDING_S = 1e-6
 
 @dataclass(frozen=True)
 class Ds2Memory:
-    """What `Ds2Policy` remembers.
+    """What `Ds2Policy` remembers."""
 
-    Parameters
-    ----------
-    windows
-        Windows that the next decision averages over.
-    decided_s
-        When it last decided; None before the first decision.
-    selectivity, pending
-        Selectivity and pending scale-downs of the last decision.
-    """
-
-    windows: tuple[Window, ...] = ()
-    decided_s: float | None = None
+    windows: tuple[Window, ...] = ()  # windows that the next decision averages over
+    decided_s: float | None = None  # when it last decided; None before the first decision
+    # selectivity, pending: selectivity and pending scale-downs of the last decision
     selectivity: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     pending: Mapping[str, PendingScaleDown] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -49,11 +40,6 @@ class Proposal:
 
     tasks: Tasks
     window: Window
-
-    @property
-    def changes_nothing(self) -> bool:
-        """Whether the tasks equal those of the window."""
-        return dict(self.tasks) == dict(self.window.tasks)
 
 
 @dataclass(frozen=True)
@@ -86,7 +72,8 @@ class Ds2Policy:
     def decide(self, window: Window, memory: Ds2Memory | None) -> Answer[Ds2Memory]:
         """Decide as DS2 does, unless it is too early or every operator's utilization is within bounds."""
         proposal, after = self.propose(window, memory)
-        return (None if proposal is None or proposal.changes_nothing else proposal.tasks), after
+        same = proposal is None or dict(proposal.tasks) == dict(proposal.window.tasks)
+        return (None if proposal is None or same else proposal.tasks), after
 
     def propose(self, window: Window, memory: Ds2Memory | None) -> tuple[Proposal | None, Ds2Memory]:
         """Decide as `decide` does, and return the metrics too; None if no decision is due."""

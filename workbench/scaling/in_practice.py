@@ -26,24 +26,12 @@ Wanted: TypeAlias = tuple[tuple[float, int], ...]
 
 @dataclass(frozen=True)
 class Allocated:
-    """What `DynamicAllocation` remembers.
+    """What `DynamicAllocation` remembers."""
 
-    Parameters
-    ----------
-    adding
-        Executors asked for next; they double while tasks wait.
-    waited_s
-        Seconds that tasks have waited since the last request.
-    idle_s
-        Since when no batch has run, seconds of the replay; None: one runs.
-    arriving
-        When executors that were asked for will run, with their number.
-    """
-
-    adding: int = 1
-    waited_s: float = 0.0
-    idle_s: float | None = None
-    arriving: tuple[tuple[float, int], ...] = ()
+    adding: int = 1  # executors asked for next; they double while tasks wait
+    waited_s: float = 0.0  # seconds that tasks have waited since the last request
+    idle_s: float | None = None  # since when no batch has run, seconds of the replay; None: one runs
+    arriving: tuple[tuple[float, int], ...] = ()  # when executors that were asked for will run, with their number
 
     @property
     def coming(self) -> int:

@@ -22,20 +22,11 @@ from workbench.scaling.policies import Answer, Decision, Window
 
 @dataclass(frozen=True)
 class JustinMemory:
-    """What `JustinPolicy` remembers.
+    """What `JustinPolicy` remembers."""
 
-    Parameters
-    ----------
-    ds2
-        What DS2 remembers.
-    states
-        The configuration of the last decision; None before the first.
-    before
-        State metrics at the last decision.
-    """
-
-    ds2: Ds2Memory = field(default_factory=Ds2Memory)
-    states: Mapping[str, MemoryState] | None = None
+    ds2: Ds2Memory = field(default_factory=Ds2Memory)  # what DS2 remembers
+    states: Mapping[str, MemoryState] | None = None  # the configuration of the last decision; None before the first
+    # state metrics at the last decision
     before: Mapping[str, StateMetrics] = field(default_factory=lambda: MappingProxyType({}))
 
 

@@ -33,12 +33,7 @@ class Waits:
     def of(cls, arrivals: Floats, consumed: Floats, step_s: float) -> "Waits":
         """Calculate the waits of all records; a record not consumed by the end has waited until then, at least.
 
-        Parameters
-        ----------
-        arrivals, consumed
-            Records of each step, shape (steps,), spread evenly over the step.
-        step_s
-            Length of a step, seconds.
+        `arrivals` and `consumed` are the records of each step, shape (steps,), spread evenly over the step.
         """
         times: Floats = np.arange(len(arrivals) + 1, dtype=np.float64) * step_s
         came = np.concatenate([[0.0], np.cumsum(arrivals)])
@@ -55,15 +50,7 @@ class Waits:
         return cls(end - begin, first_s, last_s, steps)
 
     def in_batches(self, batch_s: float, busy: Floats) -> "Waits":
-        """Add the wait for the next trigger, evenly up to `batch_s` seconds, and for the end of the batch.
-
-        Parameters
-        ----------
-        batch_s
-            Trigger interval, seconds.
-        busy
-            Share of the interval that a batch takes, in each step.
-        """
+        """Add the wait for the next trigger, evenly up to `batch_s`, and for the end of a batch: `busy` of it."""
         ends_s = batch_s * busy[self.steps]
         return Waits(self.records, self.first_s + ends_s, self.last_s + ends_s, self.steps, batch_s)
 

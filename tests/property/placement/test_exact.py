@@ -15,7 +15,7 @@ from workbench.placement._effort import Effort
 from workbench.placement._instance import instance
 from workbench.placement._level import Pool, raise_level
 from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, TWO, find_pattern, pattern_cost
-from workbench.placement._patterns import pattern_costs, patterns
+from workbench.placement.counting import pattern_costs, patterns
 
 DIMENSIONS = {
     "cost": (True, True, True),

@@ -34,33 +34,6 @@ def _shift(  # noqa: PLR0917
 
 
 @compiled
-def _exchange(  # noqa: PLR0917
-    counts: Counts,
-    pot: Floats,
-    free: Floats,
-    cost: Floats,
-    weight: Floats,
-    slack: float,
-    g: int,
-    a: int,
-    h: int,
-    b: int,
-) -> tuple[float, int, int]:
-    """Choose how many tasks of g on a to give for tasks of h on b: (gain, q, r)."""
-    best, best_q, best_r = 0.0, 0, 0
-    here, there, both = pot[g, b] - pot[g, a], pot[h, a] - pot[h, b], 2 * weight[g, h]
-    for step_q in range(1, min(_MOST + 1, counts[g, a]) + 1):
-        q = step_q if step_q <= _MOST else counts[g, a]
-        for step_r in range(1, min(_MOST + 1, counts[h, b]) + 1):
-            r = step_r if step_r <= _MOST else counts[h, b]
-            gain = q * here + r * there - q * r * both
-            change = q * cost[g] - r * cost[h]  # of the load of b
-            if gain > best and change <= free[b] + slack and -change <= free[a] + slack:
-                best, best_q, best_r = gain, q, r
-    return best, best_q, best_r
-
-
-@compiled
 def _exchanged(  # noqa: PLR0917
     counts: Counts,
     pot: Floats,
@@ -78,12 +51,21 @@ def _exchanged(  # noqa: PLR0917
     for h in range(len(cost)):
         if h == g or counts[h, b] == 0 or counts[g, a] == 0:
             continue
-        if pot[g, b] - pot[g, a] <= least and pot[h, a] - pot[h, b] <= least:
+        here, there, both = pot[g, b] - pot[g, a], pot[h, a] - pot[h, b], 2 * weight[g, h]
+        if here <= least and there <= least:
             continue  # meeting there only lowers the gain
-        gain, q, r = _exchange(counts, pot, free, cost, weight, slack, g, a, h, b)
-        if gain > least:
-            _shift(counts, pot, free, cost, weight, g, a, b, q)
-            _shift(counts, pot, free, cost, weight, h, b, a, r)
+        best, best_q, best_r = 0.0, 0, 0
+        for step_q in range(1, min(_MOST + 1, counts[g, a]) + 1):
+            q = step_q if step_q <= _MOST else counts[g, a]
+            for step_r in range(1, min(_MOST + 1, counts[h, b]) + 1):
+                r = step_r if step_r <= _MOST else counts[h, b]
+                gain = q * here + r * there - q * r * both
+                change = q * cost[g] - r * cost[h]  # of the load of b
+                if gain > best and change <= free[b] + slack and -change <= free[a] + slack:
+                    best, best_q, best_r = gain, q, r
+        if best > least:
+            _shift(counts, pot, free, cost, weight, g, a, b, best_q)
+            _shift(counts, pot, free, cost, weight, h, b, a, best_r)
             gained = True
     return gained
 

@@ -4,7 +4,6 @@ import heapq
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,41 +97,30 @@ class LoadWindow:
         return total
 
 
-class ParadigmController(Protocol):
-    """A paradigm at work: called after every step, and with the measured load every `rebalance_s`."""
+class StaticExecutors:
+    """One executor per core, with fixed keys: what the other paradigms begin with."""
 
-    core_moves: int
-    repartitions: int
+    def __init__(self, queues: Queues, settings: ElasticSettings) -> None:
+        self.queues, self.settings = queues, settings
+        self.core_moves = self.repartitions = 0
 
     @property
     def cores_used(self) -> int:
         """Cores in use."""
+        return self.queues.cluster.cores
 
     def measured(self, counts: Floats, demand: float | None) -> None:
-        """Act on the load of each shard in the last window, in records.
+        """Act every `rebalance_s` on the load of each shard in the last window, in records.
 
         `demand` scales it to the records that the sources had. None: the sources were held back, and their demand is
         unknown.
         """
 
     def step(self) -> None:
-        """Continue an action that takes several steps."""
+        """Continue an action that takes several steps, after each of them."""
 
 
-class StaticExecutors:
-    """One executor per core, with fixed keys."""
-
-    def __init__(self, queues: Queues) -> None:
-        self.cores_used, self.core_moves, self.repartitions = queues.cluster.cores, 0, 0
-
-    def measured(self, counts: Floats, demand: float | None) -> None:
-        """Do nothing."""
-
-    def step(self) -> None:
-        """Do nothing."""
-
-
-class ResourceCentric:
+class ResourceCentric(StaticExecutors):
     """One executor per core; shards are repartitioned over all executors under a global synchronisation.
 
     The sources stop, records in flight are processed while upstream routing tables change, state moves, and the sources
@@ -141,8 +129,8 @@ class ResourceCentric:
     """
 
     def __init__(self, queues: Queues, window: LoadWindow, settings: ElasticSettings) -> None:
-        self.queues, self.window, self.settings = queues, window, settings
-        self.cores_used, self.core_moves, self.repartitions = queues.cluster.cores, 0, 0
+        super().__init__(queues, settings)
+        self.window = window
         self._plan: list[tuple[int, int]] = []
         self._until = 0.0
 
@@ -179,7 +167,7 @@ class ResourceCentric:
             self.window.clear(queues.now)
 
 
-class ExecutorCentric:
+class ExecutorCentric(StaticExecutors):
     """Elastic executors: shards belong to executors, and cores move between executors.
 
     `optimised` False is the paper's naive executor-centric variant: cores are taken at random, without regard to
@@ -187,8 +175,8 @@ class ExecutorCentric:
     """
 
     def __init__(self, queues: Queues, settings: ElasticSettings, *, optimised: bool, rng: np.random.Generator) -> None:
-        self.queues, self.settings, self.optimised = queues, settings, optimised
-        self.core_moves, self.repartitions = 0, 0
+        super().__init__(queues, settings)
+        self.optimised = optimised
         operator, cluster = queues.operator, queues.cluster
         self.executor = np.arange(operator.executors * operator.shards) // operator.shards  # of each shard
         self.home = np.arange(operator.executors) % cluster.nodes
@@ -211,9 +199,6 @@ class ExecutorCentric:
             self._next_schedule = queues.now + self.settings.schedule_s
             self._schedule(counts, demand)
         self._rebalance(counts)
-
-    def step(self) -> None:
-        """Do nothing: shards move while others are processed."""
 
     def _schedule(self, counts: Floats, demand: float | None) -> None:
         operator, cluster = self.queues.operator, self.queues.cluster

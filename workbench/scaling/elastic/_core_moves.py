@@ -8,14 +8,31 @@ otherwise; an executor that had to give up a core it needs is served again later
 
 import heapq
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from workbench.arrays import Ints
 from workbench.checks import SLACK
-from workbench.scaling.elastic._core_problem import CoreProblem
 
 _Donor = tuple[float, int]  # cost of taking a core, and from whom
+
+
+@dataclass(frozen=True)
+class CoreProblem:
+    """Current cores x~ [node][executor]; k_j, c_i, s_j, I(j) and the data intensity per core of each executor."""
+
+    current: Ints
+    required: Sequence[int]
+    node_cores: Sequence[int]
+    state_bytes: Sequence[float]
+    local_node: Sequence[int]
+    data_intensity: Sequence[float]
+
+    def intensive(self, threshold: float) -> list[bool]:
+        """Return E(phi): which executors take local cores only."""
+        return [intensity > threshold for intensity in self.data_intensity]
 
 
 def greedy(problem: CoreProblem, threshold: float) -> Ints | None:

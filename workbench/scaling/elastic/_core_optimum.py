@@ -13,7 +13,7 @@ from scipy.sparse import coo_array
 
 from workbench.arrays import Ints
 from workbench.errors import WorkbenchError
-from workbench.scaling.elastic._core_problem import CoreProblem
+from workbench.scaling.elastic._core_moves import CoreProblem
 
 _TIME_LIMIT, _INFEASIBLE = 1, 2
 

@@ -28,17 +28,9 @@ def overloaded(
 ) -> NDArray[np.bool_]:
     """Return which cores have so much more work than `mean` that shards should move.
 
-    Parameters
-    ----------
-    load, mean
-        Records of mean cost in the window: of each core, and on average over the cores that share them, shape
-        (cores,).
-    threshold
-        theta.
-    variation
-        Squared coefficient of variation of the CPU time of a record.
-    full
-        Records of mean cost that keep a core busy for the whole window.
+    `load` and `mean` are records of mean cost in the window: of each core, and on average over the cores that share
+    them, shape (cores,). `threshold` is theta, `variation` the squared coefficient of variation of the CPU time of a
+    record, and `full` the records of mean cost that keep a core busy for the whole window.
     """
     explained = by_chance(mean, variation)
     return np.asarray((load > threshold * mean) & ((load > explained) | (load >= NEAR_SATURATION * full)))

@@ -42,9 +42,7 @@ class Queues:
         self.cluster, self.operator, self.step_s = cluster, operator, step_s
         self.node = np.arange(cluster.cores) // cluster.node_cores
         self.route = route.copy()  # core of each shard
-        self.home: Ints | None = (
-            None  # node of each core's main process; None: the core's own node (no elastic executors)
-        )
+        self.home: Ints = self.node  # node of each core's main process; without elastic executors the core's own
         self.shares = np.full(len(route), 1.0 / len(route))
         self.now = 0.0
         self.backlog = np.zeros(cluster.cores)
@@ -54,7 +52,7 @@ class Queues:
         self.moves = 0
         self.migrated_bytes = 0.0
         self._drained = np.zeros((2, cluster.nodes))
-        self._moving: Ints = np.zeros(0, dtype=np.int64)  # shards
+        self.moving: Ints = np.zeros(0, dtype=np.int64)  # shards
         self._held = np.zeros(len(route))
         self._routed_at = np.zeros(len(route))  # when the old core has processed its records and routing has changed
         self._arrives = np.zeros((2, len(route)))  # drained state, in and out, at which the shard has arrived
@@ -74,14 +72,9 @@ class Queues:
         self._work_known = False
 
     @property
-    def moving(self) -> Ints:
-        """Shards that are moving."""
-        return self._moving
-
-    @property
     def settled(self) -> bool:
         """Whether no shard is moving."""
-        return not self._moving.size
+        return not self.moving.size
 
     @property
     def empty(self) -> bool:
@@ -107,8 +100,8 @@ class Queues:
         self.moves += len(moved)
         if moved:
             on_the_way = np.zeros(len(self.route), dtype=np.bool_)
-            on_the_way[self._moving] = on_the_way[moved] = True
-            self._moving = np.flatnonzero(on_the_way)
+            on_the_way[self.moving] = on_the_way[moved] = True
+            self.moving = np.flatnonzero(on_the_way)
             self._work_known = False
 
     def advance(self, offered: float) -> QueueStep:
@@ -116,7 +109,7 @@ class Queues:
         self._update_work()
         step, work = self.step_s, self.operator.cpu_s
         open_for_records = np.where(self.state > 0, 1 - STATE_SHARE, 1.0) * step
-        held = np.bincount(self.route[self._moving], self._held[self._moving], self.cluster.cores)
+        held = np.bincount(self.route[self.moving], self._held[self.moving], self.cluster.cores)
         admitted = 0.0
         if not self.stopped:
             room = self._queue_s + step - self.backlog - held
@@ -128,7 +121,7 @@ class Queues:
         remote = admitted * self._remote_bytes
         unit = work * (1 + self.operator.variation)  # variance / mean of a compound Poisson sum
         self.backlog += self._rng.gamma(admitted * self._direct * work / unit, unit)
-        self._held[self._moving] += admitted * self.shares[self._moving] * work
+        self._held[self.moving] += admitted * self.shares[self.moving] * work
         served = np.minimum(self.backlog, step)
         self.backlog -= served
         self._pass_network(admitted)
@@ -139,14 +132,14 @@ class Queues:
     def _latencies(self) -> Floats:
         """Return the seconds of a record that arrives now: by core, then by moving shard (shape cores + moving)."""
         at_core = self.backlog + self.operator.cpu_s
-        home = self.node if self.home is None else self.home
+        home = self.home
         remote = home != self.node
         rest = self.network.mean(axis=1)[1] + self.network[0, home]
         between = np.where(remote, self.network[1, home] + self.network[0, self.node], 0.0)
         at_core = np.asarray(at_core + rest + between, dtype=np.float64)
-        if not self._moving.size:
+        if not self.moving.size:
             return at_core
-        shards = self._moving
+        shards = self.moving
         on_card = (self._arrives[:, shards] - self._drained[_SIDES, self._cards[:, shards]]).max(axis=0)
         hold = np.maximum(self._routed_at[shards] - self.now, on_card)
         on_the_way = np.maximum(hold, 0.0) + self._held[shards] + at_core[self.route[shards]]
@@ -161,16 +154,16 @@ class Queues:
         self.state[self.state < _EPS] = 0.0
 
     def _finish_moves(self) -> None:
-        if not self._moving.size:
+        if not self.moving.size:
             return
-        shards = self._moving
+        shards = self.moving
         arrived = (self._drained[_SIDES, self._cards[:, shards]] >= self._arrives[:, shards] - 1e-9).all(axis=0)
         done = arrived & (self._routed_at[shards] <= self.now + 1e-9)
         if done.any():
             ready = shards[done]
             self.backlog += np.bincount(self.route[ready], self._held[ready], self.cluster.cores)
             self._held[ready] = self._routed_at[ready] = 0.0
-            self._moving = shards[~done]
+            self.moving = shards[~done]
             self._work_known = False
 
     def _update_work(self) -> None:
@@ -180,11 +173,11 @@ class Queues:
         self._work_known = True
         cluster, operator = self.cluster, self.operator
         share = np.bincount(self.route, self.shares, cluster.cores)
-        self._held_shares = self.shares[self._moving]
-        self._direct = share - np.bincount(self.route[self._moving], self._held_shares, cluster.cores)
+        self._held_shares = self.shares[self.moving]
+        self._direct = share - np.bincount(self.route[self.moving], self._held_shares, cluster.cores)
         np.maximum(self._direct, 0.0, out=self._direct)
         self._core_work = np.maximum(share * operator.cpu_s, _EPS)
-        home = self.node if self.home is None else self.home
+        home = self.home
         away = np.where(home != self.node, share, 0.0)
         by_home = np.bincount(home, share, cluster.nodes)
         remote_home = np.bincount(home, away, cluster.nodes)

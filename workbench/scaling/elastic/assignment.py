@@ -12,10 +12,9 @@ from typing import Literal, get_args
 import numpy as np
 
 from workbench.arrays import Ints
-from workbench.checks import not_negatives, positive, require, same_length, wholes
-from workbench.scaling.elastic._core_moves import greedy
+from workbench.checks import not_negatives, positive, require, same_length, whole, wholes
+from workbench.scaling.elastic._core_moves import CoreProblem, greedy
 from workbench.scaling.elastic._core_optimum import optimum
-from workbench.scaling.elastic._core_problem import CoreProblem, core_matrix, local_nodes
 
 AssignmentMethod = Literal["greedy", "optimal"]
 DEFAULT_THRESHOLD = 512 * 1024.0
@@ -112,24 +111,12 @@ def migrated_bytes(
 ) -> float:
     """Return the state that leaves its node when cores move: C(new | current) of section 4.2.
 
-    State moves only between nodes, because tasks of one process share theirs (section 3.1).
-
-    Parameters
-    ----------
-    current, new
-        Cores, shape (nodes, executors). Shards are spread evenly over an executor's cores, so a node holds the share
-        x_ij / X_j of its state; the share of an executor without cores counts as 0.
-    state_bytes
-        State of each executor.
-
-    Raises
-    ------
-    WorkbenchError
-        When the lengths differ, or a number of cores or bytes is out of its range.
+    State moves only between nodes, because tasks of one process share theirs (section 3.1). Shards are spread evenly
+    over an executor's cores, so a node holds the share x_ij / X_j of its state; without cores it counts as 0.
     """
     state = not_negatives("The state of executor {}", state_bytes)
     nodes, executors = len(current), len(state)
-    held, kept = (core_matrix(name, one, nodes, executors) for name, one in (("current", current), ("new", new)))
+    held, kept = (_core_matrix(name, one, nodes, executors) for name, one in (("current", current), ("new", new)))
     # max(1, ...): without cores there is no share, 0 / 1
     leaving = held / np.maximum(1.0, held.sum(axis=0)) - kept / np.maximum(1.0, kept.sum(axis=0))
     return float(np.maximum(0.0, leaving).sum(axis=0) @ np.asarray(state))
@@ -147,10 +134,12 @@ def _checked(  # noqa: PLR0917 - the arguments of `assign_cores`
     executors, nodes = len(required), len(node_cores)
     require(executors > 0, "There are no executors; give at least one.")
     same_length("executor", executors, state_bytes=state_bytes, local_node=local_node, data_intensity=data_intensity)
-    held = core_matrix("current", current, nodes, executors)
+    held = _core_matrix("current", current, nodes, executors)
     required = wholes("The number of cores executor {} requires", required, 0)
     node_cores = wholes("The number of cores of node {}", node_cores, 0)
-    local_node = local_nodes(local_node, nodes)
+    local_node = wholes("The local node of executor {}", local_node, 0)
+    for executor, home in enumerate(local_node):
+        require(home < nodes, f"The local node of executor {executor} is {home}; the nodes are 0 to {nodes - 1}.")
     for node, (used, available) in enumerate(zip(held.sum(axis=1).tolist(), node_cores, strict=True)):
         require(
             used <= available,
@@ -170,3 +159,18 @@ def _checked(  # noqa: PLR0917 - the arguments of `assign_cores`
         local_node,
         not_negatives("The data intensity of executor {}", data_intensity),
     )
+
+
+def _core_matrix(name: str, matrix: Sequence[Sequence[float]] | Ints, nodes: int, executors: int) -> Ints:
+    """Check the shape and the numbers of a matrix of cores."""
+    rows = list(matrix)
+    same_length("node", nodes, **{name: rows})
+    for node, row in enumerate(rows):
+        if len(row) != executors:
+            same_length("executor", executors, **{f"{name}[{node}]": row})
+    held = np.asarray(rows, dtype=float).reshape(nodes, executors)
+    wrong = np.argwhere(~((held >= 0) & (held == np.floor(held)) & (held < np.inf)))
+    if wrong.size:
+        node, executor = map(int, wrong[0])
+        whole(f"The number of cores of executor {executor} on node {node} in {name}", rows[node][executor], 0)
+    return held.astype(np.int64)

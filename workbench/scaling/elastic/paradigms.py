@@ -26,7 +26,6 @@ from workbench.scaling.elastic._controllers import (
     ElasticSettings,
     ExecutorCentric,
     LoadWindow,
-    ParadigmController,
     ResourceCentric,
     StaticExecutors,
     even_owners,
@@ -154,13 +153,13 @@ def simulate_paradigm(
     controller = _controller(paradigm, queues, window, settings, scheduling)
 
     totals, series = Totals(), Series(step_s)
-    start, epoch, next_rebalance = _counters(queues, controller), -1, settings.rebalance_s
+    start, epoch, next_rebalance = _counters(controller), -1, settings.rebalance_s
     for step in range(steps):
         if keys.epoch_at(step * step_s) != epoch:
             epoch = keys.epoch_at(step * step_s)
             queues.set_shares(keys.task_shares(epoch, shards))
         if step == first:
-            totals, start = Totals(), _counters(queues, controller)
+            totals, start = Totals(), _counters(controller)
         done = queues.advance(source.offered(step))
         latency = done.latency_s + source.wait_s
         source.sent += done.admitted
@@ -175,7 +174,7 @@ def simulate_paradigm(
             controller.measured(counts, source.demand(step, settings.window_s, float(counts.sum())))
     measured_s = (steps - first) * step_s
     shard_moves, core_moves, repartitions, migrated = (
-        end - begin for end, begin in zip(_counters(queues, controller), start, strict=True)
+        end - begin for end, begin in zip(_counters(controller), start, strict=True)
     )
     return ParadigmRun(
         paradigm,
@@ -242,7 +241,8 @@ def compare_paradigms(
     return tuple(runs)
 
 
-def _counters(queues: Queues, controller: ParadigmController) -> tuple[int, int, int, float]:
+def _counters(controller: StaticExecutors) -> tuple[int, int, int, float]:
+    queues = controller.queues
     return queues.moves, controller.core_moves, controller.repartitions, queues.migrated_bytes
 
 
@@ -255,9 +255,9 @@ def _first_route(paradigm: Paradigm, operator: KeyedOperator, cluster: ElasticCl
 
 def _controller(
     paradigm: Paradigm, queues: Queues, window: LoadWindow, settings: ElasticSettings, rng: np.random.Generator
-) -> ParadigmController:
+) -> StaticExecutors:
     if paradigm == "static":
-        return StaticExecutors(queues)
+        return StaticExecutors(queues, settings)
     if paradigm == "resource-centric":
         return ResourceCentric(queues, window, settings)
     return ExecutorCentric(queues, settings, optimised=paradigm == "executor-centric", rng=rng)
