@@ -14,7 +14,8 @@ follow from durations the cost of a row is that between neighbours (`series`).
 Three things are in doubt. The line's own coefficients: where one batch leaves a part of its weather to the next, they
 are worth fewer readings. The bend: a line that holds up to the busiest batch need not hold beyond, so the doubt grows
 with the logarithm of how far it is carried, which is the less far the less of a batch its rows take; it is less where
-the log itself shows how straight the line is. And the weather of the busiest batches: where another load slows one
+the log itself shows how straight the line is, and where rows are seen to cost the less the more there are of them, the
+line is one over a power of the rows. And the weather of the busiest batches: where another load slows one
 batch after the other, they are few readings. What stays for half of a log is beyond what that log can show. Where these
 leave much open, what queries are like in general decides more: the fixed part takes some share of the busiest batches,
 mostly less than half of them, and every share means a rate. The answer is the posterior over these shares. The
@@ -243,13 +244,15 @@ def _costed(known: Headroom, rows: Floats, series: Series, interval_s: float) ->
         return replace(known, why_not=_too_long(fixed, "whatever it holds", interval_s))
     if why := _unknown(series):
         return replace(known, why_not=why)
-    by_line = math.log((interval_s - fixed) / (per_row * interval_s))
+    full = (interval_s - fixed) / per_row
+    known = replace(known, per_row_s=(interval_s - fixed) / series.straightened(full))
     slopes = np.array([1 / (interval_s - fixed), 1 / per_row])  # of ln rate, by what a batch and a row cost
     own = math.sqrt(float(slopes @ series.covariance @ slopes))
-    low, rate, high = _posterior(rows, series, interval_s, by_line, own)
+    low, rate, high = _posterior(series.bent_rows(rows), series, interval_s, full, own)
     largest = float(np.quantile(rows, 0.99))
     reach = rate * interval_s / largest
-    of_rows = per_row * largest / (fixed + per_row * largest)
+    rows_s = per_row * float(series.bent_rows(np.array(largest)))
+    of_rows = rows_s / (fixed + rows_s)
     straight = min(_STRAIGHT, max(1.0, _BENT / (2 * _bend(series.bent))))
     if reach > max(1.0, straight * _FARTHEST * of_rows):
         why = (
@@ -268,7 +271,8 @@ def _lasts(rows: Floats, seconds: Floats, interval_s: float) -> bool:
 
 def _read_off(known: Headroom, rows: Floats, series: Series, interval_s: float) -> Headroom:
     """Read the rate off batches that last as long as the interval."""
-    low, rate, high = _posterior(rows, series, interval_s, math.log(float(rows.max()) / interval_s), math.inf)
+    bent = series.bent_rows(rows)
+    low, rate, high = _posterior(bent, series, interval_s, float(bent.max()), math.inf)
     fixed, per_row = series.fixed_s, series.per_row_s
     reach = rate * interval_s / float(np.quantile(rows, 0.99))
     return replace(known, rate=rate, low=low, high=high, reach=reach, at_least=low, fixed_s=fixed, per_row_s=per_row)
@@ -349,15 +353,16 @@ def _too_little(rows: Floats, left: Sequence[bool | None], slots: int) -> str:
     )
 
 
-def _posterior(
-    rows: Floats, series: Series, interval_s: float, by_line: float, own: float
-) -> tuple[float, float, float]:
-    """Give the ends and the median of the rate, records/s; `by_line` is the line's ln rate, `own` its deviation.
+def _posterior(rows: Floats, series: Series, interval_s: float, full: float, own: float) -> tuple[float, float, float]:
+    """Give the ends and the median of the rate, records/s, from rows as their cost goes.
+
+    `full` of them fill the interval by the line; `own` is the deviation of its logarithm.
 
     The fixed share f of the busiest batches, of x rows and y seconds in the mean, means the rate
     (T - f y) / ((1 - f) y / x) / T.
     """
-    busiest = _near(rows, math.exp(by_line) * interval_s)
+    by_line = math.log(full / interval_s)
+    busiest = _near(rows, full)
     x, y = float(rows[busiest].mean()), float(series.now_s[busiest].mean())
     off = series.now_s - series.fixed_s - series.per_row_s * rows
     if math.isfinite(own):  # stalls come to few batches, so their mean over all of them holds, which the line has
@@ -381,7 +386,7 @@ def _posterior(
     at = np.linspace(logs.min() - 3, logs.max() + 3, 2000)
     below = (weights / weights.sum()) @ ndtr((at[None, :] - logs[:, None]) / spread)
     ends = np.interp([(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], below, at)
-    low, middle, high = (float(one) for one in np.exp(ends))
+    low, middle, high = (series.straightened(float(one) * interval_s) / interval_s for one in np.exp(ends))
     return low, middle, high
 
 

@@ -4,7 +4,8 @@ The rows of a batch arrived since the trigger before it. Spark logs few of the t
 has waited for longer than its interval had one just before.
 
 A source that releases rows in grains (files, versions of a table, Spark's rate source, whose rows come once a second)
-makes batches of one grain or two, whatever its load is. So rates are counted over windows of many grains.
+makes batches of one grain or two, whatever its load is. So rates are counted over windows of many grains: of several
+sources, of the one that takes longest to bring a grain.
 """
 
 from collections.abc import Sequence
@@ -52,22 +53,27 @@ def load_of(batches: Sequence[SeenBatch], interval_s: float) -> Load:
     same = np.diff([batch.start for batch in batches], prepend=0) == 0
     scraped = np.array([batch.scraped for batch in batches])
     whole = np.where(same & ~scraped, np.diff(begun, prepend=begun[0]), since)  # with triggers that found nothing
-    mean = float(rows[same].sum() / whole[same].sum()) if whole[same].sum() > 0 else 0.0
-    window_s = max(interval_s, _GRAINS * _grain(rows) / mean if mean > 0 else 0.0)
+    passed_s = float(whole[same].sum())
+    mean = float(rows[same].sum()) / passed_s if passed_s > 0 else 0.0
+    sources = np.array([*zip(*(batch.by_source or (batch.rows,) for batch in batches), strict=False)], dtype=float)
+    window_s = max(interval_s, _GRAINS * max(_grain_s(source, same, passed_s) for source in sources))
     rates, full = _arriving(whole if window_s > interval_s else since, rows, window_s), _at_a_cap(rows, left)
     admitted = float(np.quantile(rates[full], _ADMITTED)) if full.any() else None
     return Load(float(np.quantile(rates[~full], _PEAK)), admitted, mean)
 
 
-def _grain(rows: Floats) -> float:
-    """Rows that the source releases together: almost all batches hold a multiple of them; 0 where there are none."""
+def _grain_s(rows: Floats, same: NDArray[np.bool_], passed_s: float) -> float:
+    """Seconds in which a source brings a grain, rows that it releases together; 0 where it does not.
+
+    Almost all batches hold a multiple of a grain. Batches that are the `same` start's took `passed_s`.
+    """
     positive = rows[rows > 0]
-    if len(positive) < _FEWEST:
+    if len(positive) < _FEWEST or not rows[same].any():
         return 0.0
     grain = float(np.quantile(positive, _SMALLEST))
     multiples = np.round(positive / grain)
     whole = np.abs(positive / grain - multiples) <= _ALIKE
-    return grain if whole.mean() >= _WHOLES else 0.0
+    return grain * passed_s / float(rows[same].sum()) if whole.mean() >= _WHOLES else 0.0
 
 
 def _arriving(since: Floats, rows: Floats, window_s: float) -> Floats:

@@ -37,6 +37,8 @@ class SeenBatch:
         Number of the start of the query that it belongs to.
     scraped
         Whether other batches may have run since the one before it that was seen: `since_s` is that of its own rows.
+    by_source
+        Rows of each source, where there are several.
     """
 
     start_s: float
@@ -49,6 +51,7 @@ class SeenBatch:
     number: int = 0
     start: int = 1
     scraped: bool = False
+    by_source: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

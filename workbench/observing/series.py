@@ -14,6 +14,7 @@ A drift counts where it is clear of the weather that batches share and not small
 one without a drift, holds where the local one agrees; else rows follow something else, and only the local one is left.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -35,6 +36,9 @@ _APART, _MATTERS = 3.0, 0.15  # deviations between two slopes; of a batch's time
 _FAR, _MOST_KEPT = 3.0, 0.98  # deviations at which a batch is cut; part of its weather that a batch leaves to the next
 _SINGULAR = 1e12  # condition from which columns are one
 _AT_END = 20  # batches
+_EVIDENT = 1.0  # deviations by which a power is below 1, from which it counts
+_USUAL_POWER, _MOST_BENT = 0.2, 0.5  # deviation of it among queries; by how much it is less than 1 at most
+_POWER_DOUBT = 3.0  # of its own deviations: the cost need not go with a power
 BUSIEST = 0.7  # quantile of the rows from which batches are the busiest
 LEVEL_Z = 1.645  # deviations on each side of a 90 % interval
 
@@ -119,7 +123,7 @@ class Series:
     covariance
         Of these two.
     bent
-        How far the power of the rows is from 1, with its doubt; inf where that was not looked at.
+        How far the power of the rows may be from `power`; inf where that was not looked at.
     local
         Seconds of a row between neighbours; None: too few.
     agree
@@ -128,6 +132,8 @@ class Series:
         What a row seems to cost over all batches.
     grown_s
         By how much a batch got longer; 0 without a drift.
+    power, typical
+        Power of the rows that their cost goes with, 1 unless it is seen to be less; rows at which it changes nothing.
     """
 
     now_s: Floats
@@ -140,6 +146,16 @@ class Series:
     agree: bool
     pooled_s: float = 0.0
     grown_s: float = 0.0
+    power: float = 1.0
+    typical: float = 1.0
+
+    def bent_rows(self, rows: Floats) -> Floats:
+        """Give rows as their cost goes: seconds are a line over these."""
+        return np.asarray(self.typical * (rows / self.typical) ** self.power)
+
+    def straightened(self, rows: float) -> float:
+        """Give the rows of which `bent_rows` makes these."""
+        return float(self.typical * (rows / self.typical) ** (1 / self.power))
 
 
 def series_of(batches: Sequence[SeenBatch]) -> Series:
@@ -174,6 +190,8 @@ def series_of(batches: Sequence[SeenBatch]) -> Series:
 def _costs(rows: Floats, seconds: Floats, column: Floats | None, known: Series) -> Series:
     """Find what a batch and a row cost at the log's end, neither below 0, and how bent the line is."""
     grown = [] if column is None else [column - column[-1]]  # so that the first coefficient is that at the end
+    known = _bent(rows, seconds, grown, known)
+    rows = known.bent_rows(rows)
     found = fit(np.stack([np.ones_like(rows), rows, *grown]), seconds)
     fixed, per_row = (float(one) for one in found.values[:2])
     covariance = found.covariance[:2, :2]
@@ -184,15 +202,27 @@ def _costs(rows: Floats, seconds: Floats, column: Floats | None, known: Series) 
     _, alike = weather(found.off)
     fixed += max(0.0, float(found.off.mean()))
     covariance = covariance + np.diag([float(found.off.var()) * alike / len(rows), 0.0])
-    bent = np.inf
-    if per_row > 0 and len(rows) >= _FEWEST:
-        typical = float(np.quantile(rows, BUSIEST))
-        curve = fit(
-            np.stack([np.ones_like(rows), rows, rows * np.log(np.maximum(rows, 1.0) / typical), *grown]), seconds
-        )
-        if curve.sound and curve.values[1] > 0:
-            bent = float(np.hypot(curve.values[2], curve.deviation(2)) / curve.values[1])
-    return replace(known, fixed_s=fixed, per_row_s=max(0.0, per_row), covariance=covariance, bent=bent)
+    return replace(known, fixed_s=fixed, per_row_s=max(0.0, per_row), covariance=covariance)
+
+
+def _bent(rows: Floats, seconds: Floats, grown: Sequence[Floats], known: Series) -> Series:
+    """Find the power of the rows that their cost goes with, between the usual one (1) and what the log shows.
+
+    Only a cost that bends down is followed: backlogs and cold code make large batches slow, and pose as one that
+    bends up. Next to a drift neither is: where it is no line, it poses as a bend.
+    """
+    if len(rows) < _FEWEST:
+        return known
+    typical = max(1.0, float(np.quantile(rows, BUSIEST)))
+    curved = rows * np.log(np.maximum(rows, 1.0) / typical)
+    curve = fit(np.stack([np.ones_like(rows), rows, curved, *grown]), seconds)
+    if not curve.sound or curve.values[1] <= 0:
+        return known
+    by, error = (float(one / curve.values[1]) for one in (curve.values[2], curve.deviation(2)))
+    if grown or by > -_EVIDENT * error:
+        return replace(known, bent=math.hypot(by, error))
+    by = max(-_MOST_BENT, by * _USUAL_POWER**2 / (_USUAL_POWER**2 + error**2))
+    return replace(known, power=1 + by, typical=typical, bent=_POWER_DOUBT * error)
 
 
 def outlasts(batches: Sequence[SeenBatch], interval_s: float) -> SeenBatch | None:

@@ -1,5 +1,7 @@
 """The load that a query had: its peak, and the most that a cap let in."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from written_logs import TRUE, a_day, events, progress_of, written
@@ -50,6 +52,19 @@ def test_a_batch_that_is_told_too_late_leaves_the_peak_as_it_is(tmp_path, early)
 
     late = [*told[: early - 1], *told[early : early + 9], told[early - 1], *told[early + 9 :]]
     assert peak(late) == pytest.approx(peak(told), rel=0.02)
+
+
+def test_two_inputs_that_release_whole_seconds_have_the_peak_of_their_sum():
+    """A batch of a second holds one second of a source or two, and then none."""
+    rng = np.random.default_rng(0)
+    fires = np.arange(200) + rng.uniform(0, 0.1, 200)
+    parts = [np.diff(np.floor(fires + phase), prepend=0.0) * rate for phase, rate in ((0.95, 200), (0.93, 300))]
+    seen = [
+        replace(batch(at_s, 0.5, int(sum(both)), since_s=at_s - before_s), by_source=tuple(map(int, both)))
+        for at_s, before_s, *both in zip(fires, np.roll(fires, 1), *parts, strict=True)
+    ][1:]
+    assert max(one.rows for one in seen) > 600
+    assert load_of(seen, 1.0).peak_rate == pytest.approx(500, rel=0.08)
 
 
 def test_the_peak_is_that_of_all_slots():

@@ -55,6 +55,7 @@ def test_a_join_of_two_inputs_keeps_all_of_them_on_disk():
     found = observe(LOGS / "two-inputs.jsonl.gz")
     (state,), truth = found.running.states, TRUTH["two-inputs"]
     assert not found.running.ends  # it was stopped
+    assert found.headroom.peak_rate == pytest.approx(truth["load"], rel=0.1)  # two grains in 20
     assert state.instances == truth["instances"]
     assert state.rows_per_day == pytest.approx(truth["state_per_day"], rel=0.05)
     assert state.memory_per_day == 0 < state.disk_per_day

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from workbench.observing import SeenBatch, headroom, read_log
+from workbench.observing.series import series_of
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +112,38 @@ def test_the_interval_holds_the_truth_of_each_kind(simulated, tmp_path, kind, wi
     _, inside, _, _, width, _ = simulated.summed(rooms)
     assert inside >= 0.75  # of 12, where nine in ten are meant
     assert width < widest
+
+
+def costing(lasts_s, seed, batches=300):
+    """A load that moves up to half of the 40,000 rows that fill an interval of 2 s."""
+    rng = np.random.default_rng(seed)
+    rows = 10_000 + 9_000 * np.sin(np.arange(batches) / 19)
+    seconds = lasts_s(rows / 40_000) * np.exp(rng.normal(0, 0.05, batches))
+    return [
+        SeenBatch(2.0 * number, float(one), int(many), 4, 2.0, 1.0, number=number)
+        for number, (many, one) in enumerate(zip(rows, seconds, strict=True))
+    ]
+
+
+def test_rows_that_cost_the_less_the_more_there_are_sustain_more_than_a_line_shows():
+    found = [headroom(costing(lambda x: 0.2 + 0.9 * x + 0.9 * np.sqrt(x), seed), 2.0) for seed in range(10)]
+    assert sum(one.low < 20_000 < one.high for one in found) >= 9
+    assert np.median([one.rate for one in found]) == pytest.approx(20_000, rel=0.05)
+    assert all(one.high < 1.6 * one.low for one in found)
+
+
+@pytest.mark.parametrize("lasts_s", [lambda x: 0.2 + 1.8 * x, lambda x: 0.2 + 1.8 * x**1.3])
+def test_rows_that_cost_alike_or_the_more_the_more_there_are_are_taken_for_a_line(lasts_s):
+    """Of ten logs of a line few show a power, and it is close to 1."""
+    powers = [series_of(costing(lasts_s, seed)).power for seed in range(10)]
+    assert sum(one < 1 for one in powers) <= 3
+    assert min(powers) > 0.85
+
+
+def test_next_to_a_drift_no_bend_is_followed():
+    bent = costing(lambda x: 0.2 + 0.9 * x + 0.9 * np.sqrt(x), 0)
+    grown = [replace(one, batch_s=one.batch_s + 2e-3 * one.number) for one in bent]
+    assert series_of(bent).power < 0.9
+    found = series_of(grown)
+    assert found.drift is not None
+    assert found.power == 1.0
