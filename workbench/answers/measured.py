@@ -139,8 +139,7 @@ def _found(measurement: Measurement) -> str:
     estimate = measurement.estimate
     made = sum(probe.phase != "warm-up" for probe in estimate.probes)
     how, time = ("Measured", "") if measurement.ran else ("Found", " of simulated time")
-    kind = "readings" if estimate.from_readings else "probes"
-    return f"{how} by {units.count(made)} {kind} in {units.seconds(estimate.seconds)}{time}."
+    return f"{how} by {units.count(made)} probes in {units.seconds(estimate.seconds)}{time}."
 
 
 def _batches(measurement: Measurement) -> list[Card]:

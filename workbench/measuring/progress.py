@@ -38,9 +38,9 @@ def describe_run(run: Measurement | FailedRun, number: int, runs: tuple[int, int
     of_all = "" if number > most else f"/{most}" if least == most else f" of at most {most}"
     if isinstance(run, FailedRun):
         return f"run {number}{of_all} · {_describe_failure(run)}"
-    estimate, what = run.estimate, "reading" if run.estimate.from_readings else "probe"
+    estimate = run.estimate
     found = "no rate sustained" if estimate.rate is None else units.rate(estimate.middle)
-    made = units.some(sum(probe.phase != "warm-up" for probe in estimate.probes), what)
+    made = units.some(sum(probe.phase != "warm-up" for probe in estimate.probes), "probe")
     return f"run {number}{of_all} · {_slots(run.budget)} · {found}{_bracket(estimate.low, estimate.high)} · {made}"
 
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from workbench.metrics import MAX_DISTURBANCE, Observation
+from workbench.metrics import Observation
 
 Phase = Literal["warm-up", "probe", "reading"]
 Limit = Literal["query", "source", "none"]
@@ -53,24 +53,23 @@ class Probe:
     Parameters
     ----------
     number
-        0 for the warm-up, then 1, 2, ...; of a reading, its round.
+        0 for the warm-up, then 1, 2, ...
     phase, rate, attempt
         As in the `Step`.
     observation
         What was seen: of a probe its window, of a warm-up its steady tail.
     judgement
-        None for the warm-up and for readings, which are taken at the maximum rate.
+        None for the warm-up, and for a reading, which is what a query's log shows of its largest batches.
     started_s
         When it began, seconds after the estimate began.
     seconds
         How long it took, with the time that was not observed.
     steady
-        Whether the warm-up or the reading became steady before its cap; None for a probe.
+        Whether the warm-up became steady before its cap; None for a probe.
     partitions
         Of the state, and of the source unless it has its own; None: as many as there are slots.
     filled
-        Whether a warm-up or a reading ended with the state at its working size, or there is none; None for other
-        probes.
+        Whether a warm-up ended with the state at its working size, or there is none; None for other probes.
     source_partitions
         Of the source, where they differ from `partitions`.
     """
@@ -95,30 +94,30 @@ class Probe:
 
 @dataclass(frozen=True)
 class MstEstimate:
-    """A maximum sustainable throughput (MST) as a bracket, from probes at chosen rates or from readings at the maximum.
+    """A maximum sustainable throughput (MST) as a bracket, from probes at chosen rates or from a query's log.
 
     Parameters
     ----------
     rate
-        Mean rate consumed at `low`, records/s; None if no rate was sustained. From readings, their mean.
+        Mean rate consumed at `low`, records/s; None if no rate was sustained.
     low
-        Highest rate confirmed sustained; 0 if none was. From readings, the lower end of the mean's 90 % interval.
+        Highest rate confirmed sustained; 0 if none was. From a log, the lower end of the 90 % interval.
     high
         Lowest rate confirmed not sustained, above which nothing was sustained; inf if there is none. Where
-        repeated answers contradict each other, `low` and `high` enclose all rates in doubt. From readings, the upper
-        end of the mean's 90 % interval.
+        repeated answers contradict each other, `low` and `high` enclose all rates in doubt. From a log, the upper
+        end of the 90 % interval.
     probes
-        All of them, in order, the warm-up first; or the readings, one of each round.
+        All of them, in order, the warm-up first; or the reading of a log.
     observation
-        The last one at `low`, or the last reading; None if no rate was sustained.
+        The last one at `low`, or the reading; None if no rate was sustained.
     limit
         What bounds the rate from above: ``"query"`` (an overloaded rate close above), ``"source"`` (the next rate up
         would be source-bound: this is not the query's MST) or ``"none"`` (the highest rate allowed was sustained, or
         the probes ran out while the bracket was open or wide: `low` is a bound and no answer).
     steady
-        Whether the warm-up, or every reading from the second round on, became steady before its cap.
+        Whether the warm-up became steady before its cap.
     exhausted
-        Whether the probes or the rounds ran out before the bracket was nearly as narrow as asked.
+        Whether the probes ran out before the bracket was nearly as narrow as asked.
     contradictions
         Rates (records/s) with both answers, or sustained above a rate that was overloaded.
     """
@@ -136,20 +135,18 @@ class MstEstimate:
 
     @property
     def from_readings(self) -> bool:
-        """Whether it rests on readings at the maximum rate instead of probes at chosen rates."""
+        """Whether it was read from a query's log instead of probed at chosen rates."""
         return any(probe.phase == "reading" for probe in self.probes)
 
     @property
     def filled(self) -> bool | None:
-        """Whether a reading began when the state had its working size; None if that is not known."""
+        """Whether the probes began when the state had its working size; None if that is not known."""
         known = [probe.filled for probe in self.probes if probe.filled is not None]
         return any(known) if known else None
 
     @property
     def disturbed(self) -> bool:
-        """Whether a judged probe, or every reading, had to be taken from a disturbed machine."""
-        if self.from_readings:
-            return all(probe.observation.disturbance.worst > MAX_DISTURBANCE for probe in self.probes)
+        """Whether a probe had to be judged on a disturbed machine."""
         return any(probe.judgement is not None and probe.judgement.disturbed for probe in self.probes)
 
     @property

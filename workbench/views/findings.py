@@ -63,13 +63,6 @@ def bracket(estimate: MstEstimate) -> str:
         return "No rate was confirmed as sustained."
     if math.isinf(estimate.high):
         return f"{units.rate(estimate.low)} was confirmed as sustained; no higher rate was confirmed as too much."
-    if estimate.from_readings:
-        half = math.log(estimate.high / estimate.low) / 2
-        low, high = units.ends(estimate.low, estimate.high, "records/s")
-        return (
-            f"The mean of its readings at the maximum rate is known to ±{units.share(half)} (90 % interval): "
-            f"{low} to {high}."
-        )
     low, high = units.ends(estimate.low, estimate.high)
     width = units.chance(1 - estimate.low / estimate.high)
     return f"The maximum is between {low} (sustained) and {high} records/s (not sustained), {width} apart."
@@ -119,15 +112,12 @@ def writes_of(measurement: Measurement) -> WriteCost | None:
 
 def marked(estimate: MstEstimate) -> tuple[float | None, str]:
     """Give the rate (records/s) that figures mark, and what it is; None without one."""
-    if estimate.from_readings:
-        return estimate.middle, "mean of the readings"
     return (None if estimate.rate is None else estimate.low), "highest sustained"
 
 
 def growing_state(estimate: MstEstimate) -> str:
     """Say at what size of a state that grows without bound the rate was found: that of the records in it."""
-    since_empty = estimate.probes[-1:] if estimate.from_readings else estimate.probes
-    records = sum(probe.observation.consumed_rate * probe.seconds for probe in since_empty)
+    records = sum(probe.observation.consumed_rate * probe.seconds for probe in estimate.probes)
     return (
         f"The state grows with every record, to that of about {units.scaled(records, 'records')} here: this is the "
         "rate at that state, not a maximum that lasts."

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from workbench import units
 from workbench.measuring import SOURCE_MARGIN
-from workbench.metrics import MAX_DISTURBANCE, slow_executors
+from workbench.metrics import slow_executors
 from workbench.records import Measurement
 from workbench.views import findings
 from workbench.views.figures import batch_times
@@ -35,18 +35,16 @@ _AGAIN = "The rate may be too low: measure again while nothing else runs."
 
 def checks(measurement: Measurement) -> tuple[Check, ...]:
     """Run every check; what was simulated has neither a machine that others use, nor batches and their source."""
-    ran, readings = measurement.ran, measurement.estimate.from_readings
+    ran = measurement.ran
     observation = measurement.estimate.observation
     asked: tuple[tuple[bool, str, Callable[[Measurement], Check]], ...] = (
         (ran, "Is the fixed time of a batch small compared with the interval?", _fixed_cost),
-        (readings, "Were the readings steady?", _steady_readings),
-        (not readings, "Was the warm-up steady?", _warm_up),
+        (True, "Was the warm-up steady?", _warm_up),
         (ran, "Is the state bounded?", _state),
-        (ran and readings, "Had the state its working size?", _filled),
+        (ran and measurement.estimate.filled is not None, "Had the state its working size?", _filled),
         (ran, "Did the rows come in time for the watermark?", _late),
-        (ran, "Was the machine left alone?", _disturbed_readings if readings else _disturbed),
-        (readings, "Were there enough rounds?", _rounds),
-        (not readings, "Were there enough probes?", _probes),
+        (ran, "Was the machine left alone?", _disturbed),
+        (True, "Were there enough probes?", _probes),
         (True, "Do the probes agree?", _contradictions),
         (ran, "Did the query, and not the source, limit the rate?", _source_bound),
         (True, "Was a rate found that is too much?", _no_upper_end),
@@ -74,21 +72,6 @@ def _fixed_cost(measurement: Measurement) -> Check:
         seen,
         f"Above {units.share(FIXED_SHARE)} the fixed part dominates and rates do not scale with slots: "
         f"lengthen the interval (to {units.seconds(line.fixed / FIXED_SHARE)} or more) or use stronger slots.",
-    )
-
-
-def _steady_readings(measurement: Measurement) -> Check:
-    counted = measurement.estimate.probes[1:] or measurement.estimate.probes  # the first is a look
-    if all(probe.steady is None for probe in counted):  # a log, whose load nobody held
-        return _UNKNOWN
-    loose = [probe.number for probe in counted if probe.steady is False]
-    if not loose:
-        return Check("In every reading the second half was as fast as the first.")
-    return Check(
-        f"In round{'s' if len(loose) > 1 else ''} {', '.join(map(str, loose))} the second half of the reading was "
-        "still faster or slower than the first.",
-        "State, caches or batch size may not have been at their working size: measure the budget in a deployment "
-        "of its own (in a study deployment: separate).",
     )
 
 
@@ -120,7 +103,7 @@ def _filled(measurement: Measurement) -> Check:
     if measurement.estimate.filled:
         return Check("There is none, or as much left it as entered.")
     return Check(
-        "Within a reading's time no row left the state, so it still grew.",
+        "No row left the state before the probes, so it still grew.",
         "The rate is that of a young state and may be too high: measure in a deployment of its own (in a study "
         "deployment: separate), whose state is not emptied between probes, so that it has minutes to fill.",
     )
@@ -140,22 +123,6 @@ def _late(measurement: Measurement) -> Check:
     )
 
 
-def _disturbed_readings(measurement: Measurement) -> Check:
-    estimate = measurement.estimate
-    if not measurement.machine.load_seen:
-        return _UNKNOWN
-    found = [p.number for p in estimate.probes if p.observation.disturbance.worst > MAX_DISTURBANCE]
-    if not found:
-        return Check("No reading was disturbed.")
-    several = len(found) > 1
-    seen = (
-        f"The reading{'s' * several} of round{'s' * several} "
-        f"{', '.join(map(str, found))} {'were' if several else 'was'} taken while others used the machine"
-    )
-    quiet = Check(f"{seen}; it counts less than those of a quiet machine.")
-    return Check(f"{seen}.", _AGAIN) if estimate.disturbed else quiet
-
-
 def _disturbed(measurement: Measurement) -> Check:
     if not measurement.machine.load_seen:
         return _UNKNOWN
@@ -165,15 +132,6 @@ def _disturbed(measurement: Measurement) -> Check:
     listed = ", ".join(map(str, taken))
     seen = f"Probe{'s' * (len(taken) > 1)} {listed} had to be judged although others used the machine."
     return Check(seen, _AGAIN)
-
-
-def _rounds(measurement: Measurement) -> Check:
-    if not measurement.estimate.exhausted:
-        return Check("The readings agree nearly as well as asked, or better.")
-    return Check(
-        "The rounds ran out before the readings agreed as well as asked.",
-        "Use the interval, not the single rate; or measure again while nothing else runs.",
-    )
 
 
 def _probes(measurement: Measurement) -> Check:
@@ -201,9 +159,8 @@ def _source_bound(measurement: Measurement) -> Check:
     estimate = measurement.estimate
     limit = measurement.source_limit
     if estimate.limit == "source":
-        near = "the readings came" if estimate.from_readings else "the next probe would have come"
         return Check(
-            f"The source alone releases {units.rate(limit)}; {near} too close to that.",
+            f"The source alone releases {units.rate(limit)}; the next probe would have come too close to that.",
             f"The rate is the source's, not the query's: read it as 'at least', and give the source {SOURCE_MARGIN} "
             "times the rate by fewer slots or a heavier query.",
         )
@@ -228,8 +185,7 @@ def _quota(measurement: Measurement) -> Check:
     throttled = observation.quota_throttled if observation else None
     if throttled is None:
         return _UNKNOWN
-    rate = "maximum rate" if measurement.estimate.from_readings else "highest sustained rate"
-    seen = f"The quota held the slots back in {units.share(throttled)} of its periods at the {rate}."
+    seen = f"The quota held the slots back in {units.share(throttled)} of its periods at the highest sustained rate."
     if throttled >= LEAST_THROTTLED:
         return Check(seen)
     return Check(

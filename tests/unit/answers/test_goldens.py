@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import faces
 import pytest
@@ -14,14 +13,13 @@ from workbench.answers import replayed as of_a_replay
 from workbench.cli import main, measuring
 from workbench.scaling.elastic import ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace
-from workbench.study import read_planned, replay_paradigms, replay_policies
+from workbench.study import replay_paradigms, replay_policies
 
 LOAD = "time_s,rate_per_s\n0,200000\n600,600000\n1200,400000\n1800,400000\n"
 SESSIONS = {
     "policies": ("q11", "load.csv", "--slots", "12", "--policy", "static", "ds2", "justin"),
     "keyed": ("keyed", "load.csv", *("--workers", "2", "--worker-slots", "8", "--setting", "shards=64")),
 }
-RECORDED = Path(__file__).parents[3] / "data" / "q5.recorded.json"
 
 
 def doubtful(run):
@@ -35,9 +33,6 @@ MEASURED = {
     "measured": example_measurement,
     "doubtful": lambda: doubtful(example_measurement()),
     "simulated": lambda: replace(example_measurement(), testbed_kind="fluid", testbed="fluid, seed 0"),
-    "from readings": lambda: next(
-        run for run in read_planned(RECORDED).exploration.measurements if run.estimate.from_readings
-    ),
 }
 
 

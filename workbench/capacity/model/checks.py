@@ -162,16 +162,12 @@ def _doubtful(runs: Sequence[Run], fitted: Sequence[int], asked: Asked) -> Model
 
 
 def _doubt(estimate: MstEstimate) -> str:
-    read = estimate.from_readings
     doubts = (
-        (not estimate.steady, f"{'a reading' if read else 'the warm-up'} was not steady when its time was up"),
+        (not estimate.steady, "the warm-up was not steady when its time was up"),
         (estimate.disturbed, "others slowed the machine"),
         (
             estimate.exhausted,
-            (
-                f"the {'rounds' if read else 'probes'} ran out with a bracket "
-                f"{units.percent(estimate.high / estimate.low - 1)} wide"
-            ),
+            (f"the probes ran out with a bracket {units.percent(estimate.high / estimate.low - 1)} wide"),
         ),
     )
     reasons = ", ".join(text for holds, text in doubts if holds)

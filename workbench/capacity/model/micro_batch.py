@@ -204,17 +204,12 @@ class Reading:
 
 
 def readings_of(runs: Iterable[Measurement]) -> tuple[tuple[str, ...], list[Reading]]:
-    """Give the names of the stages, and the observations of `runs` that show all of them.
-
-    Of budgets that took turns it is those of the last round, and what followed it: earlier rounds met colder code, or
-    another machine.
-    """
+    """Give the names of the stages, and the observations of `runs` that show all of them."""
     found: list[tuple[tuple[str, ...], Reading, CoreSpeed | None]] = []
     for run in runs:
         if run.tasks is not None:
             continue
-        probes = run.estimate.probes[-1:] if run.estimate.from_readings else run.estimate.probes
-        for probe in (*probes, *run.load_curve, *run.divided):
+        for probe in (*run.estimate.probes, *run.load_curve, *run.divided):
             if probe.phase != "warm-up":
                 found += [(*one, probe.observation.cores) for one in _reading(run.budget.slots, probe)]
     names = max((names for names, _, _ in found), key=len, default=())

@@ -10,7 +10,7 @@ VERDICTS: Mapping[str, Sign] = MappingProxyType(
         "sustained": Sign(BLUE, "circle", "sustained"),
         "overloaded": Sign(VERMILLION, "x", "overloaded"),
         "lower load": Sign(GREEN, "circle-open", "at lower rates, for the costs"),
-        "reading": Sign(BLUE, "circle", "at the maximum rate"),
+        "reading": Sign(BLUE, "circle", "in the log's largest batches"),
         "source-bound": Sign(PURPLE, "diamond", "source-bound (not counted)"),
         "disturbed": Sign(PURPLE, "square", "disturbed (not counted)"),
         "warming": Sign(PURPLE, "square-open", "code still compiled (not counted)"),

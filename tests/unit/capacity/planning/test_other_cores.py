@@ -111,7 +111,7 @@ def test_the_doubt_of_the_transfer_is_in_the_interval_and_in_the_risk():
 @pytest.mark.parametrize("risk", [None, 0.1])
 @pytest.mark.parametrize("found", [explored, recorded])
 def test_a_what_if_question_counts_them_as_a_plan_does(found, risk):
-    exploration, memory, rate = found(), *((600, 2e4) if found is explored else (1024, 2e5))
+    exploration, memory, rate = found(), *((600, 2e4) if found is explored else (1024, 1e5))
     for core_speed in (None, 0.6, 1.0, 1.8):
         there = plan(
             exploration, rate, memory_mb=[memory], risk=risk, instances=[replace(LARGE, core_speed=core_speed)]
