@@ -101,7 +101,8 @@ def _caps(problem: PlacementProblem, worker: Worker) -> Ints:
 
 def _spread(panel: Panel, name: str, values: Mapping[str, Sequence[float]]) -> Series:
     """Give the mean and the range of several values for each name."""
-    return panel.series(name, values, *(map(of, values.values()) for of in (statistics.mean, min, max)))
+    spread = ([float(of(one)) for one in values.values()] for of in (statistics.mean, min, max))
+    return panel.series(name, values, *spread)
 
 
 _SHARE, _HELD = "Throughput (% of the target)", "Records held back (% of those offered)"

@@ -130,7 +130,7 @@ def figure_10(_: str) -> Iterator[Series]:
 def _key_bound(skew: float) -> float:
     """Records/s at which the core of the most frequent key is full, or all cores are."""
     share = KeyTrace.zipf(_KEYS, skew).shares[0]
-    return min(1 / (_OPERATOR.cpu_s * share), _CLUSTER.cores / _OPERATOR.cpu_s)
+    return float(min(1 / (_OPERATOR.cpu_s * share), _CLUSTER.cores / _OPERATOR.cpu_s))
 
 
 def _one_executor(cores: int, **fields: float) -> ParadigmRun:

@@ -13,6 +13,10 @@ Status = Literal["reproduced", "same method, our input", "simulated", "not here,
 Number = float | None
 
 
+def _numbers(values: Iterable[Number]) -> tuple[Number, ...]:
+    return tuple(None if one is None else float(one) for one in values)
+
+
 @dataclass(frozen=True)
 class Panel:
     """One panel of axes.
@@ -47,8 +51,7 @@ class Panel:
         published: bool = False,
     ) -> "Series":
         """Give a series of this panel."""
-        y, low, high = (tuple(None if one is None else float(one) for one in values) for values in (y, low, high))
-        return Series(self.title, name, tuple(x), y, low, high, published)
+        return Series(self.title, name, tuple(x), _numbers(y), _numbers(low), _numbers(high), published)
 
     def beside(self, paper: Mapping[str, Number], ours: Mapping[str, Number]) -> "Reproduction":
         """Give a figure of this panel alone: the paper's values and ours by name."""

@@ -110,7 +110,7 @@ def _figure_10(query: str) -> Reproduction:
             for operator in run.observe(_WINDOW_S).operators:
                 seen.setdefault(operator.operator, []).append(100 * operator.busyness)
     panel = Panel("Busyness", "Operator", "Busyness (% of the time)", "bars")
-    values = (map(of, seen.values()) for of in (statistics.median, min, max))
+    values = ([float(of(one)) for one in seen.values()] for of in (statistics.median, min, max))
     return Reproduction((panel,), (panel.series(_BUSY, seen, *values),))
 
 
