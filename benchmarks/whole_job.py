@@ -141,7 +141,7 @@ def measured(name, study, folder, options):
     """The runs of the few slots and that of the large count."""
     plans, large = f"{name}.plans.json", f"{name}.large.json"
     if not (folder / plans).exists():
-        command(folder, "plan", study, "--output", plans, most=1)  # the rate that it plans for is beside the point
+        command(folder, "plan", study, "--output", plans, most=1)  # which rate it plans for is of no account
     if not (folder / large).exists():
         minutes = str(options.minutes / 2)
         command(folder, "measure", study, "--slots", str(options.large), "--minutes", minutes, "--output", large)
