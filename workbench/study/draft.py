@@ -39,7 +39,7 @@ _TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "date", "t
 _RATES = (10, 100)  # thousand records/s
 _PRICES = "data/instances.csv"
 _PLACES = {
-    "sink": "# sink: parquet PLACE                # to measure what writing costs; without it, rows are dropped (noop)",
+    "sink": "# sink: parquet PLACE                # or MODULE:FUNCTION PLACE (foreachBatch); without, rows are dropped",
     "checkpoint": "# checkpoint: PLACE                  # a folder or URI; without it, in memory",
 }
 
