@@ -95,8 +95,8 @@ def captured(folder):
     names = ("orders", "payments")
     if not all((folder / f"{name}.parquet").exists() for name in names):
         with running(folder / "broker") as broker:
-            made = AdminClient({"bootstrap.servers": broker.servers}).create_topics([NewTopic(one, 2) for one in names])
-            for one in made.values():
+            admin = AdminClient({"bootstrap.servers": broker.servers})  # which must outlive what it is asked
+            for one in admin.create_topics([NewTopic(one, 2) for one in names]).values():
                 one.result(60)
             producer = Producer({"bootstrap.servers": broker.servers, "queue.buffering.max.messages": 4 * ORDERS})
             for at, name, row in sorted(rows(random.Random(7)), key=lambda one: one[0]):
