@@ -4,6 +4,7 @@ import json
 import re
 import time
 from collections import defaultdict
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -38,11 +39,11 @@ def folder(tmp_path_factory):
     return place
 
 
-def run(spark, folder, name, build):
-    """Write the rows of a query over both inputs, batch by batch, and return them with the numbers of the batches."""
+def run(spark, folder, name, build, inputs=two_inputs.inputs):
+    """Write the rows of a query over the inputs, batch by batch, and return them with the numbers of the batches."""
     place = folder / name
     place.mkdir()
-    replays = prepare_inputs(two_inputs.inputs(folder), place)
+    replays = prepare_inputs(inputs(folder), place)
     feed = ReplayFeed(place)
     feed.offer(Command(1, None, ROWS, EVENT_RATE))
     seen = defaultdict(list)
@@ -65,6 +66,19 @@ def run(spark, folder, name, build):
 def replayed(replay, last):
     clock = EventClock(ORIGIN_US, 0, 1e6 / EVENT_RATE)
     return [row for batch in replay.batches(0, last, clock) for row in batch.to_pylist()]
+
+
+def test_deduplication_keeps_the_rows_of_every_pass_over_one_input_whose_keys_are_renewed(spark, folder):
+    def orders(place):
+        return (replace(two_inputs.inputs(place)[0], renew=("id",)),)
+
+    def once(rows):
+        return rows.withWatermark("placed_at", "1 minute").dropDuplicatesWithinWatermark(["id"]).select("id")
+
+    _, seen, _ = run(spark, folder, "once", once, orders)
+    found = [number for rows in seen.values() for (number,) in rows]
+    assert len(found) == len(set(found)) == ROWS * len([rows for rows in seen.values() if rows])
+    assert len(found) > 2 * two_inputs.ORDERS
 
 
 def test_a_join_finds_what_plain_python_finds(spark, folder):

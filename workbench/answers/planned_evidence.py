@@ -10,7 +10,7 @@ from workbench.capacity import CapacityPlan, Exploration, ModelFinding
 from workbench.capacity.explore import Question, reasons
 from workbench.capacity.model import IN_PROPORTION, MARGIN, SHARED_CORES, SHARING_IN_PROPORTION
 from workbench.checks import SLACK
-from workbench.records import FormComparison, Measurement
+from workbench.records import FormComparison, Measurement, script_of
 from workbench.study import Planned, intervals_left_out
 from workbench.views import figures, findings
 from workbench.views.cards import Card, Cell, Column, Table, headings, tabulate, times
@@ -52,11 +52,11 @@ def _start(planned: Planned) -> list[Card]:
     panes = {
         f"{units.rate(plan.rate)}: {units.some(plan.budget.slots, 'slot')}": {
             "The command": plan.command(),
-            "The job, job.py": plan.job(),
+            "The job, job.py" if script_of(plan.query) is None else "What to set in your script": plan.job(),
         }
         for plan in planned.plans
     }
-    finding = "Copy the text of both files, and replace the words in capitals; one tab per target."
+    finding = "Copy the text of both, and replace the words in capitals; one tab per target."
     return [Card(START, "How do I start it?", finding, html=tabs_html(START, panes))]
 
 

@@ -62,12 +62,15 @@ def _data_of(options: argparse.Namespace) -> dict[str, Dataset]:
 
     study = read_study(options.data)
     sets = dict(zip(study.inputs or [""], map(Dataset.at, study.datasets), strict=False))
-    having = {name: one for name, one in sets.items() if options.column in schema_of(one, None).names}
+    columns = {name: schema_of(one, None).names for name, one in sets.items()}
+    having = {name: one for name, one in sets.items() if options.column in columns[name]}
     if not having:
-        named = " and ".join(one.path for one in sets.values()) or "no data set"
+        has = (
+            "; ".join(f"{sets[name].path} has {', '.join(own)}" for name, own in columns.items()) or "it names no data"
+        )
         raise WorkbenchError(
-            f"{options.data} has {named}, of which none has the column {options.column!r}. Name a data set instead of "
-            "the study."
+            f"No data set of {options.data} has the column {options.column!r}: {has}. Name one of these, or a data set "
+            "instead of the study."
         )
     return having
 

@@ -45,4 +45,5 @@ from workbench.records.platforms import (
     spark_application,
 )
 from workbench.records.sink import FUNCTION, MODES, NOOP, Sink, check_place, is_uri, path_of
+from workbench.records.skeleton import script_of
 from workbench.records.spark_settings import ENVIRONMENT_PYTHON, MEASURED, as_environment, state_settings

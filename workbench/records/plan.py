@@ -5,6 +5,7 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from workbench.checks import shown
@@ -29,11 +30,20 @@ from workbench.records.plan_parts import (
     Price,
 )
 from workbench.records.platforms import platforms
-from workbench.records.skeleton import NEEDED, names_of, skeleton
+from workbench.records.skeleton import NEEDED, module_file, script_of, skeleton
 from workbench.records.spark_settings import ENVIRONMENT_PYTHON, MEASURED, as_environment, state_settings
 
 VERSION = 2
 _DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit", "job", "platforms")
+_PROGRAMS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        ".py": ("spark-submit", ""),
+        ".sql": ("spark-sql", "-f "),
+        ".yml": ("spark-pipelines run", "--spec "),
+        ".yaml": ("spark-pipelines run", "--spec "),
+    }
+)
+"""What starts a script, by the end of its name, and the option that names it."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +206,7 @@ class CapacityPlan:
         """Give the skeleton of the job, as Python text: trigger, source partitions, checkpoint, and the admission cap.
 
         The cap is what the capacity admits in one interval, so that after an outage batches last no longer than that.
-        You fill in the names in capitals.
+        You fill in the names in capitals. Of a script, which is the job, it is a text of what the script must set.
         """
         sources = list(self.layout.source_partitions.values()) if self.layout is not None else []
         partitions = max(sources, default=self.budget.slots)
@@ -212,9 +222,12 @@ class CapacityPlan:
         )
 
     def command(self) -> str:
-        """Give the shell command that starts the skeleton `job`, with what its source and its query need."""
-        module, *within = names_of(self.query)[0].split(".")
-        return self.spark_submit(packages=(NEEDED,), py_files=(f"{module}.{'zip' if within else 'py'}",))
+        """Give the shell command that starts the skeleton `job`, or the script, with what source and query need."""
+        if (script := script_of(self.query)) is not None:
+            program, option = next((one for end, one in _PROGRAMS.items() if script[0].endswith(end)), _PROGRAMS[".py"])
+            application = f"{option}{shlex.join(script)}"
+            return self.spark_submit(application, packages=(NEEDED,), program=program)
+        return self.spark_submit(packages=(NEEDED,), py_files=(module_file(self.query),))
 
     def spark_submit(
         self,
@@ -223,6 +236,7 @@ class CapacityPlan:
         *,
         packages: Sequence[str] = (),
         py_files: Sequence[str] = (),
+        program: str = "spark-submit",
     ) -> str:
         """Give the shell command that starts `application`, with its arguments, as planned.
 
@@ -232,7 +246,7 @@ class CapacityPlan:
         conf, mode = self.spark_conf(), []
         if master.startswith("k8s://"):
             conf["spark.kubernetes.container.image"] = "CONTAINER-IMAGE"
-            mode = ["--deploy-mode cluster"]
+            mode = ["--deploy-mode cluster"] * (program == "spark-submit")  # the others' drivers stay where they start
         if self.environment is not None:
             conf["spark.pyspark.python"] = ENVIRONMENT_PYTHON
             if not mode:  # the driver has nothing unpacked
@@ -240,7 +254,7 @@ class CapacityPlan:
             mode.append(f"--archives {shlex.quote(as_environment(self.environment))}")
         needs = (self.settings or JobSettings()).options(packages, py_files)
         options = [shell_setting(key, value) for key, value in sorted(conf.items())]
-        return " \\\n  ".join(["spark-submit", f"--master {shlex.quote(master)}", *mode, *needs, *options, application])
+        return " \\\n  ".join([program, f"--master {shlex.quote(master)}", *mode, *needs, *options, application])
 
     def kubernetes(self) -> dict[str, dict[str, dict[str, str]]]:
         """Resource requests and limits of one executor's container, as `spark_submit` has Spark request them."""

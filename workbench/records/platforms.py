@@ -1,7 +1,7 @@
 """A plan as other platforms take it: Kubernetes' Spark operator, a Databricks job, an EMR Serverless job.
 
-Each is what the platform's own command reads as JSON. You fill in the names in capitals, and put `job` of the plan and
-the files of the study where they say. A platform that decides on a setting itself is not given it.
+Each is what the platform's own command reads as JSON. You fill in the names in capitals, and put `job` of the plan, or
+your script, and the files of the study where they say. A platform that decides on a setting itself is not given it.
 """
 
 import math
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from workbench import units
 from workbench.records.job_settings import JobSettings
 from workbench.records.plan_parts import DRIVER_CORES, DRIVER_HEAP_MB, Executor, InstanceType
-from workbench.records.skeleton import NEEDED, names_of
+from workbench.records.skeleton import NEEDED, module_file, script_of
 from workbench.records.spark_settings import ENVIRONMENT_PYTHON, as_environment
 from workbench.redaction import VARIABLE
 
@@ -48,7 +48,9 @@ _LONGEST = 50  # characters of a name in Kubernetes, to which pods add their own
 
 
 def platforms(plan: "CapacityPlan") -> dict[str, dict[str, Any]]:
-    """Give a plan as each platform takes it, by the platform."""
+    """Give a plan as each platform takes it, by the platform; none of a script that is not Python."""
+    if not _application(plan)[0].endswith(".py"):
+        return {}
     return {
         "spark_application": spark_application(plan),
         "databricks_job": databricks_job(plan),
@@ -59,10 +61,11 @@ def platforms(plan: "CapacityPlan") -> dict[str, dict[str, Any]]:
 def spark_application(plan: "CapacityPlan") -> dict[str, Any]:
     """Give a ``SparkApplication`` for the Spark operator of Kubernetes, ``sparkoperator.k8s.io/v1beta2``."""
     conf, executor, settings = plan.spark_conf(), plan.executor, plan.settings or JobSettings()
+    file, *arguments = _application(plan)
     deps = {
         "packages": [NEEDED, *settings.packages],
         "jars": _in("FOLDER", settings.jars),
-        "pyFiles": _in("FOLDER", (_module(plan), *settings.py_files)),
+        "pyFiles": _in("FOLDER", (*_modules(plan), *settings.py_files)),
         "files": _in("FOLDER", settings.files),
     }
     if plan.environment is not None:
@@ -80,7 +83,8 @@ def spark_application(plan: "CapacityPlan") -> dict[str, Any]:
             "mode": "cluster",
             "sparkVersion": "SPARK-VERSION",
             "image": "CONTAINER-IMAGE",
-            "mainApplicationFile": "FOLDER/job.py",
+            "mainApplicationFile": f"FOLDER/{file}",
+            **({"arguments": arguments} if arguments else {}),
             "sparkConf": {key: value for key, value in conf.items() if key not in _IN_FIELDS},
             "deps": {key: value for key, value in deps.items() if value},
             "restartPolicy": {"type": "Never" if plan.run is not None else "Always"},
@@ -109,6 +113,7 @@ def databricks_job(plan: "CapacityPlan") -> dict[str, Any]:
     settings, priced = plan.settings or JobSettings(), _priced(plan, DATABRICKS)
     whole = math.ceil(plan.budget.profile.cpus)
     cores = {"spark.executor.cores": str(plan.executor.slots * whole), "spark.task.cpus": str(whole)}
+    file, *arguments = _application(plan)
     theirs = {"spark.driver.cores", "spark.driver.memory", "spark.executor.instances", "spark.executor.memoryOverhead"}
     conf = {
         key: VARIABLE.sub(r"{{secrets/SCOPE/\1}}", value)
@@ -144,7 +149,10 @@ def databricks_job(plan: "CapacityPlan") -> dict[str, Any]:
             {
                 "task_key": "query",
                 "job_cluster_key": "planned",
-                "spark_python_task": {"python_file": "/Workspace/FOLDER/job.py"},
+                "spark_python_task": {
+                    "python_file": f"/Workspace/FOLDER/{file}",
+                    **({"parameters": arguments} if arguments else {}),
+                },
                 **({"libraries": libraries} if libraries else {}),
             }
         ],
@@ -159,6 +167,7 @@ def emr_serverless_job(plan: "CapacityPlan") -> dict[str, Any]:
     """
     settings = plan.settings or JobSettings()
     slots, vcpus, memory_gb = _emr_worker(plan)
+    file, *arguments = _application(plan)
     executor = Executor(slots, plan.budget.profile)
     conf = {key: value for key, value in plan.spark_conf().items() if not key.startswith(_OF_KUBERNETES)} | {
         "spark.driver.memoryOverhead": f"{EMR_WORKERS[1][0] * 1024 - DRIVER_HEAP_MB}m",
@@ -168,8 +177,9 @@ def emr_serverless_job(plan: "CapacityPlan") -> dict[str, Any]:
         "spark.executor.memory": f"{executor.heap_mb}m",
         "spark.executor.memoryOverhead": f"{1024 * memory_gb - executor.heap_mb}m",
         "spark.jars.packages": ",".join((NEEDED, *settings.packages)),
-        "spark.submit.pyFiles": ",".join(_in("s3://BUCKET", (_module(plan), *settings.py_files))),
     }
+    if modules := (*_modules(plan), *settings.py_files):
+        conf["spark.submit.pyFiles"] = ",".join(_in("s3://BUCKET", modules))
     if _MEMORY in conf:
         conf[_MEMORY] = str(executor.rocksdb_mb)
     for key, paths in (("spark.jars", settings.jars), ("spark.files", settings.files)):
@@ -184,7 +194,12 @@ def emr_serverless_job(plan: "CapacityPlan") -> dict[str, Any]:
         "executionRoleArn": "EXECUTION-ROLE-ARN",
         "name": f"{plan.query} at {units.rate(plan.rate)}"[:256],
         "mode": "STREAMING" if plan.run is None else "BATCH",
-        "jobDriver": {"sparkSubmit": {"entryPoint": "s3://BUCKET/job.py"}},
+        "jobDriver": {
+            "sparkSubmit": {
+                "entryPoint": f"s3://BUCKET/{file}",
+                **({"entryPointArguments": arguments} if arguments else {}),
+            }
+        },
         "configurationOverrides": {
             "applicationConfiguration": [{"classification": "spark-defaults", "properties": conf}]
         },
@@ -220,10 +235,15 @@ def _priced(plan: "CapacityPlan", provider: str) -> InstanceType | None:
     return plan.price.instance if plan.price is not None and plan.price.instance.provider == provider else None
 
 
-def _module(plan: "CapacityPlan") -> str:
-    """Give the file of the query's own module, which the job imports."""
-    module, *within = names_of(plan.query)[0].split(".")
-    return f"{module}.{'zip' if within else 'py'}"
+def _application(plan: "CapacityPlan") -> tuple[str, ...]:
+    """Name the file that is started, with its arguments: the skeleton, or the script."""
+    file, *arguments = script_of(plan.query) or ("job.py",)
+    return PurePath(file).name, *arguments
+
+
+def _modules(plan: "CapacityPlan") -> tuple[str, ...]:
+    """Give the file of the query's own module, which the job imports; none of a script."""
+    return () if script_of(plan.query) else (module_file(plan.query),)
 
 
 def _in(folder: str, paths: Sequence[str]) -> list[str]:

@@ -1,8 +1,12 @@
-"""The skeleton of a job, as planned: trigger, source partitions, checkpoint, and the admission cap."""
+"""The skeleton of a job, as planned: trigger, source partitions, checkpoint, and the admission cap.
+
+A script is its own job; of that, what it must set itself.
+"""
 
 import keyword
 import math
 import re
+import shlex
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -14,6 +18,7 @@ NEEDED = "org.apache.spark:spark-sql-kafka-0-10_2.13:SPARK-VERSION"
 """The package that its source needs."""
 
 _OWN = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)", re.ASCII)
+_SCRIPT = re.compile(r"([^\s:]+\.(?:py|sql|ya?ml))((?:\s.*)?)#\d+", re.DOTALL)
 _OURS = "nexmark"
 _DIGITS = 3  # of the cap
 _JOB = '''"""{title}, as planned by the Streaming Capacity Workbench.
@@ -37,6 +42,14 @@ spark = SparkSession.builder.appName({name}).getOrCreate()
     .awaitTermination()
 )
 '''
+_SCRIPTS = '''"""{title}, as planned by the Streaming Capacity Workbench.
+
+The script stays the job: start it with the plan's command. What a script sets itself counts, not what the command sets:
+take out what is in both. Set in it what no command can:
+
+{lines}
+"""
+'''
 _STREAM = """{stream} = (
     spark.readStream.format("kafka")
     .option("kafka.bootstrap.servers", "BROKERS")
@@ -56,6 +69,21 @@ def names_of(query: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
+def module_file(query: str) -> str:
+    """Give the file of a query's module, to be sent to the executors: of a package, its archive."""
+    module, *within = names_of(query)[0].split(".")
+    return f"{module}.{'zip' if within else 'py'}"
+
+
+def script_of(query: str) -> tuple[str, ...] | None:
+    """Give the path of the script whose query it is, and its arguments; None of a function."""
+    found = _SCRIPT.fullmatch(query)
+    try:
+        return None if found is None else (found[1], *shlex.split(found[2]))
+    except ValueError:  # a quote that does not end
+        return None
+
+
 def skeleton(
     query: str,
     rate: float,
@@ -70,8 +98,19 @@ def skeleton(
     """Write the job of `query` for `rate`, whose batches admit what `capacity` works off in one interval.
 
     It goes on, or takes what there is and `ends`. Several `inputs` have their shares of it. It writes as `settings`
-    say, to a TABLE of yours.
+    say, to a TABLE of yours. Of a script's query, what the script must set itself.
     """
+    title = f"{query} at {units.rate(rate)}".replace("\\", "/").replace('"', "'")
+    caps = {name: _floored(share * capacity * interval_s) for name, share in inputs.items()}
+    trigger = "availableNow=True" if ends else f'processingTime="{round(interval_s * 1000)} milliseconds"'
+    if (script := script_of(query)) is not None:
+        lines = [
+            f'    source{f" {name}" * bool(name)}, if it is Kafka: .option("minPartitions", {partitions})'
+            f'.option("maxOffsetsPerTrigger", {cap})'
+            for name, cap in caps.items()
+        ]
+        lines += [f"    query: .trigger({trigger})"] * script[0].endswith(".py")
+        return _SCRIPTS.format(title=title, lines="\n".join(lines))
     brought = settings or JobSettings()
     sink, checkpoint = brought.writes, brought.checkpoint
     more, written, start = _writing(sink)
@@ -83,12 +122,12 @@ def skeleton(
             stream=stream[name],
             topic=f"{name.upper()}_TOPIC" if name else "TOPIC",
             partitions=partitions,
-            cap=_floored(share * capacity * interval_s),
+            cap=caps[name],
         )
-        for name, share in inputs.items()
+        for name in inputs
     ]
     return _JOB.format(
-        title=f"{query} at {units.rate(rate)}".replace("\\", "/").replace('"', "'"),
+        title=title,
         name=repr(query),
         module=module,
         function=function,
@@ -99,7 +138,7 @@ def skeleton(
         sink=written,
         start=start,
         checkpoint=repr(f"{checkpoint.rstrip('/')}/NAME") if checkpoint else '"CHECKPOINT"',
-        trigger="availableNow=True" if ends else f'processingTime="{round(interval_s * 1000)} milliseconds"',
+        trigger=trigger,
     )
 
 

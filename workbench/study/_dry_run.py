@@ -13,7 +13,7 @@ from workbench.dataflow import Budget
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Configuration, fill_s, load_curve_s, reusable
 from workbench.records import NOOP, Measurement
-from workbench.study.carry_out import prepare
+from workbench.study.carry_out import prepare, runs_of
 from workbench.study.catalogue import read_query
 from workbench.study.observed import explored_log
 from workbench.study.parts import Find
@@ -75,6 +75,7 @@ def dry_run(
     if study.log is not None:  # it is read, and nothing is measured
         explored_log(study)
         return DryRun((), (1, 1), (0.0, 0.0))
+    study = replace(study, most_runs=runs_of(study))
     journal = journal or Journal(Path(os.devnull, "none"))  # where nothing can be recorded
     query, explorer, _ = prepare(study, journal, testbed=testbed, estimator=estimator, find=find)
     doubt = read = ""

@@ -39,7 +39,7 @@ _TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "date", "t
 _RATES = (10, 100)  # thousand records/s
 _PRICES = "data/instances.csv"
 _PLACES = {
-    "sink": "# sink: parquet PLACE                # to measure what writing costs; without it, rows are dropped (noop)",
+    "sink": "# sink: parquet PLACE                # or MODULE:FUNCTION PLACE (foreachBatch); without, rows are dropped",
     "checkpoint": "# checkpoint: PLACE                  # a folder or URI; without it, in memory",
 }
 
@@ -48,12 +48,12 @@ _PLACES = {
 class Found:
     """What was found of an input."""
 
-    name: str  # the argument of the query's function that it feeds; "" of the only one
+    name: str  # the argument of the query's function that it feeds; "" of the only one, unless it is renewed
     data: str
     event_time: str | None
     hot: dict[str, float]  # the share of one value, in columns that the state or join goes by, where it is large
     keys: tuple[str, ...] = ()  # these columns; empty where the query's text does not show them
-    renew: tuple[str, ...] = ()  # of these, those that are unique in one of several inputs
+    renew: tuple[str, ...] = ()  # of these, those that are unique in an input
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,9 @@ def draft(
         keys = _keys(file, function, [column for column in sample.column_names if column != event_time])
         hot = {column: share for column, share in hot_columns(sample, event_time) if not keys or column in keys}
         found.append(Found(one, path, event_time, hot, keys))
-    found = _with_unique(found, samples)
+    found = with_unique(found, samples)
+    if len(found) == 1 and found[0].renew and len(asked := needed_arguments(name) or ("rows",)) == 1:
+        found = [replace(found[0], name=asked[0])]
     return drafted(name, found, tables=() if file is None else static_tables(file, function), places=places)
 
 
@@ -135,7 +137,7 @@ def drafted(
     """
     sink = Sink.parse(places.get("sink", NOOP))
     calls = sink if sink.function else None
-    if len(found) > 1:
+    if found[0].name:
         inputs = {one.name: {"dataset": one.data, "event_time": one.event_time} for one in found}
         find_query(name, inputs=inputs, sink=calls)
     else:
@@ -146,7 +148,7 @@ def drafted(
     return Draft("\n".join(lines) + "\n", name, tuple(found), tables)
 
 
-def _with_unique(found: Sequence[Found], samples: Sequence[pa.Table]) -> list[Found]:
+def with_unique(found: Sequence[Found], samples: Sequence[pa.Table]) -> list[Found]:
     """Add the keys that are unique in an input, and those of the others that have the same values."""
     values = {
         (one.name, key): pc.unique(as_spark(sample.column(key), key).cast(pa.string()).drop_null())
@@ -241,14 +243,15 @@ def _lines(name: str, found: Sequence[Found], places: Mapping[str, str]) -> Iter
     slots = sorted({1, max(1, room // 2), room})
     yield f"# What does {name} need? Next: workbench plan STUDY --dry-run says what is measured, and how long it takes."
     yield f"query: {written(name)}"
-    if len(found) == 1:
+    if not found[0].name:
         yield from _fed(found[0])
     else:
         yield "inputs:                           # one for each argument of the function, in their order"
         for one in found:
             yield f"  {one.name}:"
             yield from (f"    {line}" for line in _fed(one))
-        yield "    # share: 0.5                  # of the rate, for each or for none: without, as their rows are"
+        if len(found) > 1:
+            yield "    # share: 0.5                  # of the rate, for each or for none: without, as their rows are"
     yield f"targets: [{', '.join(str(1000 * rate) for rate in _RATES)}]        # records/s: put your rates here"
     yield f"slots: {slots}                    # slot counts to measure; all of them fit this machine"
     yield f"memory_mb: [{defaults.MEMORY_MB}]               # MB per slot"

@@ -21,7 +21,17 @@ from workbench.errors import WorkbenchError
 from workbench.reading import is_there
 from workbench.records import FUNCTION, MODES, NOOP, JobSettings
 from workbench.redaction import HIDDEN
-from workbench.study.draft import LOOKED_AT, Draft, Found, check_places, drafted, event_time_of, hot_columns, written
+from workbench.study.draft import (
+    LOOKED_AT,
+    Draft,
+    Found,
+    check_places,
+    drafted,
+    event_time_of,
+    hot_columns,
+    with_unique,
+    written,
+)
 from workbench.testbed.spark import look_at_script, sink_packages
 from workbench.workload import Dataset, Recorded, Script, ScriptQuery, ScriptSource, first_rows, kafka, sample_of
 
@@ -128,17 +138,25 @@ def _drafted(  # noqa: PLR0917 - of a study
     event_times: Sequence[str],
     places: Mapping[str, str],
 ) -> Draft:
-    fed, counted = list[Found](), list[str]()
+    fed, counted, rows = list[Found](), list[str](), list[pa.Table]()
     lines: list[str] = []
     for place, source in enumerate(found.sources):
         if source.name not in query.sources:
             continue
         sample = sample_of(given, place, source.name)
         event_time = event_times[place] if place < len(event_times) else None
-        one, file = _found(source, query, sample, event_time)
-        fed.append(one if len(query.sources) > 1 else replace(one, name=""))
+        one, file, decoded = _found(source, query, sample, event_time)
+        fed.append(one)
         counted.append(file)
+        rows.append(decoded)
         lines += _lines_of(source, sample)
+    topics = {re.sub(r"\W", "_", one.name) for one in found.sources if one.format == _KAFKA}
+    fed = [
+        replace(one, renew=tuple(f"value.{name}" for name in one.renew)) if one.name in topics else one
+        for one in with_unique(fed, rows)
+    ]
+    if len(fed) == 1 and not fed[0].renew:
+        fed = [replace(fed[0], name="")]
     job, left = _job(found)
     chosen, notes, hints = _places(script, query, job, places)
     begins = f"# The query starts in line {query.line} of {query.file or Path(script.file).name}."
@@ -146,8 +164,10 @@ def _drafted(  # noqa: PLR0917 - of a study
     return replace(drafted(script.name, fed, counted=counted, more=more, places=chosen), notes=notes)
 
 
-def _found(source: ScriptSource, query: ScriptQuery, sample: str | None, event_time: str | None) -> tuple[Found, str]:
-    """Give what is found of a source, with the file of its rows, and the file whose keys can be counted."""
+def _found(
+    source: ScriptSource, query: ScriptQuery, sample: str | None, event_time: str | None
+) -> tuple[Found, str, pa.Table]:
+    """Give what is found of a source, with the file of its rows; the file whose keys can be counted; decoded rows."""
     time: str | None
     if sample is None:
         data, time = _made(), "timestamp"
@@ -158,8 +178,10 @@ def _found(source: ScriptSource, query: ScriptQuery, sample: str | None, event_t
         decoded = first_rows(Dataset.at(sample), LOOKED_AT)
         _check_columns(source, decoded, sample)
         data, time = sample, event_time or _marked(query, decoded) or event_time_of(decoded)
-    name = re.sub(r"\W", "_", source.name)
-    return Found(name, data, time, dict(hot_columns(decoded, time))), sample or data
+    name, goes_by = re.sub(r"\W", "_", source.name), {one.lower() for one in query.keys}
+    keys = tuple(one for one in decoded.column_names if one.lower() in goes_by and time not in {one, f"value.{one}"})
+    hot = {column: share for column, share in hot_columns(decoded, time) if not keys or column in keys}
+    return Found(name, data, time, hot, keys), sample or data, decoded
 
 
 def _made() -> str:

@@ -7,7 +7,7 @@ event time is its due time minus that lateness.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -60,7 +60,7 @@ class Replay:
     renew, span
         Columns whose values are others in each pass over the data: by how much, where they are integers.
     inside
-        Where the event time is in texts of a column; None: it is a column.
+        Where the event time and renewed values are in texts of a column; None: they are columns.
     """
 
     path: str
@@ -153,29 +153,40 @@ def _in_units(times: npt.NDArray[np.int64], per_s: int, wanted: int) -> npt.NDAr
     return times * (wanted // per_s) if wanted >= per_s else times // (per_s // wanted)
 
 
-def prepare(dataset: Dataset, event_time: str | None, folder: Path, most: int = SAMPLE_BYTES) -> Replay:
+def prepare(
+    dataset: Dataset, event_time: str | None, folder: Path, most: int = SAMPLE_BYTES, renew: Sequence[str] = ()
+) -> Replay:
     """Copy a data set into `folder`, `most` bytes or a little more of it, ready to be replayed."""
     with _readable(dataset):
-        inside, source = _cut(dataset, event_time)
+        inside, source = _cut(dataset, event_time, renew)
         schema = _stored_schema(dataset, source.schema, event_time)
         target = folder / "dataset.arrow"
         per_s = _per_s(source, schema, event_time)
         rows, complete = _copy(source, schema, event_time, per_s, target, most=most)
     if rows == 0:
         raise QueryError(f"The dataset {dataset.path!r} is empty; give one with at least one row.")
-    return Replay(str(target), rows, event_time, complete, per_s, inside=inside)
+    return Replay(str(target), rows, event_time, complete, per_s, renew=tuple(renew), inside=inside)
 
 
-def check(dataset: Dataset, event_time: str | None) -> None:
-    """Refuse a data set that cannot be replayed, before anything starts."""
+def check(dataset: Dataset, event_time: str | None, renew: Sequence[str] = ()) -> None:
+    """Refuse a data set that cannot be replayed, or its columns not renewed, before anything starts."""
     if not is_there(dataset.path):
         raise QueryError(f"The dataset {dataset.path!r} does not exist; check the path.")
     with _readable(dataset):
-        _, source = _cut(dataset, event_time)
+        _, source = _cut(dataset, event_time, renew)
         schema = _stored_schema(dataset, source.schema, event_time)
         head = _typed(source.head(_HEAD_ROWS), schema, event_time)
     if head.num_rows == 0:
         raise QueryError(f"The dataset {dataset.path!r} is empty; give one with at least one row.")
+    for name in renew:
+        kind = schema.field(name).type if name in schema.names else None
+        if name == event_time or kind is None or not (is_text(kind) or pa.types.is_integer(kind)):
+            raise QueryError(
+                f"renew has {name!r}, {'no column' if kind is None else kind} of {dataset.path!r}; it must be a column "
+                f"of texts or whole numbers, of {', '.join(source.schema.names)}, or a field of their JSON, "
+                "COLUMN.FIELD, and not the event time.",
+                settings=("inputs",),
+            )
 
 
 def schema_of(dataset: Dataset, event_time: str | None) -> pa.Schema:
@@ -225,10 +236,10 @@ def _opened(dataset: Dataset) -> pads.Dataset:
         raise
 
 
-def _cut(dataset: Dataset, event_time: str | None) -> tuple[Inside | None, pads.Dataset]:
-    """Open the data, with the event times that are inside texts as a column."""
+def _cut(dataset: Dataset, event_time: str | None, renew: Sequence[str]) -> tuple[Inside | None, pads.Dataset]:
+    """Open the data, with the event times and renewed values that are inside texts as columns."""
     source = _opened(dataset)
-    inside = Inside.named(event_time, source.schema.names)
+    inside = Inside.named(event_time, source.schema.names, renew)
     if inside is None:
         return None, source
     written, table = inside.cut(source.to_table())

@@ -1,11 +1,12 @@
-"""An event time inside JSON texts, such as those of Kafka's column ``value``: ``value.time`` is a field of them.
+"""Fields inside JSON texts, such as those of Kafka's column ``value``: the event time ``value.time``, or a key.
 
-Each text is cut into what is before its event time, the event time, which becomes a column as any other, and what is
-after it. A replay writes the new event time between the two parts.
+Each text is cut into what is before such a field, its value, which becomes a column as any other, and what is after
+it. A replay writes the new values between the parts.
 """
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 
 from workbench.errors import QueryError
 
-_BEFORE = "__before"
+_PART = "__part_"
 _RECORDS_OWN = "timestamp"
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ])\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?")
 _DATE, _SECONDS, _MICRO = 10, 19, 6  # characters up to the date, to the whole seconds, and most digits after them
@@ -22,35 +23,56 @@ _DATE, _SECONDS, _MICRO = 10, 19, 6  # characters up to the date, to the whole s
 
 @dataclass(frozen=True)
 class Inside:
-    """Where an event time is in the texts of a column, and how it is written.
+    """Which fields are in the texts of a column, and how they are written.
 
     Parameters
     ----------
     column, field
-        The column, and the path of the field in its JSON, with dots.
+        The column, and the path of the event time in its JSON, with dots; "": the event time is not in it.
+    renewed
+        Paths of the fields that have other values in each pass over the data.
+    fields
+        All of them, in the order in which they are written.
     binary
         Whether the column holds bytes.
     between, digits, zone
-        Of an ISO text: what is between date and time, the digits after the seconds, and whether it has a zone.
+        Of an event time as an ISO text: what is between date and time, the digits after the seconds, and whether it has
+        a zone.
     """
 
     column: str
-    field: str
+    field: str = ""
+    renewed: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
     binary: bool = True
     between: str = "T"
     digits: int = 0
     zone: bool = False
 
     @classmethod
-    def named(cls, event_time: str | None, names: Sequence[str]) -> "Inside | None":
-        """Read ``COLUMN.FIELD``; None where it is a column itself, or its first part is none."""
-        column, _, field = (event_time or "").partition(".")
-        return cls(column, field) if field and column in names and event_time not in names else None
+    def named(cls, event_time: str | None, names: Sequence[str], renew: Sequence[str] = ()) -> "Inside | None":
+        """Read ``COLUMN.FIELD`` of an event time and of what is renewed; None where none is inside a column.
 
-    @property
-    def event_time(self) -> str:
-        """The column that the event times become."""
-        return f"{self.column}.{self.field}"
+        Raises
+        ------
+        QueryError
+            When they are inside several columns.
+        """
+        inside = [one for one in (event_time or "", *renew) if _is_inside(one, names)]
+        columns = dict.fromkeys(one.partition(".")[0] for one in inside)
+        if len(columns) > 1:
+            raise QueryError(
+                f"{', '.join(inside)} are inside the columns {' and '.join(columns)}; the event time and what is "
+                "renewed must be inside one column. Name fields of one of them.",
+                settings=("inputs",),
+            )
+        paths = {one: one.partition(".")[2] for one in inside}
+        renewed = tuple(paths[one] for one in renew if one in paths)
+        return cls(*columns, paths.get(event_time or "", ""), renewed) if columns else None
+
+    def named_here(self, field: str) -> str:
+        """Name the column that the values of a field become."""
+        return f"{self.column}.{field}"
 
     def cut(self, table: pa.Table) -> tuple["Inside", pa.Table]:
         """Cut the texts of a table; return how they were written, too.
@@ -58,55 +80,111 @@ class Inside:
         Raises
         ------
         QueryError
-            When some of them have no such field.
+            When some of them have no such field, or not in the order of the first.
         """
-        path = r"\s*:\s*\{.*?".join(f'"{re.escape(part)}"' for part in self.field.split("."))
-        pattern = rf'(?s)^(?P<before>.*?{path}\s*:\s*"?)(?P<at>[^",}}\]]+)(?P<after>.*)$'
         column = table[self.column]
         try:
-            parts = pc.extract_regex(column.cast(pa.string()).combine_chunks(), pattern)
+            texts = column.cast(pa.string()).combine_chunks()
         except pa.ArrowException as error:
             raise self._refused(table.num_rows, table.num_rows) from error
+        fields, pattern = self._order(next((one for one in texts[:1].to_pylist() if one), ""))
+        parts = pc.extract_regex(texts, pattern)
         if parts.null_count:
             raise self._refused(parts.null_count, table.num_rows)
-        before, times, after = (parts.field(name) for name in ("before", "at", "after"))
-        times = pc.utf8_trim_whitespace(times)
-        first = times[0].as_py() if len(times) else ""
-        written = replace(self, binary=pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type))
-        if found := _ISO.fullmatch(first):
-            written = replace(written, between=found[1], digits=len(found[2] or ""), zone=bool(found[3]))
-        elif first.lstrip("-").isdigit():
-            times = times.cast(pa.int64())
+        binary = pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
+        written = replace(self, fields=fields, binary=binary)
         place = table.schema.get_field_index(self.column)
-        cut = table.set_column(place, self.column, after)
-        return written, cut.append_column(_BEFORE, before).append_column(self.event_time, times)
+        cut = table.set_column(place, self.column, parts.field(f"part{len(fields)}"))
+        for number, field in enumerate(fields):
+            before, values = parts.field(f"part{number}"), parts.field(f"value{number}")
+            if field == self.field:
+                kind, values = _timed(values)
+                written = replace(written, **kind)
+            elif len(before) and not before[0].as_py().endswith('"'):
+                values = self._whole(values, field)
+            cut = cut.append_column(f"{_PART}{number}", before).append_column(self.named_here(field), values)
+        return written, cut
+
+    def _order(self, text: str) -> tuple[tuple[str, ...], str]:
+        """Give the fields in the order in which a text has them, and what cuts such texts at them."""
+        ends = {
+            one: found.end() if (found := re.match(f"(?s).*?{_path(one)}", text)) else math.inf
+            for one in (self.field, *self.renewed)
+            if one
+        }
+        pattern, at = "", 0
+        for number, (field, end) in enumerate(sorted(ends.items(), key=lambda one: one[1])):
+            keys = field.split(".")
+            steps = [_path(".".join(keys[first:])) for first in range(len(keys))]  # one object may hold several
+            found = (re.compile(f"(?s).*?{step}").match(text, at) for step in steps)
+            ended = [one and one.end() for one in found]
+            step = steps[ended.index(end)] if end in ended else steps[0]
+            pattern += rf'(?P<part{number}>.*?{step})(?P<value{number}>[^",}}\]]+)'
+            at = int(min(end, len(text)))
+        return tuple(sorted(ends, key=ends.__getitem__)), f"(?s)^{pattern}(?P<part{len(ends)}>.*)$"
+
+    def _whole(self, values: pa.Array, field: str) -> pa.Array:
+        try:
+            return pc.utf8_trim_whitespace(values).cast(pa.int64())
+        except pa.ArrowException as error:
+            raise QueryError(
+                f"renew has {self.named_here(field)!r}, whose values are not all whole numbers, or all texts. Name "
+                "another field.",
+                settings=("inputs",),
+            ) from error
 
     def schema(self, cut: pa.Schema) -> pa.Schema:
         """Give the columns of the texts as they were, of those of the `cut` ones."""
-        kept = [one for one in cut if one.name not in {_BEFORE, self.event_time}]
+        made = {self.named_here(one) for one in self.fields}
+        kept = [one for one in cut if one.name not in made and not one.name.startswith(_PART)]
         kind = pa.binary() if self.binary else pa.string()
         return pa.schema([one.with_type(kind) if one.name == self.column else one for one in kept], cut.metadata)
 
     def joined(self, cut: pa.RecordBatch, due: pa.Array) -> pa.RecordBatch:
-        """Write the event times of `cut` into its texts; records of a broker get the time `due` as their own."""
-        times = cut.column(self.event_time)
-        if pa.types.is_integer(times.type):
-            texts: tuple[Any, ...] = (times.cast(pa.string()),)
-        else:  # strftime takes twenty times as long
-            whole = times.cast(pa.timestamp("us")).cast(pa.string())
-            end = _SECONDS + bool(self.digits) + min(self.digits, _MICRO)
-            date, time = pc.utf8_slice_codeunits(whole, 0, _DATE), pc.utf8_slice_codeunits(whole, _DATE + 1, end)
-            texts = (date, self.between, time, "Z" * self.zone)
-        values = pc.binary_join_element_wise(cut.column(_BEFORE), *texts, cut.column(self.column), "")
+        """Write the values of `cut` into its texts; records of a broker get the time `due` as their own."""
+        values = pc.binary_join_element_wise(*self._parts(cut), cut.column(self.column), "")
         schema = self.schema(cut.schema)
         given = {one.name: cut.column(one.name) for one in schema} | {self.column: values}
-        own = schema.field(_RECORDS_OWN).type if _RECORDS_OWN in given else None
+        own = schema.field(_RECORDS_OWN).type if self.field and _RECORDS_OWN in given else None
         if own is not None and pa.types.is_timestamp(own):
             given[_RECORDS_OWN] = due
         return pa.RecordBatch.from_arrays([given[one.name].cast(one.type) for one in schema], schema=schema)
 
+    def _parts(self, cut: pa.RecordBatch) -> Iterator[Any]:
+        for number, field in enumerate(self.fields):
+            yield cut.column(f"{_PART}{number}")
+            values = cut.column(self.named_here(field))
+            if field != self.field or pa.types.is_integer(values.type):
+                yield values.cast(pa.string())
+                continue
+            whole = values.cast(pa.timestamp("us")).cast(pa.string())  # strftime takes twenty times as long
+            end = _SECONDS + bool(self.digits) + min(self.digits, _MICRO)
+            yield from (pc.utf8_slice_codeunits(whole, 0, _DATE), self.between)
+            yield from (pc.utf8_slice_codeunits(whole, _DATE + 1, end), "Z" * self.zone)
+
     def _refused(self, wrong: int, rows: int) -> QueryError:
+        fields = ", ".join(filter(None, (self.field, *self.renewed)))
+        takes = "to take the event time from" if not self.renewed else "in the order of the first value"
         return QueryError(
-            f"{wrong:,} of {rows:,} values of the column {self.column!r} have no JSON field {self.field!r} to take the "
-            "event time from. Name another field, or a column."
+            f"{wrong:,} of {rows:,} values of the column {self.column!r} have no JSON field {fields!r} {takes}. Name "
+            "another field, or a column."
         )
+
+
+def _is_inside(name: str, names: Sequence[str]) -> bool:
+    column, _, field = name.partition(".")
+    return bool(field) and column in names and name not in names
+
+
+def _timed(values: pa.Array) -> tuple[dict[str, Any], pa.Array]:
+    """Give how event times are written, and these as they can be read."""
+    times = pc.utf8_trim_whitespace(values)
+    first = times[0].as_py() if len(times) else ""
+    if found := _ISO.fullmatch(first):
+        return {"between": found[1], "digits": len(found[2] or ""), "zone": bool(found[3])}, times
+    return {}, times.cast(pa.int64()) if first.lstrip("-").isdigit() else times
+
+
+def _path(field: str) -> str:
+    """Give what matches all up to the value of a field, from its first key on."""
+    return r"\s*:\s*\{.*?".join(f'"{re.escape(part)}"' for part in field.split(".")) + r'\s*:\s*"?'

@@ -29,7 +29,6 @@ from workbench.workload.dataset import (
     check,
     event_times_us,
     prepare,
-    schema_of,
 )
 from workbench.workload.query import Input
 
@@ -50,33 +49,22 @@ def prepare_inputs(inputs: Sequence[Input], folder: Path) -> tuple[Replay, ...]:
     for number, one in enumerate(inputs):
         place = folder / f"alone-{number}"
         place.mkdir()
-        alone.append(prepare(one.dataset, one.dataset.event_time, place, SAMPLE_BYTES // len(inputs)))
+        alone.append(prepare(one.dataset, one.dataset.event_time, place, SAMPLE_BYTES // len(inputs), one.renew))
     span = _span(inputs, alone)
     chosen, places = merge(_arrivals(inputs, alone), [one.share for one in inputs])
     period = sum(map(len, places))
     made = []
-    for number, (one, replay, rows, own) in enumerate(zip(inputs, alone, chosen, places, strict=True)):
+    for number, (replay, rows, own) in enumerate(zip(alone, chosen, places, strict=True)):
         target = folder / f"input-{number}.arrow"
         _write(replay, rows, own, target)
         Path(replay.path).unlink()
-        made.append(replace(replay, path=str(target), rows=len(own), period=period, renew=one.renew, span=span))
+        made.append(replace(replay, path=str(target), rows=len(own), period=period, span=span))
     return tuple(made)
 
 
 def check_input(given: Input) -> None:
     """Refuse an input that cannot be replayed, before anything starts."""
-    dataset = given.dataset
-    check(dataset, dataset.event_time)
-    columns = schema_of(dataset, dataset.event_time)
-    for name in given.renew:
-        kind = columns.field(name).type if name in columns.names else None
-        if name == dataset.event_time or kind is None or not (is_text(kind) or pa.types.is_integer(kind)):
-            raise QueryError(
-                f"renew of the input {given.name!r} has {name!r}, {'no column' if kind is None else kind} of "
-                f"{dataset.path!r}; it must be a column of texts or whole numbers, of {', '.join(columns.names)}, and "
-                "not the event time.",
-                settings=("inputs",),
-            )
+    check(given.dataset, given.dataset.event_time, given.renew)
 
 
 def _span(inputs: Sequence[Input], alone: Sequence[Replay]) -> int:

@@ -141,7 +141,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Input:
-    """One of several inputs of a query.
+    """One of the inputs of a query.
 
     Parameters
     ----------
@@ -221,10 +221,10 @@ class Query:
 
 def _check_inputs(query: str, inputs: tuple[Input, ...]) -> None:
     names = [one.name for one in inputs]
-    if len(set(names)) < len(names) or len(names) < 2:
+    if len(set(names)) < len(names) or not names:
         raise WorkbenchError(
-            f"The inputs of query {query!r} are {', '.join(map(repr, names)) or 'none'}; there must be at least two, "
-            "each with another name. A query of one input takes a data set instead."
+            f"The inputs of query {query!r} are {', '.join(map(repr, names)) or 'none'}; there must be at least one, "
+            "each with another name."
         )
     given = [one.share for one in inputs if one.share is not None]
     whole = len(given) == len(inputs) and min(given) > 0 and math.isclose(sum(given), 1, abs_tol=_SHARES)

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from workbench.redaction import HIDDEN, is_secret, redacted
 from workbench.workload import elsewhere
+from workbench.workload.analysed import keys_of, watermarks_of
 from workbench.workload.dataset import schema_of
 from workbench.workload.declared import as_declared, columns_of, name_of_source
 from workbench.workload.query import Dataset
@@ -31,7 +32,6 @@ _SLEEP = time.sleep
 READ_STREAM: Any = SparkSession.__dict__["readStream"].fget
 WRITE_STREAM: Any = ClassicDataFrame.__dict__["writeStream"].fget
 MARK = "workbench_source_"
-_WATERMARK = re.compile(r"EventTimeWatermark [^\n]*?(\w+)#\d+[^,\n]*, ([^\n]+)")
 
 
 class EndedError(BaseException):
@@ -180,10 +180,9 @@ class Recorder:
         """Keep a query, and end the script at the one that is wanted."""
         plan = str(frame._jdf.queryExecution().analyzed().toString())  # noqa: SLF001 - py4j's only door
         reads = sorted({int(number) for number in re.findall(rf"{MARK}(\d+)", plan)})
-        watermarks = tuple(dict.fromkeys(f"{column}, {delay.strip()}" for column, delay in _WATERMARK.findall(plan)))
         mode = str(given.get("outputMode") or "append").lower()
         refusal = "" if self.streams else _refusal(frame, mode, self.folder / f"checkpoint-{len(self.frames)}")
-        self.keep(frame, reads, given, options, watermarks=watermarks, refusal=refusal)
+        self.keep(frame, reads, given, options, plan=plan, refusal=refusal)
         if self.streams and len(self.frames) == self.script.number:
             elsewhere.hand_over(self.script.name, given.get("foreachBatch"))
             raise EndedError
@@ -196,10 +195,10 @@ class Recorder:
         given: Mapping[str, Any],
         options: Mapping[str, str],
         *,
-        watermarks: tuple[str, ...] = (),
+        plan: str = "",
         refusal: str = "",
     ) -> None:
-        """Keep a query; its `frame` is None where it is only counted."""
+        """Keep a query and its analysed `plan`; its `frame` is None where it is only counted."""
         self.frames.append(frame)
         self.reads.append(reads)
         query = ScriptQuery(
@@ -208,12 +207,13 @@ class Recorder:
             _sink(given, options),
             given.get("trigger") or "",
             str(given.get("outputMode") or "append").lower(),
-            watermarks,
+            watermarks_of(plan),
             self.line(),
             redacted(refusal),
             options.get("checkpointLocation", ""),
             "" if self.streams else elsewhere.beyond(given.get("foreachBatch")),
             self.place.removesuffix(", "),
+            keys_of(plan),
         )
         self.found = replace(self.found, queries=(*self.found.queries, query))
 

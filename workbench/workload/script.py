@@ -175,6 +175,8 @@ class ScriptQuery:
         Why what its function writes cannot be put elsewhere; "" if it can, or has none.
     file
         Name of the project's file that defines it; "" for the script itself.
+    keys
+        Columns that its joins, groups and deduplication go by.
     """
 
     name: str
@@ -188,6 +190,7 @@ class ScriptQuery:
     checkpoint: str = ""
     beyond: str = ""
     file: str = ""
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

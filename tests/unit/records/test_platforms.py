@@ -47,6 +47,7 @@ PLANS = {
     "streams": planned(),
     "ends": planned(run=EndingRun(4e8, 2700)),
     "brings settings": planned(settings=SETTINGS, environment="packages.tar.gz", query="jobs.shops:per_shop"),
+    "a script": planned(query="lib/job.py broker:9092 --day 'a b'#2", settings=SETTINGS),
     "on parts of a core": planned(cpus=0.4),
     "on Databricks": planned("databricks"),
     "on EMR Serverless": planned("emr-serverless", cpus=0.4),
@@ -114,6 +115,33 @@ def test_the_operator_gets_the_containers_and_settings_of_the_plan():
     assert spec["deps"]["pyFiles"] == ["FOLDER/jobs.zip", "FOLDER/shops.zip"]
     assert spec["restartPolicy"] == {"type": "Always"}
     assert spark_application(PLANS["ends"])["spec"]["restartPolicy"] == {"type": "Never"}
+
+
+def test_a_script_is_started_with_its_arguments_and_imports_no_query():
+    made, given = PLANS["a script"], ["broker:9092", "--day", "a b"]
+    assert made.command().endswith("lib/job.py broker:9092 --day 'a b'")
+    assert "MODULE" not in made.command()
+    spec = spark_application(made)["spec"]
+    assert (spec["mainApplicationFile"], spec["arguments"]) == ("FOLDER/job.py", given)
+    assert spec["deps"]["pyFiles"] == ["FOLDER/shops.zip"]
+    task = databricks_job(made)["tasks"][0]["spark_python_task"]
+    assert task == {"python_file": "/Workspace/FOLDER/job.py", "parameters": given}
+    submitted = emr_serverless_job(made)["jobDriver"]["sparkSubmit"]
+    assert submitted == {"entryPoint": "s3://BUCKET/job.py", "entryPointArguments": given}
+
+
+@pytest.mark.parametrize(
+    ("query", "started"),
+    [
+        ("rows.sql#1", ("spark-sql", "-f rows.sql")),
+        ("spark-pipeline.yml#3", ("spark-pipelines", "--spec spark-pipeline.yml")),
+    ],
+)
+def test_what_is_no_python_is_started_by_its_own_command(query, started):
+    command = replace(PLANS["streams"], query=query).command()
+    assert (command.split()[0], " ".join(command.split()[-2:])) == started
+    assert "platforms" in plan_to_dict(PLANS["a script"])
+    assert plan_to_dict(replace(PLANS["streams"], query=query))["platforms"] == {}
 
 
 @pytest.mark.parametrize("query", ["nexmark:q5", "Größe_1:" + "x" * 80, "///"])

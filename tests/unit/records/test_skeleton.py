@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from workbench.records.skeleton import names_of, skeleton
+from workbench.records.skeleton import names_of, script_of, skeleton
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,22 @@ def test_a_query_of_your_own_is_imported_by_its_name(query, names):
 @pytest.mark.parametrize(("capacity", "cap"), [(22_422_123.4, 44_800_000), (61.7, 123), (0.2, 0)])
 def test_the_cap_is_rounded_down(capacity, cap):
     assert f'"maxOffsetsPerTrigger", {cap})' in skeleton("jobs:orders", 1e6, 8, capacity, 2.0)
+
+
+def test_a_script_is_its_own_job_and_is_told_what_to_set():
+    inputs = {"orders": 0.75, "payments": 0.25}
+    text = skeleton('lib/job.py "two words"#2', 1e6, 8, 1e6, 2.0, inputs=inputs)
+    (said,) = ast.parse(text).body
+    assert "SparkSession" not in text
+    lines = ast.literal_eval(said.value).split("no command can:\n\n")[1].splitlines()
+    assert [line.split('Trigger", ')[-1] for line in lines[:2]] == ["1500000)", "500000)"]
+    assert lines[2].strip() == 'query: .trigger(processingTime="2000 milliseconds")'
+    assert "trigger(" not in skeleton("spark-pipeline.yml#2", 1e6, 8, 1e6, 2.0)
+
+
+@pytest.mark.parametrize("query", ["job.py 'a#1", "job.py:keep", "job.py", "jobs:orders"])
+def test_other_names_are_no_scripts(query):
+    assert script_of(query) is None
 
 
 def test_a_job_of_several_inputs_reads_a_topic_for_each_with_its_share_of_the_cap():

@@ -151,6 +151,7 @@ def test_a_shared_deployment_is_minutes_for_all_budgets():
     shared, apart = dry_run(replace(SPARK, deployment="shared")), dry_run(replace(SPARK, deployment="separate"))
     assert shapes(shared.first) == [(3, 1024), (1, 1024)]  # the corners; what follows depends on them
     assert shared.runs == apart.runs == (3, 3)
+    assert dry_run(replace(SPARK, deployment="shared", most_runs=20)).runs == (4, 4)  # three budgets, one of them again
     assert shared.seconds[1] < apart.seconds[1]
     more = dry_run(replace(SPARK, deployment="shared", most_runs=20, memory_mb=(1024, 2048), intervals=(2.0, 5.0)))
     assert (len(more.first), more.runs, len(more.sweep)) == (4, (9, 21), 1)

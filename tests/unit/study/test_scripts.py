@@ -186,6 +186,29 @@ def test_a_query_of_several_sources_has_inputs(finds):
 
 
 @pytest.mark.usefixtures("folder")
+def test_the_keys_of_a_join_are_found_in_the_samples_and_renewed_if_they_are_unique(capsys, finds):
+    orders = {
+        "time": TIMES,
+        "order_id": range(ROWS),
+        "customer": ["c0" if n % 5 == 0 else f"c{n}" for n in range(ROWS)],
+    }
+    pq.write_table(pa.table(orders), "orders.parquet")
+    pq.write_table(pa.table({"at": TIMES, "paid": range(ROWS), "page": ["a", "b", "c"] * 100}), "clicks.parquet")
+    finds([TOPIC, FILES], replace(QUERY, sources=("orders", "clicks"), keys=("ORDER_ID", "paid", "window")))
+    assert cli.main(["init", "job.py", "orders.parquet", "clicks.parquet"]) == DONE
+    said = capsys.readouterr().out
+    assert "orders: state or join: by 'order_id'" in said
+    assert "'customer'" not in said  # no key
+    inputs = read_study("study.yaml").inputs
+    assert {name: one["renew"] for name, one in inputs.items()} == {"orders": ("value.order_id",), "clicks": ("paid",)}
+    find_query("job.py#1", inputs=inputs)
+    finds([TOPIC], replace(QUERY, keys=("order_id",)))
+    alone = drafting.draft_script(Script("job.py"), ["orders.parquet"]).studies[1]
+    assert [one.renew for one in alone.found] == [("value.order_id",)]
+    assert "inputs:" in alone.text
+
+
+@pytest.mark.usefixtures("folder")
 def test_what_is_missing_is_asked_for(capsys, finds):
     finds([TOPIC], QUERY)
     assert cli.main(["init", "job.py"]) == BAD_INPUT

@@ -188,4 +188,24 @@ def test_keys_counts_the_column_of_the_input_that_has_it(capsys):
     assert cli.main(["keys", "study.yaml", "order_id", "--json"]) == DONE
     assert json.loads(capsys.readouterr().out)["records"] == pytest.approx(two_inputs.ORDERS / 2, rel=0.1)
     assert cli.main(["keys", "study.yaml", "shop"]) == BAD_INPUT
-    assert "orders.parquet and payments.parquet, of which none has" in " ".join(capsys.readouterr().err.split())
+    said = " ".join(capsys.readouterr().err.split())
+    assert "has the column" in said
+    assert "payments.parquet has order_id, amount, paid_at" in said
+
+
+def test_a_unique_key_that_one_input_is_deduplicated_by_is_renewed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (
+        "def once(rows):\n    return rows.withWatermark('at', '1 minute').dropDuplicatesWithinWatermark(['number'])\n"
+    )
+    (tmp_path / "single.py").write_text(text)
+    times = "\n".join(f"2026-01-31T12:{n // 60:02}:{n % 60:02}Z,{n}" for n in range(400))
+    (tmp_path / "rows.csv").write_text(f"at,number\n{times}\n")
+    made = draft("single.py:once", ["rows.csv"])
+    (tmp_path / "study.yaml").write_text(made.text)
+    study = read_study(tmp_path / "study.yaml")
+    assert (study.dataset, dict(study.inputs["rows"])) == (
+        None,
+        {"dataset": "rows.csv", "event_time": "at", "renew": ("number",)},
+    )
+    assert "share" not in made.text

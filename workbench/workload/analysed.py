@@ -1,0 +1,63 @@
+"""What the analysed plan of a streaming query shows, as Spark writes it: watermarks, and what state and joins go by."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+_WATERMARK = re.compile(r"EventTimeWatermark [^\n]*?(\w+)#\d+[^,\n]*, ([^\n]+)")
+_COLUMN = re.compile(r"(\w+)#(\d+)L?(?:-T\w+)?((?:\.\w+)*)")
+_MADE = re.compile(r"(?s)(.*) AS \w+#(\d+)L?(?:-T\w+)?")
+_JOIN = re.compile(r"\bJoin \w+, (.+)")
+_GROUPED = re.compile(r"\b(?:Aggregate|Deduplicate|DeduplicateWithinWatermark) (\[.*)")
+_WINDOWS = {"window", "session_window"}
+_LISTED = re.compile(r"\b(?:Project|Aggregate) (\[.*)")
+
+
+def watermarks_of(plan: str) -> tuple[str, ...]:
+    """Give the columns of watermarks with their delays."""
+    return tuple(dict.fromkeys(f"{column}, {delay.strip()}" for column, delay in _WATERMARK.findall(plan)))
+
+
+def keys_of(plan: str) -> tuple[str, ...]:
+    """Give the columns that joins, groups and deduplication go by, under each name that they have from the source on.
+
+    A field of a column that was decoded has its own name. Windows, and comparisons other than ``=``, are no keys.
+    """
+    made = {
+        found[2]: found[1]
+        for line in plan.splitlines()
+        if (listed := _LISTED.search(line))
+        for one in _split(listed[1].replace("], [", ", "))
+        if (found := _MADE.fullmatch(one))
+    }
+    keys = []
+    for line in plan.splitlines():
+        if join := _JOIN.search(line):
+            keys += [part for part in re.split(r" AND | OR ", join[1]) if " = " in part or " <=> " in part]
+        if grouped := _GROUPED.search(line):
+            keys.append(", ".join(_split(grouped[1])))
+    return tuple(dict.fromkeys(name for key in keys for name in _names(key, made)))
+
+
+def _names(text: str, made: Mapping[str, str]) -> Iterator[str]:
+    """Name the columns of an expression, and those that they are `made` of."""
+    for name, number, path in _COLUMN.findall(text):
+        if path:
+            yield path[1:]
+            continue
+        if name in _WINDOWS:
+            continue
+        yield name
+        if number in made:
+            yield from _names(made[number], {key: one for key, one in made.items() if key != number})
+
+
+def _split(listed: str) -> Iterator[str]:
+    """Give the expressions of the list that a text begins with, in brackets."""
+    depth, begun = 0, 1
+    for at, one in enumerate(listed):
+        depth += (one in "([{") - (one in ")]}")
+        if (depth == 1 and one == ",") or (depth == 0 and at):
+            yield listed[begun:at].strip()
+            begun = at + 1
+        if depth == 0 and at:
+            return
