@@ -284,10 +284,10 @@ def observe(
     }
     how = asked_of(asked, {name: value for name, value in options.items() if value is not None})
     instances = read_instances(Path(prices)) if prices else ()  # before gigabytes are read
-    planned_before = None if measured is None else read_planned(Path(measured))
+    planned_before = read_planned(Path(measured)) if measured else None
     if planned_before is not None and planned_before.study.testbed == "fluid":
         raise WorkbenchError(
-            f"{Path(measured)} is a study of {planned_before.study.query!r} on the simulated engine, whose cores are "
+            f"{measured} is a study of {planned_before.study.query!r} on the simulated engine, whose cores are "
             "nobody's. Give the plans of a study that was measured, of the log's query (workbench plan)."
         )
     running = read_log(log, query, progress, slots)

@@ -68,7 +68,7 @@ class Inside:
             )
         paths = {one: one.partition(".")[2] for one in inside}
         renewed = tuple(paths[one] for one in renew if one in paths)
-        return cls(*columns, paths.get(event_time or "", ""), renewed) if columns else None
+        return cls(next(iter(columns)), paths.get(event_time or "", ""), renewed) if columns else None
 
     def named_here(self, field: str) -> str:
         """Name the column that the values of a field become."""
@@ -116,9 +116,9 @@ class Inside:
         for number, (field, end) in enumerate(sorted(ends.items(), key=lambda one: one[1])):
             keys = field.split(".")
             steps = [_path(".".join(keys[first:])) for first in range(len(keys))]  # one object may hold several
-            found = (re.compile(f"(?s).*?{step}").match(text, at) for step in steps)
-            ended = [one and one.end() for one in found]
-            step = steps[ended.index(end)] if end in ended else steps[0]
+            matches = (re.compile(f"(?s).*?{step}").match(text, at) for step in steps)
+            ended = (step for step, one in zip(steps, matches, strict=True) if one and one.end() == end)
+            step = next(ended, steps[0])
             pattern += rf'(?P<part{number}>.*?{step})(?P<value{number}>[^",}}\]]+)'
             at = int(min(end, len(text)))
         return tuple(sorted(ends, key=ends.__getitem__)), f"(?s)^{pattern}(?P<part{len(ends)}>.*)$"

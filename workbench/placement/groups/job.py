@@ -101,6 +101,35 @@ class Job:
             for edge in self.edges
         )
 
+    def divided(self, capacity: Sequence[float]) -> "Job":
+        """Return the job in equal tasks that exactly fill the nodes (section 5): for one that does not fit.
+
+        A task costs the greatest common divisor of the groups' costs and of the nodes' capacities, so every complete
+        allocation that the capacity permits exists. A group without cost keeps one task.
+        """
+        values = [*self.processing_cost, *checked_capacity(capacity)]
+        uneven = next((value for value in values if not value.is_integer()), None)
+        require(
+            uneven is None,
+            f"A cost or a capacity is {uneven!r}; equal tasks need whole numbers. Give percent of a core, rounded up.",
+        )
+        step = math.gcd(*map(int, values))
+        require(step > 0, "All costs and capacities are 0; give at least one above it.")
+        sizes = tuple(max(1, int(cost) // step) for cost in self.processing_cost)
+        return Job(sizes, self.processing_cost, self.edges)
+
+    def scaled(self, factor: float) -> "Job":
+        """Return the job at `factor` times its input rate: costs and communication grow in proportion (section 7.4)."""
+        require(
+            math.isfinite(factor) and factor >= 0,
+            f"The factor is {factor!r}; it must be a finite number of at least 0.",
+        )
+        return Job(
+            self.sizes,
+            tuple(cost * factor for cost in self.processing_cost),
+            tuple((i, j, c * factor) for i, j, c in self.edges),
+        )
+
 
 def checked_edges(edges: Iterable[Edge], groups: int) -> tuple[Edge, ...]:
     """Edges between groups 0 to `groups` - 1, communication as floats."""
@@ -152,6 +181,18 @@ def allocation(job: Job, counts: Counts) -> GroupAllocation:
     return GroupAllocation(rows, job.gain(rows), {group: tasks for group, tasks in missing.items() if tasks})
 
 
+def checked_capacity(capacity: Sequence[float]) -> list[float]:
+    """Capacities as floats."""
+    values = [float(value) for value in capacity]
+    require(bool(values), "There are no nodes; give the capacity of at least one.")
+    for node, value in enumerate(values):
+        require(
+            math.isfinite(value) and value >= 0,
+            f"The capacity of node {node} is {value!r}; it must be a finite number of at least 0.",
+        )
+    return values
+
+
 class Nodes:
     """Free capacity while an algorithm fills the nodes; sizes within a relative 1e-9 are equal, equality fits.
 
@@ -160,13 +201,7 @@ class Nodes:
     """
 
     def __init__(self, capacity: Sequence[float]) -> None:
-        self.capacity = [float(value) for value in capacity]
-        require(bool(self.capacity), "There are no nodes; give the capacity of at least one.")
-        for node, value in enumerate(self.capacity):
-            require(
-                math.isfinite(value) and value >= 0,
-                f"The capacity of node {node} is {value!r}; it must be a finite number of at least 0.",
-            )
+        self.capacity = checked_capacity(capacity)
         self.free = list(self.capacity)
         self.slack = SLACK * max(self.capacity)
         self._heap = [(self._order(node), node) for node in range(len(self.free))]

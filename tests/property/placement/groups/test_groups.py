@@ -106,6 +106,16 @@ def test_best_is_never_worse_than_top_down(job, capacity, seed):
 
 
 @examples(100)
+@given(job=jobs(), limits=st.lists(st.integers(1, 12), min_size=1, max_size=4))
+def test_equal_tasks_fit_whenever_the_capacity_permits(job, limits):
+    assume(0 < sum(job.processing_cost) <= sum(limits))
+    divided = job.divided(limits)
+    assert divided.processing_cost == job.processing_cost
+    for allocate in (top_down, task_level):
+        assert allocate(divided, limits).unplaced == {}
+
+
+@examples(100)
 @given(
     limits=st.lists(st.integers(0, 9).map(lambda tenths: tenths / 10), min_size=1, max_size=6),
     changes=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 9)), max_size=30),

@@ -75,6 +75,24 @@ def test_all_hosts_of_an_allocated_group_are_tried():
     assert top_down(job, (80, 80)).gain == pytest.approx(100 / 4 * 2 + 10 / 4 * 2)
 
 
+def test_a_job_that_does_not_fit_is_divided_by_the_greatest_common_divisor():
+    job, capacity = Job((1, 1), (120, 90), ((0, 1, 10),)), (60, 90, 60)
+    assert top_down(job, capacity).unplaced
+    divided = job.divided(capacity)
+    assert (divided.sizes, divided.task_cost) == ((4, 3), (30, 30))
+    answer = top_down(divided, capacity)
+    assert answer.unplaced == {}
+    assert [sum(30 * row[node] for row in answer.counts) for node in range(3)] == [60, 90, 60]
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"), [((1.5,), "A cost or a capacity is 1.5"), ((0,), "All costs and capacities are 0")]
+)
+def test_equal_tasks_need_whole_costs(costs, message):
+    with pytest.raises(WorkbenchError, match=message):
+        Job((1,), costs, ()).divided((0,))
+
+
 def test_groups_without_edges_are_placed_too():
     job = Job((3, 2), (30, 20), ())
     for allocate in (top_down, task_level, naive, best_allocation, optimal_allocation):
@@ -151,7 +169,7 @@ def test_reallocation_when_the_rate_falls():
     peak = Job((4, 4), (200, 200), ((0, 1, 80),))
     capacity = (100,) * 4
     at_peak = top_down(peak, capacity)
-    change = reallocate(Job((4, 4), (50, 50), ((0, 1, 20),)), capacity, at_peak.counts)
+    change = reallocate(peak.scaled(0.25), capacity, at_peak.counts)
     assert change.allocation.gain == pytest.approx(20)  # all on one node
     assert change.moved == 6  # the node chosen keeps its own two
 
@@ -159,7 +177,7 @@ def test_reallocation_when_the_rate_falls():
 def test_reallocation_when_the_rate_rises():
     low = Job((4, 4), (50, 50), ((0, 1, 20),))
     together = top_down(low, (100,) * 4)
-    change = reallocate(Job((4, 4), (200, 200), ((0, 1, 80),)), (100,) * 4, together.counts)
+    change = reallocate(low.scaled(4), (100,) * 4, together.counts)
     assert change.allocation.unplaced == {}
     assert change.moved == 6
 
