@@ -45,7 +45,7 @@ SHARED := --numprocesses auto --maxprocesses 8 --no-loadscope-reorder
 MEASURED := tests/browser tests/kafka tests/spark
 LEFT_OUT := long or rare
 
-test: $(READY) ## run tests of every kind, in about 25 minutes on two cores
+test: $(READY) ## run tests of every kind, in about 28 minutes on two cores
 	$(COMPILED)
 	$(BIN)/python -m pytest -m "not (alone or long or rare)" $(SHARED)
 	$(BIN)/python -m pytest -m "alone and not ($(LEFT_OUT))" $(MEASURED)
