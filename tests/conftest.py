@@ -42,10 +42,11 @@ def pytest_make_collect_report():
 
 
 class ByFile(LoadFileScheduling):
-    """Let one process run the tests of a file, and all those of Kafka, which share a broker."""
+    """Let one process run the tests of a file, or of a folder that shares a broker or a Spark session."""
 
     def _split_scope(self, nodeid):
-        return "tests/kafka" if nodeid.startswith("tests/kafka/") else super()._split_scope(nodeid)
+        shared = (folder for folder in ("tests/kafka", "tests/spark") if nodeid.startswith(f"{folder}/"))
+        return next(shared, None) or super()._split_scope(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)

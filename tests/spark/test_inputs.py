@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from workbench import cli
 from workbench.cli.console import DONE
 from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import quota_permitted
+from workbench.measuring import CapacityEstimator
 from workbench.records import Measurement
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark.driver.feed import ReplayFeed
@@ -158,6 +160,10 @@ def test_two_files_become_a_study_and_a_measurement(folder, monkeypatch, capsys)
     names = "".join(f"{n},r{n % 3}\n" for n in range(two_inputs.CUSTOMERS))
     Path("regions.csv").write_text(f"customer,region\n{names}")
     assert cli.main(["init", "shop_jobs.py:revenue", "orders.parquet", "payments.parquet"]) == DONE
+    with Path("study.yaml").open("a") as study:
+        study.write("\nwarmup_s: 10\n")
+    hurried = partial(CapacityEstimator, warmup_min_s=5.0, warmup_cap_s=20.0)  # the inputs matter here, not the rate
+    monkeypatch.setattr("workbench.cli.measuring.CapacityEstimator", hurried)
     assert cli.main(["plan", "study.yaml", "--dry-run"]) == DONE
     asked = ["--slots", str(BUDGET.slots), "--interval", "4", "--memory-mb", str(BUDGET.profile.memory_mb)]
     short = ["--max-rate", "500", "--tolerance", "0.5", "--no-costs", "--output", "found.json"]

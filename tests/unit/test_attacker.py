@@ -90,10 +90,10 @@ def hostile(data, names):
     return data
 
 
-def written_by_attacker(name, *more):
+def written_by_attacker(name, folder=Path()):
     """Path of a document whose query, operators, instances and machine have the attacker's names."""
     data = json.loads((STORED / name).read_text())
-    names = {"q5", "nexmark:q5", "USD", "AWS", "a model & its <stepping>", *more}
+    names = {"q5", "nexmark:q5", "USD", "AWS", "a model & its <stepping>"}
 
     def collect(value, key=None):
         if isinstance(value, str) and key in {"operator", "reason", "finding", "advice", "name", "upstream"}:
@@ -104,18 +104,20 @@ def written_by_attacker(name, *more):
             collect(inner, key)
 
     collect(data)
-    Path(name).write_text(json.dumps(hostile(data, names)))
-    return Path(name)
+    (folder / name).write_text(json.dumps(hostile(data, names)))
+    return folder / name
 
 
-@pytest.fixture
-def cards():
+@pytest.fixture(scope="module")
+def cards(tmp_path_factory):
     """Every card of a plan and of a measurement with the attacker's names."""
-    planned = read_planned(written_by_attacker("plan-spark.json"))
-    measured = Measurement.from_json(written_by_attacker("measurement.json"))
+    folder = tmp_path_factory.mktemp("cards")
+    planned = read_planned(written_by_attacker("plan-spark.json", folder))
+    measured = Measurement.from_json(written_by_attacker("measurement.json", folder))
     made = [*of_a_plan.cards(planned), *of_a_measurement.cards(measured)]
     assert [card.finding for card in made if card.title.endswith("defect of the workbench")] == []
     assert any("click" in card.heading_html() for card in made)
+    assert not (folder / "pwned").exists()
     return made
 
 

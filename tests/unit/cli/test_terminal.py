@@ -29,7 +29,7 @@ def widest(text):
     return max(len(line) for line in text.splitlines() if not line.startswith("  workbench "))
 
 
-@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("columns", [80, pytest.param(120, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", SESSIONS)
 def test_a_terminal_gets_the_answer_first_and_no_line_is_too_wide(folder, name, columns):
     text = in_terminal(name, folder, columns)
@@ -41,19 +41,15 @@ def test_a_terminal_gets_the_answer_first_and_no_line_is_too_wide(folder, name, 
 
 
 @pytest.mark.parametrize(("name", "whole"), [("place", "flink-default"), ("replay", "static"), ("plan", "records/s")])
-def test_a_narrow_terminal_gets_the_names(folder, name, whole):
-    shown = plain(in_terminal(name, folder, 60))
-    below = shown[shown.index("\n") :].splitlines()
-    assert [line for line in below if whole in line.split() and "note:" not in line], shown
-    assert widest(shown) <= 60
-
-
-@pytest.mark.parametrize("name", SESSIONS)
-def test_no_color_means_no_colours(folder, name):
-    text = in_terminal(name, folder, 80, NO_COLOR="1")
+def test_a_narrow_terminal_gets_the_names_and_no_color_means_no_colours(folder, name, whole):
+    text = in_terminal(name, folder, 60, NO_COLOR="1")
     assert not [
         code for code in CODES.findall(text) if any(part.startswith(("3", "4")) for part in code[2:-1].split(";"))
     ]
+    shown = plain(text)
+    below = shown[shown.index("\n") :].splitlines()
+    assert [line for line in below if whole in line.split() and "note:" not in line], shown
+    assert widest(shown) <= 60
 
 
 @pytest.mark.parametrize("name", SESSIONS)

@@ -83,7 +83,7 @@ def test_what_the_journal_has_is_not_measured_again(tmp_path):
 def test_the_next_budget_of_an_exploration_under_way_is_listed(tmp_path):
     study, journal = replace(FLUID, slots=(2, 6, 9), most_runs=5), Journal(tmp_path / "j.jsonl")
     run_study(study, journal)
-    more = replace(study, most_runs=20)
+    more = replace(study, most_runs=6)
     would = dry_run(more, journal)
     made = run_study(more, journal).exploration.measurements
     assert would.recorded == 5

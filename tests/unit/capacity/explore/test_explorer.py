@@ -31,10 +31,16 @@ def explorer_in(folder, space, **settings):
     return ResourceExplorer(optimizer, space, **settings)
 
 
-@pytest.mark.parametrize("given", ["answers", "steps"])
 @pytest.mark.parametrize(
-    "settings",
-    [{"most_runs": 9}, {"choice": "edge", "most_calls": 6, "estimates": 2}, {"most_runs": 8, "estimates": 2}],
+    ("settings", "given"),
+    [
+        ({"most_runs": 9}, "answers"),
+        ({"choice": "edge", "most_calls": 6, "estimates": 2}, "steps"),
+        ({"most_runs": 8, "estimates": 2}, "steps"),
+        pytest.param({"most_runs": 9}, "steps", marks=pytest.mark.long),
+        pytest.param({"choice": "edge", "most_calls": 6, "estimates": 2}, "answers", marks=pytest.mark.long),
+        pytest.param({"most_runs": 8, "estimates": 2}, "answers", marks=pytest.mark.long),
+    ],
 )
 def test_a_loop_of_the_user_makes_the_runs_of_explore(tmp_path, settings, given):
     query, space = nexmark.query("q1"), Space((4, 6, 9), (512, 1024, 2048))  # two slots would do: runs on the way
