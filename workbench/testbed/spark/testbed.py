@@ -42,6 +42,7 @@ from workbench.testbed.spark.machine.java import find_java
 from workbench.testbed.spark.machine.left_over import PREFIX
 from workbench.testbed.spark.machine.limits import GROUPS, outer_limit, usable_cores
 from workbench.testbed.spark.machine.quota import CpuQuota
+from workbench.testbed.spark.kafka.broker import topic_beside
 from workbench.workload import (
     ENCODED,
     Dataset,
@@ -371,7 +372,7 @@ class SparkTestbed:
             yield Writes(sink.kind, folder, query.sink)
             return
         asked, settings = kafka.Topic.parse(sink.place), kafka.client_settings()
-        with kafka.topic_beside(asked, own, settings) as topic:
+        with topic_beside(asked, own, settings) as topic:
             options = {f"kafka.{name}": value for name, value in kafka.java_settings(settings).items()}
             options |= {"kafka.bootstrap.servers": topic.servers, "topic": topic.name}
             yield Writes(sink.kind, topic.url, options=options)

@@ -22,6 +22,7 @@ JARS = "WORKBENCH_KAFKA_JARS"
 
 _FOLDER = Path(".workbench/kafka-connector")
 _NAME = "spark-sql-kafka-0-10_2.13"
+_AVRO = "spark-avro_2.13"
 _TRIED = "4.2.0"  # reads, writes and keeps its offsets on Spark 4.3.0
 _NEEDED = (_NAME, "spark-token-provider-kafka-0-10_2.13", "kafka-clients", "commons-pool2")
 _FETCH_S = 600.0
@@ -82,6 +83,29 @@ def connector_jars(progress: Callable[[str], None] = lambda _: None) -> tuple[st
         f"fetch org.apache.spark:{_NAME}:{versions[0]} (or {_TRIED}) with its dependencies, copy the jars into a "
         f"folder here, and name it in {JARS}."
     )
+
+
+def avro_jars(progress: Callable[[str], None] = lambda _: None) -> tuple[str, ...]:
+    """Return the path of the jar of Spark's ``from_avro``, next to the connector's; fetch it at the first use."""
+    connector = connector_jars(progress)
+    folder, spark_version, reason = Path(connector[0]).parent, connector_version(connector), ""
+    if not list(folder.glob(f"{_AVRO}-*.jar")) and not os.environ.get(JARS):
+        progress("fetching Spark's Avro functions from Maven Central")
+        reason = fetch_avro(spark_version, folder)
+    found = sorted(folder.glob(f"{_AVRO}-*.jar"))
+    if len(found) != 1:
+        raise WorkbenchError(
+            f"The folder {folder} has {len(found) or 'no'} {_AVRO}-VERSION.jar, with which Spark decodes Avro; it must "
+            f"have one{reason and f' (Maven Central: {reason})'}. Copy org.apache.spark:{_AVRO}:{spark_version} next "
+            f"to the connector's jars into a folder, and name it in {JARS}; or leave out the schema: values are "
+            "captured as bytes then."
+        )
+    return (str(found[0]),)
+
+
+def fetch_avro(spark_version: str, folder: Path) -> str:
+    """Fetch Spark's Avro functions into `folder`; return why that failed, or nothing."""
+    return _fetch((f"org.apache.spark:{_AVRO}:{spark_version}",), folder, _EXCLUDED)
 
 
 def fetch_connector(spark_version: str, folder: Path) -> str:
