@@ -11,8 +11,8 @@ def sent_to(broker, name, records, partitions=1):
     topic = Topic.parse(broker.url(name))
     with reached(topic, broker.client) as there:
         there.made(partitions)
-        with there.sending() as sending:
-            sending.send([packed(at_ms, *record) for at_ms, *record in records])
+        with there.sending() as send:
+            send(packed(at_ms, *record) for at_ms, *record in records)
     return topic
 
 

@@ -36,13 +36,13 @@ from workbench.testbed.spark.driver.sinks import Writes
 from workbench.testbed.spark.driver.spec import DeploymentSpec
 from workbench.testbed.spark.driver.topic_feed import TopicRows
 from workbench.testbed.spark.driver.turns import Turn
+from workbench.testbed.spark.kafka.broker import topic_beside
 from workbench.testbed.spark.machine.connector import connector_jars, connector_version, package_jars, sink_packages
 from workbench.testbed.spark.machine.facts import describe
 from workbench.testbed.spark.machine.java import find_java
 from workbench.testbed.spark.machine.left_over import PREFIX
 from workbench.testbed.spark.machine.limits import GROUPS, outer_limit, usable_cores
 from workbench.testbed.spark.machine.quota import CpuQuota
-from workbench.testbed.spark.kafka.broker import topic_beside
 from workbench.workload import (
     ENCODED,
     Dataset,

@@ -1,7 +1,7 @@
 """Kafka as a workload: topics, the client's settings, schemas of values, and the columns of a sample."""
 
 from workbench.workload.kafka._java import java_settings
-from workbench.workload.kafka.columns import COLUMNS, HEADERS, VALUE, field_of
+from workbench.workload.kafka.columns import COLUMNS, HEADERS, VALUE, field_of, named
 from workbench.workload.kafka.schema import Schema, read_schema
 from workbench.workload.kafka.topic import CLIENT_CONFIG, SCHEME, Topic, client_settings
 
@@ -16,5 +16,6 @@ __all__ = [
     "client_settings",
     "field_of",
     "java_settings",
+    "named",
     "read_schema",
 ]

@@ -23,8 +23,7 @@ NOW_S = 1_790_000_000.0
 def sent(monkeypatch):
     """Records that a fake broker takes: time, value, key, headers."""
     found = []
-    sending = SimpleNamespace(send=found.extend)
-    broker = SimpleNamespace(made=lambda _: 3, sending=lambda: nullcontext(sending))
+    broker = SimpleNamespace(made=lambda _: 3, sending=lambda: nullcontext(found.extend))
 
     @contextmanager
     def reached(*_):

@@ -6,14 +6,14 @@ The Java client does it, which comes with Spark's connector: in a small JVM of i
 import os
 import struct
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import JavaGateway
-from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from workbench.errors import WorkbenchError
 from workbench.redaction import HIDDEN, is_secret, redacted
@@ -112,9 +112,9 @@ class Broker:
     jvm: Any
     consumer: Any
 
-    def partitions(self) -> tuple[int, ...]:
-        """Return the topic's partitions; none where there is no such topic."""
-        return tuple(sorted(one.partition() for one in self.consumer.partitionsFor(self.topic.name) or ()))
+    def partitions(self, name: str | None = None) -> list[int]:
+        """Return the partitions of the topic, or of another one of that name; none where there is no such topic."""
+        return sorted(one.partition() for one in self.consumer.partitionsFor(name or self.topic.name) or ())
 
     def ends(self) -> dict[int, tuple[int, int]]:
         """Return the earliest offset of each partition, and the one after its last record."""
@@ -127,7 +127,7 @@ class Broker:
 
     def since(self, at_ms: int, ends: Ends) -> dict[int, int]:
         """Return the first offset of every partition with a record of that time, in ms since 1970, or later."""
-        places, asked = self._places(tuple(ends)), self.jvm.java.util.HashMap()
+        places, asked = self._places(ends), self.jvm.java.util.HashMap()
         for place in places.values():
             asked[place] = max(at_ms, 1 << 31)  # a smaller number is no long in Java
         found = self.consumer.offsetsForTimes(asked)
@@ -139,7 +139,7 @@ class Broker:
 
     def row_bytes(self, begin: Mapping[int, int]) -> float:
         """Return the mean size of some records from `begin` on, of key and value; 0 where none comes."""
-        places = self._places(tuple(begin))
+        places = self._places(begin)
         self.consumer.assign(self._listed(places.values()))
         for number, place in places.items():
             self.consumer.seek(place, begin[number])
@@ -166,26 +166,35 @@ class Broker:
             self._done(admin.deleteTopics(self._listed([self.topic.name])).all())
 
     @contextmanager
-    def sending(self) -> "Iterator[Sending]":
-        """Give what takes records for the topic."""
+    def sending(self) -> Iterator[Callable[[Iterable[bytes]], None]]:
+        """Give what sends records to the topic at full speed, each as `packed` gives it."""
         compiler = self.jvm.org.codehaus.janino.SimpleCompiler()
         compiler.cook(_SENDING)
-        callback = compiler.getClassLoader().loadClass("workbench.Sending").newInstance()
+        java = compiler.getClassLoader().loadClass("workbench.Sending").newInstance()
         options = _properties(self.jvm, {**_PRODUCING, **self.options})
         producer = self.jvm.org.apache.kafka.clients.producer.KafkaProducer(options)
-        sending = Sending(self.topic, producer, callback)
+
+        def send(records: Iterable[bytes]) -> None:
+            waiting = bytearray()
+            for record in records:
+                waiting += record
+                if len(waiting) >= _AT_ONCE:
+                    java.send(producer, self.topic.name, waiting)
+                    waiting.clear()
+            java.send(producer, self.topic.name, waiting)
+
         try:
-            yield sending
+            yield send
             producer.flush()
-            callback.check()
+            java.check()
         except Py4JJavaError as error:
             raise WorkbenchError(
                 f"Kafka does not take records for {self.topic.url}: {reason(error, self.options)}. About "
-                f"{callback.taken():,} rows are in the topic; sending again adds to them. Check the servers and the "
-                "client settings (max.request.size, for a large record)."
+                f"{java.taken():,} rows are in the topic; sending again adds to them. Check the servers and the client "
+                "settings (max.request.size, for a large record)."
             ) from error
         finally:
-            with suppress(Py4JJavaError, Py4JNetworkError):
+            with suppress(Py4JError):
                 producer.close(self.jvm.java.time.Duration.ZERO)
 
     @contextmanager
@@ -199,7 +208,7 @@ class Broker:
     def _done(self, future: Any) -> None:  # noqa: ANN401 - py4j's
         future.get(2 * ANSWER_MS, self.jvm.java.util.concurrent.TimeUnit.MILLISECONDS)
 
-    def _places(self, numbers: Sequence[int]) -> dict[int, Any]:
+    def _places(self, numbers: Iterable[int]) -> dict[int, Any]:
         place = self.jvm.org.apache.kafka.common.TopicPartition
         return {number: place(self.topic.name, number) for number in numbers}
 
@@ -208,26 +217,6 @@ class Broker:
         for item in items:
             found.add(item)
         return found
-
-
-@dataclass(frozen=True)
-class Sending:
-    """Takes records for a topic, which go at full speed."""
-
-    topic: Topic
-    producer: Any
-    callback: Any
-
-    def send(self, records: Iterable[bytes]) -> None:
-        """Send records, each as `packed` gives it."""
-        left = bytearray()
-        for record in records:
-            left += record
-            if len(left) >= _AT_ONCE:
-                self.callback.send(self.producer, self.topic.name, left)
-                left = bytearray()
-        if left:
-            self.callback.send(self.producer, self.topic.name, left)
 
 
 def packed(
@@ -268,7 +257,7 @@ def reached(topic: Topic, settings: Mapping[str, Any], jvm: Any = None) -> Itera
         try:
             yield Broker(topic, options, jvm, consumer)
         finally:
-            with suppress(Py4JJavaError, Py4JNetworkError):
+            with suppress(Py4JError):
                 consumer.close(jvm.java.time.Duration.ZERO)
     except Py4JJavaError as error:
         raise WorkbenchError(
@@ -293,10 +282,8 @@ def topic_beside(topic: Topic, name: str, settings: Mapping[str, Any]) -> Iterat
         When the broker does not let it be made.
     """
     own = Topic(topic.servers, f"{topic.name}-{name}")
-    with reached(topic, settings) as broker:
-        partitions = len(broker.partitions()) or 1
     with reached(own, settings) as broker:
-        broker.made(partitions)
+        broker.made(len(broker.partitions(topic.name)) or 1)
     try:
         yield own
     finally:

@@ -89,11 +89,11 @@ def fill(
     with reached(topic, settings or {}) as broker:
         there = broker.made(partitions)
         begun = time.monotonic()
-        with broker.sending() as sending:
+        with broker.sending() as send:
             for batch in generator.batches(0, rows, clock):
                 times_ms = _times_ms(batch, event_time, clock, sent)
                 pairs = zip(times_ms, batch.to_pylist(), strict=True)
-                sending.send(packed(at_ms, *records.of(row)) for at_ms, row in pairs)
+                send(packed(at_ms, *records.of(row)) for at_ms, row in pairs)
                 sent += batch.num_rows
                 progress(f"{sent:,} of {rows:,} rows sent")
     return Filled(sent, time.monotonic() - begun, there)
