@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from workbench.testbed.spark import EventLog
-from workbench.testbed.spark.kafka.filling import fill
+from workbench.testbed.spark.kafka import fill
 from workbench.workload import nexmark
 from workbench.workload.kafka import Topic
 

@@ -11,9 +11,8 @@ import pytest
 from kafka_records import blocks, double, framed, long, sent_to, text, union
 
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.kafka.broker import offsets_of
-from workbench.testbed.spark.kafka.filling import fill
-from workbench.testbed.spark.kafka.sample import Limits, capture
+from workbench.testbed.spark.kafka import Limits, capture, fill
+from workbench.testbed.spark.machine.broker import offsets_of
 from workbench.workload import ENCODED, Dataset, EventClock, prepare
 from workbench.workload.kafka import Schema, Topic
 

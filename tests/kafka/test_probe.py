@@ -10,7 +10,7 @@ from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Configuration, Deployed, Probed, measure, result_of
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
-from workbench.testbed.spark.kafka.filling import fill
+from workbench.testbed.spark.kafka import fill
 from workbench.workload import nexmark
 from workbench.workload.kafka import Topic
 

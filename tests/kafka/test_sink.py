@@ -10,7 +10,7 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import quota_permitted
 from workbench.records import JobSettings
 from workbench.testbed import SparkTestbed
-from workbench.testbed.spark.kafka.broker import offsets_of, reached
+from workbench.testbed.spark.machine.broker import offsets_of, reached
 from workbench.workload.kafka import Topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]

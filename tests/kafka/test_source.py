@@ -17,9 +17,9 @@ from workbench.testbed.spark.driver.live import Meter
 from workbench.testbed.spark.driver.queries import Queries
 from workbench.testbed.spark.driver.sinks import Writes
 from workbench.testbed.spark.driver.topic_feed import TopicRows, _decoded, _offsets
-from workbench.testbed.spark.kafka.broker import offsets_of
-from workbench.testbed.spark.kafka.filling import fill
+from workbench.testbed.spark.kafka import fill
 from workbench.testbed.spark.log.event_log import EventLog
+from workbench.testbed.spark.machine.broker import offsets_of
 from workbench.testbed.spark.machine.connector import connector_jars
 from workbench.workload import ENCODED, nexmark, schema_of
 from workbench.workload.kafka import HEADERS, Topic, client_settings, java_settings

@@ -7,7 +7,7 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import Cluster
-from workbench.testbed.spark.kafka.filling import fill
+from workbench.testbed.spark.kafka import fill
 from workbench.workload import nexmark
 from workbench.workload.kafka import Topic
 

@@ -2,7 +2,7 @@
 
 import struct
 
-from workbench.testbed.spark.kafka.broker import packed, reached
+from workbench.testbed.spark.machine.broker import packed, reached
 from workbench.workload.kafka import Topic
 
 

@@ -10,8 +10,7 @@ from workbench import units
 from workbench.cli import look
 from workbench.cli.console import DONE, check_files
 from workbench.cli.progress import progress
-from workbench.testbed.spark.kafka.filling import fill
-from workbench.testbed.spark.kafka.sample import Limits, capture
+from workbench.testbed.spark.kafka import Limits, capture, fill
 from workbench.workload import Dataset, Generator, nexmark, prepare
 from workbench.workload.kafka import Topic, client_settings, read_schema
 

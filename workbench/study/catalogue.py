@@ -21,7 +21,7 @@ from workbench.study._written import (
     written_signature,
 )
 from workbench.study.own import file_of, load_own, missing, module_of, read_own
-from workbench.testbed.spark.kafka.sample import Limits, capture
+from workbench.testbed.spark.kafka import Limits, capture
 from workbench.workload import (
     Dataset,
     Input,

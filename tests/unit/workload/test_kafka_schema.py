@@ -7,7 +7,7 @@ import pytest
 
 from workbench.cli import main, topics
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.kafka.sample import Captured
+from workbench.testbed.spark.kafka import Captured
 from workbench.workload.kafka import Schema, read_schema
 
 ORDER = {

@@ -36,7 +36,7 @@ from workbench.testbed.spark.driver.sinks import Writes
 from workbench.testbed.spark.driver.spec import DeploymentSpec
 from workbench.testbed.spark.driver.topic_feed import TopicRows
 from workbench.testbed.spark.driver.turns import Turn
-from workbench.testbed.spark.kafka.broker import topic_beside
+from workbench.testbed.spark.machine.broker import topic_beside
 from workbench.testbed.spark.machine.connector import connector_jars, connector_version, package_jars, sink_packages
 from workbench.testbed.spark.machine.facts import describe
 from workbench.testbed.spark.machine.java import find_java

@@ -24,8 +24,8 @@ import pyarrow as pa
 from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.driver.live import overtaken
-from workbench.testbed.spark.kafka.broker import offsets_of
 from workbench.testbed.spark.log.batches import BatchLog
+from workbench.testbed.spark.machine.broker import offsets_of
 from workbench.workload import ENCODED, Command, Release
 from workbench.workload.kafka import COLUMNS, VALUE, Topic, client_settings, field_of, java_settings
 

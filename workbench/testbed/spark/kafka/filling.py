@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from workbench.checks import positive, whole
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.kafka.broker import packed, reached
+from workbench.testbed.spark.machine.broker import packed, reached
 from workbench.workload import ENCODED, EventClock, Generator
 from workbench.workload.kafka import COLUMNS, HEADERS, VALUE, Topic, field_of
 

@@ -29,7 +29,7 @@ from workbench.errors import WorkbenchError
 from workbench.redaction import redacted
 from workbench.testbed.spark.driver.process import environment_of_modules
 from workbench.testbed.spark.driver.session import last_line
-from workbench.testbed.spark.kafka.broker import ANSWER_MS, Broker, Ends, reached
+from workbench.testbed.spark.machine.broker import ANSWER_MS, Broker, Ends, reached
 from workbench.testbed.spark.machine.connector import avro_jars, connector_jars
 from workbench.workload import ENCODED
 from workbench.workload.kafka import Schema, Topic

@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.kafka import filling
-from workbench.testbed.spark.kafka.filling import fill
+from workbench.testbed.spark.kafka import fill, filling
 from workbench.workload import ENCODED, Dataset, prepare
 from workbench.workload.kafka import Topic
 
