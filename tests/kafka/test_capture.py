@@ -185,13 +185,14 @@ def order(number, shop=None):
 
 def test_what_is_no_record_from_its_first_to_its_last_byte_does_not_decode(broker, tmp_path):
     wrong = [b"", b"\2", b"\2\2\xff", b"\x80" * 12, b"{}", order(1) + b"x", framed(9, b"")]
+    wrong += [long(1) + union(1, long(2**30))]  # a text of a GiB, which is not there
     good = [framed(7, order(1, "a")), order(2), order(0, "b"), framed(9, order(3)), None]  # one begins with the byte 0
     records = [(AT_MS + place, body) for place, body in enumerate([*good, *wrong, *[order(4)] * 1000])]
     topic = sent_to(broker, "orders-avro", records)
     found = capture(topic, tmp_path / "o.parquet", schema=Schema(tmp_path / "o.avsc", "AVRO", ORDER))
-    assert (found.not_decoded, found.not_json, found.schema_ids) == (7, 0, (7, 9))
+    assert (found.not_decoded, found.not_json, found.schema_ids) == (8, 0, (7, 9))
     table = pq.read_table(found.path)
-    assert table["order"].to_pylist()[:12] == [1, 2, 0, 3, *[None] * 8]
+    assert table["order"].to_pylist()[:13] == [1, 2, 0, 3, *[None] * 9]
     assert table["shop"].to_pylist()[:5] == ["a", None, "b", None, None]
 
 

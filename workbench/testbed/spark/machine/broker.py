@@ -153,17 +153,16 @@ class Broker:
         """Make the topic if it is missing; return the number of its partitions."""
         if found := len(self.partitions()):
             return found
-        with self._admin() as admin:
-            topic = self.jvm.org.apache.kafka.clients.admin.NewTopic(
-                self.topic.name, self.jvm.java.util.Optional.of(partitions), self.jvm.java.util.Optional.empty()
-            )
-            self._done(admin.createTopics(self._listed([topic])).all())
+        default = self.jvm.java.util.Optional.empty()
+        topic = self.jvm.org.apache.kafka.clients.admin.NewTopic(
+            self.topic.name, self.jvm.java.util.Optional.of(partitions), default
+        )
+        self._administered(lambda admin: admin.createTopics(self._listed([topic])))
         return partitions
 
     def delete(self) -> None:
         """Delete the topic."""
-        with self._admin() as admin:
-            self._done(admin.deleteTopics(self._listed([self.topic.name])).all())
+        self._administered(lambda admin: admin.deleteTopics(self._listed([self.topic.name])))
 
     @contextmanager
     def sending(self) -> Iterator[Callable[[Iterable[bytes]], None]]:
@@ -197,16 +196,12 @@ class Broker:
             with suppress(Py4JError):
                 producer.close(self.jvm.java.time.Duration.ZERO)
 
-    @contextmanager
-    def _admin(self) -> Iterator[Any]:
+    def _administered(self, ask: Callable[[Any], Any]) -> None:
         admin = self.jvm.org.apache.kafka.clients.admin.Admin.create(_properties(self.jvm, self.options))
         try:
-            yield admin
+            ask(admin).all().get()
         finally:
             admin.close(self.jvm.java.time.Duration.ZERO)
-
-    def _done(self, future: Any) -> None:  # noqa: ANN401 - py4j's
-        future.get(2 * ANSWER_MS, self.jvm.java.util.concurrent.TimeUnit.MILLISECONDS)
 
     def _places(self, numbers: Iterable[int]) -> dict[int, Any]:
         place = self.jvm.org.apache.kafka.common.TopicPartition

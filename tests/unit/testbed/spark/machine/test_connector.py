@@ -78,6 +78,31 @@ def test_a_machine_without_maven_is_told_what_to_do(monkeypatch):
         connector.connector_jars()
 
 
+def test_what_decodes_avro_is_fetched_next_to_the_connector_and_refused_with_the_reason(tmp_path, monkeypatch):
+    folder, asked = tmp_path / ".workbench/kafka-connector/4.2.0", []
+    jars_in(folder)
+    (folder / "done").touch()
+
+    def fetch(packages, into, _):
+        asked.extend(packages)
+        jars_in(into, ("spark-avro_2.13-4.2.0",) * (len(asked) > 1))
+        return "" if len(asked) > 1 else "no route to host"
+
+    monkeypatch.setattr(connector, "_fetch", fetch)
+    with pytest.raises(
+        WorkbenchError, match=r"has no spark-avro_2\.13-V.* no route to host.* leave out"
+    ):
+        connector.avro_jars()
+    assert connector.avro_jars() == connector.avro_jars() == (str(folder / "spark-avro_2.13-4.2.0.jar"),)
+    assert asked == ["org.apache.spark:spark-avro_2.13:4.2.0"] * 2
+    assert len(connector.connector_jars()) == len(NAMES)
+    monkeypatch.setenv(connector.JARS, str(tmp_path / "jars"))
+    jars_in(tmp_path / "jars")
+    with pytest.raises(WorkbenchError, match="name it in WORKBENCH_KAFKA_JARS"):
+        connector.avro_jars()
+    assert len(asked) == 2
+
+
 def test_packages_are_fetched_once_and_excluded_as_spark_does(monkeypatch, tmp_path):
     ran = []
 
