@@ -89,9 +89,7 @@ def test_what_decodes_avro_is_fetched_next_to_the_connector_and_refused_with_the
         return "" if len(asked) > 1 else "no route to host"
 
     monkeypatch.setattr(connector, "_fetch", fetch)
-    with pytest.raises(
-        WorkbenchError, match=r"has no spark-avro_2\.13-V.* no route to host.* leave out"
-    ):
+    with pytest.raises(WorkbenchError, match=r"has no spark-avro_2\.13-V.* no route to host.* leave out"):
         connector.avro_jars()
     assert connector.avro_jars() == connector.avro_jars() == (str(folder / "spark-avro_2.13-4.2.0.jar"),)
     assert asked == ["org.apache.spark:spark-avro_2.13:4.2.0"] * 2
