@@ -1,6 +1,7 @@
 """A topic of a real broker, filled and captured."""
 
 import json
+import time
 from collections import Counter
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -18,7 +19,7 @@ from workbench.workload.kafka import Schema, Topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.usefixtures("connector")]
 
-AT_MS = 1_780_000_000_000
+AT_MS = int(1000 * time.time())  # the broker deletes old records
 ORDER = {
     "type": "record",
     "name": "Order",
@@ -120,7 +121,7 @@ def test_json_becomes_columns_of_the_types_that_it_has(broker, tmp_path):
     assert table["at"].to_pylist()[:2] == ["2026-01-31T12:00:00Z", "2026-01-31T12:00:01Z"]
     assert table["list"].to_pylist()[:2] == [[{"x": 1}], None]
     assert table["a.b"].to_pylist()[1] == {"c": "é"}
-    assert (table["_key_"].to_pylist()[0], table["value_"].to_pylist()[0]) == ("mine", 2)
+    assert (table["_key_"].to_pylist()[0], table["value_"].to_pylist()[0]) == ("mine", 2.5)
 
 
 def test_avro_becomes_columns_of_the_schema_s_types(broker, tmp_path):
@@ -172,7 +173,7 @@ def test_avro_becomes_columns_of_the_schema_s_types(broker, tmp_path):
     for name, (_, _, kind, value) in kinds.items():
         column = table["value_" if name == "value" else name]
         assert (name, column.to_pylist()) == (name, [value, None])
-        assert str(column.type).replace("element", "item") == str(kind), name
+        assert str(column.type).replace("element", "item").replace(" ('map')", "") == str(kind), name
     ready = prepare(Dataset(str(found.path), "parquet"), "_timestamp", tmp_path)
     assert ready.schema().metadata[ENCODED] == b"avro"
     (batch,) = ready.batches(0, 2, EventClock(10**15, 0, 1000.0))

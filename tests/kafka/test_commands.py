@@ -1,6 +1,7 @@
 """``workbench fill`` and ``workbench capture`` against a real broker, and a topic as a study's data set."""
 
 import json
+import time
 from decimal import Decimal
 from pathlib import Path
 
@@ -51,10 +52,10 @@ def test_avro_values_in_a_registry_s_wire_format_become_columns(broker, capsys):
     money = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
     fields = [{"name": "shop", "type": "string"}, {"name": "amount", "type": ["null", money]}]
     order = {"type": "record", "name": "Order", "fields": fields}
-    records = []
+    records, now_ms = [], int(1000 * time.time())
     for number in range(300):
         amount = union(1, text(number.to_bytes(2, "big"))) if number % 2 else union(0)
-        records.append((number, framed(7, text(f"s{number % 3}") + amount)))
+        records.append((now_ms + number, framed(7, text(f"s{number % 3}") + amount)))
     sent_to(broker, "avro", records)
     url = broker.url("avro")
     for number in (8, 7):

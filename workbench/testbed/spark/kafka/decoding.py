@@ -12,7 +12,7 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JJavaError
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,10 +23,12 @@ from pyspark.sql.types import StructType
 from workbench.testbed.spark.driver.session import batch_session
 from workbench.testbed.spark.driver.topic_feed import behind_id
 from workbench.testbed.spark.kafka.sample import LEAST_SHARE
+from workbench.testbed.spark.machine.broker import reason
 from workbench.workload.kafka import COLUMNS, HEADERS, VALUE, named
 
 _WRONG, _FRAMED, _BARE, _ID, _FIELDS = "__wrong", "__framed", "__bare", "__id", "__fields"
 _PREFIX, _LONGEST = 5, 2**31 - 1  # bytes of a registry's wire format (0, and the schema's id), and of a value
+_MOST = str(1 << 26)  # bytes of a text or of bytes in Avro
 _PERMISSIVE = {"mode": "PERMISSIVE"}
 _SETTINGS = {
     "spark.sql.caseSensitive": "true",
@@ -40,9 +42,13 @@ def main() -> None:
     asked, ours = json.load(sys.stdin), os.dup(1)
     os.dup2(2, 1)
     with batch_session(asked["jars"]) as spark:
+        for name in ("string", "bytes"):  # what is no Avro may ask for GiB
+            spark._jvm.java.lang.System.setProperty(f"org.apache.avro.limits.{name}.maxLength", _MOST)  # noqa: SLF001
         try:
             seen = _read(spark, asked)
-        except (PySparkException, Py4JError) as error:
+        except Py4JJavaError as error:
+            seen = {"error": reason(error, {})}
+        except PySparkException as error:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
             seen = {"error": [*lines[:1], *causes][-1]}

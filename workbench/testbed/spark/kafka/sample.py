@@ -150,7 +150,9 @@ def capture(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
-            seen = _decoded(topic, schema, {**asked, "folder": f"{folder}/parts"}) if rows else {"rows": 0}
+            seen: dict[str, Any] = {"rows": 0}
+            if rows:
+                seen = _decoded(topic, schema, {**asked, "folder": f"{folder}/parts"})
             if not seen["rows"]:
                 raise WorkbenchError(
                     f"The topic {topic.url} has no records in what was asked for. Fill it, or ask for more."
