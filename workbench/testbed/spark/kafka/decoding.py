@@ -42,8 +42,9 @@ def main() -> None:
     asked, ours = json.load(sys.stdin), os.dup(1)
     os.dup2(2, 1)
     with batch_session(asked["jars"]) as spark:
+        jvm: Any = spark._jvm  # noqa: SLF001
         for name in ("string", "bytes"):  # what is no Avro may ask for GiB
-            spark._jvm.java.lang.System.setProperty(f"org.apache.avro.limits.{name}.maxLength", _MOST)  # noqa: SLF001
+            jvm.java.lang.System.setProperty(f"org.apache.avro.limits.{name}.maxLength", _MOST)
         try:
             seen = _read(spark, asked)
         except Py4JJavaError as error:
