@@ -37,9 +37,8 @@ def started(folder, *, tls=False):
 @pytest.fixture(scope="session")
 def connector():
     """Spark's Kafka connector, fetched once."""
-    for name, fetch in (("spark-sql", connectors.fetch_connector), ("spark-avro", connectors.fetch_avro)):
-        if not list(CONNECTOR.glob(f"{name}*")) and (reason := fetch("4.2.0", CONNECTOR)):
-            lacking("Spark's Kafka connector", reason)
+    if not any(CONNECTOR.glob("spark-avro*")) and (reason := connectors.fetch_connector("4.2.0", CONNECTOR)):
+        lacking("Spark's Kafka connector", reason)
     before = os.environ.get(connectors.JARS)
     os.environ[connectors.JARS] = str(CONNECTOR)
     yield Path(CONNECTOR)

@@ -30,7 +30,7 @@ from workbench.redaction import redacted
 from workbench.testbed.spark.driver.process import environment_of_modules
 from workbench.testbed.spark.driver.session import last_line
 from workbench.testbed.spark.machine.broker import ANSWER_MS, Broker, Ends, reached
-from workbench.testbed.spark.machine.connector import avro_jars, connector_jars
+from workbench.testbed.spark.machine.connector import connector_jars
 from workbench.workload import ENCODED
 from workbench.workload.kafka import Schema, Topic
 
@@ -126,7 +126,7 @@ def capture(
         When the topic cannot be read or has no records, its values do not decode, or the file cannot be written.
     """
     target, avro = _checked(target), schema is not None and schema.kind == "AVRO"
-    jars = (*connector_jars(progress), *(avro_jars(progress) if avro else ()))
+    jars = connector_jars(progress, avro=avro)
     with reached(topic, settings or {}) as broker:
         ends = broker.ends()
         begin = _begin(broker, limits or Limits(), ends)

@@ -60,57 +60,36 @@ _IN_SPARK = (
 _EXCLUDED = "".join(f'<exclude org="{one}"/>' for one in _IN_SPARK)
 
 
-def connector_jars(progress: Callable[[str], None] = lambda _: None) -> tuple[str, ...]:
-    """Return the paths of the connector's jars; fetch them at the first use.
+def connector_jars(progress: Callable[[str], None] = lambda _: None, *, avro: bool = False) -> tuple[str, ...]:
+    """Return the paths of the connector's jars, with `avro` also that of ``from_avro``; fetch them at the first use.
 
-    The connector of Spark's own version is preferred, and 4.2.0 is taken where that is not published.
+    Those of Spark's own version are preferred, and those of 4.2.0 are taken where that is not published.
     """
+    needed = (*_NEEDED, _AVRO) if avro else _NEEDED
     named = os.environ.get(JARS)
     if named:
-        return _complete(Path(named))
+        return _complete(Path(named), needed)
     versions = tuple(dict.fromkeys((version("pyspark"), _TRIED)))
     there = [_FOLDER / one for one in versions if (_FOLDER / one / "done").exists()]
+    there = [one for one in there if not avro or any(one.glob(f"{_AVRO}-*.jar"))]
     if there:
-        return _complete(there[0])
+        return _complete(there[0], needed)
     progress("fetching Spark's Kafka connector from Maven Central")
     reason = ""
     for one in versions:
         reason = fetch_connector(one, _FOLDER / one)
         if not reason:
-            return _complete(_FOLDER / one)
+            return _complete(_FOLDER / one, needed)
     raise WorkbenchError(
         f"Spark's Kafka connector could not be fetched from Maven Central: {reason}. On a machine that can reach it, "
-        f"fetch org.apache.spark:{_NAME}:{versions[0]} (or {_TRIED}) with its dependencies, copy the jars into a "
-        f"folder here, and name it in {JARS}."
+        f"fetch org.apache.spark:{_NAME} and {_AVRO}, version {versions[0]} (or {_TRIED}), with their dependencies, "
+        f"copy the jars into a folder here, and name it in {JARS}."
     )
 
 
-def avro_jars(progress: Callable[[str], None] = lambda _: None) -> tuple[str, ...]:
-    """Return the path of the jar of Spark's ``from_avro``, next to the connector's; fetch it at the first use."""
-    connector = connector_jars(progress)
-    folder, spark_version, reason = Path(connector[0]).parent, connector_version(connector), ""
-    if not list(folder.glob(f"{_AVRO}-*.jar")) and not os.environ.get(JARS):
-        progress("fetching Spark's Avro functions from Maven Central")
-        reason = fetch_avro(spark_version, folder)
-    found = sorted(folder.glob(f"{_AVRO}-*.jar"))
-    if len(found) != 1:
-        raise WorkbenchError(
-            f"The folder {folder} has {len(found) or 'no'} {_AVRO}-VERSION.jar, with which Spark decodes Avro; it must "
-            f"have one{reason and f' (Maven Central: {reason})'}. Copy org.apache.spark:{_AVRO}:{spark_version} next "
-            f"to the connector's jars into a folder, and name it in {JARS}; or leave out the schema: values are "
-            "captured as bytes then."
-        )
-    return (str(found[0]),)
-
-
-def fetch_avro(spark_version: str, folder: Path) -> str:
-    """Fetch Spark's Avro functions into `folder`; return why that failed, or nothing."""
-    return _fetch((f"org.apache.spark:{_AVRO}:{spark_version}",), folder, _EXCLUDED)
-
-
 def fetch_connector(spark_version: str, folder: Path) -> str:
-    """Fetch the connector of one version of Spark into `folder`; return why that failed, or nothing."""
-    return _fetch((f"org.apache.spark:{_NAME}:{spark_version}",), folder, _EXCLUDED)
+    """Fetch the connector and Avro of one version of Spark into `folder`; return why that failed, or nothing."""
+    return _fetch([f"org.apache.spark:{name}:{spark_version}" for name in (_NAME, _AVRO)], folder, _EXCLUDED)
 
 
 def package_jars(packages: Sequence[str], progress: Callable[[str], None] = lambda _: None) -> tuple[str, ...]:
@@ -184,17 +163,17 @@ def bring(jars: tuple[str, ...], settings: JobSettings, context: "SparkContext")
         context.addFile(str(Path(path).resolve()))
 
 
-def _complete(folder: Path) -> tuple[str, ...]:
-    """Return the jars in `folder`; each that is needed must be there once."""
+def _complete(folder: Path, needed: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the jars in `folder` that are needed; each must be there once."""
     found = sorted(str(path.resolve()) for path in folder.glob("*.jar"))
-    for name in _NEEDED:
+    for name in needed:
         count = sum(Path(jar).name.startswith(f"{name}-") for jar in found)
         if count != 1:
             raise WorkbenchError(
                 f"The folder {folder} has {count or 'no'} {name}-VERSION.jar; Spark's Kafka connector needs one each "
-                f"of {', '.join(_NEEDED)}. Correct it, or unset {JARS} to have them fetched."
+                f"of {', '.join(needed)}. Correct it, or unset {JARS} to have them fetched."
             )
-    return tuple(jar for jar in found if Path(jar).name.startswith(_NEEDED))
+    return tuple(jar for jar in found if Path(jar).name.startswith(needed))
 
 
 def _fetch(packages: Sequence[str], folder: Path, excluded: str) -> str:
