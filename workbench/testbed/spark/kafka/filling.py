@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from workbench.workload import ENCODED, EventClock, Generator
 from workbench.workload.kafka import COLUMNS, HEADERS, VALUE, Topic, field_of
 
 _OWN = frozenset({*COLUMNS, HEADERS})
+_Record = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def fill(
             f"{rows:,} rows at event_rate {event_rate:g} begin before 1970; event_rate must be higher. Raise it, or "
             "send fewer rows."
         )
-    records, sent = _Records(tuple(names), key), 0
+    record, sent = _records(names, key), 0
     with reached(topic, settings or {}) as broker:
         there = broker.made(partitions)
         begun = time.monotonic()
@@ -93,39 +93,27 @@ def fill(
             for batch in generator.batches(0, rows, clock):
                 times_ms = _times_ms(batch, event_time, clock, sent)
                 pairs = zip(times_ms, batch.to_pylist(), strict=True)
-                send(packed(at_ms, *records.of(row)) for at_ms, row in pairs)
+                send(packed(at_ms, *record(row)) for at_ms, row in pairs)
                 sent += batch.num_rows
                 progress(f"{sent:,} of {rows:,} rows sent")
     return Filled(sent, time.monotonic() - begun, there)
 
 
-@dataclass(frozen=True)
-class _Records:
-    """Makes records of rows with these `columns`; those of a captured sample become what they were."""
+def _records(names: list[str], key: str | None) -> Callable[[Mapping[str, Any]], _Record]:
+    """Return what makes a record's value, key and headers of a row; a captured sample becomes what it was."""
+    raw = set(names) - _OWN == {VALUE}  # the values were no JSON
 
-    columns: tuple[str, ...]
-    key: str | None
+    def made(row: Mapping[str, Any]) -> _Record:
+        return _json(row), None if key is None else _bytes(row[key]), []
 
-    def of(self, row: Mapping[str, Any]) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]:
-        """Give the record's value, key and headers."""
-        if not self.captured:
-            return _json(row), None if self.key is None else _bytes(row[self.key]), []
+    def captured(row: Mapping[str, Any]) -> _Record:
         inside = {field_of(name): value for name, value in row.items() if name not in _OWN}
-        if self.raw:
-            value = _bytes(row[VALUE])
-        else:
-            value = _json(inside) if any(one is not None for one in inside.values()) else None
-        return value, _bytes(row[self.key or "_key"]), _headers(row[HEADERS])
+        empty = all(one is None for one in inside.values())
+        value = _bytes(row[VALUE]) if raw else None if empty else _json(inside)
+        headers = [(name, _bytes(text)) for name, text in json.loads(row[HEADERS] or "[]")]
+        return value, _bytes(row[key or "_key"]), headers
 
-    @cached_property
-    def captured(self) -> bool:
-        """Whether the rows are those of a captured sample."""
-        return _OWN.issubset(self.columns)
-
-    @cached_property
-    def raw(self) -> bool:
-        """Whether the values were no JSON."""
-        return set(self.columns) - _OWN == {VALUE}
+    return captured if _OWN.issubset(names) else made
 
 
 def _times_ms(batch: pa.RecordBatch, event_time: str | None, clock: EventClock, first: int) -> list[int]:
@@ -143,11 +131,6 @@ def _bytes(value: object) -> bytes | None:
     return str(value).encode()
 
 
-def _headers(text: str | None) -> list[tuple[str, bytes | None]]:
-    """Read the headers of a captured record: a JSON list of pairs."""
-    return [(name, _bytes(value)) for name, value in json.loads(text or "[]")]
-
-
 def _json(row: Mapping[str, Any]) -> bytes:
     """Write a row as JSON, which has no NaN and no infinity: they are null."""
     finite = {
@@ -161,6 +144,4 @@ def _plain(value: object) -> object:
         return value.isoformat()
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    if isinstance(value, pa.Scalar):
-        return value.as_py()
     return str(value)
