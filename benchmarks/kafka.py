@@ -34,8 +34,9 @@ from workbench.records import state_settings
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import EventLog, Meter, Queries, TopicRows, quota_permitted
+from workbench.testbed.spark.kafka import fill
 from workbench.workload import Dataset, Query, nexmark, prepare, schema_of
-from workbench.workload.kafka import HEADERS, Topic, fill
+from workbench.workload.kafka import HEADERS, Topic
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 

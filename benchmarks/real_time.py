@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 
 from workbench.testbed.spark import EventLog
+from workbench.testbed.spark.kafka import fill
 from workbench.workload import nexmark
-from workbench.workload.kafka import Topic, fill
+from workbench.workload.kafka import Topic
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 

@@ -72,7 +72,7 @@ def _python() -> Finding:
 
 
 def _packages() -> Finding:
-    needed = ("pyspark", "pyarrow", "plotly", "papermill", "anywidget", "confluent_kafka", "fastavro")
+    needed = ("pyspark", "pyarrow", "plotly", "papermill", "anywidget")
     missing = [name for name in needed if find_spec(name) is None]
     found = f"missing: {', '.join(missing)}" if missing else "all there"
     return Finding("packages", found, not missing, "run make setup")
@@ -123,14 +123,14 @@ def _disk() -> Finding:
 
 
 def _kafka() -> tuple[Finding, ...]:
-    """Look at the client settings, if there are any: whether Spark's Kafka source can use them."""
+    """Look at the client settings, if there are any: whether the Java client can use them."""
     if not os.environ.get(CLIENT_CONFIG):
         return ()
     try:
         java_settings(client_settings())
     except WorkbenchError as error:
-        return (Finding("Kafka", "client settings not fit for source: kafka", fit=False, fix=str(error), needed=False),)
-    return (Finding("Kafka", "client settings fit for capture and source: kafka", fit=True, needed=False),)
+        return (Finding("Kafka", "client settings not fit for Kafka", fit=False, fix=str(error), needed=False),)
+    return (Finding("Kafka", "client settings fit for Kafka", fit=True, needed=False),)
 
 
 def _left_over() -> Finding:

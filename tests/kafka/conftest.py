@@ -37,7 +37,7 @@ def started(folder, *, tls=False):
 @pytest.fixture(scope="session")
 def connector():
     """Spark's Kafka connector, fetched once."""
-    if not (CONNECTOR / "done").exists() and (reason := connectors.fetch_connector("4.2.0", CONNECTOR)):
+    if not any(CONNECTOR.glob("spark-avro*")) and (reason := connectors.fetch_connector("4.2.0", CONNECTOR)):
         lacking("Spark's Kafka connector", reason)
     before = os.environ.get(connectors.JARS)
     os.environ[connectors.JARS] = str(CONNECTOR)

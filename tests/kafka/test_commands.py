@@ -1,21 +1,19 @@
 """``workbench fill`` and ``workbench capture`` against a real broker, and a topic as a study's data set."""
 
 import json
+import time
 from decimal import Decimal
-from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
-from fastavro import parse_schema, schemaless_writer
+from kafka_records import framed, sent_to, text, union
 
 from workbench.cli import main
 from workbench.study import find_query
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.usefixtures("connector")]
 
 
 @pytest.fixture(autouse=True)
@@ -54,16 +52,11 @@ def test_avro_values_in_a_registry_s_wire_format_become_columns(broker, capsys):
     money = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
     fields = [{"name": "shop", "type": "string"}, {"name": "amount", "type": ["null", money]}]
     order = {"type": "record", "name": "Order", "fields": fields}
-    admin = AdminClient({"bootstrap.servers": broker.servers})
-    admin.create_topics([NewTopic("avro", 1)])["avro"].result(60)
-    producer = Producer({"bootstrap.servers": broker.servers})
+    records, now_ms = [], int(1000 * time.time())
     for number in range(300):
-        value = BytesIO(b"\0\0\0\0\7")
-        value.seek(5)
-        amount = Decimal(number).scaleb(-2) if number % 2 else None
-        schemaless_writer(value, parse_schema(order), {"shop": f"s{number % 3}", "amount": amount})
-        producer.produce("avro", value.getvalue())
-    producer.flush()
+        amount = union(1, text(number.to_bytes(2, "big"))) if number % 2 else union(0)
+        records.append((now_ms + number, framed(7, text(f"s{number % 3}") + amount)))
+    sent_to(broker, "avro", records)
     url = broker.url("avro")
     for number in (8, 7):
         Path("order.json").write_text(json.dumps({"id": number, "schema": json.dumps(order)}))

@@ -10,8 +10,9 @@ from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Configuration, Deployed, Probed, measure, result_of
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
+from workbench.testbed.spark.kafka import fill
 from workbench.workload import nexmark
-from workbench.workload.kafka import Topic, fill
+from workbench.workload.kafka import Topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone, pytest.mark.rare]
 

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import job_with_sinks
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 from toy_query import query
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import quota_permitted
 from workbench.records import JobSettings
 from workbench.testbed import SparkTestbed
-from workbench.workload.kafka import Topic, offsets_of
+from workbench.testbed.spark.machine.broker import offsets_of, reached
+from workbench.workload.kafka import Topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -23,20 +23,24 @@ PARTITIONS = 3
 def test_rows_go_to_a_topic_of_their_own_which_is_deleted(broker, connector):
     assert connector.exists()
     asked = Topic.parse(broker.url("out"))
-    admin = AdminClient({"bootstrap.servers": asked.servers})
-    admin.create_topics([NewTopic(asked.name, PARTITIONS)])[asked.name].result(30)
-    testbed = SparkTestbed(
-        slot_cpus="auto" if FRACTIONS else "cores", warmup_cap_s=4, settings=JobSettings(sink=asked.url)
-    )
-    with testbed.deploy(replace(query(job_with_sinks.texts), name="texts"), BUDGET) as run:
-        (own,) = (name for name in admin.list_topics(timeout=10).topics if name.startswith("out-workbench-"))
-        before = offsets_of(replace(asked, name=own), {})
-        run.set_rate(2_000.0)
-        seen = run.observe(4)
-        after = offsets_of(replace(asked, name=own), {})
+    with reached(asked, {}) as there:
+        there.made(PARTITIONS)
+
+        def topics():
+            return set(there.consumer.listTopics().keySet())
+
+        testbed = SparkTestbed(
+            slot_cpus="auto" if FRACTIONS else "cores", warmup_cap_s=4, settings=JobSettings(sink=asked.url)
+        )
+        with testbed.deploy(replace(query(job_with_sinks.texts), name="texts"), BUDGET) as run:
+            (own,) = (name for name in topics() if name.startswith("out-workbench-"))
+            before = offsets_of(replace(asked, name=own), {}, there.jvm)
+            run.set_rate(2_000.0)
+            seen = run.observe(4)
+            after = offsets_of(replace(asked, name=own), {}, there.jvm)
+        assert own not in topics()
     assert len(after) == PARTITIONS
     written = sum(end for _, end in after.values()) - sum(end for _, end in before.values())
     assert written >= seen.consumed_records > 0
     assert sum(end for _, end in offsets_of(asked, {}).values()) == 0
-    assert own not in admin.list_topics(timeout=10).topics
     assert run.machine.facts["sink"] == "kafka"

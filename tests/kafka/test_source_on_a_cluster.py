@@ -7,8 +7,9 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import Cluster
+from workbench.testbed.spark.kafka import fill
 from workbench.workload import nexmark
-from workbench.workload.kafka import Topic, fill
+from workbench.workload.kafka import Topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone, pytest.mark.long]
 

@@ -10,8 +10,9 @@ from workbench import units
 from workbench.cli import look
 from workbench.cli.console import DONE, check_files
 from workbench.cli.progress import progress
+from workbench.testbed.spark.kafka import Limits, capture, fill
 from workbench.workload import Dataset, Generator, nexmark, prepare
-from workbench.workload.kafka import Limits, Topic, capture, client_settings, fill, read_schema
+from workbench.workload.kafka import Topic, client_settings, read_schema
 
 
 def run_capture(options: argparse.Namespace) -> int:

@@ -21,6 +21,7 @@ from workbench.study._written import (
     written_signature,
 )
 from workbench.study.own import file_of, load_own, missing, module_of, read_own
+from workbench.testbed.spark.kafka import Limits, capture
 from workbench.workload import (
     Dataset,
     Input,
@@ -152,9 +153,9 @@ class GivenRows:
         found = next((sample for sample in samples if sample.exists()), None)
         if found is None:
             topic, found = kafka.Topic.parse(dataset), samples[-1]
-            limits = kafka.Limits(rows=COLUMNS_ROWS) if self.source == "kafka" else kafka.Limits()
+            limits = Limits(rows=COLUMNS_ROWS) if self.source == "kafka" else Limits()
             self.progress(f"capturing a sample of at most {limits.rows:,} records of {topic.url}")
-            kafka.capture(topic, found, limits, kafka.client_settings(), schema=decoded, progress=self.progress)
+            capture(topic, found, limits, kafka.client_settings(), schema=decoded, progress=self.progress)
         return str(found)
 
     def _samples(self, url: str) -> tuple[list[Path], kafka.Schema | None]:

@@ -53,6 +53,7 @@ LOOKED_INTO = {
     "workbench.testbed.spark.driver.sinks",
     "workbench.testbed.spark.driver.topic_feed",
     "workbench.testbed.spark.log.event_log",
+    "workbench.testbed.spark.machine.broker",
     "workbench.testbed.spark.machine.connector",
     "workbench.testbed.spark.machine.facts",
     "workbench.testbed.spark.machine.java",

@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.study import find_query, read_query
+from workbench.study import catalogue, find_query, read_query
 from workbench.study.catalogue import GivenRows
-from workbench.workload import Dataset, kafka
+from workbench.workload import Dataset
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_a_sample_is_captured_with_progress_and_small_where_it_gives_the_columns
         target.parent.mkdir(parents=True)
         pq.write_table(pa.table({"shop": [1]}), target)
 
-    monkeypatch.setattr(kafka, "capture", capture)
+    monkeypatch.setattr(catalogue, "capture", capture)
     with pytest.raises(WorkbenchError, match="No sample of kafka://localhost:1/orders"):
         GivenRows(url, source=source).require_captured()
     found = find_query("topics_jobs:orders", url, source=source, progress=said.append)
@@ -166,7 +166,7 @@ def test_a_sample_is_of_one_schema(here, monkeypatch):
         target.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.table({"shop": [1]}), target)
 
-    monkeypatch.setattr(kafka, "capture", capture)
+    monkeypatch.setattr(catalogue, "capture", capture)
     for name in ("Order", "Bid"):
         field = {"name": "shop", "type": "int"}
         (here / "values.avsc").write_text(json.dumps({"type": "record", "name": name, "fields": [field]}))

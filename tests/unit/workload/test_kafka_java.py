@@ -38,7 +38,10 @@ def test_the_settings_of_sparks_source_have_its_names(tmp_path):
     [
         ({"ssl.keystore.password": "hunter2"}, "ssl.keystore.password has"),
         ({"sasl.mechanism": "GSSAPI"}, "GSSAPI has"),
-        ({"sasl.mechanism": "OAUTHBEARER"}, "OAUTHBEARER has no counterpart .* source: replay"),
+        (
+            {"sasl.mechanism": "OAUTHBEARER"},
+            "OAUTHBEARER has no counterpart in the Java client .* name what Java has",
+        ),
         ({"sasl.oauthbearer.client.secret": "hunter2"}, "sasl.oauthbearer.client.secret has"),
     ],
 )
@@ -46,6 +49,11 @@ def test_a_setting_without_a_counterpart_is_refused_without_its_value(settings, 
     with pytest.raises(WorkbenchError, match=text) as error:
         java_settings(settings)
     assert "hunter2" not in str(error.value)
+
+
+def test_a_login_of_your_own_is_handed_over_as_java_has_it():
+    own = {"sasl.mechanism": "GSSAPI", "sasl.jaas.config": "a.b.Login required;", "sasl.kerberos.service.name": "kafka"}
+    assert java_settings(own) == own
 
 
 @pytest.fixture
@@ -132,10 +140,6 @@ def test_settings_that_spark_cannot_use_are_refused_before_a_sample_is_captured(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(WorkbenchError, match=r"sasl\.mechanism=OAUTHBEARER has no counterpart"):
         find("nexmark:q1", "kafka://localhost:1/bids", source="kafka")
-    monkeypatch.setattr("workbench.workload.kafka._newest.ASK_S", 0.1)
-    # A replayed sample does not ask Java: the client that captures it is librdkafka.
-    with pytest.raises(WorkbenchError, match="No sample of" if find is read_query else "Kafka does not give the topic"):
-        find("nexmark:q1", "kafka://localhost:1/bids")
 
 
 def test_the_doctor_says_whether_spark_can_use_them(tmp_path, monkeypatch):

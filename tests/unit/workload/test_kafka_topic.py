@@ -1,11 +1,9 @@
 """Addresses of topics, and client settings whose secrets are never shown."""
 
-import math
-
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.workload.kafka import CLIENT_CONFIG, Limits, Topic, client_settings
+from workbench.workload.kafka import CLIENT_CONFIG, Topic, client_settings
 
 
 def test_an_address():
@@ -60,17 +58,3 @@ def test_bad_client_settings_are_named_by_line(tmp_path, text, said):
     assert "hunter2" not in str(error.value)
     with pytest.raises(WorkbenchError, match="cannot be read: No such file"):
         client_settings(tmp_path / "none")
-
-
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        ({"rows": 0}, "rows is 0"),
-        ({"seconds": -1.0}, "seconds is -1.0"),
-        ({"seconds": math.inf}, "seconds is inf"),
-        ({"megabytes": 2000}, "at most 1024"),
-    ],
-)
-def test_limits_are_checked(given, text):
-    with pytest.raises(WorkbenchError, match=text):
-        Limits(**given)

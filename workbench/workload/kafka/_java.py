@@ -1,4 +1,4 @@
-"""Client settings as the Java client has them, which Spark uses.
+"""Client settings as the Java client has them: in its own names, or in librdkafka's.
 
 Certificates and keys are handed over as text: a file of them would be a copy of the key, and executors elsewhere have
 none of this machine's files.
@@ -18,7 +18,12 @@ _JAAS = "org.apache.kafka.common.security"
 _LOGINS = {"PLAIN": f"{_JAAS}.plain.PlainLoginModule"} | dict.fromkeys(
     ("SCRAM-SHA-256", "SCRAM-SHA-512"), f"{_JAAS}.scram.ScramLoginModule"
 )
-_SAME_NAME = frozenset({"security.protocol", "client.id", "client.rack", "fetch.min.bytes", "fetch.max.bytes"})
+_OWN_LOGIN = "sasl.jaas.config"
+_SAME_NAME = frozenset(
+    {"security.protocol", "client.id", "client.rack", "fetch.min.bytes", "fetch.max.bytes", "max.request.size",
+     "sasl.kerberos.service.name", "sasl.login.callback.handler.class", "sasl.oauthbearer.token.endpoint.url",
+     _OWN_LOGIN}
+)  # fmt: skip
 _AUTHORITY = "ssl.ca.location"
 _KEY, _CERTIFICATE, _PASSWORD = "ssl.key.location", "ssl.certificate.location", "ssl.key.password"
 _PEM = re.compile(r"-----BEGIN (?P<what>[A-Z0-9 ]{1,40})-----.*?-----END (?P=what)-----", re.DOTALL)
@@ -28,21 +33,25 @@ _READ, _ENCRYPTED = "PRIVATE KEY", "ENCRYPTED PRIVATE KEY"
 
 
 def java_settings(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return client settings in librdkafka's names in those of the Java client, which Spark uses."""
+    """Return client settings in the names of the Java client, which Spark uses.
+
+    A login of your own, such as Kerberos or OAuth, is given as Java has it: ``sasl.jaas.config`` with its mechanism.
+    """
     left = {name: str(value) for name, value in settings.items()}
     found = {name: left.pop(name) for name in _SAME_NAME & left.keys()}
     mechanism = left.pop("sasl.mechanism", None) or left.pop("sasl.mechanisms", None)
     user, password = left.pop("sasl.username", None), left.pop("sasl.password", None)
     authority = left.pop(_AUTHORITY, None)
     own = {name: left.pop(name) for name in (_CERTIFICATE, _KEY, _PASSWORD) if name in left}
+    if _OWN_LOGIN in found and mechanism is not None:
+        found, mechanism = found | {"sasl.mechanism": mechanism}, None
     if left or (mechanism is not None and mechanism not in _LOGINS):
         wrong = min(left) if left else f"sasl.mechanism={mechanism}"
         raise WorkbenchError(
-            f"The client setting {wrong} has no counterpart for Spark's Kafka source here; known are "
-            f"{', '.join(sorted(_SAME_NAME))}, sasl.mechanism ({', '.join(_LOGINS)}), sasl.username, sasl.password, "
-            f"{_AUTHORITY}, {_CERTIFICATE}, {_KEY} and {_PASSWORD}. Remove it, or measure on a sample with source: "
-            "replay.",
-            settings=("source",),
+            f"The client setting {wrong} has no counterpart in the Java client here; known are "
+            f"{', '.join(sorted(_SAME_NAME))}, sasl.mechanism ({', '.join(_LOGINS)}, or any with {_OWN_LOGIN}), "
+            f"sasl.username, sasl.password, {_AUTHORITY}, {_CERTIFICATE}, {_KEY} and {_PASSWORD}. Remove it, or name "
+            "what Java has for it."
         )
     if mechanism is not None:
         login = f'{_LOGINS[mechanism]} required username="{_quoted(user)}" password="{_quoted(password)}";'
@@ -58,7 +67,7 @@ def _keystore(own: Mapping[str, str]) -> dict[str, str]:
     for name in (_CERTIFICATE, _KEY):
         if name not in own:
             raise WorkbenchError(
-                f"The client setting {min(own)} is given without {name}. Spark's Kafka source needs the certificate "
+                f"The client setting {min(own)} is given without {name}. The Java client needs the certificate "
                 "and its key. Add it, or remove the other."
             )
     certificates = _certificates(_CERTIFICATE, own[_CERTIFICATE])

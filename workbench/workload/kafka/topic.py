@@ -10,7 +10,7 @@ from workbench.errors import WorkbenchError
 
 SCHEME = "kafka://"
 CLIENT_CONFIG = "WORKBENCH_KAFKA_CONFIG"
-"""Environment variable with the path of a file of client settings, one ``name=value`` a line, in librdkafka's names."""
+"""Environment variable with the path of a file of client settings, one ``name=value`` a line; see `java_settings`."""
 
 _ADDRESS = re.compile(r"kafka://(?P<servers>[^/@?#\s]+)/(?P<name>[A-Za-z0-9._-]{1,249})")
 _SERVER = re.compile(r"[A-Za-z0-9_.-]+:\d{1,5}|\[[0-9A-Fa-f:.]+\]:\d{1,5}")

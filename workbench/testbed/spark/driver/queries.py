@@ -46,7 +46,8 @@ class Queries:
     ) -> LiveQuery:
         """Start the query of `spec` in a folder of its own; `build` replaces the query by another one."""
         checkpoint = f"{spec.checkpoints}/{folder}" if spec.checkpoints else ""
-        feed = TopicFeed(spec.generator) if isinstance(spec.generator, TopicRows) else ReplayFeed(spec.folder / folder)
+        topic = spec.generator if isinstance(spec.generator, TopicRows) else None
+        feed = TopicFeed(topic, self._spark._jvm) if topic else ReplayFeed(spec.folder / folder)  # noqa: SLF001
         writes = Writes() if build else spec.writes
         place = spec.folder / folder
         live = LiveQuery(spec.name, place, interval_s, self._events, self._meter, feed, checkpoint, writes)

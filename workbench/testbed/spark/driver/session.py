@@ -5,7 +5,7 @@ import re
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -285,8 +285,11 @@ def _environment(**variables: str) -> "Iterator[None]":
 
 
 @contextmanager
-def batch_session() -> "Iterator[SparkSession]":
-    """Give a session in this process, on all cores, for data at rest; its output goes to a file."""
+def batch_session(jars: Sequence[str] = ()) -> "Iterator[SparkSession]":
+    """Give a session in this process, on all cores, for data at rest; its output goes to a file.
+
+    `jars` are on its class path.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="workbench-batch-") as folder,
         _environment(JAVA_HOME=find_java(Path(folder)).home, PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"),
@@ -304,6 +307,7 @@ def batch_session() -> "Iterator[SparkSession]":
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.warehouse.dir": str(Path(folder) / "warehouse"),
             "spark.local.dir": folder,
+            **({"spark.driver.extraClassPath": os.pathsep.join(jars)} if jars else {}),
         }
         conf = SparkConf().setMaster("local[*]").setAppName("workbench").setAll(list(settings.items()))
         with (Path(folder) / "jvm.log").open("ab") as log:

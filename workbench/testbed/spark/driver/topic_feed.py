@@ -25,8 +25,9 @@ from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.driver.live import overtaken
 from workbench.testbed.spark.log.batches import BatchLog
+from workbench.testbed.spark.machine.broker import offsets_of
 from workbench.workload import ENCODED, Command, Release
-from workbench.workload.kafka import COLUMNS, VALUE, Topic, client_settings, field_of, java_settings, offsets_of
+from workbench.workload.kafka import COLUMNS, VALUE, Topic, client_settings, field_of, java_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -70,6 +71,7 @@ class TopicFeed:
     """Reads `rows` with Spark's Kafka source."""
 
     rows: TopicRows
+    jvm: Any = None  # with the connector
     exhausted: bool = False
     restarts: bool = True
     partitions: int | None = None
@@ -117,7 +119,7 @@ class TopicFeed:
         """Look at the topic, and say whether the query must begin again at its earliest offset."""
         assert self._command is not None  # noqa: S101 - for the type checker
         BrokerWatch(self.rows.url).check()
-        self._ends = offsets_of(self._topic, self._settings)
+        self._ends = offsets_of(self._topic, self._settings, self.jvm)
         whole = sum(high - low for low, high in self._ends.values())
         if self._command.rate is None:  # no rate is promised, so smaller batches are as good
             self._wanted = min(self._wanted, max(1, whole // (2 * _SEVERAL)))
@@ -236,10 +238,17 @@ def _decoded(schema: pa.Schema) -> "list[Column]":
         fields = pa.schema([one.with_name(field_of(one.name)) for one in inside])
         text = f.col("value")
         if (schema.metadata or {}).get(ENCODED) == b"framed":  # behind the byte 0 and four of a schema's id
-            text = f.when(f.substring(text, 1, 1) == f.lit(b"\0"), f.substring(text, 6, _LONGEST)).otherwise(text)
+            text = behind_id(text)
         value = f.from_json(text.cast("string"), from_arrow_schema(fields))
         columns |= {one.name: value[field_of(one.name)] for one in inside}
     return [columns[name].alias(name) for name in kinds]
+
+
+def behind_id(value: "Column") -> "Column":
+    """Leave out the byte 0 and four of a schema's id, with which no JSON begins."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    return f.when(f.substring(value, 1, 1) == f.lit(b"\0"), f.substring(value, 6, _LONGEST)).otherwise(value)
 
 
 class BrokerWatch:

@@ -22,6 +22,7 @@ JARS = "WORKBENCH_KAFKA_JARS"
 
 _FOLDER = Path(".workbench/kafka-connector")
 _NAME = "spark-sql-kafka-0-10_2.13"
+_AVRO = "spark-avro_2.13"
 _TRIED = "4.2.0"  # reads, writes and keeps its offsets on Spark 4.3.0
 _NEEDED = (_NAME, "spark-token-provider-kafka-0-10_2.13", "kafka-clients", "commons-pool2")
 _FETCH_S = 600.0
@@ -59,34 +60,36 @@ _IN_SPARK = (
 _EXCLUDED = "".join(f'<exclude org="{one}"/>' for one in _IN_SPARK)
 
 
-def connector_jars(progress: Callable[[str], None] = lambda _: None) -> tuple[str, ...]:
-    """Return the paths of the connector's jars; fetch them at the first use.
+def connector_jars(progress: Callable[[str], None] = lambda _: None, *, avro: bool = False) -> tuple[str, ...]:
+    """Return the paths of the connector's jars, with `avro` also that of ``from_avro``; fetch them at the first use.
 
-    The connector of Spark's own version is preferred, and 4.2.0 is taken where that is not published.
+    Those of Spark's own version are preferred, and those of 4.2.0 are taken where that is not published.
     """
+    needed = (*_NEEDED, _AVRO) if avro else _NEEDED
     named = os.environ.get(JARS)
     if named:
-        return _complete(Path(named))
+        return _complete(Path(named), needed)
     versions = tuple(dict.fromkeys((version("pyspark"), _TRIED)))
     there = [_FOLDER / one for one in versions if (_FOLDER / one / "done").exists()]
+    there = [one for one in there if not avro or any(one.glob(f"{_AVRO}-*.jar"))]
     if there:
-        return _complete(there[0])
+        return _complete(there[0], needed)
     progress("fetching Spark's Kafka connector from Maven Central")
     reason = ""
     for one in versions:
         reason = fetch_connector(one, _FOLDER / one)
         if not reason:
-            return _complete(_FOLDER / one)
+            return _complete(_FOLDER / one, needed)
     raise WorkbenchError(
         f"Spark's Kafka connector could not be fetched from Maven Central: {reason}. On a machine that can reach it, "
-        f"fetch org.apache.spark:{_NAME}:{versions[0]} (or {_TRIED}) with its dependencies, copy the jars into a "
-        f"folder here, and name it in {JARS}."
+        f"fetch org.apache.spark:{_NAME} and {_AVRO}, version {versions[0]} (or {_TRIED}), with their dependencies, "
+        f"copy the jars into a folder here, and name it in {JARS}."
     )
 
 
 def fetch_connector(spark_version: str, folder: Path) -> str:
-    """Fetch the connector of one version of Spark into `folder`; return why that failed, or nothing."""
-    return _fetch((f"org.apache.spark:{_NAME}:{spark_version}",), folder, _EXCLUDED)
+    """Fetch the connector and Avro of one version of Spark into `folder`; return why that failed, or nothing."""
+    return _fetch([f"org.apache.spark:{name}:{spark_version}" for name in (_NAME, _AVRO)], folder, _EXCLUDED)
 
 
 def package_jars(packages: Sequence[str], progress: Callable[[str], None] = lambda _: None) -> tuple[str, ...]:
@@ -160,17 +163,17 @@ def bring(jars: tuple[str, ...], settings: JobSettings, context: "SparkContext")
         context.addFile(str(Path(path).resolve()))
 
 
-def _complete(folder: Path) -> tuple[str, ...]:
-    """Return the jars in `folder`; each that is needed must be there once."""
+def _complete(folder: Path, needed: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the jars in `folder` that are needed; each must be there once."""
     found = sorted(str(path.resolve()) for path in folder.glob("*.jar"))
-    for name in _NEEDED:
+    for name in needed:
         count = sum(Path(jar).name.startswith(f"{name}-") for jar in found)
         if count != 1:
             raise WorkbenchError(
                 f"The folder {folder} has {count or 'no'} {name}-VERSION.jar; Spark's Kafka connector needs one each "
-                f"of {', '.join(_NEEDED)}. Correct it, or unset {JARS} to have them fetched."
+                f"of {', '.join(needed)}. Correct it, or unset {JARS} to have them fetched."
             )
-    return tuple(jar for jar in found if Path(jar).name.startswith(_NEEDED))
+    return tuple(jar for jar in found if Path(jar).name.startswith(needed))
 
 
 def _fetch(packages: Sequence[str], folder: Path, excluded: str) -> str:

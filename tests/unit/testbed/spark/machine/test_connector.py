@@ -16,6 +16,7 @@ NAMES = (
     "kafka-clients-3.9.2",
     "commons-pool2-2.13.1",
 )
+AVRO = ("spark-avro_2.13-4.2.0",)
 
 
 def jars_in(folder, names=NAMES):
@@ -53,8 +54,7 @@ def test_the_connector_of_sparks_version_is_fetched_first_and_once(monkeypatch):
     asked = []
 
     def fetch(packages, folder, _):
-        (package,) = packages
-        version = package.rpartition(":")[2]
+        (version,) = {package.rpartition(":")[2] for package in packages}
         asked.append(version)
         if version != "4.2.0":
             return "it was not found"
@@ -76,6 +76,28 @@ def test_a_machine_without_maven_is_told_what_to_do(monkeypatch):
         WorkbenchError, match=r"no route to host\. On a machine that can reach it.*WORKBENCH_KAFKA_JARS"
     ):
         connector.connector_jars()
+
+
+def test_a_connector_that_was_fetched_without_avro_is_fetched_again_where_avro_is_asked(tmp_path, monkeypatch):
+    folder, asked = tmp_path / ".workbench/kafka-connector/4.2.0", []
+    jars_in(folder)
+    (folder / "done").touch()
+
+    def fetch(packages, into, _):
+        asked.append(packages[1])
+        jars_in(into, AVRO)
+        return ""
+
+    monkeypatch.setattr(connector, "_fetch", fetch)
+    monkeypatch.setattr(connector, "version", lambda _: "4.2.0")
+    assert len(connector.connector_jars()) == len(NAMES)
+    assert connector.connector_jars(avro=True) == connector.connector_jars(avro=True)
+    assert {Path(one).stem for one in connector.connector_jars(avro=True)} == {*NAMES, *AVRO}
+    assert asked == ["org.apache.spark:spark-avro_2.13:4.2.0"]
+    jars_in(tmp_path / "jars")
+    monkeypatch.setenv(connector.JARS, "jars")
+    with pytest.raises(WorkbenchError, match=r"has no spark-avro_2\.13-VERSION\.jar"):
+        connector.connector_jars(avro=True)
 
 
 def test_packages_are_fetched_once_and_excluded_as_spark_does(monkeypatch, tmp_path):

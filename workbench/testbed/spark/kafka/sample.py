@@ -1,0 +1,280 @@
+"""A bounded sample of a topic as a Parquet file.
+
+Only what is there when the capture begins is read: of every partition the records since one moment, up to its end, so
+that keys and partitions have the shares of the traffic. That moment is chosen so that the limits are reached at the
+end, for which a first poll shows how large records are. The file has the records in the order of their timestamps,
+which is about the order of their arrival.
+"""
+
+import bisect
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from workbench import units
+from workbench.checks import whole
+from workbench.errors import WorkbenchError
+from workbench.redaction import redacted
+from workbench.testbed.spark.driver.process import environment_of_modules
+from workbench.testbed.spark.driver.session import last_line
+from workbench.testbed.spark.machine.broker import ANSWER_MS, Broker, Ends, reached
+from workbench.testbed.spark.machine.connector import connector_jars
+from workbench.workload import ENCODED
+from workbench.workload.kafka import Schema, Topic
+
+LEAST_SHARE = 0.99
+"""Share of the values that must be JSON objects, or decode with the schema."""
+
+_MOST_MB, _MOST_S = 1024, 10 * 365 * 86400.0
+_MOST_IDS = 5  # of schemas, in a message
+_FILLED = 0.95  # of the bytes that are allowed, because sizes are estimated
+_SIZED = 500  # records of a first poll
+_LATEST_MS = 1 << 43  # in the year 2248
+_LETTERS = 300  # of a reason
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is captured: at most N rows, about N MiB of keys and values, and the last seconds of traffic."""
+
+    rows: int = 1_000_000
+    megabytes: int = 512
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        whole("rows", self.rows, 1)
+        whole("megabytes", self.megabytes, 1)
+        if self.megabytes > _MOST_MB:
+            raise WorkbenchError(
+                f"megabytes is {self.megabytes}; it must be at most {_MOST_MB}, of which a data set is replayed."
+            )
+        if self.seconds is not None and not (math.isfinite(self.seconds) and 0 < self.seconds <= _MOST_S):
+            raise WorkbenchError(
+                f"seconds is {self.seconds!r}; it must be above 0 and at most {_MOST_S:g}. Correct it, or leave it out."
+            )
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A finished capture.
+
+    Parameters
+    ----------
+    path
+        Of the Parquet file.
+    rows, partitions
+        Records captured, and partitions of the topic.
+    columns
+        Of the file.
+    seconds
+        Of traffic: from the first to the last timestamp.
+    not_json
+        Values that are no JSON object; their columns are empty.
+    not_decoded
+        Values that do not decode with the schema; their columns are empty.
+    schema_ids
+        Ids of schemas that stand before the values, in a schema registry's wire format.
+    """
+
+    path: Path
+    rows: int
+    partitions: int
+    columns: tuple[str, ...]
+    seconds: float
+    not_json: int = 0
+    not_decoded: int = 0
+    schema_ids: tuple[int, ...] = ()
+
+
+def capture(
+    topic: Topic,
+    target: Path,
+    limits: Limits | None = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    schema: Schema | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Captured:
+    """Write a sample of `topic` to the Parquet file `target`, all of it or nothing; only you can read it.
+
+    Parameters
+    ----------
+    limits
+        Whichever is reached first ends the capture.
+    settings
+        Of the client; see `workbench.workload.kafka.client_settings`.
+    schema
+        Of the values; None: they are JSON objects or become no columns.
+    progress
+        Called with one line of text after each part.
+
+    Raises
+    ------
+    WorkbenchError
+        When the topic cannot be read or has no records, its values do not decode, or the file cannot be written.
+    """
+    target, avro = _checked(target), schema is not None and schema.kind == "AVRO"
+    jars = connector_jars(progress, avro=avro)
+    with reached(topic, settings or {}) as broker:
+        ends = broker.ends()
+        begin = _begin(broker, limits or Limits(), ends)
+    rows = behind(begin, ends)
+    progress(f"reading {rows:,} records of {topic.name} with Spark")
+    asked = {
+        "jars": jars,
+        "options": {
+            **{f"kafka.{name}": value for name, value in broker.options.items()},
+            "assign": json.dumps({topic.name: [*ends]}),
+            "startingOffsets": json.dumps({topic.name: begin}),
+            "endingOffsets": json.dumps({topic.name: {number: high for number, (_, high) in ends.items()}}),
+            "includeHeaders": "true",
+            "failOnDataLoss": "false",
+            "kafkaConsumer.pollTimeoutMs": str(ANSWER_MS),
+        },
+        "avro": json.dumps(schema.definition) if schema is not None and avro else None,
+        "number": None if schema is None else schema.number,
+        "strict": schema is not None,
+    }
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
+            seen: dict[str, Any] = {"rows": 0}
+            if rows:
+                seen = _decoded(topic, schema, {**asked, "folder": f"{folder}/parts"})
+            if not seen["rows"]:
+                raise WorkbenchError(
+                    f"The topic {topic.url} has no records in what was asked for. Fill it, or ask for more."
+                )
+            if schema is not None and seen["wrong"] > (1 - LEAST_SHARE) * seen["values"]:
+                raise _not_decoded(topic, schema, seen)
+            encoding = b"avro" if avro else b"framed" if seen["ids"] and seen["decoded"] else b""
+            columns = _put_together(Path(folder), target, encoding)
+    except (OSError, pa.ArrowException) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise WorkbenchError(
+            f"The sample of {topic.url} cannot be written to {target}: {reason}. Make room, or name another file, and "
+            "run the same again."
+        ) from error
+    wrong = {"not_decoded" if schema else "not_json": seen["wrong"]}
+    return Captured(target, seen["rows"], len(ends), columns, seen["seconds"], schema_ids=tuple(seen["ids"]), **wrong)
+
+
+def _checked(target: Path) -> Path:
+    """Give the place that a name means; only a Parquet file may be there."""
+    place = Path(os.path.realpath(target))
+    if place.suffix != ".parquet" or (place.exists() and not place.is_file()):
+        raise WorkbenchError(f"{str(target)!r} is no place for a sample; name a file that ends in .parquet.")
+    return place
+
+
+def _begin(broker: Broker, limits: Limits, ends: Ends) -> Mapping[int, int]:
+    """Choose where to begin in every partition so that the newest records are read."""
+    begin = {number: low for number, (low, _) in ends.items()}
+    if limits.seconds is not None:
+        begin = broker.since(max(0, int(1000 * (time.time() - limits.seconds))), ends)
+    rows, each = limits.rows, -(-_SIZED // len(ends))
+    last = {number: max(begin[number], high - each) for number, (_, high) in ends.items()}
+    if behind(last, ends) and (size := broker.row_bytes(last)):
+        rows = max(1, min(rows, int(_FILLED * limits.megabytes * 2**20 / size)))
+    return newest(lambda at_ms: broker.since(at_ms, ends), rows, begin, ends)
+
+
+def newest(
+    at: Callable[[int], Mapping[int, int]], rows: int, begin: Mapping[int, int], ends: Ends
+) -> Mapping[int, int]:
+    """Return where to begin so that the newest `rows` records are read, of all partitions those since one moment.
+
+    Records of that very moment are shared in proportion.
+
+    Parameters
+    ----------
+    at
+        Gives the first offset of every partition with a record of a time, in ms since 1970, or later.
+    begin
+        Where to begin at the earliest.
+    """
+    if behind(begin, ends) <= rows:
+        return begin
+
+    def since(at_ms: int) -> dict[int, int]:
+        found = at(at_ms)
+        return {number: max(offset, found[number]) for number, offset in begin.items()}
+
+    moment = bisect.bisect_left(range(_LATEST_MS), x=True, key=lambda at_ms: behind(since(at_ms), ends) <= rows)
+    late, early = since(moment), since(moment - 1) if moment else begin
+    before, after = behind(early, ends), behind(late, ends)
+    share = (rows - after) / max(1, before - after)
+    return {number: late[number] - int(share * (late[number] - early[number])) for number in ends}
+
+
+def behind(begin: Mapping[int, int], ends: Ends) -> int:
+    """Count the offsets of all partitions from `begin` on."""
+    return sum(high - begin[number] for number, (_, high) in ends.items())
+
+
+def _decoded(topic: Topic, schema: Schema | None, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a sample in a process of its own; give what was seen."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "workbench.testbed.spark.kafka.decoding"],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        env=environment_of_modules(),
+        check=False,
+    )
+    found: dict[str, Any] = {"error": last_line(done.stderr) or "the process ended"}
+    with suppress(ValueError):
+        found = json.loads(done.stdout)
+    if "error" in found:
+        read = "" if schema is None else f" with {schema.said}"
+        check = "" if schema is None else ", correct the schema or leave it out (values are captured as bytes then)"
+        raise WorkbenchError(
+            f"Spark does not read the topic {topic.url}{read}: {redacted(found['error'])[:_LETTERS].rstrip('.')}. "
+            f"Check the brokers{check}, and run the same again."
+        )
+    return found
+
+
+def _put_together(folder: Path, target: Path, encoding: bytes) -> tuple[str, ...]:
+    """Make one file of Spark's; give its columns."""
+    files = sorted(folder.glob("parts/*.parquet"))
+    fields = [one.with_metadata({}) for one in pq.read_schema(files[0])]
+    schema = pa.schema(fields, {ENCODED: encoding} if encoding else None)
+    whole = folder / target.name
+    whole.touch(mode=0o600)
+    with pq.ParquetWriter(whole, schema, compression="zstd") as writer:
+        for file in files:
+            for batch in pq.ParquetFile(file).iter_batches():
+                writer.write_batch(batch.cast(schema))
+    whole.replace(target)
+    return tuple(schema.names)
+
+
+def _not_decoded(topic: Topic, schema: Schema, seen: Mapping[str, Any]) -> WorkbenchError:
+    """Say which values are not what the schema says; none is quoted."""
+    first, ids = seen["first"], [str(one) for one in seen["ids"]]
+    expected = "a JSON object"
+    if schema.kind == "AVRO":
+        expected = f"the fields {', '.join(field['name'] for field in schema.definition['fields'])}, and nothing after"
+    found = "No value is in a registry's wire format, which would name its schema"
+    if ids:
+        more = ", ..." * (len(ids) > _MOST_IDS)
+        found = f"The values are in a registry's wire format, with the schema id {' and '.join(ids[:_MOST_IDS])}{more}"
+    return WorkbenchError(
+        f"{seen['wrong']:,} of {seen['values']:,} values of {topic.url} do not decode with {schema.said}; at most "
+        f"{units.percent(1 - LEAST_SHARE)} may. The first is in partition {first['partition']}, at offset "
+        f"{first['offset']}; expected were {expected}. {found}. Name the schema that they were written with, and run "
+        "the same again."
+    )
