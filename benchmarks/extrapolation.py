@@ -19,9 +19,8 @@ from pathlib import Path
 
 from workbench import units
 from workbench.capacity.explore import keeps_state
-from workbench.capacity.model import model_of_form
-from workbench.capacity.model.parts_law import PartsLaw
-from workbench.capacity.planning.checks import check_keys
+from workbench.capacity.model import PartsLaw, model_of_form
+from workbench.capacity.planning import check_keys
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal

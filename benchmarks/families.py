@@ -25,9 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 from published_runs import FOLDER
 
 from workbench.capacity import select_model
-from workbench.capacity.model.beliefs import Beliefs, believe
-from workbench.capacity.model.growth import Weights
-from workbench.capacity.model.scaling_law import fit_scaling_law
+from workbench.capacity.model import Beliefs, Weights, believe, fit_scaling_law
 
 CORES = {"saber", "crayfish", "dd", "gbm", "usl"}  # one machine; the others added workers or nodes
 TRAINED = 0.25  # of the largest level

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from extrapolation import DIVIDED, FOLDER, query_of
 
 from workbench import units
-from workbench.capacity.explore.optimizer import best_layout, settings_of
+from workbench.capacity.explore import best_layout, settings_of
 from workbench.capacity.model import fit_micro_batch
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError

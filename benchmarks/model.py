@@ -37,7 +37,7 @@ from published_runs import explored as explored_runs
 from query_truths import capacity, dealt, random_query
 
 from workbench.capacity import ScalingModel, review_readings, select_model
-from workbench.capacity.model.forms import transform
+from workbench.capacity.model import transform
 from workbench.simulation import preset
 
 LEVEL = 0.9

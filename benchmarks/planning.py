@@ -31,8 +31,7 @@ from true_capacity import true_capacity
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, ScalingModel, Space, plan
 from workbench.capacity.allocation import allocate
 from workbench.capacity.explore import keeps_state
-from workbench.capacity.model import MARGIN
-from workbench.capacity.model.model import least_integer
+from workbench.capacity.model import MARGIN, least_integer
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import LEVEL, SIMPLE_QUERIES, STATEFUL_QUERIES, CapacityEstimator

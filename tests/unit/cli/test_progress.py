@@ -8,8 +8,7 @@ from example_measurement import example_measurement
 from failed_run import failed_run
 from terminal_session import CODES
 
-from workbench.capacity.explore import Question
-from workbench.capacity.explore.questions import Why
+from workbench.capacity.explore import Question, Why
 from workbench.cli.progress import Lines, Progress, progress
 from workbench.measuring import Concluded, Failed, Finished, Reused
 from workbench.study import SoFar, Study

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from workbench.capacity.explore.acquisition import Acquired
-from workbench.capacity.explore.questions import Why
+from workbench.capacity.explore import Acquired, Why
 from workbench.dataflow import Budget, SlotProfile
 from workbench.records import FormComparison, FormFit, FormTarget
 from workbench.views import findings

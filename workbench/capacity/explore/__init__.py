@@ -1,5 +1,6 @@
 """Which budgets to measure, and what the runs on them add up to."""
 
+from workbench.capacity.explore.acquisition import Acquired
 from workbench.capacity.explore.exploration import LEAST_RUNS, Choice, Exploration, conclude, keeps_state, saw_operators
 from workbench.capacity.explore.explorer import ResourceExplorer, Space
 from workbench.capacity.explore.optimizer import (
@@ -7,15 +8,18 @@ from workbench.capacity.explore.optimizer import (
     MANY_TASKS,
     ConfigurationOptimizer,
     Configured,
+    best_layout,
     minimal_first,
     overstatement,
+    settings_of,
 )
-from workbench.capacity.explore.questions import Question, reasons
+from workbench.capacity.explore.questions import Question, Why, next_question, reasons
 
 __all__ = [
     "ALONE",
     "LEAST_RUNS",
     "MANY_TASKS",
+    "Acquired",
     "Choice",
     "ConfigurationOptimizer",
     "Configured",
@@ -23,10 +27,14 @@ __all__ = [
     "Question",
     "ResourceExplorer",
     "Space",
+    "Why",
+    "best_layout",
     "conclude",
     "keeps_state",
     "minimal_first",
+    "next_question",
     "overstatement",
     "reasons",
     "saw_operators",
+    "settings_of",
 ]

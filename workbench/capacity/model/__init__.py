@@ -1,12 +1,13 @@
 """How capacity grows with memory and slots: forms, the scaling law, their checks."""
 
 from workbench.capacity.model.asked import Asked, remedies
+from workbench.capacity.model.beliefs import Beliefs, believe
 from workbench.capacity.model.checks import FEWEST_RUNS, FEWEST_SLOT_COUNTS, alike, check_model, check_runs
-from workbench.capacity.model.forms import STREAMBED_FORMS, fit_least_squares
-from workbench.capacity.model.growth import SHARED_CORES, Growth
+from workbench.capacity.model.forms import STREAMBED_FORMS, fit_least_squares, transform
+from workbench.capacity.model.growth import SHARED_CORES, Growth, Weights
 from workbench.capacity.model.least_squares import CapacityModel
 from workbench.capacity.model.micro_batch import MicroBatch, StageLine, fit_micro_batch, turns
-from workbench.capacity.model.model import MARGIN, Law, Model
+from workbench.capacity.model.model import MARGIN, Law, Model, least_integer
 from workbench.capacity.model.outliers import (
     advise,
     describe_runs,
@@ -14,7 +15,8 @@ from workbench.capacity.model.outliers import (
     unmeasured_memory_mb,
     why_no_capacity,
 )
-from workbench.capacity.model.parts_law import IN_PROPORTION, SHARING_IN_PROPORTION, carries
+from workbench.capacity.model.parts_law import IN_PROPORTION, SHARING_IN_PROPORTION, PartsLaw, carries
+from workbench.capacity.model.scaling_law import fit_scaling_law
 from workbench.capacity.model.scaling_model import FORMS, SCALING, ScalingModel, model_of_form
 from workbench.capacity.model.selection import (
     exploration_cost,
@@ -36,16 +38,20 @@ __all__ = [
     "SHARING_IN_PROPORTION",
     "STREAMBED_FORMS",
     "Asked",
+    "Beliefs",
     "CapacityModel",
     "Growth",
     "Law",
     "MicroBatch",
     "Model",
     "ModelFinding",
+    "PartsLaw",
     "ScalingModel",
     "StageLine",
+    "Weights",
     "advise",
     "alike",
+    "believe",
     "carries",
     "check_model",
     "check_runs",
@@ -53,13 +59,16 @@ __all__ = [
     "exploration_cost",
     "fit_least_squares",
     "fit_micro_batch",
+    "fit_scaling_law",
     "halves",
+    "least_integer",
     "leave_one_out_error",
     "model_of_form",
     "remedies",
     "review_readings",
     "root_mean_square",
     "select_model",
+    "transform",
     "turns",
     "unmeasured_memory_mb",
     "why_no_capacity",

@@ -3,11 +3,12 @@
 from workbench.capacity.planning._hot_key import hot_key
 from workbench.capacity.planning._plan import plan
 from workbench.capacity.planning.at_interval import capacity_at
+from workbench.capacity.planning.checks import check_keys
 from workbench.capacity.planning.cluster import Cluster, pack
 from workbench.capacity.planning.compared import compare_forms, fitted_form
 from workbench.capacity.planning.cores import on_cores
 from workbench.capacity.planning.day import follow
-from workbench.capacity.planning.executor import in_executors
+from workbench.capacity.planning.executor import in_executors, slots_per_worker
 from workbench.capacity.planning.intervals import (
     IntervalPoint,
     IntervalSpeedup,
@@ -37,6 +38,7 @@ __all__ = [
     "batch_of",
     "capacity_at",
     "cheapest",
+    "check_keys",
     "common_range",
     "compare_forms",
     "falls_short",
@@ -53,5 +55,6 @@ __all__ = [
     "prices",
     "read_instances",
     "room_for",
+    "slots_per_worker",
     "sweep",
 ]

@@ -10,8 +10,7 @@ from staged_runs import laid_out
 
 from workbench import units
 from workbench.capacity import Allocation, CapacityModel, Space, Stage, compare_forms, plan
-from workbench.capacity.explore import Configured, Question, conclude
-from workbench.capacity.explore.questions import next_question
+from workbench.capacity.explore import Configured, Question, conclude, next_question
 from workbench.capacity.planning import InstanceType
 from workbench.dataflow import Budget, Dataflow, Edge, Operator, SlotProfile
 from workbench.measuring import Configuration

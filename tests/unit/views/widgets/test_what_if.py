@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 
 from workbench import units
-from workbench.capacity.planning import InstanceType, Question, ask, cheapest, common_range, falls_short
-from workbench.capacity.planning.executor import slots_per_worker
+from workbench.capacity.planning import (
+    InstanceType,
+    Question,
+    ask,
+    cheapest,
+    common_range,
+    falls_short,
+    slots_per_worker,
+)
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
