@@ -8,7 +8,6 @@ from written_logs import TRUE, a_day, events, written
 from workbench.capacity.model import fit_micro_batch
 from workbench.errors import WorkbenchError
 from workbench.observing import as_measurement, headroom, read_log
-from workbench.views.health import checks
 
 
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
@@ -88,10 +87,3 @@ def test_scatter_is_no_slope(tmp_path):
     found = headroom(seen.batches, 2.0)
     assert found.rate is None
     assert "beyond their scatter" in found.why_not or "no line can be trusted" in found.why_not
-
-
-def test_no_log_shows_whether_a_reading_was_steady(tmp_path):
-    """Nobody held the load, so the halves of a reading cannot be compared."""
-    seen = read_log(written(tmp_path / "log", events(a_day(0.5 * TRUE))))
-    found = {check.question: check.finding for check in checks(as_measurement(seen, headroom(seen.batches, 2.0)))}
-    assert found["Were the readings steady?"] is None
