@@ -75,7 +75,6 @@ def dry_run(
     if study.log is not None:  # it is read, and nothing is measured
         explored_log(study)
         return DryRun((), (1, 1), (0.0, 0.0))
-    study = replace(study, most_runs=runs_of(study))
     journal = journal or Journal(Path(os.devnull, "none"))  # where nothing can be recorded
     query, explorer, _ = prepare(study, journal, testbed=testbed, estimator=estimator, find=find)
     doubt = read = ""
@@ -106,7 +105,7 @@ def _listed(study: Study, query: Query, explorer: ResourceExplorer, journal: Jou
     made, operators = len(certain), len(optimizer.testbed.operators(query))
     for budget in explorer.ahead():
         takes = minimal_first(budget, operators, certain)
-        if len(certain) + len(takes) > study.most_runs:
+        if len(certain) + len(takes) > runs_of(study):
             runs = len(certain), len(certain)
             break
         certain += takes
@@ -158,15 +157,15 @@ def _runs_in_all(
     if study.choice == "edge" or explorer.reason() is not None:
         return count, count
     asked = max(explorer.calls + 1, len(study.space.corners))
-    later = study.most_runs if study.most_calls is None else study.most_calls - asked
+    later = runs_of(study) if study.most_calls is None else study.most_calls - asked
     memories = {budget.profile.memory_mb for budget in certain if budget.slots == operators}
     minimal = min(later, len({*study.memory_mb} - memories)) if operators else 0
-    most = min(study.most_runs, count + later * study.estimates + minimal)
+    most = min(runs_of(study), count + later * study.estimates + minimal)
     if explorer.available is not None:
         grid = (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb)
         most = max(count, min(most, sum(map(explorer.available, grid))))
     # The first run that can end it by its cost is the one after those that are kept in any case.
-    least = min(most, max(count, LEAST_RUNS + 1), count + later * study.estimates, study.most_runs - bool(minimal))
+    least = min(most, max(count, LEAST_RUNS + 1), count + later * study.estimates, runs_of(study) - bool(minimal))
     return max(count, least), most
 
 
