@@ -116,7 +116,7 @@ def test_a_sink_that_is_named_counts_instead_of_the_scripts(finds):
     [
         (("--sink", "paper"), "sink is 'paper'; it must be one of"),
         (("--sink", "parquet job.py/out"), "job.py is no folder"),
-        (("--sink", "jobs:none"), "The module 'jobs' has no function 'none'"),
+        (("--sink", "not_a_job_here:none"), "The module 'not_a_job_here' of the sink"),
         (("--checkpoint", "job.py"), "job.py is no folder"),
     ],
 )
