@@ -119,5 +119,5 @@ def test_slowness_is_relative_to_the_median_and_needs_every_timing():
 def test_the_reference_machine_is_the_recorded_one():
     stored = PlannedStudy.from_json(RECORDED)
     seen = typical([run.core_speed for run in stored.measurements])
-    assert seen.arithmetic_s == pytest.approx(REFERENCE.arithmetic_s, rel=0.06)
-    assert seen.reads_s == pytest.approx(REFERENCE.reads_s, rel=0.06)
+    assert seen.arithmetic_s == pytest.approx(REFERENCE.arithmetic_s, rel=0.02)
+    assert seen.reads_s == pytest.approx(REFERENCE.reads_s, rel=0.02)

@@ -315,8 +315,19 @@ class _Reading:
         left_rows = True if True in left else None if None in left else False
         start, is_early = len(seen.runs), seen.since_start <= LEFT_OUT
         by_source = tuple(int(source.get("numInputRows") or 0) for source in progress["sources"])
-        made = SeenBatch(start_s, duration_s, rows, slots, since_s, idle_s, left_rows, number, start,
-                         SCRAPED in progress, by_source if len(by_source) > 1 else ())  # fmt: skip
+        made = SeenBatch(
+            start_s,
+            duration_s,
+            rows,
+            slots,
+            since_s,
+            idle_s,
+            left_rows,
+            number,
+            start,
+            SCRAPED in progress,
+            by_source if len(by_source) > 1 else (),
+        )
         (seen.early if is_early else seen.batches).append(made)
         for stage in () if committed is None else committed[1].stages:
             seen.ran_s += sum(task.run_s for task in stage.tasks)

@@ -181,7 +181,7 @@ def test_deployments_have_whole_executors_or_whole_workers():
 
 def test_other_cores_have_no_risk_of_the_model_and_the_name_of_their_type_is_text():
     named = replace(LARGE, name=NASTY, core_speed=0.5)
-    cores = CountedCores(CoreSpeed(0.25e-3, 0.3e-3), 0.5, 0.43, 0.57)
+    cores = CountedCores(CoreSpeed(0.25e-3, 0.285e-3), 0.5, 0.43, 0.57)
     made = staged(price=Price(named, 1, 4, 0.5, 0), cores=cores)
     assert answer(made).listings == ()
     assert NASTY not in lead(made).html

@@ -112,7 +112,7 @@ def test_the_cores_of_two_measurements_are_compared(tmp_path, monkeypatch, capsy
     monkeypatch.chdir(tmp_path)
     made = Journal(JOURNAL)
     for digest, factor in (("aaaa", 1.0), ("bbbb", slower)):
-        measured = on_cores(example_measurement(), factor * 0.25e-3, factor * 0.3e-3)
+        measured = on_cores(example_measurement(), factor * 0.25e-3, factor * 0.285e-3)
         record(made, Finished(f"nexmark:q5/{digest}000011112222", measured))
     output = run(capsys, "compare", "aaaa", "bbbb")[1].out
     assert len(re.findall(rf"cores (?:of the second )?were {1 / slower:.2f} times as fast as", output)) == 1

@@ -47,12 +47,12 @@ def test_the_answer_has_the_figures_of_the_document(run, tmp_path):
 def test_the_recorded_answer_says_how_fast_the_cores_here_are(capsys, monkeypatch):
     recorded = Path(__file__).parents[3] / "data" / "q5.recorded.json"
     monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.setattr(planning, "measure_speed", lambda _: CoreSpeed(0.4e-3, 0.48e-3))
+    monkeypatch.setattr(planning, "measure_speed", lambda _: CoreSpeed(0.4e-3, 0.456e-3))
     planning._show_recorded(recorded, here=True)
     shown = capsys.readouterr().out
     assert shown.startswith("nexmark:q5: RECORDED on ")
     assert shown.splitlines()[-1] == (
-        "This machine's cores are 0.60 times as fast as those of the recorded run (0.52 to 0.69)."
+        "This machine's cores are 0.62 times as fast as those of the recorded run (0.54 to 0.71)."
     )
     monkeypatch.setattr(planning, "measure_speed", None)  # nothing runs here
     planning._show_recorded(recorded, here=False)

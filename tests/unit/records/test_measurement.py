@@ -242,18 +242,18 @@ def test_recorded_probe_with_an_unknown_key_is_refused(estimate):
 
 
 def test_the_cores_of_a_measurement_are_the_median_of_its_probes(tmp_path):
-    measured = on_cores(example_measurement(), 0.25e-3, 0.3e-3, CoreSpeed(9.0, 9.0, 0.2))
+    measured = on_cores(example_measurement(), 0.25e-3, 0.285e-3, CoreSpeed(9.0, 9.0, 0.2))
     probes = list(measured.estimate.probes)
     probes[0] = replace(probes[0], observation=replace(probes[0].observation, cores=CoreSpeed(7.0, 7.0)))
     probes[1] = replace(probes[1], observation=replace(probes[1].observation, cores=None))
     measured = replace(measured, estimate=replace(measured.estimate, probes=tuple(probes)))
-    assert measured.core_speed == CoreSpeed(0.25e-3, 0.3e-3, 0.2)  # only the machine's own figure has a Spark batch
+    assert measured.core_speed == CoreSpeed(0.25e-3, 0.285e-3, 0.2)  # only the machine's own figure has a Spark batch
     measured.to_json(tmp_path / "m.json")
     assert Measurement.from_json(tmp_path / "m.json").core_speed == measured.core_speed
 
 
 def test_the_spark_batch_of_the_deployment_counts_where_the_machine_has_no_figure_of_its_own():
-    probes = on_cores(example_measurement(), 0.25e-3, 0.3e-3).estimate.probes
+    probes = on_cores(example_measurement(), 0.25e-3, 0.285e-3).estimate.probes
     timed = [replace(one, observation=replace(one.observation, cores=CoreSpeed(1e-3, 2e-3, 0.1))) for one in probes]
     measured = example_measurement()
     measured = replace(measured, estimate=replace(measured.estimate, probes=tuple(timed)))

@@ -211,7 +211,7 @@ def test_a_loss_can_end_a_schedule(planned):
 
 
 def test_whose_cores_is_said_where_two_machines_meet(measured):
-    before, now = on_cores(measured, 0.25e-3, 0.3e-3), on_cores(at(measured, 500, 505), 0.5e-3, 0.6e-3)
+    before, now = on_cores(measured, 0.25e-3, 0.285e-3), on_cores(at(measured, 500, 505), 0.5e-3, 0.57e-3)
     found = drift(before, now)
     assert tuple(found.cores) == pytest.approx((0.5, 0.5 / 1.15, 0.5 * 1.15))
     assert found.other_cores() == " The cores were 0.50 times as fast as those of the earlier run (0.43 to 0.57)."

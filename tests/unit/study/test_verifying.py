@@ -62,10 +62,10 @@ def test_a_plan_holds_if_its_rate_is_sustained_and_what_is_above_its_interval_is
 def test_whose_cores_is_said_of_what_ran_here(planned):
     plan, found = verified(planned, Desk(planned.plans[0].expected_rate))
     assert found.cores is None
-    seen = replace(found.at_rate, observation=replace(found.at_rate.observation, cores=CoreSpeed(0.5e-3, 0.6e-3)))
+    seen = replace(found.at_rate, observation=replace(found.at_rate.observation, cores=CoreSpeed(0.5e-3, 0.57e-3)))
     timed = replace(found, at_rate=seen)
     assert timed.cores is None  # whose cores the plan counts is not known
-    counted = replace(plan, cores=CountedCores(CoreSpeed(0.25e-3, 0.3e-3)))
+    counted = replace(plan, cores=CountedCores(CoreSpeed(0.25e-3, 0.285e-3)))
     assert replace(timed, plan=counted).cores.times == pytest.approx(0.5)
 
 
@@ -91,7 +91,7 @@ def test_the_highest_rate_that_fits_is_verified(planned):
 
 def test_a_plan_for_other_cores_is_not_verified_here(planned):
     (plan,) = planned.plans
-    other = replace(plan, cores=CountedCores(CoreSpeed(0.25e-3, 0.3e-3), 0.5, 0.43, 0.57))
+    other = replace(plan, cores=CountedCores(CoreSpeed(0.25e-3, 0.285e-3), 0.5, 0.43, 0.57))
     two = replace(planned, plans=(other, replace(plan, rate=plan.rate / 10)))
     assert plan_to_verify(two, Desk(1.0)).rate == plan.rate / 10
     with pytest.raises(WorkbenchError, match=r"No plan fits .*: The plan counts cores 0\.50 times as fast"):
