@@ -54,7 +54,7 @@ def test_avro_values_in_a_registry_s_wire_format_become_columns(broker, capsys):
     order = {"type": "record", "name": "Order", "fields": fields}
     records, now_ms = [], int(1000 * time.time())
     for number in range(300):
-        amount = union(1, text(number.to_bytes(number.bit_length() // 8 + 1, "big"))) if number % 2 else union(0)
+        amount = union(1, text(number.to_bytes(2, "big"))) if number % 2 else union(0)
         records.append((now_ms + number, framed(7, text(f"s{number % 3}") + amount)))
     sent_to(broker, "avro", records)
     url = broker.url("avro")

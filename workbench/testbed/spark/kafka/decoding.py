@@ -8,8 +8,6 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from functools import reduce
-from operator import and_
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -17,7 +15,7 @@ from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.avro.functions import from_avro, to_avro
+from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import StructType
 
 from workbench.testbed.spark.driver.session import batch_session
@@ -29,6 +27,8 @@ from workbench.workload.kafka import COLUMNS, HEADERS, VALUE, named
 _WRONG, _FRAMED, _BARE, _ID, _FIELDS = "__wrong", "__framed", "__bare", "__id", "__fields"
 _PREFIX, _LONGEST = 5, 2**31 - 1  # bytes of a registry's wire format (0, and the schema's id), and of a value
 _MOST = str(1 << 26)  # bytes of a text or of bytes in Avro
+_END = bytes.fromhex("9d1f5ce30b7746a28ec4d07f3961ab52")  # stands behind a value while it is decoded
+_END_TYPE = {"type": "fixed", "name": "workbench__end", "size": len(_END)}
 _PERMISSIVE = {"mode": "PERMISSIVE"}
 _SETTINGS = {
     "spark.sql.caseSensitive": "true",
@@ -124,27 +124,22 @@ def _json(spark: SparkSession, records: DataFrame) -> DataFrame:
 
 def _avro(records: DataFrame, schema: str, number: int | None) -> DataFrame:
     """Add the fields of Avro values, with or without the wire format; of another schema's id none is tried."""
-    needed = [one["name"] for one in json.loads(schema)["fields"] if not _may_be_null(one["type"])]
+    fields = [{"name": "record", "type": json.loads(schema)}, {"name": "end", "type": _END_TYPE}]
+    followed = json.dumps({"type": "record", "name": "workbench__followed", "fields": fields})
 
-    def whole_record(name: str, body: Column) -> Column:
-        """Give a record that was read from its first to its last byte."""
-        there = reduce(and_, (f.col(name).getField(one).isNotNull() for one in needed), f.col(name).isNotNull())
-        again = f.when(there, to_avro(f.col(name), schema))  # what does not decode is a record of nulls
-        return f.when(f.length(again) == f.length(body), f.col(name))
+    def whole_record(body: Column) -> Column:
+        """Give a record that takes its bytes from the first to the last: what follows it is the end put there."""
+        read = from_avro(f.concat(body, f.lit(_END)), followed, _PERMISSIVE)
+        return f.when(read.getField("end") == f.lit(_END), read.getField("record"))
 
     value = f.col("value")
     ours = _number().isNotNull() if number is None else _number() == number
     body = f.when(ours, f.substring(value, _PREFIX + 1, _LONGEST))
-    tried = {_FRAMED: from_avro(body, schema, _PERMISSIVE), _BARE: from_avro(value, schema, _PERMISSIVE)}
-    known = {_FRAMED: whole_record(_FRAMED, body), _BARE: whole_record(_BARE, value)}
-    fields = f.coalesce(_FRAMED, _BARE)
+    known = {_FRAMED: whole_record(body), _BARE: whole_record(value)}
+    decoded = f.coalesce(_FRAMED, _BARE)
     bare = f.col(_FRAMED).isNull() & f.col(_BARE).isNotNull()
-    found = {_FIELDS: fields, _WRONG: value.isNotNull() & fields.isNull(), _ID: f.when(~bare, _number())}
-    return records.withColumns(tried).withColumns(known).withColumns(found)
-
-
-def _may_be_null(kind: object) -> bool:
-    return kind == "null" or (isinstance(kind, list) and "null" in kind)
+    found = {_FIELDS: decoded, _WRONG: value.isNotNull() & decoded.isNull(), _ID: f.when(~bare, _number())}
+    return records.withColumns(known).withColumns(found)
 
 
 if __name__ == "__main__":
