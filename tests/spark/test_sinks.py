@@ -74,6 +74,7 @@ def test_nothing_stays_in_the_places_and_the_user_is_told(parquet):
     assert machine.facts["checkpoint"] == "in a folder of the job"
 
 
+@pytest.mark.alone  # milliseconds are asserted, which other work hides
 def test_what_writing_takes_is_seen(parquet):
     cost = parquet[0].writes
     assert cost.batch_s > 0.005  # a file sink's commit lists files and writes its own log
