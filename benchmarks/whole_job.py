@@ -19,8 +19,6 @@ import time
 from pathlib import Path
 
 import yaml
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from workbench import units
 from workbench.capacity.explore import keeps_state
@@ -31,6 +29,7 @@ from workbench.records import PlannedStudy, measurement_from_document
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from kafka_broker import running
+from kafka_records import sent_to
 
 FOLDER = Path(".workbench/benchmark/whole-job")
 JOB = """
@@ -95,14 +94,12 @@ def captured(folder):
     names = ("orders", "payments")
     if not all((folder / f"{name}.parquet").exists() for name in names):
         with running(folder / "broker") as broker:
-            admin = AdminClient({"bootstrap.servers": broker.servers})  # which must outlive what it is asked
-            for one in admin.create_topics([NewTopic(one, 2) for one in names]).values():
-                one.result(60)
-            producer = Producer({"bootstrap.servers": broker.servers, "queue.buffering.max.messages": 4 * ORDERS})
+            records = {name: [] for name in names}
             for at, name, row in sorted(rows(random.Random(7)), key=lambda one: one[0]):
                 key, *_ = row.values()
-                producer.produce(name, json.dumps(row).encode(), str(key).encode(), timestamp=at)
-            producer.flush()
+                records[name].append((at, json.dumps(row).encode(), str(key).encode()))
+            for name in names:
+                sent_to(broker, name, records[name], partitions=2)
             for name in names:
                 command(folder, "capture", broker.url(name), f"{name}.parquet")
     return [f"{name}={name}.parquet" for name in names]

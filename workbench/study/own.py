@@ -21,7 +21,7 @@ def load_own(name: str, kind: str) -> object:
     text, _, attribute = name.partition(":")
     module = module_of(text)
     here = str(Path.cwd())
-    if here not in sys.path:
+    if sys.path[0] != here:
         sys.path.insert(0, here)
     _forget(module)
     try:
@@ -137,8 +137,8 @@ def module_of(text: str) -> str:
 
 
 def _forget(module: str) -> None:
-    """Have a module of the user's folder imported again: in a notebook it may have been edited since the last time."""
+    """Have a module of the user's folder imported again: in a notebook it, or the folder, may have changed since."""
     importlib.invalidate_caches()
-    file = Path(getattr(sys.modules.get(module), "__file__", None) or "/")
-    if Path.cwd() in file.parents and "site-packages" not in file.parts:
-        del sys.modules[module]
+    file = file_of(module)
+    if file and Path.cwd() in file.parents and "site-packages" not in file.parts:
+        sys.modules.pop(module, None)

@@ -38,6 +38,18 @@ def test_a_function_of_the_current_folder_is_a_query():
     assert (query.event_time, query.output_mode) == ("time", "update")
 
 
+def test_the_module_of_the_current_folder_is_loaded_after_one_of_that_name_elsewhere(here, monkeypatch):
+    find_query("myjobs:orders", "orders.csv")
+    other = here / "other"
+    other.mkdir()
+    (other / "myjobs.py").write_text("def payments(rows):\n    return rows\n")
+    (other / "orders.csv").write_text((here / "orders.csv").read_text())
+    monkeypatch.chdir(other)
+    assert find_query("myjobs:payments", "orders.csv")
+    monkeypatch.chdir(here)
+    assert find_query("myjobs:orders", "orders.csv")
+
+
 @pytest.mark.usefixtures("here")
 def test_a_function_without_data_is_refused():
     with pytest.raises(WorkbenchError, match=r"needs data to read. Give the path .*\(dataset, event_time\)\.$"):
