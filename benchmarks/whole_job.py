@@ -62,7 +62,6 @@ writer = paid.writeStream.format("delta").option("path", "lake/paid").option("ch
 writer.trigger(processingTime="2 seconds").start().awaitTermination()
 """
 ORDERS, PAID, LAG_MS = 60_000, 0.8, 4_000
-BEGUN_MS = 1_767_225_600_000
 BARE = ("--sink", "noop", "--checkpoint", "memory")
 PARTS = (  # name, field of what writing took, factor
     ("the sink, driver, ms a batch", "batch_s", 1e3),
@@ -75,10 +74,10 @@ PARTS = (  # name, field of what writing took, factor
 )
 
 
-def rows(chance):
+def rows(chance, begun_ms):
     """Orders, a millisecond of event time apart, and payments of most of them within four seconds; with their times."""
     for number in range(ORDERS):
-        at = BEGUN_MS + number
+        at = begun_ms + number
         yield at, "orders", {"order_id": number, "customer": f"c{chance.randrange(5_000)}", "placed_at": stamp(at)}
         if chance.random() < PAID:
             at += chance.randrange(LAG_MS)
@@ -95,7 +94,8 @@ def captured(folder):
     if not all((folder / f"{name}.parquet").exists() for name in names):
         with running(folder / "broker") as broker:
             records = {name: [] for name in names}
-            for at, name, row in sorted(rows(random.Random(7)), key=lambda one: one[0]):
+            begun_ms = int(1000 * time.time()) - ORDERS  # a broker deletes records of long ago
+            for at, name, row in sorted(rows(random.Random(7), begun_ms), key=lambda one: one[0]):
                 key, *_ = row.values()
                 records[name].append((at, json.dumps(row).encode(), str(key).encode()))
             for name in names:

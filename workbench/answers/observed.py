@@ -272,7 +272,8 @@ def _what_it_is(found: Observed) -> dict[str, str]:
     seen = "as the log shows" if running.interval_s == room.interval_s else "as you say"
     interval = f"{units.seconds(room.interval_s)}, {seen}" if room.interval_s else "none: it runs as fast as it can"
     memory = ", as you say" if running.cpu_share is None else f" of {running.memory_mb:,} MB"
-    interval = "none: its runs end" if found.ending is not None and room.interval_s == found.ending.full_s else interval
+    ends = found.ending is not None and room.interval_s == found.ending.full_s
+    interval = "none: its runs end" if ends else interval
     known = {
         "application": " · ".join(filter(None, (running.application, running.spark and f"Spark {running.spark}"))),
         "source": ", ".join(dict.fromkeys(running.sources)),
@@ -285,8 +286,8 @@ def _what_it_is(found: Observed) -> dict[str, str]:
         if room.mean_rate
         else "",
         "state": "; ".join(map(_state, running.states)),
-        "batches read": f"{units.count(room.batches)}, {units.share(round(room.behind, 3))} of them longer than the "
-        "interval",
+        "batches read": units.count(room.batches)
+        + ("" if ends else f", {units.share(round(room.behind, 3))} of them longer than the interval"),
         "beyond what was seen": _reach(found),
         "on other slots": f"{units.count(room.left_out, 'batch' if room.left_out == 1 else 'batches')}, left out but "
         "for the peak"

@@ -375,8 +375,7 @@ class _Reading:
             )
         if len(found) > 1:
             raise WorkbenchError(
-                f"The log {path} has {len(found)} streaming queries: {names}. Name one of them, or its id, with "
-                "--query.",
+                f"The log {path} has {len(found)} streaming queries: {names}. Name one of them, or its id.",
                 settings=("query",),
             )
         (seen,) = found
