@@ -11,26 +11,3 @@ from workbench.papers.headline import Compared, Headline, counted
 from workbench.papers.reallocation import reallocate
 from workbench.papers.recorded import FOLDER, recorded
 from workbench.papers.streambed_runs import FACTORS, checked, loads
-
-__all__ = [
-    "FACTORS",
-    "FOLDER",
-    "PAPERS",
-    "Compared",
-    "Headline",
-    "Panel",
-    "Paper",
-    "PaperFigure",
-    "Reproduction",
-    "Series",
-    "Status",
-    "checked",
-    "counted",
-    "find_paper",
-    "four_groups",
-    "loads",
-    "optimal_allocation",
-    "random_jobs",
-    "reallocate",
-    "recorded",
-]

@@ -9,7 +9,6 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 
 import numpy as np
 
@@ -41,23 +40,21 @@ from workbench.placement import (
 from workbench.simulation import CAPSYS_QUERIES, Worker, capsys_query
 
 NAME = "capsys"
-_FLINK: Mapping[str, Callable[..., Ints]] = MappingProxyType({"default": flink_default, "evenly": flink_evenly})
+_FLINK: Mapping[str, Callable[..., Ints]] = {"default": flink_default, "evenly": flink_evenly}
 _DRAWS = 10
 _LARGER = 1.25  # times the workers that the most even plan just fills, for all six queries together
 _LIMIT_S = 30.0  # of a search or solver
 
 
-_TABLE_2 = MappingProxyType(
-    {  # plans, nodes, and nodes with reordering
-        "off": (3.25e6, 31e6, 31e6),
-        "within 0.5": (2.45e6, 31e6, 30e6),
-        "within 0.2": (796e3, 11e6, 11e6),
-        "within 0.1": (10e3, 1.1e6, 535e3),
-        "within 0.05": (4465.0, 1e6, 519e3),
-        "within 0.03": (24.0, 1e6, 294e3),
-        "within 0.01": (0.0, 798e3, 28e3),
-    }
-)
+_TABLE_2 = {  # plans, nodes, and nodes with reordering
+    "off": (3.25e6, 31e6, 31e6),
+    "within 0.5": (2.45e6, 31e6, 30e6),
+    "within 0.2": (796e3, 11e6, 11e6),
+    "within 0.1": (10e3, 1.1e6, 535e3),
+    "within 0.05": (4465.0, 1e6, 519e3),
+    "within 0.03": (24.0, 1e6, 294e3),
+    "within 0.01": (0.0, 798e3, 28e3),
+}
 _TABLE_2_PANELS = tuple(
     Panel(title, "Threshold of the CPU cost", f"{title} (none: no bar)", "bars", log_y=True)
     for title in ("Plans", "Nodes", "Nodes with reordering")
@@ -106,9 +103,10 @@ def _spread(panel: Panel, name: str, values: Mapping[str, Sequence[float]]) -> S
 
 
 _SHARE, _HELD = "Throughput (% of the target)", "Records held back (% of those offered)"
-_GAINS: Mapping[str, tuple[float | None, ...]] = MappingProxyType(
-    {"Q1-sliding": (1.18, None, None, None), "Q5-aggregate": (None, 6.0, None, 5.5)}
-)
+_GAINS: Mapping[str, tuple[float | None, ...]] = {
+    "Q1-sliding": (1.18, None, None, None),
+    "Q5-aggregate": (None, 6.0, None, 5.5),
+}
 _TEN = "ours, mean and range of ten draws"
 
 
@@ -165,14 +163,12 @@ def _slow_8(_: str) -> Iterator[Series]:
             yield from map(_spread, _PANELS_8[2 * place :], (label, label), (shares, held))
 
 
-_TABLE_3 = MappingProxyType(
-    {
-        "CAPSys": (4236.0, 0.5, 27.0, 0.2),
-        "ODRP-default": (680.0, 90.0, 14.0, 1636.0),
-        "ODRP-weighted": (3396.0, 48.0, 26.0, 4037.0),
-        "ODRP-latency": (4043.0, 15.0, 32.0, 1607.0),
-    }
-)
+_TABLE_3 = {
+    "CAPSys": (4236.0, 0.5, 27.0, 0.2),
+    "ODRP-default": (680.0, 90.0, 14.0, 1636.0),
+    "ODRP-weighted": (3396.0, 48.0, 26.0, 4037.0),
+    "ODRP-latency": (4043.0, 15.0, 32.0, 1607.0),
+}
 _TABLE_3_PANELS = (
     Panel("Throughput", "Method", "Throughput (records/s)", "bars"),
     Panel("Back-pressure", "Method", "Back-pressure (%); ours: records held back", "bars"),
@@ -205,13 +201,11 @@ def _slow_table_3(_: str) -> Iterator[Series]:
     yield from _columns("ours", _TABLE_3_PANELS, rows)
 
 
-_THRESHOLDS = MappingProxyType(
-    {
-        "thresholds 1 (0.08, 0.15, 0.6)": CostVector(0.08, 0.15, 0.6),
-        "thresholds 2 (0.15, 0.25, 0.8)": CostVector(0.15, 0.25, 0.8),
-        "thresholds 3 (0.25, 0.3, 0.9)": CostVector(0.25, 0.3, 0.9),
-    }
-)
+_THRESHOLDS = {
+    "thresholds 1 (0.08, 0.15, 0.6)": CostVector(0.08, 0.15, 0.6),
+    "thresholds 2 (0.15, 0.25, 0.8)": CostVector(0.15, 0.25, 0.8),
+    "thresholds 3 (0.25, 0.3, 0.9)": CostVector(0.25, 0.3, 0.9),
+}
 
 
 def _figure_10a(_: str) -> Reproduction:
@@ -231,7 +225,7 @@ def _figure_10a(_: str) -> Reproduction:
 
 
 _TUNING = Panel("Tuning", "Tasks", "Time (s)", log_x=True, log_y=True)
-_TUNED_S, _BOUNDED = MappingProxyType({64: 1.16, 1024: 125.08}), "ours, with bounds"
+_TUNED_S, _BOUNDED = {64: 1.16, 1024: 125.08}, "ours, with bounds"
 
 
 def _slow_10b(_: str) -> Iterator[Series]:

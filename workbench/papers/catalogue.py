@@ -1,15 +1,14 @@
 """The five papers by name."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from workbench.errors import WorkbenchError
 from workbench.papers import capsys, elasticutor, groups, justin, streambed
 from workbench.papers.figure import Paper
 
-PAPERS: Mapping[str, Paper] = MappingProxyType(
-    {one.name: one for one in (streambed.PAPER, capsys.PAPER, justin.PAPER, elasticutor.PAPER, groups.PAPER)}
-)
+PAPERS: Mapping[str, Paper] = {
+    one.name: one for one in (streambed.PAPER, capsys.PAPER, justin.PAPER, elasticutor.PAPER, groups.PAPER)
+}
 """The papers by name."""
 
 

@@ -27,10 +27,6 @@ class Panel:
         Unique in its figure; series name it.
     x, y
         Titles of the axes, with units.
-    shape
-        How its series are drawn.
-    log_x, log_y
-        Whether an axis is logarithmic.
     """
 
     title: str
@@ -65,8 +61,6 @@ class Series:
 
     Parameters
     ----------
-    panel
-        Title of its panel.
     name
         What it is; unique in its panel.
     x, y
@@ -137,8 +131,6 @@ class PaperFigure:
     ----------
     number
         As the paper has it: ``"Figure 7"``.
-    shows
-        What it shows.
     said
         What the paper says of it: its values or its finding, with the section.
     status
@@ -207,17 +199,7 @@ class PaperFigure:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper, and the figures and tables of its evaluation in its order.
-
-    Parameters
-    ----------
-    name
-        Short, as on the command line.
-    title
-        As cited.
-    figures
-        All of them, those that are not here included.
-    """
+    """A paper, and the figures and tables of its evaluation in its order."""
 
     name: str
     title: str

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -26,16 +25,14 @@ SEED = 2014
 _TASKS, _COST, _NODES = 17, 500.0, (100.0,) * 8
 _GRAPHS = 200
 
-JOBS: Mapping[str, Job] = MappingProxyType(
-    {
-        "Twitter trending topics": Job((8, 16, 8, 1), (600, 800, 300, 40), ((0, 1, 100), (1, 2, 40), (2, 3, 3))),
-        "Bargain detection": Job(
-            (8, 12, 16, 24, 8, 1),
-            (160, 240, 640, 720, 80, 10),
-            ((0, 2, 190), (2, 3, 180), (1, 3, 340), (3, 4, 60), (4, 5, 20)),
-        ),
-    }
-)
+JOBS: Mapping[str, Job] = {
+    "Twitter trending topics": Job((8, 16, 8, 1), (600, 800, 300, 40), ((0, 1, 100), (1, 2, 40), (2, 3, 3))),
+    "Bargain detection": Job(
+        (8, 12, 16, 24, 8, 1),
+        (160, 240, 640, 720, 80, 10),
+        ((0, 2, 190), (2, 3, 180), (1, 3, 340), (3, 4, 60), (4, 5, 20)),
+    ),
+}
 """Section 7.4's jobs: 143 MB/s and 790 MB/s in total; costs in % of a core."""
 
 Allocate = Callable[[Job, Sequence[float]], GroupAllocation]
@@ -76,9 +73,10 @@ def round_robin(job: Job, nodes: int) -> list[list[int]]:
     return [np.bincount(np.arange(*span) % nodes, minlength=nodes).tolist() for span in pairwise(ends)]
 
 
-_PRIORITIES: Mapping[Literal["imc", "rs"], str] = MappingProxyType(
-    {"imc": "prioritised by communication", "rs": "prioritised by relative significance"}
-)
+_PRIORITIES: Mapping[Literal["imc", "rs"], str] = {
+    "imc": "prioritised by communication",
+    "rs": "prioritised by relative significance",
+}
 
 
 def _second(priority: Literal["imc", "rs"], first: float) -> Reader:
@@ -171,9 +169,10 @@ def _most(above: Iterable[Number], below: Iterable[Number]) -> float:
 
 
 _LABELS = ("Storm", "TL", "network load saved")
-_ADVANTAGES: Mapping[str, tuple[float, float, float]] = MappingProxyType(
-    {"Twitter trending topics": (91.0, 79.0, 13.0), "Bargain detection": (89.0, 31.0, 22.0)}
-)
+_ADVANTAGES: Mapping[str, tuple[float, float, float]] = {
+    "Twitter trending topics": (91.0, 79.0, 13.0),
+    "Bargain detection": (89.0, 31.0, 22.0),
+}
 """What TD gains at most in the paper, %, by job (section 7.4)."""
 
 

@@ -5,7 +5,6 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
 from workbench import units
@@ -20,7 +19,7 @@ CLOSE, POINTS = 0.10, (1.0, 3.0)
 MORE, LESS = (1.0, math.inf), (0.0, 1.0)
 """Of ratios."""
 _PERCENT = ("%", "change")
-_EVEN: Mapping[str, float] = MappingProxyType({"change": 0.0, "times": 1.0})
+_EVEN: Mapping[str, float] = {"change": 0.0, "times": 1.0}
 
 
 @dataclass(frozen=True)

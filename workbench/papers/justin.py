@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, pairwise
-from types import MappingProxyType
 from typing import NamedTuple
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
@@ -47,15 +46,13 @@ class _Published(NamedTuple):
     memory_mb: tuple[float | None, float | None] = (None, None)  # of all tasks under DS2 and Justin
 
 
-PUBLISHED: Mapping[str, _Published] = MappingProxyType(
-    {
-        "q1": _Published((7, 158), (7, 0), (2, 2), 40, None, (2317, 1379)),
-        "q3": _Published((12, 158), (12, 158), (3, 3), 10, None),
-        "q5": _Published((24, 158), (24, 158), (None, None), None, None),
-        "q11": _Published((12, 158), (6, 316), (3, 3), 28, 48),
-        "q8": _Published((24, 158), (12, 316), (4, 4), 27, 48),
-    }
-)
+PUBLISHED: Mapping[str, _Published] = {
+    "q1": _Published((7, 158), (7, 0), (2, 2), 40, None, (2317, 1379)),
+    "q3": _Published((12, 158), (12, 158), (3, 3), 10, None),
+    "q5": _Published((24, 158), (24, 158), (None, None), None, None),
+    "q11": _Published((12, 158), (6, 316), (3, 3), 28, 48),
+    "q8": _Published((24, 158), (12, 316), (4, 4), 27, 48),
+}
 """By query. On q8 Justin scales up once and out three times."""
 
 
@@ -79,22 +76,18 @@ def _query(name: str, tasks: int, working_set_mb: float | None, before: tuple[st
     return QueryModel(flow, models)
 
 
-_QUERIES: Mapping[str, QueryModel] = MappingProxyType(
-    {
-        "q11": _query("q11", 6, 860.0),
-        "q8": _query("q8", 12, 2016.0),
-        "q1": _query("q1", 7, None),
-        "q3": _query("q3", 12, 8.0, ("filter persons", "filter auctions")),
-        "q5": _query("q5", 36, 10.0),
-    }
-)
-_POLICIES: Mapping[str, AnyPolicy] = MappingProxyType(
-    {
-        "DS2": Ds2Policy(_SETTINGS),
-        "Justin as released": JustinPolicy(_SETTINGS, JustinVariant(once=True)),
-        "Justin as printed": JustinPolicy(_SETTINGS),
-    }
-)
+_QUERIES: Mapping[str, QueryModel] = {
+    "q11": _query("q11", 6, 860.0),
+    "q8": _query("q8", 12, 2016.0),
+    "q1": _query("q1", 7, None),
+    "q3": _query("q3", 12, 8.0, ("filter persons", "filter auctions")),
+    "q5": _query("q5", 36, 10.0),
+}
+_POLICIES: Mapping[str, AnyPolicy] = {
+    "DS2": Ds2Policy(_SETTINGS),
+    "Justin as released": JustinPolicy(_SETTINGS, JustinVariant(once=True)),
+    "Justin as printed": JustinPolicy(_SETTINGS),
+}
 _COMPARED = ("DS2", "Justin as released")
 
 

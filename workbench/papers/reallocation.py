@@ -34,14 +34,8 @@ def reallocate(
 
     Parameters
     ----------
-    job
-        At the new rates, see ``Job.scaled``.
-    capacity
-        Per node.
     current
         Counts, shape (groups, nodes), of the same groups.
-    allocate
-        The algorithm, for example ``top_down`` or ``best_allocation``.
 
     Raises
     ------

@@ -8,7 +8,6 @@ import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import MappingProxyType
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
@@ -22,8 +21,8 @@ from workbench.testbed import FluidTestbed
 
 NAME = "streambed"
 _WINDOWS, _WINDOW_S = 20, 10.0
-_FORMS: Mapping[str, Callable[[float], float]] = MappingProxyType({"linear": float, "log": math.log, "sqrt": math.sqrt})
-_AS_PRINTED: Mapping[str, Callable[[float], float]] = MappingProxyType({**_FORMS, "log": math.log1p})  # by the authors
+_FORMS: Mapping[str, Callable[[float], float]] = {"linear": float, "log": math.log, "sqrt": math.sqrt}
+_AS_PRINTED: Mapping[str, Callable[[float], float]] = {**_FORMS, "log": math.log1p}  # by the authors
 
 
 def _printed(query: str, memory_mb: float, slots: Iterable[float]) -> tuple[float, ...]:

@@ -52,10 +52,6 @@ class Probe:
 
     Parameters
     ----------
-    number
-        0 for the warm-up, then 1, 2, ...
-    phase, rate, attempt
-        As in the `Step`.
     observation
         What was seen: of a probe its window, of a warm-up its steady tail.
     judgement
@@ -103,9 +99,8 @@ class MstEstimate:
     low
         Highest rate confirmed sustained; 0 if none was. From a log, the lower end of the 90 % interval.
     high
-        Lowest rate confirmed not sustained, above which nothing was sustained; inf if there is none. Where
-        repeated answers contradict each other, `low` and `high` enclose all rates in doubt. From a log, the upper
-        end of the 90 % interval.
+        Lowest rate confirmed not sustained, above which nothing was sustained; inf if there is none. Where repeated
+        answers contradict each other, `low` and `high` enclose all rates in doubt. From a log, the upper end.
     probes
         All of them, in order, the warm-up first; or the reading of a log.
     observation
@@ -113,9 +108,7 @@ class MstEstimate:
     limit
         What bounds the rate from above: ``"query"`` (an overloaded rate close above), ``"source"`` (the next rate up
         would be source-bound: this is not the query's MST) or ``"none"`` (the highest rate allowed was sustained, or
-        the probes ran out while the bracket was open or wide: `low` is a bound and no answer).
-    steady
-        Whether the warm-up became steady before its cap.
+        the probes ran out while the bracket was wide: `low` is a bound).
     exhausted
         Whether the probes ran out before the bracket was nearly as narrow as asked.
     contradictions
@@ -154,7 +147,7 @@ class MstEstimate:
         """The headline: the rate that commands, cards, plans and models give for this estimate, records/s.
 
         It is the middle of the bracket, of its logarithms, because the maximum is anywhere in it; `low` where that is
-        but a bound, and 0 if no rate was sustained. `rate` is half a bracket less, and what was consumed at `low`.
+        a bound, and 0 if no rate was sustained.
         """
         closed = math.isfinite(self.high) and self.limit != "none"
         return math.sqrt(self.low * self.high) if closed else self.low

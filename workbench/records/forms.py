@@ -11,8 +11,7 @@ FormEvidence = Literal["set", "too few", "alike", "law", "form"]
 class FormTarget:
     """A target rate, records/s, at a memory per slot, MiB; and the plan for it.
 
-    `slots` and `expected_rate` (records/s) are the plan's; None where nothing was planned, or not at the trigger
-    interval that was explored, which is the forms'.
+    `slots` and `expected_rate` (records/s) are the plan's; None without one at the trigger interval explored.
     """
 
     rate: float

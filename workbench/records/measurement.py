@@ -18,7 +18,7 @@ from workbench.errors import WorkbenchError
 from workbench.files import write_whole
 from workbench.metrics import SourceProfile
 from workbench.reading import parse_json, read_text
-from workbench.records.documents import Setting, structure, unstructure
+from workbench.records.documents import Setting, check_version, structure, unstructure
 from workbench.records.estimate import MstEstimate, MstInterval, OperatorCost, Probe
 from workbench.records.machine import Machine
 from workbench.speed import CoreSpeed, typical_of
@@ -144,10 +144,6 @@ class FailedRun:
 
     Parameters
     ----------
-    query, budget, tasks, predicted_rate
-        The configuration; see `Measurement`.
-    started_at
-        When it failed: ISO 8601 date and time.
     failure
         Why, in sentences that name the next step.
     """
@@ -185,12 +181,9 @@ def measurement_from_document(document: object, what: str) -> Measurement:
     """Build a measurement from the values of its file; `what` names it in errors."""
     if not isinstance(document, Mapping):
         raise WorkbenchError(f"{what} is a JSON {type(document).__name__}; it must be an object.")
-    version = document.get("version")
-    if version != VERSION:
-        raise WorkbenchError(
-            f"{what} has version {shown(version)}; this workbench reads version {VERSION}. Read it with the "
-            "workbench that wrote it, or measure again."
-        )
+    check_version(
+        document.get("version"), VERSION, f"{what} has", "Read it with the workbench that wrote it, or measure again."
+    )
     return measurement_from_dict({name: value for name, value in document.items() if name != "version"}, what)
 
 

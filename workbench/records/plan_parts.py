@@ -67,8 +67,8 @@ class Allocation:
     capacities
         Source records/s that each operator's tasks carry, inf for an unbounded one.
     unbounded
-        Operators that bound nothing, with the reason; they have one task. A true rate that is undefined although the
-        operator has input (it was never seen busy) is worth a longer measurement.
+        Operators that bound nothing, with the reason; they have one task. Measure longer where a true rate is undefined
+        although there is input.
     idle_slots
         Slots given to nobody, because every operator is unbounded.
     status
@@ -146,10 +146,6 @@ class InstanceType:
 
     Parameters
     ----------
-    price_per_hour
-        Price in `currency`.
-    source, date
-        Where the price was read, and when.
     core_speed
         How many times as fast its cores are as those of the reference machine, as ``workbench speed`` prints it on one
         like it; None: not known.
@@ -197,8 +193,6 @@ class CountedCores:
 
     Parameters
     ----------
-    measured
-        How fast the cores of the measurements were.
     times, low, high
         How many times as fast as these the cores counted are, and the ends of the 90 % interval; 1: the same.
     """
@@ -222,8 +216,6 @@ class Price:
     ----------
     slots_per_worker
         Slots that one holds: the shape.
-    per_hour
-        Price of all, whole workers counted.
     idle_slots
         Slots that are paid and not asked for.
     """
@@ -254,10 +246,6 @@ class ModelFinding:
     ----------
     value
         Its size: a count, a factor, or a share.
-    advice
-        What to do, in words.
-    command
-        That the words end with; empty without one.
     settled
         Whether nothing needs to be done, so that it is no reason for care.
     """
@@ -288,8 +276,6 @@ class PlanVerdict:
         Probability that the deployment's capacity is below the rate; None where it is not known.
     remedy
         What to do, in words; empty where nothing needs to be done.
-    command
-        That the words end with; empty without one.
     """
 
     level: Level
@@ -372,16 +358,12 @@ class Day:
     ----------
     hours
         Of each step, in which the slots stay the same; the last may be shorter.
-    rates
-        Highest rate of each step, records/s.
     slots
-        Least slots that carry it, with the plan's margin.
+        Least that carry it, with the plan's margin.
     static_slots
         Slots that carry the peak all day: the plan's.
     costs
-        Cost per hour of whole workers in each step; None without a price list.
-    static_cost
-        Cost per hour of the plan's workers; None without a price list.
+        Cost per hour of whole workers in each step; None without a price list, as `static_cost`, that of the plan's.
     """
 
     hours: tuple[float, ...]

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from workbench.checks import shown
 from workbench.errors import WorkbenchError
 from workbench.files import write_whole
 from workbench.reading import parse_json, read_text
-from workbench.records.documents import structure, unstructure
+from workbench.records.documents import check_version, structure, unstructure
 from workbench.records.forms import FormComparison
 from workbench.records.measurement import Measurement, Run, run_from_dict
 from workbench.records.plan import CapacityPlan, plan_from_dict, plan_to_dict
@@ -34,8 +33,6 @@ class PlannedStudy:
     ----------
     study
         Its settings by name, as a study file has them.
-    reason
-        Why the exploration ended.
     plans
         Plans that were made, in the order of the targets.
     runs
@@ -98,12 +95,7 @@ def planned_from_dict(document: object, path: str) -> PlannedStudy:
 
 
 def _read(document: Any, path: str) -> PlannedStudy:  # noqa: ANN401 - JSON
-    version = document["version"]
-    if version != VERSION:
-        raise WorkbenchError(
-            f"The plans {path} have version {shown(version)}; this workbench reads version {VERSION}. Plan again "
-            "with workbench plan."
-        )
+    check_version(document["version"], VERSION, f"The plans {path} have", "Plan again with workbench plan.")
     runs, sweep = (
         tuple(run_from_dict(run, f"A run in {path}") for run in document.get(name, ())) for name in ("runs", "sweep")
     )

@@ -8,7 +8,6 @@ import math
 import re
 import shlex
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from workbench import units
 from workbench.records.job_settings import JobSettings
@@ -58,7 +57,7 @@ _STREAM = """{stream} = (
     .option("maxOffsetsPerTrigger", {cap})
     .load()
 )"""
-_ONE: Mapping[str, float] = MappingProxyType({"": 1.0})
+_ONE: Mapping[str, float] = {"": 1.0}
 
 
 def names_of(query: str) -> tuple[str, str]:

@@ -1,15 +1,12 @@
 """Settings of Spark that change what a query sustains: the testbed measures with them, and plans export them."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
-MEASURED: Mapping[str, str] = MappingProxyType(
-    {
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.adaptive.streaming.stateless.enabled": "false",
-        "spark.sql.streaming.minBatchesToRetain": "3",
-    }
-)
+MEASURED: Mapping[str, str] = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.adaptive.streaming.stateless.enabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "3",
+}
 """Of every query: partitions stay as planned, and each batch cleans up after the third before it."""
 
 _STATE = "spark.sql.streaming.stateStore."

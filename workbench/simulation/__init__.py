@@ -19,34 +19,3 @@ from workbench.simulation.presets import PRESETS, preset, short_name
 from workbench.simulation.response import StateResponse
 from workbench.simulation.skew import task_shares
 from workbench.simulation.trace import RateTrace
-
-__all__ = [
-    "CAPSYS_QUERIES",
-    "PRESETS",
-    "SIMULATED",
-    "Cluster",
-    "Deployment",
-    "KeyTrace",
-    "OperatorModel",
-    "ProfiledQuery",
-    "QueryModel",
-    "RateTrace",
-    "State",
-    "StateModel",
-    "StateResponse",
-    "Step",
-    "WarmUp",
-    "Worker",
-    "advance",
-    "capsys_query",
-    "carry",
-    "preset",
-    "read_latency_s",
-    "short_name",
-    "simulated_query",
-    "speed_factor",
-    "steady_state",
-    "stream",
-    "task_shares",
-    "whole_step",
-]

@@ -44,8 +44,6 @@ class Deployment:
 
     Parameters
     ----------
-    model
-        The query.
     tasks
         Tasks by operator, at least one for every modelled operator.
     memory_mb

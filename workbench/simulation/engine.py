@@ -29,10 +29,6 @@ class State:
 
     Parameters
     ----------
-    age_s
-        Seconds since the deployment began.
-    window_age_s
-        Seconds since the last window ended.
     waiting_s
         Input that waits in the buffer of each task, in seconds of its work.
     held
@@ -65,12 +61,8 @@ class Step:
     active_s
         Seconds in which the sources' wave flowed at full pace or was stopped; all of the step if more was offered
         than fits.
-    records
-        Records received.
     results
         Results that windowed tasks emitted.
-    useful_s
-        Seconds of work.
     emitting_s
         Seconds of `active_s` in which windows emitted and the sources stood still.
     useful_emitting_s
@@ -98,12 +90,8 @@ def advance(
 
     Parameters
     ----------
-    deployment, state
-        What runs and what it holds.
     offered
         Records that wait at the sources or arrive there during the step; inf offers as many as fit.
-    step_s
-        Length of the step, seconds.
     speed
         How fast everything works in this step, 1 being normal.
     """

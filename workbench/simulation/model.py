@@ -24,12 +24,8 @@ class StateModel:
     ----------
     working_set_mb
         What all tasks of the operator together read again and again, MB; a task holds the share of its keys.
-    reads
-        State reads per input record.
     miss_s
         Seconds a read waits when it misses the cache.
-    hit_s
-        Seconds a read takes when it does not.
     cache_share
         Share of a slot's memory that caches state (Flink's managed memory: 0.4 by default).
     locality

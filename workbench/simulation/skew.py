@@ -20,8 +20,6 @@ def task_shares(tasks: int, hot_share: float = 0.0, imbalance: float = 0.0, part
 
     Parameters
     ----------
-    tasks
-        Parallelism.
     hot_share
         Share of the records with the most frequent key.
     imbalance

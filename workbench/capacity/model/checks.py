@@ -41,18 +41,10 @@ def check_model(
 
     Parameters
     ----------
-    model
-        A fitted model.
-    X, y
-        The runs it was fitted to.
-    slots, memory_mb
-        Where its answer is used.
     answers
         What `alike` gives for the same, if it is known.
     fewest_runs
         Runs that are enough; fewer where their ratios are known well because they took turns in one deployment.
-    asked
-        How they were asked for; None: not known.
 
     Raises
     ------
@@ -89,11 +81,6 @@ def alike(
     """Give the capacity at a budget by `model` and by each form that fits the runs about equally well, records/s.
 
     Those forms count whose leave-one-out error is at most 1.5 times the lowest.
-
-    Parameters
-    ----------
-    model, X, y, slots, memory_mb
-        As for `check_model`.
     """
     points, rates = as_runs(X, y, fewest=1)
     target = np.array([[memory_mb, slots]], dtype=float)
@@ -110,14 +97,8 @@ def check_runs(
 
     Parameters
     ----------
-    runs
-        In order.
-    fitted
-        Rows that the model was fitted to.
     left_out
         Rows that do not show the query's capacity, each with the reason.
-    asked
-        How they were asked for; None: not known.
     """
     findings = (_left_out(runs, left_out), _doubtful(runs, fitted, asked or Asked()))
     return tuple(finding for finding in findings if finding is not None)

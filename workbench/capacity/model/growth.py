@@ -3,39 +3,35 @@
 A shape has an exponent (1: in proportion), contention (Gunther's universal scalability law: 1 / (1 + s slots)), or a
 bend, from which on growth goes on with a smaller exponent, or ends. Shapes come in three ways of growing:
 
-- as published systems did. A law that assumes proportion until the runs deny it is optimistic: workers share a broker
-  or coordinate; the cores of one machine share its caches and memory, and behind the last core come hyper-threads;
+- as published systems did: workers share a broker or coordinate; the cores of one machine share its caches and memory,
+  and behind the last core come hyper-threads;
 - in proportion (`IN_PROPORTION`);
-- towards the limit of one key's task (`KEY`): records of one key meet on one task, which is one whatever the slots.
+- towards the limit of one key's task (`KEY`): records of one key meet on one task, whatever the slots.
 
-How credible each way is depends on what is known, and nobody has to be asked:
+How credible each way is depends on what is known:
 
 - Of micro-batches, every stage can use all slots, and more slots are more workers: the published shapes, unless parts
   of a batch were measured (`workbench.capacity.model.parts_law`).
 - A pipelined engine spends slots on whole tasks of the operators, as StreamBed does on Flink. Stateless operators then
-  share nothing: proportion has all of the prior but a hundredth (`STATELESS`). With a stateful operator nothing says
-  which way it is, so each has a third.
+  share nothing: proportion has all of the prior but a hundredth (`STATELESS`). With a stateful operator each way has a
+  third.
 - Where not even the engine is known, it may be either (`UNKNOWN_ENGINE`), and the runs decide.
 
-The weights of the published shapes are those of greatest likelihood for 79 published curves of eight
-families of systems, found by expectation and maximisation over the law's own evidence
-(``python benchmarks/families.py weights``). Each family counts by the square root of its curves. Workers and cores are
-drawn towards their common weights as much as three curves do. ``python benchmarks/families.py`` reports how often the
-intervals hold in families that the weights have not seen. The shapes themselves were chosen with all curves at hand.
-``python benchmarks/model.py`` judges the rest on StreamBed's queries and on random ones. `STATELESS` was set on
-q1 and is judged on q2. The thirds are no fit: what 160 random stateful queries of the simulated engine say of the
-three ways is a third each, too; single queries and the published curves lean to one or the other. `KEY` was chosen with
-random queries and the simulated q5, q8 and q11 at hand, `UNKNOWN_ENGINE` with all of these.
+The weights of the published shapes are those of greatest likelihood for 79 published curves of eight families of
+systems, found by expectation and maximisation over the law's own evidence (``python benchmarks/families.py weights``).
+Each family counts by the square root of its curves; workers and cores are drawn towards their common weights as much as
+three curves do. ``python benchmarks/families.py`` reports how often the intervals hold in families that the weights
+have not seen, ``python benchmarks/model.py`` judges the rest on StreamBed's queries and on random ones. `STATELESS` was
+set on q1 and is judged on q2. 160 random stateful queries of the simulated engine say of the three ways a third each,
+too. `KEY` was chosen with random queries and the simulated q5, q8 and q11 at hand, `UNKNOWN_ENGINE` with all of these.
 
-What published systems lose, they lose with more workers or cores. The first slots of a measured deployment, shares of a
-core or two of one machine, are neither: where they read no shared topic, they add in proportion in all likelihood, and
-what the curves did begins beyond them.
+The first slots of a measured deployment, shares of a core or two of one machine, are neither workers nor cores: where
+they read no shared topic, they add in proportion in all likelihood, and what the curves lost begins beyond them.
 """
 
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Literal, get_args
 
 from workbench.errors import WorkbenchError
@@ -94,20 +90,18 @@ class Weights:
                     yield Shape(chance * weight / len(positions), exponent, deviation, 0.0, position * _STEP, after)
 
 
-WEIGHTS: Mapping[str, Weights] = MappingProxyType(
-    {
-        "workers": Weights(
-            exponents=(0.096, 0.574, 0.199, 0.045, 0.086),
-            contentions=(0.346, 0.057, 0.010, 0.074, 0.055, 0.020, 0.053),
-            bends=(0.005, 0.008, 0.372),
-        ),
-        "cores": Weights(
-            exponents=(0.068, 0.477, 0.400, 0.009, 0.046),
-            contentions=(0.047, 0.009, 0.003, 0.251, 0.197, 0.074, 0.012),
-            bends=(0.002, 0.005, 0.400),
-        ),
-    }
-)
+WEIGHTS: Mapping[str, Weights] = {
+    "workers": Weights(
+        exponents=(0.096, 0.574, 0.199, 0.045, 0.086),
+        contentions=(0.346, 0.057, 0.010, 0.074, 0.055, 0.020, 0.053),
+        bends=(0.005, 0.008, 0.372),
+    ),
+    "cores": Weights(
+        exponents=(0.068, 0.477, 0.400, 0.009, 0.046),
+        contentions=(0.047, 0.009, 0.003, 0.251, 0.197, 0.074, 0.012),
+        bends=(0.002, 0.005, 0.400),
+    ),
+}
 """Of greatest likelihood for all published curves."""
 
 IN_PROPORTION = (Shape(0.75, 1.0, 0.015), Shape(0.25, 1.0, 0.015, contention=5e-4))
@@ -119,9 +113,9 @@ KEY = tuple(Shape(1 / 9, 0.95, 0.05, contention=0.003 * 1000 ** (step / 8)) for 
 LATER = 0.5
 """Probability that what more workers or cores lose begins beyond the slots that share `SHARED_CORES`.
 
-With an `in_proportion` of .6 these slots add in proportion with .8. That is less than the measurements at hand say: in
-all eleven (seven queries, on one kind of machine, of two cores) they did, to about a tenth, up to eight times beyond
-the runs. It was chosen with most of these at hand. Since then q8 and trips did, too, and q1 at 10 s to 13 %.
+With an `in_proportion` of .6 these slots add in proportion with .8, which is less than the measurements say: in all
+eleven (seven queries, on one kind of machine, of two cores) they did, to about a tenth, up to eight times beyond the
+runs. It was chosen with most of these at hand; q8, trips and q1 at 10 s (to 13 %) have since agreed.
 """
 
 SHARED_CORES = 1.6
@@ -140,10 +134,10 @@ def shapes_of(
 ) -> tuple[Shape, ...]:
     """Give the ways of growing, with weights that add up to 1.
 
-    Published shapes are those of cores of one machine where `growth` says so, or else of workers; their `weights` are
-    by default those of all curves, and their bends are at each `every`-th position. With the probabilities
-    `in_proportion` and `key` slots add as `IN_PROPORTION` or as `KEY` instead. `sharing` slots share `SHARED_CORES` of
-    one machine; no more than the fewest measured: none, or unknown.
+    `weights`, by default those of all curves, are of the published shapes: of cores of one machine where `growth` says
+    so, else of workers; bends are at each `every`-th position. With the probabilities `in_proportion` and `key` slots
+    add as `IN_PROPORTION` or as `KEY` instead. `sharing` slots share `SHARED_CORES` of one machine; no more than the
+    fewest measured: none, or unknown.
     """
     if growth is not None and growth not in get_args(Growth):
         raise WorkbenchError(f"The growth is {growth!r}; use one of {', '.join(get_args(Growth))}.")

@@ -4,17 +4,14 @@ A batch holds the driver (planning, offsets, commits, scheduling each task) and 
 
     seconds = d + e tasks + sum over stages of waves x (a + b x rows of a task)
 
-- ``d``, ``e``: the driver's, fixed and for each task. They are what is left of a batch beyond its slots' own seconds.
+- ``d``, ``e``: the driver's, fixed and for each task: what is left of a batch beyond its slots' own seconds.
 - ``a``, ``b``: of one task of a stage, fixed (its start, opening and committing its state) and for each row.
 - The rows of a task are a power of the source's rows for each task: partial aggregation sends one row for each key that
-  a task has met, so larger batches send fewer rows for each source row. A stage that reads the source has them all.
+  a task has met, so larger batches send fewer for each source row. A stage that reads the source has them all.
 - ``waves``: partitions / slots, rounded up.
 
 The capacity at any slots, partitions and interval is the rate at which a batch takes as long as the interval. Runs at
-several loads, and above all runs with many more partitions than slots, distinguish the parts: what hundreds of
-tasks cost the driver and the state store is then measured on few slots.
-
-It is for micro-batches what `workbench.capacity.model.mechanism` is for pipelined engines. Stages that do not depend on
+several loads, and above all with many more partitions than slots, distinguish the parts. Stages that do not depend on
 each other are taken to follow each other, which is exact where each fills its waves.
 """
 
@@ -42,19 +39,7 @@ _STEADY = 0.1  # prior deviation of the power of rows, so that a few readings al
 
 @dataclass(frozen=True)
 class StageLine:
-    """A stage: a task takes `fixed_s` + `per_row_s` x its rows, which are `scale` x (source rows / partitions)^`power`.
-
-    Parameters
-    ----------
-    name
-        The operator's.
-    fixed_s, per_row_s
-        Slot seconds.
-    scale, power
-        Of its rows.
-    stateful, source
-        Whether it keeps state; whether it reads the source.
-    """
+    """A stage: a task takes `fixed_s` + `per_row_s` x rows, which are `scale` x (source rows / partitions)^`power`."""
 
     name: str
     fixed_s: float
@@ -250,8 +235,7 @@ def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
     """Fit the parts of a batch to `runs`; None where they do not show their stages, or too few sizes of tasks.
 
     A log may have batches of one size alone, where a cap makes them. The seconds of a stage then count as those of its
-    rows, and the driver's as fixed: as many rows for each task take as long on more slots, however a task's seconds are
-    divided.
+    rows, and the driver's as fixed, which is as long on more slots with as many rows for each task.
     """
     measured = list(runs)
     names, readings = readings_of(measured)

@@ -1,11 +1,9 @@
 """What every capacity model answers: the rate at a budget, its interval, and the fewest slots for a rate.
 
-There are two: `CapacityModel` fits StreamBed's forms by least squares, and `ScalingModel` is the workbench's own and
-its default. `model_of_form` chooses by name.
-
-Both share one interval, that of the scaling model. The residuals of one form cannot show that another form is right:
-on simulated queries the textbook interval of the selected form holds the true capacity much less often than its level
-promises (``benchmarks/model.py``). If the prediction of a form is outside the interval, the interval extends to it.
+`CapacityModel` fits StreamBed's forms by least squares; `ScalingModel`, the default, is the workbench's own. They share
+the interval of the scaling model, extended to the prediction of a form outside it: the residuals of one form cannot
+show that another form is right, and on simulated queries the textbook interval of the selected form holds the true
+capacity much less often than its level promises (``benchmarks/model.py``).
 """
 
 import math
@@ -219,10 +217,6 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        rate
-            Target rate, records/s.
-        memory_mb
-            Memory, in the unit of the fit.
         margin
             Head-room beyond the prediction; the default is StreamBed's.
         min_slots

@@ -1,12 +1,11 @@
 """The capacity plan: what to deploy for a rate, how sure, at what cost, and as Spark's settings.
 
 StreamBed, section VI: the least slots whose predicted capacity is 110 % of the rate, for each memory profile, and
-BIDS2's configuration at that size. Here the cheapest profile is chosen by the workers it takes, the prediction carries
-its interval, and a plan says which testbed it came from and how far it extrapolates.
+BIDS2's configuration at that size. Here the cheapest profile is chosen by the workers it takes.
 
 Deviation: the paper's final configuration goes by the rates seen with the most slots at that memory, here by those of
-the minimal configuration, as all measured ones do and as the capacity model expects it. On the fluid presets, six seeds
-each, either way plans miss the capacity by 2.4 % in the median and 10 % at worst (``benchmarks/planning.py``).
+the minimal configuration, as all measured ones do. On the fluid presets, six seeds each, either way plans miss the
+capacity by 2.4 % in the median and 10 % at worst (``benchmarks/planning.py``).
 """
 
 import itertools
@@ -72,24 +71,18 @@ def plan(
 
     Parameters
     ----------
-    exploration
-        Runs and model.
-    rate
-        Records/s.
     memory_mb
         Memory profiles to choose from, MiB per slot.
     margin, risk
         See `Model.slots_for`. By default the margin is 1.1, and 1 where there is a risk.
     instances
         Price list. Where it says how fast the cores of a type are, and those measured were timed, the slots on that
-        type are those that its cores take. Without a list, the least memory x slots counts as cheapest, ties to the
-        shorter trigger interval, then to less memory per slot, and without `executor_slots` executors are made for
-        workers of 16 cores and 64 GiB.
+        type are those that its cores take. Without a list, the least memory x slots counts as cheapest, and without
+        `executor_slots` executors are made for workers of 16 cores and 64 GiB.
     reserve
         Cores and MiB that a worker keeps for itself, of those it has.
     interval_speedups
-        Trigger intervals to choose from, with the capacity at each relative to that at the explored one (see
-        ``intervals.interval_speedups``); None: the explored one.
+        Capacity at each trigger interval to choose from, relative to that at the explored one; None: that one.
     low_rate
         Lowest load, records/s, if the deployment is to shrink: the state keeps the partitions of the planned slots.
     outage
@@ -99,8 +92,8 @@ def plan(
     keys
         Counted frequencies of the key that the query's state or join goes by.
     executor_slots
-        Slots of each executor that was measured, which those of the plan have, too: between executors rows cross the
-        network. None: no size was measured, and the plan has one executor for each worker.
+        Slots of each executor that was measured, which those of the plan have, too, because rows between executors
+        cross the network. None: the plan has one executor for each worker.
 
     Raises
     ------

@@ -27,15 +27,6 @@ def capacity_at(exploration: Exploration, budget: Budget, gain: IntervalSpeedup)
     """Give the lower end, the expected capacity and the upper end at the trigger interval of `budget`, records/s.
 
     Beyond each end is 5 % of what `risks_at` considers.
-
-    Parameters
-    ----------
-    exploration
-        Runs and model, of the explored interval.
-    budget
-        Slots and their memory.
-    gain
-        Capacity at the interval of `budget`, relative to that at the explored one.
     """
     model, slots, memory = exploration.model, budget.slots, budget.profile.memory_mb
     (middle,), (low,), (high,) = model.predict([[memory, slots]]), *model.interval([[memory, slots]], LEVEL)

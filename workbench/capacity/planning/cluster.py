@@ -1,10 +1,9 @@
 """One priced cluster for several plans: every plan's executors and driver, packed onto workers of one instance type.
 
-All executors of one Spark application are alike, so each plan's slots are cut into executors of one size, and executors
-of several plans, and their drivers, may share a worker. Which do is a bin packing in two dimensions, cores and memory.
-Sizes that were not measured are varied, and for each the containers are put, the largest first, on the first worker
-with room. What all of them need of cores and memory bounds the number of workers from below, so the answer says how far
-from the least it can be at most.
+All executors of one Spark application are alike, so each plan's slots are cut into executors of one size; executors of
+several plans, and their drivers, may share a worker: a bin packing in two dimensions, cores and memory. Sizes that were
+not measured are varied, and for each the containers are put, the largest first, on the first worker with room. What all
+of them need of cores and memory bounds the number of workers from below.
 """
 
 import itertools
@@ -51,10 +50,6 @@ class Cluster:
         In order, for the cores of `instance`.
     executors
         Each plan's executor, of which it has as many as its slots take.
-    instance
-        Type of the workers.
-    workers
-        What each holds.
     least
         Workers that no packing on this type can do without.
     apart_per_hour

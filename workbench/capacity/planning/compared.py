@@ -37,10 +37,6 @@ def compare_forms(
 
     Parameters
     ----------
-    exploration
-        Runs and the model in use.
-    plans
-        Plans made by it; their rates are targets.
     refused
         Rates, records/s, without a plan, which are targets, too: at the measured memory nearest to the median.
     """

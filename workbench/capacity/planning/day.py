@@ -22,30 +22,21 @@ def follow(
     *,
     gain: float = 1.0,
     risk: float | None = None,
-    step_s: float = STEP_S,
 ) -> Day:
     """Find the least slots for every step of a day, with the margin and risk of `plan`, and never more than its slots.
 
     Parameters
     ----------
-    exploration
-        Runs and model.
-    plan
-        For the day's peak.
     rates, every_s
         The load, records/s, one rate for each `every_s` seconds.
     gain
         Capacity at the plan's trigger interval relative to that at the explored one.
-    risk
-        The plan's; see `Model.slots_for`.
-    step_s
-        Seconds that the slots stay the same; the highest rate in them counts.
     """
     frozen = None if plan.layout is None else plan.layout.stateful_partitions
     # Slots that are paid anyway are in both or in neither; but the state has as many partitions as the plan has slots.
     budget = plan.budget if frozen is not None else replace(plan.budget, slots=plan.least_slots or plan.budget.slots)
     least = min(run.budget.slots for run in exploration.runs)
-    many = max(1, round(step_s / every_s))
+    many = max(1, round(STEP_S / every_s))
     highest = [max(rates[first : first + many]) for first in range(0, len(rates), many)]
     parts = batch_of(exploration.measurements, exploration.model.batch)
     model, transfer = on_cores(exploration, plan.cores)

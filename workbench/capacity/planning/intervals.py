@@ -1,10 +1,9 @@
 """Capacity against the trigger interval, that is, against latency.
 
 A stateful query pays for every distinct key of every batch, so it carries more when its batches are larger, and its
-records wait longer. One budget is measured at several intervals; the ratio of its capacities, the *gain*, is taken to
-hold at other budgets too, which a plan says. It is the ratio of two measurements, and as uncertain as these.
-
-A record waits at most a whole interval for the next trigger, and then as long as the slowest batch takes.
+records wait longer: at most a whole interval for the next trigger, and then as long as the slowest batch takes. One
+budget is measured at several intervals; the ratio of its capacities, the *gain*, is taken to hold at other budgets too,
+which a plan says. It is as uncertain as the two measurements.
 """
 
 import math

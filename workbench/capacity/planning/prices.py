@@ -72,8 +72,6 @@ def prices(
 
     Parameters
     ----------
-    reserve
-        What a worker keeps for itself.
     executor_slots
         Slots of an executor; None: as many as a worker has room for, in one.
 

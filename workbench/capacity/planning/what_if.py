@@ -20,20 +20,12 @@ from workbench.records import HOURS_PER_MONTH, CapacityPlan, ModelFinding, Outag
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked.
+    """What is asked: `rate` records/s on slots of `memory_mb` MiB; `worker_price` is per hour.
 
     Parameters
     ----------
-    rate
-        Records/s to carry.
-    memory_mb
-        Memory of a slot, MiB.
-    margin, risk
-        As `plan` takes them.
     worker_slots
         Slots of one worker: its shape.
-    worker_price
-        Price of one worker, per hour.
     one_lost
         Whether the rate must be carried with one worker lost.
     more_skew
@@ -90,8 +82,6 @@ class Answer:
         the slots that are paid for anyway as a plan would take.
     workers
         Whole workers, a spare one included where it was asked for.
-    per_hour
-        Price of the workers.
     paid_rate
         Capacity of all slots of the workers, records/s.
     lost_rate
@@ -121,10 +111,6 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
 
     Parameters
     ----------
-    exploration
-        Runs and model.
-    question
-        What is asked.
     doubts
         What else the verdict must weigh, such as a plan's findings about keys; those about the model are found here.
 
