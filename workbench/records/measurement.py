@@ -20,8 +20,53 @@ from workbench.metrics import SourceProfile
 from workbench.reading import parse_json, read_text
 from workbench.records.documents import Setting, check_version, structure, unstructure
 from workbench.records.estimate import MstEstimate, MstInterval, OperatorCost, Probe
-from workbench.records.machine import Machine
 from workbench.speed import CoreSpeed, typical_of
+
+SIMULATED, RECORDED = "simulated", "recorded"
+"""How slots are made that no machine has."""
+
+_VIRTUAL = {True: "yes", False: "no", None: "unknown"}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a run was made on: no host name, no user, no path."""
+
+    slots: str = ""  # how the slots are made: a CPU quota, whole cores, `SIMULATED`, or `RECORDED`
+    processor: str = ""
+    virtual: bool | None = False  # whether it is a virtual machine, whose speed others influence; None: unknown
+    cores: float | None = None  # cores that the workbench may use; None: none are used
+    memory_gib: float | None = None
+    system: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)  # further facts in words by name, such as versions
+    dedicated: bool = True  # whether the cores of the slots are held for them; False where a cluster only counts them
+    # how fast its cores are, where that was timed apart from the observations; None: it was not. A Spark batch is only
+    # here
+    speed: CoreSpeed | None = None
+
+    @property
+    def real(self) -> bool:
+        """Whether something ran on it, and not a simulation or a table of rates."""
+        return self.slots not in {SIMULATED, RECORDED}
+
+    @property
+    def load_seen(self) -> bool:
+        """Whether other load on it was observed: that of a cluster's workers, and that behind a log, is not."""
+        return "master" not in self.facts
+
+    def described(self) -> dict[str, str]:
+        """Every known fact in words, by name."""
+        known = {
+            "processor": self.processor,
+            "virtual machine": _VIRTUAL[self.virtual] if self.processor else "",
+            "cores": "" if self.cores is None else f"{self.cores:g}",
+            "memory": "" if self.memory_gib is None else f"{self.memory_gib:.1f} GiB",
+            "system": self.system,
+            **self.facts,
+            "slots are": self.slots,
+        }
+        return {name: value for name, value in known.items() if value}
+
 
 VERSION = 2
 
@@ -140,19 +185,13 @@ class Measurement:
 
 @dataclass(frozen=True)
 class FailedRun:
-    """A configuration that could not be measured.
-
-    Parameters
-    ----------
-    failure
-        Why, in sentences that name the next step.
-    """
+    """A configuration that could not be measured."""
 
     query: str
     budget: Budget
     testbed: str
     started_at: str
-    failure: str
+    failure: str  # why, in sentences that name the next step
     tasks: Mapping[str, int] | None = None
     predicted_rate: float | None = None
 

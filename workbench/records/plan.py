@@ -18,6 +18,8 @@ from workbench.records.measurement import Measurement
 from workbench.records.plan_parts import (
     DRIVER_CORES,
     DRIVER_HEAP_MB,
+    ENVIRONMENT_PYTHON,
+    MEASURED,
     Allocation,
     CountedCores,
     Day,
@@ -27,10 +29,11 @@ from workbench.records.plan_parts import (
     Outage,
     PlanVerdict,
     Price,
+    as_environment,
+    state_settings,
 )
 from workbench.records.platforms import platforms
 from workbench.records.skeleton import NEEDED, module_file, script_of, skeleton
-from workbench.records.spark_settings import ENVIRONMENT_PYTHON, MEASURED, as_environment, state_settings
 
 VERSION = 2
 _DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit", "job", "platforms")

@@ -13,6 +13,36 @@ from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
 from workbench.errors import WorkbenchError
 from workbench.speed import CoreSpeed
 
+MEASURED: Mapping[str, str] = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.adaptive.streaming.stateless.enabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "3",
+}
+"""Of every query: partitions stay as planned, and each batch cleans up after the third before it."""
+
+_STATE = "spark.sql.streaming.stateStore."
+
+
+def state_settings(rocksdb_mb: int) -> dict[str, str]:
+    """Give the settings of the state store of an executor whose RocksDB may use `rocksdb_mb` MiB."""
+    return {
+        _STATE + "providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        _STATE + "rocksdb.boundedMemoryUsage": "true",
+        _STATE + "rocksdb.maxMemoryUsageMB": str(rocksdb_mb),
+        _STATE + "rocksdb.trackTotalNumberOfRows": "false",
+        _STATE + "rocksdb.changelogCheckpointing.enabled": "false",  # changelogs make the cost swing over 40 batches
+    }
+
+
+ENVIRONMENT_PYTHON = "./environment/bin/python"
+"""The Python of an archive of installed packages, where Spark has unpacked it."""
+
+
+def as_environment(archive: str) -> str:
+    """Name an archive as Spark's settings do, so that it is unpacked where `ENVIRONMENT_PYTHON` is."""
+    return f"{archive}#environment"
+
+
 Status = Literal["optimal", "feasible"]
 Unbounded = Literal["no input seen", "true rate undefined"]
 HOURS_PER_MONTH = 730.0
@@ -142,17 +172,7 @@ class Executor:
 
 @dataclass(frozen=True)
 class InstanceType:
-    """One machine type with its price.
-
-    Parameters
-    ----------
-    core_speed
-        How many times as fast its cores are as those of the reference machine, as ``workbench speed`` prints it on one
-        like it; None: not known.
-    unit, units_per_hour
-        What the platform charges for (``DBU``, ``vCPU hour``), and how many of them a worker takes in an hour; empty
-        and None where it charges for the hour.
-    """
+    """One machine type with its price."""
 
     name: str
     provider: str
@@ -163,7 +183,11 @@ class InstanceType:
     currency: str
     source: str
     date: str
+    # how many times as fast its cores are as those of the reference machine, as ``workbench speed`` prints it on one
+    # like it; None: not known
     core_speed: float | None = None
+    # unit, units_per_hour: what the platform charges for (``DBU``, ``vCPU hour``), and how many of them a worker takes
+    # in an hour; empty and None where it charges for the hour
     unit: str = ""
     units_per_hour: float | None = None
 
@@ -189,15 +213,11 @@ class InstanceType:
 
 @dataclass(frozen=True)
 class CountedCores:
-    """Whose cores a plan counts.
-
-    Parameters
-    ----------
-    times, low, high
-        How many times as fast as these the cores counted are, and the ends of the 90 % interval; 1: the same.
-    """
+    """Whose cores a plan counts."""
 
     measured: CoreSpeed
+    # times, low, high: how many times as fast as these the cores counted are, and the ends of the 90 % interval; 1: the
+    # same
     times: float = 1.0
     low: float = 1.0
     high: float = 1.0
@@ -210,21 +230,13 @@ class CountedCores:
 
 @dataclass(frozen=True)
 class Price:
-    """Workers of one type that hold a number of slots, and what they cost.
-
-    Parameters
-    ----------
-    slots_per_worker
-        Slots that one holds: the shape.
-    idle_slots
-        Slots that are paid and not asked for.
-    """
+    """Workers of one type that hold a number of slots, and what they cost."""
 
     instance: InstanceType
     workers: int
-    slots_per_worker: int
+    slots_per_worker: int  # slots that one holds: the shape
     per_hour: float
-    idle_slots: int
+    idle_slots: int  # slots that are paid and not asked for
 
     @property
     def units(self) -> str:
@@ -240,22 +252,14 @@ class Price:
 
 @dataclass(frozen=True)
 class ModelFinding:
-    """One thing to know about a model's answer.
-
-    Parameters
-    ----------
-    value
-        Its size: a count, a factor, or a share.
-    settled
-        Whether nothing needs to be done, so that it is no reason for care.
-    """
+    """One thing to know about a model's answer."""
 
     concern: Concern
-    value: float
+    value: float  # its size: a count, a factor, or a share
     finding: str
     advice: str
     command: str = ""
-    settled: bool = False
+    settled: bool = False  # whether nothing needs to be done, so that it is no reason for care
 
     @property
     def advised(self) -> Advice:
@@ -268,20 +272,12 @@ Level = Literal["safe", "risky", "don't rely on it yet"]
 
 @dataclass(frozen=True)
 class PlanVerdict:
-    """Whether to deploy a plan as it is.
-
-    Parameters
-    ----------
-    risk
-        Probability that the deployment's capacity is below the rate; None where it is not known.
-    remedy
-        What to do, in words; empty where nothing needs to be done.
-    """
+    """Whether to deploy a plan as it is."""
 
     level: Level
-    risk: float | None
+    risk: float | None  # probability that the deployment's capacity is below the rate; None where it is not known
     reason: str
-    remedy: str
+    remedy: str  # what to do, in words; empty where nothing needs to be done
     command: str = ""
 
     @property
@@ -292,18 +288,10 @@ class PlanVerdict:
 
 @dataclass(frozen=True)
 class Outage:
-    """An outage to recover from.
+    """An outage to recover from."""
 
-    Parameters
-    ----------
-    outage_s
-        Seconds in which nothing is consumed.
-    catch_up_s
-        Seconds after it within which the backlog must be gone, while the load goes on.
-    """
-
-    outage_s: float
-    catch_up_s: float
+    outage_s: float  # seconds in which nothing is consumed
+    catch_up_s: float  # seconds after it within which the backlog must be gone, while the load goes on
 
     def __post_init__(self) -> None:
         for name in ("outage_s", "catch_up_s"):
@@ -317,19 +305,11 @@ class Outage:
 
 @dataclass(frozen=True)
 class EndingRun:
-    """A run that takes a number of rows and ends (``availableNow``), and how long it may last.
-
-    Parameters
-    ----------
-    deadline_s
-        Seconds from its start within which they must be done.
-    start_s
-        Seconds of these until its first batch: of workers, application and code.
-    """
+    """A run that takes a number of rows and ends (``availableNow``), and how long it may last."""
 
     rows: float
-    deadline_s: float
-    start_s: float = 60.0
+    deadline_s: float  # seconds from its start within which they must be done
+    start_s: float = 60.0  # seconds of these until its first batch: of workers, application and code
 
     def __post_init__(self) -> None:
         for name in ("rows", "deadline_s"):
@@ -352,24 +332,13 @@ class EndingRun:
 
 @dataclass(frozen=True)
 class Day:
-    """A day's load and the slots that follow it.
+    """A day's load and the slots that follow it."""
 
-    Parameters
-    ----------
-    hours
-        Of each step, in which the slots stay the same; the last may be shorter.
-    slots
-        Least that carry it, with the plan's margin.
-    static_slots
-        Slots that carry the peak all day: the plan's.
-    costs
-        Cost per hour of whole workers in each step; None without a price list, as `static_cost`, that of the plan's.
-    """
-
-    hours: tuple[float, ...]
+    hours: tuple[float, ...]  # of each step, in which the slots stay the same; the last may be shorter
     rates: tuple[float, ...]
-    slots: tuple[int, ...]
-    static_slots: int
+    slots: tuple[int, ...]  # least that carry it, with the plan's margin
+    static_slots: int  # slots that carry the peak all day: the plan's
+    # cost per hour of whole workers in each step; None without a price list, as `static_cost`, that of the plan's
     costs: tuple[float, ...] | None = None
     static_cost: float | None = None
 

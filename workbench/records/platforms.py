@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from workbench import units
 from workbench.records.job_settings import JobSettings
-from workbench.records.plan_parts import DRIVER_CORES, DRIVER_HEAP_MB, Executor, InstanceType
+from workbench.records.plan_parts import (
+    DRIVER_CORES,
+    DRIVER_HEAP_MB,
+    ENVIRONMENT_PYTHON,
+    Executor,
+    InstanceType,
+    as_environment,
+)
 from workbench.records.skeleton import NEEDED, module_file, script_of
-from workbench.records.spark_settings import ENVIRONMENT_PYTHON, as_environment
 from workbench.redaction import VARIABLE
 
 if TYPE_CHECKING:

@@ -43,20 +43,13 @@ _EXAMPLES = (
 
 @dataclass(frozen=True)
 class Sink:
-    """Where a query writes.
-
-    Parameters
-    ----------
-    place
-        A folder, as a path or the URI of a file system of Spark's; of Kafka a topic, ``kafka://HOST:PORT/TOPIC``. Runs
-        write to places of their own in it, or next to it. "": nowhere, or where its function writes.
-    function
-        ``module:function`` that ``foreachBatch`` calls; "" for another kind.
-    """
+    """Where a query writes."""
 
     kind: str = NOOP
+    # a folder, as a path or the URI of a file system of Spark's; of Kafka a topic, ``kafka://HOST:PORT/TOPIC``. Runs
+    # write to places of their own in it, or next to it. "": nowhere, or where its function writes
     place: str = ""
-    function: str = ""
+    function: str = ""  # ``module:function`` that ``foreachBatch`` calls; "" for another kind
 
     @classmethod
     def parse(cls, text: str) -> "Sink":

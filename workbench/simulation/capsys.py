@@ -136,9 +136,7 @@ def capsys_query(name: str) -> ProfiledQuery:
     }
     shares = {row.name: row.rate / total for row in rows if row.rate}
     return ProfiledQuery(
-        QueryModel(flow, models, source_shares=shares),
-        MappingProxyType({row.name: row.tasks for row in rows}),
-        total,
+        QueryModel(flow, models, source_shares=shares), MappingProxyType({row.name: row.tasks for row in rows}), total
     )
 
 

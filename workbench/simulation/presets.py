@@ -36,10 +36,12 @@ q5 0.11, q8 0.31. None is published for q11 ("slightly higher variations" than q
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import pairwise
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
+from workbench.simulation.capsys import CAPSYS_QUERIES, capsys_query
 from workbench.simulation.model import OperatorModel, QueryModel, StateModel, WarmUp
 
 _US = 1e-6
@@ -214,3 +216,40 @@ def preset(name: str) -> QueryModel:
     if name not in _BY_NAME:
         raise WorkbenchError(f"There is no preset {name!r}; there are {', '.join(PRESETS)}. Use one of these.")
     return _BY_NAME[name]
+
+
+SIMULATED: tuple[str, ...] = (*PRESETS, "q3", *CAPSYS_QUERIES)
+"""Names that `simulated_query` knows."""
+
+_STATE_MB = 8.0
+
+
+def simulated_query(name: str) -> QueryModel:
+    """Return the model of a query by its name, one of `SIMULATED`."""
+    if name in PRESETS:
+        return preset(name)
+    if name in CAPSYS_QUERIES:
+        return capsys_query(name).model
+    if name == "q3":
+        return _q3()
+    raise WorkbenchError(f"There is no simulated query {name!r}; use one of {', '.join(SIMULATED)}.")
+
+
+@lru_cache(maxsize=1)
+def _q3() -> QueryModel:
+    """Return Nexmark's q3, an incremental join of persons and auctions.
+
+    The cost of a joined record is the one that CAPSys profiled for the same join (Q4-join). The state of q3 grows
+    without bound, so every rate belongs to a state size: here 8 MB, which fits memory, as in Justin's experiments.
+    """
+    join = capsys_query("Q4-join").profiles["incremental join"]
+    return query_of(
+        "q3",
+        ("source, filter persons", "source, filter auctions", "filter persons, join", "filter auctions, join, sink"),
+        {
+            "filter persons": costed("filter", FILTER_S, PERSONS),
+            "filter auctions": costed("filter", FILTER_S, AUCTIONS),
+            "join": ("join", OperatorModel(join, state=StateModel(_STATE_MB))),
+            "sink": SINK,
+        },
+    )

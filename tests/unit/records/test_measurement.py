@@ -195,10 +195,7 @@ def drop_low(document):
         (lambda d: d["estimate"].update(low=-1), r"low is -1\.0; it must be at least 0 @ \$\.estimate"),
         (lambda d: d["estimate"].update(rate=1e300), r"1e\+300 is beyond 1e\+18 @ \$\.estimate\.rate"),
         (lambda d: d["budget"].update(slots=10**40), r"1[0,]+ is beyond 1e\+18 @ \$\.budget\.slots"),
-        (
-            lambda d: d["estimate"]["probes"][0]["observation"].update(batches=[3] * 500),
-            r"batches\[4\]; and 495 more",
-        ),
+        (lambda d: d["estimate"]["probes"][0]["observation"].update(batches=[3] * 500), r"batches\[4\]; and 495 more"),
         (lambda d: d["settings"].update(n=[1]), r"\[1\] is not a text, a number, .* @ \$\.settings\['n'\]"),
         (lambda d: d["settings"].update(n=10**300), r"1[0,]+\.\.\. is beyond 1e\+18 @ \$\.settings\['n'\]"),
         (lambda d: d["settings"].update(tolerance=1e300), r"1e\+300 is beyond 1e\+18 @ \$\.settings\['tolerance'\]"),

@@ -23,8 +23,8 @@ from workbench.simulation import (
     stream,
     whole_step,
 )
-from workbench.simulation.cache import hit_rate
-from workbench.simulation.skew import task_shares
+from workbench.simulation.deployment import hit_rate
+from workbench.simulation.keys import task_shares
 from workbench.simulation.waves import input_ratios, waves
 
 MS = 1e-3
@@ -51,11 +51,7 @@ def saturated(deployment, seconds=20.0, step_s=0.5):
 
 BURSTS = QueryModel(
     chain("filter", "window", "join"),
-    {
-        "filter": costs(1 * MS),
-        "window": costs(2 * MS, 0.5, windowed=True, emission_s=1 * MS),
-        "join": costs(6 * MS),
-    },
+    {"filter": costs(1 * MS), "window": costs(2 * MS, 0.5, windowed=True, emission_s=1 * MS), "join": costs(6 * MS)},
     window_s=10.0,
 )
 
@@ -275,16 +271,10 @@ def test_a_query_without_costs_has_no_limit():
         ),
         (lambda: QueryModel(chain("a"), {"a": costs(1.0)}, 2.0), "window_s = 2.0 and the windowed operators none"),
         (lambda: QueryModel(chain("a"), {"a": costs(1.0)}, source_shares={"source": 0.5}), "that add up to 1"),
-        (
-            lambda: QueryModel(chain("a"), {"a": costs(1.0)}, noise=-1.0),
-            "noise of query 'chain' is -1.0; it must be",
-        ),
+        (lambda: QueryModel(chain("a"), {"a": costs(1.0)}, noise=-1.0), "noise of query 'chain' is -1.0; it must be"),
         (lambda: QueryModel(Dataflow("x", (Operator("a", "map"),), ()), {"a": costs(1.0)}), "no operator of kind"),
         (lambda: costs(1.0, emission_s=1.0), "emission_s is 1.0 for an operator that is not windowed"),
-        (
-            lambda: costs(1.0, hot_share=1.5),
-            r"hot_share is 1.5; it must be at least 0 and at most 1 \(share of",
-        ),
+        (lambda: costs(1.0, hot_share=1.5), r"hot_share is 1.5; it must be at least 0 and at most 1 \(share of"),
         (lambda: costs(1.0, imbalance=0.5), "imbalance is 0.5; it must be at least 0 and at most 0.3"),
         (lambda: StateModel(-1.0), "working_set_mb is -1.0"),
         (lambda: WarmUp(code_s=math.nan), "code_s is nan"),

@@ -18,7 +18,7 @@ from workbench.simulation import (
     advance,
     steady_state,
 )
-from workbench.simulation.cache import block_cache_mb
+from workbench.simulation.deployment import block_cache_mb
 
 FLOW = Dataflow(
     "two counts",

@@ -26,14 +26,7 @@ from typing import get_args
 
 from workbench import units
 from workbench.capacity.explore.acquisition import edge
-from workbench.capacity.explore.exploration import (
-    MOST_RUNS,
-    Choice,
-    Exploration,
-    conclude,
-    costs_of,
-    stopping_row,
-)
+from workbench.capacity.explore.exploration import MOST_RUNS, Choice, Exploration, conclude, costs_of, stopping_row
 from workbench.capacity.explore.optimizer import ConfigurationOptimizer, minimal_first
 from workbench.capacity.explore.questions import Question, Why, next_question, on_the_way
 from workbench.capacity.model import SCALING, STREAMBED_FORMS, Growth, Model, why_no_capacity

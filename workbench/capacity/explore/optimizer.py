@@ -52,17 +52,10 @@ _WORTH = 1.05  # times the rate with as many partitions as slots; a layout that 
 
 @dataclass(frozen=True)
 class Configured:
-    """How a budget is deployed, and what BIDS2 says of that.
+    """How a budget is deployed, and what BIDS2 says of that."""
 
-    Parameters
-    ----------
-    configuration
-        What is deployed; its `predicted_rate` is BIDS2's objective.
-    layout
-        Tasks of the operators, or partitions of the stages; None where BIDS2 has nothing to go by yet.
-    """
-
-    configuration: Configuration
+    configuration: Configuration  # what is deployed; its `predicted_rate` is BIDS2's objective
+    # tasks of the operators, or partitions of the stages; None where BIDS2 has nothing to go by yet
     layout: Allocation | BatchLayout | None = None
 
     @property
@@ -213,11 +206,7 @@ class ConfigurationOptimizer:
         return self._minimal.get((query, budget.profile, budget.interval_s))
 
     def _next(
-        self,
-        query: Query,
-        budget: Budget,
-        tasks: Mapping[str, int] | None = None,
-        predicted_rate: float | None = None,
+        self, query: Query, budget: Budget, tasks: Mapping[str, int] | None = None, predicted_rate: float | None = None
     ) -> Configuration:
         same = _same(query, budget, tasks)
         return Configuration(query, budget, tasks, repeat=self._finished[same], predicted_rate=predicted_rate)

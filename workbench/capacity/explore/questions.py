@@ -34,22 +34,15 @@ _WORDS: Mapping[Cause, str] = {
 
 @dataclass(frozen=True)
 class Why:
-    """Why a budget is measured.
-
-    Parameters
-    ----------
-    cause
-        ``"farthest"`` from the runs: no cost is defined yet; ``"improvement"``: the highest expected one of the
-        Gaussian process; ``"edge"``: the middle or the most slots, in turn; ``"grid"``: no explorer asked.
-    acquired
-        The Gaussian process asked, over the indices of the space's slots and memory; None where none was.
-    improvement
-        Its expected improvement at `budget`, records/s of the cost (Equation 9); None without one.
-    """
+    """Why a budget is measured."""
 
     budget: Budget
+    # ``"farthest"`` from the runs: no cost is defined yet; ``"improvement"``: the highest expected one of the Gaussian
+    # process; ``"edge"``: the middle or the most slots, in turn; ``"grid"``: no explorer asked
     cause: Cause
+    # the Gaussian process asked, over the indices of the space's slots and memory; None where none was
     acquired: Acquired | None = None
+    # its expected improvement at `budget`, records/s of the cost (Equation 9); None without one
     improvement: float | None = None
 
     @property

@@ -134,11 +134,7 @@ def _doubtful(runs: Sequence[Run], fitted: Sequence[int], asked: Asked) -> Model
     verb = "is" if len(reasons) == 1 else "are"
     share = f"{len(reasons)} of {units.some(len(fitted), 'fitted run')} {verb} doubtful. "
     return ModelFinding(
-        "doubtful runs",
-        len(reasons),
-        share + describe_runs(runs, reasons),
-        quieter.words,
-        quieter.command,
+        "doubtful runs", len(reasons), share + describe_runs(runs, reasons), quieter.words, quieter.command
     )
 
 
@@ -285,7 +281,6 @@ def _levels_off(model: Model) -> ModelFinding | None:
         "levels off",
         law.levelling,
         f"With probability {units.percent(law.levelling)} capacity levels off by "
-        f"{units.count(law.levelling_slots, 'slots')}: "
-        "slots that are added carry clearly less than those before.",
+        f"{units.count(law.levelling_slots, 'slots')}: slots that are added carry clearly less than those before.",
         "Measure at more slots, and look for skewed keys: a key that fills one task is not spread by more slots.",
     )

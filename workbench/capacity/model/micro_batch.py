@@ -56,27 +56,15 @@ class StageLine:
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """The parts of a batch.
+    """The parts of a batch."""
 
-    Parameters
-    ----------
-    driver_s, driver_task_s
-        The driver's seconds, fixed and for each task.
-    stages
-        In order, the source's own work included in the stage that reads it.
-    error
-        Standard deviation of ln seconds of the batches seen around what it says of them.
-    readings
-        How many these are.
-    speedup
-        Times as fast as on its slot that a task runs while other slots idle: where slots are shares of one quota.
-    """
-
+    # driver_s, driver_task_s: the driver's seconds, fixed and for each task
     driver_s: float
     driver_task_s: float
-    stages: tuple[StageLine, ...]
-    error: float
-    readings: int
+    stages: tuple[StageLine, ...]  # in order, the source's own work included in the stage that reads it
+    error: float  # standard deviation of ln seconds of the batches seen around what it says of them
+    readings: int  # how many these are
+    # times as fast as on its slot that a task runs while other slots idle: where slots are shares of one quota
     speedup: float = 1.0
 
     @property
@@ -173,11 +161,6 @@ class Reading:
     stateful: tuple[bool, ...]
     scans: tuple[bool, ...]
 
-    def at_speed(self, slower: float) -> "Reading":
-        """Give the reading as on cores that are `slower` times as fast."""
-        seconds = tuple(one / slower for one in self.stage_s)
-        return replace(self, batch_s=self.batch_s / slower, stage_s=seconds)
-
     def tasks(self, place: int) -> int:
         """Give the tasks of a stage."""
         return self.source_partitions if self.scans[place] and not self.stateful[place] else self.partitions
@@ -200,7 +183,10 @@ def readings_of(runs: Iterable[Measurement]) -> tuple[tuple[str, ...], list[Read
     names = max((names for names, _, _ in found), key=len, default=())
     whole = [one for one in found if len(one[0]) == len(names)]  # a node without rows has no word
     slower = slowness([cores for _, _, cores in whole])
-    return names, [reading.at_speed(factor) for (_, reading, _), factor in zip(whole, slower, strict=True)]
+    return names, [
+        replace(one, batch_s=one.batch_s / factor, stage_s=tuple(each / factor for each in one.stage_s))
+        for (_, one, _), factor in zip(whole, slower, strict=True)
+    ]
 
 
 def _reading(slots: int, probe: Probe) -> list[tuple[tuple[str, ...], Reading]]:

@@ -21,9 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from workbench import units
 from workbench.arrays import Floats
-from workbench.capacity.model.beliefs import Beliefs, Steps, believe, read_steps
 from workbench.capacity.model.forms import COLUMNS, as_points, as_runs
-from workbench.capacity.model.growth import SHARED_CORES, UNKNOWN_ENGINE, Growth
+from workbench.capacity.model.growth import SHARED_CORES, UNKNOWN_ENGINE, Beliefs, Growth, Steps, believe, read_steps
 from workbench.capacity.model.micro_batch import MicroBatch, fit_micro_batch
 from workbench.capacity.model.parts_law import PartsLaw, carries, fit_parts_law
 from workbench.capacity.model.scaling_law import ScalingLaw, fit_scaling_law
@@ -190,8 +189,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if not (isinstance(self.law_, PartsLaw) and self._by_law):
             raise WorkbenchError(
                 f"The runs, or the {self.form} form, do not show what a batch is made of, so nothing is known of other "
-                "trigger intervals. Measure "
-                "at them: add intervals to the study."
+                "trigger intervals. Measure at them: add intervals to the study."
             )
         other = copy(self)
         other.law_ = replace(self.law_, at_s=interval_s)
@@ -338,7 +336,8 @@ def _fit_law(
     """Fit the parts of a batch where they explain the runs, else the scaling law alone; tie it to what was measured."""
     if not runs or beliefs.tasks == 1:
         return fit_scaling_law(points, rates, beliefs)
-    beliefs = beliefs.with_noise(_deviation(runs))
+    typical = max(beliefs.noise_typical, _deviation(runs))
+    beliefs = replace(beliefs, noise_typical=typical, noise_high=max(beliefs.noise_high, 2 * typical))
     law: Law
     if parts is not None and parts.explains and carries(parts, points[:, 1], runs[0].budget.interval_s):
         rates = rates / _gained(parts, runs)

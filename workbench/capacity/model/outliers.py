@@ -24,8 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench import units
 from workbench.arrays import Floats
-from workbench.capacity.model.beliefs import believe
 from workbench.capacity.model.forms import as_points, as_runs
+from workbench.capacity.model.growth import believe
 from workbench.capacity.model.scaling_law import fit_scaling_law
 from workbench.errors import WorkbenchError
 from workbench.records import FailedRun, Measurement, Run

@@ -15,8 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from workbench.arrays import Floats
-from workbench.capacity.model.beliefs import Beliefs
-from workbench.capacity.model.growth import LATER
+from workbench.capacity.model.growth import LATER, Beliefs
 from workbench.capacity.model.micro_batch import MicroBatch
 from workbench.capacity.model.scaling_law import TWICE_LEAST, ScalingLaw, fit_scaling_law
 

@@ -34,7 +34,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from workbench.arrays import Floats
-from workbench.capacity.model.beliefs import Beliefs, Steps, believe, prior_grid
+from workbench.capacity.model.growth import Beliefs, Steps, believe, prior_grid
 from workbench.errors import WorkbenchError
 
 _VAGUE = 10.0  # prior deviation of k: nothing is known about the size of the rates

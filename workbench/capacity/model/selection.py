@@ -87,7 +87,9 @@ def select_model(
     if split is None:
         errors = [leave_one_out_error(points, rates, form) for form in forms]
     else:
-        errors = [_upper_half_error(form, points, rates, *split) for form in forms]
+        lower, upper = split
+        fits = (model_of_form(form).fit(points[lower], rates[lower]) for form in forms)
+        errors = [root_mean_square(model.predict(points[upper]) - rates[upper]) for model in fits]
     model = model_of_form(forms[int(np.argmin(errors))], stateful=stateful, growth=growth)
     return model.fit(X, y, objectives=objectives)
 
@@ -109,9 +111,3 @@ def halves(points: Floats) -> tuple[Rows, Rows] | None:
 def root_mean_square(errors: Floats) -> float:
     """Give the root of the mean of the squares of `errors`."""
     return float(np.sqrt(np.mean(errors**2)))
-
-
-def _upper_half_error(form: str, points: Floats, rates: Floats, lower: Rows, upper: Rows) -> float:
-    """Error at the rows `upper` of the form fitted to the rows `lower`, records/s."""
-    model = model_of_form(form).fit(points[lower], rates[lower])
-    return root_mean_square(model.predict(points[upper]) - rates[upper])

@@ -42,25 +42,14 @@ class Worker:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Workers of one type that hold several plans.
+    """Workers of one type that hold several plans."""
 
-    Parameters
-    ----------
-    plans
-        In order, for the cores of `instance`.
-    executors
-        Each plan's executor, of which it has as many as its slots take.
-    least
-        Workers that no packing on this type can do without.
-    apart_per_hour
-        What the plans cost with workers of their own, each of the type that is cheapest for it, drivers included.
-    """
-
-    plans: tuple[CapacityPlan, ...]
-    executors: tuple[Executor, ...]
+    plans: tuple[CapacityPlan, ...]  # in order, for the cores of `instance`
+    executors: tuple[Executor, ...]  # each plan's executor, of which it has as many as its slots take
     instance: InstanceType
     workers: tuple[Worker, ...]
-    least: int
+    least: int  # workers that no packing on this type can do without
+    # what the plans cost with workers of their own, each of the type that is cheapest for it, drivers included
     apart_per_hour: float
 
     @property
@@ -117,7 +106,12 @@ def _cheapest(
     found, refused, own = [], None, tuple[CapacityPlan, ...]()
     for instance in instances:
         try:
-            own = tuple(_few_enough(on_cores(place, instance)) for place in places)
+            own = tuple(on_cores(place, instance) for place in places)
+            if (large := next((plan for plan in own if needed(plan) > bounds.TASKS), None)) is not None:
+                raise WorkbenchError(  # noqa: TRY301 - another type's cores may need fewer
+                    f"The plan for {large.rate:g} records/s needs {needed(large):,} slots; a cluster is packed for at "
+                    f"most {bounds.TASKS:,} of each plan. Name plans for lower rates."
+                )
         except WorkbenchError as error:
             refused = error
             continue
@@ -135,16 +129,6 @@ def _cheapest(
             "what the system keeps; add larger ones to the price list."
         )
     return min(found, key=lambda one: one[:2])
-
-
-def _few_enough(plan: CapacityPlan) -> CapacityPlan:
-    """Refuse a plan of more slots than can be packed."""
-    if needed(plan) > bounds.TASKS:
-        raise WorkbenchError(
-            f"The plan for {plan.rate:g} records/s needs {needed(plan):,} slots; a cluster is packed for at most "
-            f"{bounds.TASKS:,} of each plan. Name plans for lower rates."
-        )
-    return plan
 
 
 def _smallest(plan: CapacityPlan) -> str:

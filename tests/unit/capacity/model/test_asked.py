@@ -33,11 +33,6 @@ def test_less_risk_is_advised_than_was_asked_for():
         assert remedies(Asked("observed", risk=asked), 2e5).safer.command.endswith(f"--target 200000 --risk {advised}")
 
 
-def test_a_simulated_run_needs_no_quiet_machine():
-    assert "quiet" in remedies(Asked()).quieter.words
-    assert "quiet" not in remedies(Asked("fluid")).quieter.words
-
-
 def test_a_study_of_a_log_is_planned_again_and_not_observed():
     advised = remedies(Asked("observed", "a.yaml", "app"), 2e5)
     assert all(each.command == "workbench plan a.yaml" for each in (advised.safer, advised.quieter))

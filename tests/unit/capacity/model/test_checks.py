@@ -118,14 +118,6 @@ def test_models_that_differ_at_slots_that_were_measured_are_not_separated_by_mor
     assert found.advice == "Measure again at about 1 slot: more runs there separate the models."
 
 
-def test_millions_of_slots_are_written_out():
-    rng = np.random.default_rng(1)
-    runs = BUDGETS[[0, 1, 8, 9]]
-    y = proportional(runs) * rng.lognormal(0, 0.02, len(runs))
-    found = findings(ScalingModel().fit(runs, y), runs, y, 3_309_833)
-    assert "at 3,309,833 slots:" in found["forms disagree"].finding
-
-
 def test_a_memory_that_was_not_measured_is_a_doubt():
     runs = np.repeat(BUDGETS, 3, axis=0)
     y = proportional(runs)

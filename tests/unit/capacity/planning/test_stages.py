@@ -15,14 +15,11 @@ from workbench.capacity.model import fit_micro_batch
 from workbench.capacity.planning import follow
 from workbench.capacity.planning.checks import (
     check_allocation,
-    check_cores,
     check_filled,
-    check_interval,
     check_layouts,
     check_source,
     check_source_partitions,
 )
-from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.capacity.planning.stages import least_slots, source_share, stages_of, unstaged_s
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
@@ -192,18 +189,6 @@ def test_a_batch_is_laid_out_with_what_it_took_besides_its_stages():
     assert made.layout.partitions == layout.partitions
     (whole,), (stages_only,) = made.layout.batch_s.values(), layout.batch_s.values()
     assert whole == pytest.approx(stages_only + unstaged_s(exploration.measurements[0]))
-
-
-def test_one_of_a_thing_is_in_the_singular():
-    run = staged_exploration().measurements[0]
-    counted = check_cores([replace(run, machine=replace(run.machine, dedicated=False))])
-    assert counted.finding.startswith("1 run was made on cores that their cluster counts but does not limit")
-    one = replace(run.budget, slots=1, interval_s=5.0)
-    interval = check_interval(one, 1.0, IntervalSpeedup(2.0, 0.1, 0.07, 4))
-    assert interval.finding.endswith("which is taken to hold for 1 slot too.")
-    late = replace(laid_out(stages_of(run), 1, 2.0, rate=1.5e5), batch_s={1: 3.0})
-    found = check_layouts(late)
-    assert "a batch takes 3 s at 1 slot, longer" in found.finding
 
 
 def test_batches_that_come_late_are_a_doubt():
