@@ -31,9 +31,7 @@ from workbench.records import BatchLayout, Stage
 
 Solver = Literal["exact", "cbc"]
 
-LARGEST = 64
-"""Slots up to which every count is a candidate, and the MILP takes less than a second."""
-
+LARGEST = 64  # slots up to which every count is a candidate, and the MILP takes less than a second
 _GRID, _WAVES = 48, 4
 _STEPS, _STILL = 60, 1e-9
 _TIE = 1e-9  # of the interval

@@ -72,13 +72,7 @@ class Series:
         return [value for value in self.y if value is not None]
 
     def at(self, x: float | str) -> float:
-        """Give the value at `x`.
-
-        Raises
-        ------
-        WorkbenchError
-            When there is none.
-        """
+        """Give the value at `x`. Raises `WorkbenchError` when there is none."""
         for place, value in zip(self.x, self.y, strict=True):
             if place == x and value is not None:
                 return value
@@ -95,10 +89,7 @@ class Reproduction:
     def named(self, name: str, panel: str | None = None) -> Series:
         """Give a series by its name, and the title of its panel where several have it.
 
-        Raises
-        ------
-        WorkbenchError
-            When there is none.
+        Raises `WorkbenchError` when there is none.
         """
         for one in self.series:
             if one.name == name and panel in {None, one.panel}:
@@ -129,10 +120,7 @@ class PaperFigure:
     def reproduce(self, chosen: str | None = None) -> Reproduction:
         """Make the figure for the chosen input, the usual one by default.
 
-        Raises
-        ------
-        WorkbenchError
-            When the figure is not here, or has no such input.
+        Raises `WorkbenchError` when the figure is not here, or has no such input.
         """
         if self.make is None:
             raise WorkbenchError(f"{self.number} is not here, because {self.how} Choose another figure.")
@@ -177,13 +165,7 @@ class Paper:
         return tuple(dict.fromkeys(name for figure in self.figures for name in figure.inputs))
 
     def figure(self, number: str) -> PaperFigure:
-        """Give a figure by its number.
-
-        Raises
-        ------
-        WorkbenchError
-            When there is none.
-        """
+        """Give a figure by its number. Raises `WorkbenchError` when there is none."""
         for one in self.figures:
             if one.number == number:
                 return one

@@ -116,17 +116,9 @@ def reallocate(job: Job, capacity: Sequence[float], current: Counts) -> Realloca
     """Allocate again and match the result to the nodes so that few tasks move.
 
     The algorithms do not care which of several equal nodes gets which tasks; the matching does: it gives every node's
-    new tasks to the node that already hosts most of them and has the capacity (a linear assignment).
-
-    Parameters
-    ----------
-    current
-        Counts, shape (groups, nodes), of the same groups.
-
-    Raises
-    ------
-    WorkbenchError
-        When `current` is not an allocation of this job to these nodes.
+    new tasks to the node that already hosts most of them and has the capacity (a linear assignment). `current`: counts,
+    shape (groups, nodes), of the same groups. Raises `WorkbenchError` when `current` is not an allocation of this job
+    to these nodes.
     """
     limits = [float(value) for value in capacity]
     _check(job, limits, current)

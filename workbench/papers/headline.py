@@ -16,8 +16,7 @@ Reader = Callable[["Reproduction"], float]
 Verdict = Literal["agrees", "size differs", "sign differs", "fitted", "not here"]
 CLOSE, POINTS = 0.10, (1.0, 3.0)
 """What still agrees: a tenth of the published number, which of a percentage is at least one point and at most three."""
-MORE, LESS = (1.0, math.inf), (0.0, 1.0)
-"""Of ratios."""
+MORE, LESS = (1.0, math.inf), (0.0, 1.0)  # of ratios
 _PERCENT = ("%", "change")
 _EVEN: Mapping[str, float] = {"change": 0.0, "times": 1.0}
 

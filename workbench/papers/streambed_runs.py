@@ -36,10 +36,8 @@ from workbench.records import Measurement
 from workbench.simulation import Deployment, preset, steady_state
 from workbench.testbed import FluidTestbed, Run
 
-FACTORS = (1.0, 1.5)
-"""Shares of the estimated MST that Figure 9 offers."""
-GB, MANAGER = 1024, 16
-"""MB, and slots of a TaskManager, whose memory is Table III's."""
+FACTORS = (1.0, 1.5)  # shares of the estimated MST that Figure 9 offers
+GB, MANAGER = 1024, 16  # MB, and slots of a TaskManager, whose memory is Table III's
 SLOTS: Mapping[str, tuple[int, ...]] = {"q1": (3, 6, 11, 16), "q2": (3, 4, 5, 6)} | dict.fromkeys(
     ("q5", "q8", "q11"), (12, 24, 32, 48)
 )

@@ -13,8 +13,7 @@ import yaml
 from workbench import units
 from workbench.records.plan import CapacityPlan
 
-NEAR = 0.8
-"""Share of the trigger interval from which batches are too long."""
+NEAR = 0.8  # share of the trigger interval from which batches are too long
 
 
 class Gauge(StrEnum):

@@ -196,10 +196,7 @@ class JobSettings:
     def resolved(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Spark's settings with the variables replaced; their values are hidden in every text from now on.
 
-        Raises
-        ------
-        WorkbenchError
-            When a variable is not set, or is too short to be hidden.
+        Raises `WorkbenchError` when a variable is not set, or is too short to be hidden.
         """
         for name in self.variables:
             value = environ.get(name)

@@ -22,9 +22,7 @@ from workbench.records.documents import Setting, check_version, structure, unstr
 from workbench.records.estimate import MstEstimate, MstInterval, OperatorCost, Probe
 from workbench.speed import CoreSpeed, typical_of
 
-SIMULATED, RECORDED = "simulated", "recorded"
-"""How slots are made that no machine has."""
-
+SIMULATED, RECORDED = "simulated", "recorded"  # how slots are made that no machine has
 _VIRTUAL = {True: "yes", False: "no", None: "unknown"}
 
 

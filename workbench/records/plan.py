@@ -276,12 +276,8 @@ class CapacityPlan:
 def deployed(measured: Measurement, rate: float | None = None) -> CapacityPlan:
     """Give a deployment that was measured as a plan: for the rate that it sustained, or for `rate`, records/s.
 
-    Its state's partitions are not frozen: the measurement has left no checkpoint.
-
-    Raises
-    ------
-    WorkbenchError
-        When it sustained no rate.
+    Its state's partitions are not frozen: the measurement has left no checkpoint. Raises `WorkbenchError` when it
+    sustained no rate.
     """
     estimate, seen = measured.estimate, measured.estimate.observation
     if estimate.rate is None or seen is None or not seen.operators:

@@ -75,12 +75,8 @@ Concern = Literal[
 OVERHEAD_SHARE, LEAST_OVERHEAD_MB = 0.1, 384
 """What Spark adds to an executor's memory for the JVM itself (the defaults of its configuration)."""
 
-DRIVER_CORES, DRIVER_HEAP_MB = 1.0, 1024
-"""Of a driver: as on the testbed."""
-
-DRIVER_MEMORY_MB = DRIVER_HEAP_MB + LEAST_OVERHEAD_MB
-"""Memory of a driver's container, MiB."""
-
+DRIVER_CORES, DRIVER_HEAP_MB = 1.0, 1024  # of a driver: as on the testbed
+DRIVER_MEMORY_MB = DRIVER_HEAP_MB + LEAST_OVERHEAD_MB  # memory of a driver's container, MiB
 _SLACK = 1e-6
 
 

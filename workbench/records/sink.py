@@ -55,10 +55,7 @@ class Sink:
     def parse(cls, text: str) -> "Sink":
         """Read the text of a study.
 
-        Raises
-        ------
-        WorkbenchError
-            When it names no sink, or lacks or has too much of a place.
+        Raises `WorkbenchError` when it names no sink, or lacks or has too much of a place.
         """
         first, _, place = text.strip().partition(" ")
         place = place.strip()

@@ -13,9 +13,7 @@ from workbench import units
 from workbench.records.job_settings import JobSettings
 from workbench.records.sink import NOOP, Sink
 
-NEEDED = "org.apache.spark:spark-sql-kafka-0-10_2.13:SPARK-VERSION"
-"""The package that its source needs."""
-
+NEEDED = "org.apache.spark:spark-sql-kafka-0-10_2.13:SPARK-VERSION"  # the package that its source needs
 _OWN = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)", re.ASCII)
 _SCRIPT = re.compile(r"([^\s:]+\.(?:py|sql|ya?ml))((?:\s.*)?)#\d+", re.DOTALL)
 _OURS = "nexmark"

@@ -78,8 +78,7 @@ _PROFILES: Mapping[str, tuple[_Row, ...]] = {
     ),
 }
 
-CAPSYS_QUERIES: tuple[str, ...] = tuple(_PROFILES)
-"""Names that `capsys_query` knows."""
+CAPSYS_QUERIES: tuple[str, ...] = tuple(_PROFILES)  # names that `capsys_query` knows
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ Capacity comes from mechanisms alone; none of StreamBed's three forms is in here
 - What the tables do not say is assumed: the split of a query's cost over its operators, results per window, the way
   the join of q5 sees few keys at a time (section VIII: "very uneven load across tasks").
 
-How near, with the tasks BIDS2 gives them (checked by tests/unit/test_presets.py):
+How near, with the tasks BIDS2 gives them (checked by tests/unit/simulation/test_presets.py):
 
 ======  =======================  ================================  ===========================
 query   Table II, one task per   Table III's model, at the         Table IV: capacity of its
@@ -50,14 +50,9 @@ _STATE_BYTES = 150.0  # read and written per record of a stateful operator
 _WARM_UP = WarmUp(code_s=20.0, slowdown=1.0, cache_s=30.0)
 _STATEFUL = frozenset({"aggregate", "window aggregate", "session", "join"})
 
-BIDS, PERSONS, AUCTIONS = 0.92, 0.02, 0.06
-"""Nexmark's shares of all events."""
-
-FILTER_S = 0.25 * _US
-"""CPU seconds of a filter per record."""
-
-Costed = tuple[str, OperatorModel]
-"""Kind of an operator, and what its records cost."""
+BIDS, PERSONS, AUCTIONS = 0.92, 0.02, 0.06  # Nexmark's shares of all events
+FILTER_S = 0.25 * _US  # CPU seconds of a filter per record
+Costed = tuple[str, OperatorModel]  # kind of an operator, and what its records cost
 
 
 def costed(kind: str, cpu_s: float, selectivity: float = 1.0, **mechanisms: object) -> Costed:
@@ -67,8 +62,7 @@ def costed(kind: str, cpu_s: float, selectivity: float = 1.0, **mechanisms: obje
     return kind, OperatorModel(profile, **mechanisms)  # type: ignore[arg-type]
 
 
-SINK = costed("sink", 0.15 * _US, 0.0)
-"""A blackhole sink."""
+SINK = costed("sink", 0.15 * _US, 0.0)  # a blackhole sink
 
 
 def query_of(name: str, paths: tuple[str, ...], operators: Mapping[str, Costed], **more: object) -> QueryModel:
@@ -202,8 +196,7 @@ _QUERIES = (
 )
 _BY_NAME = {query.name: query for query in _QUERIES}
 
-PRESETS: tuple[str, ...] = tuple(_BY_NAME)
-"""Names that `preset` knows."""
+PRESETS: tuple[str, ...] = tuple(_BY_NAME)  # names that `preset` knows
 
 
 def short_name(query: str) -> str:
@@ -218,9 +211,7 @@ def preset(name: str) -> QueryModel:
     return _BY_NAME[name]
 
 
-SIMULATED: tuple[str, ...] = (*PRESETS, "q3", *CAPSYS_QUERIES)
-"""Names that `simulated_query` knows."""
-
+SIMULATED: tuple[str, ...] = (*PRESETS, "q3", *CAPSYS_QUERIES)  # names that `simulated_query` knows
 _STATE_MB = 8.0
 
 

@@ -57,7 +57,7 @@ def both(paper, number, panel, ours="ours", chosen=None):
 
 
 @pytest.mark.parametrize(("paper", "figure"), HERE, ids=lambda one: getattr(one, "number", getattr(one, "name", "")))
-def test_a_figure_has_a_finding_and_units_and_no_stray_series(paper, figure):
+def test_a_figure_has_units_no_stray_series_and_a_difference_for_every_headline(paper, figure):
     del paper
     found = figure.reproduce()
     titles = [panel.title for panel in found.panels]
@@ -68,6 +68,13 @@ def test_a_figure_has_a_finding_and_units_and_no_stray_series(paper, figure):
     assert len(set(named)) == len(named)
     assert figure.said
     assert figure.how
+    compared = figure.compare_all()
+    assert len(compared) == len(figure.headlines)
+    for one in compared:
+        assert one.headline.said
+        assert math.isfinite(one.ours)
+        assert one.difference
+        assert one.sentence.startswith(one.headline.what)
 
 
 def test_every_figure_says_what_became_of_it():
@@ -81,18 +88,6 @@ def test_every_figure_says_what_became_of_it():
             assert all((one.ours is None) == (figure.make is None) for one in figure.headlines)
             assert (figure.make is None) == (figure.status == "not here, because")
             assert re.fullmatch(r"(Figure|Table|Section) [\w.]+", figure.number)
-
-
-@pytest.mark.parametrize(("paper", "figure"), HERE, ids=lambda one: getattr(one, "number", getattr(one, "name", "")))
-def test_every_headline_has_the_papers_number_and_ours_and_the_difference(paper, figure):
-    del paper
-    found = figure.compare_all()
-    assert len(found) == len(figure.headlines)
-    for one in found:
-        assert one.headline.said
-        assert math.isfinite(one.ours)
-        assert one.difference
-        assert one.sentence.startswith(one.headline.what)
 
 
 TIMED = {("capsys", "Figure 10a"), ("groups", "Figure 5")}

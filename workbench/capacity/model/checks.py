@@ -14,9 +14,7 @@ from workbench.capacity.model.outliers import advise, describe_runs, unmeasured_
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement, ModelFinding, MstEstimate, Run
 
-FEWEST_RUNS = 7
-"""StreamBed's four corners and three more."""
-
+FEWEST_RUNS = 7  # StreamBed's four corners and three more
 FEWEST_SLOT_COUNTS = 3
 FAR = 2.0
 DISAGREEMENT = 0.1
@@ -95,10 +93,7 @@ def check_runs(
 ) -> tuple[ModelFinding, ...]:
     """Find what is doubtful about `runs`, whatever the target; empty if nothing is.
 
-    Parameters
-    ----------
-    left_out
-        Rows that do not show the query's capacity, each with the reason.
+    `left_out`: rows that do not show the query's capacity, each with the reason.
     """
     findings = (_left_out(runs, left_out), _doubtful(runs, fitted, asked or Asked()))
     return tuple(finding for finding in findings if finding is not None)

@@ -96,10 +96,7 @@ def _rank(columns: Floats) -> int:
 def transform(form: str, points: Floats) -> Floats:
     """Put `points` through the form's function.
 
-    Raises
-    ------
-    WorkbenchError
-        When the form is unknown, or not defined at a point.
+    Raises `WorkbenchError` when the form is unknown, or not defined at a point.
     """
     if form not in TRANSFORMS:
         raise WorkbenchError(f"The form is {form!r}; least squares knows {', '.join(TRANSFORMS)}. Use one of these.")

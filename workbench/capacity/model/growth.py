@@ -43,12 +43,8 @@ from workbench.errors import WorkbenchError
 Growth = Literal["tasks", "workers", "cores"]
 """What more slots are, where a study says so: whole tasks of a pipelined engine, workers, or cores of one machine."""
 
-STATELESS = 0.99
-"""Probability of growth in proportion where slots are whole tasks of stateless operators."""
-
-UNKNOWN_ENGINE = 0.25
-"""Probability that slots are whole tasks, where nothing says what ran."""
-
+STATELESS = 0.99  # probability of growth in proportion where slots are whole tasks of stateless operators
+UNKNOWN_ENGINE = 0.25  # probability that slots are whole tasks, where nothing says what ran
 _EXPONENTS = ((1.0, 0.02), (0.9, 0.05), (0.7, 0.1), (0.4, 0.12), (0.05, 0.1))  # means and deviations
 # what does not shrink with more slots, over the work of one slot, times the fewest slots measured
 _CONTENTIONS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -122,8 +118,7 @@ eleven (seven queries, on one kind of machine, of two cores) they did, to about 
 runs. It was chosen with most of these at hand; q8, trips and q1 at 10 s (to 13 %) have since agreed.
 """
 
-SHARED_CORES = 1.6
-"""Cores of one machine on which slots were measured to add in proportion; more were not tried."""
+SHARED_CORES = 1.6  # cores of one machine on which slots were measured to add in proportion; more were not tried
 
 
 def shapes_of(

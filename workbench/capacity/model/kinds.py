@@ -10,8 +10,7 @@ from workbench.errors import WorkbenchError
 
 SCALING = "scaling"
 
-FORMS = (*TRANSFORMS, SCALING)
-"""Names that `model_of_form` knows."""
+FORMS = (*TRANSFORMS, SCALING)  # names that `model_of_form` knows
 
 
 class CapacityModel(Model):

@@ -18,6 +18,7 @@ each other are taken to follow each other, which is exact where each fills its w
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from scipy.optimize import nnls
@@ -34,6 +35,7 @@ _LEAST_ROWS, _UNBOUNDED = 1e-6, 1e18  # of a task
 _STEPS, _STILL = 200, 1e-12
 _FEWEST_READINGS, _FITTED = 4, 3  # readings; what is fitted of a batch: driver, tasks, rows
 _DISTINCT = 1.5  # largest over smallest number of rows of a task, to separate fixed from per-row seconds
+_Counts = TypeVar("_Counts", float, Floats)
 _STEADY = 0.1  # prior deviation of the power of rows, so that a few readings alike do not make one up
 
 
@@ -86,8 +88,7 @@ class MicroBatch:
 
         `source_partitions` are those of the source where it has its own, as a topic has.
         """
-        own = partitions if source_partitions is None else source_partitions
-        tasks = [(stage, own if stage.source else partitions) for stage in self.stages]
+        tasks = self._tasks(partitions, source_partitions)
         return {
             "driver": self.driver_s,
             "driver, per task": self.driver_task_s * sum(count for _, count in tasks),
@@ -105,9 +106,8 @@ class MicroBatch:
 
         `slots` and the partitions have the same shape.
         """
-        own = partitions if source_partitions is None else source_partitions
         room_s = interval_s * (1 - self.fixed_share(slots, partitions, interval_s, source_partitions))
-        tasks = [(stage, own if stage.source else partitions) for stage in self.stages]
+        tasks = self._tasks(partitions, source_partitions)
         rows = np.full_like(room_s, _LEAST_ROWS)
         for _ in range(_STEPS):  # Newton's method: the seconds are concave in the rows, so it comes from below
             spent, slope = np.zeros_like(room_s), np.zeros_like(room_s)
@@ -125,13 +125,14 @@ class MicroBatch:
         self, slots: Floats, partitions: Floats, interval_s: float, source_partitions: Floats | None = None
     ) -> Floats:
         """Share of `interval_s` that goes to what rows do not add to."""
-        own = partitions if source_partitions is None else source_partitions
-        counts = [own if stage.source else partitions for stage in self.stages]
-        driver_s = self.driver_s + self.driver_task_s * sum(counts)
-        tasks_s = sum(
-            turns(count, slots, self.speedup) * stage.fixed_s for stage, count in zip(self.stages, counts, strict=True)
-        )
+        tasks = self._tasks(partitions, source_partitions)
+        driver_s = self.driver_s + self.driver_task_s * sum(count for _, count in tasks)
+        tasks_s = sum(turns(count, slots, self.speedup) * stage.fixed_s for stage, count in tasks)
         return np.asarray((driver_s + tasks_s) / interval_s)
+
+    def _tasks(self, partitions: _Counts, source_partitions: _Counts | None) -> list[tuple[StageLine, _Counts]]:
+        own = partitions if source_partitions is None else source_partitions
+        return [(stage, own if stage.source else partitions) for stage in self.stages]
 
     def rate(self, slots: float, partitions: float, interval_s: float) -> float:
         """As `rates`, of one deployment."""

@@ -30,12 +30,8 @@ from workbench.checks import SLACK, positive, whole
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement
 
-MARGIN = 1.10
-"""StreamBed provisions for 110 % of the rate."""
-
-LEVEL = 0.9
-"""Probability with which an interval holds the capacity."""
-
+MARGIN = 1.10  # StreamBed provisions for 110 % of the rate
+LEVEL = 0.9  # probability with which an interval holds the capacity
 MAX_SLOTS = 10**9
 _UNKNOWN_RISK = 0.5
 _MICRO_BATCHES = frozenset({"spark", "observed"})  # testbeds: Spark here, or behind a log
@@ -43,8 +39,7 @@ _TRIED = 150  # numbers of slots, to find the highest capacity
 _SAME = 1e-3
 
 
-Law = ScalingLaw | PartsLaw
-"""The distribution of the capacity at every budget, given the runs."""
+Law = ScalingLaw | PartsLaw  # the distribution of the capacity at every budget, given the runs
 
 
 class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]

@@ -42,8 +42,7 @@ _NEGLIGIBLE = 1e-9
 _HALVINGS = 32
 _TAIL = 9.0
 
-TWICE_LEAST = 1.83
-"""Times the capacity that twice the slots have where it does not level off."""
+TWICE_LEAST = 1.83  # times the capacity that twice the slots have where it does not level off
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,25 +15,16 @@ from workbench.metrics import OperatorMetrics, slow_executors
 from workbench.records import Allocation, BatchLayout, Measurement, ModelFinding
 from workbench.workload import KeyFrequencies
 
-PYTHON_WORKER_MB = 150
-"""What a Python worker was seen to take, MiB."""
-
+PYTHON_WORKER_MB = 150  # what a Python worker was seen to take, MiB
 NOTABLE_KEY = 0.1
 """Share of an operator's rows from which a key is worth a word; partitions of few even keys differ by less."""
 
-HELD_UP = 0.95
-"""Share of the plan's rate below which a source that is read in too few partitions is worth a word."""
-
-DEAR_SOURCE = 0.1
-"""Share of the slots' busy time above which the measuring source is worth a word."""
+HELD_UP = 0.95  # share of the plan's rate below which a source that is read in too few partitions is worth a word
+DEAR_SOURCE = 0.1  # share of the slots' busy time above which the measuring source is worth a word
 
 
-NOTABLE_WORK = 0.1
-"""Share of the busy time below which an operator's keys do not matter."""
-
-UNEVEN = 1.3
-"""How many times the mean the fullest partition must have for a word."""
-
+NOTABLE_WORK = 0.1  # share of the busy time below which an operator's keys do not matter
+UNEVEN = 1.3  # how many times the mean the fullest partition must have for a word
 _REACHES = 0.5  # of the excess that the rows would give
 
 

@@ -24,9 +24,7 @@ from workbench.records import (
     InstanceType,
 )
 
-OnCores = Callable[[int, InstanceType], CapacityPlan]
-"""Gives the plan at a place for the cores of an instance type."""
-
+OnCores = Callable[[int, InstanceType], CapacityPlan]  # gives the plan at a place for the cores of an instance type
 _MOST_CUTS = 6  # sizes of executors that are tried for each plan
 _MOST_TRIED = 2000
 _SLACK = 1e-6

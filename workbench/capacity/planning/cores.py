@@ -56,12 +56,8 @@ def on_cores(
 ) -> tuple[Model, IntervalSpeedup]:
     """Give a model, and what to multiply its capacity by on `cores`, with the doubt of that.
 
-    `interval_s` is another trigger interval than the explored one, which needs the parts of a batch.
-
-    Raises
-    ------
-    WorkbenchError
-        When the fixed work of a batch may fill the interval there.
+    `interval_s` is another trigger interval than the explored one, which needs the parts of a batch. Raises
+    `WorkbenchError` when the fixed work of a batch may fill the interval there.
     """
     model, explored_s = exploration.model, exploration.fitted_runs[-1].budget.interval_s
     interval_s = explored_s if interval_s is None else interval_s

@@ -143,8 +143,7 @@ def least_slots(  # noqa: PLR0917
     return next((n for n, most in zip(counts, carried, strict=True) if most >= margin * rate), budget.slots)
 
 
-STEP_S = 3600.0
-"""How long the slots stay the same, seconds: a restart costs minutes, so nobody follows every swing."""
+STEP_S = 3600.0  # how long the slots stay the same, seconds: a restart costs minutes, so nobody follows every swing
 
 
 def follow(

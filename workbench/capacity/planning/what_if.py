@@ -83,15 +83,8 @@ class Answer:
 def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFinding] = ()) -> Answer:
     """Answer `question` from the model of `exploration`.
 
-    Parameters
-    ----------
-    doubts
-        What else the verdict must weigh, such as a plan's findings about keys; those about the model are found here.
-
-    Raises
-    ------
-    WorkbenchError
-        When no number of slots is enough.
+    `doubts`: what else the verdict must weigh, such as a plan's findings about keys; those about the model are found
+    here. Raises `WorkbenchError` when no number of slots is enough.
     """
     explored = exploration.fitted_runs[-1].budget
     interval_s = explored.interval_s if question.interval_s is None else question.interval_s
