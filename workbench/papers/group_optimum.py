@@ -19,22 +19,8 @@ _Load = tuple[int, ...]  # tasks of every group
 def optimal_allocation(job: Job, capacity: Sequence[float]) -> GroupAllocation:
     """Most gain of all allocations, node by node: best[k][v] places the tasks v on k nodes.
 
-    Parameters
-    ----------
-    job
-        Groups of tasks; the product of their sizes plus one has to stay small.
-    capacity
-        Per node, all equal.
-
-    Returns
-    -------
-    GroupAllocation
-        When the tasks do not fit, one without any.
-
-    Raises
-    ------
-    WorkbenchError
-        When capacities differ or the job is too large to be enumerated.
+    Raises `WorkbenchError` when capacities differ, or the product of the groups' sizes plus one is too large. When the
+    tasks do not fit, the allocation has none.
     """
     limits = [float(value) for value in capacity]
     require(

@@ -93,31 +93,23 @@ JOINED: Mapping[str, str] = {
 class JobSettings:
     """What your job brings along.
 
-    Parameters
-    ----------
-    spark
-        Spark's settings by name, as written: variables are not replaced.
-    packages
-        Maven coordinates, ``GROUP:ARTIFACT:VERSION``.
-    jars, py_files, files
-        Paths on this machine: jars for the class path; ``.py``, ``.zip`` and ``.egg`` for Python's; files that tasks
-        find with ``SparkFiles.get``.
-    checkpoint
-        Folder in which each run makes one for its checkpoint: a path, or the URI of a file system of Spark's. "": in
-        memory; on a cluster, the cluster's.
-
     Raises
     ------
     WorkbenchError
         When the workbench must set a name itself, a secret is written out, or a name, path or coordinate is none.
     """
 
+    # Spark's settings by name, as written: variables are not replaced
     spark: Mapping[str, str] = field(default_factory=dict, hash=False)
-    packages: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()  # Maven coordinates, ``GROUP:ARTIFACT:VERSION``
+    # jars, py_files, files: paths on this machine: jars for the class path; ``.py``, ``.zip`` and ``.egg`` for
+    # Python's; files that tasks find with ``SparkFiles.get``
     jars: tuple[str, ...] = ()
     py_files: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     sink: str = NOOP
+    # folder in which each run makes one for its checkpoint: a path, or the URI of a file system of Spark's. "": in
+    # memory; on a cluster, the cluster's
     checkpoint: str = ""
 
     def __post_init__(self) -> None:

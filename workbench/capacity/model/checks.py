@@ -37,17 +37,8 @@ def check_model(
 ) -> tuple[ModelFinding, ...]:
     """Find what is doubtful about `model`, fitted to X and y, at a target budget; empty if nothing is.
 
-    Parameters
-    ----------
-    answers
-        What `alike` gives for the same, if it is known.
-    fewest_runs
-        Runs that are enough; fewer where their ratios are known well because they took turns in one deployment.
-
-    Raises
-    ------
-    WorkbenchError
-        When the target is not positive.
+    `answers` are what `alike` gives, if known. `fewest_runs` are enough: fewer where their ratios are known well
+    because they took turns in one deployment. Raises `WorkbenchError` when the target is not positive.
     """
     points, rates = as_runs(X, y, fewest=1)
     if not (slots > 0 and memory_mb > 0):
