@@ -181,7 +181,7 @@ def scaled(count, folder):  # noqa: ARG001
 
 
 def allocated(count, folder):  # noqa: ARG001
-    from workbench.capacity.allocation import bids2
+    from workbench.capacity import bids2
 
     dice = random.Random(1)
     rates = {f"operator {number}": dice.uniform(1e3, 1e5) for number in range(count)}

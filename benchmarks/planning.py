@@ -28,8 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from true_capacity import true_capacity
 
-from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, ScalingModel, Space, plan
-from workbench.capacity.allocation import allocate
+from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, ScalingModel, Space, allocate, plan
 from workbench.capacity.explore import keeps_state
 from workbench.capacity.model import MARGIN, least_integer
 from workbench.errors import WorkbenchError

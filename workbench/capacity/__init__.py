@@ -3,7 +3,7 @@
 `CapacityEstimator`, `Measurement` and `MstEstimate` come from the rooms below, for convenience.
 """
 
-from workbench.capacity.allocation import Allocation, bids2
+from workbench.capacity.allocation import allocate, bids2
 from workbench.capacity.explore import ConfigurationOptimizer, Exploration, ResourceExplorer, Space
 from workbench.capacity.model import (
     CapacityModel,
@@ -20,32 +20,4 @@ from workbench.capacity.model import (
 from workbench.capacity.partitions import bids2_micro_batch
 from workbench.capacity.planning import BatchLayout, CapacityPlan, Stage, compare_forms, plan
 from workbench.measuring import CapacityEstimator
-from workbench.records import Measurement, MstEstimate
-
-__all__ = [
-    "Allocation",
-    "BatchLayout",
-    "CapacityEstimator",
-    "CapacityModel",
-    "CapacityPlan",
-    "ConfigurationOptimizer",
-    "Exploration",
-    "Measurement",
-    "Model",
-    "ModelFinding",
-    "MstEstimate",
-    "ResourceExplorer",
-    "ScalingModel",
-    "Space",
-    "Stage",
-    "bids2",
-    "bids2_micro_batch",
-    "check_model",
-    "compare_forms",
-    "exploration_cost",
-    "leave_one_out_error",
-    "model_of_form",
-    "plan",
-    "review_readings",
-    "select_model",
-]
+from workbench.records import Allocation, Measurement, MstEstimate

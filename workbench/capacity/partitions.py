@@ -23,7 +23,7 @@ from typing import Literal, get_args
 import numpy as np
 import pulp
 
-from workbench.capacity.allocation import _cbc
+from workbench.capacity.allocation import solve_by_cbc
 from workbench.capacity.model import MicroBatch, StageLine, turns
 from workbench.checks import positive, whole
 from workbench.errors import WorkbenchError
@@ -31,9 +31,7 @@ from workbench.records import BatchLayout, Stage
 
 Solver = Literal["exact", "cbc"]
 
-LARGEST = 64
-"""Slots up to which every count is a candidate, and the MILP takes less than a second."""
-
+LARGEST = 64  # slots up to which every count is a candidate, and the MILP takes less than a second
 _GRID, _WAVES = 48, 4
 _STEPS, _STILL = 60, 1e-9
 _TIE = 1e-9  # of the interval
@@ -61,10 +59,6 @@ def bids2_micro_batch(
 
     Parameters
     ----------
-    batch
-        What a batch is made of.
-    slots, interval_s
-        The budget.
     solver
         ``"exact"``: for a number of rows each choice is independent of the others, so the best layout at it is known,
         and the rows follow by Newton's method. ``"cbc"``: the MILP. Both give the same rate; of layouts with it, both
@@ -178,7 +172,7 @@ def _milp(problem: _Problem, tables: _Tables, rows: float) -> tuple[list[int], f
             spent += [fixed * y, slope * n]
     model += pulp.lpSum(spent) <= 1 - problem.batch.driver_s / problem.interval_s
     model.setObjective(total)
-    _cbc.solve(model)
+    solve_by_cbc(model)
     return [], max(rows, float(total.value()) * reach)
 
 

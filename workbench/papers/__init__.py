@@ -5,32 +5,8 @@ One module per paper. A figure is data (`Reproduction`); `workbench.views.paper_
 
 from workbench.papers.catalogue import PAPERS, find_paper
 from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series, Status
-from workbench.papers.group_optimum import optimal_allocation
+from workbench.papers.group_optimum import optimal_allocation, reallocate
 from workbench.papers.groups import four_groups, random_jobs
 from workbench.papers.headline import Compared, Headline, counted
-from workbench.papers.reallocation import reallocate
 from workbench.papers.recorded import FOLDER, recorded
 from workbench.papers.streambed_runs import FACTORS, checked, loads
-
-__all__ = [
-    "FACTORS",
-    "FOLDER",
-    "PAPERS",
-    "Compared",
-    "Headline",
-    "Panel",
-    "Paper",
-    "PaperFigure",
-    "Reproduction",
-    "Series",
-    "Status",
-    "checked",
-    "counted",
-    "find_paper",
-    "four_groups",
-    "loads",
-    "optimal_allocation",
-    "random_jobs",
-    "reallocate",
-    "recorded",
-]

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from types import MappingProxyType
 
 import numpy as np
 
@@ -14,21 +13,19 @@ from workbench.papers.headline import MORE, Headline, Reader, at, change
 from workbench.placement import ONE_GBIT, TEN_GBIT, PlacementProblem, calibrated_worker, simulated
 from workbench.simulation import ProfiledQuery, capsys_query
 
-_MOTIVATION: Mapping[str, Mapping[str, int]] = MappingProxyType(
-    {  # tasks on 16 slots (the artefact's motivation runs)
-        "Q1-sliding": {"source": 2, "transform": 5, "sliding window": 8, "sink": 1},
-        "Q2-join": {
-            "auctions": 2,
-            "transform auctions": 4,
-            "persons": 1,
-            "transform persons": 1,
-            "window join": 7,
-            "sink": 1,
-        },
-        "Q3-inf": {"source": 3, "transform": 5, "compress": 3, "inference": 4, "sink": 1},
-    }
-)
-_HUNGRY = MappingProxyType({"Q1-sliding": "sliding window", "Q2-join": "window join", "Q3-inf": "inference"})
+_MOTIVATION: Mapping[str, Mapping[str, int]] = {  # tasks on 16 slots (the artefact's motivation runs)
+    "Q1-sliding": {"source": 2, "transform": 5, "sliding window": 8, "sink": 1},
+    "Q2-join": {
+        "auctions": 2,
+        "transform auctions": 4,
+        "persons": 1,
+        "transform persons": 1,
+        "window join": 7,
+        "sink": 1,
+    },
+    "Q3-inf": {"source": 3, "transform": 5, "compress": 3, "inference": 4, "sink": 1},
+}
+_HUNGRY = {"Q1-sliding": "sliding window", "Q2-join": "window join", "Q3-inf": "inference"}
 _MET, _MEAN = 0.999, "ours, mean of the plans"
 
 
@@ -108,19 +105,17 @@ def _figure_2(name: str) -> Reproduction:
     return Reproduction((throughput, held, crowd, plans), tuple(series))
 
 
-_CASES: Mapping[str, tuple[str, tuple[str, ...], float, float | None, tuple[float, float] | None]] = MappingProxyType(
-    {
-        "3a: inference of Q3-inf (CPU)": ("Q3-inf", ("inference",), TEN_GBIT, None, None),
-        "3b: window joins of Q2-join (state)": ("Q2-join", ("window join",), TEN_GBIT, 100 * 91 / 110, (4.0, 32.0)),
-        "3c: sources and transforms of Q3-inf (1 Gbit/s)": (
-            "Q3-inf",
-            ("source", "transform"),
-            ONE_GBIT,
-            100 * 1185 / 1555,
-            (12.0, 37.0),
-        ),
-    }
-)
+_CASES: Mapping[str, tuple[str, tuple[str, ...], float, float | None, tuple[float, float] | None]] = {
+    "3a: inference of Q3-inf (CPU)": ("Q3-inf", ("inference",), TEN_GBIT, None, None),
+    "3b: window joins of Q2-join (state)": ("Q2-join", ("window join",), TEN_GBIT, 100 * 91 / 110, (4.0, 32.0)),
+    "3c: sources and transforms of Q3-inf (1 Gbit/s)": (
+        "Q3-inf",
+        ("source", "transform"),
+        ONE_GBIT,
+        100 * 1185 / 1555,
+        (12.0, 37.0),
+    ),
+}
 """Query, operators, network, and the published throughput (%) of the contended plans and back-pressure (%)."""
 _TITLES = tuple(_CASES)
 

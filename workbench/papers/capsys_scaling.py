@@ -14,7 +14,6 @@ an assumption of ours, modelled as a resource of the worker that only inference 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from workbench.scaling import AutoscalerSettings, Controller, Decision, Ds2Polic
 from workbench.simulation import OperatorModel, QueryModel, RateTrace, Worker, capsys_query
 
 _AT, _NAMES = 4236.0, ("read", "transform", "compress", "inference", "sink")
-TASKS_AT_4236: Mapping[str, int] = MappingProxyType(dict(zip(_NAMES, (6, 9, 6, 5, 1), strict=True)))
+TASKS_AT_4236: Mapping[str, int] = dict(zip(_NAMES, (6, 9, 6, 5, 1), strict=True))
 """Tasks that CAPSys gives Q3-inf: 27 in Table 3, split by us."""
 
 
@@ -54,31 +53,28 @@ _FLOW = Dataflow(
 )
 _WORKERS, _SLOTS = 6, 8
 _TOGETHER = 1.5  # times the rate of one inference task, for two on a worker: ours, not the paper's
-_STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
-    {
-        "CAPSys": "caps",
-        "CAPSys as section 5.2": "caps",
-        "Optimum (ours)": "optimum",
-        "Default": "default",
-        "Evenly": "evenly",
-    }
-)
+_STRATEGIES: Mapping[str, Strategy] = {
+    "CAPSys": "caps",
+    "CAPSys as section 5.2": "caps",
+    "Optimum (ours)": "optimum",
+    "Default": "default",
+    "Evenly": "evenly",
+}
 """CAPSys tunes as its artefact does, which begins with ceilings, and as section 5.2 reads."""
-CASES: Mapping[str, float] = MappingProxyType(
-    {"": math.inf, f", if two inference tasks get {_TOGETHER:g} times the rate of one (our assumption)": _TOGETHER}
-)
+CASES: Mapping[str, float] = {
+    "": math.inf,
+    f", if two inference tasks get {_TOGETHER:g} times the rate of one (our assumption)": _TOGETHER,
+}
 """What is added to a panel's title, and what two inference tasks on a worker get at most."""
 _RATES = (720.0, 1440.0, 2880.0, 1440.0, 720.0)
 _SEEDS = 5
 _EVERY_S = 60
 
-TABLE_4: Mapping[str, tuple[tuple[bool, bool], ...]] = MappingProxyType(
-    {
-        "CAPSys": ((True, True),) * 4,
-        "Default": ((False, True), (False, False), (False, False), (True, True)),
-        "Evenly": ((True, True), (True, False), (False, False), (False, False)),
-    }
-)
+TABLE_4: Mapping[str, tuple[tuple[bool, bool], ...]] = {
+    "CAPSys": ((True, True),) * 4,
+    "Default": ((False, True), (False, False), (False, False), (True, True)),
+    "Evenly": ((True, True), (True, False), (False, False), (False, False)),
+}
 """By strategy and step: throughput met, resources right (the paper's ticks and crosses)."""
 
 _PANELS = tuple(

@@ -10,7 +10,6 @@ shards.
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 
 from workbench.papers.figure import Number, Panel, Series
 from workbench.scaling.elastic import (
@@ -25,21 +24,21 @@ from workbench.simulation import KeyTrace, RateTrace
 
 _CLUSTER, _OPERATOR = ElasticCluster(), KeyedOperator()
 _KEYS, _SKEW, _SHUFFLES, _SECONDS = 10_000, 0.5, 2.0, 70.0  # two shuffles after the warm-up of 10 s
-_PARADIGMS: Mapping[str, tuple[Paradigm, ElasticSettings]] = MappingProxyType(
-    {
-        "static": ("static", ElasticSettings()),
-        "RC": ("resource-centric", ElasticSettings()),
-        "Elasticutor": ("executor-centric", ElasticSettings()),
-        "RC, 8 per sync": ("resource-centric", ElasticSettings(moves_per_sync=8)),
-        "naive executor-centric": ("naive-executor-centric", ElasticSettings()),
-    }
-)
+_PARADIGMS: Mapping[str, tuple[Paradigm, ElasticSettings]] = {
+    "static": ("static", ElasticSettings()),
+    "RC": ("resource-centric", ElasticSettings()),
+    "Elasticutor": ("executor-centric", ElasticSettings()),
+    "RC, 8 per sync": ("resource-centric", ElasticSettings(moves_per_sync=8)),
+    "naive executor-centric": ("naive-executor-centric", ElasticSettings()),
+}
 _THREE = ("static", "RC", "Elasticutor")
 _FOUR = (*_THREE, "RC, 8 per sync")
 
-WORKLOADS: Mapping[str, tuple[float, float]] = MappingProxyType(
-    {"default": (128.0, 2.0), "data-intensive": (8192.0, 2.0), "highly dynamic": (128.0, 16.0)}
-)
+WORKLOADS: Mapping[str, tuple[float, float]] = {
+    "default": (128.0, 2.0),
+    "data-intensive": (8192.0, 2.0),
+    "highly dynamic": (128.0, 16.0),
+}
 """Bytes of a record and shuffles per minute of the workloads of section 5.3."""
 
 THROUGHPUT = Panel("Throughput", "", "Throughput (records/s)")
@@ -68,10 +67,7 @@ def _changed(**fields: float) -> KeyedOperator:
 def _totals(name: str, xs: Sequence[float | str], runs: Iterable[ParadigmRun], *panels: Panel) -> list[Series]:
     """Series of the runs' totals, one for each panel."""
     done = list(runs)
-    values = {
-        THROUGHPUT: [run.throughput_per_s for run in done],
-        LATENCY: [1e3 * run.mean_latency_s for run in done],
-    }
+    values = {THROUGHPUT: [run.throughput_per_s for run in done], LATENCY: [1e3 * run.mean_latency_s for run in done]}
     return [panel.series(name, xs, map(_finite, values[panel])) for panel in panels]
 
 
@@ -142,15 +138,13 @@ def _one_executor(cores: int, **fields: float) -> ParadigmRun:
 
 
 _CORES = (1, 8, 16, 64, 256)
-_CASES: Mapping[str, dict[str, float]] = MappingProxyType(
-    {
-        "1 ms, 128 B": {},
-        "0.1 ms": {"cpu_s": 1e-4},
-        "0.01 ms": {"cpu_s": 1e-5},
-        "2 KB": {"record_bytes": 2048.0},
-        "8 KB": {"record_bytes": 8192.0},
-    }
-)
+_CASES: Mapping[str, dict[str, float]] = {
+    "1 ms, 128 B": {},
+    "0.1 ms": {"cpu_s": 1e-4},
+    "0.01 ms": {"cpu_s": 1e-5},
+    "2 KB": {"record_bytes": 2048.0},
+    "8 KB": {"record_bytes": 8192.0},
+}
 
 
 def reassignment_ms(name: str, operator: KeyedOperator = _OPERATOR, *, moves_node: bool = True) -> tuple[float, float]:

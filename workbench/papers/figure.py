@@ -19,21 +19,10 @@ def _numbers(values: Iterable[Number]) -> tuple[Number, ...]:
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel of axes.
+    """One panel of axes."""
 
-    Parameters
-    ----------
-    title
-        Unique in its figure; series name it.
-    x, y
-        Titles of the axes, with units.
-    shape
-        How its series are drawn.
-    log_x, log_y
-        Whether an axis is logarithmic.
-    """
-
-    title: str
+    title: str  # unique in its figure; series name it
+    # x, y: titles of the axes, with units
     x: str
     y: str
     shape: Shape = "line"
@@ -61,29 +50,17 @@ class Panel:
 
 @dataclass(frozen=True)
 class Series:
-    """One line, or one group of points or bars.
-
-    Parameters
-    ----------
-    panel
-        Title of its panel.
-    name
-        What it is; unique in its panel.
-    x, y
-        Numbers or names, and their values in the units of the panel; None where there is none.
-    low, high
-        Ends of a range around each value; empty where there is none.
-    published
-        Whether the values are the paper's, not ours.
-    """
+    """One line, or one group of points or bars."""
 
     panel: str
-    name: str
+    name: str  # what it is; unique in its panel
+    # x, y: numbers or names, and their values in the units of the panel; None where there is none
     x: tuple[float | str, ...]
     y: tuple[Number, ...]
+    # low, high: ends of a range around each value; empty where there is none
     low: tuple[Number, ...] = ()
     high: tuple[Number, ...] = ()
-    published: bool = False
+    published: bool = False  # whether the values are the paper's, not ours
 
     def __post_init__(self) -> None:
         for values in (self.y, self.low or self.y, self.high or self.y):
@@ -95,13 +72,7 @@ class Series:
         return [value for value in self.y if value is not None]
 
     def at(self, x: float | str) -> float:
-        """Give the value at `x`.
-
-        Raises
-        ------
-        WorkbenchError
-            When there is none.
-        """
+        """Give the value at `x`. Raises `WorkbenchError` when there is none."""
         for place, value in zip(self.x, self.y, strict=True):
             if place == x and value is not None:
                 return value
@@ -118,10 +89,7 @@ class Reproduction:
     def named(self, name: str, panel: str | None = None) -> Series:
         """Give a series by its name, and the title of its panel where several have it.
 
-        Raises
-        ------
-        WorkbenchError
-            When there is none.
+        Raises `WorkbenchError` when there is none.
         """
         for one in self.series:
             if one.name == name and panel in {None, one.panel}:
@@ -131,50 +99,28 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """One figure or table of a paper's evaluation.
+    """One figure or table of a paper's evaluation."""
 
-    Parameters
-    ----------
-    number
-        As the paper has it: ``"Figure 7"``.
-    shows
-        What it shows.
-    said
-        What the paper says of it: its values or its finding, with the section.
-    status
-        ``"reproduced"``: the paper's method on the paper's input. ``"same method, our input"``: the paper does not
-        publish all of its input. ``"simulated"``: in a simulation in place of the paper's cluster. ``"not here,
-        because"``: there is none of ours, for the reason in `how`.
-    how
-        How ours was made and why it differs; or why there is none.
-    headlines
-        What to compare: the numbers that the paper gives, or what its words allow.
-    make
-        Makes it for one of `inputs`; None where it is not here.
-    inputs
-        The paper's queries, jobs or workloads to choose from, the usual one first; empty where it has one input.
-    slow
-        What takes minutes, for one of `inputs`; `make` reads what ``benchmarks/papers.py`` recorded of it. None where
-        nothing does.
-    """
-
-    number: str
+    number: str  # as the paper has it: ``"Figure 7"``
     shows: str
-    said: str
+    said: str  # what the paper says of it: its values or its finding, with the section
+    # ``"reproduced"``: the paper's method on the paper's input. ``"same method, our input"``: the paper does not
+    # publish all of its input. ``"simulated"``: in a simulation in place of the paper's cluster. ``"not here,
+    # because"``: there is none of ours, for the reason in `how`
     status: Status
-    how: str
-    make: Callable[[str], Reproduction] | None = None
+    how: str  # how ours was made and why it differs; or why there is none
+    make: Callable[[str], Reproduction] | None = None  # makes it for one of `inputs`; None where it is not here
+    # the paper's queries, jobs or workloads to choose from, the usual one first; empty where it has one input
     inputs: tuple[str, ...] = ()
+    # what takes minutes, for one of `inputs`; `make` reads what ``benchmarks/papers.py`` recorded of it. None where
+    # nothing does
     slow: Callable[[str], Iterable[Series]] | None = None
-    headlines: tuple[Headline, ...] = ()
+    headlines: tuple[Headline, ...] = ()  # what to compare: the numbers that the paper gives, or what its words allow
 
     def reproduce(self, chosen: str | None = None) -> Reproduction:
         """Make the figure for the chosen input, the usual one by default.
 
-        Raises
-        ------
-        WorkbenchError
-            When the figure is not here, or has no such input.
+        Raises `WorkbenchError` when the figure is not here, or has no such input.
         """
         if self.make is None:
             raise WorkbenchError(f"{self.number} is not here, because {self.how} Choose another figure.")
@@ -207,17 +153,7 @@ class PaperFigure:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper, and the figures and tables of its evaluation in its order.
-
-    Parameters
-    ----------
-    name
-        Short, as on the command line.
-    title
-        As cited.
-    figures
-        All of them, those that are not here included.
-    """
+    """A paper, and the figures and tables of its evaluation in its order."""
 
     name: str
     title: str
@@ -229,13 +165,7 @@ class Paper:
         return tuple(dict.fromkeys(name for figure in self.figures for name in figure.inputs))
 
     def figure(self, number: str) -> PaperFigure:
-        """Give a figure by its number.
-
-        Raises
-        ------
-        WorkbenchError
-            When there is none.
-        """
+        """Give a figure by its number. Raises `WorkbenchError` when there is none."""
         for one in self.figures:
             if one.number == number:
                 return one

@@ -10,15 +10,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 
 from workbench.papers.figure import Number, Panel, Paper, PaperFigure, Reproduction, Series
-from workbench.papers.group_optimum import optimal_allocation
+from workbench.papers.group_optimum import optimal_allocation, reallocate
 from workbench.papers.headline import MORE, Headline, Reader, at, change, mean, ratio
-from workbench.papers.reallocation import reallocate
 from workbench.placement import GroupAllocation, Job, best_allocation, task_level, top_down
 
 NAME = "groups"
@@ -26,16 +24,14 @@ SEED = 2014
 _TASKS, _COST, _NODES = 17, 500.0, (100.0,) * 8
 _GRAPHS = 200
 
-JOBS: Mapping[str, Job] = MappingProxyType(
-    {
-        "Twitter trending topics": Job((8, 16, 8, 1), (600, 800, 300, 40), ((0, 1, 100), (1, 2, 40), (2, 3, 3))),
-        "Bargain detection": Job(
-            (8, 12, 16, 24, 8, 1),
-            (160, 240, 640, 720, 80, 10),
-            ((0, 2, 190), (2, 3, 180), (1, 3, 340), (3, 4, 60), (4, 5, 20)),
-        ),
-    }
-)
+JOBS: Mapping[str, Job] = {
+    "Twitter trending topics": Job((8, 16, 8, 1), (600, 800, 300, 40), ((0, 1, 100), (1, 2, 40), (2, 3, 3))),
+    "Bargain detection": Job(
+        (8, 12, 16, 24, 8, 1),
+        (160, 240, 640, 720, 80, 10),
+        ((0, 2, 190), (2, 3, 180), (1, 3, 340), (3, 4, 60), (4, 5, 20)),
+    ),
+}
 """Section 7.4's jobs: 143 MB/s and 790 MB/s in total; costs in % of a core."""
 
 Allocate = Callable[[Job, Sequence[float]], GroupAllocation]
@@ -76,9 +72,10 @@ def round_robin(job: Job, nodes: int) -> list[list[int]]:
     return [np.bincount(np.arange(*span) % nodes, minlength=nodes).tolist() for span in pairwise(ends)]
 
 
-_PRIORITIES: Mapping[Literal["imc", "rs"], str] = MappingProxyType(
-    {"imc": "prioritised by communication", "rs": "prioritised by relative significance"}
-)
+_PRIORITIES: Mapping[Literal["imc", "rs"], str] = {
+    "imc": "prioritised by communication",
+    "rs": "prioritised by relative significance",
+}
 
 
 def _second(priority: Literal["imc", "rs"], first: float) -> Reader:
@@ -171,9 +168,10 @@ def _most(above: Iterable[Number], below: Iterable[Number]) -> float:
 
 
 _LABELS = ("Storm", "TL", "network load saved")
-_ADVANTAGES: Mapping[str, tuple[float, float, float]] = MappingProxyType(
-    {"Twitter trending topics": (91.0, 79.0, 13.0), "Bargain detection": (89.0, 31.0, 22.0)}
-)
+_ADVANTAGES: Mapping[str, tuple[float, float, float]] = {
+    "Twitter trending topics": (91.0, 79.0, 13.0),
+    "Bargain detection": (89.0, 31.0, 22.0),
+}
 """What TD gains at most in the paper, %, by job (section 7.4)."""
 
 
@@ -249,158 +247,156 @@ _TOPOLOGY = (
     "The text has topology and total traffic, only a drawing the division among edges, so the percentages differ. "
     "Twelve nodes; Storm assigns tasks in turn to as many nodes as TD uses."
 )
-PAPER = Paper(
-    NAME,
-    "Fast heuristics for near-optimal task allocation in data stream processing over clusters (CIKM '14)",
-    (
-        PaperFigure(
-            "Figure 2",
-            "Links that TD and TL keep on one node, in the running example",
-            "100 links with topDown(), 84 with taskLevel() (examples 1 and 2).",
-            "reproduced",
-            "TL follows the diagonal order of pairs, which the example implies; row by row it keeps fewer.",
-            _figure_2,
-            headlines=(
-                Headline("Links that TD keeps on one node", "links", 100.0, at("ours", "TD")),
-                Headline("that TL keeps", "links", 84.0, at("ours", "TL")),
+_FIGURES = (
+    PaperFigure(
+        "Figure 2",
+        "Links that TD and TL keep on one node, in the running example",
+        "100 links with topDown(), 84 with taskLevel() (examples 1 and 2).",
+        "reproduced",
+        "TL follows the diagonal order of pairs, which the example implies; row by row it keeps fewer.",
+        _figure_2,
+        headlines=(
+            Headline("Links that TD keeps on one node", "links", 100.0, at("ours", "TD")),
+            Headline("that TL keeps", "links", 84.0, at("ours", "TL")),
+        ),
+    ),
+    PaperFigure(
+        "Figure 4a",
+        "Gain of TL by its priority",
+        "Both priorities begin with the same allocation. By communication the gain then falls linearly with the "
+        "second pair's traffic; by relative significance the improvement is constant (section 7.1).",
+        "same method, our input",
+        "The same pipeline of three groups; the numbers of tasks and costs are ours.",
+        _figure_4a,
+        headlines=(
+            Headline(
+                "Gain by communication, second pair at 200 to 120 MB/s",
+                "change",
+                (-100.0, 0.0),
+                _second("imc", 200),
+                words="a linear fall",
             ),
+            Headline("by relative significance", "change", 0.0, _second("rs", 180), words="constant"),
         ),
-        PaperFigure(
-            "Figure 4a",
-            "Gain of TL by its priority",
-            "Both priorities begin with the same allocation. By communication the gain then falls linearly with the "
-            "second pair's traffic; by relative significance the improvement is constant (section 7.1).",
-            "same method, our input",
-            "The same pipeline of three groups; the numbers of tasks and costs are ours.",
-            _figure_4a,
-            headlines=(
-                Headline(
-                    "Gain by communication, second pair at 200 to 120 MB/s",
-                    "change",
-                    (-100.0, 0.0),
-                    _second("imc", 200),
-                    words="a linear fall",
-                ),
-                Headline("by relative significance", "change", 0.0, _second("rs", 180), words="constant"),
+    ),
+    PaperFigure(
+        "Figure 4b",
+        "Gain while one group gets more tasks",
+        "TL degrades substantially, TD is unaffected (section 7.1).",
+        "same method, our input",
+        "The published groups and nodes; the traffic is ours.",
+        _figure_4b,
+        headlines=(
+            Headline(
+                "TL's gain as one group gets seven times the tasks",
+                "change",
+                (-100.0, 0.0),
+                change(at("TL", 1), at("TL", 7)),
+                words="a substantial fall",
             ),
+            Headline("TD's", "change", 0.0, change(at("TD", 1), at("TD", 7)), words="unaffected"),
         ),
-        PaperFigure(
-            "Figure 4b",
-            "Gain while one group gets more tasks",
-            "TL degrades substantially, TD is unaffected (section 7.1).",
-            "same method, our input",
-            "The published groups and nodes; the traffic is ours.",
-            _figure_4b,
-            headlines=(
-                Headline(
-                    "TL's gain as one group gets seven times the tasks",
-                    "change",
-                    (-100.0, 0.0),
-                    change(at("TL", 1), at("TL", 7)),
-                    words="a substantial fall",
-                ),
-                Headline("TD's", "change", 0.0, change(at("TD", 1), at("TD", 7)), words="unaffected"),
+    ),
+    PaperFigure(
+        "Figure 5",
+        "Allocations per second of TD and TL",
+        "TD makes 264 allocations per second, two orders of magnitude more than TL, for four groups of 100 tasks "
+        "(section 7.2).",
+        "reproduced",
+        "Measured when the figure is drawn, in CPU time of this machine.",
+        _figure_5,
+        headlines=(
+            Headline(
+                "Allocations of TD, compared with TL",
+                "times",
+                (100.0, 1000.0),
+                ratio(at("ours", "TD"), at("ours", "TL")),
+                words="two orders of magnitude",
             ),
+            Headline("TD", "allocations/s", 264.0, at("ours", "TD")),
         ),
-        PaperFigure(
-            "Figure 5",
-            "Allocations per second of TD and TL",
-            "TD makes 264 allocations per second, two orders of magnitude more than TL, for four groups of 100 tasks "
-            "(section 7.2).",
-            "reproduced",
-            "Measured when the figure is drawn, in CPU time of this machine.",
-            _figure_5,
-            headlines=(
-                Headline(
-                    "Allocations of TD, compared with TL",
-                    "times",
-                    (100.0, 1000.0),
-                    ratio(at("ours", "TD"), at("ours", "TL")),
-                    words="two orders of magnitude",
-                ),
-                Headline("TD", "allocations/s", 264.0, at("ours", "TD")),
+    ),
+    PaperFigure(
+        "Section 7.3",
+        "Gain of TD and TL on random graphs, compared with the optimum",
+        "On 2000 graphs TD gains 24.5 GB/s, TL 22.6 and the optimum 26.3: 93.1 and 85.9 %.",
+        "reproduced",
+        f"{_GRAPHS} graphs of the same class; python benchmarks/groups.py runs 2000.",
+        _optimality,
+        headlines=(
+            Headline("Share of the optimum that TD gains", "%", 93.1, at("ours", "TD")),
+            Headline("that TL gains", "%", 85.9, at("ours", "TL")),
+        ),
+    ),
+    PaperFigure(
+        "Figure 6",
+        "Twitter trending topics: gain over the capacity of nodes",
+        "TD gains up to 91 % more than Storm and 79 % more than TL, and saves up to 13 % of 143 MB/s (section 7.4).",
+        "same method, our input",
+        _TOPOLOGY,
+        lambda _: _job("Twitter trending topics"),
+        headlines=_advantages("Twitter trending topics"),
+    ),
+    PaperFigure(
+        "Figure 7",
+        "Bargain detection: gain over the capacity of nodes",
+        "TD gains up to 89 % more than Storm and 31 % more than TL, and saves up to 22 % of 790 MB/s (section 7.4).",
+        "same method, our input",
+        f"{_TOPOLOGY} At 160 % of a core TL gains a tenth more than TD here.",
+        lambda _: _job("Bargain detection"),
+        headlines=_advantages("Bargain detection"),
+    ),
+    PaperFigure(
+        "Figure 8",
+        "What each feature of the algorithm adds",
+        "TD-IMC is comparable to TL at a lower complexity; TD-RS improves on it (section 7.4, bargain detection).",
+        "same method, our input",
+        _TOPOLOGY,
+        _figure_8,
+        ("Bargain detection", "Twitter trending topics"),
+        headlines=(
+            Headline(
+                "TD-IMC, compared with TL",
+                "times",
+                (0.9, 1.1),
+                ratio(mean("TD-IMC"), mean("TL")),
+                only="Bargain detection",
+                words="comparable",
             ),
-        ),
-        PaperFigure(
-            "Section 7.3",
-            "Gain of TD and TL on random graphs, compared with the optimum",
-            "On 2000 graphs TD gains 24.5 GB/s, TL 22.6 and the optimum 26.3: 93.1 and 85.9 %.",
-            "reproduced",
-            f"{_GRAPHS} graphs of the same class; python benchmarks/groups.py runs 2000.",
-            _optimality,
-            headlines=(
-                Headline("Share of the optimum that TD gains", "%", 93.1, at("ours", "TD")),
-                Headline("that TL gains", "%", 85.9, at("ours", "TL")),
-            ),
-        ),
-        PaperFigure(
-            "Figure 6",
-            "Twitter trending topics: gain over the capacity of nodes",
-            "TD gains up to 91 % more than Storm and 79 % more than TL, and saves up to 13 % of 143 MB/s (section "
-            "7.4).",
-            "same method, our input",
-            _TOPOLOGY,
-            lambda _: _job("Twitter trending topics"),
-            headlines=_advantages("Twitter trending topics"),
-        ),
-        PaperFigure(
-            "Figure 7",
-            "Bargain detection: gain over the capacity of nodes",
-            "TD gains up to 89 % more than Storm and 31 % more than TL, and saves up to 22 % of 790 MB/s (section "
-            "7.4).",
-            "same method, our input",
-            f"{_TOPOLOGY} At 160 % of a core TL gains a tenth more than TD here.",
-            lambda _: _job("Bargain detection"),
-            headlines=_advantages("Bargain detection"),
-        ),
-        PaperFigure(
-            "Figure 8",
-            "What each feature of the algorithm adds",
-            "TD-IMC is comparable to TL at a lower complexity; TD-RS improves on it (section 7.4, bargain detection).",
-            "same method, our input",
-            _TOPOLOGY,
-            _figure_8,
-            ("Bargain detection", "Twitter trending topics"),
-            headlines=(
-                Headline(
-                    "TD-IMC, compared with TL",
-                    "times",
-                    (0.9, 1.1),
-                    ratio(mean("TD-IMC"), mean("TL")),
-                    only="Bargain detection",
-                    words="comparable",
-                ),
-                Headline(
-                    "TD-RS, compared with TD-IMC",
-                    "times",
-                    MORE,
-                    ratio(mean("TD-RS"), mean("TD-IMC")),
-                    only="Bargain detection",
-                ),
-            ),
-        ),
-        PaperFigure(
-            "Figure 9",
-            "Gain over a changing input rate, with and without reconfiguration",
-            "With reconfiguration the gain is almost constant; without, it drops with the rate. TD is a factor of two "
-            "above Storm (section 7.4, Twitter).",
-            "same method, our input",
-            "Nodes of 400 %; the rates over time are ours. The rate is not in tweets per second but in shares of the "
-            "peak.",
-            _figure_9,
-            tuple(JOBS),
-            headlines=(
-                Headline(
-                    "Lowest gain with reconfiguration, of its highest",
-                    "%",
-                    (80.0, 100.0),
-                    lambda made: 100 * min(made.named(_MOVING).values) / max(made.named(_MOVING).values),
-                    words="almost constant",
-                ),
-                Headline(
-                    "TD at the peak, compared with Storm", "times", 2.0, ratio(at("TD at the peak", 3), at("Storm", 3))
-                ),
+            Headline(
+                "TD-RS, compared with TD-IMC",
+                "times",
+                MORE,
+                ratio(mean("TD-RS"), mean("TD-IMC")),
+                only="Bargain detection",
             ),
         ),
     ),
+    PaperFigure(
+        "Figure 9",
+        "Gain over a changing input rate, with and without reconfiguration",
+        "With reconfiguration the gain is almost constant; without, it drops with the rate. TD is a factor of two "
+        "above Storm (section 7.4, Twitter).",
+        "same method, our input",
+        "Nodes of 400 %; the rates over time are ours. The rate is not in tweets per second but in shares of the peak.",
+        _figure_9,
+        tuple(JOBS),
+        headlines=(
+            Headline(
+                "Lowest gain with reconfiguration, of its highest",
+                "%",
+                (80.0, 100.0),
+                lambda made: 100 * min(made.named(_MOVING).values) / max(made.named(_MOVING).values),
+                words="almost constant",
+            ),
+            Headline(
+                "TD at the peak, compared with Storm", "times", 2.0, ratio(at("TD at the peak", 3), at("Storm", 3))
+            ),
+        ),
+    ),
+)
+PAPER = Paper(
+    NAME,
+    "Fast heuristics for near-optimal task allocation in data stream processing over clusters (CIKM '14)",
+    _FIGURES,
 )

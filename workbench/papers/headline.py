@@ -5,7 +5,6 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
 from workbench import units
@@ -17,41 +16,24 @@ Reader = Callable[["Reproduction"], float]
 Verdict = Literal["agrees", "size differs", "sign differs", "fitted", "not here"]
 CLOSE, POINTS = 0.10, (1.0, 3.0)
 """What still agrees: a tenth of the published number, which of a percentage is at least one point and at most three."""
-MORE, LESS = (1.0, math.inf), (0.0, 1.0)
-"""Of ratios."""
+MORE, LESS = (1.0, math.inf), (0.0, 1.0)  # of ratios
 _PERCENT = ("%", "change")
-_EVEN: Mapping[str, float] = MappingProxyType({"change": 0.0, "times": 1.0})
+_EVEN: Mapping[str, float] = {"change": 0.0, "times": 1.0}
 
 
 @dataclass(frozen=True)
 class Headline:
-    """A number that the paper gives of a figure, and where ours is read.
+    """A number that the paper gives of a figure, and where ours is read."""
 
-    Parameters
-    ----------
-    what
-        What it is of.
-    unit
-        ``"%"``; ``"change"``, in percent, where 0 separates two signs; ``"times"``, a ratio, where 1 does; or another
-        unit, whose numbers have no sign; empty for a bare number.
-    published
-        The paper's, or the ends of what its `words` allow; infinite where open.
-    ours
-        Reads it from the figure; None where the figure is not here.
-    only
-        The input it is of; empty: of all.
-    words
-        What the paper says where it prints no number.
-    fitted
-        What of ours was chosen so that this number comes out; then it counts only if it differs all the same.
-    """
-
-    what: str
+    what: str  # what it is of
+    # ``"%"``; ``"change"``, in percent, where 0 separates two signs; ``"times"``, a ratio, where 1 does; or another
+    # unit, whose numbers have no sign; empty for a bare number
     unit: str
-    published: float | tuple[float, float]
-    ours: Reader | None = None
-    only: str = ""
-    words: str = ""
+    published: float | tuple[float, float]  # the paper's, or the ends of what its `words` allow; infinite where open
+    ours: Reader | None = None  # reads it from the figure; None where the figure is not here
+    only: str = ""  # the input it is of; empty: of all
+    words: str = ""  # what the paper says where it prints no number
+    # what of ours was chosen so that this number comes out; then it counts only if it differs all the same
     fitted: str = ""
 
     @property

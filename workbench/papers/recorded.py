@@ -25,10 +25,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 def recorded(paper: str, number: str, chosen: str = "") -> tuple[Series, ...]:
     """Read the series of a figure that were recorded for an input.
 
-    Raises
-    ------
-    WorkbenchError
-        When none were, or their file is missing.
+    Raises `WorkbenchError` when none were, or their file is missing.
     """
     found: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in rows(FOLDER / "papers" / f"{paper}.csv"):

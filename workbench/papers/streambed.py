@@ -8,7 +8,6 @@ import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import MappingProxyType
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
@@ -22,8 +21,8 @@ from workbench.testbed import FluidTestbed
 
 NAME = "streambed"
 _WINDOWS, _WINDOW_S = 20, 10.0
-_FORMS: Mapping[str, Callable[[float], float]] = MappingProxyType({"linear": float, "log": math.log, "sqrt": math.sqrt})
-_AS_PRINTED: Mapping[str, Callable[[float], float]] = MappingProxyType({**_FORMS, "log": math.log1p})  # by the authors
+_FORMS: Mapping[str, Callable[[float], float]] = {"linear": float, "log": math.log, "sqrt": math.sqrt}
+_AS_PRINTED: Mapping[str, Callable[[float], float]] = {**_FORMS, "log": math.log1p}  # by the authors
 
 
 def _printed(query: str, memory_mb: float, slots: Iterable[float]) -> tuple[float, ...]:
@@ -192,104 +191,97 @@ def _shares(query: str) -> Iterator[Headline]:
 
 
 _ENGINE = "Tasks by BIDS2."
-PAPER = Paper(
-    NAME,
-    "StreamBed: capacity planning for stream processing (DEBS 2024)",
-    (
-        PaperFigure(
-            "Table II",
-            "Rate that one task per operator sustains",
-            "1.6 and 3.6 million events/s for q1 and q2, 50,000 for q5, 1.4 million for q8, 60,000 for q11.",
-            "simulated",
-            "The engine's models are calibrated to this table, so it shows how well they fit.",
-            _table_ii,
-            headlines=_if_there(_one_task),
+_FIGURES = (
+    PaperFigure(
+        "Table II",
+        "Rate that one task per operator sustains",
+        "1.6 and 3.6 million events/s for q1 and q2, 50,000 for q5, 1.4 million for q8, 60,000 for q11.",
+        "simulated",
+        "The engine's models are calibrated to this table, so it shows how well they fit.",
+        _table_ii,
+        headlines=_if_there(_one_task),
+    ),
+    PaperFigure(
+        "Figure 8",
+        "Operators of the five queries",
+        "A drawing of the dataflows.",
+        "not here, because",
+        "there is nothing to compare; each measurement's report draws the operators of its query.",
+        headlines=(Headline("Operators of q5", "operators", 8.0),),
+    ),
+    PaperFigure(
+        "Figure 9",
+        "Sixteen budgets at 100 and 150 % of their estimated MST",
+        "q1, q2 and q11 achieve at worst 95 % of the expected rate, and often 99 to 100 %; q5 and q8 vary more. "
+        "At 150 % few configurations of q8 still follow (section VIII).",
+        "simulated",
+        "Recorded. The published budgets and schedule; q5 and q8 also at 0.5 and 1 GB. What differs from one "
+        "deployment to the next is the engine's noise alone, the spread of published estimates. On Spark: python "
+        "benchmarks/streambed_check.py nexmark:q1.",
+        redrawn(NAME, "Figure 9", _PANELS_9),
+        ("q1", "q2", "q5", "q8", "q11"),
+        runs.figure_9,
+        tuple(itertools.chain.from_iterable(map(_shares, PRESETS))),
+    ),
+    PaperFigure(
+        "Figure 10",
+        "Busyness of the operators at the MST",
+        "Most scaled-out operators reach their peak at some time; q8's join has a practical maximum of 60 % "
+        "(section VIII).",
+        "simulated",
+        f"The largest of Figure 9's budgets; {_WINDOWS} windows of {_WINDOW_S:.0f} s without noise between "
+        "deployments. q8's windows empty at once here, so its join waits where the paper's is uneven.",
+        _figure_10,
+        ("q5", "q1", "q2", "q8", "q11"),
+        headlines=(
+            Headline("Peak of the busiest operator", "%", (95.0, 100.0), _peak, words="its peak"),
+            Headline("Busyness of q8's join", "%", 60.0, at(_BUSY, "join"), "q8"),
         ),
-        PaperFigure(
-            "Figure 8",
-            "Operators of the five queries",
-            "A drawing of the dataflows.",
-            "not here, because",
-            "there is nothing to compare; each measurement's report draws the operators of its query.",
-            headlines=(Headline("Operators of q5", "operators", 8.0),),
-        ),
-        PaperFigure(
-            "Figure 9",
-            "Sixteen budgets at 100 and 150 % of their estimated MST",
-            "q1, q2 and q11 achieve at worst 95 % of the expected rate, and often 99 to 100 %; q5 and q8 vary more. "
-            "At 150 % few configurations of q8 still follow (section VIII).",
-            "simulated",
-            "Recorded. The published budgets and schedule; q5 and q8 also at 0.5 and 1 GB. What differs from one "
-            "deployment to the next is the engine's noise alone, the spread of published estimates. On Spark: python "
-            "benchmarks/streambed_check.py nexmark:q1.",
-            redrawn(NAME, "Figure 9", _PANELS_9),
-            ("q1", "q2", "q5", "q8", "q11"),
-            runs.figure_9,
-            tuple(itertools.chain.from_iterable(map(_shares, PRESETS))),
-        ),
-        PaperFigure(
-            "Figure 10",
-            "Busyness of the operators at the MST",
-            "Most scaled-out operators reach their peak at some time; q8's join has a practical maximum of 60 % "
-            "(section VIII).",
-            "simulated",
-            f"The largest of Figure 9's budgets; {_WINDOWS} windows of {_WINDOW_S:.0f} s without noise between "
-            "deployments. q8's windows empty at once here, so its join waits where the paper's is uneven.",
-            _figure_10,
-            ("q5", "q1", "q2", "q8", "q11"),
-            headlines=(
-                Headline("Peak of the busiest operator", "%", (95.0, 100.0), _peak, words="its peak"),
-                Headline("Busyness of q8's join", "%", 60.0, at(_BUSY, "join"), "q8"),
+    ),
+    PaperFigure(
+        "Table III",
+        "An exploration at work, and the models that it finds",
+        "Linear models for q1, q2 and q11, logarithmic for q5, square root for q8, from 9 to 16 measured budgets.",
+        "simulated",
+        "Recorded: five explorations (corners, Gaussian process, stop rule, selection by halves) on "
+        "the published spaces and schedule, with the spread of published estimates; the first one is drawn. "
+        "Redeployments take no time here. a is per MB of a TaskManager. Printed coefficients are cut off after two "
+        "digits; q1's row has misprints (data/published/README.md).",
+        _table_iii,
+        tuple(PRESETS),
+        runs.table_iii,
+        _if_there(_explored),
+    ),
+    PaperFigure(
+        "Table IV",
+        "Slots for large rates",
+        "From 69 slots for 190 million events/s of q2 to 1079 for 2.5 million of q5, at 110 % of the rate.",
+        "reproduced",
+        "From Table III's model as printed. The engine is fitted to this table, so that its own slots would say "
+        "nothing; what explorations of it plan is in Table III.",
+        _table_iv,
+        tuple(PRESETS),
+        headlines=_if_there(_cells),
+    ),
+    PaperFigure(
+        "Figure 11",
+        "The planned deployments at 100, 120 and 150 % of the requested rate, over time",
+        "All sustain 100 %, with up to 1.6 s of pending records; 120 and 150 % are not matched, and records pile "
+        "up (section VIII).",
+        "simulated",
+        f"Recorded, every 5 min after a ramp-up of 5 min. {_ENGINE} The engine's costs are fitted to Table IV, so "
+        "that 100 % is sustained follows. Its caches are full from the start, so q8 does not decline slowly at "
+        "150 % as published.",
+        redrawn(NAME, "Figure 11", _PANELS_11),
+        tuple(PRESETS),
+        runs.figure_11,
+        (
+            Headline(
+                "Share of the requested rate that is sustained", "%", 100.0, _last("Rate", "100", min), fitted=_FITTED
             ),
-        ),
-        PaperFigure(
-            "Table III",
-            "An exploration at work, and the models that it finds",
-            "Linear models for q1, q2 and q11, logarithmic for q5, square root for q8, from 9 to 16 measured budgets.",
-            "simulated",
-            "Recorded: five explorations (corners, Gaussian process, stop rule, selection by halves) on "
-            "the published spaces and schedule, with the spread of published estimates; the first one is drawn. "
-            "Redeployments take no time here. a is per MB of a TaskManager. Printed coefficients are cut off after two "
-            "digits; q1's row has misprints (data/published/README.md).",
-            _table_iii,
-            tuple(PRESETS),
-            runs.table_iii,
-            _if_there(_explored),
-        ),
-        PaperFigure(
-            "Table IV",
-            "Slots for large rates",
-            "From 69 slots for 190 million events/s of q2 to 1079 for 2.5 million of q5, at 110 % of the rate.",
-            "reproduced",
-            "From Table III's model as printed. The engine is fitted to this table, so that its own slots would say "
-            "nothing; what explorations of it plan is in Table III.",
-            _table_iv,
-            tuple(PRESETS),
-            headlines=_if_there(_cells),
-        ),
-        PaperFigure(
-            "Figure 11",
-            "The planned deployments at 100, 120 and 150 % of the requested rate, over time",
-            "All sustain 100 %, with up to 1.6 s of pending records; 120 and 150 % are not matched, and records pile "
-            "up (section VIII).",
-            "simulated",
-            f"Recorded, every 5 min after a ramp-up of 5 min. {_ENGINE} The engine's costs are fitted to Table IV, so "
-            "that 100 % is sustained follows. Its caches are full from the start, so q8 does not decline slowly at "
-            "150 % as published.",
-            redrawn(NAME, "Figure 11", _PANELS_11),
-            tuple(PRESETS),
-            runs.figure_11,
-            (
-                Headline(
-                    "Share of the requested rate that is sustained",
-                    "%",
-                    100.0,
-                    _last("Rate", "100", min),
-                    fitted=_FITTED,
-                ),
-                Headline("Pending records at 100 %", "s", (0.0, 1.6), _last("Pending records", "100", max)),
-                Headline("at 120 %", "s", (1.6, math.inf), _last("Pending records", "120", min), words="ever more"),
-            ),
+            Headline("Pending records at 100 %", "s", (0.0, 1.6), _last("Pending records", "100", max)),
+            Headline("at 120 %", "s", (1.6, math.inf), _last("Pending records", "120", min), words="ever more"),
         ),
     ),
 )
+PAPER = Paper(NAME, "StreamBed: capacity planning for stream processing (DEBS 2024)", _FIGURES)

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 
@@ -37,18 +36,16 @@ from workbench.records import Measurement
 from workbench.simulation import Deployment, preset, steady_state
 from workbench.testbed import FluidTestbed, Run
 
-FACTORS = (1.0, 1.5)
-"""Shares of the estimated MST that Figure 9 offers."""
-GB, MANAGER = 1024, 16
-"""MB, and slots of a TaskManager, whose memory is Table III's."""
-SLOTS: Mapping[str, tuple[int, ...]] = MappingProxyType(
-    {"q1": (3, 6, 11, 16), "q2": (3, 4, 5, 6)} | dict.fromkeys(("q5", "q8", "q11"), (12, 24, 32, 48))
+FACTORS = (1.0, 1.5)  # shares of the estimated MST that Figure 9 offers
+GB, MANAGER = 1024, 16  # MB, and slots of a TaskManager, whose memory is Table III's
+SLOTS: Mapping[str, tuple[int, ...]] = {"q1": (3, 6, 11, 16), "q2": (3, 4, 5, 6)} | dict.fromkeys(
+    ("q5", "q8", "q11"), (12, 24, 32, 48)
 )
 """Section VIII's slots of operators; it names the ends, and 32 for q8."""
 MEMORIES = (512, 1024, 2048, 4096)  # MB per slot
 MARGIN = 1.10
 TARGETS = (1.0, 1.2, 1.5)  # of the requested rate
-_FOLLOWED = MappingProxyType({"q1": 30, "q2": 30, "q5": 90, "q8": 120, "q11": 30})  # min, as published
+_FOLLOWED = {"q1": 30, "q2": 30, "q5": 90, "q8": 120, "q11": 30}  # min, as published
 _RAMP_S, _EVERY_S = 300.0, 300.0
 _SEEDS, _GRID_MB, _MOST_COLUMNS, _MOST_SLOTS = 5, 512, 12, 1 << 20
 

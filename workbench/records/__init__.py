@@ -3,13 +3,14 @@
 from workbench.files import write_whole
 from workbench.records.documents import Setting, structure, unstructure
 from workbench.records.estimate import Judgement, Limit, MstEstimate, MstInterval, OperatorCost, Phase, Probe, Verdict
-from workbench.records.forms import FormComparison, FormEvidence, FormFit, FormRule, FormTarget
 from workbench.records.gauges import GAUGES, Gauge, alert_rules, exposition
 from workbench.records.job_settings import JOINED, OURS, JobSettings
 from workbench.records.layout import BatchLayout, Stage
-from workbench.records.machine import RECORDED, SIMULATED, Machine
 from workbench.records.measurement import (
+    RECORDED,
+    SIMULATED,
     FailedRun,
+    Machine,
     Measurement,
     Run,
     core_speed_of,
@@ -21,7 +22,9 @@ from workbench.records.plan import CapacityPlan, deployed, plan_to_dict
 from workbench.records.plan_parts import (
     DRIVER_CORES,
     DRIVER_MEMORY_MB,
+    ENVIRONMENT_PYTHON,
     HOURS_PER_MONTH,
+    MEASURED,
     Allocation,
     Concern,
     CountedCores,
@@ -35,8 +38,20 @@ from workbench.records.plan_parts import (
     Price,
     Status,
     Unbounded,
+    as_environment,
+    state_settings,
 )
-from workbench.records.planned import PlannedStudy, Refusal, planned_from_dict, planned_to_dict
+from workbench.records.planned import (
+    FormComparison,
+    FormEvidence,
+    FormFit,
+    FormRule,
+    FormTarget,
+    PlannedStudy,
+    Refusal,
+    planned_from_dict,
+    planned_to_dict,
+)
 from workbench.records.platforms import (
     DATABRICKS,
     EMR_SERVERLESS,
@@ -46,4 +61,3 @@ from workbench.records.platforms import (
 )
 from workbench.records.sink import FUNCTION, MODES, NOOP, Sink, check_place, is_uri, path_of
 from workbench.records.skeleton import script_of
-from workbench.records.spark_settings import ENVIRONMENT_PYTHON, MEASURED, as_environment, state_settings

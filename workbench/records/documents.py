@@ -63,6 +63,12 @@ def structure(data: object, kind: type[_Kind], what: str) -> _Kind:
         ) from error
 
 
+def check_version(version: object, wanted: int, subject: str, advice: str) -> None:
+    """Refuse another version than `wanted`; `subject` with its verb, and the next step, are words."""
+    if version != wanted:
+        raise WorkbenchError(f"{subject} version {shown(version)}; this workbench reads version {wanted}. {advice}")
+
+
 def _describe(error: BaseException, kind: type | None) -> str:
     if isinstance(error, AttributeError):
         return "expected a mapping"

@@ -13,26 +13,15 @@ Verdict = Literal["sustained", "overloaded", "source-bound", "disturbed", "not-o
 
 @dataclass(frozen=True)
 class Judgement:
-    """What was decided about one observation, with the numbers behind it.
+    """What was decided about one observation, with the numbers behind it."""
 
-    Parameters
-    ----------
-    verdict
-        ``"sustained"`` or ``"overloaded"`` for a valid observation, otherwise why it does not count.
-    consumed_share
-        Rows consumed / rows due over the whole batches.
-    backlog_slope
-        Least-squares slope of the backlog at the releases, records/s.
-    disturbed
-        Whether the observation was judged although the machine was disturbed, the code was still being compiled, or the
-        slots were not at capacity.
-    """
-
-    verdict: Verdict
-    consumed_share: float
-    backlog_slope: float
+    verdict: Verdict  # ``"sustained"`` or ``"overloaded"`` for a valid observation, otherwise why it does not count
+    consumed_share: float  # rows consumed / rows due over the whole batches
+    backlog_slope: float  # least-squares slope of the backlog at the releases, records/s
     slope_error: float
     reason: str
+    # whether the observation was judged although the machine was disturbed, the code was still being compiled, or the
+    # slots were not at capacity
     disturbed: bool = False
 
     @property
@@ -48,44 +37,23 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Probe:
-    """A finished step.
-
-    Parameters
-    ----------
-    number
-        0 for the warm-up, then 1, 2, ...
-    phase, rate, attempt
-        As in the `Step`.
-    observation
-        What was seen: of a probe its window, of a warm-up its steady tail.
-    judgement
-        None for the warm-up, and for a reading, which is what a query's log shows of its largest batches.
-    started_s
-        When it began, seconds after the estimate began.
-    seconds
-        How long it took, with the time that was not observed.
-    steady
-        Whether the warm-up became steady before its cap; None for a probe.
-    partitions
-        Of the state, and of the source unless it has its own; None: as many as there are slots.
-    filled
-        Whether a warm-up ended with the state at its working size, or there is none; None for other probes.
-    source_partitions
-        Of the source, where they differ from `partitions`.
-    """
+    """A finished step."""
 
     number: int
     phase: Phase
     rate: float
     attempt: int
-    observation: Observation
+    observation: Observation  # what was seen: of a probe its window, of a warm-up its steady tail
+    # None for the warm-up, and for a reading, which is what a query's log shows of its largest batches
     judgement: Judgement | None = None
-    started_s: float = 0.0
-    seconds: float = 0.0
-    steady: bool | None = None
+    started_s: float = 0.0  # when it began, seconds after the estimate began
+    seconds: float = 0.0  # how long it took, with the time that was not observed
+    steady: bool | None = None  # whether the warm-up became steady before its cap; None for a probe
+    # of the state, and of the source unless it has its own; None: as many as there are slots
     partitions: int | None = None
+    # whether a warm-up ended with the state at its working size, or there is none; None for other probes
     filled: bool | None = None
-    source_partitions: int | None = None
+    source_partitions: int | None = None  # of the source, where they differ from `partitions`
 
     def answered(self, verdict: str) -> bool:
         """Whether the verdict is `verdict`."""
@@ -103,9 +71,8 @@ class MstEstimate:
     low
         Highest rate confirmed sustained; 0 if none was. From a log, the lower end of the 90 % interval.
     high
-        Lowest rate confirmed not sustained, above which nothing was sustained; inf if there is none. Where
-        repeated answers contradict each other, `low` and `high` enclose all rates in doubt. From a log, the upper
-        end of the 90 % interval.
+        Lowest rate confirmed not sustained, above which nothing was sustained; inf if there is none. Where repeated
+        answers contradict each other, `low` and `high` enclose all rates in doubt. From a log, the upper end.
     probes
         All of them, in order, the warm-up first; or the reading of a log.
     observation
@@ -113,9 +80,7 @@ class MstEstimate:
     limit
         What bounds the rate from above: ``"query"`` (an overloaded rate close above), ``"source"`` (the next rate up
         would be source-bound: this is not the query's MST) or ``"none"`` (the highest rate allowed was sustained, or
-        the probes ran out while the bracket was open or wide: `low` is a bound and no answer).
-    steady
-        Whether the warm-up became steady before its cap.
+        the probes ran out while the bracket was wide: `low` is a bound).
     exhausted
         Whether the probes ran out before the bracket was nearly as narrow as asked.
     contradictions
@@ -154,7 +119,7 @@ class MstEstimate:
         """The headline: the rate that commands, cards, plans and models give for this estimate, records/s.
 
         It is the middle of the bracket, of its logarithms, because the maximum is anywhere in it; `low` where that is
-        but a bound, and 0 if no rate was sustained. `rate` is half a bracket less, and what was consumed at `low`.
+        a bound, and 0 if no rate was sustained.
         """
         closed = math.isfinite(self.high) and self.limit != "none"
         return math.sqrt(self.low * self.high) if closed else self.low
@@ -162,48 +127,28 @@ class MstEstimate:
 
 @dataclass(frozen=True)
 class MstInterval:
-    """Where the maximum sustainable throughput of a next deployment lies.
+    """Where the maximum sustainable throughput of a next deployment lies."""
 
-    Parameters
-    ----------
-    low, high
-        Records/s.
-    level
-        Share of next deployments that should lie in it.
-    deviation
-        Relative standard deviation of repeats that it rests on.
-    repeats
-        Measurements of this configuration that it rests on, this one included.
-    """
-
+    # low, high: records/s
     low: float
     high: float
-    level: float
-    deviation: float
-    repeats: int
+    level: float  # share of next deployments that should lie in it
+    deviation: float  # relative standard deviation of repeats that it rests on
+    repeats: int  # measurements of this configuration that it rests on, this one included
 
 
 @dataclass(frozen=True)
 class OperatorCost:
-    """Cost of one task of one operator in one micro-batch.
-
-    Parameters
-    ----------
-    fixed_s, per_record_s
-        a and b of seconds = a + b x records; None if fewer than three levels were seen.
-    per_record_error
-        Standard error of b.
-    records_low, records_high
-        Range of records per task that was seen: outside it the line extrapolates.
-    samples, levels
-        Number of points, and of record levels that differ by more than 2 %.
-    """
+    """Cost of one task of one operator in one micro-batch."""
 
     operator: str
+    # fixed_s, per_record_s: a and b of seconds = a + b x records; None if fewer than three levels were seen
     fixed_s: float | None
     per_record_s: float | None
-    per_record_error: float | None
+    per_record_error: float | None  # standard error of b
+    # records_low, records_high: range of records per task that was seen: outside it the line extrapolates
     records_low: float
     records_high: float
+    # samples, levels: number of points, and of record levels that differ by more than 2 %
     samples: int
     levels: int

@@ -6,7 +6,6 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -14,8 +13,7 @@ import yaml
 from workbench import units
 from workbench.records.plan import CapacityPlan
 
-NEAR = 0.8
-"""Share of the trigger interval from which batches are too long."""
+NEAR = 0.8  # share of the trigger interval from which batches are too long
 
 
 class Gauge(StrEnum):
@@ -38,25 +36,23 @@ class Gauge(StrEnum):
     LAST_BATCH = "workbench_last_batch_timestamp_seconds"
 
 
-GAUGES: Mapping[Gauge, str] = MappingProxyType(
-    {
-        Gauge.HEADROOM: "What the query carries over the peak of its load, less 1; 0: nothing is left.",
-        Gauge.CAPACITY: "Rate at which a batch lasts as long as the trigger interval.",
-        Gauge.CAPACITY_LOW: "Low end of the 90 % interval of the capacity.",
-        Gauge.CAPACITY_HIGH: "High end of the 90 % interval of the capacity.",
-        Gauge.CAPACITY_AT_LEAST: "What is carried at least, also where the capacity is not known.",
-        Gauge.RATE: "Rows that arrive, over the last minute of batches.",
-        Gauge.PEAK: "What the load asked for at its peak.",
-        Gauge.BATCH_S: "Mean time of a batch, over the last minute of batches.",
-        Gauge.INTERVAL_S: "The trigger interval.",
-        Gauge.DRIFT: "What a day adds to the time of a batch, whatever it holds.",
-        Gauge.STATE_ROWS: "Rows of the state.",
-        Gauge.STATE_BYTES: "Memory of the state, as Spark counts it.",
-        Gauge.STATE_GROWTH: "What a day adds to the memory of the state; 0 where it comes and goes.",
-        Gauge.CATCH_UP_S: "Time to work off an outage at the peak of the load; +Inf: it is never worked off.",
-        Gauge.LAST_BATCH: "When the last batch ended, since 1970.",
-    }
-)
+GAUGES: Mapping[Gauge, str] = {
+    Gauge.HEADROOM: "What the query carries over the peak of its load, less 1; 0: nothing is left.",
+    Gauge.CAPACITY: "Rate at which a batch lasts as long as the trigger interval.",
+    Gauge.CAPACITY_LOW: "Low end of the 90 % interval of the capacity.",
+    Gauge.CAPACITY_HIGH: "High end of the 90 % interval of the capacity.",
+    Gauge.CAPACITY_AT_LEAST: "What is carried at least, also where the capacity is not known.",
+    Gauge.RATE: "Rows that arrive, over the last minute of batches.",
+    Gauge.PEAK: "What the load asked for at its peak.",
+    Gauge.BATCH_S: "Mean time of a batch, over the last minute of batches.",
+    Gauge.INTERVAL_S: "The trigger interval.",
+    Gauge.DRIFT: "What a day adds to the time of a batch, whatever it holds.",
+    Gauge.STATE_ROWS: "Rows of the state.",
+    Gauge.STATE_BYTES: "Memory of the state, as Spark counts it.",
+    Gauge.STATE_GROWTH: "What a day adds to the memory of the state; 0 where it comes and goes.",
+    Gauge.CATCH_UP_S: "Time to work off an outage at the peak of the load; +Inf: it is never worked off.",
+    Gauge.LAST_BATCH: "When the last batch ended, since 1970.",
+}
 """What each gauge is, as it is served."""
 
 

@@ -11,7 +11,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from types import MappingProxyType
 
 from workbench import bounds
 from workbench.checks import shown
@@ -22,75 +21,71 @@ from workbench.redaction import VARIABLE, hide, is_secret, redacted
 
 _NAME = re.compile(r"spark\.[\w.\-]+")
 _PACKAGE = re.compile(r"[\w.\-]+:[\w.\-]+:[\w.\-]+")
-_ENDINGS: Mapping[str, tuple[str, ...]] = MappingProxyType({"jars": (".jar",), "py_files": (".py", ".zip", ".egg")})
+_ENDINGS: Mapping[str, tuple[str, ...]] = {"jars": (".jar",), "py_files": (".py", ".zip", ".egg")}
 _LEAST = 4  # characters of a value to hide: a shorter one is in any text
 
 _BUDGET = "it follows from the study's slots, slot_cpus and memory_mb"
 _PARTITIONS = "partitions are planned, and must stay as planned"
 _READ = "the workbench reads what it writes"
 _TRUST = "the workbench makes a secret of its own for each run; a cluster's belongs in its spark-defaults.conf"
-OURS: Mapping[str, str] = MappingProxyType(
-    {
-        "spark.master": "the study's key 'master' says where Spark runs",
-        "spark.app.": "each deployment is an application of its own",
-        "spark.submit.pyFiles": "use the study's key 'py_files'",
-        "spark.submit.": "the workbench starts the driver itself",
-        "spark.jars": "use the study's key 'jars'",
-        "spark.jars.packages": "use the study's key 'packages'",
-        "spark.files": "use the study's key 'files'",
-        "spark.archives": "use the study's key 'environment'",
-        "spark.yarn.dist.archives": "use the study's key 'environment'",
-        "spark.pyspark.": "use the study's keys 'python' and 'environment'",
-        "spark.executorEnv.PYTHONPATH": "use the study's key 'py_files'",
-        "spark.executorEnv.PYTHONSAFEPATH": "a file in the current folder must take no library's place",
-        "spark.executor.cores": _BUDGET,
-        "spark.executor.instances": _BUDGET,
-        "spark.executor.memory": _BUDGET,
-        "spark.executor.memoryOverhead": _BUDGET,
-        "spark.executor.memoryOverheadFactor": _BUDGET,
-        "spark.memory.offHeap.": _BUDGET,
-        "spark.task.cpus": _BUDGET,
-        "spark.cores.max": _BUDGET,
-        "spark.dynamicAllocation.": "a budget is measured with all its executors",
-        "spark.speculation": "a task that runs twice is no task's cost",
-        "spark.kubernetes.executor.request.cores": _BUDGET,
-        "spark.kubernetes.executor.limit.cores": _BUDGET,
-        "spark.kubernetes.executor.podNamePrefix": "the workbench removes its pods by their names",
-        "spark.driver.memory": "the driver is the testbed's, and no part of the budget",
-        "spark.driver.host": "use the study's key 'driver_host'",
-        "spark.driver.bindAddress": "use the study's key 'driver_host'",
-        "spark.python.authenticate.socketTimeout": "use the study's key 'allocation_s'",
-        "spark.local.dir": "the folder is the deployment's, and is removed with it",
-        "spark.hadoop.fs.file.impl": "local files are written without starting a process for each",
-        "spark.hadoop.fs.AbstractFileSystem.file.impl": "local files are written without starting a process for each",
-        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "it belongs to how local files are written",
-        "spark.eventLog.": _READ,
-        "spark.sql.streaming.metricsEnabled": _READ,
-        "spark.sql.streaming.numRecentProgressUpdates": _READ,
-        "spark.log.level": "logs of every batch would be part of what is measured",
-        "spark.executor.syncLogLevel.enabled": "logs of every batch would be part of what is measured",
-        "spark.ui.": "the event log has all of it, and a deployment opens no port",
-        "spark.redaction.": "what a log hides is decided by names that may hold secrets",
-        "spark.authenticate": _TRUST,
-        "spark.authenticate.": _TRUST,
-        "spark.sql.shuffle.partitions": _PARTITIONS,
-        "spark.sql.adaptive.": _PARTITIONS,
-        "spark.sql.session.timeZone": "replayed event times are in UTC",
-        "spark.sql.streaming.checkpointLocation": "use the study's key 'checkpoint'",
-        "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": _BUDGET,
-        "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": _BUDGET,
-    }
-)
+OURS: Mapping[str, str] = {
+    "spark.master": "the study's key 'master' says where Spark runs",
+    "spark.app.": "each deployment is an application of its own",
+    "spark.submit.pyFiles": "use the study's key 'py_files'",
+    "spark.submit.": "the workbench starts the driver itself",
+    "spark.jars": "use the study's key 'jars'",
+    "spark.jars.packages": "use the study's key 'packages'",
+    "spark.files": "use the study's key 'files'",
+    "spark.archives": "use the study's key 'environment'",
+    "spark.yarn.dist.archives": "use the study's key 'environment'",
+    "spark.pyspark.": "use the study's keys 'python' and 'environment'",
+    "spark.executorEnv.PYTHONPATH": "use the study's key 'py_files'",
+    "spark.executorEnv.PYTHONSAFEPATH": "a file in the current folder must take no library's place",
+    "spark.executor.cores": _BUDGET,
+    "spark.executor.instances": _BUDGET,
+    "spark.executor.memory": _BUDGET,
+    "spark.executor.memoryOverhead": _BUDGET,
+    "spark.executor.memoryOverheadFactor": _BUDGET,
+    "spark.memory.offHeap.": _BUDGET,
+    "spark.task.cpus": _BUDGET,
+    "spark.cores.max": _BUDGET,
+    "spark.dynamicAllocation.": "a budget is measured with all its executors",
+    "spark.speculation": "a task that runs twice is no task's cost",
+    "spark.kubernetes.executor.request.cores": _BUDGET,
+    "spark.kubernetes.executor.limit.cores": _BUDGET,
+    "spark.kubernetes.executor.podNamePrefix": "the workbench removes its pods by their names",
+    "spark.driver.memory": "the driver is the testbed's, and no part of the budget",
+    "spark.driver.host": "use the study's key 'driver_host'",
+    "spark.driver.bindAddress": "use the study's key 'driver_host'",
+    "spark.python.authenticate.socketTimeout": "use the study's key 'allocation_s'",
+    "spark.local.dir": "the folder is the deployment's, and is removed with it",
+    "spark.hadoop.fs.file.impl": "local files are written without starting a process for each",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "local files are written without starting a process for each",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "it belongs to how local files are written",
+    "spark.eventLog.": _READ,
+    "spark.sql.streaming.metricsEnabled": _READ,
+    "spark.sql.streaming.numRecentProgressUpdates": _READ,
+    "spark.log.level": "logs of every batch would be part of what is measured",
+    "spark.executor.syncLogLevel.enabled": "logs of every batch would be part of what is measured",
+    "spark.ui.": "the event log has all of it, and a deployment opens no port",
+    "spark.redaction.": "what a log hides is decided by names that may hold secrets",
+    "spark.authenticate": _TRUST,
+    "spark.authenticate.": _TRUST,
+    "spark.sql.shuffle.partitions": _PARTITIONS,
+    "spark.sql.adaptive.": _PARTITIONS,
+    "spark.sql.session.timeZone": "replayed event times are in UTC",
+    "spark.sql.streaming.checkpointLocation": "use the study's key 'checkpoint'",
+    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": _BUDGET,
+    "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": _BUDGET,
+}
 """What a study may not set, by name or, with a dot at the end, by the beginning of the name: with the reason."""
 
-JOINED: Mapping[str, str] = MappingProxyType(
-    {
-        "spark.driver.extraJavaOptions": " ",
-        "spark.executor.extraJavaOptions": " ",
-        "spark.driver.extraClassPath": os.pathsep,
-        "spark.executor.extraClassPath": os.pathsep,
-    }
-)
+JOINED: Mapping[str, str] = {
+    "spark.driver.extraJavaOptions": " ",
+    "spark.executor.extraJavaOptions": " ",
+    "spark.driver.extraClassPath": os.pathsep,
+    "spark.executor.extraClassPath": os.pathsep,
+}
 """Settings in which yours follow those of the testbed, after what is between. They are read when a JVM starts."""
 
 
@@ -98,33 +93,23 @@ JOINED: Mapping[str, str] = MappingProxyType(
 class JobSettings:
     """What your job brings along.
 
-    Parameters
-    ----------
-    spark
-        Spark's settings by name, as written: variables are not replaced.
-    packages
-        Maven coordinates, ``GROUP:ARTIFACT:VERSION``.
-    jars, py_files, files
-        Paths on this machine: jars for the class path; ``.py``, ``.zip`` and ``.egg`` for Python's; files that tasks
-        find with ``SparkFiles.get``.
-    sink
-        Where the query writes; see `Sink.parse`.
-    checkpoint
-        Folder in which each run makes one for its checkpoint: a path, or the URI of a file system of Spark's. "": in
-        memory; on a cluster, the cluster's.
-
     Raises
     ------
     WorkbenchError
         When the workbench must set a name itself, a secret is written out, or a name, path or coordinate is none.
     """
 
+    # Spark's settings by name, as written: variables are not replaced
     spark: Mapping[str, str] = field(default_factory=dict, hash=False)
-    packages: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()  # Maven coordinates, ``GROUP:ARTIFACT:VERSION``
+    # jars, py_files, files: paths on this machine: jars for the class path; ``.py``, ``.zip`` and ``.egg`` for
+    # Python's; files that tasks find with ``SparkFiles.get``
     jars: tuple[str, ...] = ()
     py_files: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     sink: str = NOOP
+    # folder in which each run makes one for its checkpoint: a path, or the URI of a file system of Spark's. "": in
+    # memory; on a cluster, the cluster's
     checkpoint: str = ""
 
     def __post_init__(self) -> None:
@@ -203,10 +188,7 @@ class JobSettings:
     def resolved(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Spark's settings with the variables replaced; their values are hidden in every text from now on.
 
-        Raises
-        ------
-        WorkbenchError
-            When a variable is not set, or is too short to be hidden.
+        Raises `WorkbenchError` when a variable is not set, or is too short to be hidden.
         """
         for name in self.variables:
             value = environ.get(name)

@@ -21,8 +21,8 @@ class Stage:
     ratio
         Records into the stage per source record, after partial aggregation, which depends on the batch size.
     stateful
-        Whether it keeps state: all such stages share one partition count. A stage that reads a shuffle Spark itself
-        puts in (a batch-side join, say) without a ``repartition`` shares it too; mark it alike.
+        Whether it keeps state: all such stages share one partition count, as does one that reads a shuffle Spark itself
+        puts in (a batch-side join, say) without a ``repartition``; mark it alike.
     max_partitions
         The most it can have, such as the partitions of a topic; None for no limit.
     """
@@ -110,9 +110,8 @@ class BatchLayout:
         """Give the part of the layout that is Spark configuration.
 
         With state: ``spark.sql.shuffle.partitions``, read at the first start and frozen in the checkpoint. Without:
-        the adaptive execution of stateless queries is switched off, for it may change partition counts. Source
-        partitions and ``repartition`` counts belong to the source's options and to the query; no configuration sets
-        them.
+        the adaptive execution of stateless queries, which may change partition counts, is switched off. Source
+        partitions and ``repartition`` counts are set in the source's options and the query.
         """
         if self.stateful_partitions is not None:
             return {"spark.sql.shuffle.partitions": str(self.stateful_partitions)}

@@ -18,10 +18,53 @@ from workbench.errors import WorkbenchError
 from workbench.files import write_whole
 from workbench.metrics import SourceProfile
 from workbench.reading import parse_json, read_text
-from workbench.records.documents import Setting, structure, unstructure
+from workbench.records.documents import Setting, check_version, structure, unstructure
 from workbench.records.estimate import MstEstimate, MstInterval, OperatorCost, Probe
-from workbench.records.machine import Machine
 from workbench.speed import CoreSpeed, typical_of
+
+SIMULATED, RECORDED = "simulated", "recorded"  # how slots are made that no machine has
+_VIRTUAL = {True: "yes", False: "no", None: "unknown"}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a run was made on: no host name, no user, no path."""
+
+    slots: str = ""  # how the slots are made: a CPU quota, whole cores, `SIMULATED`, or `RECORDED`
+    processor: str = ""
+    virtual: bool | None = False  # whether it is a virtual machine, whose speed others influence; None: unknown
+    cores: float | None = None  # cores that the workbench may use; None: none are used
+    memory_gib: float | None = None
+    system: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)  # further facts in words by name, such as versions
+    dedicated: bool = True  # whether the cores of the slots are held for them; False where a cluster only counts them
+    # how fast its cores are, where that was timed apart from the observations; None: it was not. A Spark batch is only
+    # here
+    speed: CoreSpeed | None = None
+
+    @property
+    def real(self) -> bool:
+        """Whether something ran on it, and not a simulation or a table of rates."""
+        return self.slots not in {SIMULATED, RECORDED}
+
+    @property
+    def load_seen(self) -> bool:
+        """Whether other load on it was observed: that of a cluster's workers, and that behind a log, is not."""
+        return "master" not in self.facts
+
+    def described(self) -> dict[str, str]:
+        """Every known fact in words, by name."""
+        known = {
+            "processor": self.processor,
+            "virtual machine": _VIRTUAL[self.virtual] if self.processor else "",
+            "cores": "" if self.cores is None else f"{self.cores:g}",
+            "memory": "" if self.memory_gib is None else f"{self.memory_gib:.1f} GiB",
+            "system": self.system,
+            **self.facts,
+            "slots are": self.slots,
+        }
+        return {name: value for name, value in known.items() if value}
+
 
 VERSION = 2
 
@@ -140,23 +183,13 @@ class Measurement:
 
 @dataclass(frozen=True)
 class FailedRun:
-    """A configuration that could not be measured.
-
-    Parameters
-    ----------
-    query, budget, tasks, predicted_rate
-        The configuration; see `Measurement`.
-    started_at
-        When it failed: ISO 8601 date and time.
-    failure
-        Why, in sentences that name the next step.
-    """
+    """A configuration that could not be measured."""
 
     query: str
     budget: Budget
     testbed: str
     started_at: str
-    failure: str
+    failure: str  # why, in sentences that name the next step
     tasks: Mapping[str, int] | None = None
     predicted_rate: float | None = None
 
@@ -185,12 +218,9 @@ def measurement_from_document(document: object, what: str) -> Measurement:
     """Build a measurement from the values of its file; `what` names it in errors."""
     if not isinstance(document, Mapping):
         raise WorkbenchError(f"{what} is a JSON {type(document).__name__}; it must be an object.")
-    version = document.get("version")
-    if version != VERSION:
-        raise WorkbenchError(
-            f"{what} has version {shown(version)}; this workbench reads version {VERSION}. Read it with the "
-            "workbench that wrote it, or measure again."
-        )
+    check_version(
+        document.get("version"), VERSION, f"{what} has", "Read it with the workbench that wrote it, or measure again."
+    )
     return measurement_from_dict({name: value for name, value in document.items() if name != "version"}, what)
 
 

@@ -5,20 +5,21 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from workbench.checks import shown
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_json
-from workbench.records.documents import structure, unstructure
+from workbench.records.documents import check_version, structure, unstructure
 from workbench.records.job_settings import JobSettings, shell_setting
 from workbench.records.layout import BatchLayout
 from workbench.records.measurement import Measurement
 from workbench.records.plan_parts import (
     DRIVER_CORES,
     DRIVER_HEAP_MB,
+    ENVIRONMENT_PYTHON,
+    MEASURED,
     Allocation,
     CountedCores,
     Day,
@@ -28,21 +29,20 @@ from workbench.records.plan_parts import (
     Outage,
     PlanVerdict,
     Price,
+    as_environment,
+    state_settings,
 )
 from workbench.records.platforms import platforms
 from workbench.records.skeleton import NEEDED, module_file, script_of, skeleton
-from workbench.records.spark_settings import ENVIRONMENT_PYTHON, MEASURED, as_environment, state_settings
 
 VERSION = 2
 _DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit", "job", "platforms")
-_PROGRAMS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        ".py": ("spark-submit", ""),
-        ".sql": ("spark-sql", "-f "),
-        ".yml": ("spark-pipelines run", "--spec "),
-        ".yaml": ("spark-pipelines run", "--spec "),
-    }
-)
+_PROGRAMS: Mapping[str, tuple[str, str]] = {
+    ".py": ("spark-submit", ""),
+    ".sql": ("spark-sql", "-f "),
+    ".yml": ("spark-pipelines run", "--spec "),
+    ".yaml": ("spark-pipelines run", "--spec "),
+}
 """What starts a script, by the end of its name, and the option that names it."""
 
 
@@ -52,46 +52,29 @@ class CapacityPlan:
 
     Parameters
     ----------
-    rate
-        Records/s asked for.
     margin
         Capacity must be this many times the rate.
     expected_rate, low, high
         Predicted capacity and the ends of its 90 % interval, records/s.
     testbed, testbed_kind
-        Where the runs behind it were made: its identity, and ``"spark"``, ``"fluid"``,
-        ``"recorded"`` or ``"observed"``.
-    extrapolation
-        Slots planned / most slots measured.
+        Where its runs were made: its identity, and ``"spark"``, ``"fluid"``, ``"recorded"`` or ``"observed"``.
     allocation
         Tasks by operator, for an engine whose operators run side by side.
-    layout
-        Partitions by stage, for micro-batches.
-    price
-        Workers and what they cost; None without a price list.
     overstatement
         Median of measured / predicted rate of the optimizer's objective in the runs; None without.
     source_share
-        Share of the slots' busy time that the measuring source took, so that the plan holds slots for it, too; None
-        where sources are not among the slots.
-    cards
-        What is doubtful, with advice.
+        Share of the slots' busy time that the measuring source took, for which the plan holds slots, too; None where
+        sources are not among the slots.
     low_slots
-        Slots that carry the lowest load, where one was given, with the state's partition count in `layout`: the
-        checkpoint freezes it, and the plan's capacity rests on it.
+        Slots that carry the lowest load, where one was given, with the state's partition count in `layout`, which the
+        checkpoint freezes.
     low_layout
         Partitions by stage to restart with at `low_slots`.
-    stateful
-        Whether the query keeps state, so that Spark needs a state store.
-    outage
-        Outage that the slots make up for in time, if the plan was asked to.
     batch_parts
         Seconds of a batch at `rate` by what they go to, where the runs explain them.
     least_slots
         Fewest slots that carry the rate with its margin, in whole executors where their size was measured; `budget` may
         have more of those that are paid for anyway.
-    verdict
-        Whether to deploy it as it is; None where it was not judged.
     day
         The day's load that the rate is the peak of, and the slots that follow it.
     environment
@@ -142,11 +125,11 @@ class CapacityPlan:
     settings: JobSettings | None = None
     inputs: Mapping[str, float] | None = None
 
-    def price_per_run(self, capacity: float | None = None) -> float | None:
-        """Price of its workers for a run at `capacity`, or the expected; None without a price, or without an end."""
+    def price_per_run(self) -> float | None:
+        """Price of its workers for a run; None without a price, or without an end."""
         if self.price is None or self.run is None:
             return None
-        return self.price.per_hour * self.run.lasts_s(self.expected_rate if capacity is None else capacity) / 3600
+        return self.price.per_hour * self.run.lasts_s(self.expected_rate) / 3600
 
     def catch_up_s(self, outage_s: float, capacity: float | None = None) -> float:
         """Seconds until the backlog of an outage is gone at `capacity`, or the expected; inf without spare capacity."""
@@ -206,7 +189,7 @@ class CapacityPlan:
         """Give the skeleton of the job, as Python text: trigger, source partitions, checkpoint, and the admission cap.
 
         The cap is what the capacity admits in one interval, so that after an outage batches last no longer than that.
-        You fill in the names in capitals. Of a script, which is the job, it is a text of what the script must set.
+        You fill in the names in capitals. Of a script, it is a text of what the script must set.
         """
         sources = list(self.layout.source_partitions.values()) if self.layout is not None else []
         partitions = max(sources, default=self.budget.slots)
@@ -293,12 +276,8 @@ class CapacityPlan:
 def deployed(measured: Measurement, rate: float | None = None) -> CapacityPlan:
     """Give a deployment that was measured as a plan: for the rate that it sustained, or for `rate`, records/s.
 
-    Its state's partitions are not frozen: the measurement has left no checkpoint.
-
-    Raises
-    ------
-    WorkbenchError
-        When it sustained no rate.
+    Its state's partitions are not frozen: the measurement has left no checkpoint. Raises `WorkbenchError` when it
+    sustained no rate.
     """
     estimate, seen = measured.estimate, measured.estimate.observation
     if estimate.rate is None or seen is None or not seen.operators:
@@ -341,10 +320,5 @@ def plan_from_dict(data: object, what: str = "The plan") -> CapacityPlan:
     """Build a plan from plain JSON values; `what` names it in errors."""
     if not isinstance(data, Mapping):
         raise WorkbenchError(f"{what} is {shown(data)}, not an object with a rate and a budget; plan again.")
-    version = data.get("version")
-    if version != VERSION:
-        raise WorkbenchError(
-            f"{what} has version {shown(version)}; this workbench reads version {VERSION}. Plan again with "
-            "workbench plan."
-        )
+    check_version(data.get("version"), VERSION, f"{what} has", "Plan again with workbench plan.")
     return structure({name: value for name, value in data.items() if name not in _DERIVED}, CapacityPlan, what)

@@ -13,6 +13,36 @@ from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
 from workbench.errors import WorkbenchError
 from workbench.speed import CoreSpeed
 
+MEASURED: Mapping[str, str] = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.adaptive.streaming.stateless.enabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "3",
+}
+"""Of every query: partitions stay as planned, and each batch cleans up after the third before it."""
+
+_STATE = "spark.sql.streaming.stateStore."
+
+
+def state_settings(rocksdb_mb: int) -> dict[str, str]:
+    """Give the settings of the state store of an executor whose RocksDB may use `rocksdb_mb` MiB."""
+    return {
+        _STATE + "providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        _STATE + "rocksdb.boundedMemoryUsage": "true",
+        _STATE + "rocksdb.maxMemoryUsageMB": str(rocksdb_mb),
+        _STATE + "rocksdb.trackTotalNumberOfRows": "false",
+        _STATE + "rocksdb.changelogCheckpointing.enabled": "false",  # changelogs make the cost swing over 40 batches
+    }
+
+
+ENVIRONMENT_PYTHON = "./environment/bin/python"
+"""The Python of an archive of installed packages, where Spark has unpacked it."""
+
+
+def as_environment(archive: str) -> str:
+    """Name an archive as Spark's settings do, so that it is unpacked where `ENVIRONMENT_PYTHON` is."""
+    return f"{archive}#environment"
+
+
 Status = Literal["optimal", "feasible"]
 Unbounded = Literal["no input seen", "true rate undefined"]
 HOURS_PER_MONTH = 730.0
@@ -45,12 +75,8 @@ Concern = Literal[
 OVERHEAD_SHARE, LEAST_OVERHEAD_MB = 0.1, 384
 """What Spark adds to an executor's memory for the JVM itself (the defaults of its configuration)."""
 
-DRIVER_CORES, DRIVER_HEAP_MB = 1.0, 1024
-"""Of a driver: as on the testbed."""
-
-DRIVER_MEMORY_MB = DRIVER_HEAP_MB + LEAST_OVERHEAD_MB
-"""Memory of a driver's container, MiB."""
-
+DRIVER_CORES, DRIVER_HEAP_MB = 1.0, 1024  # of a driver: as on the testbed
+DRIVER_MEMORY_MB = DRIVER_HEAP_MB + LEAST_OVERHEAD_MB  # memory of a driver's container, MiB
 _SLACK = 1e-6
 
 
@@ -67,8 +93,8 @@ class Allocation:
     capacities
         Source records/s that each operator's tasks carry, inf for an unbounded one.
     unbounded
-        Operators that bound nothing, with the reason; they have one task. A true rate that is undefined although the
-        operator has input (it was never seen busy) is worth a longer measurement.
+        Operators that bound nothing, with the reason; they have one task. Measure longer where a true rate is undefined
+        although there is input.
     idle_slots
         Slots given to nobody, because every operator is unbounded.
     status
@@ -142,21 +168,7 @@ class Executor:
 
 @dataclass(frozen=True)
 class InstanceType:
-    """One machine type with its price.
-
-    Parameters
-    ----------
-    price_per_hour
-        Price in `currency`.
-    source, date
-        Where the price was read, and when.
-    core_speed
-        How many times as fast its cores are as those of the reference machine, as ``workbench speed`` prints it on one
-        like it; None: not known.
-    unit, units_per_hour
-        What the platform charges for (``DBU``, ``vCPU hour``), and how many of them a worker takes in an hour; empty
-        and None where it charges for the hour.
-    """
+    """One machine type with its price."""
 
     name: str
     provider: str
@@ -167,7 +179,11 @@ class InstanceType:
     currency: str
     source: str
     date: str
+    # how many times as fast its cores are as those of the reference machine, as ``workbench speed`` prints it on one
+    # like it; None: not known
     core_speed: float | None = None
+    # unit, units_per_hour: what the platform charges for (``DBU``, ``vCPU hour``), and how many of them a worker takes
+    # in an hour; empty and None where it charges for the hour
     unit: str = ""
     units_per_hour: float | None = None
 
@@ -193,17 +209,11 @@ class InstanceType:
 
 @dataclass(frozen=True)
 class CountedCores:
-    """Whose cores a plan counts.
-
-    Parameters
-    ----------
-    measured
-        How fast the cores of the measurements were.
-    times, low, high
-        How many times as fast as these the cores counted are, and the ends of the 90 % interval; 1: the same.
-    """
+    """Whose cores a plan counts."""
 
     measured: CoreSpeed
+    # times, low, high: how many times as fast as these the cores counted are, and the ends of the 90 % interval; 1: the
+    # same
     times: float = 1.0
     low: float = 1.0
     high: float = 1.0
@@ -216,23 +226,13 @@ class CountedCores:
 
 @dataclass(frozen=True)
 class Price:
-    """Workers of one type that hold a number of slots, and what they cost.
-
-    Parameters
-    ----------
-    slots_per_worker
-        Slots that one holds: the shape.
-    per_hour
-        Price of all, whole workers counted.
-    idle_slots
-        Slots that are paid and not asked for.
-    """
+    """Workers of one type that hold a number of slots, and what they cost."""
 
     instance: InstanceType
     workers: int
-    slots_per_worker: int
+    slots_per_worker: int  # slots that one holds: the shape
     per_hour: float
-    idle_slots: int
+    idle_slots: int  # slots that are paid and not asked for
 
     @property
     def units(self) -> str:
@@ -248,26 +248,14 @@ class Price:
 
 @dataclass(frozen=True)
 class ModelFinding:
-    """One thing to know about a model's answer.
-
-    Parameters
-    ----------
-    value
-        Its size: a count, a factor, or a share.
-    advice
-        What to do, in words.
-    command
-        That the words end with; empty without one.
-    settled
-        Whether nothing needs to be done, so that it is no reason for care.
-    """
+    """One thing to know about a model's answer."""
 
     concern: Concern
-    value: float
+    value: float  # its size: a count, a factor, or a share
     finding: str
     advice: str
     command: str = ""
-    settled: bool = False
+    settled: bool = False  # whether nothing needs to be done, so that it is no reason for care
 
     @property
     def advised(self) -> Advice:
@@ -280,22 +268,12 @@ Level = Literal["safe", "risky", "don't rely on it yet"]
 
 @dataclass(frozen=True)
 class PlanVerdict:
-    """Whether to deploy a plan as it is.
-
-    Parameters
-    ----------
-    risk
-        Probability that the deployment's capacity is below the rate; None where it is not known.
-    remedy
-        What to do, in words; empty where nothing needs to be done.
-    command
-        That the words end with; empty without one.
-    """
+    """Whether to deploy a plan as it is."""
 
     level: Level
-    risk: float | None
+    risk: float | None  # probability that the deployment's capacity is below the rate; None where it is not known
     reason: str
-    remedy: str
+    remedy: str  # what to do, in words; empty where nothing needs to be done
     command: str = ""
 
     @property
@@ -306,18 +284,10 @@ class PlanVerdict:
 
 @dataclass(frozen=True)
 class Outage:
-    """An outage to recover from.
+    """An outage to recover from."""
 
-    Parameters
-    ----------
-    outage_s
-        Seconds in which nothing is consumed.
-    catch_up_s
-        Seconds after it within which the backlog must be gone, while the load goes on.
-    """
-
-    outage_s: float
-    catch_up_s: float
+    outage_s: float  # seconds in which nothing is consumed
+    catch_up_s: float  # seconds after it within which the backlog must be gone, while the load goes on
 
     def __post_init__(self) -> None:
         for name in ("outage_s", "catch_up_s"):
@@ -331,19 +301,11 @@ class Outage:
 
 @dataclass(frozen=True)
 class EndingRun:
-    """A run that takes a number of rows and ends (``availableNow``), and how long it may last.
-
-    Parameters
-    ----------
-    deadline_s
-        Seconds from its start within which they must be done.
-    start_s
-        Seconds of these until its first batch: of workers, application and code.
-    """
+    """A run that takes a number of rows and ends (``availableNow``), and how long it may last."""
 
     rows: float
-    deadline_s: float
-    start_s: float = 60.0
+    deadline_s: float  # seconds from its start within which they must be done
+    start_s: float = 60.0  # seconds of these until its first batch: of workers, application and code
 
     def __post_init__(self) -> None:
         for name in ("rows", "deadline_s"):
@@ -366,28 +328,13 @@ class EndingRun:
 
 @dataclass(frozen=True)
 class Day:
-    """A day's load and the slots that follow it.
+    """A day's load and the slots that follow it."""
 
-    Parameters
-    ----------
-    hours
-        Of each step, in which the slots stay the same; the last may be shorter.
-    rates
-        Highest rate of each step, records/s.
-    slots
-        Least slots that carry it, with the plan's margin.
-    static_slots
-        Slots that carry the peak all day: the plan's.
-    costs
-        Cost per hour of whole workers in each step; None without a price list.
-    static_cost
-        Cost per hour of the plan's workers; None without a price list.
-    """
-
-    hours: tuple[float, ...]
+    hours: tuple[float, ...]  # of each step, in which the slots stay the same; the last may be shorter
     rates: tuple[float, ...]
-    slots: tuple[int, ...]
-    static_slots: int
+    slots: tuple[int, ...]  # least that carry it, with the plan's margin
+    static_slots: int  # slots that carry the peak all day: the plan's
+    # cost per hour of whole workers in each step; None without a price list, as `static_cost`, that of the plan's
     costs: tuple[float, ...] | None = None
     static_cost: float | None = None
 

@@ -4,17 +4,74 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from workbench.checks import shown
 from workbench.errors import WorkbenchError
 from workbench.files import write_whole
 from workbench.reading import parse_json, read_text
-from workbench.records.documents import structure, unstructure
-from workbench.records.forms import FormComparison
+from workbench.records.documents import check_version, structure, unstructure
 from workbench.records.measurement import Measurement, Run, run_from_dict
 from workbench.records.plan import CapacityPlan, plan_from_dict, plan_to_dict
 from workbench.records.plan_parts import InstanceType
+
+FormRule = Literal["halves", "leave-one-out", "first"]
+FormEvidence = Literal["set", "too few", "alike", "law", "form"]
+
+
+@dataclass(frozen=True)
+class FormTarget:
+    """A target rate, records/s, at a memory per slot, MiB; and the plan for it.
+
+    `slots` and `expected_rate` (records/s) are the plan's; None without one at the trigger interval explored.
+    """
+
+    rate: float
+    memory_mb: float
+    slots: int | None = None
+    expected_rate: float | None = None
+
+
+@dataclass(frozen=True)
+class FormFit:
+    """One form, fitted to all runs, and its errors, records/s and relative to the rates; None: not defined."""
+
+    form: str  # its name; ``"scaling"`` is the workbench's law
+    # a, b and c of Equations 6 to 8; of the law, the expected exponents of memory and slots
+    coefficients: tuple[float, ...]
+    # left_out, left_out_share: mean absolute error at a run when the form is fitted to the others; mean of the relative
+    # ones
+    left_out: float | None
+    left_out_share: float | None
+    # upper_half, upper_half_share: root-mean-square error on the upper half of the runs when the form is fitted to the
+    # lower half; relative to the mean rate there
+    upper_half: float | None
+    upper_half_share: float | None
+    # by target, fewest slots that carry StreamBed's margin of 1.10 times the rate; None: no number does
+    slots: tuple[int | None, ...]
+    predicted: tuple[float | None, ...]  # by target, capacity at the plan's slots, records/s; None without a plan
+
+
+@dataclass(frozen=True)
+class FormComparison:
+    """The paper's three forms and the law on the same runs."""
+
+    runs: int
+    targets: tuple[FormTarget, ...]
+    fits: tuple[FormFit, ...]  # those that can be fitted: the paper's, others that the plan uses, the law
+    chosen: str | None  # the paper's choice; None where two runs are missing
+    # what chose it: StreamBed's halves; with fewer than two runs left to test, the leave-one-out error; where that is
+    # not defined, the first form
+    rule: FormRule
+    used: str
+    # for the law against the paper's choice: ``"law"`` or ``"form"`` misses a run left out by clearly less (a paired
+    # t-test, 95 % one-sided); ``"alike"``: neither does; ``"too few"``: there are fewer than four runs, or no such
+    # errors; ``"set"``: the plan uses a form that the study sets
+    evidence: FormEvidence
+
+    def fit_of(self, form: str | None) -> FormFit | None:
+        """Give the fit of `form`; None where there is none."""
+        return next((fit for fit in self.fits if fit.form == form), None)
+
 
 VERSION = 3
 
@@ -28,32 +85,16 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True)
 class PlannedStudy:
-    """What a study found, as it is stored.
+    """What a study found, as it is stored."""
 
-    Parameters
-    ----------
-    study
-        Its settings by name, as a study file has them.
-    reason
-        Why the exploration ended.
-    plans
-        Plans that were made, in the order of the targets.
-    runs
-        Runs of the exploration, in order, failed ones included.
-    sweep
-        Runs of one budget at several trigger intervals.
-    forms
-        How the forms of the model compare; written for other programs, and not read back, since it follows from the
-        runs.
-    """
-
-    study: Mapping[str, Any]
+    study: Mapping[str, Any]  # its settings by name, as a study file has them
     reason: str
-    plans: tuple[CapacityPlan, ...]
+    plans: tuple[CapacityPlan, ...]  # plans that were made, in the order of the targets
     refused: tuple[Refusal, ...] = ()
-    runs: tuple[Run, ...] = ()
-    sweep: tuple[Run, ...] = ()
+    runs: tuple[Run, ...] = ()  # runs of the exploration, in order, failed ones included
+    sweep: tuple[Run, ...] = ()  # runs of one budget at several trigger intervals
     instances: tuple[InstanceType, ...] = ()
+    # how the forms of the model compare; written for other programs, and not read back, since it follows from the runs
     forms: FormComparison | None = None
 
     @property
@@ -98,12 +139,7 @@ def planned_from_dict(document: object, path: str) -> PlannedStudy:
 
 
 def _read(document: Any, path: str) -> PlannedStudy:  # noqa: ANN401 - JSON
-    version = document["version"]
-    if version != VERSION:
-        raise WorkbenchError(
-            f"The plans {path} have version {shown(version)}; this workbench reads version {VERSION}. Plan again "
-            "with workbench plan."
-        )
+    check_version(document["version"], VERSION, f"The plans {path} have", "Plan again with workbench plan.")
     runs, sweep = (
         tuple(run_from_dict(run, f"A run in {path}") for run in document.get(name, ())) for name in ("runs", "sweep")
     )

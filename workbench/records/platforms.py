@@ -8,14 +8,19 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from workbench import units
 from workbench.records.job_settings import JobSettings
-from workbench.records.plan_parts import DRIVER_CORES, DRIVER_HEAP_MB, Executor, InstanceType
+from workbench.records.plan_parts import (
+    DRIVER_CORES,
+    DRIVER_HEAP_MB,
+    ENVIRONMENT_PYTHON,
+    Executor,
+    InstanceType,
+    as_environment,
+)
 from workbench.records.skeleton import NEEDED, module_file, script_of
-from workbench.records.spark_settings import ENVIRONMENT_PYTHON, as_environment
 from workbench.redaction import VARIABLE
 
 if TYPE_CHECKING:
@@ -24,9 +29,13 @@ if TYPE_CHECKING:
 DATABRICKS, EMR_SERVERLESS = "Databricks", "EMR Serverless"
 """Providers of a price list whose workers hold one executor each, and whose slots are whole virtual cores."""
 
-EMR_WORKERS: Mapping[int, tuple[int, int, int]] = MappingProxyType(
-    {1: (2, 8, 1), 2: (4, 16, 1), 4: (8, 30, 1), 8: (16, 60, 4), 16: (32, 120, 8)}
-)
+EMR_WORKERS: Mapping[int, tuple[int, int, int]] = {
+    1: (2, 8, 1),
+    2: (4, 16, 1),
+    4: (8, 30, 1),
+    8: (16, 60, 4),
+    16: (32, 120, 8),
+}
 """Virtual cores of a worker of EMR Serverless; least and most memory with them and its step, GB. (EMR Serverless User
 Guide, "Supported worker configurations".)"""
 

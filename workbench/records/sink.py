@@ -7,7 +7,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from workbench.checks import shown
@@ -15,26 +14,22 @@ from workbench.errors import WorkbenchError
 
 NOOP, FUNCTION = "noop", "foreachBatch"
 _ALL = ("append", "update", "complete")
-MODES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        NOOP: _ALL,
-        "parquet": ("append",),
-        "delta": ("append", "complete"),
-        "iceberg": ("append", "complete"),
-        "kafka": _ALL,
-        FUNCTION: _ALL,
-    }
-)
+MODES: Mapping[str, tuple[str, ...]] = {
+    NOOP: _ALL,
+    "parquet": ("append",),
+    "delta": ("append", "complete"),
+    "iceberg": ("append", "complete"),
+    "kafka": _ALL,
+    FUNCTION: _ALL,
+}
 """Output modes that a sink takes, by its kind."""
 
-SETTINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        "delta": {
-            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        }
+SETTINGS: Mapping[str, Mapping[str, str]] = {
+    "delta": {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     }
-)
+}
 """Spark's settings without which a sink is not found, by its kind; a job's own count instead."""
 
 _PLACED = ("parquet", "delta", "iceberg")
@@ -48,31 +43,19 @@ _EXAMPLES = (
 
 @dataclass(frozen=True)
 class Sink:
-    """Where a query writes.
-
-    Parameters
-    ----------
-    kind
-        A key of `MODES`.
-    place
-        A folder, as a path or the URI of a file system of Spark's; of Kafka a topic, ``kafka://HOST:PORT/TOPIC``. Runs
-        write to places of their own in it, or next to it. "": nowhere, or where its function writes.
-    function
-        ``module:function`` that ``foreachBatch`` calls; "" for another kind.
-    """
+    """Where a query writes."""
 
     kind: str = NOOP
+    # a folder, as a path or the URI of a file system of Spark's; of Kafka a topic, ``kafka://HOST:PORT/TOPIC``. Runs
+    # write to places of their own in it, or next to it. "": nowhere, or where its function writes
     place: str = ""
-    function: str = ""
+    function: str = ""  # ``module:function`` that ``foreachBatch`` calls; "" for another kind
 
     @classmethod
     def parse(cls, text: str) -> "Sink":
         """Read the text of a study.
 
-        Raises
-        ------
-        WorkbenchError
-            When it names no sink, or lacks or has too much of a place.
+        Raises `WorkbenchError` when it names no sink, or lacks or has too much of a place.
         """
         first, _, place = text.strip().partition(" ")
         place = place.strip()

@@ -8,15 +8,12 @@ import math
 import re
 import shlex
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from workbench import units
 from workbench.records.job_settings import JobSettings
 from workbench.records.sink import NOOP, Sink
 
-NEEDED = "org.apache.spark:spark-sql-kafka-0-10_2.13:SPARK-VERSION"
-"""The package that its source needs."""
-
+NEEDED = "org.apache.spark:spark-sql-kafka-0-10_2.13:SPARK-VERSION"  # the package that its source needs
 _OWN = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)", re.ASCII)
 _SCRIPT = re.compile(r"([^\s:]+\.(?:py|sql|ya?ml))((?:\s.*)?)#\d+", re.DOTALL)
 _OURS = "nexmark"
@@ -58,7 +55,7 @@ _STREAM = """{stream} = (
     .option("maxOffsetsPerTrigger", {cap})
     .load()
 )"""
-_ONE: Mapping[str, float] = MappingProxyType({"": 1.0})
+_ONE: Mapping[str, float] = {"": 1.0}
 
 
 def names_of(query: str) -> tuple[str, str]:

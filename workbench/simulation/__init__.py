@@ -6,47 +6,13 @@ solves what is sustained; ``preset`` gives StreamBed's five queries, ``RateTrace
 """
 
 from workbench.simulation._steady_state import steady_state
-from workbench.simulation.cache import read_latency_s
 from workbench.simulation.capsys import CAPSYS_QUERIES, ProfiledQuery, capsys_query
-from workbench.simulation.catalogue import SIMULATED, simulated_query
 from workbench.simulation.contention import Cluster, Worker
-from workbench.simulation.deployment import Deployment
+from workbench.simulation.deployment import Deployment, read_latency_s
 from workbench.simulation.engine import State, Step, advance, carry, whole_step
-from workbench.simulation.keys import KeyTrace
+from workbench.simulation.keys import KeyTrace, task_shares
 from workbench.simulation.model import OperatorModel, QueryModel, StateModel, WarmUp
 from workbench.simulation.noise import speed_factor, stream
-from workbench.simulation.presets import PRESETS, preset, short_name
+from workbench.simulation.presets import PRESETS, SIMULATED, preset, short_name, simulated_query
 from workbench.simulation.response import StateResponse
-from workbench.simulation.skew import task_shares
 from workbench.simulation.trace import RateTrace
-
-__all__ = [
-    "CAPSYS_QUERIES",
-    "PRESETS",
-    "SIMULATED",
-    "Cluster",
-    "Deployment",
-    "KeyTrace",
-    "OperatorModel",
-    "ProfiledQuery",
-    "QueryModel",
-    "RateTrace",
-    "State",
-    "StateModel",
-    "StateResponse",
-    "Step",
-    "WarmUp",
-    "Worker",
-    "advance",
-    "capsys_query",
-    "carry",
-    "preset",
-    "read_latency_s",
-    "short_name",
-    "simulated_query",
-    "speed_factor",
-    "steady_state",
-    "stream",
-    "task_shares",
-    "whole_step",
-]

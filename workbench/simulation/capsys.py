@@ -35,68 +35,55 @@ class _Row(NamedTuple):
     rate: float = 0.0  # of a source, records/s
 
 
-_PROFILES: Mapping[str, tuple[_Row, ...]] = MappingProxyType(
-    {
-        "Q1-sliding": (
-            _Row("source", 1, 54.558, 0, 1.69155, "transform", 18_000),
-            _Row("transform", 6, 387.207, 0, 0.13944, "sliding window"),
-            _Row("sliding window", 18, 666.877, 15_360.4, 0.32494, "sink"),
-            _Row("sink", 1, 18.712, 0, 0, None),
-        ),
-        "Q2-join": (
-            _Row("auctions", 4, 700.597, 0, 23.68631, "transform auctions", 52_000),
-            _Row("transform auctions", 6, 700.348, 0, 7.24478, "window join"),
-            _Row("persons", 1, 147.609, 0, 4.25130, "transform persons", 20_800),
-            _Row("transform persons", 1, 270.402, 0, 3.91315, "window join"),
-            _Row("window join", 8, 1880.537, 23_089.6, 0.22532, "sink"),
-            _Row("sink", 1, 30.667, 0, 0, None),
-        ),
-        "Q3-inf": (
-            _Row("source", 5, 741.652, 0, 44.60072, "transform", 570),
-            _Row("transform", 8, 826.991, 0, 27.86468, "compress"),
-            _Row("compress", 6, 769.730, 0, 1.78991, "inference"),
-            _Row("inference", 4, 1045.162, 0, 0.07635, "sink"),
-            _Row("sink", 1, 19.747, 0, 0, None),
-        ),
-        "Q4-join": (
-            _Row("auctions", 6, 639.070, 0, 29.36402, "incremental join", 58_000),
-            _Row("persons", 2, 360.102, 0, 11.65289, "filter", 52_200),
-            _Row("filter", 2, 387.266, 0, 5.82683, "incremental join"),
-            _Row("incremental join", 12, 756.727, 3_261.8, 0.84874, "sink"),
-            _Row("sink", 1, 135.466, 0, 0, None),
-        ),
-        "Q5-aggregate": (
-            _Row("auctions", 2, 240.997, 0, 6.24178, "join", 50_000),
-            _Row("bids", 2, 93.400, 0, 2.20989, "join", 50_000),
-            _Row("join", 12, 620.266, 29_620.1, 0.27521, "aggregate"),
-            _Row("aggregate", 6, 533.683, 219_697.7, 0.55025, "sink"),
-            _Row("sink", 1, 26.735, 0, 0, None),
-        ),
-        "Q6-session": (
-            _Row("source", 4, 137.013, 0, 5.71068, "session window", 60_000),
-            _Row("session window", 18, 750.642, 19_329.6, 0.01952, "sink"),
-            _Row("sink", 1, 17.025, 0, 0, None),
-        ),
-    }
-)
+_PROFILES: Mapping[str, tuple[_Row, ...]] = {
+    "Q1-sliding": (
+        _Row("source", 1, 54.558, 0, 1.69155, "transform", 18_000),
+        _Row("transform", 6, 387.207, 0, 0.13944, "sliding window"),
+        _Row("sliding window", 18, 666.877, 15_360.4, 0.32494, "sink"),
+        _Row("sink", 1, 18.712, 0, 0, None),
+    ),
+    "Q2-join": (
+        _Row("auctions", 4, 700.597, 0, 23.68631, "transform auctions", 52_000),
+        _Row("transform auctions", 6, 700.348, 0, 7.24478, "window join"),
+        _Row("persons", 1, 147.609, 0, 4.25130, "transform persons", 20_800),
+        _Row("transform persons", 1, 270.402, 0, 3.91315, "window join"),
+        _Row("window join", 8, 1880.537, 23_089.6, 0.22532, "sink"),
+        _Row("sink", 1, 30.667, 0, 0, None),
+    ),
+    "Q3-inf": (
+        _Row("source", 5, 741.652, 0, 44.60072, "transform", 570),
+        _Row("transform", 8, 826.991, 0, 27.86468, "compress"),
+        _Row("compress", 6, 769.730, 0, 1.78991, "inference"),
+        _Row("inference", 4, 1045.162, 0, 0.07635, "sink"),
+        _Row("sink", 1, 19.747, 0, 0, None),
+    ),
+    "Q4-join": (
+        _Row("auctions", 6, 639.070, 0, 29.36402, "incremental join", 58_000),
+        _Row("persons", 2, 360.102, 0, 11.65289, "filter", 52_200),
+        _Row("filter", 2, 387.266, 0, 5.82683, "incremental join"),
+        _Row("incremental join", 12, 756.727, 3_261.8, 0.84874, "sink"),
+        _Row("sink", 1, 135.466, 0, 0, None),
+    ),
+    "Q5-aggregate": (
+        _Row("auctions", 2, 240.997, 0, 6.24178, "join", 50_000),
+        _Row("bids", 2, 93.400, 0, 2.20989, "join", 50_000),
+        _Row("join", 12, 620.266, 29_620.1, 0.27521, "aggregate"),
+        _Row("aggregate", 6, 533.683, 219_697.7, 0.55025, "sink"),
+        _Row("sink", 1, 26.735, 0, 0, None),
+    ),
+    "Q6-session": (
+        _Row("source", 4, 137.013, 0, 5.71068, "session window", 60_000),
+        _Row("session window", 18, 750.642, 19_329.6, 0.01952, "sink"),
+        _Row("sink", 1, 17.025, 0, 0, None),
+    ),
+}
 
-CAPSYS_QUERIES: tuple[str, ...] = tuple(_PROFILES)
-"""Names that `capsys_query` knows."""
+CAPSYS_QUERIES: tuple[str, ...] = tuple(_PROFILES)  # names that `capsys_query` knows
 
 
 @dataclass(frozen=True)
 class ProfiledQuery:
-    """A query with the deployment it was profiled in.
-
-    Parameters
-    ----------
-    model
-        Its sources are operators with tasks and costs.
-    tasks
-        Tasks by operator.
-    rate
-        Source records/s, all sources together.
-    """
+    """A query with the deployment it was profiled in."""
 
     model: QueryModel
     tasks: Mapping[str, int]
@@ -148,9 +135,7 @@ def capsys_query(name: str) -> ProfiledQuery:
     }
     shares = {row.name: row.rate / total for row in rows if row.rate}
     return ProfiledQuery(
-        QueryModel(flow, models, source_shares=shares),
-        MappingProxyType({row.name: row.tasks for row in rows}),
-        total,
+        QueryModel(flow, models, source_shares=shares), MappingProxyType({row.name: row.tasks for row in rows}), total
     )
 
 

@@ -1,6 +1,11 @@
 """A query model deployed: tasks per operator on slots of a given size, as arrays over all tasks.
 
 Tasks are numbered operator by operator, upstream first.
+
+A cache that keeps the most read part of a working set answers the share (cache / working set) ** (1 - locality) of the
+reads. With locality 0 every key is read equally often and the hit rate is the share that fits; with keys read by
+Zipf's law of exponent locality < 1 the first n of N keys get (n / N) ** (1 - locality) of the reads (the integral of
+the law). This gives the shapes of Justin's Figure 4: reads gain from memory until the working set fits, then nothing.
 """
 
 import math
@@ -16,11 +21,39 @@ from numpy.typing import NDArray
 from workbench.arrays import Floats, Ints
 from workbench.checks import require
 from workbench.dataflow import Edge
-from workbench.simulation.cache import block_cache_mb, hit_rate, read_latency_s
 from workbench.simulation.contention import Cluster, Contention
+from workbench.simulation.keys import task_shares
 from workbench.simulation.model import OperatorModel, QueryModel, StateModel, listed
-from workbench.simulation.skew import task_shares
 from workbench.simulation.waves import Wave, waves
+
+_MEMTABLE_MB = 64.0
+
+
+def block_cache_mb(managed_mb: float) -> float:
+    """Compute what managed memory leaves for caching reads, MB, as Flink sets up RocksDB (Justin, section 3).
+
+    Writes are buffered in a power of two of MB, at most 64, that is less than half: 128 MB leave 96 for the cache,
+    256 leave 192, 512 leave 448.
+    """
+    if managed_mb <= 0:
+        return 0.0
+    if math.isinf(managed_mb):
+        return math.inf
+    return managed_mb - min(_MEMTABLE_MB, 2.0 ** (math.ceil(math.log2(managed_mb)) - 2))
+
+
+def hit_rate(cache_mb: float, state: StateModel, shares: Floats) -> Floats:
+    """Share of the reads that a cache of `cache_mb` answers, by the share of the keys on each task, shape (tasks,)."""
+    working_set = state.working_set_mb * shares
+    cache = np.full_like(working_set, cache_mb)
+    fits = cache >= working_set
+    held = np.divide(cache, working_set, out=np.ones_like(cache), where=~fits)
+    return np.asarray(held ** (1.0 - state.locality))
+
+
+def read_latency_s(state: StateModel, hits: Floats) -> Floats:
+    """Mean seconds of one state read at these hit rates."""
+    return state.hit_s * hits + state.miss_s * (1.0 - hits)
 
 
 class Costs(NamedTuple):
@@ -40,38 +73,22 @@ class Flow(NamedTuple):
 
 @dataclass(frozen=True)
 class Deployment:
-    """Tasks of a query on slots.
-
-    Parameters
-    ----------
-    model
-        The query.
-    tasks
-        Tasks by operator, at least one for every modelled operator.
-    memory_mb
-        Memory of one slot, MB; inf: all state fits. With `managed_mb`, what a slot has in addition.
-    cpus
-        Cores of one slot. A task is one thread and uses at most one.
-    buffer_s
-        Input a task can hold, in seconds of its own work. Steps and windows are exact for 0, where a full operator
-        stops those upstream at once.
-    cluster
-        Workers and the placement of the tasks; None: tasks do not disturb each other.
-    managed_mb
-        Managed memory of one task by operator, MB, for its state (`cache.block_cache_mb` of it caches); None, or left
-        out: that operator has none. Without the mapping state is cached in its share of `memory_mb`.
-    key_shares
-        Share of the records each task gets, by operator, where the model's own skew does not hold (`KeyTrace`). The
-        state stays spread as the model says.
-    """
+    """Tasks of a query on slots."""
 
     model: QueryModel
-    tasks: Mapping[str, int]
+    tasks: Mapping[str, int]  # tasks by operator, at least one for every modelled operator
+    # memory of one slot, MB; inf: all state fits. With `managed_mb`, what a slot has in addition
     memory_mb: float = math.inf
-    cpus: float = 1.0
+    cpus: float = 1.0  # cores of one slot. A task is one thread and uses at most one
+    # input a task can hold, in seconds of its own work. Steps and windows are exact for 0, where a full operator stops
+    # those upstream at once
     buffer_s: float = 0.0
-    cluster: Cluster | None = None
+    cluster: Cluster | None = None  # workers and the placement of the tasks; None: tasks do not disturb each other
+    # managed memory of one task by operator, MB, for its state (`block_cache_mb` of it caches); None, or left
+    # out: that operator has none. Without the mapping state is cached in its share of `memory_mb`
     managed_mb: Mapping[str, float | None] | None = None
+    # share of the records each task gets, by operator, where the model's own skew does not hold (`KeyTrace`). The state
+    # stays spread as the model says
     key_shares: Mapping[str, Sequence[float] | Floats] | None = None
 
     def __post_init__(self) -> None:
@@ -175,8 +192,13 @@ class Deployment:
                 continue
             weights = self.shares[self.slices[name]]
             hits = self._hits(name, model.state, filled)
-            waits = self._access_s(name, model.state, filled, hits)
-            reads = model.state.reads > 0 or model.state.response is not None
+            response = model.state.response
+            if response is None:
+                waits = read_latency_s(model.state, hits)
+            else:
+                memory_mb = self._filled_mb(name, model.state, filled)
+                waits = response.access_s(memory_mb, self.state_shares[self.slices[name]])
+            reads = model.state.reads > 0 or response is not None
             found[name] = (min(1.0, float(weights @ hits)) if reads else None, float(weights @ waits))
         return found
 
@@ -187,13 +209,6 @@ class Deployment:
             return state.response.hits(self._filled_mb(name, state, filled), shares)
         cache = self._managed(name, state)
         return hit_rate(cache if self.managed_mb is None else block_cache_mb(cache), state, shares) * filled
-
-    def _access_s(self, name: str, state: StateModel, filled: float, hits: Floats) -> Floats:
-        """Seconds of one state access of each task."""
-        if state.response is not None:
-            shares = self.state_shares[self.slices[name]]
-            return state.response.access_s(self._filled_mb(name, state, filled), shares)
-        return read_latency_s(state, hits)
 
     def _managed(self, name: str, state: StateModel) -> float:
         """Memory of one task for its state, MB."""
@@ -244,20 +259,10 @@ class Deployment:
         sources = self.flows[-1]
         return np.array([self.model.source_shares[head] for head in sources.wave.heads]) @ sources.records
 
-    def source_seconds(self, age_s: float) -> Floats:
-        """Seconds of each task's time that such a record takes, `age_s` seconds after the deployment began."""
-        if age_s >= self.model.warm_up.seconds:
-            return self._steady_source_seconds
-        return self.source_records * self.costs(age_s).record_s
-
     @cached_property
-    def _steady_source_seconds(self) -> Floats:
+    def steady_source_seconds(self) -> Floats:
+        """Seconds of each task's time that such a record takes once warm."""
         return self.source_records * self.steady_costs.record_s
-
-    @cached_property
-    def runs_free(self) -> bool:
-        """Whether tasks neither buffer input nor share workers."""
-        return self.buffer_s == 0 and self.cluster is None
 
     @cached_property
     def nothing(self) -> Floats:

@@ -25,27 +25,13 @@ _FULL = 1e-9  # of a step or a window: rounding
 
 @dataclass(frozen=True)
 class State:
-    """What a deployment holds between two steps; arrays have one entry per task.
-
-    Parameters
-    ----------
-    age_s
-        Seconds since the deployment began.
-    window_age_s
-        Seconds since the last window ended.
-    waiting_s
-        Input that waits in the buffer of each task, in seconds of its work.
-    held
-        Results of the open window.
-    pending
-        Results of ended windows that are yet to be emitted.
-    """
+    """What a deployment holds between two steps; arrays have one entry per task."""
 
     age_s: float
     window_age_s: float
-    waiting_s: Floats
-    held: Floats
-    pending: Floats
+    waiting_s: Floats  # input that waits in the buffer of each task, in seconds of its work
+    held: Floats  # results of the open window
+    pending: Floats  # results of ended windows that are yet to be emitted
 
     @classmethod
     def empty(cls, deployment: Deployment, age_s: float = 0.0) -> "State":
@@ -56,34 +42,17 @@ class State:
 
 @dataclass(frozen=True)
 class Step:
-    """What happened in one step; arrays have one entry per task.
+    """What happened in one step; arrays have one entry per task."""
 
-    Parameters
-    ----------
-    consumed
-        Records the sources emitted.
-    active_s
-        Seconds in which the sources' wave flowed at full pace or was stopped; all of the step if more was offered
-        than fits.
-    records
-        Records received.
-    results
-        Results that windowed tasks emitted.
-    useful_s
-        Seconds of work.
-    emitting_s
-        Seconds of `active_s` in which windows emitted and the sources stood still.
-    useful_emitting_s
-        Seconds of work meanwhile; None for none.
-    """
-
-    consumed: float
+    consumed: float  # records the sources emitted
+    # seconds in which the sources' wave flowed at full pace or was stopped; all of the step if more was offered than
+    # fits
     active_s: float
     records: Floats
-    results: Floats
+    results: Floats  # results that windowed tasks emitted
     useful_s: Floats
-    emitting_s: float = 0.0
-    useful_emitting_s: Floats | None = None
+    emitting_s: float = 0.0  # seconds of `active_s` in which windows emitted and the sources stood still
+    useful_emitting_s: Floats | None = None  # seconds of work meanwhile; None for none
 
 
 def whole_step(step_s: float, window_s: float | None) -> float:
@@ -98,19 +67,16 @@ def advance(
 
     Parameters
     ----------
-    deployment, state
-        What runs and what it holds.
     offered
         Records that wait at the sources or arrive there during the step; inf offers as many as fit.
-    step_s
-        Length of the step, seconds.
     speed
         How fast everything works in this step, 1 being normal.
     """
     window_s = deployment.model.window_s
     if window_s is not None and state.window_age_s >= window_s * (1 - _FULL):
         state = replace(state, window_age_s=0.0, held=np.zeros_like(state.held), pending=state.pending + state.held)
-    if deployment.runs_free and (deployment.model.window_s is None or not state.pending.any()):
+    free = deployment.buffer_s == 0 and deployment.cluster is None
+    if free and (window_s is None or not state.pending.any()):
         return _undisturbed(deployment, state, offered, step_s, speed)
     work = _Work(deployment, state, deployment.costs(state.age_s), step_s * speed)
     pending, emitted = state.pending, np.zeros(deployment.size)
@@ -130,11 +96,7 @@ def advance(
     waiting_s, useful_s = work.finish()
     held = state.held + np.where(deployment.windowed, work.records * deployment.selectivity, 0.0)
     after = State(
-        state.age_s + step_s,
-        state.window_age_s + step_s,
-        waiting_s,
-        held,
-        np.maximum(pending - emitted, 0.0),
+        state.age_s + step_s, state.window_age_s + step_s, waiting_s, held, np.maximum(pending - emitted, 0.0)
     )
     active_s = work.now_s / speed
     return after, Step(
@@ -146,7 +108,9 @@ def _undisturbed(
     deployment: Deployment, state: State, offered: float, step_s: float, speed: float
 ) -> tuple[State, Step]:
     """Let one step pass in which the sources' wave flows alone and nothing is buffered: the fullest task decides."""
-    seconds = deployment.source_seconds(state.age_s)
+    seconds = deployment.steady_source_seconds
+    if state.age_s < deployment.model.warm_up.seconds:
+        seconds = deployment.source_records * deployment.costs(state.age_s).record_s
     fullest, left_s = float(seconds.max()), step_s * speed
     most = left_s / fullest if fullest > 0 else math.inf
     done = offered if most >= offered * (1 - _FULL) else most

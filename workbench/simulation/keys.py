@@ -1,12 +1,17 @@
 """Which keys are popular, and how that changes: abruptly by shuffles, or by a hot key that wanders.
 
 A key stays on its task, by a hash, so tasks become hot and cool down although no key moves (Elasticutor, section 5.1).
+
+The most frequent key goes to one task, whatever the parallelism. Hashing spreads the many others not quite evenly: the
+tasks' shares are the quantiles of a normal distribution, not draws from it, so that the same parallelism always has the
+same shares, and the fullest of p tasks has the share that the fullest of p draws typically has.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from statistics import NormalDist
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,31 +20,54 @@ from workbench import units
 from workbench.arrays import Floats, Ints
 from workbench.checks import require
 
+_LIMIT = 3.0
+
+
+def task_shares(tasks: int, hot_share: float = 0.0, imbalance: float = 0.0, partitions: int | None = None) -> Floats:
+    """Share of the records each of `tasks` tasks receives, shape (tasks,), adding up to 1, the fullest last.
+
+    Parameters
+    ----------
+    hot_share
+        Share of the records with the most frequent key.
+    imbalance
+        Relative standard deviation of the shares of the other keys, cut off at three of them.
+    partitions
+        Partitions that the keys are in for good: a task takes whole ones, and with more tasks than partitions some
+        take none. None: as many as tasks.
+    """
+    shares = (1.0 - hot_share) * (1.0 + imbalance * _quantiles(tasks)) / tasks
+    if partitions is not None and hot_share < 1:
+        shares *= (partitions + np.arange(tasks)) // tasks
+        shares *= (1.0 - hot_share) / shares.sum()
+    shares[-1] += hot_share
+    return shares
+
+
+@lru_cache(maxsize=1024)
+def _quantiles(tasks: int) -> Floats:
+    """Middle quantiles of the standard normal distribution; they are symmetric and add up to 0."""
+    half = [max(-_LIMIT, NormalDist().inv_cdf((i + 0.5) / tasks)) for i in range(tasks // 2)]
+    middle = [0.0] if tasks % 2 else []
+    quantiles = np.array(half + middle + [-z for z in reversed(half)])
+    quantiles.flags.writeable = False
+    return quantiles
+
+
 Change = Literal["shuffle", "wander"]
 _MOST_UNTRACKED = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class KeyTrace:
-    """Popularity of every key over time, constant between its changes.
+    """Popularity of every key over time, constant between its changes."""
 
-    Parameters
-    ----------
-    shares
-        Weight of each key, at least 0, in any unit (such as counts); kept adding up to 1, shape (keys,).
-    changes_per_minute
-        omega of Elasticutor, section 5.1; 0: the popularity never changes.
-    change
-        ``"shuffle"``: all keys exchange their popularity at random; ``"wander"``: only the most popular key does, with
-        a key drawn at random.
-    seed
-        Of the random draws, and of the hash. Change n depends on the seed and n alone.
-    """
-
-    shares: Floats
-    changes_per_minute: float = 0.0
+    shares: Floats  # weight of each key, at least 0, in any unit (such as counts); kept adding up to 1, shape (keys,)
+    changes_per_minute: float = 0.0  # omega of Elasticutor, section 5.1; 0: the popularity never changes
+    # ``"shuffle"``: all keys exchange their popularity at random; ``"wander"``: only the most popular key does, with a
+    # key drawn at random
     change: Change = "shuffle"
-    seed: int = 0
+    seed: int = 0  # of the random draws, and of the hash. Change n depends on the seed and n alone
 
     def __post_init__(self) -> None:
         weights = np.array(self.shares, dtype=float)

@@ -18,34 +18,18 @@ from workbench.simulation.response import StateResponse
 
 @dataclass(frozen=True)
 class StateModel:
-    """State that need not fit memory: every read that misses the cache waits.
+    """State that need not fit memory: every read that misses the cache waits."""
 
-    Parameters
-    ----------
-    working_set_mb
-        What all tasks of the operator together read again and again, MB; a task holds the share of its keys.
-    reads
-        State reads per input record.
-    miss_s
-        Seconds a read waits when it misses the cache.
-    hit_s
-        Seconds a read takes when it does not.
-    cache_share
-        Share of a slot's memory that caches state (Flink's managed memory: 0.4 by default).
-    locality
-        0: all of the working set is read equally often; towards 1: fewer and fewer keys get most reads (`cache`).
-    response
-        What was measured, instead of what `cache` computes: hit rate, latency and true rate against memory. What a
-        record takes beyond the operator's `cpu_s` is then time spent on state; `reads`, `miss_s`, `hit_s` and
-        `locality` do not count.
-    """
-
+    # what all tasks of the operator together read again and again, MB; a task holds the share of its keys
     working_set_mb: float
     reads: float = 1.0
-    miss_s: float = 1e-4
+    miss_s: float = 1e-4  # seconds a read waits when it misses the cache
     hit_s: float = 0.0
-    cache_share: float = 0.4
+    cache_share: float = 0.4  # share of a slot's memory that caches state (Flink's managed memory: 0.4 by default)
+    # 0: all of the working set is read equally often; towards 1: fewer and fewer keys get most reads (`hit_rate`)
     locality: float = 0.0
+    # what was measured, instead of what `hit_rate` computes: what a record takes beyond the operator's `cpu_s` is then
+    # time spent on state; `reads`, `miss_s`, `hit_s` and `locality` do not count
     response: StateResponse | None = None
 
     def __post_init__(self) -> None:
@@ -57,41 +41,24 @@ class StateModel:
 
 @dataclass(frozen=True)
 class OperatorModel:
-    """What one record costs in an operator, and how unevenly the records reach its tasks.
+    """What one record costs in an operator, and how unevenly the records reach its tasks."""
 
-    Parameters
-    ----------
-    profile
-        CPU seconds (on one full core), bytes of state and of output, and selectivity, each per input record.
-    exchange_s
-        CPU seconds more for a record that comes from another task than the receiving one would be chained to: of p
-        tasks behind a shuffle, a share of 1 - 1/p of the records.
-    windowed
-        Whether results are held back until the query's window ends and then emitted before any further input.
-    emission_s
-        CPU seconds per result a windowed operator emits.
-    hot_share
-        Share of the records that have the most frequent key, which one task must take.
-    imbalance
-        Relative standard deviation of the tasks' shares of the other keys.
-    partitions
-        Partitions that the keys are in for good, as a checkpoint of Spark freezes them; a task takes whole ones. None:
-        as many as tasks.
-    slowdown
-        What a record costs with 1, 2, ... tasks, relative to `profile`; the last holds for more. Of micro-batches it is
-        what the fixed seconds of tasks take that follow each other on few slots.
-    state
-        None: no state, or state that always fits.
-    """
-
+    # CPU seconds (on one full core), bytes of state and of output, and selectivity, each per input record
     profile: OperatorProfile
+    # CPU seconds more for a record that comes from another task than the receiving one would be chained to: of p tasks
+    # behind a shuffle, a share of 1 - 1/p of the records
     exchange_s: float = 0.0
+    # whether results are held back until the query's window ends and then emitted before any further input
     windowed: bool = False
-    emission_s: float = 0.0
-    hot_share: float = 0.0
-    imbalance: float = 0.0
-    state: StateModel | None = None
+    emission_s: float = 0.0  # CPU seconds per result a windowed operator emits
+    hot_share: float = 0.0  # share of the records that have the most frequent key, which one task must take
+    imbalance: float = 0.0  # relative standard deviation of the tasks' shares of the other keys
+    state: StateModel | None = None  # None: no state, or state that always fits
+    # partitions that the keys are in for good, as a checkpoint of Spark freezes them; a task takes whole ones. None: as
+    # many as tasks
     partitions: int | None = None
+    # what a record costs with 1, 2, ... tasks, relative to `profile`; the last holds for more. Of micro-batches it is
+    # what the fixed seconds of tasks take that follow each other on few slots
     slowdown: tuple[float, ...] = (1.0,)
 
     def __post_init__(self) -> None:
@@ -158,33 +125,20 @@ STEADY = WarmUp(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class QueryModel:
-    """A query as the fluid engine sees it.
+    """A query as the fluid engine sees it."""
 
-    Parameters
-    ----------
-    dataflow
-        Its operators. The sources lie outside and cost nothing, unless `operators` has a model for one.
-    operators
-        Model by operator name, for every operator that is not a source.
-    window_s
-        Seconds between two ends of windows; all windowed operators share it. None without a windowed operator.
-    live_mb
-        MB of live objects on a slot's heap: collecting garbage takes live / (memory - live) more CPU time.
-    source_shares
-        Share of the source rate by source; equal shares by default. Sources keep their proportions.
-    noise
-        Relative standard deviation of one deployment's speed against another's of the same configuration.
-    warm_up
-        How a fresh deployment reaches its steady speed.
-    """
-
+    # its operators. The sources lie outside and cost nothing, unless `operators` has a model for one
     dataflow: Dataflow
-    operators: Mapping[str, OperatorModel]
+    operators: Mapping[str, OperatorModel]  # model by operator name, for every operator that is not a source
+    # seconds between two ends of windows; all windowed operators share it. None without a windowed operator
     window_s: float | None = None
+    # MB of live objects on a slot's heap: collecting garbage takes live / (memory - live) more CPU time
     live_mb: float = 0.0
+    # share of the source rate by source; equal shares by default. Sources keep their proportions
     source_shares: Mapping[str, float] = field(default_factory=dict)
+    # relative standard deviation of one deployment's speed against another's of the same configuration
     noise: float = 0.0
-    warm_up: WarmUp = STEADY
+    warm_up: WarmUp = STEADY  # how a fresh deployment reaches its steady speed
 
     def __post_init__(self) -> None:
         known = [operator.name for operator in self.dataflow.operators]

@@ -12,7 +12,7 @@ Capacity comes from mechanisms alone; none of StreamBed's three forms is in here
 - What the tables do not say is assumed: the split of a query's cost over its operators, results per window, the way
   the join of q5 sees few keys at a time (section VIII: "very uneven load across tasks").
 
-How near, with the tasks BIDS2 gives them (checked by tests/unit/test_presets.py):
+How near, with the tasks BIDS2 gives them (checked by tests/unit/simulation/test_presets.py):
 
 ======  =======================  ================================  ===========================
 query   Table II, one task per   Table III's model, at the         Table IV: capacity of its
@@ -36,10 +36,12 @@ q5 0.11, q8 0.31. None is published for q11 ("slightly higher variations" than q
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import pairwise
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
+from workbench.simulation.capsys import CAPSYS_QUERIES, capsys_query
 from workbench.simulation.model import OperatorModel, QueryModel, StateModel, WarmUp
 
 _US = 1e-6
@@ -48,14 +50,9 @@ _STATE_BYTES = 150.0  # read and written per record of a stateful operator
 _WARM_UP = WarmUp(code_s=20.0, slowdown=1.0, cache_s=30.0)
 _STATEFUL = frozenset({"aggregate", "window aggregate", "session", "join"})
 
-BIDS, PERSONS, AUCTIONS = 0.92, 0.02, 0.06
-"""Nexmark's shares of all events."""
-
-FILTER_S = 0.25 * _US
-"""CPU seconds of a filter per record."""
-
-Costed = tuple[str, OperatorModel]
-"""Kind of an operator, and what its records cost."""
+BIDS, PERSONS, AUCTIONS = 0.92, 0.02, 0.06  # Nexmark's shares of all events
+FILTER_S = 0.25 * _US  # CPU seconds of a filter per record
+Costed = tuple[str, OperatorModel]  # kind of an operator, and what its records cost
 
 
 def costed(kind: str, cpu_s: float, selectivity: float = 1.0, **mechanisms: object) -> Costed:
@@ -65,8 +62,7 @@ def costed(kind: str, cpu_s: float, selectivity: float = 1.0, **mechanisms: obje
     return kind, OperatorModel(profile, **mechanisms)  # type: ignore[arg-type]
 
 
-SINK = costed("sink", 0.15 * _US, 0.0)
-"""A blackhole sink."""
+SINK = costed("sink", 0.15 * _US, 0.0)  # a blackhole sink
 
 
 def query_of(name: str, paths: tuple[str, ...], operators: Mapping[str, Costed], **more: object) -> QueryModel:
@@ -200,8 +196,7 @@ _QUERIES = (
 )
 _BY_NAME = {query.name: query for query in _QUERIES}
 
-PRESETS: tuple[str, ...] = tuple(_BY_NAME)
-"""Names that `preset` knows."""
+PRESETS: tuple[str, ...] = tuple(_BY_NAME)  # names that `preset` knows
 
 
 def short_name(query: str) -> str:
@@ -214,3 +209,38 @@ def preset(name: str) -> QueryModel:
     if name not in _BY_NAME:
         raise WorkbenchError(f"There is no preset {name!r}; there are {', '.join(PRESETS)}. Use one of these.")
     return _BY_NAME[name]
+
+
+SIMULATED: tuple[str, ...] = (*PRESETS, "q3", *CAPSYS_QUERIES)  # names that `simulated_query` knows
+_STATE_MB = 8.0
+
+
+def simulated_query(name: str) -> QueryModel:
+    """Return the model of a query by its name, one of `SIMULATED`."""
+    if name in PRESETS:
+        return preset(name)
+    if name in CAPSYS_QUERIES:
+        return capsys_query(name).model
+    if name == "q3":
+        return _q3()
+    raise WorkbenchError(f"There is no simulated query {name!r}; use one of {', '.join(SIMULATED)}.")
+
+
+@lru_cache(maxsize=1)
+def _q3() -> QueryModel:
+    """Return Nexmark's q3, an incremental join of persons and auctions.
+
+    The cost of a joined record is the one that CAPSys profiled for the same join (Q4-join). The state of q3 grows
+    without bound, so every rate belongs to a state size: here 8 MB, which fits memory, as in Justin's experiments.
+    """
+    join = capsys_query("Q4-join").profiles["incremental join"]
+    return query_of(
+        "q3",
+        ("source, filter persons", "source, filter auctions", "filter persons, join", "filter auctions, join, sink"),
+        {
+            "filter persons": costed("filter", FILTER_S, PERSONS),
+            "filter auctions": costed("filter", FILTER_S, AUCTIONS),
+            "join": ("join", OperatorModel(join, state=StateModel(_STATE_MB))),
+            "sink": SINK,
+        },
+    )

@@ -20,27 +20,13 @@ from workbench.reading import finite_cell, read_rows
 
 @dataclass(frozen=True)
 class StateResponse:
-    """One operator's response to managed memory, as measured.
+    """One operator's response to managed memory, as measured."""
 
-    Parameters
-    ----------
-    memory_mb
-        Managed memory of one task, MB, ascending.
-    hit_rate
-        Share of the look-ups that the cache answered, at each.
-    latency_s
-        Mean seconds of one state access.
-    true_rate
-        Records/s of one task that works all the time; state accesses included.
-    tasks
-        Tasks the operator had then: each held 1 / tasks of the state.
-    """
-
-    memory_mb: tuple[float, ...]
-    hit_rate: tuple[float, ...]
-    latency_s: tuple[float, ...]
-    true_rate: tuple[float, ...]
-    tasks: int = 1
+    memory_mb: tuple[float, ...]  # managed memory of one task, MB, ascending
+    hit_rate: tuple[float, ...]  # share of the look-ups that the cache answered, at each
+    latency_s: tuple[float, ...]  # mean seconds of one state access
+    true_rate: tuple[float, ...]  # records/s of one task that works all the time; state accesses included
+    tasks: int = 1  # tasks the operator had then: each held 1 / tasks of the state
 
     def __post_init__(self) -> None:
         columns = (self.memory_mb, self.hit_rate, self.latency_s, self.true_rate)

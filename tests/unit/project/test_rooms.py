@@ -27,7 +27,6 @@ SHELVES = {
 
 SEPARATE = {
     "workbench.report.tour": "the steps of one notebook, with the widgets that reports do without",
-    "workbench.capacity.allocation._cbc": "the solver, which the rooms of capacity share and nobody else needs",
     "workbench.workload.recording": "runs scripts with PySpark, which the package must not import",
     "workbench.workload.source": "imports PySpark, which the package must not",
 }

@@ -1,9 +1,12 @@
+"""Documents: a measurement is read as it was written, as are those in ``tests/stored``."""
+
 import json
 import math
 import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +16,21 @@ from simulated_run import SimulatedRun
 from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator, fit_costs
 from workbench.metrics import OperatorMetrics, SourceProfile, TaskSample
-from workbench.records import Machine, Measurement, Probe, structure, unstructure, write_whole
+from workbench.placement import read_placement_input
+from workbench.records import (
+    CapacityPlan,
+    Machine,
+    Measurement,
+    PlannedStudy,
+    Probe,
+    structure,
+    unstructure,
+    write_whole,
+)
 from workbench.records.documents import MAX_SAMPLES
+from workbench.records.plan import plan_from_dict
 from workbench.speed import CoreSpeed
+from workbench.study import planned_start, read_planned
 
 
 def read_probe(data):
@@ -195,10 +210,7 @@ def drop_low(document):
         (lambda d: d["estimate"].update(low=-1), r"low is -1\.0; it must be at least 0 @ \$\.estimate"),
         (lambda d: d["estimate"].update(rate=1e300), r"1e\+300 is beyond 1e\+18 @ \$\.estimate\.rate"),
         (lambda d: d["budget"].update(slots=10**40), r"1[0,]+ is beyond 1e\+18 @ \$\.budget\.slots"),
-        (
-            lambda d: d["estimate"]["probes"][0]["observation"].update(batches=[3] * 500),
-            r"batches\[4\]; and 495 more",
-        ),
+        (lambda d: d["estimate"]["probes"][0]["observation"].update(batches=[3] * 500), r"batches\[4\]; and 495 more"),
         (lambda d: d["settings"].update(n=[1]), r"\[1\] is not a text, a number, .* @ \$\.settings\['n'\]"),
         (lambda d: d["settings"].update(n=10**300), r"1[0,]+\.\.\. is beyond 1e\+18 @ \$\.settings\['n'\]"),
         (lambda d: d["settings"].update(tolerance=1e300), r"1e\+300 is beyond 1e\+18 @ \$\.settings\['tolerance'\]"),
@@ -266,3 +278,53 @@ def test_cores_that_were_not_timed_have_no_speed():
     assert example_measurement().core_speed is None
     assert on_cores(example_measurement(), 0.0, 0.0).core_speed is None  # of a cluster
     assert on_cores(example_measurement(), 0.0, 0.0, CoreSpeed(1.0, 2.0)).core_speed == CoreSpeed(1.0, 2.0)
+
+
+STORED = Path(__file__).parents[2] / "stored"
+PLANS = ["plan-fluid.json", "plan-spark.json"]
+
+
+def document(name):
+    return json.loads((STORED / name).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_planned_study_is_the_same_after_writing_and_reading(name, tmp_path):
+    planned = PlannedStudy.from_json(STORED / name)
+    planned.to_json(tmp_path / "plan.json")
+    assert PlannedStudy.from_json(tmp_path / "plan.json") == planned
+    for plan in planned.plans:
+        assert CapacityPlan.from_json(plan.to_json()) == plan
+
+
+def test_a_changed_plan_is_shown_as_it_is_stored(tmp_path):
+    """Nothing is planned again: what is on the disk is what is shown, placed and replayed."""
+    stored = document("plan-fluid.json")
+    stored["plans"][0] |= {"expected_rate": 123.0}
+    stored["plans"][0]["allocation"]["tasks"]["convert"] = 7
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(stored), encoding="utf-8")
+    plan = read_planned(path).plans[0]
+    assert (plan.expected_rate, plan.allocation.tasks["convert"]) == (123.0, 7)
+    placed = read_placement_input(path, rate=plan.rate, workers=8, slots=8).problem
+    assert dict(zip(placed.operators, placed.parallelism, strict=True))["convert"] == 7
+    assert planned_start(path, plan.rate).tasks["convert"] == 7
+
+
+@pytest.mark.parametrize("version", [1, 9, None])
+def test_documents_of_another_version_say_plan_again(version, tmp_path):
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(document("plan-fluid.json") | {"version": version}), encoding="utf-8")
+    with pytest.raises(WorkbenchError, match=rf"have version {version}; .* Plan again with workbench plan"):
+        PlannedStudy.from_json(path)
+    plan = document("plan-fluid.json")["plans"][0] | {"version": version}
+    with pytest.raises(WorkbenchError, match=rf"has version {version}; .* Plan again with workbench plan"):
+        plan_from_dict(plan)
+
+
+def test_what_a_machine_is_said_to_be_is_text(tmp_path):
+    measured = document("measurement.json")
+    measured["machine"]["slots"] = 10**300
+    (tmp_path / "m.json").write_text(json.dumps(measured))
+    with pytest.raises(WorkbenchError, match="is not of type str"):
+        Measurement.from_json(tmp_path / "m.json")

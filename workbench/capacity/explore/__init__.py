@@ -14,27 +14,3 @@ from workbench.capacity.explore.optimizer import (
     settings_of,
 )
 from workbench.capacity.explore.questions import Question, Why, next_question, reasons
-
-__all__ = [
-    "ALONE",
-    "LEAST_RUNS",
-    "MANY_TASKS",
-    "Acquired",
-    "Choice",
-    "ConfigurationOptimizer",
-    "Configured",
-    "Exploration",
-    "Question",
-    "ResourceExplorer",
-    "Space",
-    "Why",
-    "best_layout",
-    "conclude",
-    "keeps_state",
-    "minimal_first",
-    "next_question",
-    "overstatement",
-    "reasons",
-    "saw_operators",
-    "settings_of",
-]

@@ -1,8 +1,5 @@
 """What was explored: which runs show the query's capacity, what each was worth, and the model of them.
 
-A run's worth is StreamBed's cost (Equation 9): the lowest leave-one-out error over the forms. From the eighth run on
-the first whose cost exceeds 1.10 times the one before ends the exploration and is not fitted.
-
 Deviation: a run's capacity is the middle of its bracket, not the rate that was sustained, which is less by half the
 tolerance.
 """
@@ -51,33 +48,17 @@ Choice = Literal["improvement", "edge"]
 
 @dataclass(frozen=True)
 class Exploration:
-    """What was explored, and the model of it.
+    """What was explored, and the model of it."""
 
-    Parameters
-    ----------
-    runs
-        All runs, in order, those that failed included.
-    costs
-        Cost after each run, records/s: the lowest leave-one-out error so far (inf until it is defined).
-    fitted
-        Which runs the model was fitted to.
-    model
-        The model.
-    reason
-        Why the exploration ended.
-    left_out
-        Runs that do not show the query's capacity, each with the reason; they are not fitted.
-    asked
-        How the runs were asked for, which advice depends on.
-    """
-
-    runs: tuple[Run, ...]
+    runs: tuple[Run, ...]  # all runs, in order, those that failed included
+    # cost after each run, records/s: the lowest leave-one-out error so far (inf until it is defined)
     costs: tuple[float, ...]
     fitted: tuple[int, ...]
     model: Model
     reason: str
+    # runs that do not show the query's capacity, each with the reason; they are not fitted
     left_out: Mapping[int, str] = field(default_factory=dict)
-    asked: Asked = field(default_factory=Asked)
+    asked: Asked = field(default_factory=Asked)  # how the runs were asked for, which advice depends on
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:

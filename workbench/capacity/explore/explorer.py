@@ -14,28 +14,19 @@ average out run effects. It ends after a number of calls, not by the cost, and a
 
 Deviations: the paper's cost is called an RMSE and is a mean absolute error, and is called so here. A budget may be
 measured again, as in the paper; scikit-optimize would put a random one in its place, so this is switched off. The
-Gaussian process lives on the indices of the grid. While fewer than four runs show a capacity there is no cost to
-improve, and the budget farthest from those measured is asked for. A budget that failed is not asked for again, nor is
-any at a memory where nothing was sustained.
+Gaussian process lives on the indices of the grid.
 """
 
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import get_args
 
 from workbench import units
 from workbench.capacity.explore.acquisition import edge
-from workbench.capacity.explore.exploration import (
-    MOST_RUNS,
-    Choice,
-    Exploration,
-    conclude,
-    costs_of,
-    stopping_row,
-)
+from workbench.capacity.explore.exploration import MOST_RUNS, Choice, Exploration, conclude, costs_of, stopping_row
 from workbench.capacity.explore.optimizer import ConfigurationOptimizer, minimal_first
 from workbench.capacity.explore.questions import Question, Why, next_question, on_the_way
 from workbench.capacity.model import SCALING, STREAMBED_FORMS, Growth, Model, why_no_capacity
@@ -60,10 +51,6 @@ class Space:
         Slot counts, ascending. One is enough where runs with more partitions than slots show what tasks cost.
     memory_mb
         Memory per slot, MiB, ascending: the grid.
-    cpus
-        Cores of a slot.
-    interval_s
-        Trigger interval, seconds.
     largest_first
         Whether the corners of most slots come first: where a warm deployment is made for them, they are measured first,
         and no first answer goes beyond what was run.
@@ -101,15 +88,12 @@ class Space:
         return tuple(sorted(corners, key=lambda one: -one.slots)) if self.largest_first else corners
 
 
+@dataclass(eq=False)
 class ResourceExplorer:
     """Explores a space of budgets until the capacity model improves no more.
 
     Parameters
     ----------
-    optimizer
-        Measures one budget.
-    space
-        Budgets that may be measured.
     seed
         Of the Gaussian process; the same seed and measurements give the same exploration.
     form
@@ -132,8 +116,6 @@ class ResourceExplorer:
         What more slots are, where that is known; see `ScalingModel`.
     most_s
         Seconds from the beginning of `steps` after which no run begins that would last longer.
-    clock
-        Seconds.
 
     Examples
     --------
@@ -144,55 +126,40 @@ class ResourceExplorer:
         explorer.conclude()
     """
 
-    def __init__(
-        self,
-        optimizer: ConfigurationOptimizer,
-        space: Space,
-        seed: int = 0,
-        *,
-        form: str = SCALING,
-        score_form: str | None = None,
-        most_runs: int = MOST_RUNS,
-        most_calls: int | None = None,
-        choice: Choice = "improvement",
-        estimates: int = 1,
-        available: Callable[[Budget], int] | None = None,
-        growth: Growth | None = None,
-        most_s: float = math.inf,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        if estimates < 1:
-            raise WorkbenchError(f"estimates is {estimates!r}; a call of the optimizer takes at least 1 run.")
-        if choice not in get_args(Choice):
-            raise WorkbenchError(f"The choice is {choice!r}; use one of {', '.join(get_args(Choice))}.")
-        if most_calls is not None and most_calls < len(space.corners):
-            raise WorkbenchError(
-                f"most_calls is {most_calls!r}; the corners of the space alone are {len(space.corners)} calls. Raise "
-                "it."
-            )
-        if most_runs < len(space.corners):
-            raise WorkbenchError(
-                f"most_runs is {most_runs!r}; the corners of the space alone are {len(space.corners)} runs. Raise it."
-            )
-        self.optimizer = optimizer
-        self.space = space
-        self.seed = seed
-        self.form = form
-        self.score_forms = STREAMBED_FORMS if score_form is None else (score_form,)
-        self.most_runs = most_runs
-        self.most_calls = most_calls
-        self.choice = choice
-        self.estimates = estimates
-        self.available = available
-        self.growth = growth
-        self.most_s, self.clock = most_s, clock
-        self._late: str | None = None
-        self._runs: list[Run] = []
-        self._answers: list[int] = []  # rows that answer a question; the others were made on the way
-        self._calls = 0  # budgets asked for and answered
-        self._given = 0  # answers so far to the present one, which needs `estimates`
-        self._asked: Why | None = None
-        self._decided: Why | str | None = None  # the question that stands, or why there is none
+    optimizer: ConfigurationOptimizer
+    space: Space
+    seed: int = 0
+    _: KW_ONLY
+    form: str = SCALING
+    score_form: str | None = None
+    most_runs: int = MOST_RUNS
+    most_calls: int | None = None
+    choice: Choice = "improvement"
+    estimates: int = 1
+    available: Callable[[Budget], int] | None = None
+    growth: Growth | None = None
+    most_s: float = math.inf
+    clock: Callable[[], float] = time.monotonic
+    _late: str | None = field(default=None, init=False)
+    _runs: list[Run] = field(default_factory=list, init=False)
+    _answers: list[int] = field(default_factory=list, init=False)  # rows that answer a question
+    _calls: int = field(default=0, init=False)  # budgets asked for and answered
+    _given: int = field(default=0, init=False)  # answers so far to the present one, which needs `estimates`
+    _asked: Why | None = field(default=None, init=False)
+    _decided: Why | str | None = field(default=None, init=False)  # the question that stands, or why there is none
+
+    def __post_init__(self) -> None:
+        if self.estimates < 1:
+            raise WorkbenchError(f"estimates is {self.estimates!r}; a call of the optimizer takes at least 1 run.")
+        if self.choice not in get_args(Choice):
+            raise WorkbenchError(f"The choice is {self.choice!r}; use one of {', '.join(get_args(Choice))}.")
+        for name, most, things in (("most_calls", self.most_calls, "calls"), ("most_runs", self.most_runs, "runs")):
+            if most is not None and most < len(self.space.corners):
+                raise WorkbenchError(
+                    f"{name} is {most!r}; the corners of the space alone are {len(self.space.corners)} {things}. Raise "
+                    "it."
+                )
+        self.score_forms = STREAMBED_FORMS if self.score_form is None else (self.score_form,)
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -220,10 +187,10 @@ class ResourceExplorer:
         return decided if isinstance(decided, str) else None
 
     def tell(self, run: Run) -> None:
-        """Record a run; one that does not show the query's capacity is kept and not fitted.
+        """Record a run, which answers what was asked, even if it is of another budget.
 
-        It answers what was asked, even if it is of another budget; but the run of the minimal configuration that an
-        answer rests on does not. That one is recorded too if `optimizer` made it and it was not given.
+        The run of the minimal configuration that an answer rests on does not; it is recorded too if `optimizer` made it
+        and it was not given.
         """
         minimal = self.optimizer.minimal_of(run.query, run.budget)
         if minimal is not None and not any(one is minimal for one in (*self._runs, run)):
@@ -241,7 +208,7 @@ class ResourceExplorer:
             self._given = 0
 
     def explore(self, query: Query) -> Model:
-        """Measure until the exploration is over, and return the model; see `run` for all that was seen."""
+        """Explore `query` and return the model; see `run` for all that was seen."""
         return self.run(query).model
 
     def run(self, query: Query) -> Exploration:

@@ -1,8 +1,7 @@
 """The Configuration Optimizer (StreamBed, section V): the capacity of a budget is that of its best configuration.
 
-On a pipelined engine the slots of a budget must be distributed to the operators. The minimal configuration, one task
-per operator, is measured first, once per memory profile; its true processing rates go into BIDS2, and the deployment
-that BIDS2 finds is measured.
+On a pipelined engine the minimal configuration, one task per operator, is measured first, once per memory profile; its
+true processing rates go into BIDS2, and the deployment that BIDS2 finds is measured.
 
 In a micro-batch engine stages take turns at all slots, and what can be chosen is the partitions of each: BIDS2 is then
 `bids2_micro_batch`. Its coefficients are the parts of a batch, fitted to the runs so far, of which one shows what
@@ -53,17 +52,10 @@ _WORTH = 1.05  # times the rate with as many partitions as slots; a layout that 
 
 @dataclass(frozen=True)
 class Configured:
-    """How a budget is deployed, and what BIDS2 says of that.
+    """How a budget is deployed, and what BIDS2 says of that."""
 
-    Parameters
-    ----------
-    configuration
-        What is deployed; its `predicted_rate` is BIDS2's objective.
-    layout
-        Tasks of the operators, or partitions of the stages; None where BIDS2 has nothing to go by yet.
-    """
-
-    configuration: Configuration
+    configuration: Configuration  # what is deployed; its `predicted_rate` is BIDS2's objective
+    # tasks of the operators, or partitions of the stages; None where BIDS2 has nothing to go by yet
     layout: Allocation | BatchLayout | None = None
 
     @property
@@ -93,14 +85,11 @@ class Configured:
 class ConfigurationOptimizer:
     """Measures the best configuration it knows for a budget.
 
-    A configuration that is measured again is another measurement: it is numbered by those that this optimizer finished
-    before. So an optimizer that is asked the same in the same order, with the same journal, finds what was measured
-    before, and no measurement is counted twice.
+    A configuration that is measured again is another measurement, numbered by those finished before. So an optimizer
+    that is asked the same in the same order, with the same journal, finds what was measured before.
 
     Parameters
     ----------
-    testbed, estimator
-        Where and how to measure.
     journal
         Every probe and every finished measurement is recorded here, and finished ones are not repeated.
     costs_at
@@ -124,8 +113,7 @@ class ConfigurationOptimizer:
     def steps(self, query: Query, budget: Budget) -> Generator[Event, None, tuple[Run, ...]]:
         """Carry out the measurements that the capacity of `budget` takes, and return them, the answer last.
 
-        The minimal configuration that BIDS2 needs is measured once per profile. Where the budget itself is the minimal
-        one, it is measured as often as you ask for it (section V). What cannot be measured is a failed run.
+        A minimal budget is measured as often as you ask for it (section V). What cannot be measured is a failed run.
 
         Raises
         ------
@@ -218,11 +206,7 @@ class ConfigurationOptimizer:
         return self._minimal.get((query, budget.profile, budget.interval_s))
 
     def _next(
-        self,
-        query: Query,
-        budget: Budget,
-        tasks: Mapping[str, int] | None = None,
-        predicted_rate: float | None = None,
+        self, query: Query, budget: Budget, tasks: Mapping[str, int] | None = None, predicted_rate: float | None = None
     ) -> Configuration:
         same = _same(query, budget, tasks)
         return Configuration(query, budget, tasks, repeat=self._finished[same], predicted_rate=predicted_rate)

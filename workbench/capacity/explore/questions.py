@@ -6,7 +6,6 @@ What the explorer asks is a function of the runs and the seed, so nothing of it 
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from workbench import units
@@ -22,41 +21,28 @@ if TYPE_CHECKING:
 Cause = Literal["corner", "minimal", "farthest", "improvement", "edge", "again", "grid"]
 
 _ROUND = 4  # points after which the edge repeats
-_WORDS: Mapping[Cause, str] = MappingProxyType(
-    {
-        "corner": "a corner of the space",
-        "minimal": "one task per operator, for BIDS2",
-        "farthest": "farthest from the runs so far",
-        "improvement": "expected improvement",
-        "edge": "the middle or the most slots",
-        "again": "the same budget again",
-        "grid": "every budget is measured",
-    }
-)
+_WORDS: Mapping[Cause, str] = {
+    "corner": "a corner of the space",
+    "minimal": "one task per operator, for BIDS2",
+    "farthest": "farthest from the runs so far",
+    "improvement": "expected improvement",
+    "edge": "the middle or the most slots",
+    "again": "the same budget again",
+    "grid": "every budget is measured",
+}
 
 
 @dataclass(frozen=True)
 class Why:
-    """Why a budget is measured.
-
-    Parameters
-    ----------
-    budget
-        The budget.
-    cause
-        ``"corner"`` of the space; ``"minimal"``: the configuration of one task per operator, which BIDS2 needs;
-        ``"farthest"`` from what was measured, while no cost is defined; ``"improvement"``: the highest expected one of
-        the Gaussian process; ``"edge"``: the middle or the most slots, in turn; ``"again"``: one more run of what was
-        asked for; ``"grid"``: no explorer asked, as every budget was measured.
-    acquired
-        The Gaussian process asked, over the indices of the space's slots and memory; None where none was.
-    improvement
-        Its expected improvement at `budget`, records/s of the cost (Equation 9); None without one.
-    """
+    """Why a budget is measured."""
 
     budget: Budget
+    # ``"farthest"`` from the runs: no cost is defined yet; ``"improvement"``: the highest expected one of the Gaussian
+    # process; ``"edge"``: the middle or the most slots, in turn; ``"grid"``: no explorer asked
     cause: Cause
+    # the Gaussian process asked, over the indices of the space's slots and memory; None where none was
     acquired: Acquired | None = None
+    # its expected improvement at `budget`, records/s of the cost (Equation 9); None without one
     improvement: float | None = None
 
     @property

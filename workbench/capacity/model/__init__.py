@@ -1,11 +1,10 @@
 """How capacity grows with memory and slots: forms, the scaling law, their checks."""
 
 from workbench.capacity.model.asked import Asked, remedies
-from workbench.capacity.model.beliefs import Beliefs, believe
 from workbench.capacity.model.checks import FEWEST_RUNS, FEWEST_SLOT_COUNTS, alike, check_model, check_runs
 from workbench.capacity.model.forms import STREAMBED_FORMS, fit_least_squares, transform
-from workbench.capacity.model.growth import SHARED_CORES, Growth, Weights
-from workbench.capacity.model.least_squares import CapacityModel
+from workbench.capacity.model.growth import SHARED_CORES, Beliefs, Growth, Weights, believe
+from workbench.capacity.model.kinds import FORMS, SCALING, CapacityModel, ScalingModel, model_of_form
 from workbench.capacity.model.micro_batch import MicroBatch, StageLine, fit_micro_batch, turns
 from workbench.capacity.model.model import MARGIN, Law, Model, least_integer
 from workbench.capacity.model.outliers import (
@@ -17,7 +16,6 @@ from workbench.capacity.model.outliers import (
 )
 from workbench.capacity.model.parts_law import IN_PROPORTION, SHARING_IN_PROPORTION, PartsLaw, carries
 from workbench.capacity.model.scaling_law import fit_scaling_law
-from workbench.capacity.model.scaling_model import FORMS, SCALING, ScalingModel, model_of_form
 from workbench.capacity.model.selection import (
     exploration_cost,
     halves,
@@ -26,50 +24,3 @@ from workbench.capacity.model.selection import (
     select_model,
 )
 from workbench.records import ModelFinding
-
-__all__ = [
-    "FEWEST_RUNS",
-    "FEWEST_SLOT_COUNTS",
-    "FORMS",
-    "IN_PROPORTION",
-    "MARGIN",
-    "SCALING",
-    "SHARED_CORES",
-    "SHARING_IN_PROPORTION",
-    "STREAMBED_FORMS",
-    "Asked",
-    "Beliefs",
-    "CapacityModel",
-    "Growth",
-    "Law",
-    "MicroBatch",
-    "Model",
-    "ModelFinding",
-    "PartsLaw",
-    "ScalingModel",
-    "StageLine",
-    "Weights",
-    "advise",
-    "alike",
-    "believe",
-    "carries",
-    "check_model",
-    "check_runs",
-    "describe_runs",
-    "exploration_cost",
-    "fit_least_squares",
-    "fit_micro_batch",
-    "fit_scaling_law",
-    "halves",
-    "least_integer",
-    "leave_one_out_error",
-    "model_of_form",
-    "remedies",
-    "review_readings",
-    "root_mean_square",
-    "select_model",
-    "transform",
-    "turns",
-    "unmeasured_memory_mb",
-    "why_no_capacity",
-]

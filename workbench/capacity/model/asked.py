@@ -14,30 +14,15 @@ _LARGER_LOG = Advice("A log shows one slot count. Measure several", "workbench p
 
 @dataclass(frozen=True)
 class Asked:
-    """How runs and plans were asked for.
+    """How runs and plans were asked for."""
 
-    Parameters
-    ----------
-    kind
-        Kind of the testbed of the runs: ``"spark"``, ``"fluid"``, ``"recorded"`` or ``"observed"``.
-    study
-        Path of the study; None: there is none, or it is not known.
-    log
-        Path of the log that was read; None: there is none, or it is not known.
-    options
-        Options of the command by their names, but for the target and risk that `observe` takes.
-    risk
-        Accepted probability of falling short; None: the plans are by margin.
-    scheduled
-        Whether a report ran the study, which keeps its runs where no command looks.
-    """
-
-    kind: str = "spark"
-    study: str | None = None
-    log: str | None = None
+    kind: str = "spark"  # kind of the testbed of the runs: ``"spark"``, ``"fluid"``, ``"recorded"`` or ``"observed"``
+    study: str | None = None  # path of the study; None: there is none, or it is not known
+    log: str | None = None  # path of the log that was read; None: there is none, or it is not known
+    # options of the command by their names, but for the target and risk that `observe` takes
     options: Mapping[str, object] = field(default_factory=dict, hash=False)
-    risk: float | None = None
-    scheduled: bool = False
+    risk: float | None = None  # accepted probability of falling short; None: the plans are by margin
+    scheduled: bool = False  # whether a report ran the study, which keeps its runs where no command looks
 
     @property
     def less_risk(self) -> float:

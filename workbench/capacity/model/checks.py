@@ -14,9 +14,7 @@ from workbench.capacity.model.outliers import advise, describe_runs, unmeasured_
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement, ModelFinding, MstEstimate, Run
 
-FEWEST_RUNS = 7
-"""StreamBed's four corners and three more."""
-
+FEWEST_RUNS = 7  # StreamBed's four corners and three more
 FEWEST_SLOT_COUNTS = 3
 FAR = 2.0
 DISAGREEMENT = 0.1
@@ -39,25 +37,8 @@ def check_model(
 ) -> tuple[ModelFinding, ...]:
     """Find what is doubtful about `model`, fitted to X and y, at a target budget; empty if nothing is.
 
-    Parameters
-    ----------
-    model
-        A fitted model.
-    X, y
-        The runs it was fitted to.
-    slots, memory_mb
-        Where its answer is used.
-    answers
-        What `alike` gives for the same, if it is known.
-    fewest_runs
-        Runs that are enough; fewer where their ratios are known well because they took turns in one deployment.
-    asked
-        How they were asked for; None: not known.
-
-    Raises
-    ------
-    WorkbenchError
-        When the target is not positive.
+    `answers` are what `alike` gives, if known. `fewest_runs` are enough: fewer where their ratios are known well
+    because they took turns in one deployment. Raises `WorkbenchError` when the target is not positive.
     """
     points, rates = as_runs(X, y, fewest=1)
     if not (slots > 0 and memory_mb > 0):
@@ -89,11 +70,6 @@ def alike(
     """Give the capacity at a budget by `model` and by each form that fits the runs about equally well, records/s.
 
     Those forms count whose leave-one-out error is at most 1.5 times the lowest.
-
-    Parameters
-    ----------
-    model, X, y, slots, memory_mb
-        As for `check_model`.
     """
     points, rates = as_runs(X, y, fewest=1)
     target = np.array([[memory_mb, slots]], dtype=float)
@@ -108,16 +84,7 @@ def check_runs(
 ) -> tuple[ModelFinding, ...]:
     """Find what is doubtful about `runs`, whatever the target; empty if nothing is.
 
-    Parameters
-    ----------
-    runs
-        In order.
-    fitted
-        Rows that the model was fitted to.
-    left_out
-        Rows that do not show the query's capacity, each with the reason.
-    asked
-        How they were asked for; None: not known.
+    `left_out`: rows that do not show the query's capacity, each with the reason.
     """
     findings = (_left_out(runs, left_out), _doubtful(runs, fitted, asked or Asked()))
     return tuple(finding for finding in findings if finding is not None)
@@ -153,11 +120,7 @@ def _doubtful(runs: Sequence[Run], fitted: Sequence[int], asked: Asked) -> Model
     verb = "is" if len(reasons) == 1 else "are"
     share = f"{len(reasons)} of {units.some(len(fitted), 'fitted run')} {verb} doubtful. "
     return ModelFinding(
-        "doubtful runs",
-        len(reasons),
-        share + describe_runs(runs, reasons),
-        quieter.words,
-        quieter.command,
+        "doubtful runs", len(reasons), share + describe_runs(runs, reasons), quieter.words, quieter.command
     )
 
 
@@ -304,7 +267,6 @@ def _levels_off(model: Model) -> ModelFinding | None:
         "levels off",
         law.levelling,
         f"With probability {units.percent(law.levelling)} capacity levels off by "
-        f"{units.count(law.levelling_slots, 'slots')}: "
-        "slots that are added carry clearly less than those before.",
+        f"{units.count(law.levelling_slots, 'slots')}: slots that are added carry clearly less than those before.",
         "Measure at more slots, and look for skewed keys: a key that fills one task is not spread by more slots.",
     )

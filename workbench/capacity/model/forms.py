@@ -1,8 +1,7 @@
 """The forms of StreamBed's capacity models and their least-squares fits.
 
-A form g models capacity as ``a g(memory) + b g(slots) + c``. StreamBed (section VI, Equations 6-8) has three: linear,
-log and sqrt. The authors' code takes ``log1p`` where the paper prints ln; that is a form of its own here, because
-Table IV's q5 row needs it.
+A form g models capacity as ``a g(memory) + b g(slots) + c``. StreamBed (section VI, Equations 6-8) has linear, log and
+sqrt. The authors' code takes ``log1p`` where the paper prints ln; Table IV's q5 row needs that form too.
 
 Leave-one-out errors come from one fit: row i's is residual_i / (1 - leverage_i).
 """
@@ -10,7 +9,6 @@ Leave-one-out errors come from one fit: row i's is residual_i / (1 - leverage_i)
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,9 +18,12 @@ from workbench.errors import WorkbenchError
 
 COLUMNS = ("memory_mb", "slots")
 
-TRANSFORMS: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
-    {"linear": np.positive, "sqrt": np.sqrt, "log": np.log, "log1p": np.log1p}
-)
+TRANSFORMS: Mapping[str, Callable[[Floats], Floats]] = {
+    "linear": np.positive,
+    "sqrt": np.sqrt,
+    "log": np.log,
+    "log1p": np.log1p,
+}
 
 STREAMBED_FORMS = ("linear", "sqrt", "log")
 """The paper's three; the first of equally good ones is taken, so the order is part of the rule."""
@@ -59,8 +60,8 @@ class LeastSquares:
 def fit_least_squares(form: str, points: Floats, rates: Floats) -> LeastSquares:
     """Fit `form` to `rates` at `points`, shape (rows, 2).
 
-    A column that is constant says nothing about its coefficient, which is then 0 and not counted as a coefficient to
-    be determined; of equally good coefficients the shortest vector is taken (columns scaled to unit deviation).
+    The coefficient of a constant column is 0 and is not counted as one to be determined; of equally good coefficients
+    the shortest vector is taken (columns scaled to unit deviation).
     """
     columns = transform(form, points)
     means = columns.mean(axis=0)
@@ -95,10 +96,7 @@ def _rank(columns: Floats) -> int:
 def transform(form: str, points: Floats) -> Floats:
     """Put `points` through the form's function.
 
-    Raises
-    ------
-    WorkbenchError
-        When the form is unknown, or not defined at a point.
+    Raises `WorkbenchError` when the form is unknown, or not defined at a point.
     """
     if form not in TRANSFORMS:
         raise WorkbenchError(f"The form is {form!r}; least squares knows {', '.join(TRANSFORMS)}. Use one of these.")

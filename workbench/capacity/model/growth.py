@@ -1,54 +1,50 @@
-"""How capacity grows with slots: the prior of the scaling law.
+"""How capacity grows with slots: the prior of the scaling law, by what is known of a query before any of its runs.
 
 A shape has an exponent (1: in proportion), contention (Gunther's universal scalability law: 1 / (1 + s slots)), or a
 bend, from which on growth goes on with a smaller exponent, or ends. Shapes come in three ways of growing:
 
-- as published systems did. A law that assumes proportion until the runs deny it is optimistic: workers share a broker
-  or coordinate; the cores of one machine share its caches and memory, and behind the last core come hyper-threads;
+- as published systems did: workers share a broker or coordinate; the cores of one machine share its caches and memory,
+  and behind the last core come hyper-threads;
 - in proportion (`IN_PROPORTION`);
-- towards the limit of one key's task (`KEY`): records of one key meet on one task, which is one whatever the slots.
+- towards the limit of one key's task (`KEY`): records of one key meet on one task, whatever the slots.
 
-How credible each way is depends on what is known, and nobody has to be asked:
+How credible each way is depends on what is known:
 
 - Of micro-batches, every stage can use all slots, and more slots are more workers: the published shapes, unless parts
   of a batch were measured (`workbench.capacity.model.parts_law`).
 - A pipelined engine spends slots on whole tasks of the operators, as StreamBed does on Flink. Stateless operators then
-  share nothing: proportion has all of the prior but a hundredth (`STATELESS`). With a stateful operator nothing says
-  which way it is, so each has a third.
+  share nothing: proportion has all of the prior but a hundredth (`STATELESS`). With a stateful operator each way has a
+  third.
 - Where not even the engine is known, it may be either (`UNKNOWN_ENGINE`), and the runs decide.
 
-The weights of the published shapes are those of greatest likelihood for 79 published curves of eight
-families of systems, found by expectation and maximisation over the law's own evidence
-(``python benchmarks/families.py weights``). Each family counts by the square root of its curves. Workers and cores are
-drawn towards their common weights as much as three curves do. ``python benchmarks/families.py`` reports how often the
-intervals hold in families that the weights have not seen. The shapes themselves were chosen with all curves at hand.
-``python benchmarks/model.py`` judges the rest on StreamBed's queries and on random ones. `STATELESS` was set on
-q1 and is judged on q2. The thirds are no fit: what 160 random stateful queries of the simulated engine say of the
-three ways is a third each, too; single queries and the published curves lean to one or the other. `KEY` was chosen with
-random queries and the simulated q5, q8 and q11 at hand, `UNKNOWN_ENGINE` with all of these.
+The weights of the published shapes are those of greatest likelihood for 79 published curves of eight families of
+systems, found by expectation and maximisation over the law's own evidence (``python benchmarks/families.py weights``).
+Each family counts by the square root of its curves; workers and cores are drawn towards their common weights as much as
+three curves do. ``python benchmarks/families.py`` reports how often the intervals hold in families that the weights
+have not seen, ``python benchmarks/model.py`` judges the rest on StreamBed's queries and on random ones. `STATELESS` was
+set on q1 and is judged on q2. 160 random stateful queries of the simulated engine say of the three ways a third each,
+too. `KEY` was chosen with random queries and the simulated q5, q8 and q11 at hand, `UNKNOWN_ENGINE` with all of these.
 
-What published systems lose, they lose with more workers or cores. The first slots of a measured deployment, shares of a
-core or two of one machine, are neither: where they read no shared topic, they add in proportion in all likelihood, and
-what the curves did begins beyond them.
+The first slots of a measured deployment, shares of a core or two of one machine, are neither workers nor cores: where
+they read no shared topic, they add in proportion in all likelihood, and what the curves lost begins beyond them.
 """
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import astuple, dataclass, replace
+from functools import partial
 from typing import Literal, get_args
 
+import numpy as np
+
+from workbench.arrays import Floats
 from workbench.errors import WorkbenchError
 
 Growth = Literal["tasks", "workers", "cores"]
 """What more slots are, where a study says so: whole tasks of a pipelined engine, workers, or cores of one machine."""
 
-STATELESS = 0.99
-"""Probability of growth in proportion where slots are whole tasks of stateless operators."""
-
-UNKNOWN_ENGINE = 0.25
-"""Probability that slots are whole tasks, where nothing says what ran."""
-
+STATELESS = 0.99  # probability of growth in proportion where slots are whole tasks of stateless operators
+UNKNOWN_ENGINE = 0.25  # probability that slots are whole tasks, where nothing says what ran
 _EXPONENTS = ((1.0, 0.02), (0.9, 0.05), (0.7, 0.1), (0.4, 0.12), (0.05, 0.1))  # means and deviations
 # what does not shrink with more slots, over the work of one slot, times the fewest slots measured
 _CONTENTIONS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -94,20 +90,18 @@ class Weights:
                     yield Shape(chance * weight / len(positions), exponent, deviation, 0.0, position * _STEP, after)
 
 
-WEIGHTS: Mapping[str, Weights] = MappingProxyType(
-    {
-        "workers": Weights(
-            exponents=(0.096, 0.574, 0.199, 0.045, 0.086),
-            contentions=(0.346, 0.057, 0.010, 0.074, 0.055, 0.020, 0.053),
-            bends=(0.005, 0.008, 0.372),
-        ),
-        "cores": Weights(
-            exponents=(0.068, 0.477, 0.400, 0.009, 0.046),
-            contentions=(0.047, 0.009, 0.003, 0.251, 0.197, 0.074, 0.012),
-            bends=(0.002, 0.005, 0.400),
-        ),
-    }
-)
+WEIGHTS: Mapping[str, Weights] = {
+    "workers": Weights(
+        exponents=(0.096, 0.574, 0.199, 0.045, 0.086),
+        contentions=(0.346, 0.057, 0.010, 0.074, 0.055, 0.020, 0.053),
+        bends=(0.005, 0.008, 0.372),
+    ),
+    "cores": Weights(
+        exponents=(0.068, 0.477, 0.400, 0.009, 0.046),
+        contentions=(0.047, 0.009, 0.003, 0.251, 0.197, 0.074, 0.012),
+        bends=(0.002, 0.005, 0.400),
+    ),
+}
 """Of greatest likelihood for all published curves."""
 
 IN_PROPORTION = (Shape(0.75, 1.0, 0.015), Shape(0.25, 1.0, 0.015, contention=5e-4))
@@ -119,13 +113,12 @@ KEY = tuple(Shape(1 / 9, 0.95, 0.05, contention=0.003 * 1000 ** (step / 8)) for 
 LATER = 0.5
 """Probability that what more workers or cores lose begins beyond the slots that share `SHARED_CORES`.
 
-With an `in_proportion` of .6 these slots add in proportion with .8. That is less than the measurements at hand say: in
-all eleven (seven queries, on one kind of machine, of two cores) they did, to about a tenth, up to eight times beyond
-the runs. It was chosen with most of these at hand. Since then q8 and trips did, too, and q1 at 10 s to 13 %.
+With an `in_proportion` of .6 these slots add in proportion with .8, which is less than the measurements say: in all
+eleven (seven queries, on one kind of machine, of two cores) they did, to about a tenth, up to eight times beyond the
+runs. It was chosen with most of these at hand; q8, trips and q1 at 10 s (to 13 %) have since agreed.
 """
 
-SHARED_CORES = 1.6
-"""Cores of one machine on which slots were measured to add in proportion; more were not tried."""
+SHARED_CORES = 1.6  # cores of one machine on which slots were measured to add in proportion; more were not tried
 
 
 def shapes_of(
@@ -140,10 +133,10 @@ def shapes_of(
 ) -> tuple[Shape, ...]:
     """Give the ways of growing, with weights that add up to 1.
 
-    Published shapes are those of cores of one machine where `growth` says so, or else of workers; their `weights` are
-    by default those of all curves, and their bends are at each `every`-th position. With the probabilities
-    `in_proportion` and `key` slots add as `IN_PROPORTION` or as `KEY` instead. `sharing` slots share `SHARED_CORES` of
-    one machine; no more than the fewest measured: none, or unknown.
+    `weights`, by default those of all curves, are of the published shapes: of cores of one machine where `growth` says
+    so, else of workers; bends are at each `every`-th position. With the probabilities `in_proportion` and `key` slots
+    add as `IN_PROPORTION` or as `KEY` instead. `sharing` slots share `SHARED_CORES` of one machine; no more than the
+    fewest measured: none, or unknown.
     """
     if growth is not None and growth not in get_args(Growth):
         raise WorkbenchError(f"The growth is {growth!r}; use one of {', '.join(get_args(Growth))}.")
@@ -161,3 +154,101 @@ def shapes_of(
         for shape in shapes
         if chance > 0
     )
+
+
+_OVERHEADS = 7
+_NOISES = 7
+_CHEAP = 0.08  # configurations of stateless tasks: their records are so cheap that their sources matter, too (q1)
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Growth of BIDS2's objective with the slots, in whose place the slots that carry no load are not asked for."""
+
+    slots: Floats  # measured with an objective, ascending
+    heights: Floats  # ln objective there, less that of the most slots
+
+    def busy(self, slots: Floats, busy: Floats, most: Floats) -> Floats:
+        """Replace `busy` slots, shape (grid points, rows), within those measured; of the last of these, `most` are."""
+        within = most * np.exp(np.interp(np.log(slots), np.log(self.slots), self.heights))
+        return np.where((slots >= self.slots[0]) & (slots <= self.slots[-1]), within, busy)
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """The prior, before any run."""
+
+    growth: Growth | None = None  # whose curves the published shapes are
+    tasks: float = 0.0  # probability that slots are spent on whole tasks of a pipelined engine
+    tasks_in_proportion: float = 1.0  # probability that they then add in proportion
+    key: float = 0.0  # probability that they add towards the limit of one key's task
+    steps: Steps | None = None  # of BIDS2's objective; None: unknown
+    weights: Weights | None = None  # of the published shapes; None: those of the published curves
+    # probability that other slots add in proportion, because what published systems lose is measured here
+    in_proportion: float = 0.0
+    # slots that share a core or two of one machine and so add in proportion in all likelihood, for `once` of 0; 0: none
+    sharing: float = 0.0
+    # slots for what a deployment does once, as shares of the fewest, all equally credible; where slots are no tasks
+    once: tuple[float, ...] = (0.0, 0.15, 0.3)
+    configuration: float = 0.055  # deviation of what runs at one slot count have in common, as a share of the rate
+    memory: float = 0.15  # deviation of the memory exponent: 0.15 is 23 % between 1 and 4 GB
+    bend: float = 0.05  # deviation from that power of the memory, as a share of the rate
+    # range and most credible size of the noise of one run, as shares of the rate; repeats of one configuration differ
+    # by 4 to 31 % (median, largest against smallest, StreamBed's published runs)
+    noise_low: float = 0.01
+    noise_high: float = 0.3
+    noise_typical: float = 0.05
+
+
+def believe(
+    fewest_slots: float, *, stateful: bool | None, growth: Growth | None = None, tasks: float = UNKNOWN_ENGINE
+) -> Beliefs:
+    """Give the beliefs for a query whose slots are whole tasks with the probability `tasks`.
+
+    Where it is not known whether it has a stateful operator, that gets a probability that grows with the operators, for
+    which the fewest slots stand; two operators, one of them a sink, have none.
+    """
+    state = 0.5 * max(0.0, 1 - 2 / fewest_slots) if stateful is None else float(stateful)
+    beliefs = Beliefs(growth, tasks, tasks_in_proportion=(1 - state) * STATELESS + state / 3, key=state / 3)
+    return replace(beliefs, configuration=_CHEAP) if tasks and not state else beliefs
+
+
+def read_steps(points: Floats, objectives: Floats) -> Steps | None:
+    """Read the steps from BIDS2's objective of each run, records/s, nan where there is none.
+
+    Memory is taken out by a power. None unless two slot counts have an objective.
+    """
+    known = np.isfinite(objectives) & (objectives > 0)
+    memory, slots = points[known].T
+    counts, place = np.unique(slots, return_inverse=True)
+    if len(counts) < 2:
+        return None
+    of_memory = np.log(memory) - np.log(memory).mean()
+    design = np.column_stack([np.eye(len(counts))[place.reshape(-1)], of_memory])
+    heights = np.linalg.lstsq(design, np.log(objectives[known]), rcond=None)[0][:-1]
+    return Steps(counts, heights - heights[-1])
+
+
+def prior_grid(fewest: float, beliefs: Beliefs) -> Floats:
+    """Grid points, one per row: weight, overhead, noise, and the numbers of a `Shape`."""
+    shapes = partial(shapes_of, beliefs.growth, fewest, weights=beliefs.weights)
+    # One operator limits; each of the others wastes a part of a slot.
+    of_tasks = np.linspace(0, max(fewest - 1, fewest / 2), _OVERHEADS)
+    noises = np.geomspace(beliefs.noise_low, beliefs.noise_high, _NOISES)
+    credible = np.exp(-0.5 * np.log(noises / beliefs.noise_typical) ** 2)
+    grids = []
+    for chance, overheads, likely in (
+        (beliefs.tasks, of_tasks, shapes(in_proportion=beliefs.tasks_in_proportion, key=beliefs.key, every=2)),
+        (
+            1 - beliefs.tasks,
+            fewest * np.array(beliefs.once),
+            shapes(in_proportion=beliefs.in_proportion, sharing=beliefs.sharing),
+        ),
+    ):
+        if chance > 0:
+            sure = np.tile(chance / len(overheads) * credible / credible.sum(), len(overheads))
+            ways = np.column_stack([sure, np.repeat(overheads, _NOISES), np.tile(noises, len(overheads))])
+            kinds = np.array([astuple(shape) for shape in likely])
+            left, right = np.repeat(ways, len(kinds), axis=0), np.tile(kinds, (len(ways), 1))
+            grids.append(np.column_stack([left[:, 0] * right[:, 0], left[:, 1:], right[:, 1:]]))
+    return np.concatenate(grids)

@@ -4,23 +4,21 @@ A batch holds the driver (planning, offsets, commits, scheduling each task) and 
 
     seconds = d + e tasks + sum over stages of waves x (a + b x rows of a task)
 
-- ``d``, ``e``: the driver's, fixed and for each task. They are what is left of a batch beyond its slots' own seconds.
+- ``d``, ``e``: the driver's, fixed and for each task: what is left of a batch beyond its slots' own seconds.
 - ``a``, ``b``: of one task of a stage, fixed (its start, opening and committing its state) and for each row.
 - The rows of a task are a power of the source's rows for each task: partial aggregation sends one row for each key that
-  a task has met, so larger batches send fewer rows for each source row. A stage that reads the source has them all.
+  a task has met, so larger batches send fewer for each source row. A stage that reads the source has them all.
 - ``waves``: partitions / slots, rounded up.
 
 The capacity at any slots, partitions and interval is the rate at which a batch takes as long as the interval. Runs at
-several loads, and above all runs with many more partitions than slots, distinguish the parts: what hundreds of
-tasks cost the driver and the state store is then measured on few slots.
-
-It is for micro-batches what `workbench.capacity.model.mechanism` is for pipelined engines. Stages that do not depend on
+several loads, and above all with many more partitions than slots, distinguish the parts. Stages that do not depend on
 each other are taken to follow each other, which is exact where each fills its waves.
 """
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from scipy.optimize import nnls
@@ -37,24 +35,13 @@ _LEAST_ROWS, _UNBOUNDED = 1e-6, 1e18  # of a task
 _STEPS, _STILL = 200, 1e-12
 _FEWEST_READINGS, _FITTED = 4, 3  # readings; what is fitted of a batch: driver, tasks, rows
 _DISTINCT = 1.5  # largest over smallest number of rows of a task, to separate fixed from per-row seconds
+_Counts = TypeVar("_Counts", float, Floats)
 _STEADY = 0.1  # prior deviation of the power of rows, so that a few readings alike do not make one up
 
 
 @dataclass(frozen=True)
 class StageLine:
-    """A stage: a task takes `fixed_s` + `per_row_s` x its rows, which are `scale` x (source rows / partitions)^`power`.
-
-    Parameters
-    ----------
-    name
-        The operator's.
-    fixed_s, per_row_s
-        Slot seconds.
-    scale, power
-        Of its rows.
-    stateful, source
-        Whether it keeps state; whether it reads the source.
-    """
+    """A stage: a task takes `fixed_s` + `per_row_s` x rows, which are `scale` x (source rows / partitions)^`power`."""
 
     name: str
     fixed_s: float
@@ -71,27 +58,15 @@ class StageLine:
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """The parts of a batch.
+    """The parts of a batch."""
 
-    Parameters
-    ----------
-    driver_s, driver_task_s
-        The driver's seconds, fixed and for each task.
-    stages
-        In order, the source's own work included in the stage that reads it.
-    error
-        Standard deviation of ln seconds of the batches seen around what it says of them.
-    readings
-        How many these are.
-    speedup
-        Times as fast as on its slot that a task runs while other slots idle: where slots are shares of one quota.
-    """
-
+    # driver_s, driver_task_s: the driver's seconds, fixed and for each task
     driver_s: float
     driver_task_s: float
-    stages: tuple[StageLine, ...]
-    error: float
-    readings: int
+    stages: tuple[StageLine, ...]  # in order, the source's own work included in the stage that reads it
+    error: float  # standard deviation of ln seconds of the batches seen around what it says of them
+    readings: int  # how many these are
+    # times as fast as on its slot that a task runs while other slots idle: where slots are shares of one quota
     speedup: float = 1.0
 
     @property
@@ -113,8 +88,7 @@ class MicroBatch:
 
         `source_partitions` are those of the source where it has its own, as a topic has.
         """
-        own = partitions if source_partitions is None else source_partitions
-        tasks = [(stage, own if stage.source else partitions) for stage in self.stages]
+        tasks = self._tasks(partitions, source_partitions)
         return {
             "driver": self.driver_s,
             "driver, per task": self.driver_task_s * sum(count for _, count in tasks),
@@ -132,9 +106,8 @@ class MicroBatch:
 
         `slots` and the partitions have the same shape.
         """
-        own = partitions if source_partitions is None else source_partitions
         room_s = interval_s * (1 - self.fixed_share(slots, partitions, interval_s, source_partitions))
-        tasks = [(stage, own if stage.source else partitions) for stage in self.stages]
+        tasks = self._tasks(partitions, source_partitions)
         rows = np.full_like(room_s, _LEAST_ROWS)
         for _ in range(_STEPS):  # Newton's method: the seconds are concave in the rows, so it comes from below
             spent, slope = np.zeros_like(room_s), np.zeros_like(room_s)
@@ -152,13 +125,14 @@ class MicroBatch:
         self, slots: Floats, partitions: Floats, interval_s: float, source_partitions: Floats | None = None
     ) -> Floats:
         """Share of `interval_s` that goes to what rows do not add to."""
-        own = partitions if source_partitions is None else source_partitions
-        counts = [own if stage.source else partitions for stage in self.stages]
-        driver_s = self.driver_s + self.driver_task_s * sum(counts)
-        tasks_s = sum(
-            turns(count, slots, self.speedup) * stage.fixed_s for stage, count in zip(self.stages, counts, strict=True)
-        )
+        tasks = self._tasks(partitions, source_partitions)
+        driver_s = self.driver_s + self.driver_task_s * sum(count for _, count in tasks)
+        tasks_s = sum(turns(count, slots, self.speedup) * stage.fixed_s for stage, count in tasks)
         return np.asarray((driver_s + tasks_s) / interval_s)
+
+    def _tasks(self, partitions: _Counts, source_partitions: _Counts | None) -> list[tuple[StageLine, _Counts]]:
+        own = partitions if source_partitions is None else source_partitions
+        return [(stage, own if stage.source else partitions) for stage in self.stages]
 
     def rate(self, slots: float, partitions: float, interval_s: float) -> float:
         """As `rates`, of one deployment."""
@@ -188,11 +162,6 @@ class Reading:
     stateful: tuple[bool, ...]
     scans: tuple[bool, ...]
 
-    def at_speed(self, slower: float) -> "Reading":
-        """Give the reading as on cores that are `slower` times as fast."""
-        seconds = tuple(one / slower for one in self.stage_s)
-        return replace(self, batch_s=self.batch_s / slower, stage_s=seconds)
-
     def tasks(self, place: int) -> int:
         """Give the tasks of a stage."""
         return self.source_partitions if self.scans[place] and not self.stateful[place] else self.partitions
@@ -215,7 +184,10 @@ def readings_of(runs: Iterable[Measurement]) -> tuple[tuple[str, ...], list[Read
     names = max((names for names, _, _ in found), key=len, default=())
     whole = [one for one in found if len(one[0]) == len(names)]  # a node without rows has no word
     slower = slowness([cores for _, _, cores in whole])
-    return names, [reading.at_speed(factor) for (_, reading, _), factor in zip(whole, slower, strict=True)]
+    return names, [
+        replace(one, batch_s=one.batch_s / factor, stage_s=tuple(each / factor for each in one.stage_s))
+        for (_, one, _), factor in zip(whole, slower, strict=True)
+    ]
 
 
 def _reading(slots: int, probe: Probe) -> list[tuple[tuple[str, ...], Reading]]:
@@ -250,8 +222,7 @@ def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
     """Fit the parts of a batch to `runs`; None where they do not show their stages, or too few sizes of tasks.
 
     A log may have batches of one size alone, where a cap makes them. The seconds of a stage then count as those of its
-    rows, and the driver's as fixed: as many rows for each task take as long on more slots, however a task's seconds are
-    divided.
+    rows, and the driver's as fixed, which is as long on more slots with as many rows for each task.
     """
     measured = list(runs)
     names, readings = readings_of(measured)

@@ -1,11 +1,9 @@
 """What every capacity model answers: the rate at a budget, its interval, and the fewest slots for a rate.
 
-There are two: `CapacityModel` fits StreamBed's forms by least squares, and `ScalingModel` is the workbench's own and
-its default. `model_of_form` chooses by name.
-
-Both share one interval, that of the scaling model. The residuals of one form cannot show that another form is right:
-on simulated queries the textbook interval of the selected form holds the true capacity much less often than its level
-promises (``benchmarks/model.py``). If the prediction of a form is outside the interval, the interval extends to it.
+`CapacityModel` fits StreamBed's forms by least squares; `ScalingModel`, the default, is the workbench's own. They share
+the interval of the scaling model, extended to the prediction of a form outside it: the residuals of one form cannot
+show that another form is right, and on simulated queries the textbook interval of the selected form holds the true
+capacity much less often than its level promises (``benchmarks/model.py``).
 """
 
 import math
@@ -23,9 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from workbench import units
 from workbench.arrays import Floats
-from workbench.capacity.model.beliefs import Beliefs, Steps, believe, read_steps
 from workbench.capacity.model.forms import COLUMNS, as_points, as_runs
-from workbench.capacity.model.growth import SHARED_CORES, UNKNOWN_ENGINE, Growth
+from workbench.capacity.model.growth import SHARED_CORES, UNKNOWN_ENGINE, Beliefs, Growth, Steps, believe, read_steps
 from workbench.capacity.model.micro_batch import MicroBatch, fit_micro_batch
 from workbench.capacity.model.parts_law import PartsLaw, carries, fit_parts_law
 from workbench.capacity.model.scaling_law import ScalingLaw, fit_scaling_law
@@ -33,12 +30,8 @@ from workbench.checks import SLACK, positive, whole
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement
 
-MARGIN = 1.10
-"""StreamBed provisions for 110 % of the rate."""
-
-LEVEL = 0.9
-"""Probability with which an interval holds the capacity."""
-
+MARGIN = 1.10  # StreamBed provisions for 110 % of the rate
+LEVEL = 0.9  # probability with which an interval holds the capacity
 MAX_SLOTS = 10**9
 _UNKNOWN_RISK = 0.5
 _MICRO_BATCHES = frozenset({"spark", "observed"})  # testbeds: Spark here, or behind a log
@@ -46,8 +39,7 @@ _TRIED = 150  # numbers of slots, to find the highest capacity
 _SAME = 1e-3
 
 
-Law = ScalingLaw | PartsLaw
-"""The distribution of the capacity at every budget, given the runs."""
+Law = ScalingLaw | PartsLaw  # the distribution of the capacity at every budget, given the runs
 
 
 class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -192,8 +184,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if not (isinstance(self.law_, PartsLaw) and self._by_law):
             raise WorkbenchError(
                 f"The runs, or the {self.form} form, do not show what a batch is made of, so nothing is known of other "
-                "trigger intervals. Measure "
-                "at them: add intervals to the study."
+                "trigger intervals. Measure at them: add intervals to the study."
             )
         other = copy(self)
         other.law_ = replace(self.law_, at_s=interval_s)
@@ -219,10 +210,6 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        rate
-            Target rate, records/s.
-        memory_mb
-            Memory, in the unit of the fit.
         margin
             Head-room beyond the prediction; the default is StreamBed's.
         min_slots
@@ -344,7 +331,8 @@ def _fit_law(
     """Fit the parts of a batch where they explain the runs, else the scaling law alone; tie it to what was measured."""
     if not runs or beliefs.tasks == 1:
         return fit_scaling_law(points, rates, beliefs)
-    beliefs = beliefs.with_noise(_deviation(runs))
+    typical = max(beliefs.noise_typical, _deviation(runs))
+    beliefs = replace(beliefs, noise_typical=typical, noise_high=max(beliefs.noise_high, 2 * typical))
     law: Law
     if parts is not None and parts.explains and carries(parts, points[:, 1], runs[0].budget.interval_s):
         rates = rates / _gained(parts, runs)

@@ -7,13 +7,12 @@ A rate limiter that keeps its default reads the same whatever the budget. Nine o
 q2 do so (637,000 to 638,900 events/s, 64 sources x 10,000, where up to 16 M were measured before and after). One such
 run in a fit moves the model more than all noise.
 
-The rule, for any query: a reading is an *outlier* if readings of at least three budgets, at two slot counts or more,
-agree within half a percent although each is at least a fifth below what its budget should carry. What a budget should
-carry is the scaling law of all other runs, and BIDS2's objective where there is one; both must say so. And another run,
-on no more slots than the largest of these budgets, reads a quarter more (where there is none, the least one's
-objective): a query that levels off, as one with a hot key does, reads alike on many budgets, but then no smaller one
-carries more. Agreement is the evidence: noise is ten times as wide, and capacity differs between slot counts. A single
-reading needs a known limit.
+The rule: a reading is an *outlier* if readings of at least three budgets, at two slot counts or more, agree within half
+a percent although each is at least a fifth below what its budget should carry by the scaling law of all other runs, and
+by BIDS2's objective where there is one. And another run, on no more slots than the largest of these budgets, reads a
+quarter more (where there is none, the least one's objective): a query that levels off, as one with a hot key does, also
+reads alike on many budgets, but then no smaller one carries more. Agreement is the evidence: noise is ten times as
+wide, and capacity differs between slot counts. A single reading needs a known limit.
 """
 
 import math
@@ -25,8 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench import units
 from workbench.arrays import Floats
-from workbench.capacity.model.beliefs import believe
 from workbench.capacity.model.forms import as_points, as_runs
+from workbench.capacity.model.growth import believe
 from workbench.capacity.model.scaling_law import fit_scaling_law
 from workbench.errors import WorkbenchError
 from workbench.records import FailedRun, Measurement, Run

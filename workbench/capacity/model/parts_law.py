@@ -2,12 +2,10 @@
 
     capacity = what the parts say at as many partitions as slots x the scaling law of (measured / what the parts say)
 
-The parts (`workbench.capacity.model.micro_batch`) say what the driver and the tasks take at any number of slots. What
-they cannot know, because no run has shown it, is what more workers share: the network, a broker, a coordinator. That
-doubt is the law's. It needs no slots for work done once, since the parts have measured that work; and since they have
-measured what tasks cost the driver, too, it takes growth in proportion for a little more credible than what published
-systems did, until the runs say which it is. While slots share a core or two, it is more credible still, and the runs
-say less about what lies beyond (`workbench.capacity.model.growth`).
+The parts (`workbench.capacity.model.micro_batch`) say what the driver and the tasks take at any number of slots, and
+leave open what more workers share: the network, a broker, a coordinator. The law needs no slots for work done once,
+which the parts have measured, and takes growth in proportion for more credible than in published systems; while slots
+share a core or two, for more credible still (`workbench.capacity.model.growth`).
 """
 
 import math
@@ -17,8 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from workbench.arrays import Floats
-from workbench.capacity.model.beliefs import Beliefs
-from workbench.capacity.model.growth import LATER
+from workbench.capacity.model.growth import LATER, Beliefs
 from workbench.capacity.model.micro_batch import MicroBatch
 from workbench.capacity.model.scaling_law import TWICE_LEAST, ScalingLaw, fit_scaling_law
 
@@ -87,10 +84,10 @@ class PartsLaw:
         return found
 
     def _deviation(self, points: Floats) -> Floats:
-        """Give the deviation of ln capacity that the error of the parts is.
+        """Give the deviation of ln capacity by the error of the parts.
 
-        An error in the seconds of a batch is one in the rate, times what fixed parts leave of the interval: the more
-        they take, the more of it is no matter of the proportion that the runs have set right.
+        An error in the seconds of a batch is one in the rate, times what fixed parts leave of the interval; the runs
+        have set the proportional part right.
         """
         slots = points[:, 1]
         fixed = np.minimum(self.parts.fixed_share(slots, slots, self._asked_s), _MOST_FIXED)

@@ -1,36 +1,31 @@
 """The scaling law: what runs at few slots say about many, and how surely.
 
-Fits over two to sixty slots look alike for a query that scales on in proportion and for one that will level off.
-Choosing the form that fits best therefore decides little (on StreamBed's q1 it takes sqrt, which predicts a third of
-what was then measured at 179 slots). The law starts from what is known about dataflows instead, and lets the runs
-correct it:
+Fits over two to sixty slots look alike for a query that scales on and for one that will level off, so the form that
+fits best decides little (on StreamBed's q1, sqrt, which predicts a third of what was then measured at 179 slots). The
+law starts from what is known about dataflows instead, and lets the runs correct it:
 
     ln rate = k + e ln(slots - w) - ln(1 + s slots) + memory + configuration + noise
 
 - ``w``: slots that do not carry load. Where slots are spent on whole tasks, they are the sum of ceil(share_i) over N
   operators, and each of these but the limiting one wastes a part of a slot: evenly between 0 and N - 1, where the
-  fewest slots measured stand for N. What BIDS2 says of the configurations measured shows these steps, so they cancel
-  in measured / objective (`Steps`); at few slots they look like bends. Elsewhere w is what a deployment does once,
-  whatever its size: none, 15 or 30 % of the fewest slots. Without it the rates of the published curves are missed by
-  almost twice as much.
+  fewest slots measured stand for N. BIDS2's objectives show these steps, so they cancel in measured / objective
+  (`Steps`). Elsewhere w is what a deployment does once, whatever its size: none, 15 or 30 % of the fewest slots.
+  Without it the rates of the published curves are missed by almost twice as much.
 - ``e``: 1 means that twice the slots carry twice the rate. It may change at a bend. Where slots first share a core or
   two, e and s may begin to count beyond these.
-- ``s``: what does not shrink with more slots, over the work of one slot: coordination (the contention of Gunther's
-  universal scalability law), and the hottest key of a stateful operator, which stays on one task. The prior of
-  e, s and bends depends on what is known of the query: see `workbench.capacity.model.growth`.
+- ``s``: what does not shrink with more slots, over the work of one slot: coordination, and a stateful operator's
+  hottest key, which stays on one task. For the prior of e, s and bends see `workbench.capacity.model.growth`.
 - ``memory`` acts on the cost of a record, so by a factor at every number of slots: a power of the memory and a smooth
   deviation from it, because caches fill.
 - ``configuration``: what all runs at one slot count have in common, such as whole tasks and how nodes are filled;
   repeats do not average it out. Without it ten repeats at three slot counts would pass for thirty witnesses.
 - ``noise``: of one run, in proportion to the rate, its size unknown.
 
-For a given w, shape of growth and noise this is a linear model with normal priors, so its posterior is exact (Bayesian
-linear regression; Gelman et al., Bayesian Data Analysis, chapter 14). The others lie on a grid whose points are
-weighted by their evidence. A prediction is a mixture of normal distributions of ln rate; with few runs it has the long
-tails of Student's t, because the noise is uncertain too.
-
-Runs at few slots often cannot distinguish a hot key from a test cluster that fills up: the prior about keys decides
-there, so say whether a query is stateful, and measure at more slots where much depends on it.
+For a given w, shape of growth and noise this is a linear model with normal priors, so its posterior is exact (Gelman et
+al., Bayesian Data Analysis, chapter 14). The others lie on a grid whose points are weighted by their evidence. A
+prediction is a mixture of normal distributions of ln rate, with the long tails of Student's t where runs are few. The
+prior about keys decides where runs at few slots cannot distinguish a hot key from a test cluster that fills up, so say
+whether a query is stateful, and measure at more slots where much depends on it.
 """
 
 from dataclasses import dataclass, replace
@@ -39,7 +34,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from workbench.arrays import Floats
-from workbench.capacity.model.beliefs import Beliefs, Steps, believe, prior_grid
+from workbench.capacity.model.growth import Beliefs, Steps, believe, prior_grid
 from workbench.errors import WorkbenchError
 
 _VAGUE = 10.0  # prior deviation of k: nothing is known about the size of the rates
@@ -47,8 +42,7 @@ _NEGLIGIBLE = 1e-9
 _HALVINGS = 32
 _TAIL = 9.0
 
-TWICE_LEAST = 1.83
-"""Times the capacity that twice the slots have where it does not level off."""
+TWICE_LEAST = 1.83  # times the capacity that twice the slots have where it does not level off
 
 
 @dataclass(frozen=True, eq=False)

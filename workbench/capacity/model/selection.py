@@ -1,11 +1,10 @@
 """Which form of capacity model: StreamBed's selection by halves, and leave-one-out errors.
 
-Both judge a form within the runs at hand. Neither says much about many more slots: on all valid runs of StreamBed's
-published q1 both take sqrt, which predicts a third of what was then measured. ``"robust"`` therefore selects nothing
-and returns the scaling law, which averages over ways to grow; it is what the workbench uses. Over 300 simulated
-explorations of stateless queries, 2 to 5 times beyond the most slots measured, the median error is 12.7 % by halves,
-9.8 % by leave-one-out, 5.9 % for linear throughout and 4.4 % by the law, and 90 % intervals hold the truth in 34, 38,
-56 (textbook) and 94 % (``benchmarks/model.py``).
+Both judge a form within the runs at hand and say little about many more slots: on StreamBed's published q1 both take
+sqrt, which predicts a third of what was then measured. ``"robust"``, the workbench's, selects nothing and returns the
+scaling law. Over 300 simulated explorations of stateless queries, 2 to 5 times beyond the most slots measured, the
+median error is 12.7 % by halves, 9.8 % by leave-one-out, 5.9 % for linear throughout and 4.4 % by the law, and 90 %
+intervals hold the truth in 34, 38, 56 (textbook) and 94 % (``benchmarks/model.py``).
 """
 
 from collections.abc import Sequence
@@ -17,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from workbench.arrays import Floats
 from workbench.capacity.model.forms import STREAMBED_FORMS, as_runs, determines, fit_least_squares
 from workbench.capacity.model.growth import Growth
+from workbench.capacity.model.kinds import ScalingModel, model_of_form
 from workbench.capacity.model.model import Model
-from workbench.capacity.model.scaling_model import ScalingModel, model_of_form
 from workbench.checks import SLACK
 from workbench.errors import WorkbenchError
 
@@ -62,20 +61,13 @@ def select_model(
 
     Parameters
     ----------
-    X, y
-        Runs, as `Model.fit` takes them.
-    forms
-        Those that compete; ties go to the first.
     rule
-        ``"halves"``: StreamBed's (section VI). Runs are ordered by slots (then memory, then as given); the form fitted
-        to the lower half that has the least root-mean-square error on the upper half wins. The lower half often has
-        one slot count only, as in both published explorations, and then no form is determined. So it is extended by
-        the next runs until it determines as many coefficients as all runs do; if that leaves fewer than two to test,
-        the leave-one-out error decides. Of an odd number of runs the lower half is the smaller one.
-        ``"leave-one-out"``: the least leave-one-out error; if no form has one, the first form.
+        ``"halves"``: StreamBed's (section VI). Runs are ordered by slots, then memory; the form fitted to the lower
+        (of an odd number the smaller) half with the least root-mean-square error on the upper half wins. The lower half
+        often has one slot count only, so it is extended until it determines as many coefficients as all runs do; if
+        that leaves fewer than two to test, the leave-one-out error decides.
+        ``"leave-one-out"``: the least such error; if no form has one, the first form.
         ``"robust"``: no selection, the scaling form.
-    stateful, growth
-        See `ScalingModel`.
     objectives
         BIDS2's prediction of each run, records/s, nan where there is none; see `Model.fit`.
 
@@ -95,7 +87,9 @@ def select_model(
     if split is None:
         errors = [leave_one_out_error(points, rates, form) for form in forms]
     else:
-        errors = [_upper_half_error(form, points, rates, *split) for form in forms]
+        lower, upper = split
+        fits = (model_of_form(form).fit(points[lower], rates[lower]) for form in forms)
+        errors = [root_mean_square(model.predict(points[upper]) - rates[upper]) for model in fits]
     model = model_of_form(forms[int(np.argmin(errors))], stateful=stateful, growth=growth)
     return model.fit(X, y, objectives=objectives)
 
@@ -117,9 +111,3 @@ def halves(points: Floats) -> tuple[Rows, Rows] | None:
 def root_mean_square(errors: Floats) -> float:
     """Give the root of the mean of the squares of `errors`."""
     return float(np.sqrt(np.mean(errors**2)))
-
-
-def _upper_half_error(form: str, points: Floats, rates: Floats, lower: Rows, upper: Rows) -> float:
-    """Error at the rows `upper` of the form fitted to the rows `lower`, records/s."""
-    model = model_of_form(form).fit(points[lower], rates[lower])
-    return root_mean_square(model.predict(points[upper]) - rates[upper])

@@ -1,13 +1,10 @@
 """What to deploy for a rate: slots, memory, layout, executors, price, trigger interval."""
 
-from workbench.capacity.planning._hot_key import hot_key
 from workbench.capacity.planning._plan import plan
-from workbench.capacity.planning.at_interval import capacity_at
-from workbench.capacity.planning.checks import check_keys
+from workbench.capacity.planning.checks import check_keys, hot_key
 from workbench.capacity.planning.cluster import Cluster, pack
 from workbench.capacity.planning.compared import compare_forms, fitted_form
 from workbench.capacity.planning.cores import on_cores
-from workbench.capacity.planning.day import follow
 from workbench.capacity.planning.executor import in_executors, slots_per_worker
 from workbench.capacity.planning.intervals import (
     IntervalPoint,
@@ -16,45 +13,9 @@ from workbench.capacity.planning.intervals import (
     interval_speedups,
     sweep,
 )
+from workbench.capacity.planning.judged import capacity_at, falls_short
 from workbench.capacity.planning.prices import COLUMNS as PRICE_COLUMNS
 from workbench.capacity.planning.prices import cheapest, prices, read_instances, room_for
-from workbench.capacity.planning.stages import batch_of, in_turns
-from workbench.capacity.planning.verdict import falls_short
+from workbench.capacity.planning.stages import batch_of, follow, in_turns
 from workbench.capacity.planning.what_if import Answer, Question, ask, common_range
 from workbench.records import BatchLayout, CapacityPlan, InstanceType, Stage
-
-__all__ = [
-    "PRICE_COLUMNS",
-    "Answer",
-    "BatchLayout",
-    "CapacityPlan",
-    "Cluster",
-    "InstanceType",
-    "IntervalPoint",
-    "IntervalSpeedup",
-    "Question",
-    "Stage",
-    "ask",
-    "batch_of",
-    "capacity_at",
-    "cheapest",
-    "check_keys",
-    "common_range",
-    "compare_forms",
-    "falls_short",
-    "fitted_form",
-    "follow",
-    "hot_key",
-    "in_executors",
-    "in_turns",
-    "interval_points",
-    "interval_speedups",
-    "on_cores",
-    "pack",
-    "plan",
-    "prices",
-    "read_instances",
-    "room_for",
-    "slots_per_worker",
-    "sweep",
-]

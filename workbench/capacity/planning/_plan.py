@@ -1,12 +1,11 @@
 """The capacity plan: what to deploy for a rate, how sure, at what cost, and as Spark's settings.
 
 StreamBed, section VI: the least slots whose predicted capacity is 110 % of the rate, for each memory profile, and
-BIDS2's configuration at that size. Here the cheapest profile is chosen by the workers it takes, the prediction carries
-its interval, and a plan says which testbed it came from and how far it extrapolates.
+BIDS2's configuration at that size. Here the cheapest profile is chosen by the workers it takes.
 
 Deviation: the paper's final configuration goes by the rates seen with the most slots at that memory, here by those of
-the minimal configuration, as all measured ones do and as the capacity model expects it. On the fluid presets, six seeds
-each, either way plans miss the capacity by 2.4 % in the median and 10 % at worst (``benchmarks/planning.py``).
+the minimal configuration, as all measured ones do. On the fluid presets, six seeds each, either way plans miss the
+capacity by 2.4 % in the median and 10 % at worst (``benchmarks/planning.py``).
 """
 
 import itertools
@@ -19,20 +18,7 @@ import numpy as np
 from workbench.capacity.allocation import allocate
 from workbench.capacity.explore import Exploration, keeps_state, overstatement, saw_operators
 from workbench.capacity.model import MicroBatch, carries
-from workbench.capacity.planning.checks import (
-    check_allocation,
-    check_cores,
-    check_counted_keys,
-    check_executors,
-    check_filled,
-    check_interval,
-    check_keys,
-    check_layouts,
-    check_python,
-    check_source,
-    check_source_partitions,
-    check_state,
-)
+from workbench.capacity.planning import checks
 from workbench.capacity.planning.cores import offers, on_cores
 from workbench.capacity.planning.executor import (
     UNPRICED,
@@ -48,7 +34,7 @@ from workbench.capacity.planning.prices import cheapest
 from workbench.capacity.planning.stages import batch_of, lay_out, least_slots, source_share
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.records import CapacityPlan, EndingRun, InstanceType, Measurement, Outage, Price
+from workbench.records import CapacityPlan, EndingRun, InstanceType, Outage, Price
 from workbench.workload import KeyFrequencies
 
 
@@ -72,24 +58,18 @@ def plan(
 
     Parameters
     ----------
-    exploration
-        Runs and model.
-    rate
-        Records/s.
     memory_mb
         Memory profiles to choose from, MiB per slot.
     margin, risk
         See `Model.slots_for`. By default the margin is 1.1, and 1 where there is a risk.
     instances
         Price list. Where it says how fast the cores of a type are, and those measured were timed, the slots on that
-        type are those that its cores take. Without a list, the least memory x slots counts as cheapest, ties to the
-        shorter trigger interval, then to less memory per slot, and without `executor_slots` executors are made for
-        workers of 16 cores and 64 GiB.
+        type are those that its cores take. Without a list, the least memory x slots counts as cheapest, and without
+        `executor_slots` executors are made for workers of 16 cores and 64 GiB.
     reserve
         Cores and MiB that a worker keeps for itself, of those it has.
     interval_speedups
-        Trigger intervals to choose from, with the capacity at each relative to that at the explored one (see
-        ``intervals.interval_speedups``); None: the explored one.
+        Capacity at each trigger interval to choose from, relative to that at the explored one; None: that one.
     low_rate
         Lowest load, records/s, if the deployment is to shrink: the state keeps the partitions of the planned slots.
     outage
@@ -99,8 +79,8 @@ def plan(
     keys
         Counted frequencies of the key that the query's state or join goes by.
     executor_slots
-        Slots of each executor that was measured, which those of the plan have, too: between executors rows cross the
-        network. None: no size was measured, and the plan has one executor for each worker.
+        Slots of each executor that was measured, which those of the plan have, too, because rows between executors
+        cross the network. None: the plan has one executor for each worker.
 
     Raises
     ------
@@ -145,25 +125,27 @@ def plan(
             least_slots(place.model, parts, budget, load, margin, least, risk, frozen), executor_slots
         )
         low_layout = lay_out(parts, low_slots, interval, low_rate, frozen)
-    minimal = _minimal(exploration, memory)
-    allocation = None if minimal is None else allocate(minimal, budget.slots)
+    # one task per operator, at the nearest memory; none where tasks were not set
+    minimal = [one for one in runs if one.tasks and one.estimate.rate and set(one.tasks.values()) == {1}]
+    nearest = min(minimal, key=lambda one: abs(one.budget.profile.memory_mb - memory), default=None)
+    allocation = None if nearest is None else allocate(nearest, budget.slots)
     share = source_share(exploration.fitted_runs)
     partitions = frozen or budget.slots
     most = slots_per_worker(*UNPRICED, budget.profile, reserve) if price is None else price.slots_per_worker
     executors = math.ceil(budget.slots / (executor_slots or max(1, most)))
     findings = (
-        check_interval(budget, sample.budget.interval_s, gains[interval]),
-        check_layouts(layout, low_layout),
-        check_allocation(allocation),
-        check_source(share, budget.slots),
-        check_source_partitions(exploration.fitted_runs, parts, budget),
-        check_python(runs, executor_slots or math.ceil(budget.slots / executors)),
-        check_keys(runs, partitions),
-        check_counted_keys(runs, keys, partitions, rate, times),
-        check_cores(runs),
-        check_executors(runs),
-        check_filled(runs),
-        check_state(known=saw_operators(exploration.runs)),
+        checks.check_interval(budget, sample.budget.interval_s, gains[interval]),
+        checks.check_layouts(layout, low_layout),
+        checks.check_allocation(allocation),
+        checks.check_source(share, budget.slots),
+        checks.check_source_partitions(exploration.fitted_runs, parts, budget),
+        checks.check_python(runs, executor_slots or math.ceil(budget.slots / executors)),
+        checks.check_keys(runs, partitions),
+        checks.check_counted_keys(runs, keys, partitions, rate, times),
+        checks.check_cores(runs),
+        checks.check_executors(runs),
+        checks.check_filled(runs),
+        checks.check_state(known=saw_operators(exploration.runs)),
     )
 
     def attains() -> bool:
@@ -250,11 +232,3 @@ def _parts(parts: MicroBatch | None, load: float, budget: Budget) -> dict[str, f
     if parts is None or not load <= 1 or not carries(parts, np.array([float(slots)]), interval):
         return None
     return parts.parts_s(load * parts.rate(slots, slots, interval) * interval, slots, slots)
-
-
-def _minimal(exploration: Exploration, memory_mb: int) -> Measurement | None:
-    """Run of one task per operator at the memory nearest to `memory_mb`; None where tasks were not set."""
-    minimal = [
-        run for run in exploration.measurements if run.tasks and run.estimate.rate and set(run.tasks.values()) == {1}
-    ]
-    return min(minimal, key=lambda run: abs(run.budget.profile.memory_mb - memory_mb), default=None)

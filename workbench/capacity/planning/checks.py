@@ -1,31 +1,31 @@
 """What a reader must know before deploying a plan, in addition to what is doubtful about its model."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from workbench import units
 from workbench.capacity.model import MicroBatch
-from workbench.capacity.planning._hot_key import UNEVEN, behind_shuffles, hot_key
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.dataflow import Budget
 from workbench.measuring import LEVEL
-from workbench.metrics import slow_executors
+from workbench.metrics import OperatorMetrics, slow_executors
 from workbench.records import Allocation, BatchLayout, Measurement, ModelFinding
 from workbench.workload import KeyFrequencies
 
-PYTHON_WORKER_MB = 150
-"""What a Python worker was seen to take, MiB."""
-
+PYTHON_WORKER_MB = 150  # what a Python worker was seen to take, MiB
 NOTABLE_KEY = 0.1
 """Share of an operator's rows from which a key is worth a word; partitions of few even keys differ by less."""
 
-HELD_UP = 0.95
-"""Share of the plan's rate below which a source that is read in too few partitions is worth a word."""
+HELD_UP = 0.95  # share of the plan's rate below which a source that is read in too few partitions is worth a word
+DEAR_SOURCE = 0.1  # share of the slots' busy time above which the measuring source is worth a word
 
-DEAR_SOURCE = 0.1
-"""Share of the slots' busy time above which the measuring source is worth a word."""
+
+NOTABLE_WORK = 0.1  # share of the busy time below which an operator's keys do not matter
+UNEVEN = 1.3  # how many times the mean the fullest partition must have for a word
+_REACHES = 0.5  # of the excess that the rows would give
 
 
 def check_interval(budget: Budget, explored_s: float, gain: IntervalSpeedup) -> ModelFinding | None:
@@ -117,9 +117,8 @@ def check_cores(runs: Iterable[Measurement]) -> ModelFinding | None:
     return ModelFinding(
         "cores not dedicated",
         max(used, default=0.0),
-        f"{units.some(len(counted), 'run')} {'was' if len(counted) == 1 else 'were'} made on cores that their "
-        "cluster counts but does not limit, so a slot may have "
-        f"had more or less than its own.{seen}",
+        f"{units.some(len(counted), 'run')} {'was' if len(counted) == 1 else 'were'} made on cores that their cluster "
+        f"counts but does not limit, so a slot may have had more or less than its own.{seen}",
         "Keep other work off the workers while you measure, and deploy on cores of the same kind.",
     )
 
@@ -213,10 +212,9 @@ def check_keys(runs: Iterable[Measurement], partitions: int) -> ModelFinding | N
     return ModelFinding(
         "hot key",
         uneven,
-        f"The fullest of the {most:,} partitions of {name!r} had {skew:.2f} times the mean. "
-        f"If one key is the cause, it has {units.percent(hot)} of the rows: of {partitions:,} partitions the "
-        f"fullest has {uneven:.1f} times the mean, and more than {useful} slot{'s' * (useful > 1)} make this "
-        "operator no faster.",
+        f"The fullest of the {most:,} partitions of {name!r} had {skew:.2f} times the mean. If one key is the cause, "
+        f"it has {units.percent(hot)} of the rows: of {partitions:,} partitions the fullest has {uneven:.1f} times the "
+        f"mean, and more than {useful} slot{'s' * (useful > 1)} make this operator no faster.",
         "Count the keys with workbench keys. Split a hot key (add a salt to it), or aggregate before the shuffle.",
     )
 
@@ -257,8 +255,81 @@ def check_source(share: float | None, slots: int) -> ModelFinding | None:
     return ModelFinding(
         "source share",
         share,
-        f"The source that replayed the data took {units.percent(share)} of the slots' busy time, and the plan "
-        "gives it as "
-        f"much. With a source that costs nothing about {fewer:,} of the {slots:,} slots would do.",
+        f"The source that replayed the data took {units.percent(share)} of the slots' busy time, and the plan gives it "
+        f"as much. With a source that costs nothing about {fewer:,} of the {slots:,} slots would do.",
         "Measure the deployment with the source it will have before taking slots away.",
     )
+
+
+@dataclass(frozen=True)
+class HotKey:
+    """The most frequent key at the operator behind a shuffle that works most."""
+
+    key: str  # as text
+    operator: str  # its name
+    tasks: int  # its partitions in the run with the most
+    limit: float  # records/s of the query at which the key alone fills a slot; inf where its rows cost nothing
+    useful_tasks: float  # number of tasks at which the key alone fills one; more do not raise the rate
+    expected: float  # rows of the fullest partition over the mean, by the key's rows
+    found: float  # the same in the run
+
+    @property
+    def reaches(self) -> bool:
+        """Whether the skew of the rows reaches the tasks: rows that are aggregated before the shuffle hide it."""
+        return self.expected < UNEVEN or self.found - 1 >= _REACHES * (self.expected - 1)
+
+    def sentence(self, rate: float) -> str:
+        """Say what the key takes at `rate`, records/s, and from how many tasks on more are of no use."""
+        if not self.reaches:
+            return (
+                f"The key {self.key!r} does not reach the tasks of {self.operator!r}: with {self.tasks:,} partitions "
+                f"the fullest had {self.found:.2f} times the mean and not {self.expected:.2f}, because rows are "
+                "aggregated before the shuffle, or because it goes by another column."
+            )
+        slots = rate / self.limit
+        needs = f"{units.number(slots)} slots of {self.operator!r}, and one task has it"
+        if slots <= 1:
+            needs = f"{units.number(slots)} of a slot of {self.operator!r}"
+        most = math.ceil(self.useful_tasks)
+        do = "does" if most == 1 else "do"
+        return (
+            f"At {units.rate(rate)} the key {self.key!r} needs {needs}; more than {units.some(most, 'task')} {do} not "
+            "raise the rate."
+        )
+
+
+def hot_key(runs: Iterable[Measurement], keys: KeyFrequencies, times: float = 1.0) -> HotKey | None:
+    """Find what the most frequent of `keys` takes, on cores that are `times` times as fast as those of `runs`.
+
+    None where no run has shown an operator behind a shuffle.
+    """
+    seen = [
+        (one.useful_s / max(1, run.estimate.observation.consumed_records), one)
+        for run in runs
+        if run.estimate.observation is not None
+        for one in behind_shuffles(run.estimate.observation.operators)
+    ]
+    if not seen:
+        return None
+    most = max(one.tasks for _, one in seen)
+    cost_s, busiest = max(((cost, one) for cost, one in seen if one.tasks == most), key=lambda pair: pair[0])
+    limit = times / (keys.hottest_share * cost_s) if cost_s > 0 else math.inf
+    return HotKey(
+        keys.keys[0],
+        busiest.operator,
+        most,
+        limit,
+        keys.useful_tasks,
+        keys.likely_imbalance(most),
+        busiest.key_skew or 1.0,
+    )
+
+
+def behind_shuffles(operators: Sequence[OperatorMetrics]) -> list[OperatorMetrics]:
+    """Operators that read a shuffle and do much of the work."""
+    whole = sum(one.useful_s for one in operators)
+    return [
+        one
+        for one in operators
+        if not (one.scans or one.is_source) and one.key_skew is not None and one.useful_s >= NOTABLE_WORK * whole
+    ]

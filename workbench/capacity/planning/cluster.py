@@ -1,10 +1,9 @@
 """One priced cluster for several plans: every plan's executors and driver, packed onto workers of one instance type.
 
-All executors of one Spark application are alike, so each plan's slots are cut into executors of one size, and executors
-of several plans, and their drivers, may share a worker. Which do is a bin packing in two dimensions, cores and memory.
-Sizes that were not measured are varied, and for each the containers are put, the largest first, on the first worker
-with room. What all of them need of cores and memory bounds the number of workers from below, so the answer says how far
-from the least it can be at most.
+All executors of one Spark application are alike, so each plan's slots are cut into executors of one size; executors of
+several plans, and their drivers, may share a worker: a bin packing in two dimensions, cores and memory. Sizes that were
+not measured are varied, and for each the containers are put, the largest first, on the first worker with room. What all
+of them need of cores and memory bounds the number of workers from below.
 """
 
 import itertools
@@ -25,9 +24,7 @@ from workbench.records import (
     InstanceType,
 )
 
-OnCores = Callable[[int, InstanceType], CapacityPlan]
-"""Gives the plan at a place for the cores of an instance type."""
-
+OnCores = Callable[[int, InstanceType], CapacityPlan]  # gives the plan at a place for the cores of an instance type
 _MOST_CUTS = 6  # sizes of executors that are tried for each plan
 _MOST_TRIED = 2000
 _SLACK = 1e-6
@@ -43,29 +40,14 @@ class Worker:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Workers of one type that hold several plans.
+    """Workers of one type that hold several plans."""
 
-    Parameters
-    ----------
-    plans
-        In order, for the cores of `instance`.
-    executors
-        Each plan's executor, of which it has as many as its slots take.
-    instance
-        Type of the workers.
-    workers
-        What each holds.
-    least
-        Workers that no packing on this type can do without.
-    apart_per_hour
-        What the plans cost with workers of their own, each of the type that is cheapest for it, drivers included.
-    """
-
-    plans: tuple[CapacityPlan, ...]
-    executors: tuple[Executor, ...]
+    plans: tuple[CapacityPlan, ...]  # in order, for the cores of `instance`
+    executors: tuple[Executor, ...]  # each plan's executor, of which it has as many as its slots take
     instance: InstanceType
     workers: tuple[Worker, ...]
-    least: int
+    least: int  # workers that no packing on this type can do without
+    # what the plans cost with workers of their own, each of the type that is cheapest for it, drivers included
     apart_per_hour: float
 
     @property
@@ -122,7 +104,12 @@ def _cheapest(
     found, refused, own = [], None, tuple[CapacityPlan, ...]()
     for instance in instances:
         try:
-            own = tuple(_few_enough(on_cores(place, instance)) for place in places)
+            own = tuple(on_cores(place, instance) for place in places)
+            if (large := next((plan for plan in own if needed(plan) > bounds.TASKS), None)) is not None:
+                raise WorkbenchError(  # noqa: TRY301 - another type's cores may need fewer
+                    f"The plan for {large.rate:g} records/s needs {needed(large):,} slots; a cluster is packed for at "
+                    f"most {bounds.TASKS:,} of each plan. Name plans for lower rates."
+                )
         except WorkbenchError as error:
             refused = error
             continue
@@ -140,16 +127,6 @@ def _cheapest(
             "what the system keeps; add larger ones to the price list."
         )
     return min(found, key=lambda one: one[:2])
-
-
-def _few_enough(plan: CapacityPlan) -> CapacityPlan:
-    """Refuse a plan of more slots than can be packed."""
-    if needed(plan) > bounds.TASKS:
-        raise WorkbenchError(
-            f"The plan for {plan.rate:g} records/s needs {needed(plan):,} slots; a cluster is packed for at most "
-            f"{bounds.TASKS:,} of each plan. Name plans for lower rates."
-        )
-    return plan
 
 
 def _smallest(plan: CapacityPlan) -> str:

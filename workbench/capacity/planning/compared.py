@@ -35,14 +35,7 @@ def compare_forms(
 ) -> FormComparison:
     """Fit linear, sqrt and log, the form in use and the scaling law to the same runs, and compare them.
 
-    Parameters
-    ----------
-    exploration
-        Runs and the model in use.
-    plans
-        Plans made by it; their rates are targets.
-    refused
-        Rates, records/s, without a plan, which are targets, too: at the measured memory nearest to the median.
+    `refused`: rates, records/s, without a plan, which are targets, too: at the measured memory nearest to the median.
     """
     targets = _targets(exploration, plans, refused)
     step = next((plan.executor_slots for plan in plans if plan.executor_slots is not None), 1)
@@ -64,17 +57,13 @@ def fitted_form(exploration: Exploration, form: str, rows: Sequence[int] | None 
     if rows is None and form == exploration.model.form:
         return exploration.model
     kept = range(len(exploration.fitted)) if rows is None else rows
-    model, runs = _model(exploration, form), exploration.fitted_runs
+    like, runs = exploration.model, exploration.fitted_runs
+    model = model_of_form(form, stateful=like.stateful, growth=like.growth)
     points, rates = exploration.points[list(kept)], exploration.rates[list(kept)]
     try:
         return model.fit(points, rates, [runs[row] for row in kept] if form == SCALING else None)
     except WorkbenchError:  # a form need not be defined at every run
         return None
-
-
-def _model(exploration: Exploration, form: str) -> Model:
-    like = exploration.model
-    return model_of_form(form, stateful=like.stateful, growth=like.growth)
 
 
 def _targets(

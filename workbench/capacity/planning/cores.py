@@ -1,10 +1,9 @@
 """The capacity on other cores than those measured: those of a priced instance type that says how fast they are.
 
 On cores that are t times as fast everything in a batch takes 1/t of its time, so within an interval they do what those
-measured do within t times the interval: where the runs show what a batch is made of, the capacity there is t times the
-model's at that interval. It falls by more than the cores slow down, because the fixed work of a batch leaves less of
-the interval: on cores 1.65 times slower than the recorded run's, q5 took 2.1 times as long, of which that explains
-1.9. Where the parts of a batch are not known, the capacity is in proportion to the speed.
+measured do within t times the interval: where the parts of a batch are known, the capacity there is t times the model's
+at that interval, else in proportion to the speed. On cores 1.65 times slower than the recorded run's, q5 took 2.1 times
+as long, of which that explains 1.9: the fixed work of a batch leaves less of the interval.
 
 The speeds of both cores come from a stopwatch and not from the query, so the plan carries the doubt of that as well.
 """
@@ -57,12 +56,8 @@ def on_cores(
 ) -> tuple[Model, IntervalSpeedup]:
     """Give a model, and what to multiply its capacity by on `cores`, with the doubt of that.
 
-    `interval_s` is another trigger interval than the explored one, which needs the parts of a batch.
-
-    Raises
-    ------
-    WorkbenchError
-        When the fixed work of a batch may fill the interval there.
+    `interval_s` is another trigger interval than the explored one, which needs the parts of a batch. Raises
+    `WorkbenchError` when the fixed work of a batch may fill the interval there.
     """
     model, explored_s = exploration.model, exploration.fitted_runs[-1].budget.interval_s
     interval_s = explored_s if interval_s is None else interval_s

@@ -1,10 +1,9 @@
 """Capacity against the trigger interval, that is, against latency.
 
 A stateful query pays for every distinct key of every batch, so it carries more when its batches are larger, and its
-records wait longer. One budget is measured at several intervals; the ratio of its capacities, the *gain*, is taken to
-hold at other budgets too, which a plan says. It is the ratio of two measurements, and as uncertain as these.
-
-A record waits at most a whole interval for the next trigger, and then as long as the slowest batch takes.
+records wait longer: at most a whole interval for the next trigger, and then as long as the slowest batch takes. One
+budget is measured at several intervals; the ratio of its capacities, the *gain*, is taken to hold at other budgets too,
+which a plan says. It is as uncertain as the two measurements.
 """
 
 import math
@@ -37,29 +36,16 @@ from workbench.workload import Query
 
 @dataclass(frozen=True)
 class IntervalPoint:
-    """Capacity and latency at one trigger interval.
+    """Capacity and latency at one trigger interval."""
 
-    Parameters
-    ----------
-    interval_s
-        Trigger interval, seconds.
-    rate, low, high
-        MST, the middle of its bracket, and the ends, records/s.
-    latency_s
-        Longest time a record waits, seconds, at that rate, from being due to the end of its batch.
-    mean_latency_s
-        Seconds a record waits there on average: half an interval, and a batch.
-    deviation
-        Relative deviation of repeats to expect where it was measured.
-    """
-
-    interval_s: float
+    interval_s: float  # trigger interval, seconds
+    # rate, low, high: MST, the middle of its bracket, and the ends, records/s
     rate: float
     low: float
     high: float
-    latency_s: float
-    mean_latency_s: float
-    deviation: float = EXPECTED_DEVIATION
+    latency_s: float  # longest time a record waits, seconds, at that rate, from being due to the end of its batch
+    mean_latency_s: float  # seconds a record waits there on average: half an interval, and a batch
+    deviation: float = EXPECTED_DEVIATION  # relative deviation of repeats to expect where it was measured
 
 
 @dataclass(frozen=True)
@@ -67,20 +53,12 @@ class IntervalSpeedup:
     """Capacity at a trigger interval relative to that at the explored one; by default that of the explored one itself.
 
     The capacity on other cores than those measured is relative to these in the same way.
-
-    Parameters
-    ----------
-    ratio
-        Of the two capacities measured.
-    bracket
-        How far the ratio's logarithm may be off because each capacity lies anywhere in its bracket.
-    deviation, freedom
-        Standard deviation of the ratio's logarithm from one deployment to the next, and the degrees of freedom that it
-        is known with.
     """
 
-    ratio: float = 1.0
-    bracket: float = 0.0
+    ratio: float = 1.0  # of the two capacities measured
+    bracket: float = 0.0  # how far the ratio's logarithm may be off because each capacity lies anywhere in its bracket
+    # deviation, freedom: standard deviation of the ratio's logarithm from one deployment to the next, and the degrees
+    # of freedom that it is known with
     deviation: float = 0.0
     freedom: int = 1
 

@@ -1,19 +1,137 @@
 """A budget as a judged plan: its capacity with the interval, what is doubtful about it, and the verdict.
 
 `plan` and `ask` choose budgets, each in its way; what becomes of one is decided here.
+
+The verdict goes by the probability of falling short, how far the slots lie beyond those measured, how wide the interval
+is, whether forms that fit alike disagree, and how many runs are doubtful: the first doubt, the gravest first, decides.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from scipy.optimize import brentq
+
+from workbench import units
+from workbench.arrays import Floats
 from workbench.capacity.explore import Exploration
-from workbench.capacity.model import FEWEST_RUNS, FEWEST_SLOT_COUNTS, MARGIN, Model, alike, check_model
-from workbench.capacity.planning.at_interval import capacity_at, risks_at
+from workbench.capacity.model import (
+    FEWEST_RUNS,
+    FEWEST_SLOT_COUNTS,
+    MARGIN,
+    Asked,
+    Law,
+    Model,
+    alike,
+    check_model,
+    remedies,
+)
 from workbench.capacity.planning.cores import check_other_cores
 from workbench.capacity.planning.intervals import IntervalSpeedup
-from workbench.capacity.planning.verdict import falls_short, fill, judge
+from workbench.checks import SLACK
 from workbench.dataflow import Budget
-from workbench.records import CapacityPlan, CountedCores, ModelFinding, Outage
+from workbench.measuring import LEVEL
+from workbench.records import CapacityPlan, Concern, CountedCores, ModelFinding, Outage, PlanVerdict
+
+GRAVE_RISK, SOME_RISK, LITTLE_RISK = 0.25, 0.05, 0.01
+GRAVE_WIDTH = 2.5  # upper end of the interval over the lower
+FAR, VERY_FAR = 2.0, 4.0  # times the most slots measured
+GRAVE_SPREAD = 0.5  # between forms that fit alike, of the prediction
+
+_NOTABLE: tuple[Concern, ...] = ("hot key", "memory not measured", "trigger interval", "other cores")
+
+
+def falls_short(risk: float) -> bool:
+    """Whether a deployment falls short too often: the lower end of its capacity's 90 % interval is below the rate."""
+    return risk > SOME_RISK
+
+
+def judge(
+    plan: CapacityPlan,
+    risk: float,
+    *,
+    load: float,
+    alike: Mapping[str, float],
+    asked: Asked | None = None,
+    attainable: bool = True,
+) -> PlanVerdict:
+    """Give the verdict on a plan, whose capacity is below the rate with the probability `risk`.
+
+    The capacity by `alike`, by each form that fits the runs about equally well, records/s, must carry `load`: the
+    plan's rate, which may be of another interval. How the plan was `asked` for decides how more runs are made. It is
+    `attainable` if some number of slots carries the rate with as little risk as advice asks for.
+    """
+    found = {one.concern: one for one in plan.cards}
+    far_off = plan.extrapolation > FAR
+    doubtful = found["doubtful runs"].value / plan.runs if "doubtful runs" in found else 0.0
+    spread = found["forms disagree"].value if "forms disagree" in found and far_off else 0.0
+    form = min(alike, key=lambda name: alike[name], default="")
+    below = plan.extrapolation > 1 and alike.get(form, math.inf) < load
+    width = plan.high / plan.low if plan.low > 0 else math.inf
+    larger, safer, quieter = remedies(asked or Asked(), plan.rate)
+    safer = safer if attainable else larger
+    short = f"The probability that its capacity is below the rate is {units.chance(risk)}."
+    far = f"It has {units.number(plan.extrapolation, 2)} times as many slots as the largest deployment measured."
+    wide = (
+        f"Its capacity is known only to within a factor of {width:.1f}."
+        if math.isfinite(width)
+        else "Its capacity has no known lower bound."
+    )
+    grave = (
+        (plan.extrapolation > VERY_FAR, far, larger),
+        (risk > GRAVE_RISK, short, safer),
+        (width > GRAVE_WIDTH, wide, larger),
+        (
+            below and spread > GRAVE_SPREAD,
+            f"Models that fit the runs alike differ by {units.chance(spread)} here.",
+            larger,
+        ),
+    )
+    late, other = found.get("late batches"), units.rate(alike.get(form))
+    some = (
+        # what costs a late batch and what the model says of its capacity exclude each other
+        *([(True, late.finding, late.advised)] if late else []),
+        (far_off, far, larger),
+        (falls_short(risk), short, safer),
+        (below, f"By the {form} form, which fits the runs about as well, its capacity is only {other}.", larger),
+        (doubtful > 0.5, f"{units.chance(doubtful)} of the runs are doubtful.", quieter),
+    )
+    for doubted, reason, remedy in grave:
+        if doubted:
+            return PlanVerdict("don't rely on it yet", risk, reason, remedy.words, remedy.command)
+    for doubted, reason, remedy in some:
+        if doubted:
+            return PlanVerdict("risky", risk, reason, remedy.words, remedy.command)
+    for concern in _NOTABLE:
+        if concern in found:
+            one = found[concern]
+            return PlanVerdict("risky", risk, one.finding, one.advice, one.command)
+    return PlanVerdict("safe", risk, short, "")
+
+
+def fill(
+    least: int,
+    paid: int,
+    most_measured: int,
+    risks_of: Callable[[Sequence[int]], Sequence[float]],
+    executor_slots: int | None = None,
+) -> int:
+    """Give as many of the `paid` slots, from `least` on, as bring the risk down to 1 %, else those of the least risk.
+
+    `risks_of` gives the risk of falling short at each of some slot counts. What nobody has seen is no reason to go
+    beyond twice as many slots as were measured. Executors of `executor_slots` stay whole; None: they have any size.
+    """
+    counts = range(least, min(paid, max(least, int(FAR * most_measured))) + 1, executor_slots or 1)
+    risks = dict(zip(counts, risks_of(counts), strict=True))
+    enough = next((slots for slots, risk in risks.items() if risk <= LITTLE_RISK), None)
+    return min(risks, key=lambda slots: risks[slots]) if enough is None else enough
+
+
+_NODES, _SHARES = np.polynomial.legendre.leggauss(16)  # on (-1, 1); Gauss's rule reaches into both tails
+_CHANCES = np.concatenate([_NODES + 1, _NODES + 3]) / 4  # of capacities, each half of them by the rule
+_WEIGHTS = np.tile(_SHARES / 4, 2)
+_FAINT = 1e-4  # probability beyond the ends of what is searched
 
 
 @dataclass(frozen=True)
@@ -118,3 +236,50 @@ def _enough(exploration: Exploration) -> int:
     """Give the number of runs that is enough for a model: where the parts of a batch explain them, fewer are."""
     read = all(run.estimate.from_readings for run in exploration.fitted_runs)
     return FEWEST_SLOT_COUNTS if read or exploration.model.batch is not None else FEWEST_RUNS
+
+
+def capacity_at(exploration: Exploration, budget: Budget, gain: IntervalSpeedup) -> tuple[float, float, float]:
+    """Give the lower end, the expected capacity and the upper end at the trigger interval of `budget`, records/s.
+
+    Beyond each end is 5 % of what `risks_at` considers.
+    """
+    model, slots, memory = exploration.model, budget.slots, budget.profile.memory_mb
+    (middle,), (low,), (high,) = model.predict([[memory, slots]]), *model.interval([[memory, slots]], LEVEL)
+    expected = gain.ratio * float(middle)
+    if model.law_ is None or not gain.uncertain:
+        return gain.ratio * float(low), expected, gain.ratio * float(high)
+    capacities = _capacities(model.law_, memory, [slots])
+    least = max(float(capacities.min()), SLACK * float(middle)) * gain.quantile(_FAINT)
+    most = capacities.max() * gain.quantile(1 - _FAINT)
+
+    def end(tail: float) -> float:
+        if _below(least, capacities, gain)[0] >= tail:
+            return 0.0  # some of the capacities are none
+        found = brentq(lambda at: float(_below(math.exp(at), capacities, gain)[0]) - tail, *np.log([least, most]))
+        return math.exp(found)
+
+    return min(expected, end((1 - LEVEL) / 2)), expected, max(expected, end((1 + LEVEL) / 2))
+
+
+def risks_at(model: Model, rate: float, gain: IntervalSpeedup, memory_mb: float, counts: Sequence[int]) -> list[float]:
+    """Give the probability that the capacity at a trigger interval is below `rate`, by number of slots.
+
+    The `model` is of the explored interval, and `gain` is the capacity at the other one relative to that.
+    """
+    law = model.law_
+    if law is None or not gain.uncertain:
+        return model.risks(rate / gain.ratio, memory_mb, counts)
+    risks = _below(rate, _capacities(law, memory_mb, counts), gain)
+    return [float(risk) for risk in risks]
+
+
+def _capacities(law: Law, memory_mb: float, counts: Sequence[int]) -> Floats:
+    """Give the capacities that are not reached with each of `_CHANCES`, shape (chances, counts)."""
+    points = np.array([[memory_mb, count] for count in counts], dtype=float)
+    return np.array([law.quantile(points, float(chance)) for chance in _CHANCES])
+
+
+def _below(rate: float, capacities: Floats, gain: IntervalSpeedup) -> Floats:
+    """Give the probability that capacity x gain is below `rate`, shape (counts,)."""
+    with np.errstate(divide="ignore"):  # where there is no capacity, it is certainly below
+        return np.asarray(_WEIGHTS @ gain.below(rate / capacities))

@@ -70,18 +70,8 @@ def prices(
 ) -> tuple[Price, ...]:
     """Price `slots` slots of `profile` on each instance type that can hold at least one executor, the cheapest first.
 
-    Parameters
-    ----------
-    reserve
-        What a worker keeps for itself.
-    executor_slots
-        Slots of an executor; None: as many as a worker has room for, in one.
-
-    Notes
-    -----
-    The containers of a worker's executors must fit into what the worker leaves. The driver is not priced.
-    Ties go to fewer workers, then to the order of the list. Prices are compared as numbers: give them in one
-    currency.
+    Without `executor_slots` a worker has one executor, of as many slots as there is room for. Ties go to fewer workers,
+    then to the order of the list. The driver is not priced. Prices are compared as numbers: give them in one currency.
     """
     if slots < 1:
         raise WorkbenchError(f"The number of slots is {slots!r}; it must be at least 1.")

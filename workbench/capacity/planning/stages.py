@@ -1,5 +1,6 @@
-"""The stages of a micro-batch as they were measured: their costs, their partitions in a plan, the source's share."""
+"""The stages of a micro-batch as measured: their costs and partitions in a plan, and the slots that follow a day."""
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -7,10 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from workbench.arrays import Floats
+from workbench.capacity.explore import Exploration
 from workbench.capacity.model import MicroBatch, Model, StageLine, carries
 from workbench.capacity.partitions import LARGEST, at_rate, bids2_micro_batch
+from workbench.capacity.planning.cores import on_cores
+from workbench.capacity.planning.executor import in_executors
 from workbench.dataflow import Budget
-from workbench.records import BatchLayout, Measurement, Stage
+from workbench.records import BatchLayout, CapacityPlan, Day, Measurement, Stage
 
 _CANDIDATES = 10_000  # slot counts that are looked at; of more, as many at even distances
 
@@ -137,3 +141,50 @@ def least_slots(  # noqa: PLR0917
     kept = in_turns(parts, slots, np.full_like(slots, frozen), budget.interval_s)
     carried = model.capacities(memory, counts, risk) * kept / np.where(whole > 0, whole, np.inf)
     return next((n for n, most in zip(counts, carried, strict=True) if most >= margin * rate), budget.slots)
+
+
+STEP_S = 3600.0  # how long the slots stay the same, seconds: a restart costs minutes, so nobody follows every swing
+
+
+def follow(
+    exploration: Exploration,
+    plan: CapacityPlan,
+    rates: Sequence[float],
+    every_s: float,
+    *,
+    gain: float = 1.0,
+    risk: float | None = None,
+) -> Day:
+    """Find the least slots for every step of a day, with the margin and risk of `plan`, and never more than its slots.
+
+    Parameters
+    ----------
+    rates, every_s
+        The load, records/s, one rate for each `every_s` seconds.
+    gain
+        Capacity at the plan's trigger interval relative to that at the explored one.
+    """
+    frozen = None if plan.layout is None else plan.layout.stateful_partitions
+    # Slots that are paid anyway are in both or in neither; but the state has as many partitions as the plan has slots.
+    budget = plan.budget if frozen is not None else replace(plan.budget, slots=plan.least_slots or plan.budget.slots)
+    least = min(run.budget.slots for run in exploration.runs)
+    many = max(1, round(STEP_S / every_s))
+    highest = [max(rates[first : first + many]) for first in range(0, len(rates), many)]
+    parts = batch_of(exploration.measurements, exploration.model.batch)
+    model, transfer = on_cores(exploration, plan.cores)
+    if plan.on_other_cores and plan.cores is not None:
+        gain *= transfer.ratio if risk is None else transfer.quantile(risk)
+        parts = None if parts is None else parts.on_cores(plan.cores.times)
+    taken = [
+        least if rate <= 0 else least_slots(model, parts, budget, rate / gain, plan.margin, least, risk, frozen)
+        for rate in highest
+    ]
+    slots = [in_executors(count, plan.executor_slots) for count in taken]
+    price = plan.price
+    hours = tuple(min(many, len(rates) - first) * every_s / 3600 for first in range(0, len(rates), many))
+    found = Day(hours, tuple(highest), tuple(slots), budget.slots)
+    if price is None:
+        return found
+    each = price.instance.price_per_hour
+    costs = tuple(math.ceil(count / price.slots_per_worker) * each for count in slots)
+    return replace(found, costs=costs, static_cost=price.per_hour)

@@ -20,48 +20,24 @@ from workbench.records import HOURS_PER_MONTH, CapacityPlan, ModelFinding, Outag
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked.
-
-    Parameters
-    ----------
-    rate
-        Records/s to carry.
-    memory_mb
-        Memory of a slot, MiB.
-    margin, risk
-        As `plan` takes them.
-    worker_slots
-        Slots of one worker: its shape.
-    worker_price
-        Price of one worker, per hour.
-    one_lost
-        Whether the rate must be carried with one worker lost.
-    more_skew
-        By how much more the fullest task of every operator has to do than it had when measured: 0.2 is 20 % more. The
-        capacity is then that many times lower, as if every operator were the one that limits.
-    outage
-        An outage to catch up after in time; it may take a larger margin.
-    interval_s
-        Trigger interval, seconds; None: the explored one. Another one needs the parts of a batch, see
-        `Model.at_interval`.
-    executor_slots
-        Slots of each executor, as `plan` takes them.
-    core_speed
-        How many times as fast as the reference machine's the cores of a worker are, as in a price list; None: as those
-        measured.
-    """
+    """What is asked: `rate` records/s on slots of `memory_mb` MiB; `worker_price` is per hour."""
 
     rate: float
     memory_mb: int
     margin: float | None = None
     risk: float | None = None
-    worker_slots: int = 1
+    worker_slots: int = 1  # slots of one worker: its shape
     worker_price: float = 0.0
-    one_lost: bool = False
+    one_lost: bool = False  # whether the rate must be carried with one worker lost
+    # by how much more the fullest task of every operator has to do than it had when measured: 0.2 is 20 % more. The
+    # capacity is then that many times lower, as if every operator were the one that limits
     more_skew: float = 0.0
-    outage: Outage | None = None
+    outage: Outage | None = None  # an outage to catch up after in time; it may take a larger margin
+    # trigger interval, seconds; None: the explored one. Another one needs the parts of a batch, see `Model.at_interval`
     interval_s: float | None = None
-    executor_slots: int | None = None
+    executor_slots: int | None = None  # slots of each executor, as `plan` takes them
+    # how many times as fast as the reference machine's the cores of a worker are, as in a price list; None: as those
+    # measured
     core_speed: float | None = None
 
     def __post_init__(self) -> None:
@@ -81,28 +57,16 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """The least deployment that does it.
-
-    Parameters
-    ----------
-    plan
-        Slots to deploy, their capacity, and the verdict on them. Where a worker has a price, they include as many of
-        the slots that are paid for anyway as a plan would take.
-    workers
-        Whole workers, a spare one included where it was asked for.
-    per_hour
-        Price of the workers.
-    paid_rate
-        Capacity of all slots of the workers, records/s.
-    lost_rate
-        The same when one worker is lost; 0 if none is left, None if fewer slots are left than were measured.
-    """
+    """The least deployment that does it."""
 
     question: Question
+    # slots to deploy, their capacity, and the verdict on them. Where a worker has a price, they include as many of the
+    # slots that are paid for anyway as a plan would take
     plan: CapacityPlan
-    workers: int
+    workers: int  # whole workers, a spare one included where it was asked for
     per_hour: float
-    paid_rate: float
+    paid_rate: float  # capacity of all slots of the workers, records/s
+    # the same when one worker is lost; 0 if none is left, None if fewer slots are left than were measured
     lost_rate: float | None
 
     @property
@@ -119,19 +83,8 @@ class Answer:
 def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFinding] = ()) -> Answer:
     """Answer `question` from the model of `exploration`.
 
-    Parameters
-    ----------
-    exploration
-        Runs and model.
-    question
-        What is asked.
-    doubts
-        What else the verdict must weigh, such as a plan's findings about keys; those about the model are found here.
-
-    Raises
-    ------
-    WorkbenchError
-        When no number of slots is enough.
+    `doubts`: what else the verdict must weigh, such as a plan's findings about keys; those about the model are found
+    here. Raises `WorkbenchError` when no number of slots is enough.
     """
     explored = exploration.fitted_runs[-1].budget
     interval_s = explored.interval_s if question.interval_s is None else question.interval_s

@@ -25,9 +25,8 @@ from workbench.capacity import (
     select_model,
 )
 from workbench.capacity.model import FORMS, STREAMBED_FORMS
-from workbench.capacity.model.beliefs import believe, read_steps
 from workbench.capacity.model.forms import TRANSFORMS
-from workbench.capacity.model.growth import Growth, shapes_of
+from workbench.capacity.model.growth import Growth, believe, read_steps, shapes_of
 from workbench.capacity.model.model import least_integer
 from workbench.capacity.model.scaling_law import fit_scaling_law
 

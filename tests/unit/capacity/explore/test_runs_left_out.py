@@ -13,7 +13,6 @@ from workbench.answers.measured import run_cards
 from workbench.answers.planned import cards
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space, plan
 from workbench.capacity.explore import conclude, exploration, overstatement
-from workbench.capacity.model.checks import check_runs
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal, JournalError
 from workbench.measuring import CapacityEstimator
@@ -23,14 +22,7 @@ from workbench.testbed import FluidTestbed
 from workbench.workload import nexmark
 
 STUDY = Study(
-    "nexmark:q1",
-    (2e6, 2e7),
-    (2, 4, 8, 16),
-    (512, 1024),
-    testbed="fluid",
-    slot_cpus=1.0,
-    most_runs=9,
-    choice="edge",
+    "nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512, 1024), testbed="fluid", slot_cpus=1.0, most_runs=9, choice="edge"
 )
 OUT_OF_MEMORY = "The driver ended by itself; use smaller slots or more memory."
 SETTINGS = ("slot_cpus", "memory_mb")
@@ -241,24 +233,11 @@ def test_doubtful_runs_are_fitted_and_named_on_one_card(planned):
     assert card.finding == (
         "3 of 9 fitted runs are doubtful. Run 1 (2 slots of 512 MB): the warm-up was not steady when its time was up. "
         "Run 4 (16 slots of 1,024 MB): the warm-up was not steady when its time was up, the probes ran out with a "
-        f"bracket 25 % wide. Run 5 ({budget.slots} slots of {budget.profile.memory_mb} MB): others slowed the "
-        "machine."
+        f"bracket 25 % wide. Run 5 ({budget.slots} slots of {budget.profile.memory_mb} MB): others slowed the machine."
     )
     assert planned.exploration.findings == ()
     (card,) = conclude([runs[0], *planned.exploration.measurements[1:]], "ended", choice="edge").findings
     assert card.finding.startswith("1 of 9 fitted runs is doubtful. Run 1 ")
-
-
-def test_one_run_is_spoken_of_in_the_singular(planned):
-    runs = planned.exploration.measurements
-    one = replace(runs[0], budget=replace(runs[0].budget, slots=1))
-    (left_out,) = check_runs([one], (), {0: "It failed."})
-    assert left_out.finding.startswith(
-        "1 of 1 run does not show the query's capacity and is not fitted. Run 1 (1 slot of 512 MB): It failed."
-    )
-    unsteady = replace(one, estimate=replace(one.estimate, steady=False))
-    (doubtful,) = check_runs([unsteady], (0,), {})
-    assert doubtful.finding.startswith("1 of 1 fitted run is doubtful. Run 1 (1 slot of 512 MB): ")
 
 
 def test_rates_that_are_fitted_are_the_middles_of_the_brackets(planned):

@@ -19,14 +19,6 @@ from workbench.capacity.model.model import MAX_SLOTS
 
 
 @pytest.mark.parametrize("form", sorted(TRANSFORMS))
-def test_exact_coefficients_are_found(form):
-    model = CapacityModel(form).fit(BUDGETS, rates_of(form, 12.5, 3e4, -4e4))
-    assert model.coef_ == pytest.approx([12.5, 3e4])
-    assert model.intercept_ == pytest.approx(-4e4)
-    assert model.predict([[2048, 100]]) == pytest.approx(rates_of(form, 12.5, 3e4, -4e4, np.array([[2048.0, 100.0]])))
-
-
-@pytest.mark.parametrize("form", sorted(TRANSFORMS))
 def test_noisy_rows_are_fitted_by_ordinary_least_squares(form):
     rng = np.random.default_rng(3)
     y = proportional(BUDGETS) * rng.lognormal(0, 0.1, len(BUDGETS))

@@ -109,12 +109,6 @@ def test_without_positive_rates_there_is_a_prediction_but_no_interval():
         CapacityModel().fit(BUDGETS, proportional(BUDGETS)).interval([[512, 10]], level=90)
 
 
-def test_the_law_is_deterministic():
-    one = explore(3)
-    first, second = (fit_scaling_law(one.X, one.y).quantile(one.target, 0.05) for _ in range(2))
-    assert first == second
-
-
 @pytest.mark.parametrize("probability", [1e-4, 0.05, 0.5, 0.9])
 def test_what_is_below_a_quantile_has_its_probability(probability):
     law = fit_scaling_law(BUDGETS, proportional(BUDGETS) * np.random.default_rng(4).lognormal(0, 0.05, len(BUDGETS)))

@@ -1,13 +1,20 @@
-"""A key that has many of the rows is found by the sizes of a run's partitions."""
+"""A key that has many of the rows: found by the sizes of a run's partitions, or counted in the data."""
 
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from staged_runs import staged_exploration
 
+from workbench import units
 from workbench.capacity import plan
-from workbench.capacity.planning.checks import check_keys
+from workbench.capacity.planning import hot_key
+from workbench.capacity.planning.checks import check_counted_keys, check_keys
+from workbench.workload import KeyFrequencies
+
+FOUND = staged_exploration()
+ONE_HOT = KeyFrequencies("auction", 10_000, 0, tuple(map(str, range(71))), (3_000, *[100] * 70), 71)
 
 
 def fullest(hot, others, partitions, rows=40_000, seed=1):
@@ -21,14 +28,13 @@ def fullest(hot, others, partitions, rows=40_000, seed=1):
     return max(counts) * partitions / sum(counts)
 
 
-def runs_with(hot, others):
-    """Runs whose stateful operators have partitions as uneven as these keys make them."""
+def runs_with(skew_of, busy=1.0):
+    """Runs whose stateful operators have a partition of `skew_of(slots)` times the mean, and `busy` of their work."""
     found = []
-    for run in staged_exploration().measurements:
-        seen = run.estimate.observation
-        slots = run.budget.slots
+    for run in FOUND.measurements:
+        seen, slots = run.estimate.observation, run.budget.slots
         operators = tuple(
-            replace(one, tasks=slots, key_skew=fullest(hot, others, slots))
+            replace(one, tasks=slots, key_skew=skew_of(slots), useful_s=busy * one.useful_s)
             if one.keeps_state
             else replace(one, key_skew=None)
             for one in seen.operators
@@ -37,51 +43,95 @@ def runs_with(hot, others):
     return found
 
 
+def drawn(hot, others, busy=1.0):
+    """Runs whose partitions are as uneven as these keys make them."""
+    return runs_with(lambda slots: fullest(hot, others, slots), busy)
+
+
+def skewed(skew):
+    return runs_with(lambda _: skew)
+
+
+def planned(runs, keys=None):
+    return plan(replace(FOUND, runs=tuple(runs)), 60_000, memory_mb=[600], keys=keys)
+
+
 def test_an_injected_hot_key_is_found_with_its_share():
-    found = check_keys(runs_with(0.3, 20_000), 40)
+    found = check_keys(drawn(0.3, 20_000), 40)
     assert found.concern == "hot key"
     assert "it has 30 % of the rows" in found.finding or "it has 31 % of the rows" in found.finding
     assert found.value == pytest.approx(fullest(0.3, 20_000, 40), rel=0.05)
     assert "more than 3 slots make this operator no faster" in found.finding
+    assert "hot key" in [card.concern for card in planned(drawn(0.3, 20_000)).cards]
 
 
-@pytest.mark.parametrize("others", [300, 20_000])
-def test_even_keys_are_not_called_hot(others):
-    assert check_keys(runs_with(0.0, others), 40) is None
-
-
-def test_the_keys_of_an_operator_that_does_hardly_anything_do_not_matter():
-    runs = []
-    for run in runs_with(0.3, 20_000):
-        seen = run.estimate.observation
-        idle = tuple(replace(one, useful_s=1e-3 * one.useful_s) if one.keeps_state else one for one in seen.operators)
-        runs.append(replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=idle))))
-    assert check_keys(runs, 40) is None
-
-
-def test_partitions_that_are_exactly_even_have_no_hot_key():
-    runs = []
-    for run in runs_with(0.0, 300):
-        seen = run.estimate.observation
-        even = tuple(replace(one, key_skew=1.0) for one in seen.operators)
-        runs.append(replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=even))))
-    assert check_keys(runs, 40) is None
-
-
-def test_it_is_said_only_where_it_matters_and_where_partitions_were_seen():
-    assert check_keys(runs_with(0.3, 20_000), 1) is None
-    assert check_keys((), 40) is None
-
-
-def test_a_plan_says_so():
-    found = staged_exploration()
-    runs = tuple(runs_with(0.3, 20_000))
-    chosen = plan(replace(found, runs=runs), 60_000, memory_mb=[600])
-    assert "hot key" in [card.concern for card in chosen.cards]
+@pytest.mark.parametrize(
+    ("runs", "partitions"),
+    [
+        (drawn(0.0, 300), 40),
+        (drawn(0.0, 20_000), 40),
+        (drawn(0.3, 20_000, busy=1e-3), 40),  # of an operator that does hardly anything
+        (skewed(1.0), 40),
+        (drawn(0.3, 20_000), 1),
+        ((), 40),
+    ],
+)
+def test_keys_that_do_not_matter_are_not_called_hot(runs, partitions):
+    assert check_keys(runs, partitions) is None
 
 
 @pytest.mark.parametrize("order", [(0.0, 0.3), (0.3, 0.0)])
 def test_a_hot_key_is_found_whichever_run_shows_it(order):
-    runs = [run for hot in order for run in runs_with(hot, 20_000)]
-    found = check_keys(runs, 40)
-    assert found == check_keys(runs_with(0.3, 20_000), 40)
+    runs = [run for hot in order for run in drawn(hot, 20_000)]
+    assert check_keys(runs, 40) == check_keys(drawn(0.3, 20_000), 40)
+
+
+def test_a_counted_hot_key_that_reaches_the_tasks_says_what_it_takes():
+    runs = skewed(2.1)
+    found = check_counted_keys(runs, ONE_HOT, 40, 1.0)
+    assert "'auction' has 30.00 % of the rows" in found.finding
+    assert found.value == pytest.approx(ONE_HOT.likely_imbalance(40)) == pytest.approx(12.4, abs=0.5)
+    most = max(run.budget.slots for run in runs)
+    seen = [run.estimate.observation for run in runs if run.budget.slots == most]
+    costs = [one.useful_s / each.consumed_records for each in seen for one in each.operators if one.keeps_state]
+    limit = 1 / (0.3 * max(costs))
+    assert hot_key(runs, ONE_HOT).limit == pytest.approx(limit)
+    takes = f"At {units.rate(0.6 * limit)} the key '0' needs 0.6 of a slot of "
+    found = check_counted_keys(runs, ONE_HOT, 40, 0.6 * limit)
+    assert takes in found.finding
+    assert "; more than 4 tasks do not raise the rate." in found.finding
+    assert hot_key(runs, ONE_HOT).sentence(0.6 * limit) in found.finding
+    assert "needs 2 slots of " in hot_key(runs, ONE_HOT).sentence(2 * limit)
+    assert hot_key(runs, ONE_HOT, 2.0).limit == pytest.approx(2 * limit)
+
+
+def test_rows_aggregated_before_the_shuffle_hide_a_counted_hot_key():
+    found = check_counted_keys(skewed(1.02), ONE_HOT, 40, 1.0)
+    assert "does not reach the tasks" in found.finding
+    assert "1.02 times the mean and not" in found.finding
+
+
+def test_even_counted_keys_take_nothing_to_do_and_no_keys_say_nothing():
+    even = KeyFrequencies("auction", 10_000, 0, tuple(map(str, range(1000))), (10,) * 1000, 1000)
+    assert check_counted_keys(skewed(1.1), even, 4, 1.0).advice == "Nothing to do."
+    assert check_counted_keys(skewed(1.1), None, 4, 1.0) is None
+
+
+def test_the_likely_imbalance_is_that_of_a_spark_hash_within_its_scatter():
+    """Against placements drawn by other means: the median of the fullest partition over its mean."""
+    draw = np.random.default_rng(3)
+    counts = np.sort(draw.zipf(1.5, 300).clip(max=5000))[::-1]
+    keys = KeyFrequencies("k", int(counts.sum()), 0, tuple(map(str, range(300))), tuple(map(int, counts)), 300)
+    most = [np.bincount(draw.permutation(300) % 8, counts, 8).max() for _ in range(500)]
+    assert keys.likely_imbalance(8) == pytest.approx(np.median(most) * 8 / counts.sum(), rel=0.1)
+    counted = replace(keys, partition_shares={8: (0.3, *[0.1] * 7)})
+    assert counted.likely_imbalance(8) == pytest.approx(2.4)
+
+
+def test_a_counted_key_that_fills_a_slot_below_the_rate_makes_the_plan_risky():
+    chosen = planned(skewed(2.1), ONE_HOT)
+    assert any("'auction' has 30.00 % of the rows" in card.finding for card in chosen.cards)
+    assert chosen.verdict.level != "safe"
+    card = check_counted_keys(skewed(2.1), ONE_HOT, 40, 1e12)
+    assert card.concern == "hot key"
+    assert card.value > 1

@@ -13,8 +13,7 @@ from staged_runs import staged_exploration
 from workbench.answers.planned import cards
 from workbench.capacity import plan
 from workbench.capacity.planning import IntervalPoint, IntervalSpeedup, interval_points, interval_speedups, sweep
-from workbench.capacity.planning.at_interval import risks_at
-from workbench.capacity.planning.verdict import falls_short
+from workbench.capacity.planning.judged import falls_short, risks_at
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal

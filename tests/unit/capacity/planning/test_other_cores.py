@@ -18,7 +18,7 @@ from workbench.capacity.planning.cores import check_other_cores, offers, on_core
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, CountedCores
-from workbench.speed import REFERENCE, CoreSpeed
+from workbench.speed import REFERENCE
 from workbench.study import read_planned
 from workbench.views.findings import whose_cores
 
@@ -260,8 +260,3 @@ def test_a_price_list_may_say_how_fast_cores_are(prices):
 def test_a_speed_that_makes_no_sense_is_refused_with_its_line(prices, cell):
     with pytest.raises(WorkbenchError, match=r"Line 3 of the price list .*(core_speed of|could not convert)"):
         read_instances(prices("core_speed", "1", cell))
-
-
-def test_a_speed_that_nobody_knows_says_nothing():
-    slow = replace(made([]), cores=CountedCores(CoreSpeed(0.5e-3, 0.57e-3)))
-    assert "arithmetic 0.50 ms, random reads 0.57 ms, 0.50 times as fast as" in whose_cores(slow)

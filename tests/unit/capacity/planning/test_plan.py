@@ -1,4 +1,4 @@
-"""What a plan has deployed fits the workers that it prices."""
+"""What a plan has deployed fits the workers that it prices, catches up after an outage, and keeps records waiting."""
 
 import ast
 import itertools
@@ -13,6 +13,7 @@ import pytest
 from batch_truths import Engine
 from staged_runs import staged_exploration
 
+from workbench.answers.planned import cards
 from workbench.capacity import plan
 from workbench.capacity.explore import conclude
 from workbench.capacity.planning import InstanceType, Question, ask, read_instances
@@ -20,7 +21,10 @@ from workbench.capacity.planning.executor import UNPRICED, Executor, kubernetes_
 from workbench.capacity.planning.prices import prices
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
+from workbench.records import CapacityPlan, Outage
+from workbench.study import Planned, Study, study_from
 from workbench.testbed.spark.driver.session import spark_conf
+from workbench.views.widgets import WhatIf
 
 INSTANCES = read_instances(Path(__file__).parents[4] / "data" / "instances.csv")
 LARGE = next(one for one in INSTANCES if one.name == "c6i.large")
@@ -166,43 +170,6 @@ def test_the_job_is_python_with_the_plans_numbers():
     assert trigger.keywords[0].value.value == f"{1000 * made.budget.interval_s:.0f} milliseconds"
 
 
-HEADER = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\n"
-ROW = "a,b,c,2,4096,0.1,USD,x,2024\n"
-
-
-def test_a_price_list_as_a_spreadsheet_writes_it_is_read(tmp_path):
-    path = tmp_path / "prices.csv"
-    path.write_text("\ufeff" + HEADER + ROW, encoding="utf-8")
-    assert [one.name for one in read_instances(path)] == ["a"]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (
-            (HEADER + ROW).encode() + b"\x80uro,b,c,2,4096,0.1,EUR,x,2024\n",
-            r"no text in UTF-8: byte 0x80 at \d+\. Save",
-        ),
-        (HEADER.encode(), r"prices.csv has a heading and no instance types; add one a line"),
-        (
-            (HEADER + ROW + ROW.replace("USD", "EUR")).encode(),
-            r"prices in EUR, USD, which cannot be compared. Give all",
-        ),
-        ((HEADER + '"' + "a" * 200_000).encode(), r"cannot be read as CSV: field larger than field limit"),
-    ],
-)
-def test_a_price_list_that_is_none_is_refused(tmp_path, content, message):
-    path = tmp_path / "prices.csv"
-    path.write_bytes(content)
-    with pytest.raises(WorkbenchError, match=message):
-        read_instances(path)
-
-
-def test_prices_of_nothing_are_none():
-    nano = InstanceType("nano", "x", "y", 0.1, 128, 0.01, "USD", "test", "2024")
-    assert prices([nano], 1, SlotProfile(1.0, 512)) == ()
-
-
 def test_a_question_with_a_risk_takes_the_slots_of_a_plan_with_it():
     found = staged_exploration(slots=(2, 2, 4, 4, 8, 8))
     for risk in (None, 0.05):
@@ -285,18 +252,13 @@ def test_a_size_may_be_a_whole_number_of_another_type():
 
 @pytest.mark.parametrize("size", [0, -2, 1.5])
 def test_a_size_that_no_executor_has_is_refused(size):
-    with pytest.raises(
-        WorkbenchError, match=f"The number of slots of an executor is {size}; it must be a whole number"
+    for use in (
+        lambda: plan(explored(1.0, 1024), 2e4, memory_mb=[1024], executor_slots=size),
+        lambda: Question(20_000, 600, worker_slots=6, executor_slots=size),
+        lambda: prices([MEDIUM], 4, SlotProfile(1.0, 1024), executor_slots=size),
     ):
-        plan(explored(1.0, 1024), 2e4, memory_mb=[1024], executor_slots=size)
-    with pytest.raises(
-        WorkbenchError, match=f"The number of slots of an executor is {size}; it must be a whole number"
-    ):
-        Question(20_000, 600, worker_slots=6, executor_slots=size)
-    with pytest.raises(
-        WorkbenchError, match=f"The number of slots of an executor is {size}; it must be a whole number"
-    ):
-        prices([MEDIUM], 4, SlotProfile(1.0, 1024), executor_slots=size)
+        with pytest.raises(WorkbenchError, match=f"slots of an executor is {size}; it must be a whole number"):
+            use()
 
 
 def test_workers_that_hold_no_whole_executors_are_refused():
@@ -362,3 +324,89 @@ def test_a_question_is_answered_with_executors_of_the_size_that_was_measured():
         assert answered.plan.budget.slots == size * answered.plan.executors
         assert answered.plan.executor.slots == size
         assert answered.workers == math.ceil(answered.plan.budget.slots / 6)
+
+
+MEMORY = [600]
+FOUND = staged_exploration()  # 3,000 records/s per slot
+OUTAGE = Outage(600, 1200)
+
+
+def backlog_after(chosen, outage_s, seconds):
+    """Records waiting `seconds` after an outage, record by record of a plain model."""
+    return max(0.0, chosen.rate * outage_s - (chosen.expected_rate - chosen.rate) * seconds)
+
+
+def test_the_backlog_of_the_outage_is_gone_in_time_and_with_a_slot_less_it_is_not():
+    chosen = plan(FOUND, 20_000, memory_mb=MEMORY, outage=OUTAGE)
+    assert chosen.margin == pytest.approx(1.5)
+    assert backlog_after(chosen, 600, 1200) == 0
+    assert chosen.catch_up_s(600) <= 1200
+    fewer = replace(chosen, expected_rate=float(FOUND.model.predict([[600, chosen.budget.slots - 1]])[0]))
+    assert backlog_after(fewer, 600, 1200) > 0
+    assert chosen.budget.slots > plan(FOUND, 20_000, memory_mb=MEMORY).budget.slots
+
+
+def test_a_short_outage_asks_for_no_more_than_the_margin():
+    usual = plan(FOUND, 20_000, memory_mb=MEMORY)
+    assert plan(FOUND, 20_000, memory_mb=MEMORY, outage=Outage(10, 3600)).budget == usual.budget
+    risky = plan(FOUND, 20_000, memory_mb=MEMORY, risk=0.05)
+    after = plan(FOUND, 20_000, memory_mb=MEMORY, risk=0.05, outage=OUTAGE)
+    assert after.budget.slots > risky.budget.slots
+    assert after.low * 1.02 >= 1.5 * 20_000  # the end that a risk of 5 % goes by
+
+
+def test_what_if_gives_the_same_slots():
+    chosen = plan(FOUND, 20_000, memory_mb=MEMORY, outage=OUTAGE)
+    answer = ask(FOUND, Question(20_000, 600, outage=OUTAGE))
+    assert answer.plan.budget == chosen.budget
+    assert answer.plan.catch_up_s(600) == pytest.approx(chosen.catch_up_s(600))
+
+
+def test_without_spare_capacity_nothing_is_caught_up_with():
+    chosen = plan(FOUND, 20_000, memory_mb=MEMORY)
+    assert chosen.catch_up_s(600, chosen.rate) == math.inf
+    assert chosen.catch_up_s(600, 2 * chosen.rate) == pytest.approx(600)
+
+
+def test_records_wait_for_a_trigger_and_for_their_batch():
+    chosen = replace(plan(FOUND, 20_000, memory_mb=MEMORY), layout=None)
+    interval, busy = chosen.budget.interval_s, chosen.rate / chosen.expected_rate
+    assert chosen.latency_s(0.5) == pytest.approx((0.5 + busy) * interval)
+    assert chosen.latency_s(0.99) == pytest.approx((0.99 + busy) * interval)
+    assert replace(chosen, rate=2 * chosen.expected_rate).latency_s(0.5) == math.inf
+
+
+def test_the_plan_its_document_and_its_report_say_so():
+    chosen = plan(FOUND, 20_000, memory_mb=MEMORY, outage=OUTAGE)
+    assert CapacityPlan.from_json(chosen.to_json()) == chosen
+    study = Study("nexmark:q5", (20_000.0,), (2, 4, 8), (600,), outage_s=600, catch_up_s=1200)
+    card = next(one for one in cards(Planned(study, FOUND, (chosen,))) if one.name == "waiting")
+    assert "half of the records wait at most" in card.finding
+    assert "After 10 min down, the backlog at 20 k records/s is gone in about" in card.finding
+
+
+def test_one_key_of_the_study_without_the_other_is_refused():
+    given = {"query": "nexmark:q1", "targets": [1e4], "slots": [1, 2], "memory_mb": [1024]}
+    with pytest.raises(WorkbenchError, match=r"outage_s is given without catch_up_s\. Add it, or leave both out"):
+        study_from(given | {"outage_s": 600})
+    with pytest.raises(WorkbenchError, match="catch_up_s is given without outage_s"):
+        study_from(given | {"catch_up_s": 600})
+    with pytest.raises(WorkbenchError, match=r"outage_s is -1; it must be at least 0.001 and at most 604800 .seconds."):
+        study_from(given | {"outage_s": -1, "catch_up_s": 1})
+
+
+def test_a_plan_without_spare_capacity_says_that_the_backlog_stays():
+    chosen = plan(FOUND, 20_000, memory_mb=MEMORY, margin=1.0)
+    full = replace(chosen, expected_rate=20_000.0, low=19_000.0)
+    study = Study("nexmark:q5", (20_000.0,), (2, 4, 8), (600,))
+    card = next(one for one in cards(Planned(study, FOUND, (full,))) if one.name == "waiting")
+    assert "After 10 min down, the backlog at 20 k records/s never clears." in card.finding
+
+
+def test_the_panel_begins_where_a_plan_for_a_long_outage_is():
+    long = Outage(86_400, 43_200.0)
+    chosen = plan(FOUND, 20_000, memory_mb=MEMORY, outage=long)
+    study = Study("nexmark:q5", (20_000.0,), (2, 4, 8), (600,), outage_s=long.outage_s, catch_up_s=long.catch_up_s)
+    panel = WhatIf(Planned(study, FOUND, (chosen,)))
+    assert panel.question().outage == long
+    assert panel.answer.plan.budget.slots == chosen.budget.slots

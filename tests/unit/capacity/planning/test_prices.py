@@ -20,15 +20,35 @@ def test_prices_count_whole_workers():
         cheapest([small], 1, SlotProfile(8.0, 1024))
 
 
-def test_a_wrong_price_is_refused_with_its_line(tmp_path):
+def test_prices_of_nothing_are_none():
+    nano = InstanceType("nano", "x", "y", 0.1, 128, 0.01, "USD", "test", "2024")
+    assert prices([nano], 1, SlotProfile(1.0, 512)) == ()
+
+
+HEADER = b"name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\n"
+ROW = b"a,b,c,2,4096,0.1,USD,x,2024\n"
+
+
+def test_a_price_list_as_a_spreadsheet_writes_it_is_read(tmp_path):
     path = tmp_path / "prices.csv"
-    header = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\n"
-    path.write_text(header + "a,b,c,2,4096,0.1,USD,x,2024\nd,e,f,2,4096,-1,USD,x,2024\n")
-    with pytest.raises(WorkbenchError, match=r"Line 3 of the price list .*price_per_hour .*-1"):
-        read_instances(path)
-    path.write_text(header + "a,b,c,2,4096,0.1,USD,x,2024\nd,e,f,2,4096,0.1\n")
-    with pytest.raises(WorkbenchError, match=r"Line 3 of the price list .* is wrong: it ends before currency, source"):
-        read_instances(path)
-    path.write_text("name,vcpus\n")
-    with pytest.raises(WorkbenchError, match=r"has no column 'provider', .*'date'; its first line names name, vcpus"):
+    path.write_bytes("\ufeff".encode() + HEADER + ROW)
+    assert [one.name for one in read_instances(path)] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (HEADER + ROW + b"\x80uro,b,c,2,4096,0.1,EUR,x,2024\n", r"no text in UTF-8: byte 0x80 at \d+\. Save"),
+        (HEADER, r"prices.csv has a heading and no instance types; add one a line"),
+        (HEADER + ROW + ROW.replace(b"USD", b"EUR"), r"prices in EUR, USD, which cannot be compared. Give all"),
+        (HEADER + b'"' + b"a" * 200_000, r"cannot be read as CSV: field larger than field limit"),
+        (HEADER + ROW + b"d,e,f,2,4096,-1,USD,x,2024\n", r"Line 3 of the price list .*price_per_hour .*-1"),
+        (HEADER + ROW + b"d,e,f,2,4096,0.1\n", r"Line 3 of the price list .* it ends before currency, source"),
+        (b"name,vcpus\n", r"has no column 'provider', .*'date'; its first line names name, vcpus"),
+    ],
+)
+def test_a_price_list_that_is_none_is_refused(tmp_path, content, message):
+    path = tmp_path / "prices.csv"
+    path.write_bytes(content)
+    with pytest.raises(WorkbenchError, match=message):
         read_instances(path)

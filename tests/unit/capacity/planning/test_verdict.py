@@ -10,8 +10,8 @@ from staged_runs import staged_exploration
 from workbench.capacity import plan
 from workbench.capacity.model import Asked, checks
 from workbench.capacity.planning import Question, ask
-from workbench.capacity.planning.verdict import fill
-from workbench.capacity.planning.verdict import judge as judge_plan
+from workbench.capacity.planning.judged import fill
+from workbench.capacity.planning.judged import judge as judge_plan
 from workbench.records import ModelFinding
 
 CALM = {"risk": 0.004, "load": 1e5, "alike": {}}
@@ -50,11 +50,7 @@ def test_a_plan_without_doubts_is_safe_and_says_its_risk():
         ({"low": 0.0}, "don't rely on it yet", "Its capacity has no known lower bound."),
         ({"cards": (finding("doubtful runs", 3),)}, "risky", "100 % of the runs are doubtful."),
         ({"risk": 0.1}, "risky", "The probability that its capacity is below the rate is 10 %."),
-        (
-            {"cards": (finding("late batches", 1.4),), "risk": 0.1, "extrapolation": 3.0},
-            "risky",
-            "about late batches",
-        ),
+        ({"cards": (finding("late batches", 1.4),), "risk": 0.1, "extrapolation": 3.0}, "risky", "about late batches"),
         ({"extrapolation": 3.0}, "risky", "It has 3 times as many slots as the largest deployment measured."),
         ({"cards": (finding("doubtful runs", 2),)}, "risky", "67 % of the runs are doubtful."),
         ({"cards": (finding("hot key", 3.0),)}, "risky", "about hot key"),

@@ -1,8 +1,6 @@
-"""BIDS2: the parallelism of every operator that gives a bounded budget of slots the highest source rate.
+"""BIDS2 (StreamBed, section V, Equations 1-4): the tasks of every operator that give a budget the highest rate.
 
-StreamBed, section V, Equations 1-4 (Bounded-Inverse DS2): where DS2 asks how many tasks a rate needs, BIDS2 asks which
-rate a number of task slots can carry. An operator of p tasks carries p x true rate / ratio source records/s; the
-dataflow carries the least of these.
+An operator of p tasks carries p x true rate / ratio source records/s; the dataflow carries the least of these.
 """
 
 import heapq
@@ -15,14 +13,14 @@ from typing import Literal, SupportsIndex, get_args
 import pulp
 
 from workbench import units
-from workbench.capacity.allocation import _cbc
 from workbench.errors import WorkbenchError
-from workbench.records import Allocation, Status, Unbounded
+from workbench.records import Allocation, Measurement, Run, Status, Unbounded
 
 Solver = Literal["exact", "cbc"]
 _SOLVERS: tuple[Solver, ...] = get_args(Solver)
 
 _SHOWN = 5
+_TOLERANCES = ["primalTolerance 1e-9", "integerTolerance 1e-9"]  # of CBC: scale a model so that what matters is larger
 _BELOW = 1 - 1e-12  # an exact tie with the level is left to the one by one: rounding must not decide it
 
 
@@ -46,12 +44,10 @@ def bids2(
     slots
         Tasks to give, all of them, at least one to each operator.
     solver
-        ``"exact"``: each further slot goes to the operator of least capacity; ties to the first in the order of
-        `true_rates`. Its time does not depend on `slots`. ``"cbc"``: the paper's MILP; among allocations of equal rate
-        CBC's choice, and rates closer than about 1e-9 of each other may pass as equal.
+        ``"exact"``: each further slot goes to the operator of least capacity, ties to the first of `true_rates`.
+        ``"cbc"``: the paper's MILP, to which rates within about 1e-9 of each other are equal.
     time_limit_s
-        For CBC only; when it strikes, the best allocation found so far is returned with status ``"feasible"``, and the
-        outcome depends on the machine's speed.
+        For CBC only; what it ends has the status ``"feasible"`` and depends on the machine's speed.
 
     Raises
     ------
@@ -60,15 +56,10 @@ def bids2(
 
     Notes
     -----
-    No operator without a bound enters the problem: it gets one task (``Allocation.unbounded`` says why). The authors'
-    code lets an idle operator pass for one busy 1 ms/s, which inflates its true rate. The bounds of p in the paper's
-    text are garbled; here 1 <= p <= slots - (operators - 1).
-
-    The rate is known to overstate what is then measured: the operators are taken to be linear and independent.
-
-    References
-    ----------
-    StreamBed, section V, Equations 1-4.
+    An operator without a bound gets one task (``Allocation.unbounded`` says why); the authors' code takes an idle one
+    for busy 1 ms/s, which inflates its true rate. The bounds of p in the paper are garbled; here
+    1 <= p <= slots - (operators - 1). The rate overstates what is then measured: operators are taken to be linear and
+    independent.
 
     Examples
     --------
@@ -97,12 +88,10 @@ def bids2(
 
 
 def _exact(rates: Sequence[float], ratios: Sequence[float], slots: int) -> list[int]:
-    """Hand out the slots greedily: the rate is limited by the operator of least capacity.
+    """Give each slot to the operator of least capacity, which any allocation that carries more must do too.
 
-    Any allocation that carries more must give that operator another slot, so the greedy choice is optimal. Operator i
-    takes its k-th further slot at capacity k c_i, c_i being that of one task: the slots go to the least of all k c_i.
-    At the level L = further slots / sum of 1/c_i at most that many k c_i are below L, so all of these are taken and
-    about one per operator at most remains to be handed out one by one.
+    Operator i takes its k-th further slot at capacity k c_i, c_i being that of one task. At the level L = further
+    slots / sum of 1/c_i at most that many k c_i are below L, so these are taken at once and the rest one by one.
     """
     costs = _costs(rates, ratios)
     level = (slots - len(rates)) / sum(costs) * _BELOW
@@ -131,7 +120,7 @@ def _milp(
     for cost, count in zip(costs, tasks, strict=True):
         problem += slots * cost / total * share <= count  # (2), (3), divided by the true rate
     problem += pulp.lpSum(tasks) == slots  # (4)
-    status = _cbc.solve(problem, time_limit_s)
+    status = solve_by_cbc(problem, time_limit_s)
     return [round(count.value()) for count in tasks], status
 
 
@@ -193,3 +182,39 @@ def _sorted_out(
                 "or None where it is undefined."
             )
     return rates, weights, unbounded
+
+
+def solve_by_cbc(problem: pulp.LpProblem, time_limit_s: float | None = None) -> Status:
+    """Solve `problem` in place, in one thread; ``"feasible"``: the time limit left the optimum unproven.
+
+    Without a time limit the outcome is deterministic.
+    """
+    solver = pulp.COIN_CMD(
+        path=pulp.PULP_CBC_CMD.pulp_cbc_path, msg=False, threads=1, timeLimit=time_limit_s, options=_TOLERANCES
+    )
+    try:
+        problem.solve(solver)
+    except pulp.PulpSolverError as error:
+        raise WorkbenchError(
+            f"CBC could not be run on {problem.name} ({error}); check that this machine may execute it."
+        ) from error
+    if problem.sol_status == pulp.LpSolutionOptimal:
+        return "optimal"
+    if problem.sol_status == pulp.LpSolutionIntegerFeasible:
+        return "feasible"
+    limit = "" if time_limit_s is None else f" within {time_limit_s:g} s; raise the time limit"
+    raise WorkbenchError(f"CBC found no solution of {problem.name}{limit} ({pulp.LpStatus[problem.status]}).")
+
+
+def allocate(minimal: Run, slots: int) -> Allocation:
+    """Distribute `slots` by BIDS2 with the true rates seen in the measurement `minimal`."""
+    seen = minimal.estimate.observation if isinstance(minimal, Measurement) else None
+    if seen is None or not seen.operators:
+        raise WorkbenchError(
+            f"The minimal configuration of {minimal.query!r} sustained no rate at {minimal.budget.profile.memory_mb:,} "
+            "MB per slot, so its operators' true rates are unknown. Give a slot more memory_mb, or more slot_cpus."
+        )
+    operators = [one for one in seen.operators if not one.is_source]
+    consumed = seen.consumed_records
+    ratios = {one.operator: one.records_in / consumed if consumed else 0.0 for one in operators}
+    return bids2({one.operator: one.true_processing_rate for one in operators}, ratios, slots)

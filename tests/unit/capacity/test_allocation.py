@@ -5,7 +5,7 @@ import pulp
 import pytest
 
 from workbench.capacity import bids2
-from workbench.capacity.allocation import _cbc
+from workbench.capacity.allocation import solve_by_cbc
 from workbench.errors import WorkbenchError
 
 RATES = {"parse": 120.0, "join": 45.0, "filter": 200.0, "window": 30.0}
@@ -137,6 +137,6 @@ def test_a_problem_without_a_solution_is_named():
     problem += count
     problem += 2 * count == 1
     with pytest.raises(WorkbenchError, match=r"^CBC found no solution of nothing \(Infeasible\)\.$"):
-        _cbc.solve(problem)
+        solve_by_cbc(problem)
     with pytest.raises(WorkbenchError, match=r"^CBC found no solution of nothing within 5 s; raise the time limit \("):
-        _cbc.solve(problem, 5.0)
+        solve_by_cbc(problem, 5.0)
