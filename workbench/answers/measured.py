@@ -15,7 +15,7 @@ from workbench.records import Measurement, OperatorCost, Probe
 from workbench.study import Planned
 from workbench.views import figures, findings
 from workbench.views.cards import Card, Cell, Table, facts_table, headings, tabulate, times
-from workbench.views.first_screen import origin, testbed_name
+from workbench.views.findings import origin, testbed_name
 from workbench.views.health import Check, checks
 
 

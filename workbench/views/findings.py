@@ -38,6 +38,17 @@ QUIET = frozenset({"stateless", "unchanged"})
 """Cases of Justin's that need no explanation."""
 
 
+def origin(kind: str) -> str:
+    """Give the word that says where figures come from, by the kind of the testbed."""
+    return {"fluid": "SIMULATED", "recorded": "RECORDED", "observed": "OBSERVED"}.get(kind, "MEASURED")
+
+
+def testbed_name(kind: str, identity: str) -> str:
+    """Name a testbed for readers: without a cluster's address, a simulation's settings, or a table's digest."""
+    named = {"fluid": "simulated engine (fluid)", "recorded": "a table of rates"}
+    return named.get(kind, identity.split(", master", maxsplit=1)[0])
+
+
 def where(budget: Budget, *, ran: bool = True) -> str:
     """Say what was deployed: ``"4 slots of 0.2 core at a 2 s interval"``; what was simulated has no interval."""
     slots = units.some(budget.slots, "slot")

@@ -45,14 +45,6 @@ _SMALL_LETTER = 8.2  # pixels, of a title in a panel
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 
-DARK = (
-    '[data-jp-theme-light="false"] .js-plotly-plot .svg-container {filter: invert(0.9333) hue-rotate(180deg);} '
-    '[data-jp-theme-light="false"] .js-plotly-plot .heatmaplayer {filter: invert(1) hue-rotate(180deg);}'
-)
-"""Style by which figures follow JupyterLab's dark theme: light and dark change places, hues stay, white becomes its
-page's colour; cells of a heat map and their words stay as they are. A rule of the page, since the kernel does not know
-which theme its reader has chosen."""
-
 TOOLBAR = 40
 """Right margin of figures, pixels: the toolbar, which appears while the mouse is over one, is in it."""
 

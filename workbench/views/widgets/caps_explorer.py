@@ -5,16 +5,15 @@ import math
 import ipywidgets
 import plotly.graph_objects as go
 
-from workbench.escaping import for_html as escape
 from workbench.placement import CostVector, PlacementProblem, Plan, tune_thresholds
 from workbench.views import figures, theme
+from workbench.views.parts import part
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, slider, whole_slider
-from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
 from workbench.views.widgets.panel_style import PANEL, pair, row, styled
+from workbench.views.widgets.scripted import FullWidth, WhileDragged
 from workbench.views.widgets.search_steps import MOST_NODES, OFF, cost_words, threshold, traced
-from workbench.views.widgets.while_dragged import WhileDragged
 
 _FRAME_MS = 500
 _ROWS, _NEAR, _LINE = 16, 20, 12  # of the tree, so that the map above it stays in sight; more are unfolded by hand
@@ -152,7 +151,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
             said += " " + self.search.step_sentence(self.step.value)
         if self.chosen is not None:
             said += f" Plan {self.plan.value} costs {cost_words(self.chosen.cost)}."
-        self.text.value = f'<div class="workbench-state" role="status">{escape(said)}</div>'
+        self.text.value = part("status", said)
 
     def _tune(self) -> None:
         tuned = tune_thresholds(self.problem)

@@ -10,14 +10,12 @@ from typing import Any
 import ipywidgets
 import plotly.graph_objects as go
 
-from workbench.escaping import for_html as escape
+from workbench.views.parts import part, style
 from workbench.views.theme import QUIET
 
 Clicked = Callable[[object], None]
 
 _UNSEEN = "workbench-unseen"
-_STYLE = f"""<style>.{_UNSEEN} {{position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden;
-  clip-path: inset(50%);}}</style>"""
 
 
 class LiveChart:
@@ -68,7 +66,7 @@ class LiveChart:
             self._on_click(data[point])
 
     def _describe(self) -> None:
-        self._words.value = f"{_STYLE}<p>Chart: {escape(self.alternative)}</p>"
+        self._words.value = style("unseen.css") + part("chart", self.alternative)
 
     def _lay_out(self, figure: go.Figure) -> None:
         now, wanted = self.widget.layout.to_plotly_json(), figure.layout.to_plotly_json()

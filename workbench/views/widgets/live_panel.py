@@ -14,15 +14,14 @@ import ipywidgets
 import plotly.graph_objects as go
 
 from workbench import units
-from workbench.escaping import for_html as escape
 from workbench.study import Runner, Snapshot, State
 from workbench.views import figures, findings, theme
+from workbench.views.parts import part, style
 from workbench.views.widgets import panel_style
 from workbench.views.widgets.alarm import Alarm
-from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.later import Later
 from workbench.views.widgets.live_chart import LiveChart
-from workbench.views.widgets.live_log import LiveLog
+from workbench.views.widgets.scripted import FullWidth, LiveLog
 
 _EVERY_S = 0.5
 _WIDTH, _HEIGHT = 430, 400  # pixels of one of the loop's plots, whose legend is as wide
@@ -35,17 +34,6 @@ _SIGNS: dict[State, tuple[str, str]] = {
     "done": ("✔", "done"),
 }
 _BUTTONS: dict[State, str] = {"idle": "Start", "done": "Done"}
-_STYLE = """<style>
-.workbench-state {font: 15px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
-  color: var(--jp-content-font-color1, #1f1f1f); padding: 0.2rem 0;}
-.workbench-state h3 {font-size: 1.1rem; margin: 0 0 0.3rem; font-weight: 600;}
-.workbench-state.workbench-state dl {display: grid; grid-template-columns: max-content 1fr; gap: 0.1rem 1rem;
-  margin: 0;}
-.workbench-state.workbench-state dt {color: var(--jp-content-font-color1, #555);
-  float: none; width: auto; font-weight: 400; margin: 0;}
-.workbench-state.workbench-state dd {margin: 0; width: auto; float: none; font-variant-numeric: tabular-nums;}
-.workbench-state progress {width: 100%; height: 0.6rem; margin-top: 0.4rem; accent-color: #0072b2;}
-</style>"""
 
 
 @dataclass(frozen=True)
@@ -201,12 +189,7 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
 
     def _show(self, now: Snapshot) -> None:
         said = standing(now)
-        rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in said.facts)
-        self.state.value = (
-            f'{_STYLE}<div class="workbench-state" role="group" aria-label="State of the work">'
-            f"<h3>{escape(said.heading)}</h3><dl>{rows}</dl>"
-            f'<progress aria-label="Share of the time that has passed" value="{said.share:.3f}"></progress></div>'
-        )
+        self.state.value = style("state.css") + part("standing", said)
         self.start.description, self.start.disabled = said.start, not said.may_start
         self.start.button_style = "primary" if said.may_start else ""
         self.start.icon = "check" if now.state == "done" else "play"

@@ -9,8 +9,8 @@ from workbench.placement import CostVector, PlacementProblem, count_plans, searc
 from workbench.views.figures.search_tree import search_tree
 from workbench.views.figures.search_tree_drawing import draw_search_tree
 from workbench.views.widgets.caps_explorer import CapsExplorer
+from workbench.views.widgets.scripted import WhileDragged
 from workbench.views.widgets.search_steps import OFF, threshold, traced
-from workbench.views.widgets.while_dragged import WhileDragged
 
 PROBLEM = PlacementProblem(
     {"source": 1, "map": 2, "window": 3},

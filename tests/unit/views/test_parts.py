@@ -1,27 +1,24 @@
-"""What the first screens of all reports are made of."""
+"""The parts of pages, made from templates."""
 
 import re
 
 from workbench.advice import Advice
-from workbench.views.first_screen import cares_html
-from workbench.views.style import STYLE
+from workbench.views.parts import part, read
 
 
 def test_a_command_among_advice_stands_out_whole_to_be_copied():
     advised = Advice("Begin with more slots. Run", "workbench report x 'a <b>'", Advice("Or wait."))
-    said = cares_html({"It fell behind.": advised})
+    said = part("cautions", {"It fell behind.": advised}, 4)
     assert "Run: <code>workbench report x &#x27;a &lt;b&gt;&#x27;</code><br>Or wait.</strong>" in said
-    assert (
-        cares_html({"Why.": Advice("", "workbench plan study.yaml")}).count("<code>workbench plan study.yaml</code>")
-        == 1
-    )
+    alone = part("cautions", {"Why.": Advice("", "workbench plan study.yaml")}, 4)
+    assert alone.count("<code>workbench plan study.yaml</code>") == 1
 
 
 def test_blanks_of_a_file_name_are_kept_where_its_command_is_copied():
-    (rule,) = re.findall(r"\.workbench-cares code \{(.*?)\}", STYLE, re.DOTALL)
+    (rule,) = re.findall(r"\.workbench-cares code \{(.*?)\}", read("cards.css"), re.DOTALL)
     assert "white-space: pre-wrap" in rule
 
 
 def test_words_that_look_like_a_command_are_words():
     """A user's names are among them; what is a command is said where the advice is made."""
-    assert "<code>" not in cares_html({"Why.": Advice("The query is named q: workbench plan study.yaml")})
+    assert "<code>" not in part("cautions", {"Why.": Advice("The query is named q: workbench plan study.yaml")}, 4)
