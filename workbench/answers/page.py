@@ -1,6 +1,6 @@
 """An answer as the cards of a page or a notebook: the first has all that it says, its evidence is folded."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 
 from workbench.answers.answer import Answer
@@ -11,16 +11,14 @@ from workbench.views.parts import part
 MOST_CAUTIONS = 4
 """Cautions that a page shows at once: the first."""
 
-_Made = Callable[[], Iterable[Card]]
-
 
 def cards(answer: Answer, *, source: bool = True) -> list[Card]:
     """Make all cards; one that cannot be made becomes an error card and does not hide the others.
 
     Without `source`, the first does not say where the figures come from, because another card says it.
     """
-    lead = gather((partial(_lead, source=source),), answer)
-    return [*lead, *_made(answer.also), *map(fold, [*_about(answer), *_made(answer.evidence)])]
+    at_once = gather((partial(_lead, answer, source=source), *answer.also))
+    return [*at_once, *map(fold, [*_about(answer), *gather(answer.evidence)])]
 
 
 def show(answer: Answer) -> None:
@@ -31,14 +29,6 @@ def show(answer: Answer) -> None:
 def header(answer: Answer) -> str:
     """Write where the figures come from."""
     return part("origin", answer)
-
-
-def _made(sections: Sequence[_Made]) -> list[Card]:
-    return gather([partial(_section, made) for made in sections], None)
-
-
-def _section(made: _Made, _: None) -> Iterable[Card]:
-    return made()
 
 
 def _lead(answer: Answer, *, source: bool) -> list[Card]:

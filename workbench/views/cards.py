@@ -21,7 +21,6 @@ from workbench.views.theme import QUIET, untitled
 
 Kind = Literal["result", "health", "error", "not-yet", "no-data", "no-plan"]
 Cell = str | float | None
-Result = TypeVar("Result")
 Item = TypeVar("Item")
 
 _WORDS: dict[Kind, str] = {
@@ -181,12 +180,12 @@ def _rounded(value: Any) -> Any:  # noqa: ANN401 - JSON
     return value
 
 
-def gather(sections: Iterable[Callable[[Result], Iterable[Card]]], result: Result) -> list[Card]:
+def gather(sections: Iterable[Callable[[], Iterable[Card]]]) -> list[Card]:
     """Make the cards of all sections; one that cannot be made becomes an error card and never hides the others."""
     made: list[Card] = []
     for number, section in enumerate(sections, start=1):
         try:
-            made += section(result)
+            made += section()
         except Exception as error:  # noqa: BLE001 - one bad chart must not cost the report
             made.append(replace(error_card(type(error).__name__, str(error)), name=f"error-{number}"))
     return made

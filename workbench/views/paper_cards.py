@@ -77,17 +77,17 @@ def figure_card(paper: Paper, figure: PaperFigure, chosen: str | None = None) ->
 
 def figure_cards(paper: Paper, figure: PaperFigure, chosen: str | None = None) -> list[Card]:
     """Show one figure next to ours, or an error card."""
-    return gather([lambda one: [figure_card(one, figure, chosen)]], paper)
+    return gather([partial(_section, paper, figure, chosen)])
 
 
 def cards(paper: Paper, chosen: str | None = None) -> list[Card]:
     """Show the list of figures and all that are here; those that have the input `chosen` are made for it."""
     sections = [
-        partial(_section, figure=one, chosen=chosen if chosen in one.inputs else None)
+        partial(_section, paper, one, chosen if chosen in one.inputs else None)
         for one in paper.figures
         if one.make is not None
     ]
-    return [index_card(paper), *gather([lambda one: [headlines_card(one)], *sections], paper)]
+    return [index_card(paper), *gather([lambda: [headlines_card(paper)], *sections])]
 
 
 def _section(paper: Paper, figure: PaperFigure, chosen: str | None) -> list[Card]:

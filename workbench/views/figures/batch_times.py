@@ -90,8 +90,7 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
         mark_rows(figure, data.marked, f"{data.mark}: {units.rate(data.marked / data.interval_s)}", theme.BLUE)
     figure.update_xaxes(title_text="Records per batch", range=[0, right], tickformat="~s")
     figure.update_yaxes(title_text="Batch time (s)", rangemode="tozero")
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)
 
 
 def mark_interval(figure: go.Figure, interval_s: float, **where: int) -> None:

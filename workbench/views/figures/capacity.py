@@ -198,8 +198,7 @@ def draw_capacity(data: Capacity) -> go.Figure:
                 "anchor": "x2",
             },
         )
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)
 
 
 def _far_axes(data: Capacity) -> tuple[Properties, Properties]:

@@ -76,5 +76,4 @@ def draw_head_room(data: HeadRoom) -> go.Figure:
     mark_rows(figure, data.peak, f"peak {units.rate(data.peak / data.interval_s, 2)}", theme.VERMILLION)
     figure.update_xaxes(title_text="Rows per batch", range=[0, right], tickformat="~s")
     figure.update_yaxes(title_text="Batch time (s)", range=[0, 1.1 * max(data.interval_s, *data.seconds)])
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)

@@ -48,5 +48,4 @@ def draw_overlaid(series: Mapping[str, TimelineSeries], policy: str) -> go.Figur
     figure.update_xaxes(ticktext=[units.clock(tick) for tick in ticks], title_text="Clock", row=4, col=1)
     figure.update_yaxes(title_font_size=11)
     figure.update_yaxes(title_text="GiB, dashed", row=2, col=1, secondary_y=True)
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)

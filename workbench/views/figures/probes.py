@@ -110,8 +110,7 @@ def draw_probes(data: Probes) -> go.Figure:
     most = max((batch.backlog for batch in data.batches), default=0.0)
     panels.update_yaxes(title_text="Backlog (records)", **theme.upright(max(most, theme.FEW_RECORDS)), row=3, col=1)
     panels.update_xaxes(title_text="Time since the estimate began (s)", row=3, col=1)
-    theme.room_for_legend(panels)
-    return panels
+    return theme.room_for_legend(panels)
 
 
 def draw_bracket(data: Probes) -> go.Figure:
@@ -122,8 +121,7 @@ def draw_bracket(data: Probes) -> go.Figure:
     panels = make_subplots(figure=figure)
     _rates(panels, data)
     panels.update_xaxes(title_text="Time since the estimate began (s)")
-    theme.room_for_legend(panels)
-    return panels
+    return theme.room_for_legend(panels)
 
 
 def _rates(panels: go.Figure, data: Probes) -> None:
@@ -133,18 +131,19 @@ def _rates(panels: go.Figure, data: Probes) -> None:
     for verdict, sign in VERDICTS.items():
         chosen = [point for point in data.points if point.verdict == verdict]
         if chosen:
-            panels.add_scatter(
-                uid=f"probes-{verdict}",
-                x=[(point.began_s + point.ended_s) / 2 for point in chosen],
-                y=[point.consumed for point in chosen],
+            traces.marks(
+                panels,
+                f"probes-{verdict}",
+                f"consumed: {sign.word}",
+                [(point.began_s + point.ended_s) / 2 for point in chosen],
+                [point.consumed for point in chosen],
                 mode="markers+text",
                 text=[str(point.number) if point.number else "" for point in chosen],
                 textposition="bottom center",
                 textfont={"size": 11},
-                marker={"color": sign.colour, "symbol": sign.symbol, "size": 11},
-                name=f"consumed: {sign.word}",
+                look=(sign.colour, sign.symbol, 11),
                 customdata=[[point.number, theme.plain(point.reason)] for point in chosen],
-                hovertemplate="probe %{customdata[0]}: %{y:.4~s} records/s consumed<br>%{customdata[1]}<extra></extra>",
+                hover="probe %{customdata[0]}: %{y:.4~s} records/s consumed<br>%{customdata[1]}",
                 cliponaxis=False,
                 row=1,
                 col=1,

@@ -75,20 +75,12 @@ def draw_pruning(data: Pruning) -> go.Figure:
     tightest = data.tightest
     right = max(data.thresholds)
     if tightest is None or tightest > data.thresholds[0]:
+        words = {"text": "no plan", "font": {"size": 12, "color": theme.GREY}}
+        shade = {"fillcolor": theme.GREY, "opacity": 0.1, "line_width": 0, "layer": "below"}
         end = right if tightest is None else tightest
-        figure.add_vrect(
-            x0=0,
-            x1=end,
-            fillcolor=theme.GREY,
-            opacity=0.1,
-            line_width=0,
-            layer="below",
-            annotation={"text": "no plan", "font": {"size": 12, "color": theme.GREY}},
-            annotation_position="top left",
-        )
+        figure.add_vrect(x0=0, x1=end, annotation=words, annotation_position="top left", **shade)
     figure.update_xaxes(
         title_text=f"Threshold of the {COST_NAMES[data.dimension]} (0 ideal, 1 worst)", range=[0, 1.02 * right]
     )
     figure.update_yaxes(title_text="Plans, nodes", type="log", dtick=1, exponentformat="none", tickformat=",")
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)

@@ -129,8 +129,7 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
         ticktext=["≤ 0.1" if tick == _TICKS[0] else f"{tick:g}" for tick in _TICKS],
         range=[low - 0.35, high + 0.25],
     )
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)
 
 
 def _margin(margin: float) -> str:

@@ -147,42 +147,35 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
     panels.update_xaxes(range=[0, data.duration_s / scale])
     panels.update_xaxes(title_text=f"Time ({unit})", row=4, col=1)
     _label_flat_panels(panels, tops)
-    theme.room_for_legend(panels)
-    return panels
+    return theme.room_for_legend(panels)
 
 
 def _label_flat_panels(panels: go.Figure, tops: Tops) -> None:
     """Label panels whose line is 0 all the time, because they look empty."""
     where = {"x": 0.5, "y": 0.5, "xref": "x domain", "yref": "y domain", "showarrow": False, "font_color": theme.GREY}
-    for row, top, text in (
-        (3, tops.backlog, "no backlog at any time"),
-        (4, tops.latency_s, "no record waits at any time"),
-    ):
+    flat = ((3, tops.backlog, "no backlog at any time"), (4, tops.latency_s, "no record waits at any time"))
+    for row, top, text in flat:
         if not top:
             panels.add_annotation(text=text, **where, row=row, col=1)
 
 
 def _changes(panels: go.Figure, data: TimelineSeries, scale: float, unit: str) -> None:
     """Mark reconfigurations by a triangle in the panel of tasks, and shade their downtime in every panel."""
-    panels.add_scatter(
-        uid="timeline-reconfigurations",
-        name="reconfiguration",
-        x=[change.at_s / scale for change in data.reconfigurations],
-        y=[sum(change.tasks.values()) for change in data.reconfigurations],
+    traces.marks(
+        panels,
+        "timeline-reconfigurations",
+        "reconfiguration",
+        [change.at_s / scale for change in data.reconfigurations],
+        [sum(change.tasks.values()) for change in data.reconfigurations],
         text=[
             f"{units.some(sum(change.tasks.values()), 'task')} from here: "
             + ", ".join(f"{theme.plain(name)} {count}" for name, count in change.tasks.items())
             + f"<br>nothing ran for {units.seconds(change.downtime_s)}, {units.size(change.moved_bytes)} of state moved"
             for change in data.reconfigurations
         ],
-        mode="markers",
-        marker={
-            "color": theme.VERMILLION,
-            "symbol": "triangle-down",
-            "size": 11,
-            "line": {"color": "white", "width": 1},
-        },
-        hovertemplate=f"%{{x:.4~g}} {unit}: %{{text}}<extra></extra>",
+        look=(theme.VERMILLION, "triangle-down", 11),
+        marker={"line": {"color": "white", "width": 1}},
+        hover=f"%{{x:.4~g}} {unit}: %{{text}}",
         showlegend=bool(data.reconfigurations),
         cliponaxis=False,
         row=2,

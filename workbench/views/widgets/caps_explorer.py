@@ -13,7 +13,7 @@ from workbench.views.widgets.controls import button, choice, slider, whole_slide
 from workbench.views.widgets.live_chart import LiveChart
 from workbench.views.widgets.panel_style import PANEL, pair, row, styled
 from workbench.views.widgets.scripted import FullWidth, WhileDragged
-from workbench.views.widgets.search_steps import MOST_NODES, OFF, cost_words, threshold, traced
+from workbench.views.widgets.search_steps import MOST_NODES, OFF, threshold, traced
 
 _FRAME_MS = 500
 _ROWS, _NEAR, _LINE = 16, 20, 12  # of the tree, so that the map above it stays in sight; more are unfolded by hand
@@ -150,7 +150,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         if self.step.value < len(self.search.order):
             said += " " + self.search.step_sentence(self.step.value)
         if self.chosen is not None:
-            said += f" Plan {self.plan.value} costs {cost_words(self.chosen.cost)}."
+            said += f" Plan {self.plan.value} costs {figures.cost_words(self.chosen.cost)}."
         self.text.value = part("status", said)
 
     def _tune(self) -> None:

@@ -94,15 +94,10 @@ def _changes(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any
     gone: dict[str, Any] = {
         key: [] if isinstance(now[key], list | tuple) else None for key in now.keys() - wanted.keys()
     }
-    changed = {key: value for key, value in wanted.items() if key not in now or not _same(now[key], value)}
+    changed = {key: value for key, value in wanted.items() if key not in now or _plain(now[key]) != _plain(value)}
     return {key: value for key, value in (gone | changed).items() if key not in {"uid", "type"}}
 
 
-def _same(one: object, other: object) -> bool:
-    if hasattr(one, "tolist") or hasattr(other, "tolist"):  # arrays compare element by element
-        return _plain(one) == _plain(other)
-    return one == other
-
-
 def _plain(values: Any) -> object:  # noqa: ANN401
+    """Arrays and tuples as lists, since arrays compare element by element."""
     return values.tolist() if hasattr(values, "tolist") else list(values) if isinstance(values, tuple) else values

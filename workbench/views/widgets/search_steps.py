@@ -7,7 +7,7 @@ import numpy as np
 
 from workbench import units
 from workbench.placement import CostVector, PlacementProblem, Plan, SearchNode, trace_search
-from workbench.views.figures import choice_words
+from workbench.views.figures import choice_words, cost_words
 
 MOST_NODES = 2000
 OFF = 1.0
@@ -75,8 +75,3 @@ def traced(problem: PlacementProblem, thresholds: CostVector, most_nodes: int = 
 def threshold(value: float) -> float:
     """Give the threshold that a slider at `value` sets: inf where it is off."""
     return math.inf if value >= OFF else value
-
-
-def cost_words(cost: CostVector) -> str:
-    """Write a cost vector."""
-    return f"CPU {cost.cpu:.3f}, state access {cost.io:.3f}, network {cost.net:.3f}"
