@@ -18,9 +18,9 @@ from workbench.redaction import redacted
 from workbench.report.execution import UNREADABLE, Execution, execute, read_executed
 from workbench.report.html import export, fetched_urls
 from workbench.report.parameters import check
-from workbench.report.templates import find_template, template_folder
+from workbench.report.templates import find_template
 from workbench.views.cards import error_card
-from workbench.views.parts import cards_style
+from workbench.views.parts import cards_style, template_folder
 
 _MINUTE = "%Y-%m-%d %H:%M UTC"
 _ANSWER = re.compile(

@@ -121,11 +121,6 @@ def writes_of(measurement: Measurement) -> WriteCost | None:
     return seen.writes if seen is not None else next((one for one in known if one is not None), None)
 
 
-def marked(estimate: MstEstimate) -> tuple[float | None, str]:
-    """Give the rate (records/s) that figures mark, and what it is; None without one."""
-    return (None if estimate.rate is None else estimate.low), "highest sustained"
-
-
 def growing_state(estimate: MstEstimate) -> str:
     """Say at what size of a state that grows without bound the rate was found: that of the records in it."""
     records = sum(probe.observation.consumed_rate * probe.seconds for probe in estimate.probes)

@@ -7,9 +7,20 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from workbench import units
+from workbench.errors import WorkbenchError
 from workbench.escaping import for_html
 
-_FOLDER = Path(__file__).resolve().parents[2] / "templates" / "views"
+FOLDER = Path(__file__).resolve().parents[2] / "templates"
+
+
+def template_folder(folder: Path = FOLDER) -> Path:
+    """Return the folder of templates, or refuse a package that was installed without its repository."""
+    if not (folder / "report" / "index.html.j2").is_file():
+        raise WorkbenchError(
+            f"The report templates are not in {folder}; the package was installed without its repository. "
+            "Next step: clone the repository and install it with 'pip install -e .' there."
+        )
+    return folder
 
 
 def part(name: str, *values: object) -> str:
@@ -30,13 +41,13 @@ def cards_style() -> str:
 
 def read(name: str) -> str:
     """Read a style sheet or a script."""
-    return (_FOLDER / name).read_text(encoding="utf-8")
+    return (template_folder() / "views" / name).read_text(encoding="utf-8")
 
 
 @cache
 def _parts() -> object:
     templates = Environment(
-        loader=FileSystemLoader(_FOLDER),
+        loader=FileSystemLoader(template_folder() / "views"),
         autoescape=True,
         finalize=_escaped,
         undefined=StrictUndefined,

@@ -6,9 +6,8 @@ BIDS2 divides it, the bracket that the estimator closes, and the forms of the mo
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import ipywidgets
 import plotly.graph_objects as go
@@ -36,28 +35,21 @@ _SIGNS: dict[State, tuple[str, str]] = {
 _BUTTONS: dict[State, str] = {"idle": "Start", "done": "Done"}
 
 
-@dataclass(frozen=True)
-class Standing:
-    """What the panel says of a snapshot, in words."""
+class Standing(NamedTuple):
+    """What the panel says of a snapshot, in words; `share` is how much of the time has passed, as far as is known."""
 
-    heading: str
     facts: tuple[tuple[str, str], ...]
     share: float
     start: str
-    may_start: bool
-    may_cancel: bool
 
 
 def standing(now: Snapshot) -> Standing:
-    """Put a snapshot into words; `share` is how much of the time has passed, as far as that is known."""
+    """Put a snapshot into words."""
     sign, word = _SIGNS[now.state]
     unknown = now.estimate is None or (now.estimate.rate is None and now.estimate.high == float("inf"))
     seen = "none yet" if now.estimate is None or unknown else findings.bracket(now.estimate)
     left = "not known before the first bracket" if now.left_s is None else f"about {units.seconds(now.left_s)}"
-    facts = [
-        ("State", f"{sign} {word}"),
-        ("Doing", now.step or "nothing"),
-    ]
+    facts = [("State", f"{sign} {word}"), ("Doing", now.step or "nothing")]
     if now.ran:  # what is simulated passes in no time
         facts.append(("Elapsed", units.seconds(round(now.elapsed_s))))
     if now.most_runs > 1:
@@ -72,14 +64,7 @@ def standing(now: Snapshot) -> Standing:
         share = now.elapsed_s / max(1e-9, now.elapsed_s + now.left_s)
     else:
         share = now.probes / max(1, now.most_probes)
-    return Standing(
-        now.what,
-        tuple(facts),
-        share,
-        _BUTTONS.get(now.state, "Resume"),
-        now.may_start,
-        now.state == "running",
-    )
+    return Standing(tuple(facts), share, _BUTTONS.get(now.state, "Resume"))
 
 
 def _of_the_loop(drawn: go.Figure) -> go.Figure:
@@ -189,11 +174,11 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
 
     def _show(self, now: Snapshot) -> None:
         said = standing(now)
-        self.state.value = style("state.css") + part("standing", said)
-        self.start.description, self.start.disabled = said.start, not said.may_start
-        self.start.button_style = "primary" if said.may_start else ""
+        self.state.value = style("state.css") + part("standing", now.what, said)
+        self.start.description, self.start.disabled = said.start, not now.may_start
+        self.start.button_style = "primary" if now.may_start else ""
         self.start.icon = "check" if now.state == "done" else "play"
-        self.cancel.disabled = not said.may_cancel
+        self.cancel.disabled = now.state != "running"
         self.lines.lines = [f"[{line.at_s:5.0f} s] {line.text}" if now.ran else line.text for line in now.lines] or [
             "The log is empty."
         ]
