@@ -2,7 +2,7 @@
 
 import pytest
 
-from workbench.views.widgets.live_log import LiveLog
+from workbench.views.widgets.scripted import LiveLog
 
 pytestmark = pytest.mark.browser
 

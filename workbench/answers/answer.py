@@ -52,6 +52,11 @@ class Fact:
         return "" if self.value is None else self.unit.write(self.value)
 
     @property
+    def listed(self) -> bool:
+        """Whether tables show it, and not only the exact figures."""
+        return bool(self.name) and self.shown != "data"
+
+    @property
     def exact(self) -> str | float | None:
         """The value in the unit's label."""
         if self.value is None or isinstance(self.value, str):

@@ -15,7 +15,7 @@ from workbench.records import Measurement, OperatorCost, Probe
 from workbench.study import Planned
 from workbench.views import figures, findings
 from workbench.views.cards import Card, Cell, Table, facts_table, headings, tabulate, times
-from workbench.views.first_screen import origin, testbed_name
+from workbench.views.findings import origin, testbed_name
 from workbench.views.health import Check, checks
 
 
@@ -147,16 +147,10 @@ def _batches(measurement: Measurement) -> list[Card]:
     title = "How does a batch's time grow with its size?"
     if not data.rows:
         return [Card("batches", title, "No probe was made after the warm-up.", kind="no-data")]
-    return [
-        Card("batches", title, data.finding + _seen(data), figures.draw_batch_times(data), _batches_table(measurement))
-    ]
-
-
-def _seen(data: figures.BatchTimes) -> str:
     part = "" if data.line is None else f" The fixed part is {units.share(data.line.fixed / data.interval_s)} of it."
-    return (
-        f".{part} Seen were batches of {units.scaled(min(data.rows), '')} to {units.scaled(max(data.rows), 'records')}."
-    )
+    ends = f"{units.scaled(min(data.rows), '')} to {units.scaled(max(data.rows), 'records')}"
+    finding = f"{data.finding}.{part} Seen were batches of {ends}."
+    return [Card("batches", title, finding, figures.draw_batch_times(data), _batches_table(measurement))]
 
 
 def _batches_table(measurement: Measurement) -> Table:
@@ -187,7 +181,13 @@ def _operators(measurement: Measurement) -> list[Card]:
     data = figures.operators(measurement.query, observation)
     table = _operators_table(observation.operators, measurement.costs)
     figure = figures.draw_operators(data) if data.metrics else None
-    return [Card("operators", title, data.finding + _busiest(data), figure, table)]
+    said, busiest = "", data.busiest
+    if busiest is not None:
+        said = (
+            f": its tasks are busy {units.share(busiest.busyness)} of the time and process "
+            f"{units.rate(busiest.true_processing_rate)} each while busy"
+        )
+    return [Card("operators", title, f"{data.finding}{said}.", figure, table)]
 
 
 def _operators_table(metrics: tuple[OperatorMetrics, ...], costs: tuple[OperatorCost, ...]) -> Table:
@@ -228,16 +228,6 @@ def _dataflow(measurement: Measurement) -> list[Card]:
     data = figures.observed_graph(measured.dataflow, observation)
     text = ". Which operator feeds which was not observed: they are shown as a chain." if measured.guessed else "."
     return [Card("dataflow", "How do the records flow?", data.finding + text, figures.draw_dataflow_graph(data))]
-
-
-def _busiest(data: figures.Operators) -> str:
-    busiest = data.busiest
-    if busiest is None:
-        return "."
-    return (
-        f": its tasks are busy {units.share(busiest.busyness)} of the time and process "
-        f"{units.rate(busiest.true_processing_rate)} each while busy."
-    )
 
 
 def _source(measurement: Measurement) -> list[Card]:

@@ -62,7 +62,7 @@ def answer(found: Observed, outage_s: float) -> Answer:
 def cards(found: Observed, outage_s: float) -> list[Card]:
     """Make the cards of a running query, the plans after the head-room."""
     lead, *evidence = page.cards(answer(found, outage_s))
-    return [lead, *gather((_plans,), found), *evidence]
+    return [lead, *gather((partial(_plans, found),)), *evidence]
 
 
 def _row(found: Observed, outage_s: float) -> tuple[Fact, ...]:

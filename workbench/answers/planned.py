@@ -12,8 +12,7 @@ from workbench.records import CapacityPlan, EndingRun, Measurement, ModelFinding
 from workbench.study import Planned, intervals_left_out
 from workbench.views import findings
 from workbench.views.cards import Card
-from workbench.views.findings import about, backlog, basis, containers, deployment
-from workbench.views.first_screen import origin, testbed_name
+from workbench.views.findings import about, backlog, basis, containers, deployment, origin, testbed_name
 
 _VERDICTS = {"safe": "safe", "risky": "risky", "don't rely on it yet": "unsure"}
 _WEIGHED = frozenset({"extrapolation", "wide interval", "few runs"})  # by every verdict

@@ -14,7 +14,8 @@ from workbench.records import FormComparison, Measurement, script_of
 from workbench.study import Planned, intervals_left_out
 from workbench.views import figures, findings
 from workbench.views.cards import Card, Cell, Column, Table, headings, tabulate, times
-from workbench.views.first_screen import tabs_html, testbed_name
+from workbench.views.findings import testbed_name
+from workbench.views.parts import part
 
 START = "start"
 """Name of the card that says how to start what was planned."""
@@ -57,7 +58,7 @@ def _start(planned: Planned) -> list[Card]:
         for plan in planned.plans
     }
     finding = "Copy the text of both, and replace the words in capitals; one tab per target."
-    return [Card(START, "How do I start it?", finding, html=tabs_html(START, panes))]
+    return [Card(START, "How do I start it?", finding, html=part("tabs", START, panes))]
 
 
 def forms(planned: Planned) -> list[Card]:

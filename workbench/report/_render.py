@@ -18,12 +18,14 @@ from workbench.redaction import redacted
 from workbench.report.execution import UNREADABLE, Execution, execute, read_executed
 from workbench.report.html import export, fetched_urls
 from workbench.report.parameters import check
-from workbench.report.templates import find_template, template_folder
+from workbench.report.templates import find_template
 from workbench.views.cards import error_card
-from workbench.views.style import STYLE
+from workbench.views.parts import cards_style, template_folder
 
 _MINUTE = "%Y-%m-%d %H:%M UTC"
-_ANSWER = re.compile(r'<h2>(?:<span class="kind">[^<]*</span>)?([^<]+)</h2><p>[^<]*</p><p class="workbench-origin">')
+_ANSWER = re.compile(
+    r'<h2>(?:<span class="kind">[^<]*</span>)?([^<]+)</h2>\s*<p>[^<]*</p>\s*<p class="workbench-origin">'
+)
 _READABLE = 0o644  # reports are made to be shared
 _BANNERS = frozenset({"papermill-error-cell-tag"})
 
@@ -159,7 +161,7 @@ def _presentable(execution: Execution) -> nbformat.NotebookNode:
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
     if execution.failure is None:
         return notebook
-    html = STYLE + error_card(execution.failure.kind, execution.failure.message).heading_html()
+    html = cards_style() + error_card(execution.failure.kind, execution.failure.message).heading_html()
     card = nbformat.v4.new_output("display_data", {"text/html": html})  # type: ignore[no-untyped-call]
     shown = False
     for cell in notebook.cells:

@@ -22,9 +22,9 @@ from workbench.observing import read_events
 from workbench.records import Measurement
 from workbench.report import steps
 from workbench.report.execution import UNREADABLE
-from workbench.report.templates import FOLDER
 from workbench.simulation import RateTrace
 from workbench.study import StudyHistory, read_planned, read_study
+from workbench.views.parts import FOLDER
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "str": (str,),

@@ -11,20 +11,16 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
-from urllib.parse import quote
 
 import plotly.graph_objects as go
 from IPython.display import display
 
-from workbench import units
-from workbench.escaping import for_html as escape
 from workbench.escaping import for_spreadsheet
-from workbench.views.style import STYLE
+from workbench.views.parts import cards_style, part
 from workbench.views.theme import QUIET, untitled
 
 Kind = Literal["result", "health", "error", "not-yet", "no-data", "no-plan"]
 Cell = str | float | None
-Result = TypeVar("Result")
 Item = TypeVar("Item")
 
 _WORDS: dict[Kind, str] = {
@@ -42,9 +38,6 @@ _TITLES = {
     "MeasurementFailedError": "A measurement failed, so this report is partial",
 }
 _DIGITS = 7  # of numbers in charts
-_LONG = 40  # characters above which a cell is a sentence
-_LONG_CAPTION = 90  # characters above which a caption takes several lines
-_LONG_CLASS = ' class="long"'
 _BOM = "\ufeff"  # by which spreadsheets know that a CSV file is UTF-8
 
 
@@ -129,13 +122,7 @@ class Card:
 
     def heading_html(self) -> str:
         """Title and finding."""
-        word = f'<span class="kind">{_WORDS[self.kind]}</span>' if _WORDS[self.kind] else ""
-        classes = f"workbench-card {self.kind}{' folded' * self.folded}"
-        of = f' data-of="{escape(self.of)}"' if self.of else ""
-        return (
-            f'<div class="{classes}" id="card-{escape(quote(self.name))}"{of}>'
-            f"<h2>{word}{escape(self.title)}</h2><p>{escape(self.finding)}</p>{self.html}</div>"
-        )
+        return part("card", self, _WORDS[self.kind])
 
     def table_html(self, *, download: bool = True) -> str:
         """Write the table in a ``<details>`` element, empty without one; live panels cannot offer the CSV link."""
@@ -145,27 +132,7 @@ class Card:
             any(isinstance(row[place], int | float) for row in self.table.rows)
             for place in range(len(self.table.columns))
         ]
-        head = "".join(
-            f'<th scope="col"{_aligned(right)}>{escape(name)}'
-            + (f' <span class="unit">{escape(unit)}</span>' if unit else "")
-            + "</th>"
-            for (name, unit), right in zip(self.table.columns, numeric, strict=True)
-        )
-        body = "".join(
-            "<tr>" + "".join(_cell(cell, right) for cell, right in zip(row, numeric, strict=True)) + "</tr>"
-            for row in self.table.rows
-        )
-        link = download * (
-            f'<a download="{escape(self.name)}.csv" href="data:text/csv;charset=utf-8,'
-            f'{quote(_BOM + self.table.csv())}">Download as CSV</a>'
-        )
-        return (
-            f'<details class="workbench-table"{" open" if self.table.opened else ""}>'
-            f"<summary>Data as a table</summary>"
-            f"<table><caption{_LONG_CLASS * (len(self.table.caption) > _LONG_CAPTION)}>{escape(self.table.caption)}"
-            "</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{link}</details>"
-        )
+        return part("table", self.table, self.name, numeric, _BOM + self.table.csv() if download else "")
 
     def _ipython_display_(self) -> None:
         show((self,))
@@ -182,7 +149,7 @@ def outputs(card: Card) -> Iterator[dict[str, object]]:
 
 def show(cards: Iterable[Card]) -> None:
     """Display cards in a notebook, in order."""
-    style = STYLE
+    style = cards_style()
     for card in cards:
         heading, *evidence = outputs(card)
         for bundle in ({**heading, "text/html": f"{style}{heading['text/html']}"}, *evidence):
@@ -213,12 +180,12 @@ def _rounded(value: Any) -> Any:  # noqa: ANN401 - JSON
     return value
 
 
-def gather(sections: Iterable[Callable[[Result], Iterable[Card]]], result: Result) -> list[Card]:
+def gather(sections: Iterable[Callable[[], Iterable[Card]]]) -> list[Card]:
     """Make the cards of all sections; one that cannot be made becomes an error card and never hides the others."""
     made: list[Card] = []
     for number, section in enumerate(sections, start=1):
         try:
-            made += section(result)
+            made += section()
         except Exception as error:  # noqa: BLE001 - one bad chart must not cost the report
             made.append(replace(error_card(type(error).__name__, str(error)), name=f"error-{number}"))
     return made
@@ -242,16 +209,3 @@ def error_card(kind: str, message: str) -> Card:
         f"{kind}: {message} (Please report this sentence together with the input that was read.)",
         kind="error",
     )
-
-
-def _aligned(right: bool) -> str:
-    return ' class="number"' if right else ""
-
-
-def _cell(cell: Cell, right: bool) -> str:
-    if cell is None:
-        return f'<td{_aligned(right)}><span title="undefined">n/a</span></td>'
-    if isinstance(cell, str):
-        long = _LONG_CLASS if len(cell) > _LONG else ""
-        return f"<td{_aligned(right) or long}>{escape(cell)}</td>"
-    return f'<td class="number" title="{cell!r}">{units.number(cell, digits=4)}</td>'

@@ -38,6 +38,17 @@ QUIET = frozenset({"stateless", "unchanged"})
 """Cases of Justin's that need no explanation."""
 
 
+def origin(kind: str) -> str:
+    """Give the word that says where figures come from, by the kind of the testbed."""
+    return {"fluid": "SIMULATED", "recorded": "RECORDED", "observed": "OBSERVED"}.get(kind, "MEASURED")
+
+
+def testbed_name(kind: str, identity: str) -> str:
+    """Name a testbed for readers: without a cluster's address, a simulation's settings, or a table's digest."""
+    named = {"fluid": "simulated engine (fluid)", "recorded": "a table of rates"}
+    return named.get(kind, identity.split(", master", maxsplit=1)[0])
+
+
 def where(budget: Budget, *, ran: bool = True) -> str:
     """Say what was deployed: ``"4 slots of 0.2 core at a 2 s interval"``; what was simulated has no interval."""
     slots = units.some(budget.slots, "slot")
@@ -108,11 +119,6 @@ def writes_of(measurement: Measurement) -> WriteCost | None:
     seen = measurement.estimate.observation
     known = (probe.observation.writes for probe in reversed(measurement.estimate.probes))
     return seen.writes if seen is not None else next((one for one in known if one is not None), None)
-
-
-def marked(estimate: MstEstimate) -> tuple[float | None, str]:
-    """Give the rate (records/s) that figures mark, and what it is; None without one."""
-    return (None if estimate.rate is None else estimate.low), "highest sustained"
 
 
 def growing_state(estimate: MstEstimate) -> str:

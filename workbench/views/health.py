@@ -10,14 +10,9 @@ from workbench.records import Measurement
 from workbench.views import findings
 from workbench.views.figures import batch_times
 
-FIXED_SHARE = 0.25
-"""Largest share of the interval that the fixed time of a batch should take."""
-
-LATE_SHARE = 0.01
-"""Largest share of the rows reaching the state that may be dropped as late."""
-
-LEAST_THROTTLED = 0.01
-"""Share of its periods in which below which a quota does not shape the slots."""
+_FIXED_SHARE = 0.25  # of the interval, that the fixed time of a batch should take at most
+_LATE_SHARE = 0.01  # of the rows reaching the state, that may be dropped as late
+_LEAST_THROTTLED = 0.01  # of its periods, below which a quota does not shape the slots
 
 
 @dataclass(frozen=True)
@@ -66,12 +61,12 @@ def _fixed_cost(measurement: Measurement) -> Check:
         f"Every batch takes {units.seconds(line.fixed)} whatever its size, {units.share(share)} of the "
         f"{units.seconds(interval)} interval."
     )
-    if share <= FIXED_SHARE:
+    if share <= _FIXED_SHARE:
         return Check(seen)
     return Check(
         seen,
-        f"Above {units.share(FIXED_SHARE)} the fixed part dominates and rates do not scale with slots: "
-        f"lengthen the interval (to {units.seconds(line.fixed / FIXED_SHARE)} or more) or use stronger slots.",
+        f"Above {units.share(_FIXED_SHARE)} the fixed part dominates and rates do not scale with slots: "
+        f"lengthen the interval (to {units.seconds(line.fixed / _FIXED_SHARE)} or more) or use stronger slots.",
     )
 
 
@@ -114,7 +109,7 @@ def _late(measurement: Measurement) -> Check:
     if observation is None:
         return _UNKNOWN
     share = observation.dropped_late
-    if share <= LATE_SHARE:
+    if share <= _LATE_SHARE:
         return Check(f"{units.share(share)} of the rows reaching the state were dropped as late.")
     return Check(
         f"{units.share(share)} of the rows reaching the state came later than the watermark allows and were dropped.",
@@ -186,7 +181,7 @@ def _quota(measurement: Measurement) -> Check:
     if throttled is None:
         return _UNKNOWN
     seen = f"The quota held the slots back in {units.share(throttled)} of its periods at the highest sustained rate."
-    if throttled >= LEAST_THROTTLED:
+    if throttled >= _LEAST_THROTTLED:
         return Check(seen)
     return Check(
         seen,

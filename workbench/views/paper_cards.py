@@ -3,13 +3,13 @@
 import re
 from collections import Counter
 from functools import partial
-from html import escape
 from typing import get_args
 
 from workbench import units
 from workbench.papers import Paper, PaperFigure, Reproduction, Status, counted
 from workbench.views.cards import Card, Table, gather, headings, tabulate
 from workbench.views.figures import draw_reproduced
+from workbench.views.parts import part
 
 _MOST_POINTS = 40  # of a series in a table
 
@@ -65,33 +65,29 @@ def figure_card(paper: Paper, figure: PaperFigure, chosen: str | None = None) ->
     of = f" ({chosen or figure.inputs[0]})" if figure.inputs else ""
     compared = "; ".join(one.sentence for one in figure.compare(made, chosen))
     finding = compared or f"The paper has no number of it for {chosen or figure.inputs[0]}"
-    html = (
-        f"<p><strong>The paper:</strong> {escape(figure.said)}</p>"
-        f"<p><strong>Ours, {escape(figure.status)}:</strong> {escape(figure.how)}</p>"
-    )
     return Card(
         f"{paper.name}-{re.sub(r'[^a-z0-9]+', '-', figure.number.lower())}",
         f"{figure.number}{of}: {figure.shows}",
         f"{finding}.",
         draw_reproduced(made, finding),
         _table(figure, made),
-        html=html,
+        html=part("paper", figure),
     )
 
 
 def figure_cards(paper: Paper, figure: PaperFigure, chosen: str | None = None) -> list[Card]:
     """Show one figure next to ours, or an error card."""
-    return gather([lambda one: [figure_card(one, figure, chosen)]], paper)
+    return gather([partial(_section, paper, figure, chosen)])
 
 
 def cards(paper: Paper, chosen: str | None = None) -> list[Card]:
     """Show the list of figures and all that are here; those that have the input `chosen` are made for it."""
     sections = [
-        partial(_section, figure=one, chosen=chosen if chosen in one.inputs else None)
+        partial(_section, paper, one, chosen if chosen in one.inputs else None)
         for one in paper.figures
         if one.make is not None
     ]
-    return [index_card(paper), *gather([lambda one: [headlines_card(one)], *sections], paper)]
+    return [index_card(paper), *gather([lambda: [headlines_card(paper)], *sections])]
 
 
 def _section(paper: Paper, figure: PaperFigure, chosen: str | None) -> list[Card]:

@@ -45,14 +45,6 @@ _SMALL_LETTER = 8.2  # pixels, of a title in a panel
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 
-DARK = (
-    '[data-jp-theme-light="false"] .js-plotly-plot .svg-container {filter: invert(0.9333) hue-rotate(180deg);} '
-    '[data-jp-theme-light="false"] .js-plotly-plot .heatmaplayer {filter: invert(1) hue-rotate(180deg);}'
-)
-"""Style by which figures follow JupyterLab's dark theme: light and dark change places, hues stay, white becomes its
-page's colour; cells of a heat map and their words stay as they are. A rule of the page, since the kernel does not know
-which theme its reader has chosen."""
-
 TOOLBAR = 40
 """Right margin of figures, pixels: the toolbar, which appears while the mouse is over one, is in it."""
 
@@ -128,22 +120,19 @@ def figure(title: str, height: int = 420, shows: str = "") -> go.Figure:
     """
     if "workbench" not in pio.templates:
         pio.templates["workbench"] = template()
-    drawn = go.Figure()
-    drawn.update_layout(
+    return go.Figure().update_layout(
         template="workbench",
         title=_title(title, _TITLE_WIDTH),
         meta={"finding": title, "alternative": f"{title}. {shows}" if shows else title},
         height=height,
     )
-    return drawn
 
 
 def fit(drawn: go.Figure, width: int, height: int) -> go.Figure:
     """Fit a figure into a place of a panel, in pixels: a smaller title, in as many lines as it takes."""
     title = _title(str((drawn.layout.meta or {}).get("finding", "")), int(width // _SMALL_LETTER))
     drawn.update_layout(title={**title, "font": {"size": 14}}, height=height, margin_b=44)
-    room_for_legend(drawn, width)
-    return drawn
+    return room_for_legend(drawn, width)
 
 
 def untitled(drawn: go.Figure) -> go.Figure:
@@ -203,12 +192,12 @@ def log_ticks(low: float, high: float) -> dict[str, object]:
     return {"tickvals": at, "ticktext": [units.number(value) for value in at]}
 
 
-def room_for_legend(drawn: go.Figure, width: int = _NARROW_PAGE) -> None:
+def room_for_legend(drawn: go.Figure, width: int = _NARROW_PAGE) -> go.Figure:
     """Set the top margin to what the title's lines and the legend's rows below them take at `width`, pixels."""
     names = [trace.name for trace in drawn.data if trace.name and trace.showlegend is not False]
     longest = max(map(len, names), default=0)
     columns = max(1, int(width // (_KEY_WIDTH + _LETTER_WIDTH * longest)))
-    drawn.update_layout(margin_t=6 + _title_room(drawn) + 20 * math.ceil(len(names) / columns))
+    return drawn.update_layout(margin_t=6 + _title_room(drawn) + 20 * math.ceil(len(names) / columns))
 
 
 def not_enough(drawn: go.Figure, reason: str) -> go.Figure:
@@ -229,8 +218,7 @@ def blank(drawn: go.Figure, text: str) -> go.Figure:
     )
     drawn.update_xaxes(visible=False)
     drawn.update_yaxes(visible=False)
-    drawn.update_layout(height=220)
-    return drawn
+    return drawn.update_layout(height=220)
 
 
 def plain(text: str) -> str:

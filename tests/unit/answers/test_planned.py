@@ -9,6 +9,7 @@ from figure_checks import check_figure
 from staged_runs import laid_out, staged_exploration
 
 from workbench.answers import page
+from workbench.answers.page import MOST_CAUTIONS
 from workbench.answers.planned import answer, cards
 from workbench.capacity import ModelFinding, Stage, plan
 from workbench.capacity.explore import conclude
@@ -19,8 +20,7 @@ from workbench.records import CountedCores, Machine, Price, Refusal, plan_to_dic
 from workbench.report import render, show_planned
 from workbench.speed import CoreSpeed
 from workbench.study import Planned, Study, run_study, write_planned
-from workbench.views.findings import containers, expected
-from workbench.views.first_screen import MOST_CARES, origin
+from workbench.views.findings import containers, expected, origin
 
 NASTY = "jobs:<script>alert(1)</script>&amp;"
 LARGE = InstanceType("large", "x", "y", 8, 16384, 0.5, "USD", "z", "2026")
@@ -119,7 +119,7 @@ def test_a_concern_is_said_once_at_its_worst_and_what_is_settled_last():
 def test_a_page_shows_at_most_four_cautions():
     concerns = ("hot key", "late batches", "python workers", "source share", "state not known", "keys")
     found = tuple(finding(one, 2.0, f"about {one}") for one in concerns)
-    assert lead(staged(cards=found)).html.count("<li>") == MOST_CARES
+    assert lead(staged(cards=found)).html.count("<li>") == MOST_CAUTIONS
 
 
 def test_all_findings_are_evidence_each_once_with_its_targets():

@@ -58,7 +58,7 @@ LOOKED_INTO = {
     "workbench.testbed.spark.machine.java",
     "workbench.testbed.spark.machine.quota",
     "workbench.testbed.spark.testbed",
-    "workbench.views.widgets.live_log",
+    "workbench.views.widgets.scripted",
     "workbench.workload.nexmark.inference",
     "workbench.workload.nexmark.queries",
 }

@@ -10,7 +10,7 @@ import pytest
 from workbench.errors import WorkbenchError
 from workbench.report import Report, export_executed, fetched_urls, find_template, render
 from workbench.report.parameters import check
-from workbench.report.templates import template_folder
+from workbench.views.parts import template_folder
 
 PARAMETERS = """name: str = "q5"  # the query
 slots: int = 4  # how many

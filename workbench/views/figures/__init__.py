@@ -5,16 +5,21 @@ be updated in place; ``layout.meta`` holds the finding and a text alternative.
 """
 
 from workbench.views.figures.acquisition import acquisition, draw_acquisition
-from workbench.views.figures.batch_times import BatchTimes, batch_times, draw_batch_times
+from workbench.views.figures.batch_times import batch_times, draw_batch_times, draw_head_room, head_room
 from workbench.views.figures.capacity import capacity, draw_capacity
-from workbench.views.figures.cost_vectors import COST_NAMES, CostVectors, cost_vectors, draw_cost_vectors, draw_pareto
+from workbench.views.figures.cost_vectors import (
+    COST_NAMES,
+    CostVectors,
+    cost_vectors,
+    cost_words,
+    draw_cost_vectors,
+    draw_pareto,
+)
 from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow_graph, observed_graph
 from workbench.views.figures.exploration import convergence, draw_convergence
-from workbench.views.figures.head_room import draw_head_room, head_room
 from workbench.views.figures.latency import draw_latency_cores, latency_cores
 from workbench.views.figures.model_forms import draw_model_forms, model_forms
-from workbench.views.figures.operators import Operators, draw_operators, operators
-from workbench.views.figures.overlay import draw_overlaid, same_axes
+from workbench.views.figures.operators import draw_operators, operators
 from workbench.views.figures.paradigms import Paradigms, draw_paradigms, paradigms
 from workbench.views.figures.placement_map import PlacementMap, draw_placement_map, placement_map
 from workbench.views.figures.policies import KEEPS_UP, Policies, draw_policies, policies
@@ -33,77 +38,6 @@ from workbench.views.figures.slot_layout import (
     stage_layout,
 )
 from workbench.views.figures.spread import draw_spreads, spreads
-from workbench.views.figures.timeline import POINTS, draw_timeline, timeline
+from workbench.views.figures.timeline import POINTS, draw_overlaid, draw_timeline, same_axes, timeline
 from workbench.views.figures.trigger_interval import draw_trigger_intervals, trigger_intervals
 from workbench.views.figures.what_if import Curves, draw_what_if
-
-__all__ = [
-    "COST_NAMES",
-    "KEEPS_UP",
-    "POINTS",
-    "BatchTimes",
-    "CostVectors",
-    "Curves",
-    "Operators",
-    "Paradigms",
-    "PlacementMap",
-    "Policies",
-    "Probes",
-    "RiskPoint",
-    "acquisition",
-    "batch_times",
-    "capacity",
-    "choice_words",
-    "convergence",
-    "cost_risk",
-    "cost_vectors",
-    "dataflow_graph",
-    "draw_acquisition",
-    "draw_batch_times",
-    "draw_bracket",
-    "draw_capacity",
-    "draw_configured",
-    "draw_convergence",
-    "draw_cost_risk",
-    "draw_cost_vectors",
-    "draw_dataflow_graph",
-    "draw_head_room",
-    "draw_latency_cores",
-    "draw_model_forms",
-    "draw_operators",
-    "draw_overlaid",
-    "draw_paradigms",
-    "draw_pareto",
-    "draw_placement_map",
-    "draw_policies",
-    "draw_probes",
-    "draw_pruning",
-    "draw_reproduced",
-    "draw_search_tree",
-    "draw_shard_balance",
-    "draw_slot_shares",
-    "draw_spreads",
-    "draw_stage_layout",
-    "draw_timeline",
-    "draw_trigger_intervals",
-    "draw_what_if",
-    "head_room",
-    "latency_cores",
-    "model_forms",
-    "observed_graph",
-    "operators",
-    "paradigms",
-    "placement_map",
-    "plan_at",
-    "policies",
-    "probes",
-    "pruning",
-    "same_axes",
-    "search_tree",
-    "shard_balance",
-    "slot_shares",
-    "spreads",
-    "stage_layout",
-    "timeline",
-    "trigger_intervals",
-]

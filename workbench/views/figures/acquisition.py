@@ -10,6 +10,7 @@ from workbench import units
 from workbench.capacity.explore import Question
 from workbench.dataflow import Budget
 from workbench.views import theme
+from workbench.views.figures import traces
 
 Table = tuple[tuple[float, ...], ...]
 _SHOWS = "Left: error the Gaussian process expects. Right: expected improvement. By slots and memory, runs marked."
@@ -72,54 +73,37 @@ def draw_acquisition(data: Acquisition) -> go.Figure:
 
     slots, memories = ([f"{one:,}" for one in values] for values in (data.slots, data.memory_mb))
     for col, (uid, name, table, colour, doubt) in enumerate(sides, start=1):
-        panels.add_heatmap(
-            uid=f"acquisition-{uid}",
-            name=name or "space",
-            x=slots,
-            y=memories,
-            z=table,
+        top = 1.6 * max(map(max, table)) or 1.0  # words stay readable on the darkest cell
+        within = " ± %{customdata:.3~s}" * (doubt is not None)
+        where = {"x": slots, "y": memories, "row": 1, "col": col}
+        traces.heat(
+            panels,
+            f"acquisition-{uid}",
+            name or "space",
+            table,
+            top,
             customdata=doubt,
             text=[[word(value) if data.mean else "" for value in row] for row in table],
             texttemplate="%{text}",
             colorscale=[[0, "#FFFFFF"], [1, colour]],
-            zmin=0,
-            zmax=1.6 * max(map(max, table)) or 1.0,  # words stay readable on the darkest cell
-            showscale=False,
-            xgap=2,
-            ygap=2,
-            hovertemplate="%{x} slots of %{y} MB"
-            + f": {name} %{{z:.3~s}}" * bool(name)
-            + " ± %{customdata:.3~s}" * (doubt is not None)
-            + " records/s" * bool(name)
-            + "<extra></extra>",
-            row=1,
-            col=col,
+            hover="%{x} slots of %{y} MB" + f": {name} %{{z:.3~s}}{within} records/s" * bool(name),
+            **where,
         )
         marks = (
             ("runs", "measured, and how often", data.runs, "circle-open", theme.BLACK),
             ("asked", "asked for next", ((*data.asked, 0),), "diamond-open", theme.PURPLE),
         )
         for mark, said, places, symbol, ink in marks:
-            panels.add_scatter(
-                uid=f"acquisition-{mark}-{uid}",
-                name=said,
-                x=[f"{place[0]:,}" for place in places],
-                y=[f"{place[1]:,}" for place in places],
-                text=[f"{place[2]}" for place in places],
-                mode="markers",
-                marker={"symbol": symbol, "size": 30 if mark == "runs" else 38, "color": ink, "line": {"width": 2}},
-                hovertemplate=f"{said}: %{{text}}<extra></extra>" if mark == "runs" else f"{said}<extra></extra>",
-                showlegend=col == 1,
-                row=1,
-                col=col,
-            )
+            x, y, text = ([f"{place[column]:,}" for place in places] for column in range(3))
+            look = {"look": (ink, symbol, 30 if mark == "runs" else 38), "marker": {"line": {"width": 2}}}
+            told = {"text": text, "hover": f"{said}: %{{text}}" if mark == "runs" else said, "showlegend": col == 1}
+            traces.marks(panels, f"acquisition-{mark}-{uid}", said, x, y, row=1, col=col, **look, **told)
         title = f"Slots<br>{name}<br>(records/s)" if name else "Slots"
         panels.update_xaxes(title_text=title, categoryorder="array", categoryarray=slots, row=1, col=col)
     panels.update_yaxes(categoryorder="array", categoryarray=memories)
     panels.update_layout(autotypenumbers="strict")  # a live chart's update of data clears an axis type that is set
     panels.update_yaxes(title_text="Memory per slot (MB)", col=1)
-    theme.room_for_legend(panels)
-    return panels
+    return theme.room_for_legend(panels)
 
 
 def _place(budget: Budget) -> tuple[int, int]:

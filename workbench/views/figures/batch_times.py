@@ -1,8 +1,10 @@
-"""Batch time against rows per batch: a fixed part, a part per row, and where the line meets the interval."""
+"""Batch time against rows per batch, of probes and of a log: a fixed part, a part per row, and the interval."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
+import numpy as np
 import plotly.graph_objects as go
 
 from workbench import units
@@ -10,9 +12,30 @@ from workbench.dataflow import Budget
 from workbench.measuring import MIN_LEVELS, Line, count_levels, fit_line
 from workbench.metrics import Batch
 from workbench.records import MstEstimate, Probe
-from workbench.views import findings, theme
+from workbench.study import Observed
+from workbench.views import theme
 from workbench.views.figures import traces
-from workbench.views.figures.signs import COUNTED, VERDICTS
+
+_MOST_POINTS = 2000  # of a log on a page, so that it is small enough to send
+
+VERDICTS: Mapping[str, theme.Sign] = MappingProxyType(
+    {
+        "sustained": theme.Sign(theme.BLUE, "circle", "sustained"),
+        "overloaded": theme.Sign(theme.VERMILLION, "x", "overloaded"),
+        "lower load": theme.Sign(theme.GREEN, "circle-open", "at lower rates, for the costs"),
+        "reading": theme.Sign(theme.BLUE, "circle", "in the log's largest batches"),
+        "source-bound": theme.Sign(theme.PURPLE, "diamond", "source-bound (not counted)"),
+        "disturbed": theme.Sign(theme.PURPLE, "square", "disturbed (not counted)"),
+        "warming": theme.Sign(theme.PURPLE, "square-open", "code still compiled (not counted)"),
+        "not-at-capacity": theme.Sign(theme.PURPLE, "circle-open", "slots not at capacity (not counted)"),
+        "not-offered": theme.Sign(theme.BLACK, "triangle-up", "not offered (not counted)"),
+        "warm-up": theme.Sign(theme.GREY, "diamond-open", "warm-up"),
+    }
+)
+"""How the verdicts on probes are marked: colour, shape and word."""
+
+COUNTED = frozenset({"sustained", "overloaded", "lower load", "reading"})
+"""Verdicts of valid probes, and observations at lower rates."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +49,7 @@ class BatchTimes:
     interval_s: float
     line: Line | None  # fitted to the batches of valid probes; None where they are too few or too alike
     crossing: float | None  # rows per batch at which the line meets the interval
-    marked: float | None  # rows per batch of the rate found
-    mark: str  # what that rate is
-
-
-def rows_within(line: Line, seconds: float) -> float | None:
-    """Rows whose batch takes `seconds`; None where the line never gets there."""
-    return (seconds - line.fixed) / line.slope if line.slope > 0 and seconds > line.fixed else None
+    marked: float | None  # rows per batch of the highest rate sustained
 
 
 def batch_times(query: str, budget: Budget, estimate: MstEstimate, load_curve: Sequence[Probe] = ()) -> BatchTimes:
@@ -49,8 +66,9 @@ def batch_times(query: str, budget: Budget, estimate: MstEstimate, load_curve: S
     counted = [(batch.records, batch.duration_s) for batch, verdict in batches if verdict in COUNTED]
     told_apart = count_levels(sorted(records for records, _ in counted)) >= MIN_LEVELS
     line = fit_line(counted) if told_apart else None
-    crossing = rows_within(line, budget.interval_s) if line else None
-    rate, mark = findings.marked(estimate)
+    crossing = None
+    if line is not None and line.slope > 0 and budget.interval_s > line.fixed:
+        crossing = (budget.interval_s - line.fixed) / line.slope
     return BatchTimes(
         _finding(query, budget, line, crossing),
         rows,
@@ -59,8 +77,7 @@ def batch_times(query: str, budget: Budget, estimate: MstEstimate, load_curve: S
         budget.interval_s,
         line,
         crossing,
-        None if rate is None else rate * budget.interval_s,
-        mark,
+        None if estimate.rate is None else estimate.low * budget.interval_s,
     )
 
 
@@ -87,11 +104,11 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
         traces.marks(figure, "batches-crossing", name, [data.crossing], [data.interval_s], hover=hover, **look)
     mark_interval(figure, data.interval_s)
     if data.marked is not None:
-        mark_rows(figure, data.marked, f"{data.mark}: {units.rate(data.marked / data.interval_s)}", theme.BLUE)
+        name = f"highest sustained: {units.rate(data.marked / data.interval_s)}"
+        mark_rows(figure, data.marked, name, theme.BLUE)
     figure.update_xaxes(title_text="Records per batch", range=[0, right], tickformat="~s")
     figure.update_yaxes(title_text="Batch time (s)", rangemode="tozero")
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)
 
 
 def mark_interval(figure: go.Figure, interval_s: float, **where: int) -> None:
@@ -122,3 +139,68 @@ def _finding(query: str, budget: Budget, line: Line | None, crossing: float | No
     if crossing is None:
         return f"{text}; the line does not meet the {units.seconds(budget.interval_s)} interval"
     return f"{text}: {units.rate(crossing / budget.interval_s)} fill the {units.seconds(budget.interval_s)} interval"
+
+
+@dataclass(frozen=True)
+class HeadRoom:
+    """What the figure shows: batches, of a long log some, and rows of a batch at rates."""
+
+    finding: str
+    rows: tuple[int, ...]
+    seconds: tuple[float, ...]
+    interval_s: float
+    line: tuple[float, float] | None  # fixed seconds, and seconds a row; None where they cannot be separated
+    low: float | None  # at the ends of the rate's interval, and at the rate; None without one
+    middle: float | None
+    high: float | None
+    peak: float  # at the peak of the load
+
+
+def head_room(found: Observed, finding: str) -> HeadRoom:
+    """Collect what the figure shows of a query."""
+    room, running = found.headroom, found.running
+    kept = [batch for batch in running.batches if batch.slots == running.slots]
+    kept = kept[:: max(1, -(-len(kept) // _MOST_POINTS))]
+    low, middle, high = (
+        (None, None, None)
+        if room.rate is None
+        else tuple(rate * room.interval_s for rate in (room.low, room.rate, room.high))
+    )
+    return HeadRoom(
+        finding,
+        tuple(batch.rows for batch in kept),
+        tuple(batch.batch_s for batch in kept),
+        room.interval_s,
+        (room.fixed_s, room.per_row_s) if room.per_row_s > 0 else None,
+        low,
+        middle,
+        high,
+        room.peak_rate * room.interval_s,
+    )
+
+
+def draw_head_room(data: HeadRoom) -> go.Figure:
+    """Draw the batches, the line through them, the interval, and the rows at which they meet."""
+    figure = theme.figure(data.finding, 440, "Points: batch time over rows per batch, with the line to the interval.")
+    if not data.rows:
+        return theme.not_enough(figure, "the log has no batch with rows.")
+    right = 1.08 * max(*data.rows, data.peak, data.high or 0.0)
+    if data.low is not None and data.high is not None:
+        figure.add_vrect(x0=data.low, x1=data.high, fillcolor=theme.BLUE, opacity=0.12, line_width=0)
+    grey = {"look": (theme.GREY, None, 5), "marker": {"opacity": 0.6}, "hover": "%{x:,} rows in %{y:.3f} s"}
+    traces.marks(figure, "observed-batches", "batches seen", data.rows, data.seconds, **grey)
+    if data.line is not None:
+        fixed, per_row = data.line
+        ends = np.array([0.0, right])
+        name = f"line through the batches: {units.seconds(fixed)} + {units.seconds(per_row)} a row"
+        traces.lines(figure, "observed-line", name, ends, fixed + per_row * ends, look=(theme.BLUE, None, 2))
+    if data.middle is not None:
+        name = f"what it sustains: {units.rate(data.middle / data.interval_s, 2)}"
+        look = {"look": (theme.BLUE, "diamond", 12), "hover": "%{x:,.0f} rows fill the interval"}
+        traces.marks(figure, "observed-maximum", name, [data.middle], [data.interval_s], **look)
+    if data.interval_s:
+        mark_interval(figure, data.interval_s)
+    mark_rows(figure, data.peak, f"peak {units.rate(data.peak / data.interval_s, 2)}", theme.VERMILLION)
+    figure.update_xaxes(title_text="Rows per batch", range=[0, right], tickformat="~s")
+    figure.update_yaxes(title_text="Batch time (s)", range=[0, 1.1 * max(data.interval_s, *data.seconds)])
+    return theme.room_for_legend(figure)

@@ -14,7 +14,7 @@ from workbench.measuring import LEVEL
 from workbench.records import Measurement
 from workbench.views import theme
 from workbench.views.findings import beyond
-from workbench.views.first_screen import origin as origin_word
+from workbench.views.findings import origin as origin_word
 
 _POINTS = 60
 _KNOTS, _FINE = 9, 24  # points at which the model is asked, in a hurry and not; between them curves are interpolated
@@ -198,8 +198,7 @@ def draw_capacity(data: Capacity) -> go.Figure:
                 "anchor": "x2",
             },
         )
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)
 
 
 def _far_axes(data: Capacity) -> tuple[Properties, Properties]:

@@ -88,19 +88,11 @@ def draw_cost_vectors(data: CostVectors) -> go.Figure:
     )
     for uid, name, points, colour, symbol, width in groups:
         x, y = traces.broken(list(zip(COST_NAMES.values(), point.cost, strict=True)) for point in points)
-        figure.add_scatter(
-            uid=uid,
-            name=name,
-            x=x,
-            y=y,
-            customdata=[number for point in points for number in (*[point.number] * 3, None)],
-            mode="lines+markers",
-            line={"color": colour, "width": width},
-            marker={"color": colour, "symbol": symbol, "size": 9 if width > 2 else 6},
-            hovertemplate="plan %{customdata}: %{x} %{y:.3f}<extra></extra>",
-            showlegend=bool(points),
-            cliponaxis=False,
-        )
+        numbers = [number for point in points for number in (*[point.number] * 3, None)]
+        told = {"customdata": numbers, "hover": "plan %{customdata}: %{x} %{y:.3f}"}
+        line = {"look": (colour, symbol, 9 if width > 2 else 6), "line": {"color": colour, "width": width}}
+        shown = {"mode": "lines+markers", "cliponaxis": False, "showlegend": bool(points)}
+        traces.marks(figure, uid, name, x, y, **told, **line, **shown)
     limits = [limit if limit <= 1 else None for limit in data.thresholds]
     words, known = list(COST_NAMES.values()), any(limit is not None for limit in limits)
     look = {"look": (theme.BLACK, "line-ew-open", 46), "marker": {"line": {"width": 2.5}}, "showlegend": known}
@@ -109,8 +101,7 @@ def draw_cost_vectors(data: CostVectors) -> go.Figure:
     figure.update_xaxes(type="category", categoryarray=words, range=[-0.35, 2.35])
     figure.update_xaxes(tickvals=words, ticktext=short, tickangle=0)
     figure.update_yaxes(title_text="Cost (1: worst)", range=[-0.02, _top(data)])
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)
 
 
 def draw_pareto(data: CostVectors) -> go.Figure:
@@ -126,7 +117,8 @@ def draw_pareto(data: CostVectors) -> go.Figure:
     )
     for uid, name, points, colour, symbol, size in groups:
         x, y = ([getattr(point.cost, cost) for point in points] for cost in data.axes)
-        told = {"customdata": [point.number for point in points], "hovertext": list(map(_costs, points))}
+        said = [f"{point.label}<br>{cost_words(point.cost)}" for point in points]
+        told = {"customdata": [point.number for point in points], "hovertext": said}
         look = {"look": (colour, symbol, size), "hover": "%{hovertext}", "cliponaxis": False}
         traces.marks(figure, uid, name, x, y, showlegend=bool(points), **told, **look)
     tops = [_top(data, name) for name in data.axes]
@@ -141,13 +133,12 @@ def draw_pareto(data: CostVectors) -> go.Figure:
             )
     figure.update_xaxes(title_text=f"{COST_NAMES[across]} (0 ideal, 1 worst)", range=[-0.03 * tops[0], tops[0]])
     figure.update_yaxes(title_text=COST_NAMES[up], range=[-0.03 * tops[1], tops[1]])
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)
 
 
-def _costs(point: PlanPoint) -> str:
-    cost = point.cost
-    return f"{point.label}<br>CPU {cost.cpu:.3f}, state access {cost.io:.3f}, network {cost.net:.3f}"
+def cost_words(cost: CostVector) -> str:
+    """Write a cost vector."""
+    return f"CPU {cost.cpu:.3f}, state access {cost.io:.3f}, network {cost.net:.3f}"
 
 
 def _chosen(data: CostVectors) -> list[PlanPoint]:

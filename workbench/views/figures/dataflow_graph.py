@@ -100,22 +100,11 @@ def draw_dataflow_graph(data: DataflowGraph) -> go.Figure:
     for uid, kind, dash in (("graph-shuffle", "shuffle", "solid"), ("graph-forward", "forward", "dash")):
         ends = [(data.nodes[up], data.nodes[down]) for up, down, partitioning in data.edges if partitioning == kind]
         x, y = traces.broken([(up.column + _BOX, up.row), (down.column - _BOX - 0.02, down.row)] for up, down in ends)
-        figure.add_scatter(
-            uid=uid,
-            name="all to all (shuffle)" if kind == "shuffle" else "one to one (forward)",
-            x=x,
-            y=y,
-            mode="lines+markers",
-            line={"color": theme.GREY, "width": 1.6, "dash": dash},
-            marker={
-                "color": theme.GREY,
-                "symbol": "arrow",
-                "angleref": "previous",
-                "size": [0 if place % 3 == 0 else 11 for place in range(len(x))],
-            },
-            hoverinfo="skip",
-            showlegend=bool(x),
-        )
+        name = "all to all (shuffle)" if kind == "shuffle" else "one to one (forward)"
+        sizes = [0 if place % 3 == 0 else 11 for place in range(len(x))]
+        arrow = {"color": theme.GREY, "symbol": "arrow", "angleref": "previous", "size": sizes}
+        look = {"look": (theme.GREY, dash, 1.6), "mode": "lines+markers", "marker": arrow}
+        traces.lines(figure, uid, name, x, y, showlegend=bool(x), **look)
     letters = max(4, int(_CHARACTERS / columns))
     figure.add_scatter(
         uid="graph-operators",
@@ -134,8 +123,7 @@ def draw_dataflow_graph(data: DataflowGraph) -> go.Figure:
     figure.update_xaxes(visible=False, range=[-0.45, columns - 0.55])
     figure.update_yaxes(visible=False, range=[max(rows) + 0.5, min(rows) - 0.5])
     figure.update_layout(margin={"l": 14, "b": 14})
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)
 
 
 def _rows(dataflow: Dataflow, columns: Mapping[str, int]) -> dict[str, float]:

@@ -68,5 +68,4 @@ def draw_convergence(data: Convergence) -> go.Figure:
     figure.update_xaxes(title_text="Run", dtick=1)
     for col, title in ((1, "Error of the best form (records/s)"), (2, "Rate (records/s)")):
         figure.update_yaxes(title_text=title, tickformat="~s", rangemode="tozero", row=1, col=col)
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)

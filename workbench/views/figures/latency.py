@@ -74,32 +74,16 @@ def draw_latency_cores(data: LatencyCores) -> go.Figure:
         ", ".join(f"{theme.plain(name)} {cores}" for name, cores in zip(data.executors, allocation, strict=True))
         for allocation in data.allocations
     ]
-    figure.add_scatter(
-        uid="latency-curve",
-        name="best allocation",
-        x=data.cores,
-        y=[1000 * latency for latency in data.latencies],
-        text=shares if len(data.executors) <= 12 else None,
-        mode="lines+markers",
-        line={"color": theme.BLUE},
-        marker={"color": theme.BLUE, "size": 5},
-        hovertemplate="%{x:,} cores: %{y:.4~g} ms<br>%{text}<extra></extra>",
-    )
-    met = data.chosen is not None and data.chosen.status == "ok"
-    best = data.chosen if met else None
-    traces.marks(
-        figure,
-        "latency-chosen",
-        "fewest cores for the target",
-        [sum(best.cores)] if best else [],
-        [1000 * best.latency] if best else [],
-        mode="markers+text",
-        text=[units.some(sum(best.cores), "core")] if best else [],
-        textposition="bottom left",
-        look=(theme.VERMILLION, "diamond", 13),
-        hover="%{x:,} cores: %{y:.4~g} ms",
-        showlegend=met,
-    )
+    waits = [1000 * latency for latency in data.latencies]
+    look = {"mode": "lines+markers", "line": {"color": theme.BLUE}, "look": (theme.BLUE, None, 5)}
+    told = {"text": shares if len(data.executors) <= 12 else None, "hover": "%{x:,} cores: %{y:.4~g} ms<br>%{text}"}
+    traces.marks(figure, "latency-curve", "best allocation", data.cores, waits, **look, **told)
+    found = [data.chosen] if data.chosen is not None and data.chosen.status == "ok" else []
+    cores, latencies = [sum(best.cores) for best in found], [1000 * best.latency for best in found]
+    words = {"mode": "markers+text", "text": [units.some(count, "core") for count in cores]}
+    look = {"look": (theme.VERMILLION, "diamond", 13), "textposition": "bottom left"}
+    name, hover = "fewest cores for the target", "%{x:,} cores: %{y:.4~g} ms"
+    traces.marks(figure, "latency-chosen", name, cores, latencies, hover=hover, showlegend=bool(found), **words, **look)
     lines = ((data.target_s, "target", "dash", theme.BLACK), (data.service_s, "service times alone", "dot", theme.GREY))
     for level, word, dash, colour in lines:
         if level > 0:
@@ -119,8 +103,7 @@ def draw_latency_cores(data: LatencyCores) -> go.Figure:
     room = 0.14 * max(high - low, 0.2)
     figure.update_xaxes(title_text="Cores", rangemode="normal", tickformat=",d")
     figure.update_yaxes(title_text="Mean latency (ms)", type="log", range=[low - room, high + room], tickformat="~g")
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)
 
 
 def _finding(chosen: CoreAllocation, target_s: float, service_s: float, cores: int) -> str:

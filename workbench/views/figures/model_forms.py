@@ -95,19 +95,9 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
     panels = make_subplots(cols=2, column_widths=[0.66, 0.34], horizontal_spacing=0.14, figure=figure)
     left = {"row": 1, "col": 1}
     low, high = data.band
-    panels.add_scatter(
-        uid="forms-band",
-        name="the law's 90 % interval",
-        x=[*data.slots, *reversed(data.slots)] if low else [],
-        y=[*high, *reversed(low)],
-        fill="toself",
-        fillcolor=theme.BAND,
-        line={"width": 0},
-        mode="lines",
-        hoverinfo="skip",
-        showlegend=bool(low),
-        **left,
-    )
+    x, y = [*data.slots, *reversed(data.slots)] if low else [], [*high, *reversed(low)]
+    look = {"look": (None, None, 0), "fill": "toself", "fillcolor": theme.BAND, "showlegend": bool(low), **left}
+    traces.lines(panels, "forms-band", "the law's 90 % interval", x, y, **look)
     forms = [curve.form for curve in data.curves]
     names = [f"{form} ({data.marks[form]})" if form in data.marks else form for form in forms]
     for number, (curve, name) in enumerate(zip(data.curves, names, strict=True)):
@@ -157,14 +147,8 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
     panels.update_xaxes(title_text=f"Slots of {data.memory_mb:,g} MB", **across, **left)
     panels.update_yaxes(title_text="Capacity (records/s)", **up, **left)
     most = max((error for error in errors if error is not None), default=1.0)
-    panels.update_xaxes(
-        title_text="Error, one run<br>left out (records/s)",
-        tickformat="~s",
-        nticks=4,
-        range=[0, 1.35 * most],
-        row=1,
-        col=2,
-    )
-    panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category", row=1, col=2)
-    theme.room_for_legend(panels)
-    return panels
+    right = {"row": 1, "col": 2}
+    title = "Error, one run<br>left out (records/s)"
+    panels.update_xaxes(title_text=title, tickformat="~s", nticks=4, range=[0, 1.35 * most], **right)
+    panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category", **right)
+    return theme.room_for_legend(panels)

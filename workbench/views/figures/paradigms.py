@@ -67,5 +67,4 @@ def draw_paradigms(data: Paradigms) -> go.Figure:
     panels.update_yaxes(title_text="Throughput (records/s)", **theme.upright(top), row=1, col=1)
     panels.update_yaxes(title_text="Mean latency (ms)", type="log", tickformat="~g", row=2, col=1)
     panels.update_xaxes(title_text="Time (s)", row=2, col=1)
-    theme.room_for_legend(panels)
-    return panels
+    return theme.room_for_legend(panels)

@@ -11,6 +11,7 @@ from plotly.subplots import make_subplots
 from workbench import units
 from workbench.placement import PlacementProblem
 from workbench.views import theme
+from workbench.views.figures import traces
 
 RESOURCES = ("CPU", "State access", "Network")
 _TEXTS = 40  # columns above which cells are too narrow for numbers
@@ -80,26 +81,10 @@ def draw_placement_map(data: PlacementMap) -> go.Figure:
         ("loads", "loads", data.loads, names, loads, reds, 2, "%{y} of %{x}: %{z:.3f} times the mean"),
     )
     for row, (uid, name, values, y, words, scale, top, hover) in enumerate(maps, start=1):
-        panels.add_heatmap(
-            uid=f"map-{uid}",
-            name=name,
-            z=values,
-            x=data.workers,
-            y=y,
-            text=words,
-            texttemplate="%{text}" if texts else None,
-            textfont={"size": 14 - row},
-            colorscale=scale,
-            zmin=0,
-            zmax=top,
-            showscale=False,
-            showlegend=False,
-            xgap=2,
-            ygap=2,
-            hovertemplate=f"{hover}<extra></extra>",
-            row=row,
-            col=1,
-        )
+        told = {"text": words, "texttemplate": "%{text}" if texts else None, "textfont": {"size": 14 - row}}
+        look = {"colorscale": scale, "showlegend": False, "hover": hover}
+        where = {"x": data.workers, "y": y, "row": row, "col": 1}
+        traces.heat(panels, f"map-{uid}", name, values, top, **told, **look, **where)
     panels.update_yaxes(autorange="reversed", showgrid=False, showline=False, ticks="", type="category")
     panels.update_xaxes(showgrid=False, showline=False, ticks="", type="category", tickangle=0)
     panels.update_xaxes(title_text="Worker", row=2, col=1)

@@ -120,5 +120,4 @@ def draw_policies(data: Policies) -> go.Figure:
         )
     panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category")
     panels.update_layout(bargap=0.35)
-    theme.room_for_legend(panels)
-    return panels
+    return theme.room_for_legend(panels)

@@ -12,8 +12,7 @@ from workbench.measuring import closing
 from workbench.records import MstEstimate, Probe
 from workbench.views import findings, theme
 from workbench.views.figures import traces
-from workbench.views.figures.batch_times import mark_interval
-from workbench.views.figures.signs import VERDICTS
+from workbench.views.figures.batch_times import VERDICTS, mark_interval
 
 _LEAST_SPAN = 0.2  # of the highest rate, on the axis of rates
 _ROOM = 0.14  # of the span, above and below it
@@ -54,10 +53,8 @@ class Probes:
     points: tuple[ProbePoint, ...]
     batches: tuple[BatchPoint, ...]
     interval_s: float
-    low: float | None  # the bracket
+    low: float | None  # of the bracket: the highest rate sustained
     high: float | None  # None where no rate was too much
-    marked: float | None  # a rate
-    mark: str  # what it is
     closing: tuple[tuple[float, float, float], ...] = ()  # when probes ended, the bracket after each: 0 and inf: open
     expected: float | None = None  # by an optimizer, records/s
 
@@ -90,7 +87,6 @@ def probes(
         budget.interval_s,
         estimate.low if estimate.rate is not None else None,
         estimate.high if math.isfinite(estimate.high) else None,
-        *findings.marked(estimate),
         tuple((point.ended_s, *ends) for point, ends in zip(points, closing(estimate.probes), strict=True)),
         expected,
     )
@@ -110,8 +106,7 @@ def draw_probes(data: Probes) -> go.Figure:
     most = max((batch.backlog for batch in data.batches), default=0.0)
     panels.update_yaxes(title_text="Backlog (records)", **theme.upright(max(most, theme.FEW_RECORDS)), row=3, col=1)
     panels.update_xaxes(title_text="Time since the estimate began (s)", row=3, col=1)
-    theme.room_for_legend(panels)
-    return panels
+    return theme.room_for_legend(panels)
 
 
 def draw_bracket(data: Probes) -> go.Figure:
@@ -122,8 +117,7 @@ def draw_bracket(data: Probes) -> go.Figure:
     panels = make_subplots(figure=figure)
     _rates(panels, data)
     panels.update_xaxes(title_text="Time since the estimate began (s)")
-    theme.room_for_legend(panels)
-    return panels
+    return theme.room_for_legend(panels)
 
 
 def _rates(panels: go.Figure, data: Probes) -> None:
@@ -133,18 +127,19 @@ def _rates(panels: go.Figure, data: Probes) -> None:
     for verdict, sign in VERDICTS.items():
         chosen = [point for point in data.points if point.verdict == verdict]
         if chosen:
-            panels.add_scatter(
-                uid=f"probes-{verdict}",
-                x=[(point.began_s + point.ended_s) / 2 for point in chosen],
-                y=[point.consumed for point in chosen],
+            traces.marks(
+                panels,
+                f"probes-{verdict}",
+                f"consumed: {sign.word}",
+                [(point.began_s + point.ended_s) / 2 for point in chosen],
+                [point.consumed for point in chosen],
                 mode="markers+text",
                 text=[str(point.number) if point.number else "" for point in chosen],
                 textposition="bottom center",
                 textfont={"size": 11},
-                marker={"color": sign.colour, "symbol": sign.symbol, "size": 11},
-                name=f"consumed: {sign.word}",
+                look=(sign.colour, sign.symbol, 11),
                 customdata=[[point.number, theme.plain(point.reason)] for point in chosen],
-                hovertemplate="probe %{customdata[0]}: %{y:.4~s} records/s consumed<br>%{customdata[1]}<extra></extra>",
+                hover="probe %{customdata[0]}: %{y:.4~s} records/s consumed<br>%{customdata[1]}",
                 cliponaxis=False,
                 row=1,
                 col=1,
@@ -185,10 +180,10 @@ def _closing(panels: go.Figure, data: Probes) -> None:
 
 
 def _marks(panels: go.Figure, data: Probes) -> None:
-    """Draw a line at the rate that is marked, and one at what was expected; beyond the axis, only say where it is."""
+    """Draw a line at the highest rate sustained and at what was expected; beyond the axis, only say where it is."""
     bottom, top = _rate_range(data)
     for rate, said, colour, dash, place in (
-        (data.marked if data.low is not None else None, data.mark, theme.BLUE, "dot", "top left"),
+        (data.low, "highest sustained", theme.BLUE, "dot", "top left"),
         (data.expected, "BIDS2 expected", theme.GREY, "dash", "bottom right"),
     ):
         if rate is None:

@@ -1,4 +1,4 @@
-"""What a threshold prunes: plans that remain and nodes that are searched, against the threshold."""
+"""What a threshold of the CPU cost prunes: plans that remain and nodes that are searched, against the threshold."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,6 @@ from workbench import units
 from workbench.placement import CostVector, SearchResult
 from workbench.views import theme
 from workbench.views.figures import traces
-from workbench.views.figures.cost_vectors import COST_NAMES, Dimension
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,6 @@ class Pruning:
     """What the figure shows, by ascending threshold; `exhausted` says whether a search was finished."""
 
     finding: str
-    dimension: Dimension
     thresholds: tuple[float, ...]
     plans: tuple[int, ...]
     nodes: tuple[int, ...]
@@ -29,21 +27,18 @@ class Pruning:
         return next((limit for limit, plans in zip(self.thresholds, self.plans, strict=True) if plans), None)
 
 
-def pruning(searches: Iterable[tuple[CostVector, SearchResult]], dimension: Dimension = "cpu") -> Pruning:
-    """Collect searches under several thresholds, by the one of `dimension`; one that is off counts as 1, the worst."""
-    found = sorted(
-        ((min(1.0, getattr(limits, dimension)), result) for limits, result in searches), key=lambda pair: pair[0]
-    )
+def pruning(searches: Iterable[tuple[CostVector, SearchResult]]) -> Pruning:
+    """Collect searches under several thresholds of the CPU cost; one that is off counts as 1, the worst."""
+    found = sorted(((min(1.0, limits.cpu), result) for limits, result in searches), key=lambda pair: pair[0])
     thresholds = tuple(limit for limit, _ in found)
     plans = tuple(result.count for _, result in found)
     nodes = tuple(result.nodes for _, result in found)
     exhausted = tuple(result.exhausted for _, result in found)
-    word = COST_NAMES[dimension]
     tightest = next((place for place, count in enumerate(plans) if count), None)
     if not found:
         finding = "No search was made"
     elif tightest is None:
-        finding = f"No plan meets a threshold of the {word} up to {units.number(thresholds[-1])}"
+        finding = f"No plan meets a threshold of the CPU cost up to {units.number(thresholds[-1])}"
     else:
         most = max(nodes)
         share = nodes[tightest] / most if most else 1.0
@@ -51,10 +46,10 @@ def pruning(searches: Iterable[tuple[CostVector, SearchResult]], dimension: Dime
             f"{units.share(share)} of the nodes of the widest search" if share < 1 else "as many nodes as the widest"
         )
         finding = (
-            f"A threshold of {units.number(thresholds[tightest])} on the {word} leaves "
+            f"A threshold of {units.number(thresholds[tightest])} on the CPU cost leaves "
             f"{units.count(plans[tightest])} of {units.count(max(plans))} plans, at {saved}"
         )
-    return Pruning(finding, dimension, thresholds, plans, nodes, exhausted)
+    return Pruning(finding, thresholds, plans, nodes, exhausted)
 
 
 def draw_pruning(data: Pruning) -> go.Figure:
@@ -75,20 +70,10 @@ def draw_pruning(data: Pruning) -> go.Figure:
     tightest = data.tightest
     right = max(data.thresholds)
     if tightest is None or tightest > data.thresholds[0]:
+        words = {"text": "no plan", "font": {"size": 12, "color": theme.GREY}}
+        shade = {"fillcolor": theme.GREY, "opacity": 0.1, "line_width": 0, "layer": "below"}
         end = right if tightest is None else tightest
-        figure.add_vrect(
-            x0=0,
-            x1=end,
-            fillcolor=theme.GREY,
-            opacity=0.1,
-            line_width=0,
-            layer="below",
-            annotation={"text": "no plan", "font": {"size": 12, "color": theme.GREY}},
-            annotation_position="top left",
-        )
-    figure.update_xaxes(
-        title_text=f"Threshold of the {COST_NAMES[data.dimension]} (0 ideal, 1 worst)", range=[0, 1.02 * right]
-    )
+        figure.add_vrect(x0=0, x1=end, annotation=words, annotation_position="top left", **shade)
+    figure.update_xaxes(title_text="Threshold of the CPU cost (0 ideal, 1 worst)", range=[0, 1.02 * right])
     figure.update_yaxes(title_text="Plans, nodes", type="log", dtick=1, exponentformat="none", tickformat=",")
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)

@@ -17,6 +17,7 @@ from workbench.errors import WorkbenchError
 from workbench.views import theme
 from workbench.views.figures import traces
 
+_MARGINS = (1.0, MARGIN, 1.25)
 _LEAST_RISK = 0.005
 _LITTLE_RISK = 0.01
 _SHOWN_RISK = 0.001
@@ -52,7 +53,6 @@ def cost_risk(
     profile: SlotProfile,
     instances: Sequence[InstanceType] = (),
     *,
-    margins: Sequence[float] = (1.0, MARGIN, 1.25),
     planned: RiskPoint | None = None,
     executor_slots: int | None = None,
 ) -> CostRisk:
@@ -67,7 +67,7 @@ def cost_risk(
     marks = []
     try:
         first = model.slots_for(rate, memory, 1.0, step=executor_slots or 1)
-        for margin in margins:
+        for margin in _MARGINS:
             slots = model.slots_for(rate, memory, margin, step=executor_slots or 1)
             marks.append((_margin(margin), slots))
     except WorkbenchError as error:
@@ -129,8 +129,7 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
         ticktext=["≤ 0.1" if tick == _TICKS[0] else f"{tick:g}" for tick in _TICKS],
         range=[low - 0.35, high + 0.25],
     )
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)
 
 
 def _margin(margin: float) -> str:

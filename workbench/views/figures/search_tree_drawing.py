@@ -69,8 +69,7 @@ def draw_search_tree(data: SearchTree, step: int | None = None, *, line: int = _
         showgrid=False,
     )
     figure.update_yaxes(range=[data.rows - 0.2, -1 - _NAMES / room], visible=False)
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)
 
 
 def _edges(figure: go.Figure, data: SearchTree, seen: list[TreeNode]) -> None:
@@ -84,24 +83,21 @@ def _edges(figure: go.Figure, data: SearchTree, seen: list[TreeNode]) -> None:
 def _marks(figure: go.Figure, uid: str, sign: Sign, nodes: list[TreeNode], *, size: float, labelled: bool) -> None:
     """Draw marks of one kind; choices carry their label inside, others outside."""
     inside = sign.symbol == "circle"
-    figure.add_scatter(
-        uid=uid,
-        name=sign.word,
-        x=[node.level for node in nodes],
-        y=[node.row for node in nodes],
+    traces.marks(
+        figure,
+        uid,
+        sign.word,
+        [node.level for node in nodes],
+        [node.row for node in nodes],
         customdata=[node.key for node in nodes],
         text=[node.label for node in nodes] if labelled else None,
         hovertext=[theme.plain(node.text).replace("\n", "<br>") for node in nodes],
         mode="markers+text" if labelled else "markers",
         textposition="middle center" if inside else "middle right",
         textfont={"size": 10 if inside else 11, "color": "white" if inside else theme.GREY},
-        marker={
-            "color": sign.colour,
-            "symbol": sign.symbol,
-            "size": size,
-            "line": {"width": 1.5, "color": sign.colour},
-        },
-        hovertemplate="%{hovertext}<extra></extra>",
+        look=(sign.colour, sign.symbol, size),
+        marker={"line": {"width": 1.5, "color": sign.colour}},
+        hover="%{hovertext}",
         showlegend=bool(nodes),
         cliponaxis=False,
     )

@@ -58,6 +58,7 @@ def draw_shard_balance(data: ShardBalance) -> go.Figure:
         ("shards-before", "before", data.before, data.shards_before, "#B9B9B9", "/"),
         ("shards-after", "after", data.after, data.shards_after, theme.BLUE, ""),
     )
+    hatching = {"fgcolor": theme.GREY, "size": 5, "fillmode": "overlay"}
     for uid, name, loads, shards, colour, shape in series:
         figure.add_bar(
             uid=uid,
@@ -65,37 +66,16 @@ def draw_shard_balance(data: ShardBalance) -> go.Figure:
             x=tasks,
             y=loads,
             customdata=shards,
-            marker={
-                "color": colour,
-                "pattern": {"shape": shape, "fgcolor": theme.GREY, "size": 5, "fillmode": "overlay"},
-            },
+            marker={"color": colour, "pattern": {**hatching, "shape": shape}},
             hovertemplate="task %{x} " + name + ": %{y:.3f} times the mean, %{customdata} shards<extra></extra>",
         )
-    for level, word, dash in (
-        (1.0, "mean", "dot"),
-        (data.threshold, f"threshold {units.number(data.threshold)}", "dash"),
-    ):
-        figure.add_hline(
-            y=level,
-            line={"color": theme.BLACK, "width": 1, "dash": dash},
-            annotation={
-                "text": word,
-                "font": {"size": 12},
-                "x": 1,
-                "xanchor": "left",
-                "yanchor": "middle",
-                "xshift": 4,
-            },
-        )
-    figure.update_xaxes(
-        title_text="Task",
-        tickformat=",d",
-        dtick=1 if len(tasks) <= 24 else None,
-        range=[-0.6, len(tasks) - 0.4],
-        showgrid=False,
-    )
+    beside = {"font": {"size": 12}, "x": 1, "xanchor": "left", "yanchor": "middle", "xshift": 4}
+    limit = f"threshold {units.number(data.threshold)}"
+    for level, word, dash in ((1.0, "mean", "dot"), (data.threshold, limit, "dash")):
+        line = {"color": theme.BLACK, "width": 1, "dash": dash}
+        figure.add_hline(y=level, line=line, annotation={"text": word, **beside})
+    ticks = {"tickformat": ",d", "dtick": 1 if len(tasks) <= 24 else None, "showgrid": False}
+    figure.update_xaxes(title_text="Task", range=[-0.6, len(tasks) - 0.4], **ticks)
     figure.update_yaxes(title_text="Load (x mean)", rangemode="tozero")
-    figure.update_layout(bargap=0.25, bargroupgap=0.05)
-    figure.update_layout(margin_r=96)
-    theme.room_for_legend(figure)
-    return figure
+    figure.update_layout(bargap=0.25, bargroupgap=0.05, margin_r=96)
+    return theme.room_for_legend(figure)

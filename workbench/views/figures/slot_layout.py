@@ -95,8 +95,7 @@ def draw_slot_shares(data: SlotShares) -> go.Figure:
         )  # fmt: skip
     panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category")
     panels.update_layout(bargap=0.35)
-    theme.room_for_legend(panels)
-    return panels
+    return theme.room_for_legend(panels)
 
 
 def stage_layout(layout: BatchLayout | None, *, timed: bool = True) -> StageLayout:
@@ -145,8 +144,7 @@ def draw_stage_layout(data: StageLayout) -> go.Figure:
     figure.update_xaxes(title_text="Partitions", range=[0, most], **theme.whole_ticks(0, most))
     figure.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category")
     figure.update_layout(bargap=0.35)
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)
 
 
 def draw_configured(asked: Configured) -> go.Figure:

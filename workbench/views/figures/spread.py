@@ -74,5 +74,4 @@ def draw_spreads(data: Spreads) -> go.Figure:
     top = max(max(shape.best, shape.quantiles[-1]) for shape in data.shapes)
     figure.update_xaxes(title_text="Sustained rate (records/s)", tickformat="~s", range=[0, 1.06 * top])
     figure.update_yaxes(title_text="Workers x slots", type="category", autorange="reversed", showgrid=False)
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)

@@ -1,7 +1,7 @@
 """A replayed load over time: offered and consumed rates, tasks, backlog, latency, and every reconfiguration."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -18,6 +18,10 @@ from workbench.views.figures import traces
 POINTS = 1200
 _DEPLOYED = 2  # the row of the tasks
 _MARKED = 80  # most reconfigurations whose downtime is shaded one by one
+
+_MOST_TICKS = 9
+_STEPS_S = (60, 300, 600, 900, 1800, 3600, 7200, 10_800, 14_400, 21_600, 43_200, 86_400)
+_LOOKS = ((theme.VERMILLION, "dash"), (theme.GREEN, "dot"), (theme.PURPLE, "dashdot"), (theme.BLACK, "longdash"))
 
 
 class Tops(NamedTuple):
@@ -147,42 +151,35 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
     panels.update_xaxes(range=[0, data.duration_s / scale])
     panels.update_xaxes(title_text=f"Time ({unit})", row=4, col=1)
     _label_flat_panels(panels, tops)
-    theme.room_for_legend(panels)
-    return panels
+    return theme.room_for_legend(panels)
 
 
 def _label_flat_panels(panels: go.Figure, tops: Tops) -> None:
     """Label panels whose line is 0 all the time, because they look empty."""
     where = {"x": 0.5, "y": 0.5, "xref": "x domain", "yref": "y domain", "showarrow": False, "font_color": theme.GREY}
-    for row, top, text in (
-        (3, tops.backlog, "no backlog at any time"),
-        (4, tops.latency_s, "no record waits at any time"),
-    ):
+    flat = ((3, tops.backlog, "no backlog at any time"), (4, tops.latency_s, "no record waits at any time"))
+    for row, top, text in flat:
         if not top:
             panels.add_annotation(text=text, **where, row=row, col=1)
 
 
 def _changes(panels: go.Figure, data: TimelineSeries, scale: float, unit: str) -> None:
     """Mark reconfigurations by a triangle in the panel of tasks, and shade their downtime in every panel."""
-    panels.add_scatter(
-        uid="timeline-reconfigurations",
-        name="reconfiguration",
-        x=[change.at_s / scale for change in data.reconfigurations],
-        y=[sum(change.tasks.values()) for change in data.reconfigurations],
+    traces.marks(
+        panels,
+        "timeline-reconfigurations",
+        "reconfiguration",
+        [change.at_s / scale for change in data.reconfigurations],
+        [sum(change.tasks.values()) for change in data.reconfigurations],
         text=[
             f"{units.some(sum(change.tasks.values()), 'task')} from here: "
             + ", ".join(f"{theme.plain(name)} {count}" for name, count in change.tasks.items())
             + f"<br>nothing ran for {units.seconds(change.downtime_s)}, {units.size(change.moved_bytes)} of state moved"
             for change in data.reconfigurations
         ],
-        mode="markers",
-        marker={
-            "color": theme.VERMILLION,
-            "symbol": "triangle-down",
-            "size": 11,
-            "line": {"color": "white", "width": 1},
-        },
-        hovertemplate=f"%{{x:.4~g}} {unit}: %{{text}}<extra></extra>",
+        look=(theme.VERMILLION, "triangle-down", 11),
+        marker={"line": {"color": "white", "width": 1}},
+        hover=f"%{{x:.4~g}} {unit}: %{{text}}",
         showlegend=bool(data.reconfigurations),
         cliponaxis=False,
         row=2,
@@ -206,3 +203,39 @@ def _finding(line: Timeline, policy: str) -> str:
         f"{policy} {often}: it is at the target {units.share(row['at_target'])} of the time, {waited}, and it "
         f"takes {units.number(row['core_hours'])} core-hours, driver included"
     )
+
+
+def same_axes(series: Mapping[str, TimelineSeries]) -> dict[str, TimelineSeries]:
+    """Give the replays axes on which all of them fit."""
+    tops = Tops(*(max(column) for column in zip(*(one.tops for one in series.values()), strict=True)))
+    return {name: replace(one, tops=tops) for name, one in series.items()}
+
+
+def draw_overlaid(series: Mapping[str, TimelineSeries], policy: str) -> go.Figure:
+    """Draw the timeline of `policy`, with tasks, backlog and latency of the others as thin lines over it.
+
+    All are replays of one load, on the same axes; their time 0 is midnight.
+    """
+    shown = series[policy]
+    figure = draw_timeline(shown)
+    if not shown.duration_s:
+        return figure
+    scale, _ = units.time_scale(shown.duration_s)
+    waited, _ = units.time_scale(shown.tops.latency_s)
+    for place, (name, other) in enumerate((n, one) for n, one in series.items() if n != policy):
+        colour, dash = _LOOKS[place % len(_LOOKS)]
+        columns = (other.tasks, other.backlog, [seconds / waited for seconds in other.latency_s])
+        for row, values in enumerate(columns, start=2):
+            look = {"look": (colour, dash, 1.1), "line": {"shape": "hv" if row == 2 else "linear"}}
+            told = {"legendgroup": f"overlay-{place}", "showlegend": row == 2, "row": row, "col": 1}
+            times, hover = [time / scale for time in other.times_s], f"{theme.plain(name)}: %{{y:.4~s}}"
+            traces.lines(
+                figure, f"overlay-{place}-{row}", theme.plain(name), times, values, hover=hover, **told, **look
+            )
+    step = next((one for one in _STEPS_S if shown.duration_s / one < _MOST_TICKS), _STEPS_S[-1])
+    ticks = range(0, int(shown.duration_s) + 1, step)
+    figure.update_xaxes(tickvals=[tick / scale for tick in ticks])
+    figure.update_xaxes(ticktext=[units.clock(tick) for tick in ticks], title_text="Clock", row=4, col=1)
+    figure.update_yaxes(title_font_size=11)
+    figure.update_yaxes(title_text="GiB, dashed", row=2, col=1, secondary_y=True)
+    return theme.room_for_legend(figure)

@@ -40,6 +40,13 @@ def bars(drawn: go.Figure, uid: str, name: str, values: Sequence[Any], words: Se
     )
 
 
+def heat(drawn: go.Figure, uid: str, name: str, cells: Any, top: float, **more: Any) -> None:  # noqa: ANN401
+    """Add a heat map from 0 to `top`, without a scale, with gaps between its cells; `hover` as for `marks`."""
+    look = {"zmin": 0, "zmax": top, "showscale": False, "xgap": 2, "ygap": 2}
+    hover = more.pop("hover")
+    drawn.add_heatmap(uid=uid, name=name, z=cells, hovertemplate=f"{hover}<extra></extra>", **look, **more)
+
+
 def box(x0: float, x1: float, y0: float, y1: float, **more: object) -> dict[str, object]:
     """Make a box below the traces, a shape of a layout."""
     return {"type": "rect", "layer": "below", "x0": x0, "x1": x1, "y0": y0, "y1": y1, **more}

@@ -11,6 +11,7 @@ from workbench import units
 from workbench.capacity.planning import IntervalPoint, interval_points
 from workbench.records import Measurement
 from workbench.views import theme
+from workbench.views.figures import traces
 
 
 @dataclass(frozen=True)
@@ -44,47 +45,33 @@ def draw_trigger_intervals(data: TriggerIntervals) -> go.Figure:
     for number, (label, points) in enumerate(data.deployments):
         colour = theme.SEQUENCE[number % len(theme.SEQUENCE)]
         symbol = ("circle", "square", "diamond", "triangle-up", "star")[number % 5]
+        above = [max(0.0, point.high - point.rate) if isfinite(point.high) else 0.0 for point in points]
+        below = [max(0.0, point.rate - point.low) for point in points]
         for column in (1, 2):
-            panels.add_scatter(
-                uid=f"interval-{number}-{column}",
-                name=label,
+            traces.marks(
+                panels,
+                f"interval-{number}-{column}",
+                label,
+                [point.interval_s if column == 1 else point.mean_latency_s for point in points],
+                [point.rate for point in points],
                 legendgroup=label,
                 showlegend=column == 1,
-                x=[point.interval_s if column == 1 else point.mean_latency_s for point in points],
-                y=[point.rate for point in points],
-                error_y={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": [
-                        max(0.0, (point.high if isfinite(point.high) else point.rate) - point.rate) for point in points
-                    ],
-                    "arrayminus": [max(0.0, point.rate - point.low) for point in points],
-                    "thickness": 1.2,
-                },
+                error_y={"type": "data", "symmetric": False, "array": above, "arrayminus": below, "thickness": 1.2},
                 customdata=[[units.seconds(point.interval_s), units.seconds(point.mean_latency_s)] for point in points],
                 mode="lines+markers",
                 line={"color": colour},
-                marker={"color": colour, "symbol": symbol, "size": 9},
-                hovertemplate=(
-                    "interval %{customdata[0]}, latency %{customdata[1]}: %{y:.4~s} records/s<extra></extra>"
-                ),
+                look=(colour, symbol, 9),
+                hover="interval %{customdata[0]}, latency %{customdata[1]}: %{y:.4~s} records/s",
                 row=1,
                 col=column,
             )
     every = sorted({point.interval_s for _, points in data.deployments for point in points})
-    panels.update_xaxes(
-        title_text="Trigger interval (s)",
-        type="log",
-        tickvals=every,
-        ticktext=[f"{value:g}" for value in every],
-        row=1,
-        col=1,
-    )
+    ticks = {"tickvals": every, "ticktext": [f"{value:g}" for value in every]}
+    panels.update_xaxes(title_text="Trigger interval (s)", type="log", **ticks, row=1, col=1)
     panels.update_xaxes(title_text="Mean latency of a record (s)", rangemode="tozero", row=1, col=2)
     panels.update_yaxes(rangemode="tozero", tickformat="~s")
     panels.update_yaxes(title_text="Capacity (records/s)", row=1, col=1)
-    theme.room_for_legend(panels)
-    return panels
+    return theme.room_for_legend(panels)
 
 
 def _finding(query: str, deployments: Sequence[tuple[str, tuple[IntervalPoint, ...]]]) -> str:

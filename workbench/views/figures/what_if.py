@@ -88,5 +88,4 @@ def draw_what_if(data: Capacity, answer: Answer, pinned: Answer | None = None) -
         traces.marks(figure, f"what-if-{uid}", name, x, y, look=mark, hover=hover, marker=wide)
     if question.more_skew:
         figure.update_layout(yaxis_title_text="Capacity at the skew measured (records/s)")
-    theme.room_for_legend(figure)
-    return figure
+    return theme.room_for_legend(figure)

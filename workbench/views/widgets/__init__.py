@@ -9,5 +9,3 @@ from workbench.views.widgets.live_panel import LivePanel
 from workbench.views.widgets.paper_panel import PaperPanel
 from workbench.views.widgets.replay_player import ReplayPlayer
 from workbench.views.widgets.what_if_panel import WhatIf
-
-__all__ = ["CapsExplorer", "Later", "LivePanel", "PaperPanel", "ReplayPlayer", "WhatIf"]

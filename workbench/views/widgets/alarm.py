@@ -6,7 +6,7 @@ from typing import Any
 import ipywidgets
 
 from workbench.views.cards import error_card
-from workbench.views.style import STYLE
+from workbench.views.parts import cards_style, part
 
 
 class Alarm:
@@ -29,8 +29,7 @@ class Alarm:
 
     def ring(self, kind: str, message: str) -> None:
         """Show an error; see `error_card`."""
-        card = error_card(kind, message)
-        self.widget.value = STYLE + f'<div role="alert">{card.heading_html()}</div>'
+        self.widget.value = cards_style() + part("alert", error_card(kind, message).heading_html())
 
     def clear(self) -> None:
         """Take the card away."""

@@ -1,25 +1,93 @@
 """The CAPS explorer: thresholds prune the search live, plans are chosen by a click, and the search can be replayed."""
 
 import math
+from dataclasses import dataclass
 
 import ipywidgets
+import numpy as np
 import plotly.graph_objects as go
 
-from workbench.escaping import for_html as escape
-from workbench.placement import CostVector, PlacementProblem, Plan, tune_thresholds
+from workbench import units
+from workbench.placement import CostVector, PlacementProblem, Plan, SearchNode, trace_search, tune_thresholds
 from workbench.views import figures, theme
+from workbench.views.parts import part
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, slider, whole_slider
-from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
 from workbench.views.widgets.panel_style import PANEL, pair, row, styled
-from workbench.views.widgets.search_steps import MOST_NODES, OFF, cost_words, threshold, traced
-from workbench.views.widgets.while_dragged import WhileDragged
+from workbench.views.widgets.scripted import FullWidth, WhileDragged
 
 _FRAME_MS = 500
 _ROWS, _NEAR, _LINE = 16, 20, 12  # of the tree, so that the map above it stays in sight; more are unfolded by hand
 _PAGE, _HALF, _HEIGHT, _TABS = 700, 340, 285, 30  # pixels: of a narrow page, half of it, a chart there, tabs above one
 _ROUNDING = 100  # of a tuned threshold: upwards, so that its plan stays
+
+MOST_NODES = 2000
+OFF = 1.0
+"""A cost is never above 1, so a threshold of 1 prunes nothing."""
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A search within thresholds, the highest costs allowed."""
+
+    thresholds: CostVector
+    root: SearchNode
+    order: tuple[SearchNode, ...]  # all choices as they were tried
+    plans: tuple[Plan, ...]  # complete ones, as they were found
+
+    @property
+    def pruned(self) -> int:
+        """How many choices ended a branch."""
+        return sum(node.pruned is not None for node in self.order)
+
+    @property
+    def best(self) -> int | None:
+        """Number of the plan whose highest cost is lowest, ties to the first; None without plans."""
+        return min(range(len(self.plans)), key=lambda number: self.plans[number].cost.worst, default=None)
+
+    def number_of(self, plan: Plan | None) -> int | None:
+        """Find the number of the plan with the same counts; None if it was not found."""
+        if plan is None:
+            return None
+        same = (number for number, one in enumerate(self.plans) if np.array_equal(one.counts, plan.counts))
+        return next(same, None)
+
+    def sentence(self) -> str:
+        """Say what the thresholds leave."""
+        left = units.some(len(self.plans), "plan") if self.plans else "no plan"
+        return f"{len(self.order):,} choices were tried, {self.pruned:,} of them ended a branch, and {left} remained."
+
+    def step_sentence(self, step: int) -> str:
+        """Say what the search did in `step`, from 1 on, and how many plans it had then."""
+        if step <= 0 or not self.order:
+            return "The search has not begun."
+        step = min(step, len(self.order))
+        node = self.order[step - 1]
+        found = sum(one.plan is not None for one in self.order[:step])
+        so_far = f" {units.some(found, 'plan')} so far."
+        what = f"Step {step}: {figures.choice_words(node)}"
+        if node.pruned is not None:
+            return f"{what} is pruned: {node.pruned}.{so_far}"
+        if node.plan is not None:
+            return f"{what} completes a plan: {figures.cost_words(node.plan.cost)}.{so_far}"
+        return f"{what}; the search goes on below it.{so_far}"
+
+
+def traced(problem: PlacementProblem, thresholds: CostVector, most_nodes: int = MOST_NODES) -> Traced:
+    """Search `problem` within `thresholds` and keep the tree, whose layers stay in topological order.
+
+    CAPS itself begins with the operators of high load in the dimensions that are limited (CAPSys, section 4.4.2), which
+    prunes earlier: a threshold moved would also move the layers. More than `most_nodes` are refused.
+    """
+    root = trace_search(problem, thresholds, reorder=False, most_nodes=most_nodes)
+    order = tuple(root.walk())[1:]
+    return Traced(thresholds, root, order, tuple(node.plan for node in order if node.plan is not None))
+
+
+def threshold(value: float) -> float:
+    """Give the threshold that a slider at `value` sets: inf where it is off."""
+    return math.inf if value >= OFF else value
 
 
 class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
@@ -151,8 +219,8 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         if self.step.value < len(self.search.order):
             said += " " + self.search.step_sentence(self.step.value)
         if self.chosen is not None:
-            said += f" Plan {self.plan.value} costs {cost_words(self.chosen.cost)}."
-        self.text.value = f'<div class="workbench-state" role="status">{escape(said)}</div>'
+            said += f" Plan {self.plan.value} costs {figures.cost_words(self.chosen.cost)}."
+        self.text.value = part("status", said)
 
     def _tune(self) -> None:
         tuned = tune_thresholds(self.problem)

@@ -42,9 +42,9 @@ def text_field(description: str, value: str) -> Any:  # noqa: ANN401
     return _wide(ipywidgets.Text, description, value, continuous_update=False)
 
 
-def tick(description: str, value: bool = False) -> Any:  # noqa: ANN401
+def tick(description: str) -> Any:  # noqa: ANN401
     """Give a box to tick."""
-    return ipywidgets.Checkbox(description=description, value=value, indent=False, layout={"width": "auto"})
+    return ipywidgets.Checkbox(description=description, value=False, indent=False, layout={"width": "auto"})
 
 
 def button(description: str, tooltip: str, icon: str = "") -> Any:  # noqa: ANN401

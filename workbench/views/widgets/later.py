@@ -6,7 +6,7 @@ from typing import Any
 import ipywidgets
 
 from workbench.views.cards import Card, outputs
-from workbench.views.style import STYLE
+from workbench.views.parts import cards_style
 from workbench.views.widgets.alarm import Alarm
 
 
@@ -14,7 +14,7 @@ class CardsView(ipywidgets.Output):  # type: ignore[misc]
     """Cards as a widget: their figures are plain, so the page carries the chart library once."""
 
     def __init__(self, cards: Iterable[Card]) -> None:
-        bundles = [{"text/html": STYLE}, *(bundle for card in cards for bundle in outputs(card))]
+        bundles = [{"text/html": cards_style()}, *(bundle for card in cards for bundle in outputs(card))]
         shown = ({"output_type": "display_data", "data": bundle, "metadata": {}} for bundle in bundles)
         super().__init__(outputs=tuple(shown))
 
@@ -29,7 +29,7 @@ class Later(ipywidgets.VBox):  # type: ignore[misc]
         self._build = build
         self.alarm = Alarm()
         waiting = Card("later", title, "It appears here when the work above is done.", kind="not-yet")
-        super().__init__([ipywidgets.HTML(STYLE + waiting.heading_html())])
+        super().__init__([ipywidgets.HTML(cards_style() + waiting.heading_html())])
 
     @property
     def filled(self) -> bool:

@@ -10,14 +10,12 @@ from typing import Any
 import ipywidgets
 import plotly.graph_objects as go
 
-from workbench.escaping import for_html as escape
+from workbench.views.parts import part, style
 from workbench.views.theme import QUIET
 
 Clicked = Callable[[object], None]
 
 _UNSEEN = "workbench-unseen"
-_STYLE = f"""<style>.{_UNSEEN} {{position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden;
-  clip-path: inset(50%);}}</style>"""
 
 
 class LiveChart:
@@ -68,7 +66,7 @@ class LiveChart:
             self._on_click(data[point])
 
     def _describe(self) -> None:
-        self._words.value = f"{_STYLE}<p>Chart: {escape(self.alternative)}</p>"
+        self._words.value = style("unseen.css") + part("chart", self.alternative)
 
     def _lay_out(self, figure: go.Figure) -> None:
         now, wanted = self.widget.layout.to_plotly_json(), figure.layout.to_plotly_json()
@@ -96,15 +94,10 @@ def _changes(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any
     gone: dict[str, Any] = {
         key: [] if isinstance(now[key], list | tuple) else None for key in now.keys() - wanted.keys()
     }
-    changed = {key: value for key, value in wanted.items() if key not in now or not _same(now[key], value)}
+    changed = {key: value for key, value in wanted.items() if key not in now or _plain(now[key]) != _plain(value)}
     return {key: value for key, value in (gone | changed).items() if key not in {"uid", "type"}}
 
 
-def _same(one: object, other: object) -> bool:
-    if hasattr(one, "tolist") or hasattr(other, "tolist"):  # arrays compare element by element
-        return _plain(one) == _plain(other)
-    return one == other
-
-
 def _plain(values: Any) -> object:  # noqa: ANN401
+    """Arrays and tuples as lists, since arrays compare element by element."""
     return values.tolist() if hasattr(values, "tolist") else list(values) if isinstance(values, tuple) else values

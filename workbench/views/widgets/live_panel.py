@@ -6,23 +6,21 @@ BIDS2 divides it, the bracket that the estimator closes, and the forms of the mo
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import ipywidgets
 import plotly.graph_objects as go
 
 from workbench import units
-from workbench.escaping import for_html as escape
 from workbench.study import Runner, Snapshot, State
 from workbench.views import figures, findings, theme
+from workbench.views.parts import part, style
 from workbench.views.widgets import panel_style
 from workbench.views.widgets.alarm import Alarm
-from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.later import Later
 from workbench.views.widgets.live_chart import LiveChart
-from workbench.views.widgets.live_log import LiveLog
+from workbench.views.widgets.scripted import FullWidth, LiveLog
 
 _EVERY_S = 0.5
 _WIDTH, _HEIGHT = 430, 400  # pixels of one of the loop's plots, whose legend is as wide
@@ -35,41 +33,23 @@ _SIGNS: dict[State, tuple[str, str]] = {
     "done": ("✔", "done"),
 }
 _BUTTONS: dict[State, str] = {"idle": "Start", "done": "Done"}
-_STYLE = """<style>
-.workbench-state {font: 15px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
-  color: var(--jp-content-font-color1, #1f1f1f); padding: 0.2rem 0;}
-.workbench-state h3 {font-size: 1.1rem; margin: 0 0 0.3rem; font-weight: 600;}
-.workbench-state.workbench-state dl {display: grid; grid-template-columns: max-content 1fr; gap: 0.1rem 1rem;
-  margin: 0;}
-.workbench-state.workbench-state dt {color: var(--jp-content-font-color1, #555);
-  float: none; width: auto; font-weight: 400; margin: 0;}
-.workbench-state.workbench-state dd {margin: 0; width: auto; float: none; font-variant-numeric: tabular-nums;}
-.workbench-state progress {width: 100%; height: 0.6rem; margin-top: 0.4rem; accent-color: #0072b2;}
-</style>"""
 
 
-@dataclass(frozen=True)
-class Standing:
-    """What the panel says of a snapshot, in words."""
+class Standing(NamedTuple):
+    """What the panel says of a snapshot, in words; `share` is how much of the time has passed, as far as is known."""
 
-    heading: str
     facts: tuple[tuple[str, str], ...]
     share: float
     start: str
-    may_start: bool
-    may_cancel: bool
 
 
 def standing(now: Snapshot) -> Standing:
-    """Put a snapshot into words; `share` is how much of the time has passed, as far as that is known."""
+    """Put a snapshot into words."""
     sign, word = _SIGNS[now.state]
     unknown = now.estimate is None or (now.estimate.rate is None and now.estimate.high == float("inf"))
     seen = "none yet" if now.estimate is None or unknown else findings.bracket(now.estimate)
     left = "not known before the first bracket" if now.left_s is None else f"about {units.seconds(now.left_s)}"
-    facts = [
-        ("State", f"{sign} {word}"),
-        ("Doing", now.step or "nothing"),
-    ]
+    facts = [("State", f"{sign} {word}"), ("Doing", now.step or "nothing")]
     if now.ran:  # what is simulated passes in no time
         facts.append(("Elapsed", units.seconds(round(now.elapsed_s))))
     if now.most_runs > 1:
@@ -84,14 +64,7 @@ def standing(now: Snapshot) -> Standing:
         share = now.elapsed_s / max(1e-9, now.elapsed_s + now.left_s)
     else:
         share = now.probes / max(1, now.most_probes)
-    return Standing(
-        now.what,
-        tuple(facts),
-        share,
-        _BUTTONS.get(now.state, "Resume"),
-        now.may_start,
-        now.state == "running",
-    )
+    return Standing(tuple(facts), share, _BUTTONS.get(now.state, "Resume"))
 
 
 def _of_the_loop(drawn: go.Figure) -> go.Figure:
@@ -201,16 +174,11 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
 
     def _show(self, now: Snapshot) -> None:
         said = standing(now)
-        rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in said.facts)
-        self.state.value = (
-            f'{_STYLE}<div class="workbench-state" role="group" aria-label="State of the work">'
-            f"<h3>{escape(said.heading)}</h3><dl>{rows}</dl>"
-            f'<progress aria-label="Share of the time that has passed" value="{said.share:.3f}"></progress></div>'
-        )
-        self.start.description, self.start.disabled = said.start, not said.may_start
-        self.start.button_style = "primary" if said.may_start else ""
+        self.state.value = style("state.css") + part("standing", now.what, said)
+        self.start.description, self.start.disabled = said.start, not now.may_start
+        self.start.button_style = "primary" if now.may_start else ""
         self.start.icon = "check" if now.state == "done" else "play"
-        self.cancel.disabled = not said.may_cancel
+        self.cancel.disabled = now.state != "running"
         self.lines.lines = [f"[{line.at_s:5.0f} s] {line.text}" if now.ran else line.text for line in now.lines] or [
             "The log is empty."
         ]

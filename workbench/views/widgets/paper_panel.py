@@ -5,9 +5,9 @@ import ipywidgets
 from workbench.papers import Paper, PaperFigure
 from workbench.views.paper_cards import figure_cards
 from workbench.views.widgets.controls import choice
-from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.later import CardsView
 from workbench.views.widgets.panel_style import PANEL, styled
+from workbench.views.widgets.scripted import FullWidth
 
 
 class PaperFigureView(ipywidgets.VBox):  # type: ignore[misc]

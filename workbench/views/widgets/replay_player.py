@@ -10,17 +10,16 @@ import plotly.graph_objects as go
 
 from workbench import units
 from workbench.errors import WorkbenchError
-from workbench.escaping import for_html as escape
 from workbench.scaling import Timeline
 from workbench.views import theme
 from workbench.views.figures import draw_overlaid, draw_policies, policies, same_axes, timeline
 from workbench.views.findings import QUIET, decided
+from workbench.views.parts import part
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, choice_slider, whole_slider
-from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
 from workbench.views.widgets.panel_style import PANEL, row, styled
-from workbench.views.widgets.while_dragged import WhileDragged
+from workbench.views.widgets.scripted import FullWidth, WhileDragged
 
 _FRAMES = 120
 _FRAME_MS = 400
@@ -175,8 +174,7 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         self.refresh()
 
     def _describe(self) -> None:
-        described = escape(moment(self.line, self.times[self.frame.value]))
-        self.text.value = f'<div class="workbench-state" role="status">{described}</div>'
+        self.text.value = part("status", moment(self.line, self.times[self.frame.value]))
 
     def _choose(self) -> None:
         share = (self.frame.value + 1) / len(self.times)

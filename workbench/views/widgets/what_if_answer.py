@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from workbench import units
 from workbench.capacity.planning import Answer, falls_short
-from workbench.escaping import for_html as escape
 from workbench.views import findings
 from workbench.views.cards import Card, Column, Table
+from workbench.views.parts import part
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,9 @@ class _Tile(NamedTuple):
     written: Callable[[float], str] = units.count
     kind: str = ""
 
-    def html(self, pinned: "_Tile | None") -> str:
-        said = "".join(f"<div>{escape(note)}</div>" for note in self.notes if note)
-        against = "" if pinned is None else self._against(pinned)
-        compared = f"<i>{escape(against)}</i>" if against else ""
-        head = f"<div>{escape(self.name)}</div><b>{escape(self.value)}</b>"
-        return f'<div class="workbench-tile {self.kind}">{head}{said}{compared}</div>'
-
-    def _against(self, pinned: "_Tile") -> str:
-        if self.number is None or pinned.number is None:
+    def against(self, pinned: "_Tile | None") -> str:
+        """Say how it differs from the pinned one; empty where that is not known."""
+        if pinned is None or self.number is None or pinned.number is None:
             return ""
         difference = self.number - pinned.number
         shown = self.written(abs(difference))
@@ -82,8 +76,7 @@ def tiles_html(now: Scenario, pinned: Scenario | None = None) -> str:
     comparable: list[_Tile | None] = [None] * 4 if pinned is None else [*_tiles(pinned)]
     if pinned is not None and pinned.currency != now.currency:
         comparable[2] = None
-    made = (tile.html(other) for tile, other in zip(_tiles(now), comparable, strict=True))
-    return f'<div class="workbench-tiles" role="status">{"".join(made)}</div>'
+    return part("tiles", [(tile, tile.against(other)) for tile, other in zip(_tiles(now), comparable, strict=True)])
 
 
 def pinned_words(pinned: Scenario) -> str:

@@ -18,15 +18,14 @@ from workbench.records import CapacityPlan, Outage
 from workbench.study import Planned
 from workbench.views import theme
 from workbench.views.figures import Curves, draw_what_if
-from workbench.views.style import STYLE
+from workbench.views.parts import cards_style
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, choice_slider, slider, text_field, tick, whole_slider
-from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
 from workbench.views.widgets.panel_style import PANEL, folded, sides, styled
+from workbench.views.widgets.scripted import FullWidth, WhileDragged
 from workbench.views.widgets.throttled import Throttled
 from workbench.views.widgets.what_if_answer import Scenario, answer_card, needed, pinned_words, tiles_html
-from workbench.views.widgets.while_dragged import WhileDragged
 
 _RISKS = (("use the margin instead", 0.0), ("20 %", 0.2), ("10 %", 0.1), ("5 %", 0.05), ("1 %", 0.01))
 _LONGEST_INTERVAL_S = 20.0
@@ -210,7 +209,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
     def _draw(self, scenario: Scenario, pinned: Scenario | None) -> None:
         answer, card = scenario.answer, answer_card(scenario)
         with self._nothing_on_error():
-            self.text.value = STYLE + card.heading_html() + card.table_html(download=False)
+            self.text.value = cards_style() + card.heading_html() + card.table_html(download=False)
             data = self._curves.at(answer, needed(scenario))
             drawn = draw_what_if(data, answer, None if pinned is None else pinned.answer)
             self.chart.show(theme.fit(drawn, _PAGE, _HEIGHT))

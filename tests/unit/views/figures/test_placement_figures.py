@@ -105,7 +105,7 @@ def test_the_map_names_the_fullest_worker(problem):
 def test_pruning_shows_where_no_plan_is_left(problem):
     limits = (0.0, 0.3, 0.6, 1.0)
     searches = [(CostVector(cpu=limit), search(problem, CostVector(cpu=limit))) for limit in reversed(limits)]
-    data = pruning(searches, "cpu")
+    data = pruning(searches)
     assert data.thresholds == limits
     assert data.plans == tuple(sorted(data.plans))
     assert data.tightest == next(limit for limit, plans in zip(limits, data.plans, strict=True) if plans)

@@ -8,9 +8,8 @@ import pytest
 from workbench.placement import CostVector, PlacementProblem, count_plans, search
 from workbench.views.figures.search_tree import search_tree
 from workbench.views.figures.search_tree_drawing import draw_search_tree
-from workbench.views.widgets.caps_explorer import CapsExplorer
-from workbench.views.widgets.search_steps import OFF, threshold, traced
-from workbench.views.widgets.while_dragged import WhileDragged
+from workbench.views.widgets.caps_explorer import OFF, CapsExplorer, threshold, traced
+from workbench.views.widgets.scripted import WhileDragged
 
 PROBLEM = PlacementProblem(
     {"source": 1, "map": 2, "window": 3},
@@ -22,6 +21,11 @@ PROBLEM = PlacementProblem(
     net={"source": 30.0, "map": 10.0, "window": 1.0},
 )
 LIMITS = CostVector(0.5, 0.5, 0.9)
+LARGE = PlacementProblem([2, 3, 3], [(0, 1), (1, 2)], 3, 4, [0.1, 0.3, 0.8], [0, 0, 40.0], [30.0, 10.0, 1.0])
+
+
+def marks(explorer):
+    return sum(len(trace.x or ()) for trace in explorer.tree.widget.data)
 
 
 def test_the_traced_search_is_the_search():
@@ -71,9 +75,8 @@ def test_moving_a_threshold_prunes_the_tree_and_the_plans():
 
 def test_thresholds_that_leave_no_plan_are_said_and_undone():
     explorer = CapsExplorer(PROBLEM)
-    explorer.sliders[0].value = 0.0
-    explorer.sliders[1].value = 0.0
-    explorer.sliders[2].value = 0.0
+    for control in explorer.sliders:
+        control.value = 0.0
     assert explorer.chosen is None
     assert "no plan remained" in explorer.text.value
     assert explorer.alarm.widget.value == ""
@@ -148,25 +151,14 @@ def test_it_answers_while_a_slider_is_dragged():
 
 
 def test_a_folded_node_opens_at_a_click_and_folds_at_another():
-    problem = PlacementProblem([2, 3, 3], [(0, 1), (1, 2)], 3, 4, [0.1, 0.3, 0.8], [0, 0, 40.0], [30.0, 10.0, 1.0])
-    explorer = CapsExplorer(problem)
+    explorer = CapsExplorer(LARGE)
     trace = next(n for n, t in enumerate(explorer.tree.widget.data) if t.name and t.name.startswith("folded"))
-    folded = explorer.tree.widget.data[trace].customdata
-    assert len(folded)
-    rows = sum(len(t.x or ()) for t in explorer.tree.widget.data)
-    key = folded[0]
+    key, rows = explorer.tree.widget.data[trace].customdata[0], marks(explorer)
     explorer.tree.click(trace, 0)
     assert explorer.alarm.widget.value == ""
-    assert sum(len(t.x or ()) for t in explorer.tree.widget.data) > rows
+    assert marks(explorer) > rows
     explorer._click_tree(key)
-    assert sum(len(t.x or ()) for t in explorer.tree.widget.data) == rows
-
-
-LARGE = PlacementProblem([2, 3, 3], [(0, 1), (1, 2)], 3, 4, [0.1, 0.3, 0.8], [0, 0, 40.0], [30.0, 10.0, 1.0])
-
-
-def marks(explorer):
-    return sum(len(trace.x or ()) for trace in explorer.tree.widget.data)
+    assert marks(explorer) == rows
 
 
 def test_folded_branches_open_without_a_mouse():

@@ -11,7 +11,7 @@ from workbench.simulation import RateTrace, preset
 from workbench.study import POLICIES
 from workbench.study.start import initial_tasks
 from workbench.views.widgets.replay_player import ReplayPlayer, frame_times, moment, most_interesting, next_change
-from workbench.views.widgets.while_dragged import WhileDragged
+from workbench.views.widgets.scripted import WhileDragged
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,8 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.study import Study, read_planned, run_study
 from workbench.views.widgets import WhatIf
+from workbench.views.widgets.scripted import WhileDragged
 from workbench.views.widgets.what_if_answer import Scenario, answer_card, tiles_html
-from workbench.views.widgets.while_dragged import WhileDragged
 
 STUDY = Study(
     "nexmark:q11", (1.5e6,), (4, 8, 12), (512, 1024, 2048), testbed="fluid", slot_cpus=1.0, interval_s=5.0, most_runs=7
