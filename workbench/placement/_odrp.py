@@ -29,9 +29,8 @@ from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import deadline
 from workbench.placement._odrp_model import Replication, solve
-from workbench.placement._rates import arriving_rates, source_rates
 from workbench.placement.plan import Counts
-from workbench.placement.problem import PlacementProblem
+from workbench.placement.problem import PlacementProblem, arriving_rates, source_rates
 
 Setting = Literal["default", "weighted", "latency"]
 

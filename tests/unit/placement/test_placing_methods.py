@@ -17,12 +17,10 @@ from workbench.placement import (
     SearchResult,
     compare,
     methods,
-    odrp,
     optimal,
     place,
 )
 from workbench.placement.grouped import GROUP_METHODS, group_job
-from workbench.placement.methods import _dataflow
 from workbench.simulation import Worker
 
 
@@ -73,9 +71,6 @@ def test_odrp_is_judged_at_the_speeds_of_the_workers():
     equal = place(given(), "odrp", timeout_s=20)
     assert "equal" not in equal.note
     assert sorted(equal.counts.T.tolist()) == sorted(found.counts.T.tolist())
-    flow, profiles, rates = _dataflow(mixed.problem, 100.0)
-    with pytest.raises(WorkbenchError, match="2 speeds for 3 workers; give one for each"):
-        odrp(flow, profiles, rates, 3, 4, speeds=[1, 2])
 
 
 @pytest.mark.parametrize("method", METHODS)

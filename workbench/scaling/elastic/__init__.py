@@ -7,24 +7,3 @@ from workbench.scaling.elastic.jackson import CoreAllocation, allocate_cores, er
 from workbench.scaling.elastic.keyed_operator import ElasticCluster, KeyedOperator
 from workbench.scaling.elastic.paradigms import PARADIGMS, Paradigm, ParadigmRun, compare_paradigms, simulate_paradigm
 from workbench.scaling.elastic.shards import ShardPlan, rebalance_shards
-
-__all__ = [
-    "PARADIGMS",
-    "Assignment",
-    "CoreAllocation",
-    "ElasticCluster",
-    "ElasticSettings",
-    "ExecutorAdvice",
-    "KeyedOperator",
-    "Paradigm",
-    "ParadigmRun",
-    "ShardPlan",
-    "advise_executors",
-    "allocate_cores",
-    "assign_cores",
-    "compare_paradigms",
-    "erlang_c",
-    "jackson_latency",
-    "rebalance_shards",
-    "simulate_paradigm",
-]
