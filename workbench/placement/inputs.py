@@ -51,36 +51,16 @@ _CAPACITIES = {"cpus": "cpus", "io": "io_bytes_per_s", "net": "net_bytes_per_s"}
 
 @dataclass(frozen=True)
 class PlacementInput:
-    """What to place.
+    """What to place."""
 
-    Parameters
-    ----------
-    queries
-        Problem of each query, all on the same cluster.
-    rate
-        Source rate of the loads, records/s; None if it was not said.
-    worker
-        Capacities of a worker of speed 1.
-    basis
-        One sentence: what the rates of placements rest on; empty where the problem itself says.
-    unit_cpus
-        Cores of one unit of CPU. Loads of a plan are in slots, because no task has more than one.
-    chosen
-        Which of several plans is placed, and the rates of the others; empty where there is no choice.
-    sized
-        Whether speeds of the workers were given, so that another number of workers needs others.
-    alike
-        Why any placement carries the same, and what is left to choose; empty where placements differ.
-    """
-
-    queries: Mapping[str, PlacementProblem]
-    rate: float | None = None
-    worker: Worker = field(default_factory=Worker)
-    basis: str = ""
-    unit_cpus: float = 1.0
-    chosen: str = ""
-    sized: bool = False
-    alike: str = ""
+    queries: Mapping[str, PlacementProblem]  # problem of each query, all on the same cluster
+    rate: float | None = None  # source rate of the loads, records/s; None if it was not said
+    worker: Worker = field(default_factory=Worker)  # capacities of a worker of speed 1
+    basis: str = ""  # one sentence: what the rates of placements rest on; empty where the problem itself says
+    unit_cpus: float = 1.0  # cores of one unit of CPU. Loads of a plan are in slots, because no task has more than one.
+    chosen: str = ""  # which of several plans is placed, and the rates of the others; empty where there is no choice
+    sized: bool = False  # whether speeds of the workers were given, so that another number of workers needs others
+    alike: str = ""  # why any placement carries the same, and what is left to choose; empty where placements differ
 
     @property
     def speeds_with_one_more(self) -> tuple[float, ...]:

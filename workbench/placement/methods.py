@@ -49,36 +49,16 @@ _FULL: Mapping[str, str] = {"cpu": "CPU load", "io": "load of state access", "ne
 
 @dataclass(frozen=True)
 class Placed:
-    """Where a method puts the tasks.
+    """Where a method puts the tasks."""
 
-    Parameters
-    ----------
-    method
-        Its name.
-    problem
-        What was placed; ODRP chooses the parallelism itself.
-    counts
-        Shape (operators, workers).
-    cost
-        Of the plan.
-    rate
-        What it sustains; None without the rate of the loads.
-    seconds
-        Decision time.
-    note
-        What was proven, or not.
-    bound
-        No plan for these tasks sustains more, records/s; None where that is not known.
-    """
-
-    method: str
-    problem: PlacementProblem
-    counts: Counts
-    cost: CostVector
-    rate: PlacedRate | None
-    seconds: float
-    note: str = ""
-    bound: float | None = None
+    method: str  # its name
+    problem: PlacementProblem  # what was placed; ODRP chooses the parallelism itself
+    counts: Counts  # shape (operators, workers)
+    cost: CostVector  # of the plan
+    rate: PlacedRate | None  # what it sustains; None without the rate of the loads
+    seconds: float  # decision time
+    note: str = ""  # what was proven, or not
+    bound: float | None = None  # no plan for these tasks sustains more, records/s; None where that is not known
 
 
 class _Asked(NamedTuple):

@@ -22,35 +22,19 @@ TEN_GBIT, ONE_GBIT = 1.25e9, 1.25e8  # bytes/s
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a query does at its target rate.
+    """What a query does at its target rate."""
 
-    Parameters
-    ----------
-    throughput
-        Records/s of its sources, at most the target.
-    back_pressure
-        Share of the offered records that its sources must hold back. Flink's figure is the share of time in which a
-        source is stopped, which is higher for sources that could emit faster.
-    """
-
-    throughput: float
+    throughput: float  # records/s of its sources, at most the target
+    # share of the offered records that its sources must hold back. Flink's figure is the share of time in which a
+    # source is stopped, which is higher for sources that could emit faster.
     back_pressure: float
 
 
 def calibrated_worker(problem: PlacementProblem, *, net_bytes_per_s: float = TEN_GBIT) -> Worker:
-    """Give the worker that the plan of the least worst cost of CPU and state access just fills.
+    """Give the worker of speed 1 that the plan of the least worst cost of CPU and state access just fills.
 
-    Parameters
-    ----------
-    problem
-        Tasks with their loads at the target.
-    net_bytes_per_s
-        Of the worker, bytes/s, above 0; the network is not calibrated.
-
-    Returns
-    -------
-    Worker
-        One of speed 1. Its cores, or its bytes/s of state, are inf where no task needs any.
+    Loads are those at the target. Its cores, or its bytes/s of state, are inf where no task needs any; the network is
+    not calibrated.
     """
     quiet = replace(problem, edges=(), net=(0.0,) * len(problem.operators))
     even = optimal(quiet, objective="cost").counts
@@ -64,18 +48,8 @@ def simulated(
 ) -> Outcome:
     """Let a query run at `target` records/s where a plan puts it: the engine's steady state.
 
-    A worker of speed 2 has twice the capacities; a task is one thread of speed 1 everywhere.
-
-    Parameters
-    ----------
-    model, problem
-        The query; and its tasks, on which workers.
-    counts
-        The plan, shape (operators, workers).
-    target
-        Offered rate of all sources together, records/s, above 0.
-    worker
-        Capacities of a worker of speed 1.
+    `target` is the offered rate of all sources together; `worker` has the capacities at speed 1. A worker of speed 2
+    has twice the capacities; a task is one thread of speed 1 everywhere.
     """
     positive("The target", target, "records/s")
     plan = problem.checked(counts)
@@ -100,15 +74,7 @@ def shared(
 
     Fair sharing: all queries rise together in proportion to their targets; when a worker is full, those with tasks
     there that need what is used up stay where they are, and the others rise on. For one query it is `simulated`.
-
-    Parameters
-    ----------
-    queries, targets
-        Loads are those at the targets, records/s, above 0, one for every query.
-    counts
-        Shape (operators of all queries, workers).
-    worker
-        Capacities of a worker of speed 1. A worker of speed 2 has twice as much; a task has one core everywhere.
+    Loads are those at the targets, records/s; `counts` has shape (operators of all queries, workers).
     """
     if set(targets) != set(queries):
         raise WorkbenchError(

@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Self, cast, get_args
@@ -263,7 +263,7 @@ class PlacementProblem:
         tasks = _tasks_by_operator(parallelism, self.operators)
         spread = np.array(self.parallelism) / tasks
         cpu, io, net = (self.loads * spread).tolist()
-        return PlacementProblem(tasks, self.edges, self.workers, self.slots, cpu, io, net, self.speeds, self.operators)
+        return replace(self, parallelism=tasks, cpu=cpu, io=io, net=net)
 
     @property
     def tasks(self) -> int:

@@ -14,7 +14,7 @@ what random placement costs on each.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,44 +33,24 @@ from workbench.simulation import Worker
 
 @dataclass(frozen=True)
 class PlacedRate:
-    """What a plan sustains.
+    """What a plan sustains."""
 
-    Parameters
-    ----------
-    rate
-        Highest source rate, records/s; inf if nothing limits it.
-    worker
-        The worker that is full first; None if a task's own core is, or nothing.
-    resource
-        ``"cpu"``, ``"io"``, ``"net"``, or ``"task"`` where a task needs a whole core; None if nothing limits.
-    """
-
-    rate: float
-    worker: int | None
+    rate: float  # highest source rate, records/s; inf if nothing limits it
+    worker: int | None  # the worker that is full first; None if a task's own core is, or nothing
+    # ``"cpu"``, ``"io"``, ``"net"``, or ``"task"`` where a task needs a whole core; None if nothing limits
     resource: str | None
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Rates of random placements on workers of one shape, and the best that was found.
+    """Rates of random placements on workers of one shape, and the best that was found."""
 
-    Parameters
-    ----------
-    workers, slots
-        The shape.
-    best
-        Rate of the best plan found, records/s.
-    rates
-        Rates of the random placements, ascending, shape (samples,).
-    proven
-        Whether all plans were searched, so that none is better.
-    """
-
+    # workers, slots: the shape
     workers: int
     slots: int
-    best: float
-    rates: Floats
-    proven: bool = False
+    best: float  # rate of the best plan found, records/s
+    rates: Floats  # rates of the random placements, ascending, shape (samples,)
+    proven: bool = False  # whether all plans were searched, so that none is better
 
     def quantile(self, share: float) -> float:
         """Rate that so large a share of random placements does not reach: one that was drawn, so it may be inf."""
@@ -80,18 +60,9 @@ class Spread:
 
 
 def placed_rate(problem: PlacementProblem, counts: ArrayLike, rate: float, worker: Worker) -> PlacedRate:
-    """Find the highest source rate that a plan sustains.
+    """Find the highest source rate that a plan sustains; `rate` is that of the problem's loads, records/s.
 
-    Parameters
-    ----------
-    problem
-        Its loads are those at `rate`: CPU seconds, bytes and bytes per second of each task.
-    counts
-        The plan, shape (operators, workers).
-    rate
-        Source rate of the loads, records/s.
-    worker
-        Capacities of a worker of speed 1; a worker of speed 2 has twice as much, but no faster cores.
+    `worker` has the capacities at speed 1; a worker of speed 2 has twice as much, but no faster cores.
     """
     if not (finite(rate) and rate > 0):
         raise WorkbenchError(
@@ -121,17 +92,10 @@ def spread(
     seed: int = 0,
     nodes: int = 5_000_000,
 ) -> Spread:
-    """Compare random placements with the best plan found.
+    """Compare random placements with the best plan found, with the capacities of `placed_rate`.
 
-    Parameters
-    ----------
-    problem, rate, worker
-        See `placed_rate`.
-    samples, seed
-        Number of random placements, from 1 on, and their seed, from 0 on.
-    nodes
-        Effort of the search for the best plan: the rate falls with every cost, so it is one of the Pareto front. Where
-        not all plans can be searched, the optimum and the random ones compete as well.
+    The search for the best plan visits at most `nodes` choices: the rate falls with every cost, so it is one of the
+    Pareto front. Where not all plans can be searched, the optimum and the random ones compete as well.
     """
     whole("samples", samples, 1)
     whole("seed", seed, 0)
@@ -156,28 +120,12 @@ def shape_spreads(
 ) -> tuple[Spread, ...]:
     """Compare worker shapes for a scheduler that places at random, the shape to choose first.
 
-    Parameters
-    ----------
-    problem, rate
-        Tasks with their loads at `rate`; its own workers do not count.
-    core
-        Capacities per slot: a worker of n slots has n times as much.
-    shapes
-        (workers, slots) to compare, such as (4, 4), (8, 2), (16, 1).
-    samples, seed
-        See `spread`.
-
-    Returns
-    -------
-    tuple of Spread
-        By the rate that nine of ten random placements reach, highest first; ties to fewer workers.
+    The workers of `problem` do not count; `core` has the capacities per slot, and `shapes` are (workers, slots). The
+    spreads are sorted by the rate that nine of ten random placements reach, highest first; ties to fewer workers.
     """
     spreads = []
     for workers, slots in shapes:
-        cpu, io, net = problem.loads.tolist()
-        shaped = PlacementProblem(
-            problem.parallelism, problem.edges, workers, slots, cpu, io, net, operators=problem.operators
-        )
+        shaped = replace(problem, workers=workers, slots=slots, speeds=(1.0,) * workers)
         worker = Worker(core.cpus * slots, core.io_bytes_per_s * slots, core.net_bytes_per_s * slots)
         spreads.append(spread(shaped, rate, worker, samples=samples, seed=seed))
     return tuple(sorted(spreads, key=lambda one: (-one.quantile(0.1), one.workers)))

@@ -16,28 +16,15 @@ from workbench.placement.problem import PlacementProblem
 
 @dataclass(frozen=True)
 class SearchNode:
-    """One choice of the search: how many tasks of an operator a worker gets.
+    """One choice of the search: how many tasks of an operator a worker gets."""
 
-    Parameters
-    ----------
-    operator
-        The outer layer; None at the root.
-    worker, count
-        The inner layer: which worker, how many tasks; None at the root, and where a whole layer is pruned.
-    pruned
-        Why the branch ends here; None if it does not.
-    plan
-        The complete plan, at the end of a branch.
-    children
-        The choices after this one.
-    """
-
-    operator: str | None = None
+    operator: str | None = None  # the outer layer; None at the root
+    # worker, count: the inner layer: which worker, how many tasks; None at the root, and where a whole layer is pruned
     worker: int | None = None
     count: int | None = None
-    pruned: str | None = None
-    plan: Plan | None = None
-    children: tuple["SearchNode", ...] = ()
+    pruned: str | None = None  # why the branch ends here; None if it does not
+    plan: Plan | None = None  # the complete plan, at the end of a branch
+    children: tuple["SearchNode", ...] = ()  # the choices after this one
 
     def walk(self) -> Iterator["SearchNode"]:
         """Go through this node and all below it, depth first."""

@@ -103,23 +103,16 @@ class StateMetrics:
 
 @dataclass(frozen=True)
 class JustinVariant:
-    """Deviations from Algorithm 1; the default has none.
+    """Deviations from Algorithm 1; the default has none."""
 
-    Parameters
-    ----------
-    guard
-        ``"differs"`` is the paper's p* != p'. With ``"exceeds"`` (p* > p'), an operator that needs fewer tasks shrinks;
-        the paper's guard gives it more memory if it is under pressure.
-    min_gain
-        Hysteresis (the paper's footnote 1): more memory helped only if the hit rate rose, or the latency fell, by more
-        than this relative amount.
-    give_back_hit_rate
-        An operator that shrinks without pressure gives one level back if its hit rate is at least this. None (the
-        paper): memory is given back only after a scale-up that did not help.
-    """
-
+    # ``"differs"`` is the paper's p* != p'. With ``"exceeds"`` (p* > p'), an operator that needs fewer tasks shrinks;
+    # the paper's guard gives it more memory if it is under pressure.
     guard: Guard = "differs"
+    # hysteresis (the paper's footnote 1): more memory helped only if the hit rate rose, or the latency fell, by more
+    # than this relative amount
     min_gain: float = 0.0
+    # an operator that shrinks without pressure gives one level back if its hit rate is at least this. None (the paper):
+    # memory is given back only after a scale-up that did not help.
     give_back_hit_rate: float | None = None
     once: bool = False
 
@@ -246,12 +239,7 @@ def justin_decisions(  # noqa: PLR0917 - as `justin`
     Parameters
     ----------
     previous, proposal, now, before, max_level, hit_rate, latency_s, variant
-        As in `justin`.
-
-    Raises
-    ------
-    WorkbenchError
-        As `justin`.
+        As in `justin`, which also raises the same.
     """
     whole("max_level", max_level, 1)
     _check_names(previous, proposal, now, before)
