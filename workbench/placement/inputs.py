@@ -388,8 +388,7 @@ def _measurement(asked: _Asked, measured: Measurement, tasks: Mapping[str, int] 
     slots = asked.slots if asked.slots is not None else asked.room
     if slots is None or (asked.workers is None and asked.room is None):
         raise WorkbenchError(
-            f"{asked.what} says nothing of the workers; give their number and slots.",
-            settings=("workers", "slots"),
+            f"{asked.what} says nothing of the workers; give their number and slots.", settings=("workers", "slots")
         )
     workers = asked.workers
     if workers is None:

@@ -374,9 +374,7 @@ def _in_groups(_: _Asked, problem: PlacementProblem, *, method: str) -> _Decided
 
 def _load_blind(asked: _Asked, problem: PlacementProblem, *, baseline: Baseline) -> _Decided:
     random, queries = np.random.default_rng(asked.seed), asked.given.queries
-    return _Decided(
-        baseline(problem, random) if len(queries) == 1 else query_by_query(queries, baseline, random),
-    )
+    return _Decided(baseline(problem, random) if len(queries) == 1 else query_by_query(queries, baseline, random))
 
 
 def _by_odrp(asked: _Asked, problem: PlacementProblem) -> _Decided:

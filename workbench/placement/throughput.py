@@ -84,13 +84,7 @@ def placed_rate(problem: PlacementProblem, counts: ArrayLike, rate: float, worke
 
 
 def spread(
-    problem: PlacementProblem,
-    rate: float,
-    worker: Worker,
-    *,
-    samples: int = 200,
-    seed: int = 0,
-    nodes: int = 5_000_000,
+    problem: PlacementProblem, rate: float, worker: Worker, *, samples: int = 200, seed: int = 0, nodes: int = 5_000_000
 ) -> Spread:
     """Compare random placements with the best plan found, with the capacities of `placed_rate`.
 

@@ -34,11 +34,7 @@ class SearchNode:
 
 
 def trace_search(
-    problem: PlacementProblem,
-    thresholds: CostVector | None = None,
-    *,
-    reorder: bool = True,
-    most_nodes: int = 5000,
+    problem: PlacementProblem, thresholds: CostVector | None = None, *, reorder: bool = True, most_nodes: int = 5000
 ) -> SearchNode:
     """Search all plans of a small problem within `thresholds`, as `search` does, and keep the tree: its root.
 

@@ -85,8 +85,7 @@ class JustinPolicy:
         top = self.max_level - 1
         return {
             name: MemoryState(
-                tasks,
-                min(top, max(0, round(math.log2(memory / self.base_mb)))) if (memory := given.get(name)) else 0,
+                tasks, min(top, max(0, round(math.log2(memory / self.base_mb)))) if (memory := given.get(name)) else 0
             )
             for name, tasks in window.tasks.items()
         }

@@ -345,9 +345,7 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
 
 
 def migrated_bytes(
-    current: Sequence[Sequence[int]] | Ints,
-    new: Sequence[Sequence[int]] | Ints,
-    state_bytes: Sequence[float],
+    current: Sequence[Sequence[int]] | Ints, new: Sequence[Sequence[int]] | Ints, state_bytes: Sequence[float]
 ) -> float:
     """Return the state that leaves its node when cores move: C(new | current) of section 4.2.
 
