@@ -78,13 +78,14 @@ class Pool:
 class Hull:
     """Columns whose averages hold `centre`, or come as near as possible (Wolfe's algorithm)."""
 
-    def __init__(self, share: Floats, centre: Floats) -> None:
-        self.share = share  # of the workers in every class
-        self.centre = centre  # tasks of every operator per worker
+    def __init__(self, given: Instance) -> None:
+        workers = given.sizes.sum()
+        self.share: Floats = given.sizes / workers  # of the workers in every class
+        self.centre: Floats = given.graph.tasks / workers  # tasks of every operator per worker
         self.columns: list[Ints] = []  # those needed: one pattern per class each, shape (classes, operators)
         self.weights = np.zeros(0)  # how much of each; they add up to 1
-        self._points = np.zeros((0, len(centre)))
-        self._nearest = np.zeros(len(centre))
+        self._points = np.zeros((0, len(self.centre)))
+        self._nearest = np.zeros(len(self.centre))
 
     @property
     def inside(self) -> bool:
@@ -122,6 +123,11 @@ class Hull:
         self._nearest = self.weights @ self._points
         return True
 
+    def level(self, bound: float) -> Level:
+        """Return the patterns that hold the centre, with a bound."""
+        columns = np.array(self.columns, dtype=np.int64).reshape(-1, len(self.share), len(self.centre))
+        return Level(bound, columns, self.weights)
+
     def _affine(self) -> Floats:
         """Weights of the point of the affine hull nearest to the centre."""
         size = len(self._points)
@@ -142,7 +148,7 @@ def raise_level(
 ) -> Level:
     """Raise the level from 0 as far as the linear programme proves it."""
     pool = pool or Pool()
-    hull = _hull(given)
+    hull = Hull(given)
     bound, level, reach = 0.0, 0.0, -math.inf
     while True:
         column, _ = _farthest(given, hull.direction, reach, level, pool, effort)
@@ -154,30 +160,20 @@ def raise_level(
         if hull.inside or bound > enough or effort.spent:
             break
         reach = float(hull.centre @ hull.direction) - _EPS
-    return _level(given, hull, bound)
+    return hull.level(bound)
 
 
 def held(given: Instance, level: float, pool: Pool, effort: Effort) -> tuple[Level | None, bool]:
     """Find columns of cost at most `level` that hold p, or None; and whether it is proven that nothing does."""
-    hull, reach = _hull(given), -math.inf
+    hull, reach = Hull(given), -math.inf
     while not effort.spent:
         column, proven = _farthest(given, hull.direction, reach, level, pool, effort)
         if column is None:
             return None, proven
         if not hull.add(column) or hull.inside:
-            return _level(given, hull, level), False
+            return hull.level(level), False
         reach = float(hull.centre @ hull.direction) - _EPS
     return None, False
-
-
-def _hull(given: Instance) -> Hull:
-    workers = given.sizes.sum()
-    return Hull(given.sizes / workers, given.graph.tasks / workers)
-
-
-def _level(given: Instance, hull: Hull, bound: float) -> Level:
-    columns = np.array(hull.columns, dtype=np.int64).reshape(-1, len(given.speeds), len(given.operators))
-    return Level(bound, columns, hull.weights)
 
 
 def _farthest(  # noqa: PLR0917

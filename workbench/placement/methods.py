@@ -261,21 +261,10 @@ def compare(
     weights: Setting | OdrpWeights = "default",
     progress: Callable[[str], None] = lambda _: None,
 ) -> Comparison:
-    """Place by every method, those of chance several times.
+    """Place by some methods, or by all, as `place` does; those of chance draw several plans, with seeds from `seed` on.
 
-    Parameters
-    ----------
-    given, thresholds, weights
-        See `place`.
-    methods
-        Some of ``METHODS``; all if left out.
-    seed, draws
-        Random methods draw this many plans, at least 1, with seeds from `seed` on.
-    timeout_s
-        Time limit of every search, as for `place`. The effort of ``PROVEN`` methods is bounded otherwise, so that a
-        comparison names the plan that `place` does.
-    progress
-        Is called with the method that decides now.
+    The time limit is not that of ``PROVEN`` methods, whose effort is bounded otherwise, so that a comparison names the
+    plan that `place` does. `progress` is called with the method that decides now.
     """
     methods = METHODS if methods is None else methods
     check_methods(methods, seed=seed, draws=draws, timeout_s=timeout_s, weights=weights)

@@ -255,11 +255,14 @@ def justin_decisions(  # noqa: PLR0917 - as `justin`
             decisions[name] = JustinDecision(state, proposed, MemoryState(proposed, None), "stateless")
             continue
         seen, earlier = now[name], before.get(name)
-        pressure = _pressed(seen, hit_rate, latency_s)
+        slow = seen.latency_s is not None and seen.latency_s > latency_s * (1 + SLACK)
+        pressure = slow or seen.hits < hit_rate - SLACK
         improved = _improved(seen, earlier, variant.min_gain)
         case = _case(state, proposed, max_level, pressure=pressure, improved=improved, variant=variant)
         after = _configured(case, state, proposed)
-        if not pressure and _gives_back(state, after, seen.hits, variant.give_back_hit_rate):
+        shrinks = after.tasks < state.tasks and after.level == state.level and bool(state.level)
+        least = variant.give_back_hit_rate
+        if not pressure and shrinks and least is not None and seen.hits >= least - SLACK:
             case = "gives back"
             after = _configured(case, state, proposed)
         tests = [f"DS2 proposes {proposed} task{'s' * (proposed != 1)}, it has {state.tasks}"]
@@ -304,11 +307,6 @@ def _configured(case: Case, state: MemoryState, proposed: int) -> MemoryState:
     return MemoryState(proposed, level)
 
 
-def _pressed(seen: StateMetrics, hit_rate: float, latency_s: float) -> bool:
-    slow = seen.latency_s is not None and seen.latency_s > latency_s * (1 + SLACK)
-    return seen.hits < hit_rate - SLACK or slow
-
-
 def _improved(seen: StateMetrics, earlier: StateMetrics | None, min_gain: float) -> bool:
     """Evaluate line 8; equal values are no improvement, and neither is a latency that one of the windows lacks."""
     if earlier is None:
@@ -318,11 +316,6 @@ def _improved(seen: StateMetrics, earlier: StateMetrics | None, min_gain: float)
     if seen.latency_s is None or earlier.latency_s is None:
         return False
     return seen.latency_s < earlier.latency_s * (1 - min_gain) * (1 - SLACK)
-
-
-def _gives_back(state: MemoryState, decision: MemoryState, hits: float, least: float | None) -> bool:
-    shrinks = decision.tasks < state.tasks and decision.level == state.level
-    return shrinks and bool(state.level) and least is not None and hits >= least - SLACK
 
 
 def _against_limits(seen: StateMetrics, hit_rate: float, latency_s: float) -> str:

@@ -210,19 +210,15 @@ def task_level(job: Job, capacity: Sequence[float], priority: Priority = "rs", o
             first_of_pair, last = False, node
             tasks.place_or_set_aside([t for t, where in zip(pair, at, strict=True) if where is None], node, aside)
     aside += tasks.all()  # groups without edges
-    _place_singles(tasks, job, nodes, aside)
+    for task in sorted(
+        aside, key=lambda task: (-job.task_cost[task[0]], task)
+    ):  # Algorithm 3, as `_Work.place_singles`
+        if tasks.node(task) is None:
+            node = nodes.roomiest()
+            if not nodes.fits(node, job.task_cost[task[0]]):
+                break
+            tasks.place_or_set_aside([task], node, [])
     return allocation(job, tasks.counts())
-
-
-def _place_singles(tasks: "_Tasks", job: Job, nodes: Nodes, aside: list[_Task]) -> None:
-    """Algorithm 3: by cost, each to the roomiest node, until one does not fit."""
-    for task in sorted(aside, key=lambda task: (-job.task_cost[task[0]], task)):
-        if tasks.node(task) is not None:
-            continue
-        node = nodes.roomiest()
-        if not nodes.fits(node, job.task_cost[task[0]]):
-            return
-        tasks.place_or_set_aside([task], node, [])
 
 
 def _pairs(job: Job, i: int, j: int, order: Order) -> Iterator[tuple[_Task, _Task]]:

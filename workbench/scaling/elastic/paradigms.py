@@ -218,22 +218,16 @@ def simulate_paradigm(
     step_s: float = 0.01,
     seed: int = 0,
 ) -> ParadigmRun:
-    """Run one keyed operator on a cluster under a paradigm.
+    """Run one keyed operator on a cluster under one of `PARADIGMS`.
 
     Parameters
     ----------
-    paradigm
-        One of `PARADIGMS`.
-    operator, cluster, keys, settings
-        What runs, where, on which keys, and what elasticity costs.
     rate
         Records/s at the source. None: as many as back-pressure admits, as in the paper.
     seconds
         Length of the run: that of `rate` by default, 60 s without a rate.
     warm_up_s
         Seconds at the beginning that the totals exclude.
-    step_s
-        Length of a step, seconds.
     seed
         Seed of service times, measurements and scheduling; the keys have their own seed.
     """
