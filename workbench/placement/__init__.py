@@ -23,10 +23,20 @@ from workbench.placement.methods import (
     compare,
     place,
 )
-from workbench.placement.outcomes import ONE_GBIT, TEN_GBIT, Outcome, calibrated_worker, shared, simulated
-from workbench.placement.plan import DIMENSIONS, CostVector, Plan, Subtask
-from workbench.placement.problem import PlacementProblem
+from workbench.placement.problem import DIMENSIONS, CostVector, PlacementProblem, Plan, Subtask
 from workbench.placement.skew import placement_groups
-from workbench.placement.throughput import PlacedRate, Spread, placed_rate, shape_spreads, spread
+from workbench.placement.throughput import (
+    ONE_GBIT,
+    TEN_GBIT,
+    Outcome,
+    PlacedRate,
+    Spread,
+    calibrated_worker,
+    placed_rate,
+    shape_spreads,
+    shared,
+    simulated,
+    spread,
+)
 from workbench.placement.trace import SearchNode, trace_search
 from workbench.placement.tuning import CEILINGS, Tuning, tune, tune_thresholds

@@ -33,7 +33,7 @@ from workbench.arrays import Floats, Ints
 from workbench.placement._effort import Effort
 from workbench.placement._instance import Instance
 from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, TWO, find_pattern
-from workbench.placement.plan import SLACK
+from workbench.placement.problem import SLACK
 
 _EPS = 1e-9
 _NODES = 2_000_000

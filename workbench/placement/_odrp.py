@@ -34,8 +34,7 @@ from workbench.checks import whole
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import deadline
-from workbench.placement.plan import Counts
-from workbench.placement.problem import PlacementProblem, arriving_rates, source_rates
+from workbench.placement.problem import Counts, PlacementProblem, arriving_rates, source_rates
 
 _SCALE = 1000.0  # CBC prints its bound with three decimals
 _ROUNDED = 1e-6

@@ -24,8 +24,7 @@ from workbench.placement._effort import Effort, deadline
 from workbench.placement._instance import Instance, instance, scaled
 from workbench.placement._level import Pool, dealt, plan_below, raise_level, rounded
 from workbench.placement._pattern_search import improve
-from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Counts, Plan
-from workbench.placement.problem import PlacementProblem
+from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, Counts, PlacementProblem, Plan
 from workbench.simulation import Worker
 
 Objective = Literal["rate", "cost"]

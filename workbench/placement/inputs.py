@@ -29,10 +29,9 @@ from workbench import bounds, units
 from workbench.checks import finite, shown
 from workbench.errors import WorkbenchError
 from workbench.placement.measured import BATCH, batch_query, measured_query
-from workbench.placement.outcomes import calibrated_worker
-from workbench.placement.plan import DIMENSIONS, CostVector
-from workbench.placement.problem import PlacementProblem
+from workbench.placement.problem import DIMENSIONS, CostVector, PlacementProblem
 from workbench.placement.skew import placement_groups
+from workbench.placement.throughput import calibrated_worker
 from workbench.reading import parse_json, parse_yaml, read_text
 from workbench.records import (
     CapacityPlan,

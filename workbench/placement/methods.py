@@ -29,8 +29,7 @@ from workbench.placement.baselines import (
 from workbench.placement.exact import optimal
 from workbench.placement.grouped import GROUP_METHODS, placed_in_groups
 from workbench.placement.inputs import PlacementInput
-from workbench.placement.plan import SLACK, CostVector, Counts
-from workbench.placement.problem import PlacementProblem, arriving_rates
+from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem, arriving_rates
 from workbench.placement.throughput import PlacedRate, placed_rate
 from workbench.placement.tuning import CEILINGS, tune
 from workbench.simulation import Worker

@@ -10,8 +10,7 @@ import numpy as np
 
 from workbench.errors import WorkbenchError
 from workbench.placement._search import search_order
-from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Plan
-from workbench.placement.problem import PlacementProblem
+from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, PlacementProblem, Plan
 
 
 @dataclass(frozen=True)

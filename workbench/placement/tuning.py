@@ -26,8 +26,7 @@ from workbench.placement._effort import Effort, deadline
 from workbench.placement._instance import instance
 from workbench.placement._level import raise_level
 from workbench.placement._search import explore_plans, search
-from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Plan
-from workbench.placement.problem import PlacementProblem
+from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, PlacementProblem, Plan
 
 CEILINGS = CostVector(0.07, 0.07, 0.5)
 """Those in the artefact's example of a call (``cmd/main/main.go``)."""

@@ -24,10 +24,9 @@ from scipy.special import gammainccinv
 
 from workbench.arrays import Floats, Ints
 from workbench.checks import positive, whole
-from workbench.scaling.elastic._queues import Queues
+from workbench.scaling.elastic._queues import ElasticCluster, KeyedOperator, Queues
 from workbench.scaling.elastic.assignment import DEFAULT_THRESHOLD, assign_cores
 from workbench.scaling.elastic.jackson import allocate_cores, jackson_latency
-from workbench.scaling.elastic.keyed_operator import ElasticCluster, KeyedOperator
 from workbench.scaling.elastic.shards import DEFAULT_IMBALANCE, rebalance_shards
 
 FALSE_ALARM = 1e-4

@@ -32,8 +32,7 @@ from workbench.scaling.elastic._controllers import (
     even_owners,
     even_route,
 )
-from workbench.scaling.elastic._queues import Queues, QueueStep
-from workbench.scaling.elastic.keyed_operator import ElasticCluster, KeyedOperator
+from workbench.scaling.elastic._queues import ElasticCluster, KeyedOperator, Queues, QueueStep
 from workbench.simulation import KeyTrace, RateTrace
 
 _PER_DECADE = 200  # a bin is 1.2 % wide
