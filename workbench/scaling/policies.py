@@ -12,14 +12,13 @@ It answers with what to deploy and what to remember next. Two members make a pol
             return {name: 2 * tasks for name, tasks in window.tasks.items()}, memory
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from workbench.checks import require
+from workbench.checks import finite, require
 from workbench.dataflow import Dataflow
 from workbench.errors import WorkbenchError
 from workbench.scaling._ds2 import Counters
@@ -116,7 +115,7 @@ def interval_of(policy: object) -> float:
     )
     require(hasattr(policy, "interval_s"), f"Policy {who} has no interval_s; set it to the seconds between two calls.")
     seconds = policy.interval_s  # type: ignore[attr-defined]
-    if not (_is_number(seconds) and 0 < seconds < math.inf):  # called at every step: build no text without need
+    if not (finite(seconds) and seconds > 0):  # called at every step: build no text without need
         raise WorkbenchError(
             f"Policy {who} has interval_s = {_shown(seconds)}; it must be a finite number of seconds above 0."
         )
@@ -161,7 +160,7 @@ def decided(who: str, wanted: Tasks | Decision, operators: Sequence[str]) -> Dec
     )
     for name, memory in (managed or {}).items():
         require(
-            name in operators and (memory is None or (_is_number(memory) and 0 <= memory < math.inf)),
+            name in operators and (memory is None or (finite(memory) and memory >= 0)),
             f"{who} gave operator {name!r} {_shown(memory)} MB of managed memory; it must be a finite number of at "
             f"least 0 or None, for operators of {names}.",
         )
@@ -174,10 +173,6 @@ def decided(who: str, wanted: Tasks | Decision, operators: Sequence[str]) -> Dec
 
 def _name(policy: object) -> str:
     return policy.__name__ if isinstance(policy, type) else type(policy).__name__
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _shown(value: object) -> str:
