@@ -17,8 +17,7 @@ import numpy as np
 from workbench.errors import WorkbenchError
 from workbench.files import write_whole
 from workbench.placement._search import SearchResult, preference, search
-from workbench.placement.plan import CostVector, Plan
-from workbench.placement.problem import PlacementProblem
+from workbench.placement.problem import CostVector, PlacementProblem, Plan
 from workbench.placement.throughput import placed_rate
 from workbench.placement.tuning import tune
 from workbench.reading import parse_json, read_text

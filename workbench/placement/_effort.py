@@ -12,11 +12,7 @@ from workbench.errors import WorkbenchError
 _NODES_PER_S = 500_000  # about what the compiled searches do, for them to stop in time
 
 
-def _never() -> bool:
-    return False
-
-
-_asked: ContextVar[Callable[[], bool]] = ContextVar("asked_to_stop", default=_never)
+_asked: ContextVar[Callable[[], bool]] = ContextVar("asked_to_stop", default=lambda: False)
 
 
 @contextmanager

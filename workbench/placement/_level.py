@@ -1,4 +1,6 @@
-"""A proven lower bound: the lowest cost level at which patterns can still average to the tasks.
+"""A proven lower bound, plans rounded from what proves it, and branching where a gap remains.
+
+The bound is the lowest cost level at which patterns can still average to the tasks.
 
 A plan of cost at most c uses patterns of cost at most c, and their average over the workers is p = tasks / workers. So
 if a hyperplane through p has all patterns of cost at most c strictly on one side, no plan of cost c exists. Every
@@ -11,20 +13,27 @@ patterns, none of which need be enumerated. The patterns that hold p are the sta
 
 Workers of several classes: a point is the average of one pattern per class.
 
+The linear programme may hold the average where no whole plan does. Then a class of workers is divided into those with
+at least t tasks of an operator and those with fewer, once for every t. Each such division is a class with patterns in
+a smaller box, so the same programme decides about it; all divisions together hold every plan. The heaviest operators
+are divided first, which soon leaves no room for averaging.
+
 References
 ----------
 .. [1] P. Wolfe, Finding the nearest point in a polytope. Mathematical Programming 11, 1976.
 """
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from workbench.arrays import Floats, Ints
 from workbench.placement._effort import Effort
 from workbench.placement._instance import Instance
-from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, find_pattern
+from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, TWO, find_pattern
+from workbench.placement.problem import SLACK
 
 _EPS = 1e-9
 _NODES = 2_000_000
@@ -69,13 +78,14 @@ class Pool:
 class Hull:
     """Columns whose averages hold `centre`, or come as near as possible (Wolfe's algorithm)."""
 
-    def __init__(self, share: Floats, centre: Floats) -> None:
-        self.share = share  # of the workers in every class
-        self.centre = centre  # tasks of every operator per worker
+    def __init__(self, given: Instance) -> None:
+        workers = given.sizes.sum()
+        self.share: Floats = given.sizes / workers  # of the workers in every class
+        self.centre: Floats = given.graph.tasks / workers  # tasks of every operator per worker
         self.columns: list[Ints] = []  # those needed: one pattern per class each, shape (classes, operators)
         self.weights = np.zeros(0)  # how much of each; they add up to 1
-        self._points = np.zeros((0, len(centre)))
-        self._nearest = np.zeros(len(centre))
+        self._points = np.zeros((0, len(self.centre)))
+        self._nearest = np.zeros(len(self.centre))
 
     @property
     def inside(self) -> bool:
@@ -113,6 +123,11 @@ class Hull:
         self._nearest = self.weights @ self._points
         return True
 
+    def level(self, bound: float) -> Level:
+        """Return the patterns that hold the centre, with a bound."""
+        columns = np.array(self.columns, dtype=np.int64).reshape(-1, len(self.share), len(self.centre))
+        return Level(bound, columns, self.weights)
+
     def _affine(self) -> Floats:
         """Weights of the point of the affine hull nearest to the centre."""
         size = len(self._points)
@@ -133,7 +148,7 @@ def raise_level(
 ) -> Level:
     """Raise the level from 0 as far as the linear programme proves it."""
     pool = pool or Pool()
-    hull = _hull(given)
+    hull = Hull(given)
     bound, level, reach = 0.0, 0.0, -math.inf
     while True:
         column, _ = _farthest(given, hull.direction, reach, level, pool, effort)
@@ -145,30 +160,20 @@ def raise_level(
         if hull.inside or bound > enough or effort.spent:
             break
         reach = float(hull.centre @ hull.direction) - _EPS
-    return _level(given, hull, bound)
+    return hull.level(bound)
 
 
 def held(given: Instance, level: float, pool: Pool, effort: Effort) -> tuple[Level | None, bool]:
     """Find columns of cost at most `level` that hold p, or None; and whether it is proven that nothing does."""
-    hull, reach = _hull(given), -math.inf
+    hull, reach = Hull(given), -math.inf
     while not effort.spent:
         column, proven = _farthest(given, hull.direction, reach, level, pool, effort)
         if column is None:
             return None, proven
         if not hull.add(column) or hull.inside:
-            return _level(given, hull, level), False
+            return hull.level(level), False
         reach = float(hull.centre @ hull.direction) - _EPS
     return None, False
-
-
-def _hull(given: Instance) -> Hull:
-    workers = given.sizes.sum()
-    return Hull(given.sizes / workers, given.graph.tasks / workers)
-
-
-def _level(given: Instance, hull: Hull, bound: float) -> Level:
-    columns = np.array(hull.columns, dtype=np.int64).reshape(-1, len(given.speeds), len(given.operators))
-    return Level(bound, columns, hull.weights)
 
 
 def _farthest(  # noqa: PLR0917
@@ -261,3 +266,152 @@ def _pattern(  # noqa: PLR0917
     if gain > -math.inf:
         pool.add(speed, found, cost)
     return found, gain, cost, nodes <= allowed
+
+
+_ROUNDING_NODES = 20_000
+_LOOSE = 1.5
+
+
+def dealt(given: Instance) -> Ints:
+    """Deal the tasks out to the workers, heavy ones first, there and back: patterns, shape (workers, operators)."""
+    plan = np.zeros((len(given.workers), len(given.operators)), dtype=np.int64)
+    order = np.argsort(-given.graph.load[1:].max(axis=0), kind="stable")
+    tasks = np.repeat(order, given.graph.tasks[order])
+    turn, place = np.divmod(np.arange(len(tasks)), len(plan))
+    np.add.at(plan, (np.where(turn % 2, len(plan) - 1 - place, place), tasks), 1)
+    return plan
+
+
+def rounded(  # noqa: C901
+    given: Instance, level: Level, enough: float, effort: Effort, looser: Sequence[float] = (_LOOSE, math.inf)
+) -> Iterator[Ints]:
+    """Make plans of the patterns that hold the average; one of cost at most `enough` is the last.
+
+    The workers of every class take the patterns by largest remainder. Then any two of them give theirs back and share
+    what is left at least cost, `looser` times the cost where need be.
+    """
+    if not len(level.columns):
+        return
+    workers, speeds = len(given.workers), given.worker_speeds
+    kind, member = _kinds(given, level), np.repeat(np.arange(len(given.sizes)), given.sizes)
+    plan = level.columns[kind, member]
+    if (plan.sum(axis=0) == given.graph.tasks).all():
+        yield plan
+        if given.value(plan) <= enough:
+            return
+    over = given.graph.tasks - plan.sum(axis=0)
+    alike = list(zip(kind.tolist(), member.tolist(), strict=True))
+    none, nowhere = np.zeros_like(over), np.zeros(len(over))
+    tried = set()
+    for one in dict(zip(reversed(alike), reversed(range(workers)), strict=True)).values():  # the first of each kind
+        for other in range(one + 1, workers):
+            pair = alike[one], alike[other]
+            if pair in tried:
+                continue
+            left = over + plan[one] + plan[other]
+            if effort.spent:
+                return
+            tried.add(pair)
+            if (left < 0).any() or left.sum() > 2 * given.graph.slots:
+                continue
+            for limit in (enough, *(factor * enough for factor in looser)):
+                found, goal = np.zeros_like(left), (-math.inf, CHEAPEST, limit, limit)
+                _, cost, nodes = find_pattern(
+                    given.graph, speeds[[one, other]], none, left, TWO, nowhere, *goal, found, _ROUNDING_NODES
+                )
+                effort.spend(nodes)
+                if cost <= limit:
+                    made = plan.copy()
+                    made[one], made[other] = found, left - found
+                    yield made
+                    if given.value(made) <= enough:
+                        return
+                    break
+
+
+def _kinds(given: Instance, level: Level) -> Ints:
+    """Choose a column for every worker, in each class by largest remainder of the weights."""
+    kinds = []
+    for size in given.sizes:
+        wanted = level.weights * size
+        times = np.floor(wanted + SLACK).astype(np.int64)
+        for column in np.argsort(times - wanted, kind="stable")[: max(0, size - times.sum())]:
+            times[column] += 1
+        kinds.append(np.repeat(np.arange(len(times)), times)[:size])
+    return np.concatenate(kinds)
+
+
+_WHOLE = 1e-6
+_SAME_COST = 1e-12  # of a cost: the least cost of 0 comes out as 1e-16
+
+
+def plan_below(given: Instance, cost: float, pool: Pool, effort: Effort) -> tuple[Ints | None, bool]:
+    """Look for a plan of at most this cost: patterns or None, and whether it is proven that there is none."""
+    if cost < 0:
+        return None, True
+    weight = _heaviest(given)
+    nodes = [given]
+    while nodes:
+        node = nodes.pop()
+        holds, proven = held(node, cost, pool, effort)
+        if holds is None:
+            if not proven:
+                return None, False
+            continue
+        for plan in rounded(node, holds, cost, effort, looser=()):
+            if given.value(plan) <= cost + _SAME_COST:
+                return plan, False
+        division = _division(node, holds, weight)
+        if division is None:  # one pattern for every class, but no plan because of rounding
+            return None, False
+        nodes += _divided(node, *division)
+    return None, True
+
+
+def _heaviest(given: Instance) -> Floats:
+    """Weigh the operators: the highest of the costs of one task alone."""
+    graph = given.graph
+    weight = graph.load[1:].max(axis=0)
+    sent = np.zeros(len(weight))
+    for u, v, forward, link in zip(graph.upstream, graph.downstream, graph.forward, graph.link, strict=True):
+        sent[u] += link * (1 if forward else graph.tasks[v])
+    heaviest: Floats = np.maximum(weight, sent)
+    return heaviest
+
+
+def _division(node: Instance, holds: Level, weight: Floats) -> tuple[int, int, int, float] | None:
+    """Choose a class, an operator and a threshold, and say how many of the class the programme puts above it."""
+    best, chosen = (False, 0.0, 0.0), None
+    for index, size in enumerate(node.sizes):
+        for operator in range(len(weight)):
+            counts = holds.columns[:, index, operator]
+            for threshold in np.unique(counts)[1:]:
+                above = float(size * holds.weights[counts >= threshold].sum())
+                broken = abs(above - round(above))
+                rank = (broken > _WHOLE, float(weight[operator]), broken)
+                if chosen is None or rank > best:
+                    best, chosen = rank, (index, operator, int(threshold), above)
+    return chosen
+
+
+def _divided(node: Instance, index: int, operator: int, threshold: int, above: float) -> list[Instance]:
+    """Divide a class in all ways that the totals permit, the one nearest to the programme's last."""
+    parts = []
+    for number in range(int(node.sizes[index]) + 1):
+        part = _part(node, index, operator, threshold, number)
+        least, most = part.sizes @ part.low, part.sizes @ part.high
+        if (least <= node.graph.tasks).all() and (most >= node.graph.tasks).all():
+            parts.append((abs(number - above), part))
+    return [part for _, part in sorted(parts, key=lambda part: -part[0])]
+
+
+def _part(node: Instance, index: int, operator: int, threshold: int, number: int) -> Instance:
+    """Give `number` workers of a class at least `threshold` tasks of an operator, and the others fewer."""
+    sizes = np.insert(node.sizes, index, number)
+    sizes[index + 1] -= number
+    low, high = (np.insert(box, index, box[index], axis=0) for box in (node.low, node.high))
+    low[index, operator] = threshold
+    high[index + 1, operator] = threshold - 1
+    speeds = np.insert(node.speeds, index, node.speeds[index])
+    kept = sizes > 0
+    return replace(node, speeds=speeds[kept], sizes=sizes[kept], low=low[kept], high=high[kept])

@@ -13,15 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workbench.arrays import Ints
-from workbench.placement._branch import plan_below
 from workbench.placement._effort import Effort, deadline
 from workbench.placement._instance import Instance, instance
-from workbench.placement._level import Pool, raise_level
+from workbench.placement._level import Pool, dealt, plan_below, raise_level, rounded
 from workbench.placement._pattern_search import improve
-from workbench.placement._starts import dealt, rounded
 from workbench.placement._tree import DONE, FOUND, FRONT_FULL, Front, Layers, explore, new_state
-from workbench.placement.plan import SLACK, CostVector, Plan
-from workbench.placement.problem import PlacementProblem
+from workbench.placement.problem import SLACK, CostVector, PlacementProblem, Plan
 
 _SLICE = 1 << 20
 _FEW = 1000

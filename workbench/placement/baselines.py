@@ -11,8 +11,7 @@ import numpy as np
 
 from workbench import units
 from workbench.errors import WorkbenchError
-from workbench.placement.plan import Counts
-from workbench.placement.problem import PlacementProblem
+from workbench.placement.problem import Counts, PlacementProblem
 
 Baseline: TypeAlias = Callable[..., Counts]
 """Places the tasks of a problem, with a generator and free slots, as the functions below do."""

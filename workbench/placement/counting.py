@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from workbench.arrays import Floats
 from workbench.checks import entries, integer, shown
 from workbench.errors import WorkbenchError
-from workbench.placement.plan import SLACK, CostVector, Counts
-from workbench.placement.problem import PlacementProblem
+from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem
 
 _STEPS = 5e10
 _GIB = 2

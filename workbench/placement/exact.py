@@ -20,14 +20,11 @@ import numpy as np
 
 from workbench.arrays import Floats, Ints
 from workbench.errors import WorkbenchError
-from workbench.placement._branch import plan_below
 from workbench.placement._effort import Effort, deadline
 from workbench.placement._instance import Instance, instance, scaled
-from workbench.placement._level import Pool, raise_level
+from workbench.placement._level import Pool, dealt, plan_below, raise_level, rounded
 from workbench.placement._pattern_search import improve
-from workbench.placement._starts import dealt, rounded
-from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Counts, Plan
-from workbench.placement.problem import PlacementProblem
+from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, Counts, PlacementProblem, Plan
 from workbench.simulation import Worker
 
 Objective = Literal["rate", "cost"]

@@ -14,8 +14,7 @@ import numpy as np
 from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.placement.groups import GroupAllocation, Job, best_allocation, naive, task_level, top_down
-from workbench.placement.plan import Counts
-from workbench.placement.problem import PlacementProblem
+from workbench.placement.problem import Counts, PlacementProblem
 
 Algorithm = Callable[[Job, Sequence[float]], GroupAllocation]
 

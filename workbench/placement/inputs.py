@@ -1,26 +1,94 @@
-"""The entrance of placement: problem files, measurements and plans, alone or several on the same workers."""
+"""What to place: problem files, measurements and plans, alone or several on the same workers.
 
+A problem file is JSON or YAML, loads per task: cores, bytes/s of state, bytes/s of output:
+
+    {"workers": 4, "slots": 4,
+     "operators": {"source": {"tasks": 1, "cpu": 0.2, "net": 4e5}, "window": {"tasks": 8, "cpu": 0.5, "io": 2e7}},
+     "edges": [["source", "window"]],
+     "rate": 14000,
+     "worker": {"cpus": 2, "io": 2e8, "net": 1.25e8}}
+
+``rate`` (source records/s of the loads), ``worker`` (what one can give, else no limit) and ``speeds`` (one per worker)
+may be left out, loads that are 0 too; an edge may have a third entry, ``"forward"``. An operator whose tasks are
+unequal has ``"shares"``, the load of each of its tasks in any unit; its tasks are divided into placement groups.
+Several queries stand under ``"queries"``, each by its name with operators and edges; they share the workers (CAPSys,
+section 6.2.2).
+"""
+
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
+from statistics import median_low
+from typing import Any
 
-from workbench import bounds
+from workbench import bounds, units
 from workbench.checks import finite, shown
 from workbench.errors import WorkbenchError
-from workbench.placement._planned import measurement_from, plan_from
-from workbench.placement._problem_file import CAPACITIES, problem_from
-from workbench.placement.given import Asked, PlacementInput
-from workbench.placement.outcomes import calibrated_worker
-from workbench.placement.plan import CostVector
-from workbench.placement.problem import PlacementProblem
+from workbench.placement.measured import BATCH, batch_query, measured_query
+from workbench.placement.problem import DIMENSIONS, CostVector, PlacementProblem
+from workbench.placement.skew import placement_groups
+from workbench.placement.throughput import calibrated_worker
 from workbench.reading import parse_json, parse_yaml, read_text
-from workbench.records import measurement_from_document, planned_from_dict
+from workbench.records import (
+    CapacityPlan,
+    Measurement,
+    PlannedStudy,
+    deployed,
+    measurement_from_document,
+    nearest_run,
+    planned_from_dict,
+)
 from workbench.simulation import Worker
 
 _SHAPE = re.compile(r"[0-9]{1,6}x[0-9]{1,6}")
+_CAPACITIES = {"cpus": "cpus", "io": "io_bytes_per_s", "net": "net_bytes_per_s"}  # fields of a worker, as users say
+
+
+@dataclass(frozen=True)
+class PlacementInput:
+    """What to place."""
+
+    queries: Mapping[str, PlacementProblem]  # problem of each query, all on the same cluster
+    rate: float | None = None  # source rate of the loads, records/s; None if it was not said
+    worker: Worker = field(default_factory=Worker)  # capacities of a worker of speed 1
+    basis: str = ""  # one sentence: what the rates of placements rest on; empty where the problem itself says
+    unit_cpus: float = 1.0  # cores of one unit of CPU. Loads of a plan are in slots, because no task has more than one.
+    chosen: str = ""  # which of several plans is placed, and the rates of the others; empty where there is no choice
+    sized: bool = False  # whether speeds of the workers were given, so that another number of workers needs others
+    alike: str = ""  # why any placement carries the same, and what is left to choose; empty where placements differ
+
+    @property
+    def speeds_with_one_more(self) -> tuple[float, ...]:
+        """Speeds of the workers and of one more; empty where none need to be given.
+
+        One more is taken for as fast as the middle one, of an even number the slower of the two: at least half of the
+        workers are as slow or slower, and the next need not be slow because one is.
+        """
+        speeds = self.problem.speeds
+        return (*speeds, median_low(speeds)) if self.sized else ()
+
+    @property
+    def problem(self) -> PlacementProblem:
+        """All queries as one graph; operators keep their names if there is only one."""
+        if len(self.queries) == 1:
+            return next(iter(self.queries.values()))
+        return PlacementProblem.together(self.queries)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What `read_placement_input` is asked of a file, `what` in errors; None: as the file says."""
+
+    what: str
+    workers: int | None
+    slots: int | None
+    rate: float | None
+    speeds: Sequence[float] | None
+    room: int | None
 
 
 def read_placement_input(
@@ -65,12 +133,12 @@ def read_placement_input(
     if not isinstance(document, dict):
         found = "empty" if document is None else shown(document)
         raise WorkbenchError(f"{what} is {found}; it must be an object with operators.")
-    asked = Asked(what, workers, slots, rate, speeds, room)
-    if "plans" not in document and "estimate" not in document:
-        return problem_from(asked, document)
+    asked = _Asked(what, workers, slots, rate, speeds, room)
     if "plans" in document:
-        return plan_from(asked, planned_from_dict(document, what))
-    return measurement_from(asked, measurement_from_document(document, what))
+        return _plan(asked, planned_from_dict(document, what))
+    if "estimate" in document:
+        return _measurement(asked, measurement_from_document(document, what))
+    return _problem(asked, document)
 
 
 def placed_together(
@@ -109,40 +177,64 @@ def placed_together(
     read = [
         read_placement_input(path, workers=workers, slots=slots, rate=rate, speeds=speeds, room=room) for path in paths
     ]
-    units = {one.unit_cpus for one in read}
-    if len(units) > 1:
+    first, *others = read
+    if any(one.unit_cpus != first.unit_cpus for one in others):
         raise WorkbenchError(
             "The files are placed together, but a plan, which is placed in slots, can only be placed with others of "
             "slots as large. Place the files apart."
         )
-    unit = read[0].unit_cpus
-    queries = _queries(read)
     if rate is None:
-        _alike(paths, "rate", [one.rate for one in read])
-    for name, field in CAPACITIES.items():
+        _require_same(paths, "rate", [one.rate for one in read])
+    for name, capacity in _CAPACITIES.items():
         if name not in said:
-            _alike(paths, name, [getattr(one.worker, field) for one in read])
+            _require_same(paths, name, [getattr(one.worker, capacity) for one in read])
     if "cpus" in said:
-        said["cpus"] /= unit
+        said["cpus"] /= first.unit_cpus
     given = PlacementInput(
-        queries,
-        rate if rate is not None else read[0].rate,
-        Worker(**(vars(read[0].worker) | {CAPACITIES[name]: value for name, value in said.items()})),
+        _named_apart(read),
+        first.rate if rate is None else rate,
+        replace(first.worker, **{_CAPACITIES[name]: value for name, value in said.items()}),
         " ".join(dict.fromkeys(one.basis for one in read if one.basis)),
-        unit,
+        first.unit_cpus,
         " and ".join(dict.fromkeys(one.chosen for one in read if one.chosen)),
         speeds is not None or any(one.sized for one in read),
-        read[0].alike if len(read) == 1 and not said else "",
+        "" if others or said else first.alike,
     )
     _ = given.problem
     return replace(given, worker=calibrated_worker(given.problem)) if calibrate else given
+
+
+def _named_apart(read: Sequence[PlacementInput]) -> Mapping[str, PlacementProblem]:
+    """Give the queries of all files; a name that is there twice gets a number."""
+    queries: dict[str, PlacementProblem] = {}
+    taken = {name for one in read for name in one.queries}
+    for one in read:
+        for name, problem in one.queries.items():
+            own = name
+            if name in queries:
+                own = next(free for free in (f"{name}-{number}" for number in count(2)) if free not in taken)
+                taken.add(own)
+            queries[own] = problem
+    return queries
+
+
+def _require_same(paths: Sequence[str], name: str, values: Sequence[float | None]) -> None:
+    if len(set(values)) > 1:
+        said = ", ".join(
+            f"{path}: {'none' if value is None else f'{value:g}'}" for path, value in zip(paths, values, strict=True)
+        )
+        raise WorkbenchError(
+            f"The files are placed together, but their {name} differs ({said}); make it the same in all, or give one "
+            "for all.",
+            settings=(name,),
+        )
 
 
 def thresholds_of(values: Sequence[float] | None) -> CostVector | None:
     """Make thresholds of three numbers; None of none."""
     if not values:
         return None
-    if len(values) != len(tuple(CostVector())):
+    if len(values) != len(DIMENSIONS):
         raise WorkbenchError(
             f"The thresholds have {len(values)} entries; give three: cpu, io, net, such as 0.1, 0.2, inf.",
             settings=("thresholds",),
@@ -164,29 +256,242 @@ def shapes_of(texts: Sequence[str]) -> tuple[tuple[int, int], ...]:
     return tuple(shapes)
 
 
-def _queries(read: Sequence[PlacementInput]) -> Mapping[str, PlacementProblem]:
-    """Give the queries of all files; a name that is there twice gets a number."""
-    if len(read) == 1:
-        return read[0].queries
-    queries: dict[str, PlacementProblem] = {}
-    taken = {name for one in read for name in one.queries}
-    for one in read:
-        for name, problem in one.queries.items():
-            own = name
-            if name in queries:
-                own = next(free for free in (f"{name}-{number}" for number in count(2)) if free not in taken)
-                taken.add(own)
-            queries[own] = problem
-    return queries
+def _problem(asked: _Asked, document: Mapping[str, Any]) -> PlacementInput:
+    """Read a problem document."""
+    alone = "queries" not in document
+    common = {"workers", "slots", "speeds", "rate", "worker"}
+    _known(asked, document, {*common, "operators", "edges", "queries"})
+    slots = asked.slots if asked.slots is not None else _get(asked, document, "slots", int)
+    if asked.workers is None and asked.room is not None and "workers" not in document:
+        workers = math.ceil(asked.room / max(1, slots))
+    else:
+        workers = asked.workers if asked.workers is not None else _get(asked, document, "workers", int)
+    speeds = asked.speeds if asked.speeds is not None else document.get("speeds")
+    if speeds is not None and not (isinstance(speeds, list | tuple) and all(map(_number, speeds))):
+        raise WorkbenchError(f"{asked.what}: speeds is {shown(speeds)}; it must be a list of numbers.")
+    stated = None if "rate" not in document else _above(asked, document, "rate")
+    queries = {"query": document} if alone else _get(asked, document, "queries", dict)
+    factor = 1.0 if asked.rate is None or stated is None else asked.rate / stated
+    if not alone:
+        _known(asked, document, {*common, "queries"})
+        for name, query in queries.items():
+            _known(asked, query if isinstance(query, dict) else {}, {"operators", "edges"}, f" of query {name!r}")
+    problems = {
+        name: _query(asked, query, "" if alone else f" of query {name!r}", factor, workers, slots, speeds)
+        for name, query in queries.items()
+    }
+    capacities = _get(asked, document, "worker", dict) if "worker" in document else {}
+    _known(asked, capacities, set(_CAPACITIES), " of the worker")
+    worker = Worker(**{_CAPACITIES[name]: _above(asked, capacities, name) for name in capacities})
+    found = PlacementInput(problems, stated if asked.rate is None else asked.rate, worker, sized=speeds is not None)
+    _ = found.problem
+    return found
 
 
-def _alike(paths: Sequence[str], name: str, values: Sequence[float | None]) -> None:
-    if len(set(values)) > 1:
-        said = ", ".join(
-            f"{path}: {'none' if value is None else f'{value:g}'}" for path, value in zip(paths, values, strict=True)
-        )
+def _query(  # noqa: PLR0917
+    asked: _Asked, query: object, of: str, factor: float, workers: int, slots: int, speeds: Sequence[float] | None
+) -> PlacementProblem:
+    """Read a query of a problem document, its loads times `factor`."""
+    if not isinstance(query, dict):
+        raise WorkbenchError(f"{asked.what}: {shown(query)}{of} is no object with operators.")
+    operators = _get(asked, query, "operators", dict)
+    tasks: dict[str, int] = {}
+    loads: dict[str, dict[str, float]] = {load: {} for load in DIMENSIONS}
+    for title, operator in operators.items():
+        if not (isinstance(operator, dict) and isinstance(title, str)):
+            raise WorkbenchError(
+                f"{asked.what}: operator {shown(title)}{of} is {shown(operator)}; it must be like "
+                '{"tasks": 4, "cpu": 0.5}.'
+            )
+        _known(asked, operator, {"tasks", "shares", *DIMENSIONS}, f" of operator {title!r}")
+        tasks[title] = _get(asked, operator, "tasks", int, f" of operator {title!r}")
+        for load in DIMENSIONS:
+            value = operator.get(load, 0.0)
+            wrong = None if _number(value) else "give a number below 1e308"
+            if wrong is None and value > bounds.NUMBER:
+                wrong = f"it must be at most {bounds.NUMBER:g}"
+            if wrong is not None:
+                raise WorkbenchError(f"{asked.what}: {load} of operator {title!r} is {shown(value)}; {wrong}.")
+            loads[load][title] = value * factor
+    edges = query.get("edges", [])
+    if not (
+        isinstance(edges, list)
+        and all(isinstance(edge, list) and all(isinstance(end, str) for end in edge) for edge in edges)
+    ):
         raise WorkbenchError(
-            f"The files are placed together, but their {name} differs ({said}); make it the same in all, or give one "
-            "for all.",
-            settings=(name,),
+            f'{asked.what}: edges{of} is {shown(edges)}; it must be a list such as [["source", "map"]].'
         )
+    cpu, io, net = loads.values()
+    even = PlacementProblem(tasks, [tuple(edge) for edge in edges], workers, slots, cpu, io, net, speeds)
+    shares = {title: operator["shares"] for title, operator in operators.items() if "shares" in operator}
+    for title, given in shares.items():
+        if not (isinstance(given, list) and all(map(_number, given))):
+            raise WorkbenchError(
+                f"{asked.what}: shares of operator {title!r} is {shown(given)}; it must be a list of one number for "
+                "each task."
+            )
+    return placement_groups(even, shares).problem if shares else even
+
+
+def _get(asked: _Asked, document: Mapping[str, Any], key: str, kind: type, of: str = "") -> Any:  # noqa: ANN401 - JSON
+    if key not in document:
+        raise WorkbenchError(f"{asked.what} lacks {key!r}{of}; add it.")
+    value = document[key]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        allowed = "a whole number" if kind is int else "an object"
+        raise WorkbenchError(f"{asked.what}: {key}{of} is {shown(value)}; it must be {allowed}.")
+    return value
+
+
+def _above(asked: _Asked, document: Mapping[str, Any], key: str) -> float:
+    value: Any = document.get(key)
+    most = bounds.RATE if key == "rate" else bounds.NUMBER
+    allowed = None
+    if not finite(value) or value <= 0:
+        allowed = "a finite number above 0"
+    elif not bounds.LEAST_NUMBER <= value <= most:
+        allowed = f"at least {bounds.LEAST_NUMBER:g} and at most {most:g}"
+    if allowed is not None:
+        raise WorkbenchError(f"{asked.what}: {key} is {shown(value)}; it must be {allowed}.")
+    return float(value)
+
+
+def _known(asked: _Asked, document: Mapping[str, Any], keys: set[str], of: str = "") -> None:
+    for key in document:
+        if key not in keys:
+            raise WorkbenchError(
+                f"{asked.what} has the unknown key {shown(key)}{of}; known are {', '.join(sorted(keys))}."
+            )
+
+
+def _number(value: object) -> bool:
+    return finite(value) or isinstance(value, float)  # the problem names the operator of a NaN
+
+
+def _measurement(asked: _Asked, measured: Measurement, tasks: Mapping[str, int] | None = None) -> PlacementInput:
+    """Place the operators of a measurement, with `tasks` instead of its own.
+
+    Without workers asked for, micro-batches are placed as a plan's are: on the slots measured.
+    """
+    seen, budget = measured.estimate.observation, measured.budget
+    if (
+        measured.testbed_kind in {"spark", "observed"}
+        and tasks is None
+        and asked.workers is asked.slots is asked.room is None
+    ):
+        return _batches(asked, deployed(measured, asked.rate), measured)
+    if seen is None or not seen.operators:
+        raise WorkbenchError(f"{asked.what} sustained no rate, so its operators' costs are unknown; measure again.")
+    query = measured_query(measured.query, seen.operators, seen.edges or None)
+    rate = measured.estimate.low if asked.rate is None else asked.rate
+    slots = asked.slots if asked.slots is not None else asked.room
+    if slots is None or (asked.workers is None and asked.room is None):
+        raise WorkbenchError(
+            f"{asked.what} says nothing of the workers; give their number and slots.", settings=("workers", "slots")
+        )
+    workers = asked.workers
+    if workers is None:
+        workers = math.ceil((asked.room or slots) / max(1, slots))
+    problem = query.problem(rate, workers, slots, tasks=tasks or measured.tasks, speeds=asked.speeds)
+    basis = ""
+    if measured.testbed_kind == "spark":
+        basis = (
+            f"Rates are bounds: they count CPU, state and shuffle alone. The run itself sustained "
+            f"{units.rate(measured.estimate.middle)} on {units.some(budget.slots, 'slot')}."
+        )
+    return PlacementInput({measured.query: problem}, rate, Worker(cpus=budget.profile.cpus * slots), basis)
+
+
+def _plan(asked: _Asked, planned: PlannedStudy) -> PlacementInput:
+    """Place the plan for the rate asked for, else the last; on its own workers where no others are asked for."""
+    if not planned.plans:
+        raise WorkbenchError(f"{asked.what} has no plans, so there is nothing to place; plan again.")
+    found = [one for one in planned.plans if asked.rate is None or _same(one.rate, asked.rate)]
+    if not found:
+        rates = ", ".join(f"{one.rate:g}" for one in planned.plans)
+        raise WorkbenchError(
+            f"{asked.what} has no plan for {asked.rate:g} records/s; give one of its rates (records/s): {rates}."
+        )
+    plan = found[-1]
+    nearest = nearest_run(planned.measurements, plan.budget)
+    if nearest is None and plan.testbed_kind == "recorded":
+        raise WorkbenchError(
+            f"{asked.what} rests on recorded rates, which say nothing of operators, so there is nothing to place. "
+            "Measure the query: plan a study without a table."
+        )
+    if nearest is None:
+        raise WorkbenchError(f"{asked.what} has no run that sustained a rate, so no costs are known; plan again.")
+    others = dict.fromkeys(one.rate for one in planned.plans if not _same(one.rate, plan.rate))
+    chosen = ""
+    if others:
+        chosen = f"for {units.rate(plan.rate)}; others: {', '.join(units.scaled(rate, '') for rate in others)}"
+    if plan.has_interval:
+        return replace(_batches(asked, plan, nearest), chosen=chosen)
+    tasks = None if plan.allocation is None else plan.allocation.tasks
+    own = replace(asked, rate=plan.rate)
+    if asked.workers is asked.slots is asked.room is None:
+        workers, slots = _own_workers(plan)
+        own = replace(own, workers=workers, slots=slots)
+    measured = replace(_measurement(own, replace(nearest, tasks=None), tasks), chosen=chosen)
+    if tasks is None:
+        return measured
+    # The run is of another size than the plan, whose model also knows what more slots lose: scale the CPU of the
+    # plan's own tasks, in slots, so that the fullest carries just the plan's capacity.
+    placed = measured.problem
+    fullest = max(placed.cpu)
+    factor = plan.rate / plan.expected_rate / fullest if fullest > 0 else 1.0
+    return replace(
+        measured,
+        queries={plan.query: replace(placed, cpu=tuple(factor * one for one in placed.cpu))},
+        worker=Worker(cpus=float(placed.slots)),
+        basis=_capacity(plan),
+        unit_cpus=plan.budget.profile.cpus,
+    )
+
+
+def _batches(asked: _Asked, plan: CapacityPlan, nearest: Measurement) -> PlacementInput:
+    """Place the slots of a plan on its own workers, unless another cluster is given."""
+    seen = nearest.estimate.observation
+    workers, slots = _own_workers(plan)
+    slots = slots if asked.slots is None else asked.slots
+    if asked.workers is not None:
+        workers = asked.workers
+    elif asked.room:
+        workers = math.ceil(asked.room / max(1, slots))
+    query = batch_query(plan, seen.operators if seen is not None else (), slot_cpus=1.0)
+    problem = query.problem(plan.rate, workers, slots, tasks={BATCH: plan.budget.slots}, speeds=asked.speeds)
+    shape = "name a price list in the study (prices: FILE), and the plan says which workers are the cheapest"
+    if plan.price is not None:
+        shape = f"the plan's, the cheapest of its price list, is {plan.price.workers:,} x {plan.price.instance.name}"
+    carries = f"carries {units.rate(plan.rate)}" if plan.rate <= plan.expected_rate else "sustains the same"
+    alike = (
+        f"Any placement {carries}: the {units.some(plan.budget.slots, 'task')} of a micro-batch are alike, Spark "
+        f"assigns them itself, and the workers are equal. Choose the worker shape: {shape}."
+    )
+    return PlacementInput(
+        {plan.query: problem},
+        plan.rate,
+        Worker(cpus=float(slots)),
+        _capacity(plan),
+        plan.budget.profile.cpus,
+        alike="" if asked.speeds else alike,
+    )
+
+
+def _own_workers(plan: CapacityPlan) -> tuple[int, int]:
+    """Give the number of a plan's workers, and the slots of the executors on each; without a price each has one."""
+    workers = plan.executors if plan.price is None else plan.price.workers
+    return workers, math.ceil(plan.executors / workers) * plan.executor.slots
+
+
+def _capacity(plan: CapacityPlan) -> str:
+    slots = plan.budget.slots
+    return (
+        f"The plan's capacity on {'this slot' if slots == 1 else f'these {slots:,} slots'} is "
+        f"{units.rate(plan.expected_rate)} (90 % interval {units.rate(plan.low)} to {units.rate(plan.high)}); no "
+        "placement sustains more."
+    )
+
+
+def _same(rate: float, other: float) -> bool:
+    return math.isclose(rate, other, rel_tol=1e-6)

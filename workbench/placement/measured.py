@@ -62,15 +62,8 @@ def measured_query(
 ) -> MeasuredQuery:
     """Derive unit costs from what was observed (CAPSys, section 5.1: metric / records, here input records).
 
-    Parameters
-    ----------
-    name
-        Of the query.
-    operators
-        Those of an observation.
-    edges
-        Between them. If left out: those of the simulated query of this name if it has these operators, else a chain
-        in the order observed. Operators that nothing feeds are fed by a source that runs elsewhere.
+    Without edges, they are those of the simulated query of this name if it has these operators, else a chain in the
+    order observed. Operators that nothing feeds are fed by a source that runs elsewhere.
     """
     seen = list(operators)
     names = [one.operator for one in seen]

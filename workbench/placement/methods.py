@@ -1,10 +1,12 @@
-"""Every way to place, behind one call."""
+"""The table of ways to place, one call for one of them, and one to compare them side by side."""
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +17,6 @@ from workbench.errors import WorkbenchError
 from workbench.placement._caps import caps
 from workbench.placement._effort import asked_to_stop
 from workbench.placement._odrp import ODRP_SETTINGS, OdrpWeights, Setting, odrp
-from workbench.placement._rates import arriving_rates
 from workbench.placement._search import SearchResult, search
 from workbench.placement.baselines import (
     Baseline,
@@ -25,11 +26,10 @@ from workbench.placement.baselines import (
     random_slots,
     round_robin,
 )
-from workbench.placement.exact import OptimalPlan, optimal
-from workbench.placement.given import PlacementInput
+from workbench.placement.exact import optimal
 from workbench.placement.grouped import GROUP_METHODS, placed_in_groups
-from workbench.placement.plan import SLACK, CostVector, Counts
-from workbench.placement.problem import PlacementProblem
+from workbench.placement.inputs import PlacementInput
+from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem, arriving_rates
 from workbench.placement.throughput import PlacedRate, placed_rate
 from workbench.placement.tuning import CEILINGS, tune
 from workbench.simulation import Worker
@@ -37,65 +37,59 @@ from workbench.simulation import Worker
 SEARCH_S = 5.0
 """Time limit of a search, and of a probe of the tuning, unless another is asked for: that of CAPSys 6.5.2, seconds."""
 
-_GAP = 1e-4
-_FULL: Mapping[str, str] = {"cpu": "CPU load", "io": "load of state access", "net": "network load"}
-
-BASELINES: Mapping[str, Baseline] = {
-    "flink-default": flink_default,
-    "flink-evenly": flink_evenly,
-    "round-robin": round_robin,
-    "random": random_slots,
-}
-
-METHODS: tuple[str, ...] = (
-    "optimal", "caps", "caps-first", "caps-all", "least-cost", *GROUP_METHODS, *BASELINES, "odrp"
-)  # fmt: skip
-
 DEFAULT = "flink-default"
 """The scheduler that others are compared with."""
 
-SEARCHED = ("optimal", "caps", "caps-all", "least-cost")
-"""Methods that have a plan at any moment, and can be asked to stop with it; see `stopping_when`."""
-
-PROVEN = ("optimal", "least-cost")
-"""Methods with a bound: without a time limit their effort is bounded, and the answer the same on every machine."""
-
-DRAWN = ("flink-default", "flink-evenly", "random")
-"""Methods in which chance has a part."""
+_GAP = 1e-4
+_AS_FAST = 1e-3
+_DECIMALS = 6
+_FULL: Mapping[str, str] = {"cpu": "CPU load", "io": "load of state access", "net": "network load"}
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Where a method puts the tasks.
+    """Where a method puts the tasks."""
 
-    Parameters
-    ----------
-    method
-        Its name.
-    problem
-        What was placed; ODRP chooses the parallelism itself.
-    counts
-        Shape (operators, workers).
-    cost
-        Of the plan.
-    rate
-        What it sustains; None without the rate of the loads.
-    seconds
-        Decision time.
-    note
-        What was proven, or not.
-    bound
-        No plan for these tasks sustains more, records/s; None where that is not known.
-    """
+    method: str  # its name
+    problem: PlacementProblem  # what was placed; ODRP chooses the parallelism itself
+    counts: Counts  # shape (operators, workers)
+    cost: CostVector  # of the plan
+    rate: PlacedRate | None  # what it sustains; None without the rate of the loads
+    seconds: float  # decision time
+    note: str = ""  # what was proven, or not
+    bound: float | None = None  # no plan for these tasks sustains more, records/s; None where that is not known
 
-    method: str
-    problem: PlacementProblem
+
+class _Asked(NamedTuple):
+    """What is asked of a method, see `place`."""
+
+    given: PlacementInput
+    thresholds: CostVector | None
+    seed: int
+    timeout_s: float | None
+    weights: Setting | OdrpWeights
+
+    @property
+    def limit_s(self) -> float:
+        return SEARCH_S if self.timeout_s is None else self.timeout_s
+
+
+class _Decided(NamedTuple):
+    """What a method decides: the fields of `Placed` that it knows; without a problem, it placed the one given."""
+
     counts: Counts
-    cost: CostVector
-    rate: PlacedRate | None
-    seconds: float
     note: str = ""
     bound: float | None = None
+    problem: PlacementProblem | None = None
+
+
+class _Method(NamedTuple):
+    """How a method decides, and what it is like; see ``DRAWN``, ``SEARCHED`` and ``PROVEN``."""
+
+    decide: Callable[[_Asked, PlacementProblem], _Decided]
+    drawn: bool = False
+    searched: bool = False
+    proven: bool = False
 
 
 def place(
@@ -124,7 +118,7 @@ def place(
     thresholds
         For ``"caps"`` and ``"caps-first"``, in place of tuned ones.
     seed
-        Of chance.
+        Of chance, from 0 on.
     timeout_s
         Time limit of searches and solvers, seconds above 0; per probe when tuning. If left out ``SEARCH_S``; the
         effort of ``"optimal"`` and ``"least-cost"`` is bounded otherwise, and their answer the same on all machines.
@@ -138,53 +132,18 @@ def place(
     """
     method = "optimal" if method is None else method
     check_methods([method], seed=seed, timeout_s=timeout_s, weights=weights)
-    return placed_by(given, method, thresholds=thresholds, seed=seed, timeout_s=timeout_s, weights=weights)
+    return _placed(method, _Asked(given, thresholds, seed, timeout_s, weights))
 
 
-def placed_by(
-    given: PlacementInput,
-    method: str,
-    *,
-    thresholds: CostVector | None,
-    seed: int,
-    timeout_s: float | None,
-    weights: Setting | OdrpWeights,
-) -> Placed:
-    """Place by a method; nothing is checked, see `place`."""
+def _placed(method: str, asked: _Asked) -> Placed:
+    given = asked.given
     if method not in {*BASELINES, "odrp"}:
         _compile()
     begun = time.perf_counter()
-    problem, counts, note, bound = given.problem, None, "", None
-    limit = SEARCH_S if timeout_s is None else timeout_s
-    if method in BASELINES:
-        random = np.random.default_rng(seed)
-        if len(given.queries) == 1:
-            counts = BASELINES[method](problem, random)
-        else:
-            counts = query_by_query(given.queries, BASELINES[method], random)
-    elif method == "optimal":
-        proven = optimal(problem, _GAP, timeout_s, worker=given.worker)
-        counts, note = proven.counts, _most(proven)
-        if given.rate is not None and proven.of == "rate" and proven.bound > 0:
-            bound = given.rate / proven.bound
-    elif method == "least-cost":
-        proven = optimal(problem, timeout_s=timeout_s, objective="cost")
-        least = "no plan's worst cost is lower"
-        counts, note = proven.counts, least if proven.gap < SLACK else f"{least} than {proven.bound:.4f}"
-    elif method in GROUP_METHODS:
-        counts, note = placed_in_groups(problem, method)
-    elif method == "odrp":
-        flow, profiles, rates = _dataflow(problem, given.rate or 1.0)
-        cluster = problem.workers, problem.slots
-        plan = odrp(flow, profiles, rates, *cluster, weights=weights, speeds=problem.speeds, timeout_s=limit)
-        slots = units.some(plan.slots, "slot")
-        note = f"as CAPSys describes ODRP; {slots}, score {plan.score:.4f}, bound {plan.bound:.4f}"
-        if len(problem.classes) > 1:
-            note += "; it takes all workers for equal, its fullest is the fastest"
-        problem, counts = plan.problem, plan.counts
-    else:
-        counts, note = _caps(given, method, thresholds, limit)
+    problem = given.problem
+    counts, note, bound, chosen = _METHODS[method].decide(asked, problem)
     seconds = time.perf_counter() - begun
+    problem = chosen or problem
     rate = None if given.rate is None else placed_rate(problem, counts, given.rate, given.worker)
     return Placed(method, problem, counts, problem.cost(counts), rate, seconds, note, bound)
 
@@ -222,6 +181,110 @@ def check_methods(
         )
 
 
+@dataclass(frozen=True)
+class Compared:
+    """A method in a comparison: its plan, or as many as were drawn where chance has a part."""
+
+    plans: tuple[Placed, ...]
+
+    @property
+    def placed(self) -> Placed:
+        """The first plan."""
+        return self.plans[0]
+
+    @property
+    def draws(self) -> int:
+        """How many plans there are."""
+        return len(self.plans)
+
+    @property
+    def _rates(self) -> list[float]:
+        return [plan.rate.rate for plan in self.plans if plan.rate is not None]
+
+    @property
+    def lowest(self) -> float | None:
+        """The lowest rate of a plan, records/s; None without the rate of the loads."""
+        return min(self._rates, default=None)
+
+    @property
+    def median(self) -> float | None:
+        """The median rate, as `lowest`."""
+        return median(self._rates) if self._rates else None
+
+    @property
+    def highest(self) -> float | None:
+        """The highest rate, as `lowest`."""
+        return max(self._rates, default=None)
+
+    @property
+    def costs(self) -> CostVector:
+        """The median of each of the plans' costs."""
+        return CostVector(*(float(median(costs)) for costs in zip(*(plan.cost for plan in self.plans), strict=True)))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Rows of the methods that found a plan; `refused` has the others, with the reason."""
+
+    rows: tuple[Compared, ...]
+    refused: Mapping[str, str]
+
+    @property
+    def best(self) -> Compared:
+        """The method that sustains most in the median of its draws, the first of those within a thousandth of it.
+
+        Where nothing is known to limit any rate, costs count in the order of the optimum: CPU, then state access, then
+        network, each in the median of the draws. Plans for other numbers of tasks, as ODRP chooses them, answer
+        another question and do not compete if they need not.
+        """
+        rows = [row for row in self.rows if row.placed.method != "odrp"] or self.rows
+        most = max(row.median or 0.0 for row in rows)
+        if 0 < most < math.inf:
+            return next(row for row in rows if (row.median or 0.0) >= most * (1 - _AS_FAST))
+        return min(rows, key=lambda row: tuple(round(cost, _DECIMALS) for cost in row.costs))
+
+    @property
+    def default(self) -> Compared | None:
+        """The default scheduler's row, if it was asked for and found a plan."""
+        return next((row for row in self.rows if row.placed.method == DEFAULT), None)
+
+
+def compare(
+    given: PlacementInput,
+    methods: Sequence[str] | None = None,
+    *,
+    thresholds: CostVector | None = None,
+    seed: int = 0,
+    draws: int = 20,
+    timeout_s: float | None = None,
+    weights: Setting | OdrpWeights = "default",
+    progress: Callable[[str], None] = lambda _: None,
+) -> Comparison:
+    """Place by some methods, or by all, as `place` does; those of chance draw several plans, with seeds from `seed` on.
+
+    The time limit is not that of ``PROVEN`` methods, whose effort is bounded otherwise, so that a comparison names the
+    plan that `place` does. `progress` is called with the method that decides now.
+    """
+    methods = METHODS if methods is None else methods
+    check_methods(methods, seed=seed, draws=draws, timeout_s=timeout_s, weights=weights)
+    rows: list[Compared] = []
+    refused: dict[str, str] = {}
+    for number, method in enumerate(methods, start=1):
+        progress(f"method {number}/{len(methods)} · {method}")
+        seeds = range(seed, seed + (draws if method in DRAWN else 1))
+        limit = None if method in PROVEN else timeout_s
+        try:
+            plans = [_placed(method, _Asked(given, thresholds, one, limit, weights)) for one in seeds]
+        except WorkbenchError as error:
+            refused[method] = str(error)
+            continue
+        rows.append(Compared(tuple(plans)))
+    if not rows:
+        reasons = " ".join(f"{method}: {reason}" for method, reason in refused.items())
+        raise WorkbenchError(f"No method found a plan. {reasons or 'Give at least one method.'}")
+    return Comparison(tuple(rows), refused)
+
+
 @cache
 def _compile() -> None:
     """Load or compile all searches on small problems, once per process, so that no decision is charged for it."""
@@ -236,35 +299,46 @@ def _compile() -> None:
         placed_in_groups(problem, "best-groups")
 
 
-def _most(proven: OptimalPlan) -> str:
-    """Say what of the optimum is proven."""
+def _optimal(asked: _Asked, problem: PlacementProblem) -> _Decided:
+    proven = optimal(problem, _GAP, asked.timeout_s, worker=asked.given.worker)
+    if proven.of != "rate":
+        less = "a lower" if proven.gap <= _GAP else f"over {units.percent(proven.gap, 1)} less"
+        unknown = "no capacity is known, so that the rate is not; no plan's fullest worker has"
+        return _Decided(proven.counts, f"{unknown} {less} {_FULL[proven.of]}")
     more = math.inf if proven.bound <= 0 else proven.value / proven.bound - 1
-    if proven.of == "rate":
-        return f"no plan sustains {'more' if more <= _GAP else f'over {units.percent(more, 1)} more'}"
-    less = "a lower" if proven.gap <= _GAP else f"over {units.percent(proven.gap, 1)} less"
-    return f"no capacity is known, so that the rate is not; no plan's fullest worker has {less} {_FULL[proven.of]}"
+    note = f"no plan sustains {'more' if more <= _GAP else f'over {units.percent(more, 1)} more'}"
+    rate = asked.given.rate
+    return _Decided(proven.counts, note, rate / proven.bound if rate is not None and proven.bound > 0 else None)
 
 
-def _caps(given: PlacementInput, method: str, thresholds: CostVector | None, timeout_s: float) -> tuple[Counts, str]:
-    problem = given.problem
-    if method == "caps-first" and thresholds is None:
-        tuning = tune(problem, timeout_s=timeout_s, ceilings=CEILINGS)
-        return tuning.plan.counts, f"{_within(tuning.thresholds)}{'' if tuning.minimal else ' (loose: out of time)'}"
-    if method == "caps-first":
-        found = search(problem, thresholds, first=True, timeout_s=timeout_s)
-    else:
-        limits = CostVector() if method == "caps-all" else thresholds
-        found = caps(problem, timeout_s=timeout_s, thresholds=limits, worker=given.worker, ceilings=CEILINGS)
+def _least_cost(asked: _Asked, problem: PlacementProblem) -> _Decided:
+    proven = optimal(problem, timeout_s=asked.timeout_s, objective="cost")
+    than = "" if proven.gap < SLACK else f" than {proven.bound:.4f}"
+    return _Decided(proven.counts, f"no plan's worst cost is lower{than}")
+
+
+def _caps_first(asked: _Asked, problem: PlacementProblem) -> _Decided:
+    if asked.thresholds is None:
+        tuning = tune(problem, timeout_s=asked.limit_s, ceilings=CEILINGS)
+        loose = "" if tuning.minimal else " (loose: out of time)"
+        return _Decided(tuning.plan.counts, f"{_within(tuning.thresholds)}{loose}")
+    found = search(problem, asked.thresholds, first=True, timeout_s=asked.limit_s)
     if found.best is None:
         raise _without_plan(found)
-    if method == "caps-first":
-        return found.best.counts, "first plan within the thresholds"
+    return _Decided(found.best.counts, "first plan within the thresholds")
+
+
+def _caps(asked: _Asked, problem: PlacementProblem, *, everywhere: bool = False) -> _Decided:
+    limits, worker = CostVector() if everywhere else asked.thresholds, asked.given.worker
+    found = caps(problem, timeout_s=asked.limit_s, thresholds=limits, worker=worker, ceilings=CEILINGS)
+    if found.best is None:
+        raise _without_plan(found)
     ended = "" if found.exhausted else f" so far: {'stopped' if asked_to_stop() else 'out of time'}"
     front = f"{units.some(len(found.pareto), 'plan')} that no other dominates"
-    limited = any(map(math.isfinite, vars(given.worker).values()))
+    limited = any(map(math.isfinite, vars(worker).values()))
     chosen = "that sustains most" if limited else "of the least worst cost"
-    note = f"of {front}, the one {chosen}; {units.count(found.count)} searched"
-    return found.best.counts, f"{note}{ended}" + f", {_within(found.within)}" * (method == "caps")
+    note = f"of {front}, the one {chosen}; {units.count(found.count)} searched{ended}"
+    return _Decided(found.best.counts, note if everywhere else f"{note}, {_within(found.within)}")
 
 
 def _within(thresholds: CostVector) -> str:
@@ -275,30 +349,81 @@ def _without_plan(found: SearchResult) -> WorkbenchError:
     if all(map(math.isinf, found.within)):
         return WorkbenchError("In the time given no plan was found; give more time, or use another method.")
     limits = ", ".join(f"{limit:g}" for limit in found.within)
-    tuned = "leave them out to have them tuned"
     if found.exhausted:
-        return WorkbenchError(f"No plan meets the thresholds {limits}; raise them, or {tuned}.")
-    return WorkbenchError(
-        f"In the time given no plan was found that meets the thresholds {limits}; give more time, raise them, or "
-        f"{tuned}."
-    )
+        said, more = f"No plan meets the thresholds {limits}", ""
+    else:
+        said, more = f"In the time given no plan was found that meets the thresholds {limits}", "give more time, "
+    return WorkbenchError(f"{said}; {more}raise them, or leave them out to have them tuned.")
 
 
-def _dataflow(problem: PlacementProblem, rate: float) -> tuple[Dataflow, dict[str, OperatorProfile], dict[str, float]]:
-    """Give a dataflow that has the loads of `problem` at `rate` per source: every operator passes on what it gets."""
+def _in_groups(_: _Asked, problem: PlacementProblem, *, method: str) -> _Decided:
+    return _Decided(*placed_in_groups(problem, method))
+
+
+def _load_blind(asked: _Asked, problem: PlacementProblem, *, baseline: Baseline) -> _Decided:
+    random, queries = np.random.default_rng(asked.seed), asked.given.queries
+    return _Decided(baseline(problem, random) if len(queries) == 1 else query_by_query(queries, baseline, random))
+
+
+def _by_odrp(asked: _Asked, problem: PlacementProblem) -> _Decided:
+    """Let ODRP choose tasks, too, for a dataflow with these loads: every operator passes on what it gets."""
     fed = {edge.downstream for edge in problem.edges}
     flow = Dataflow(
         "placed",
-        tuple(
-            Operator(name, "operator" if position in fed else "source")
-            for position, name in enumerate(problem.operators)
-        ),
+        tuple(Operator(name, "operator" if at in fed else "source") for at, name in enumerate(problem.operators)),
         tuple(Edge(problem.operators[u], problem.operators[v], kind) for u, v, kind in problem.edges),
     )
-    rates = dict.fromkeys(flow.sources, rate)
+    rates = dict.fromkeys(flow.sources, asked.given.rate or 1.0)
     arriving = arriving_rates(flow, {}, rates)
     profiles = {}
-    for position, (name, tasks) in enumerate(zip(problem.operators, problem.parallelism, strict=True)):
-        cpu, io, net = (float(load) * tasks / arriving[name] for load in problem.loads[:, position])
+    for name, tasks, loads in zip(problem.operators, problem.parallelism, problem.loads.T, strict=True):
+        cpu, io, net = (float(load) * tasks / arriving[name] for load in loads)
         profiles[name] = OperatorProfile(cpu, io, net, 1.0)
-    return flow, profiles, rates
+    plan = odrp(
+        flow,
+        profiles,
+        rates,
+        problem.workers,
+        problem.slots,
+        weights=asked.weights,
+        speeds=problem.speeds,
+        timeout_s=asked.limit_s,
+    )
+    slots = units.some(plan.slots, "slot")
+    note = f"as CAPSys describes ODRP; {slots}, score {plan.score:.4f}, bound {plan.bound:.4f}"
+    if len(problem.classes) > 1:
+        note += "; it takes all workers for equal, its fullest is the fastest"
+    return _Decided(plan.counts, note, problem=plan.problem)
+
+
+BASELINES: Mapping[str, Baseline] = {
+    DEFAULT: flink_default,
+    "flink-evenly": flink_evenly,
+    "round-robin": round_robin,
+    "random": random_slots,
+}
+
+_METHODS: Mapping[str, _Method] = {
+    "optimal": _Method(_optimal, searched=True, proven=True),
+    "caps": _Method(_caps, searched=True),
+    "caps-first": _Method(_caps_first),
+    "caps-all": _Method(partial(_caps, everywhere=True), searched=True),
+    "least-cost": _Method(_least_cost, searched=True, proven=True),
+    **{name: _Method(partial(_in_groups, method=name)) for name in GROUP_METHODS},
+    **{
+        name: _Method(partial(_load_blind, baseline=baseline), drawn=baseline is not round_robin)
+        for name, baseline in BASELINES.items()
+    },
+    "odrp": _Method(_by_odrp),
+}
+
+METHODS = tuple(_METHODS)
+
+DRAWN = tuple(name for name, method in _METHODS.items() if method.drawn)
+"""Methods in which chance has a part."""
+
+SEARCHED = tuple(name for name, method in _METHODS.items() if method.searched)
+"""Methods that have a plan at any moment, and can be asked to stop with it; see `stopping_when`."""
+
+PROVEN = tuple(name for name, method in _METHODS.items() if method.proven)
+"""Methods with a bound: without a time limit their effort is bounded, and the answer the same on every machine."""

@@ -9,9 +9,9 @@ twice as large in every resource, so its loads are divided by 2. Workers of one 
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Self, cast, get_args
@@ -19,24 +19,78 @@ from typing import NamedTuple, Self, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench import units
-from workbench.arrays import Floats
-from workbench.checks import integer, shown, whole
+from workbench import bounds, units
+from workbench.arrays import Floats, Ints
+from workbench.checks import entries, integer, not_negative, positive, shown, whole
 from workbench.dataflow import Dataflow, OperatorProfile, Partitioning
 from workbench.errors import WorkbenchError
-from workbench.placement._checks import (
-    MOST,
-    loads_by_operator,
-    operator_names,
-    speeds_by_worker,
-    tasks_by_operator,
-)
-from workbench.placement._rates import arriving_rates, source_rates
-from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Counts, Plan, Subtask
+
+SLACK = 1e-9
+"""Costs within this are equal; a cost that exceeds its threshold by no more fits."""
+
+DIMENSIONS = ("cpu", "io", "net")
+
+Counts = Ints
+
+
+@dataclass(frozen=True)
+class CostVector:
+    """Costs of a plan in the three dimensions (Equation 4), each 0 (ideal) to 1 (worst); also thresholds for them.
+
+    As a threshold any value from 0 on is allowed; infinity, the default, switches a dimension off.
+    """
+
+    cpu: float = math.inf
+    io: float = math.inf
+    net: float = math.inf
+
+    def __post_init__(self) -> None:
+        for name, value in zip(DIMENSIONS, self, strict=True):
+            if not value >= 0:
+                raise WorkbenchError(
+                    f"The {name} entry of a cost vector is {value!r}; give a number from 0 on, or inf to switch "
+                    "the dimension off."
+                )
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.cpu, self.io, self.net))
+
+    @property
+    def worst(self) -> float:
+        """The largest of the three."""
+        return max(self)
+
+    def within(self, thresholds: "CostVector") -> bool:
+        """Whether no entry exceeds its threshold (Equation 9)."""
+        return all(value <= limit + SLACK for value, limit in zip(self, thresholds, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Where the tasks go: `counts`, shape (operators, workers), and what that costs."""
+
+    counts: Counts
+    cost: CostVector
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plan) and np.array_equal(self.counts, other.counts) and self.cost == other.cost
+
+    def __hash__(self) -> int:
+        return hash(self.counts.tobytes())
+
+
+class Subtask(NamedTuple):
+    """One task and where it runs, the form schedulers import."""
+
+    operator: str
+    subtask: int
+    worker: int
+
 
 Edge = tuple[int | str, int | str] | tuple[int | str, int | str, str]
 
 _SAME_LOAD = 1e-12
+_MOST = bounds.TASKS  # workers, slots and tasks: the compiled searches count in 64 bits
 
 
 class Link(NamedTuple):
@@ -99,14 +153,20 @@ class PlacementProblem:
         operators: Sequence[str] | None = None,
     ) -> None:
         put = object.__setattr__
-        names = operator_names(parallelism, operators)
+        names = _operator_names(parallelism, operators)
         put(self, "operators", names)
-        put(self, "workers", whole("workers", workers, most=MOST))
-        put(self, "slots", whole("slots", slots, most=MOST))
-        put(self, "parallelism", tasks_by_operator(parallelism, names))
+        put(self, "workers", whole("workers", workers, most=_MOST))
+        put(self, "slots", whole("slots", slots, most=_MOST))
+        put(self, "parallelism", _tasks_by_operator(parallelism, names))
         for dimension, loads in zip(DIMENSIONS, (cpu, io, net), strict=True):
-            put(self, dimension, loads_by_operator(dimension, loads, names))
-        put(self, "speeds", speeds_by_worker(speeds, self.workers))
+            given = zip(names, _by_operator(dimension, loads, names), strict=True)
+            load = tuple(not_negative(f"The {dimension} load of operator {name!r}", one) for name, one in given)
+            put(self, dimension, load)
+        each = (1.0,) * self.workers if speeds is None else entries("speeds", speeds)
+        if len(each) != self.workers:
+            said = f"{units.some(len(each), 'speed')} for {units.some(self.workers, 'worker')}"
+            raise WorkbenchError(f"The speeds do not fit the workers: {said}; give one for each.")
+        put(self, "speeds", tuple(positive(f"The speed of worker {one}", speed) for one, speed in enumerate(each)))
         put(self, "edges", tuple(self._link(edge) for edge in edges))
         if self.tasks > self.workers * self.slots:
             raise WorkbenchError(
@@ -212,7 +272,7 @@ class PlacementProblem:
                     raise WorkbenchError(f"Operator {name!r} would use {busy} CPU seconds per second; lower the rate.")
                 tasks[name] = max(1, math.ceil(busy - SLACK))
         else:
-            tasks = {name: whole(f"The parallelism of {name!r}", parallelism[name], most=MOST) for name in placed}
+            tasks = {name: whole(f"The parallelism of {name!r}", parallelism[name], most=_MOST) for name in placed}
         per_task = {name: arriving[name] / tasks[name] for name in placed}
         edges = [edge for edge in dataflow.edges if edge.upstream in placed and edge.downstream in placed]
         return cls(
@@ -261,10 +321,10 @@ class PlacementProblem:
 
     def with_parallelism(self, parallelism: Sequence[int] | Mapping[str, int]) -> "PlacementProblem":
         """Spread the total loads over other numbers of tasks: the same operators at the same rate, scaled."""
-        tasks = tasks_by_operator(parallelism, self.operators)
+        tasks = _tasks_by_operator(parallelism, self.operators)
         spread = np.array(self.parallelism) / tasks
         cpu, io, net = (self.loads * spread).tolist()
-        return PlacementProblem(tasks, self.edges, self.workers, self.slots, cpu, io, net, self.speeds, self.operators)
+        return replace(self, parallelism=tasks, cpu=cpu, io=io, net=net)
 
     @property
     def tasks(self) -> int:
@@ -412,3 +472,75 @@ class PlacementProblem:
             for name, row in zip(self.operators, plan, strict=True)
             for subtask, worker in enumerate(np.repeat(np.arange(self.workers), row))
         ]
+
+
+def _operator_names(parallelism: object, operators: object) -> tuple[str, ...]:
+    """Names of the operators: those given, those of a mapping, or ``"0"``, ``"1"``, ..."""
+    if operators is not None:
+        names = entries("operators", operators)
+    elif isinstance(parallelism, Mapping):
+        names = tuple(parallelism)
+    else:
+        names = tuple(map(str, range(len(entries("parallelism", parallelism)))))
+    if not names:
+        raise WorkbenchError("The problem has no operators; give at least one.")
+    for name in names:
+        if not isinstance(name, str):
+            raise WorkbenchError(f"The operator name {name!r} is no text; give each operator a text.")
+        if any("\ud800" <= character <= "\udfff" for character in name):
+            raise WorkbenchError(
+                f"The operator name {name!r} has half a character (a surrogate), which no file can hold; correct it."
+            )
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise WorkbenchError(f"Two operators are named {twice!r}; give every operator a name of its own.")
+    return cast("tuple[str, ...]", names)
+
+
+def _by_operator(thing: str, values: object, names: tuple[str, ...]) -> tuple[object, ...]:
+    """Values in the order of the operators."""
+    if isinstance(values, Mapping):
+        if set(values) != set(names):
+            given = ", ".join(map(str, values)) or "none"
+            raise WorkbenchError(f"{thing} is given for {given}; the operators are {', '.join(names)}.")
+        return tuple(values[name] for name in names)
+    found = entries(thing, values)
+    if len(found) != len(names):
+        raise WorkbenchError(f"{thing} has {len(found)} entries for {len(names)} operators; give one for each.")
+    return found
+
+
+def _tasks_by_operator(values: object, names: tuple[str, ...]) -> tuple[int, ...]:
+    """Tasks of every operator."""
+    counts = zip(names, _by_operator("parallelism", values, names), strict=True)
+    return tuple(whole(f"The parallelism of {name!r}", count, most=_MOST) for name, count in counts)
+
+
+def source_rates(dataflow: Dataflow, rate: float | Mapping[str, float]) -> Mapping[str, float]:
+    """Records/s of every source by name, where one number may stand for that of the only source."""
+    sources = dataflow.sources
+    if not isinstance(rate, Mapping):
+        if len(sources) != 1:
+            raise WorkbenchError(
+                f"Dataflow {dataflow.name!r} has {len(sources)} sources ({', '.join(sources)}), but the rate is one "
+                "number; give the rate of every source by name."
+            )
+        rate = {sources[0]: rate}
+    if set(rate) != set(sources):
+        raise WorkbenchError(f"Rates are given for {', '.join(rate)}; the sources are {', '.join(sources)}.")
+    for name, value in rate.items():
+        if not (math.isfinite(value) and value >= 0):
+            raise WorkbenchError(f"The rate of source {name!r} is {value!r}; give finite records/s from 0 on.")
+    return rate
+
+
+def arriving_rates(
+    dataflow: Dataflow, profiles: Mapping[str, OperatorProfile], rates: Mapping[str, float]
+) -> dict[str, float]:
+    """Input rate of every operator; a consumer gets the full output of every operator that feeds it."""
+    arriving = {operator.name: rates.get(operator.name, 0.0) for operator in dataflow.operators}
+    for name in dataflow.topological_order():
+        for edge in dataflow.feeding.get(name, ()):
+            selectivity = profiles[edge.upstream].selectivity if edge.upstream in profiles else 1.0
+            arriving[name] += arriving[edge.upstream] * selectivity
+    return arriving

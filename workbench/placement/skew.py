@@ -17,8 +17,7 @@ from workbench.placement.problem import Link, PlacementProblem
 class PlacementGroups:
     """A problem with its skewed operators divided."""
 
-    # the problem to place: groups are operators named ``operator/1``, ``operator/2``, ..., heaviest first
-    problem: PlacementProblem
+    problem: PlacementProblem  # groups are operators named ``operator/1``, ``operator/2``, ..., heaviest first
     # for every operator of `problem` the operator it belongs to and its subtasks there
     members: Mapping[str, tuple[str, tuple[int, ...]]]
 
@@ -28,15 +27,10 @@ def placement_groups(
 ) -> PlacementGroups:
     """Divide skewed operators into groups of tasks with about equal load.
 
-    Parameters
-    ----------
-    problem
-        Its loads are those of the average task of an operator.
-    shares
-        For every skewed operator the load of each of its tasks, in any unit (measured records, say). A forward edge
-        carries the records of one task to one task, and with them the skew: its other end is divided alike.
-    tolerance
-        A group holds tasks whose share is at least ``1 - tolerance`` of its largest; all count as their mean.
+    The loads of `problem` are those of the average task of an operator. `shares` has for every skewed operator the load
+    of each of its tasks, in any unit (measured records, say). A forward edge carries the records of one task to one
+    task, and with them the skew: its other end is divided alike. A group holds tasks whose share is at least
+    ``1 - tolerance`` of its largest; all count as their mean.
     """
     if not 0 <= tolerance < 1:
         raise WorkbenchError(f"tolerance is {tolerance!r}; give a number from 0 to below 1.")

@@ -10,67 +10,50 @@ the same in every plan, and of two plans the one whose costs are all lower is ne
 
 Spark places tasks at random, so there a plan cannot be chosen, only the shape of the workers: `shape_spreads` shows
 what random placement costs on each.
+
+`simulated` and `shared` say what plans do under load, alone or together with other queries. A cluster is calibrated as
+CAPSys does it (section 3.1): the target rate is what the workers just carry, so a worker has what the fullest worker of
+a balanced plan needs. Then every plan that balances worse loses throughput.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.arrays import Floats
-from workbench.checks import finite, shown, whole
+from workbench.checks import finite, positive, shown, whole
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import Effort
 from workbench.placement._search import explore_plans
 from workbench.placement.baselines import random_slots
 from workbench.placement.exact import optimal
-from workbench.placement.plan import DIMENSIONS, CostVector
-from workbench.placement.problem import PlacementProblem
-from workbench.simulation import Worker
+from workbench.placement.problem import DIMENSIONS, CostVector, PlacementProblem
+from workbench.simulation import Cluster, Deployment, QueryModel, Worker, steady_state
 
 
 @dataclass(frozen=True)
 class PlacedRate:
-    """What a plan sustains.
+    """What a plan sustains."""
 
-    Parameters
-    ----------
-    rate
-        Highest source rate, records/s; inf if nothing limits it.
-    worker
-        The worker that is full first; None if a task's own core is, or nothing.
-    resource
-        ``"cpu"``, ``"io"``, ``"net"``, or ``"task"`` where a task needs a whole core; None if nothing limits.
-    """
-
-    rate: float
-    worker: int | None
+    rate: float  # highest source rate, records/s; inf if nothing limits it
+    worker: int | None  # the worker that is full first; None if a task's own core is, or nothing
+    # ``"cpu"``, ``"io"``, ``"net"``, or ``"task"`` where a task needs a whole core; None if nothing limits
     resource: str | None
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Rates of random placements on workers of one shape, and the best that was found.
+    """Rates of random placements on workers of one shape, and the best that was found."""
 
-    Parameters
-    ----------
-    workers, slots
-        The shape.
-    best
-        Rate of the best plan found, records/s.
-    rates
-        Rates of the random placements, ascending, shape (samples,).
-    proven
-        Whether all plans were searched, so that none is better.
-    """
-
+    # workers, slots: the shape
     workers: int
     slots: int
-    best: float
-    rates: Floats
-    proven: bool = False
+    best: float  # rate of the best plan found, records/s
+    rates: Floats  # rates of the random placements, ascending, shape (samples,)
+    proven: bool = False  # whether all plans were searched, so that none is better
 
     def quantile(self, share: float) -> float:
         """Rate that so large a share of random placements does not reach: one that was drawn, so it may be inf."""
@@ -80,18 +63,9 @@ class Spread:
 
 
 def placed_rate(problem: PlacementProblem, counts: ArrayLike, rate: float, worker: Worker) -> PlacedRate:
-    """Find the highest source rate that a plan sustains.
+    """Find the highest source rate that a plan sustains; `rate` is that of the problem's loads, records/s.
 
-    Parameters
-    ----------
-    problem
-        Its loads are those at `rate`: CPU seconds, bytes and bytes per second of each task.
-    counts
-        The plan, shape (operators, workers).
-    rate
-        Source rate of the loads, records/s.
-    worker
-        Capacities of a worker of speed 1; a worker of speed 2 has twice as much, but no faster cores.
+    `worker` has the capacities at speed 1; a worker of speed 2 has twice as much, but no faster cores.
     """
     if not (finite(rate) and rate > 0):
         raise WorkbenchError(
@@ -113,25 +87,12 @@ def placed_rate(problem: PlacementProblem, counts: ArrayLike, rate: float, worke
 
 
 def spread(
-    problem: PlacementProblem,
-    rate: float,
-    worker: Worker,
-    *,
-    samples: int = 200,
-    seed: int = 0,
-    nodes: int = 5_000_000,
+    problem: PlacementProblem, rate: float, worker: Worker, *, samples: int = 200, seed: int = 0, nodes: int = 5_000_000
 ) -> Spread:
-    """Compare random placements with the best plan found.
+    """Compare random placements with the best plan found, with the capacities of `placed_rate`.
 
-    Parameters
-    ----------
-    problem, rate, worker
-        See `placed_rate`.
-    samples, seed
-        Number of random placements, from 1 on, and their seed, from 0 on.
-    nodes
-        Effort of the search for the best plan: the rate falls with every cost, so it is one of the Pareto front. Where
-        not all plans can be searched, the optimum and the random ones compete as well.
+    The search for the best plan visits at most `nodes` choices: the rate falls with every cost, so it is one of the
+    Pareto front. Where not all plans can be searched, the optimum and the random ones compete as well.
     """
     whole("samples", samples, 1)
     whole("seed", seed, 0)
@@ -156,28 +117,105 @@ def shape_spreads(
 ) -> tuple[Spread, ...]:
     """Compare worker shapes for a scheduler that places at random, the shape to choose first.
 
-    Parameters
-    ----------
-    problem, rate
-        Tasks with their loads at `rate`; its own workers do not count.
-    core
-        Capacities per slot: a worker of n slots has n times as much.
-    shapes
-        (workers, slots) to compare, such as (4, 4), (8, 2), (16, 1).
-    samples, seed
-        See `spread`.
-
-    Returns
-    -------
-    tuple of Spread
-        By the rate that nine of ten random placements reach, highest first; ties to fewer workers.
+    The workers of `problem` do not count; `core` has the capacities per slot, and `shapes` are (workers, slots). The
+    spreads are sorted by the rate that nine of ten random placements reach, highest first; ties to fewer workers.
     """
     spreads = []
     for workers, slots in shapes:
-        cpu, io, net = problem.loads.tolist()
-        shaped = PlacementProblem(
-            problem.parallelism, problem.edges, workers, slots, cpu, io, net, operators=problem.operators
-        )
+        shaped = replace(problem, workers=workers, slots=slots, speeds=(1.0,) * workers)
         worker = Worker(core.cpus * slots, core.io_bytes_per_s * slots, core.net_bytes_per_s * slots)
         spreads.append(spread(shaped, rate, worker, samples=samples, seed=seed))
     return tuple(sorted(spreads, key=lambda one: (-one.quantile(0.1), one.workers)))
+
+
+TEN_GBIT, ONE_GBIT = 1.25e9, 1.25e8  # bytes/s
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a query does at its target rate."""
+
+    throughput: float  # records/s of its sources, at most the target
+    # share of the offered records that its sources must hold back. Flink's figure is the share of time in which a
+    # source is stopped, which is higher for sources that could emit faster.
+    back_pressure: float
+
+
+def calibrated_worker(problem: PlacementProblem, *, net_bytes_per_s: float = TEN_GBIT) -> Worker:
+    """Give the worker of speed 1 that the plan of the least worst cost of CPU and state access just fills.
+
+    Loads are those at the target. Its cores, or its bytes/s of state, are inf where no task needs any; the network is
+    not calibrated.
+    """
+    quiet = replace(problem, edges=(), net=(0.0,) * len(problem.operators))
+    even = optimal(quiet, objective="cost").counts
+    loads = (quiet.worker_loads(even) / np.array(problem.speeds)).max(axis=1)
+    cpus, io = (float(load) if load > 0 else math.inf for load in loads[:2])
+    return Worker(cpus, io, net_bytes_per_s)
+
+
+def simulated(
+    model: QueryModel, problem: PlacementProblem, counts: ArrayLike, target: float, worker: Worker
+) -> Outcome:
+    """Let a query run at `target` records/s where a plan puts it: the engine's steady state.
+
+    `target` is the offered rate of all sources together; `worker` has the capacities at speed 1. A worker of speed 2
+    has twice the capacities; a task is one thread of speed 1 everywhere.
+    """
+    positive("The target", target, "records/s")
+    plan = problem.checked(counts)
+    by_name = {name: row.tolist() for name, row in zip(problem.operators, plan, strict=True)}
+    cluster = Cluster(
+        tuple(
+            Worker(worker.cpus * speed, worker.io_bytes_per_s * speed, worker.net_bytes_per_s * speed)
+            for speed in problem.speeds
+        ),
+        by_name,
+    )
+    rate = steady_state(
+        Deployment(model, dict(zip(problem.operators, problem.parallelism, strict=True)), cluster=cluster)
+    ).rate
+    return _outcome(rate / target, target)
+
+
+def shared(
+    queries: Mapping[str, PlacementProblem], targets: Mapping[str, float], counts: ArrayLike, worker: Worker
+) -> dict[str, Outcome]:
+    """Let several queries share the workers of ``PlacementProblem.together(queries)``, each at its target.
+
+    Fair sharing: all queries rise together in proportion to their targets; when a worker is full, those with tasks
+    there that need what is used up stay where they are, and the others rise on. For one query it is `simulated`.
+    Loads are those at the targets, records/s; `counts` has shape (operators of all queries, workers).
+    """
+    if set(targets) != set(queries):
+        raise WorkbenchError(
+            f"Targets are given for {', '.join(targets) or 'none'}; the queries are {', '.join(queries) or 'none'}: "
+            "give one for each."
+        )
+    for name, target in targets.items():
+        positive(f"The target of query {name!r}", target, "records/s")
+    plan = PlacementProblem.together(queries).checked(counts)
+    loads, first = [], 0
+    for problem in queries.values():
+        loads.append(problem.worker_loads(plan[first : first + len(problem.operators)]))
+        first += len(problem.operators)
+    use = np.array(loads).reshape(len(queries), -1)  # one column per resource of a worker
+    speeds = next(iter(queries.values())).speeds
+    capacity = np.outer([worker.cpus, worker.io_bytes_per_s, worker.net_bytes_per_s], speeds).ravel()
+    own = np.array([1 / max(1e-12, *problem.cpu) for problem in queries.values()])  # a task has one core
+    share, rising = np.zeros(len(queries)), np.ones(len(queries), dtype=bool)
+    while rising.any():
+        growing = use[rising].sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(growing > 0, (capacity - use.T @ share) / growing, np.inf)
+        level = share[rising].max()
+        step = max(0.0, min(float(room.min()), float((np.minimum(own, 1.0) - share)[rising].min())))
+        share[rising] = level + step
+        full = room <= step * (1 + 1e-9) + 1e-12
+        rising &= (share < np.minimum(own, 1.0) - 1e-12) & ~(use[:, full] > 0).any(axis=1)
+    return {name: _outcome(float(part), targets[name]) for name, part in zip(queries, share, strict=True)}
+
+
+def _outcome(share: float, target: float) -> Outcome:
+    share = 1.0 if share >= 1.0 - 1e-9 else share
+    return Outcome(target * share, 1.0 - share)

@@ -10,34 +10,20 @@ import numpy as np
 
 from workbench.errors import WorkbenchError
 from workbench.placement._search import search_order
-from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Plan
-from workbench.placement.problem import PlacementProblem
+from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, PlacementProblem, Plan
 
 
 @dataclass(frozen=True)
 class SearchNode:
-    """One choice of the search: how many tasks of an operator a worker gets.
+    """One choice of the search: how many tasks of an operator a worker gets."""
 
-    Parameters
-    ----------
-    operator
-        The outer layer; None at the root.
-    worker, count
-        The inner layer: which worker, how many tasks; None at the root, and where a whole layer is pruned.
-    pruned
-        Why the branch ends here; None if it does not.
-    plan
-        The complete plan, at the end of a branch.
-    children
-        The choices after this one.
-    """
-
-    operator: str | None = None
+    operator: str | None = None  # the outer layer; None at the root
+    # worker, count: the inner layer: which worker, how many tasks; None at the root, and where a whole layer is pruned
     worker: int | None = None
     count: int | None = None
-    pruned: str | None = None
-    plan: Plan | None = None
-    children: tuple["SearchNode", ...] = ()
+    pruned: str | None = None  # why the branch ends here; None if it does not
+    plan: Plan | None = None  # the complete plan, at the end of a branch
+    children: tuple["SearchNode", ...] = ()  # the choices after this one
 
     def walk(self) -> Iterator["SearchNode"]:
         """Go through this node and all below it, depth first."""
@@ -47,11 +33,7 @@ class SearchNode:
 
 
 def trace_search(
-    problem: PlacementProblem,
-    thresholds: CostVector | None = None,
-    *,
-    reorder: bool = True,
-    most_nodes: int = 5000,
+    problem: PlacementProblem, thresholds: CostVector | None = None, *, reorder: bool = True, most_nodes: int = 5000
 ) -> SearchNode:
     """Search all plans of a small problem within `thresholds`, as `search` does, and keep the tree: its root.
 

@@ -26,8 +26,7 @@ from workbench.placement._effort import Effort, deadline
 from workbench.placement._instance import instance
 from workbench.placement._level import raise_level
 from workbench.placement._search import explore_plans, search
-from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Plan
-from workbench.placement.problem import PlacementProblem
+from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, PlacementProblem, Plan
 
 CEILINGS = CostVector(0.07, 0.07, 0.5)
 """Those in the artefact's example of a call (``cmd/main/main.go``)."""
@@ -35,26 +34,13 @@ CEILINGS = CostVector(0.07, 0.07, 0.5)
 
 @dataclass(frozen=True)
 class Tuning:
-    """Thresholds found, and how.
+    """Thresholds found, and how."""
 
-    Parameters
-    ----------
-    thresholds
-        Those of phase 2, which `plan` meets.
-    alone
-        Those of phase 1: the tightest of every dimension with the others off.
-    plan
-        The first plan within the thresholds.
-    probes
-        Searches made.
-    minimal
-        Whether every probe was finished. A probe out of time counts as "no plan", so the thresholds may be loose.
-    """
-
-    thresholds: CostVector
-    alone: CostVector
-    plan: Plan
-    probes: int
+    thresholds: CostVector  # those of phase 2, which `plan` meets
+    alone: CostVector  # those of phase 1: the tightest of every dimension with the others off
+    plan: Plan  # the first plan within the thresholds
+    probes: int  # searches made
+    # whether every probe was finished. A probe out of time counts as "no plan", so the thresholds may be loose.
     minimal: bool
 
 
@@ -71,7 +57,7 @@ def tune_thresholds(
     Parameters
     ----------
     problem, relaxation, timeout_s, step, bounds
-        See `tune`, which also describes how the thresholds were found.
+        See `tune`.
 
     Raises
     ------

@@ -95,18 +95,14 @@ def ds2(
         true_rates[name] = (processing, pushing)
         if informative:
             selectivity[name] = pushing / processing
-            parallelism[name] = max(1, _ceil(need * len(informative) / processing))
+            tasks = need * len(informative) / processing
+            parallelism[name] = max(1, math.ceil(tasks - SLACK * max(1.0, tasks)))  # but for errors of rounding
         else:
             selectivity[name] = last_selectivity.get(name, 1.0)
             parallelism[name] = len(counters[name])
             uninformed.append(name)
         output[name] = need * selectivity[name]
     return Ds2Decision(true_rates, output, parallelism, selectivity, tuple(uninformed))
-
-
-def _ceil(value: float) -> int:
-    """Round up, but ignore a rounding error above a whole number."""
-    return math.ceil(value - SLACK * max(1.0, value))
 
 
 def _check(dataflow: Dataflow, counters: Mapping[str, Sequence[Counters]], source_rates: Mapping[str, float]) -> None:

@@ -16,19 +16,7 @@ from workbench.checks import SLACK, not_negative, require, whole
 
 BASE_MEMORY_MB = 158.0
 Guard = Literal["differs", "exceeds"]
-Case = Literal[
-    "stateless",
-    "unchanged",
-    "shrinks",
-    "grow again",
-    "top level",
-    "roll back",
-    "scale up",
-    "pressure at the top",
-    "scale out",
-    "gives back",
-    "after more memory",
-]
+Case = str  # a key of REASONS
 REASONS: Mapping[Case, str] = MappingProxyType(
     {
         "stateless": "it keeps no state, so it takes DS2's tasks and needs no managed memory",
@@ -103,23 +91,16 @@ class StateMetrics:
 
 @dataclass(frozen=True)
 class JustinVariant:
-    """Deviations from Algorithm 1; the default has none.
+    """Deviations from Algorithm 1; the default has none."""
 
-    Parameters
-    ----------
-    guard
-        ``"differs"`` is the paper's p* != p'. With ``"exceeds"`` (p* > p'), an operator that needs fewer tasks shrinks;
-        the paper's guard gives it more memory if it is under pressure.
-    min_gain
-        Hysteresis (the paper's footnote 1): more memory helped only if the hit rate rose, or the latency fell, by more
-        than this relative amount.
-    give_back_hit_rate
-        An operator that shrinks without pressure gives one level back if its hit rate is at least this. None (the
-        paper): memory is given back only after a scale-up that did not help.
-    """
-
+    # ``"differs"`` is the paper's p* != p'. With ``"exceeds"`` (p* > p'), an operator that needs fewer tasks shrinks;
+    # the paper's guard gives it more memory if it is under pressure.
     guard: Guard = "differs"
+    # hysteresis (the paper's footnote 1): more memory helped only if the hit rate rose, or the latency fell, by more
+    # than this relative amount
     min_gain: float = 0.0
+    # an operator that shrinks without pressure gives one level back if its hit rate is at least this. None (the paper):
+    # memory is given back only after a scale-up that did not help.
     give_back_hit_rate: float | None = None
     once: bool = False
 
@@ -246,12 +227,7 @@ def justin_decisions(  # noqa: PLR0917 - as `justin`
     Parameters
     ----------
     previous, proposal, now, before, max_level, hit_rate, latency_s, variant
-        As in `justin`.
-
-    Raises
-    ------
-    WorkbenchError
-        As `justin`.
+        As in `justin`, which also raises the same.
     """
     whole("max_level", max_level, 1)
     _check_names(previous, proposal, now, before)
@@ -267,11 +243,14 @@ def justin_decisions(  # noqa: PLR0917 - as `justin`
             decisions[name] = JustinDecision(state, proposed, MemoryState(proposed, None), "stateless")
             continue
         seen, earlier = now[name], before.get(name)
-        pressure = _pressed(seen, hit_rate, latency_s)
+        slow = seen.latency_s is not None and seen.latency_s > latency_s * (1 + SLACK)
+        pressure = slow or seen.hits < hit_rate - SLACK
         improved = _improved(seen, earlier, variant.min_gain)
         case = _case(state, proposed, max_level, pressure=pressure, improved=improved, variant=variant)
         after = _configured(case, state, proposed)
-        if not pressure and _gives_back(state, after, seen.hits, variant.give_back_hit_rate):
+        shrinks = after.tasks < state.tasks and after.level == state.level and bool(state.level)
+        least = variant.give_back_hit_rate
+        if not pressure and shrinks and least is not None and seen.hits >= least - SLACK:
             case = "gives back"
             after = _configured(case, state, proposed)
         tests = [f"DS2 proposes {proposed} task{'s' * (proposed != 1)}, it has {state.tasks}"]
@@ -316,11 +295,6 @@ def _configured(case: Case, state: MemoryState, proposed: int) -> MemoryState:
     return MemoryState(proposed, level)
 
 
-def _pressed(seen: StateMetrics, hit_rate: float, latency_s: float) -> bool:
-    slow = seen.latency_s is not None and seen.latency_s > latency_s * (1 + SLACK)
-    return seen.hits < hit_rate - SLACK or slow
-
-
 def _improved(seen: StateMetrics, earlier: StateMetrics | None, min_gain: float) -> bool:
     """Evaluate line 8; equal values are no improvement, and neither is a latency that one of the windows lacks."""
     if earlier is None:
@@ -330,11 +304,6 @@ def _improved(seen: StateMetrics, earlier: StateMetrics | None, min_gain: float)
     if seen.latency_s is None or earlier.latency_s is None:
         return False
     return seen.latency_s < earlier.latency_s * (1 - min_gain) * (1 - SLACK)
-
-
-def _gives_back(state: MemoryState, decision: MemoryState, hits: float, least: float | None) -> bool:
-    shrinks = decision.tasks < state.tasks and decision.level == state.level
-    return shrinks and bool(state.level) and least is not None and hits >= least - SLACK
 
 
 def _against_limits(seen: StateMetrics, hit_rate: float, latency_s: float) -> str:

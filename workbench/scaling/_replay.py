@@ -14,12 +14,10 @@ from workbench.arrays import Floats
 from workbench.checks import not_negative, positive, require
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
-from workbench.scaling._answers import answered, decided, interval_of
 from workbench.scaling._justin import StateMetrics
 from workbench.scaling.fleet import Fleet, Paid
-from workbench.scaling.policies import Decision, Managed, Memory, Policy, Tasks, Window
-from workbench.scaling.timeline import Reconfiguration, Timeline
-from workbench.scaling.waiting import waited
+from workbench.scaling.policies import Decision, Managed, Memory, Policy, Tasks, Window, answered, decided, interval_of
+from workbench.scaling.timeline import Reconfiguration, Timeline, waited
 from workbench.simulation import (
     Deployment,
     KeyTrace,

@@ -14,60 +14,39 @@ from workbench.checks import SLACK, not_negative, require, whole
 
 @dataclass(frozen=True)
 class AutoscalerSettings:
-    """Settings of an autoscaler; the defaults are those of DS2 in CAPSys (section 6.4), without limits.
+    """Settings of an autoscaler; the defaults are those of DS2 in CAPSys (section 6.4), without limits."""
 
-    Parameters
-    ----------
-    activation_s
-        Seconds without a decision after a (re)deployment (Flink: stabilization.interval).
-    policy_interval_s
-        Seconds from one decision to the next.
-    metrics_window_s
-        Seconds of metrics that a decision averages over (Flink: metrics.window).
-    utilization_target
-        Planned busyness: rates are divided by it (Flink: utilization.target).
-    utilization_min, utilization_max
-        While the utilization of every operator is within these bounds, nothing changes (Flink: utilization.min,
-        utilization.max). None for no bound; without both, every decision is carried out.
-    min_parallelism, max_parallelism
-        Bounds of every operator's tasks (Flink: vertex.min-parallelism, vertex.max-parallelism).
-    scale_up_max_factor, scale_down_max_factor
-        One decision adds or removes at most this share of an operator's tasks (Flink: scale-up.max-factor,
-        scale-down.max-factor).
-    scale_down_interval_s
-        Fewer tasks only after fewer were enough for this long; then the most that were proposed in this time
-        (Flink: scale-down.interval).
-    restart_s
-        Downtime of a redeployment that the plan compensates for (Flink: restart.time).
-    catch_up_s
-        Time to process the backlog and the records that arrive during the restart; inf to plan for neither
-        (Flink: catch-up.duration, where 0 has this meaning).
-    busiest
-        Whether an operator is as busy as its busiest task (Flink: metrics.busy-time.aggregator, MAX by default), which
-        leaves room where records spread unevenly; otherwise as its mean task, as in DS2.
-    key_groups
-        Key groups of a stateful operator, which has at most as many tasks (Flink: pipeline.max-parallelism). Its tasks
-        are raised to the next divisor up to half of them, as Flink does, so that all tasks have the same number.
-    lag_threshold_s
-        Backlog, in seconds of the source rate, above which no task is given back: its records need them (Flink:
-        backlog-processing.lag-threshold).
-    """
-
-    activation_s: float = 90.0
-    policy_interval_s: float = 5.0
-    metrics_window_s: float = 5.0
-    utilization_target: float = 1.0
+    activation_s: float = 90.0  # seconds without a decision after a (re)deployment (Flink: stabilization.interval)
+    policy_interval_s: float = 5.0  # seconds from one decision to the next
+    metrics_window_s: float = 5.0  # seconds of metrics that a decision averages over (Flink: metrics.window)
+    utilization_target: float = 1.0  # planned busyness: rates are divided by it (Flink: utilization.target)
+    # utilization_min, utilization_max: while the utilization of every operator is within these bounds, nothing changes
+    # (Flink: utilization.min, utilization.max). None for no bound; without both, every decision is carried out.
     utilization_min: float | None = None
     utilization_max: float | None = None
+    # min_parallelism, max_parallelism: bounds of every operator's tasks (Flink: vertex.min-parallelism,
+    # vertex.max-parallelism)
     min_parallelism: int = 1
     max_parallelism: int | None = None
+    # scale_up_max_factor, scale_down_max_factor: one decision adds or removes at most this share of an operator's tasks
+    # (Flink: scale-up.max-factor, scale-down.max-factor)
     scale_up_max_factor: float = math.inf
     scale_down_max_factor: float = 1.0
+    # fewer tasks only after fewer were enough for this long; then the most that were proposed in this time (Flink:
+    # scale-down.interval)
     scale_down_interval_s: float = 0.0
-    restart_s: float = 0.0
+    restart_s: float = 0.0  # downtime of a redeployment that the plan compensates for (Flink: restart.time)
+    # time to process the backlog and the records that arrive during the restart; inf to plan for neither (Flink:
+    # catch-up.duration, where 0 has this meaning)
     catch_up_s: float = math.inf
+    # whether an operator is as busy as its busiest task (Flink: metrics.busy-time.aggregator, MAX by default), which
+    # leaves room where records spread unevenly; otherwise as its mean task, as in DS2
     busiest: bool = False
+    # key groups of a stateful operator, which has at most as many tasks (Flink: pipeline.max-parallelism). Its tasks
+    # are raised to the next divisor up to half of them, as Flink does, so that all tasks have the same number.
     key_groups: int | None = None
+    # backlog, in seconds of the source rate, above which no task is given back: its records need them (Flink:
+    # backlog-processing.lag-threshold)
     lag_threshold_s: float = math.inf
 
     def __post_init__(self) -> None:

@@ -45,43 +45,26 @@ class ControllerMemory(Generic[Memory]):
 
 @dataclass(frozen=True)
 class Controller(Generic[Memory]):
-    """A policy that scales, places and deploys.
+    """A policy that scales, places and deploys."""
 
-    Parameters
-    ----------
-    scaling
-        Decides on the tasks; `Ds2Policy` in CAPSys.
-    profiles
-        Unit costs of every operator, as profiled.
-    workers, slots
-        The cluster; it does not grow. If the policy wants more tasks than there are slots, the slots are assigned so
-        that the least served operator is served best. This is deployed only if it serves that operator better.
-    worker
-        Capacities of a worker.
-    strategy
-        ``"caps"`` places as CAPSys does: thresholds tuned, all plans within them searched, and of the Pareto-optimal
-        ones the plan that sustains most (`workbench.placement.caps`). ``"optimum"`` takes the plan that sustains most
-        of all, proven within `gap`; it is not in CAPSys. ``"default"`` fills one worker after the other and
-        ``"evenly"`` spreads tasks, both in random order, as Flink does.
-    seed
-        Seed of the random orders; each decision has its own order.
-    gap
-        Largest relative distance to the optimum.
-    thresholds
-        Of CAPS, computed ahead (section 5.2); where it has none for the tasks, they are tuned.
-    ceilings
-        Of CAPS's tuning, see `workbench.placement.tuning`: those of the authors' artefact; None as section 5.2 reads.
-    """
-
-    scaling: Policy[Memory]
-    profiles: Mapping[str, OperatorProfile]
+    scaling: Policy[Memory]  # decides on the tasks; `Ds2Policy` in CAPSys
+    profiles: Mapping[str, OperatorProfile]  # unit costs of every operator, as profiled
+    # workers, slots: the cluster; it does not grow. If the policy wants more tasks than there are slots, the slots are
+    # assigned so that the least served operator is served best. This is deployed only if it serves that operator
+    # better.
     workers: int
     slots: int
-    worker: Worker = field(default_factory=Worker)
+    worker: Worker = field(default_factory=Worker)  # capacities of a worker
+    # ``"caps"`` places as CAPSys does: thresholds tuned, all plans within them searched, and of the Pareto-optimal ones
+    # the plan that sustains most (`workbench.placement.caps`). ``"optimum"`` takes the plan that sustains most of all,
+    # proven within `gap`; it is not in CAPSys. ``"default"`` fills one worker after the other and ``"evenly"`` spreads
+    # tasks, both in random order, as Flink does.
     strategy: Strategy = "caps"
-    seed: int = 0
-    gap: float = 0.001
+    seed: int = 0  # seed of the random orders; each decision has its own order
+    gap: float = 0.001  # largest relative distance to the optimum
+    # of CAPS, computed ahead (section 5.2); where it has none for the tasks, they are tuned
     thresholds: ThresholdTable | None = None
+    # of CAPS's tuning, see `workbench.placement.tuning`: those of the authors' artefact; None as section 5.2 reads
     ceilings: CostVector | None = CEILINGS
 
     def __post_init__(self) -> None:

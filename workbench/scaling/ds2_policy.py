@@ -200,6 +200,5 @@ def _mean_state(metrics: Sequence[StateMetrics], mean: Callable[[Sequence[float]
     hits = [one.hit_rate for one in metrics if one.hit_rate is not None]
     waits = [one.latency_s for one in metrics if one.latency_s is not None]
     return StateMetrics(
-        min(1.0, mean(hits)) if len(hits) == len(metrics) else None,
-        mean(waits) if len(waits) == len(metrics) else None,
+        min(1.0, mean(hits)) if len(hits) == len(metrics) else None, mean(waits) if len(waits) == len(metrics) else None
     )

@@ -44,27 +44,14 @@ class TaskDemand(NamedTuple):
 
 @dataclass(frozen=True)
 class Fleet:
-    """Workers of one shape, started and stopped as tasks need them, each paid as a whole.
+    """Workers of one shape, started and stopped as tasks need them, each paid as a whole."""
 
-    Parameters
-    ----------
-    shape
-        Cores and memory of a worker.
-    task_memory_mb
-        Memory of a task without its managed memory (heap, network, its share of the framework's), MB.
-    task_cpus
-        Cores of a task.
-    price_per_hour
-        Price of one worker; None if unknown.
-    currency
-        Of the price; empty if unknown.
-    """
-
-    shape: WorkerShape
+    shape: WorkerShape  # cores and memory of a worker
+    # memory of a task without its managed memory (heap, network, its share of the framework's), MB
     task_memory_mb: float = 0.0
-    task_cpus: float = 1.0
-    price_per_hour: float | None = None
-    currency: str = ""
+    task_cpus: float = 1.0  # cores of a task
+    price_per_hour: float | None = None  # price of one worker; None if unknown
+    currency: str = ""  # of the price; empty if unknown
 
     def __post_init__(self) -> None:
         not_negative("task_memory_mb", self.task_memory_mb)

@@ -49,42 +49,28 @@ class DynamicAllocation:
     executors as long (cachedExecutorIdleTimeout), do not occur in a streaming query.
 
     Deviations: at least one executor stays, where Spark's minimum may be 0, and a batch begins at each trigger.
-
-    Parameters
-    ----------
-    executor_slots
-        Tasks that an executor runs at once.
-    tasks, shuffle_tasks
-        Of the largest stage of a batch, by default as many as ``spark.sql.shuffle.partitions``; of the stage that
-        writes shuffle files, by default the same.
-    min_executors, max_executors
-        Bounds (minExecutors, maxExecutors; without a bound by default).
-    executor_ratio
-        Executors asked for over those that run all tasks at once (executorAllocationRatio).
-    backlog_s, sustained_s
-        Seconds that tasks wait before the first request, and before each later one (schedulerBacklogTimeout,
-        sustainedSchedulerBacklogTimeout).
-    idle_s, shuffle_s
-        Seconds without a task after which an executor goes, and one with shuffle files (executorIdleTimeout,
-        shuffleTracking.timeout).
-    cleaned_s
-        Seconds after which the driver's garbage collection frees shuffle files (spark.cleaner.periodicGC.interval).
-    start_s
-        Seconds until an executor runs.
     """
 
-    executor_slots: int = 1
+    executor_slots: int = 1  # tasks that an executor runs at once
+    # tasks, shuffle_tasks: of the largest stage of a batch, by default as many as ``spark.sql.shuffle.partitions``; of
+    # the stage that writes shuffle files, by default the same
     tasks: int = 200
     shuffle_tasks: int | None = None
+    # min_executors, max_executors: bounds (minExecutors, maxExecutors; without a bound by default)
     min_executors: int = 0
     max_executors: float = math.inf
-    executor_ratio: float = 1.0
+    executor_ratio: float = 1.0  # executors asked for over those that run all tasks at once (executorAllocationRatio)
+    # backlog_s, sustained_s: seconds that tasks wait before the first request, and before each later one
+    # (schedulerBacklogTimeout, sustainedSchedulerBacklogTimeout)
     backlog_s: float = 1.0
     sustained_s: float = 1.0
+    # idle_s, shuffle_s: seconds without a task after which an executor goes, and one with shuffle files
+    # (executorIdleTimeout, shuffleTracking.timeout)
     idle_s: float = 60.0
     shuffle_s: float = math.inf
+    # seconds after which the driver's garbage collection frees shuffle files (spark.cleaner.periodicGC.interval)
     cleaned_s: float = 1800.0
-    start_s: float = 0.0
+    start_s: float = 0.0  # seconds until an executor runs
     interval_s: float = 1.0
     restarts: bool = False
 
@@ -160,26 +146,14 @@ class KafkaLag:
     operator. Records of a micro-batch wait until it commits.
 
     Deviation: one replica stays, where KEDA goes to none after its cooldownPeriod (300 s).
-
-    Parameters
-    ----------
-    lag_threshold
-        Waiting records for each replica (lagThreshold).
-    partitions
-        Of the topic; None: no bound but `max_replicas`.
-    max_replicas
-        Most replicas (maxReplicaCount).
-    polling_s
-        Seconds from one look to the next (pollingInterval).
-    stabilization_s, tolerance
-        Of the horizontal autoscaler: seconds that fewer replicas must have been enough, and the share of the present
-        ones by which a change is too small.
     """
 
-    lag_threshold: float = 10.0
-    partitions: int | None = None
-    max_replicas: int = 100
-    polling_s: float = 30.0
+    lag_threshold: float = 10.0  # waiting records for each replica (lagThreshold)
+    partitions: int | None = None  # of the topic; None: no bound but `max_replicas`
+    max_replicas: int = 100  # most replicas (maxReplicaCount)
+    polling_s: float = 30.0  # seconds from one look to the next (pollingInterval)
+    # stabilization_s, tolerance: of the horizontal autoscaler: seconds that fewer replicas must have been enough, and
+    # the share of the present ones by which a change is too small
     stabilization_s: float = 300.0
     tolerance: float = 0.1
 

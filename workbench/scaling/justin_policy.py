@@ -36,25 +36,15 @@ class JustinPolicy:
 
     It decides only when DS2's trigger fires (section 4.2). Every operator begins at the level of its managed memory,
     or at level 0 if memory is not split. Stateless operators lose their managed memory with the first decision.
-
-    Parameters
-    ----------
-    settings
-        DS2's settings; the default is that of section 5.
-    variant
-        Named deviations from Algorithm 1.
-    max_level, hit_rate, latency_s
-        As for `justin`.
-    base_mb
-        Managed memory of level 0, MB.
     """
 
-    settings: AutoscalerSettings = JUSTIN
-    variant: JustinVariant = PAPER
+    settings: AutoscalerSettings = JUSTIN  # DS2's settings; the default is that of section 5
+    variant: JustinVariant = PAPER  # named deviations from Algorithm 1
+    # max_level, hit_rate, latency_s: as for `justin`
     max_level: int = 3
     hit_rate: float = 0.8
     latency_s: float = 0.001
-    base_mb: float = BASE_MEMORY_MB
+    base_mb: float = BASE_MEMORY_MB  # managed memory of level 0, MB
 
     def __post_init__(self) -> None:
         positive("base_mb", self.base_mb)
@@ -95,8 +85,7 @@ class JustinPolicy:
         top = self.max_level - 1
         return {
             name: MemoryState(
-                tasks,
-                min(top, max(0, round(math.log2(memory / self.base_mb)))) if (memory := given.get(name)) else 0,
+                tasks, min(top, max(0, round(math.log2(memory / self.base_mb)))) if (memory := given.get(name)) else 0
             )
             for name, tasks in window.tasks.items()
         }

@@ -9,11 +9,7 @@ from placement_oracle import example_a
 from workbench.errors import WorkbenchError
 from workbench.placement import PlacementProblem, flink_default, flink_evenly, query_by_query, random_slots, round_robin
 
-PLANS = {
-    "first": ((2, 1, 0), (0, 2, 1)),
-    "second": ((2, 0, 1), (0, 3, 0)),
-    "third": ((1, 2, 0), (1, 1, 1)),
-}
+PLANS = {"first": ((2, 1, 0), (0, 2, 1)), "second": ((2, 0, 1), (0, 3, 0)), "third": ((1, 2, 0), (1, 1, 1))}
 
 
 class Fixed:

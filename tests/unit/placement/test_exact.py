@@ -21,11 +21,7 @@ def test_example_a_s_bound_is_met():
 
 @pytest.mark.parametrize(
     ("tasks", "workers", "slots", "value"),
-    [
-        ((4, 6, 5, 8, 1), 4, 6, 0.368333),
-        ((6, 10, 8, 14, 2), 5, 8, 0.347619),
-        ((10, 18, 14, 20, 2), 8, 8, 0.363591),
-    ],
+    [((4, 6, 5, 8, 1), 4, 6, 0.368333), ((6, 10, 8, 14, 2), 5, 8, 0.347619), ((10, 18, 14, 20, 2), 8, 8, 0.363591)],
 )
 def test_example_b_s_optimum_is_its_bound(tasks, workers, slots, value):
     problem = example_b(tasks, workers, slots)

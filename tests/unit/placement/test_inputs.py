@@ -47,6 +47,10 @@ def test_yaml_is_read_as_well(tmp_path):
         match=r"problem.yaml cannot be read as JSON or YAML: key .workers. is there twice; .* Correct it",
     ):
         read_placement_input(written(tmp_path, text + "workers: 2\n", "problem.yaml"))
+    with pytest.raises(WorkbenchError, match=r"it is nested more than 64 deep"):
+        read_placement_input(written(tmp_path, "[" * 3000, "problem.yaml"))
+    with pytest.raises(WorkbenchError, match=r"nowhere.json cannot be read: No such file"):
+        read_placement_input(tmp_path / "nowhere.json")
     hungry = text.replace("0.5", "5e-1, io: 2e7")
     assert read_placement_input(written(tmp_path, hungry, "problem.yaml")).problem.io == (2e7,)
 
@@ -107,14 +111,10 @@ def operators(**changed):
         (without(edges=[["A", 1]]), r"it must be a list such as"),
         (without(edges=[["A"]]), r"is not \(upstream, downstream\)"),
         (without(operators=operators(A={"tasks": -1})), r"parallelism of 'A' is -1; it must be a whole number"),
-        (without("edges", operators={}), r"has no operators; give at least one"),
         (without(slots=2), r"There are 6 tasks, but 2 workers of 2 slots cannot hold more than 4"),
         (without(operators={"A": 3}), r"operator 'A' is 3; it must be like"),
         (without(operators=operators(C={"cpu": 1})), r"lacks 'tasks' of operator 'C'; add it"),
-        (
-            without(operators=operators(C={"tasks": 1, "cpu": -1})),
-            r"load of operator 'C' is -1.0; it must be a finite",
-        ),
+        (without(operators=operators(C={"tasks": 1, "cpu": -1})), r"load of operator 'C' is -1.0; it must be a finite"),
         (without(operators=operators(C={"tasks": 1, "cpu": math.nan})), r"cpu load of operator 'C' is nan"),
         (without(operators=operators(C={"tasks": 1, "cpu": "1"})), r"cpu of operator 'C' is '1'; give a number"),
         (without("operators", "edges", queries={}), r"no queries to place together"),
@@ -128,20 +128,11 @@ def test_bad_files_are_named(tmp_path, document, message):
         read_placement_input(written(tmp_path, document))
 
 
-def test_yaml_nested_too_deeply_is_refused(tmp_path):
-    with pytest.raises(WorkbenchError, match=r"it is nested more than 64 deep"):
-        read_placement_input(written(tmp_path, "[" * 3000, "problem.yaml"))
-
-
-@pytest.mark.parametrize("rate", [math.nan, math.inf, -5, 0, 10**400])
+@pytest.mark.parametrize("rate", [math.nan, math.inf, -5, 0, 10**400, 1e300])
 def test_the_rate_is_named_where_it_is_wrong(tmp_path, rate):
-    with pytest.raises(WorkbenchError, match=r"^The rate to place for is .*; give a finite number above 0"):
+    allowed = r"it must be at most 1e\+15 records/s" if rate == 1e300 else "give a finite number above 0"
+    with pytest.raises(WorkbenchError, match=f"^The rate to place for is .*; {allowed}"):
         read_placement_input(written(tmp_path, PROBLEM), rate=rate)
-
-
-def test_a_rate_beyond_all_bounds_is_refused(tmp_path):
-    with pytest.raises(WorkbenchError, match=r"is 1e\+300; it must be at most 1e\+15 records/s"):
-        read_placement_input(written(tmp_path, PROBLEM), rate=1e300)
 
 
 def test_a_plan_is_placed_on_its_own_workers(planned):
@@ -165,16 +156,10 @@ def test_executors_that_share_a_worker_are_placed_on_it(planned, tmp_path):
     assert workers < whole.executors
 
 
-def test_a_plan_for_an_operator_that_was_not_measured_is_refused(planned, tmp_path):
-    document = json.loads(planned[1].read_text(encoding="utf-8"))
+def test_a_plan_for_an_operator_that_was_not_measured_is_refused(document, tmp_path):
     document["plans"][-1]["allocation"]["tasks"]["typo"] = 3
     with pytest.raises(WorkbenchError, match="parallelism is given for 'typo', no operator of dataflow"):
         read_placement_input(written(tmp_path, document), workers=9, slots=16)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(WorkbenchError, match=r"nowhere.json cannot be read: No such file"):
-        read_placement_input(tmp_path / "nowhere.json")
 
 
 def test_a_measurement_gives_unit_costs(tmp_path):
@@ -247,6 +232,11 @@ def planned(tmp_path_factory):
     return made, folder / "plans.json"
 
 
+@pytest.fixture
+def document(planned):
+    return json.loads(planned[1].read_text(encoding="utf-8"))
+
+
 def test_an_operator_that_is_none_is_named(tmp_path):
     path = tmp_path / "measured.json"
     example_measurement().to_json(path)
@@ -266,8 +256,7 @@ def test_an_operator_that_is_none_is_named(tmp_path):
         ("runs", r"has no run that sustained a rate, so no costs are known; plan again"),
     ],
 )
-def test_plans_without_what_a_placement_needs_are_refused(planned, tmp_path, empty, message):
-    document = json.loads(planned[1].read_text(encoding="utf-8"))
+def test_plans_without_what_a_placement_needs_are_refused(document, tmp_path, empty, message):
     with pytest.raises(WorkbenchError, match=message):
         read_placement_input(written(tmp_path, document | {empty: []}), workers=9, slots=16)
 
@@ -310,8 +299,7 @@ def test_a_placed_plan_sustains_the_plans_capacity(planned, workers, slots):
         )
 
 
-def test_one_task_has_no_more_than_its_slot(planned, tmp_path):
-    document = json.loads(planned[1].read_text(encoding="utf-8"))
+def test_one_task_has_no_more_than_its_slot(document, tmp_path):
     plan = document["plans"][-1]
     plan["budget"]["profile"]["cpus"] = 0.5
     given = read_placement_input(written(tmp_path, document), workers=9, slots=16)
@@ -319,8 +307,7 @@ def test_one_task_has_no_more_than_its_slot(planned, tmp_path):
     assert (given.worker.cpus, given.unit_cpus) == (16, 0.5)
 
 
-def test_one_slot_is_not_these_slots(planned, tmp_path):
-    document = json.loads(planned[1].read_text(encoding="utf-8"))
+def test_one_slot_is_not_these_slots(document, tmp_path):
     document["plans"][-1]["budget"]["slots"] = 1
     given = read_placement_input(written(tmp_path, document), workers=9, slots=16)
     assert given.basis.startswith("The plan's capacity on this slot is ")
@@ -334,14 +321,12 @@ def test_the_command_says_which_plan_is_placed(planned, capsys):
     assert "The plan is for 2 M records/s; others: 4 M." in capsys.readouterr().err
 
 
-def test_one_plan_leaves_no_choice(planned, tmp_path):
-    document = json.loads(planned[1].read_text(encoding="utf-8"))
+def test_one_plan_leaves_no_choice(document, tmp_path):
     document["plans"] = document["plans"][:1]
     assert read_placement_input(written(tmp_path, document), workers=9, slots=16).chosen == ""
 
 
-def test_a_micro_batch_plan_has_the_fewest_tasks(planned, tmp_path):
-    document = json.loads(planned[1].read_text(encoding="utf-8"))
+def test_a_micro_batch_plan_has_the_fewest_tasks(document, tmp_path):
     for plan in document["plans"]:
         plan["allocation"] = None
     problem = read_placement_input(written(tmp_path, document), workers=9, slots=16).problem

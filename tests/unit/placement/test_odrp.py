@@ -201,6 +201,7 @@ def test_when_time_is_up_the_plan_comes_with_its_gap():
         ({"link_delay_s": math.nan}, r"link_delay_s is nan; give a finite number from 0 on"),
         ({"availability": 0}, r"availability is 0; give a probability above 0"),
         ({"timeout_s": 0}, r"timeout_s is 0; give seconds above 0"),
+        ({"speeds": [1]}, "1 speed for 2 workers; give one for each"),
     ],
 )
 def test_bad_input_is_named(more, message):

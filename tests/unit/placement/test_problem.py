@@ -151,10 +151,7 @@ def test_one_number_is_the_rate_of_the_only_source():
             "given for 'typo', no operator of dataflow 'q'; there are",
         ),
         ({"rate": {"people": 1e300, "bids": 1e300}, "profiles": HUGE}, "would use inf CPU seconds per second; lower"),
-        (
-            {"parallelism": {"join": 0, "sink": 1}},
-            "parallelism of 'join' is 0; it must be a whole number of",
-        ),
+        ({"parallelism": {"join": 0, "sink": 1}}, "parallelism of 'join' is 0; it must be a whole number of"),
     ],
 )
 def test_a_dataflow_that_cannot_be_placed_says_what_is_missing(changes, message):

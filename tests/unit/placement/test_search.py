@@ -22,11 +22,6 @@ def test_q1_sliding_has_80_plans_and_three_with_balanced_windows():
     assert all((plan.counts[2] == 2).all() for plan in balanced.pareto)
 
 
-def test_figure_4_has_16_plans():
-    problem = PlacementProblem((2, 2, 4, 1), chain(2, 2, 4, 1), 3, 3, (1, 2, 3, 1), (0, 0, 1, 0), (1, 1, 1, 0))
-    assert search(problem).count == 16
-
-
 @pytest.mark.parametrize("reorder", [False, True])
 @pytest.mark.parametrize(
     ("thresholds", "plans"),

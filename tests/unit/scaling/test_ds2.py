@@ -17,11 +17,7 @@ CHAIN = Dataflow(
     ),
     (Edge("source", "filter"), Edge("filter", "count"), Edge("count", "sink")),
 )
-COUNTERS = {
-    "filter": [(1200, 300, 3 / 5), (1000, 250, 1 / 2)],
-    "count": [(240, 24, 4 / 5)],
-    "sink": [(24, 0, 1 / 100)],
-}
+COUNTERS = {"filter": [(1200, 300, 3 / 5), (1000, 250, 1 / 2)], "count": [(240, 24, 4 / 5)], "sink": [(24, 0, 1 / 100)]}
 
 
 def test_example():
@@ -89,11 +85,7 @@ def test_an_operator_without_information_keeps_its_tasks_and_is_flagged():
 @pytest.mark.parametrize(
     ("counters", "rates", "text"),
     [
-        (
-            COUNTERS,
-            {},
-            "source_rates lacks 'source' of dataflow 'chain'; give one entry for every source.",
-        ),
+        (COUNTERS, {}, "source_rates lacks 'source' of dataflow 'chain'; give one entry for every source."),
         (
             COUNTERS,
             {"source": 1, "filter": 2},

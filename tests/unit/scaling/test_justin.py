@@ -47,7 +47,7 @@ ROWS = {  # previous, p*, now, before, expected
         ((4, 1, True), 7, StateMetrics(0.99, 0.1 * MS), StateMetrics(0.98, 0.1 * MS), (4, 2, True)),  # no pressure
     ],
     "top level": [  # it helped, but there is no level left
-        ((4, 2, True), 7, StateMetrics(0.72, 0.9 * MS), StateMetrics(0.72, 1.1 * MS), (7, 2, False)),
+        ((4, 2, True), 7, StateMetrics(0.72, 0.9 * MS), StateMetrics(0.72, 1.1 * MS), (7, 2, False))
     ],
     "roll back": [  # it did not help
         ((4, 1, True), 7, StateMetrics(0.72, 1.1 * MS), StateMetrics(0.72, 1.1 * MS), (7, 0, False)),
@@ -60,7 +60,7 @@ ROWS = {  # previous, p*, now, before, expected
         ((9, 0, False), 3, StateMetrics(0.6, 0.3 * MS), None, (9, 1, True)),  # a scale-in becomes a scale-up
     ],
     "pressure at the top": [  # pressure, but no level left
-        ((4, 2, False), 7, StateMetrics(0.1, 0.3 * MS), None, (7, 2, False)),
+        ((4, 2, False), 7, StateMetrics(0.1, 0.3 * MS), None, (7, 2, False))
     ],
     "scale out": [  # no pressure
         ((4, 1, False), 7, FINE, None, (7, 1, False)),

@@ -12,7 +12,7 @@ from replayed import Scheduled
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.scaling import Static, replay
-from workbench.scaling.waiting import Waits
+from workbench.scaling.timeline import Waits
 from workbench.simulation import Deployment, OperatorModel, QueryModel, RateTrace, preset, steady_state
 from workbench.study.start import initial_tasks
 

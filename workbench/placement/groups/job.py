@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from workbench.checks import SLACK, require
+from workbench.checks import SLACK, not_negative, not_negatives, require
 
 Edge = tuple[int, int, float]
 Priority = Literal["rs", "imc"]
@@ -62,10 +62,7 @@ class Job:
                 math.isfinite(size) and size == int(size) and size >= 1,
                 f"Group {group} has {size!r} tasks; it must be a whole number of at least 1.",
             )
-            require(
-                math.isfinite(cost) and cost >= 0,
-                f"The processing cost of group {group} is {cost!r}; it must be a finite number of at least 0.",
-            )
+            not_negative(f"The processing cost of group {group}", cost)
         object.__setattr__(self, "edges", checked_edges(self.edges, groups))
 
     @cached_property
@@ -120,10 +117,7 @@ class Job:
 
     def scaled(self, factor: float) -> "Job":
         """Return the job at `factor` times its input rate: costs and communication grow in proportion (section 7.4)."""
-        require(
-            math.isfinite(factor) and factor >= 0,
-            f"The factor is {factor!r}; it must be a finite number of at least 0.",
-        )
+        not_negative("The factor", factor)
         return Job(
             self.sizes,
             tuple(cost * factor for cost in self.processing_cost),
@@ -146,12 +140,7 @@ def checked_edges(edges: Iterable[Edge], groups: int) -> tuple[Edge, ...]:
                 f"Edge ({i}, {j}) names the unknown group {end}; the groups are 0 to {groups - 1}.",
             )
         require(i != j, f"Edge ({i}, {j}) joins a group to itself; leave it out.")
-        communication = float(c)
-        require(
-            math.isfinite(communication) and communication >= 0,
-            f"The communication of edge ({i}, {j}) is {communication!r}; it must be a finite number of at least 0.",
-        )
-        checked.append((int(i), int(j), communication))
+        checked.append((int(i), int(j), not_negative(f"The communication of edge ({i}, {j})", float(c))))
     return tuple(checked)
 
 
@@ -183,14 +172,8 @@ def allocation(job: Job, counts: Counts) -> GroupAllocation:
 
 def checked_capacity(capacity: Sequence[float]) -> list[float]:
     """Capacities as floats."""
-    values = [float(value) for value in capacity]
-    require(bool(values), "There are no nodes; give the capacity of at least one.")
-    for node, value in enumerate(values):
-        require(
-            math.isfinite(value) and value >= 0,
-            f"The capacity of node {node} is {value!r}; it must be a finite number of at least 0.",
-        )
-    return values
+    require(len(capacity) > 0, "There are no nodes; give the capacity of at least one.")
+    return not_negatives("The capacity of node {}", map(float, capacity))
 
 
 class Nodes:

@@ -1,30 +1,9 @@
 """Elastic executors (Elasticutor): how many cores, which ones, and how shards spread over them."""
 
 from workbench.scaling.elastic._controllers import ElasticSettings
+from workbench.scaling.elastic._queues import ElasticCluster, KeyedOperator
 from workbench.scaling.elastic.advice import ExecutorAdvice, advise_executors
 from workbench.scaling.elastic.assignment import Assignment, assign_cores
 from workbench.scaling.elastic.jackson import CoreAllocation, allocate_cores, erlang_c, jackson_latency
-from workbench.scaling.elastic.keyed_operator import ElasticCluster, KeyedOperator
 from workbench.scaling.elastic.paradigms import PARADIGMS, Paradigm, ParadigmRun, compare_paradigms, simulate_paradigm
 from workbench.scaling.elastic.shards import ShardPlan, rebalance_shards
-
-__all__ = [
-    "PARADIGMS",
-    "Assignment",
-    "CoreAllocation",
-    "ElasticCluster",
-    "ElasticSettings",
-    "ExecutorAdvice",
-    "KeyedOperator",
-    "Paradigm",
-    "ParadigmRun",
-    "ShardPlan",
-    "advise_executors",
-    "allocate_cores",
-    "assign_cores",
-    "compare_paradigms",
-    "erlang_c",
-    "jackson_latency",
-    "rebalance_shards",
-    "simulate_paradigm",
-]

@@ -42,14 +42,10 @@ def advise_executors(
 
     Parameters
     ----------
-    nodes, node_cores
-        Nodes of the cluster and cores of each.
     operator_cores
         Cores that the operator needs; all cores of the cluster by default.
     data_intensity
         Bytes/s in and out per core.
-    shuffles_per_minute
-        How often the popularity of keys changes abruptly.
     key_counts
         Frequency of each key, if known: a key is never split, so there are no more useful shards than keys and no
         more useful cores than total / largest.

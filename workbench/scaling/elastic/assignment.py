@@ -3,18 +3,258 @@
 The number of cores per executor is given. The assignment of cores to executors changes so that little state leaves its
 node. An executor is data-intensive if each of its cores moves more than phi bytes/s; such an executor takes cores of
 its local node only. If no assignment allows that, phi doubles.
+
+In the integer programme (section 4.2) the share x_ij / X_j is not linear. It becomes linear by choosing the total: z_jK
+= 1 if executor j has K cores in all, and x_ijK is their number on node i. An executor has at most its requirement and
+all spare cores, so few totals are possible. HiGHS solves the programme; one version of HiGHS always returns the same
+result.
+
+Corrections of the printed Algorithm 1, which moves one core at a time, the cheapest move first: the loop runs by
+descending intensity (printed: "non-descending"); over- and under-provisioned executors are determined again after every
+move; free cores are used; a core is taken only where its executor has one; remote cores of data-intensive executors are
+released first, because constraint (c) stays violated otherwise; an executor that had to give up a core it needs is
+served again later.
 """
 
+import heapq
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import coo_array
 
 from workbench.arrays import Ints
-from workbench.checks import not_negatives, positive, require, same_length, whole, wholes
-from workbench.scaling.elastic._core_moves import CoreProblem, greedy
-from workbench.scaling.elastic._core_optimum import optimum
+from workbench.checks import SLACK, not_negatives, positive, require, same_length, whole, wholes
+from workbench.errors import WorkbenchError
+
+_Donor = tuple[float, int]  # cost of taking a core, and from whom
+
+
+@dataclass(frozen=True)
+class CoreProblem:
+    """Current cores x~ [node][executor]; k_j, c_i, s_j, I(j) and the data intensity per core of each executor."""
+
+    current: Ints
+    required: Sequence[int]
+    node_cores: Sequence[int]
+    state_bytes: Sequence[float]
+    local_node: Sequence[int]
+    data_intensity: Sequence[float]
+
+    def intensive(self, threshold: float) -> list[bool]:
+        """Return E(phi): which executors take local cores only."""
+        return [intensity > threshold for intensity in self.data_intensity]
+
+
+def greedy(problem: CoreProblem, threshold: float) -> Ints | None:
+    """Return cores [node][executor], or None if an executor finds no core (FAIL): phi is too low.
+
+    Takes O(cores moved x nodes) steps: the cheapest donor of a node is kept until one of its executors changes.
+    """
+    work = _Work(problem, threshold)
+    order = [-intensity for intensity in problem.data_intensity]  # the data-intensive ones come first
+    waiting = [(order[j], j) for j in range(len(problem.required)) if work.lacks(j)]
+    heapq.heapify(waiting)
+    while waiting:
+        j = waiting[0][1]
+        if not work.lacks(j):
+            heapq.heappop(waiting)
+            continue
+        move = work.local_core(j) if work.intensive[j] else work.cheapest_core(j)
+        if move is None:
+            return None
+        node, donor = move
+        work.move(node, donor, j)
+        if donor is not None and work.lacks(donor):
+            heapq.heappush(waiting, (order[donor], donor))
+    return work.matrix()
+
+
+class _Work:
+    """The assignment X while it changes."""
+
+    def __init__(self, problem: CoreProblem, threshold: float) -> None:
+        self.problem = problem
+        self.intensive = problem.intensive(threshold)
+        self.on_node: list[dict[int, int]] = [{} for _ in problem.node_cores]
+        self.totals = [0] * len(problem.required)
+        self.free = list(problem.node_cores)
+        held = np.nonzero(problem.current)
+        for node, j, cores in zip(held[0].tolist(), held[1].tolist(), problem.current[held].tolist(), strict=True):
+            if self.intensive[j] and problem.local_node[j] != node:
+                continue  # locality first: remote cores of data-intensive executors are released
+            self.on_node[node][j] = cores
+            self.totals[j] += cores
+            self.free[node] -= cores
+        self.donors: list[_Donor | None] = [self._spare_core(node) for node in range(len(self.on_node))]
+
+    def lacks(self, j: int) -> bool:
+        """Return whether X_j < k_j."""
+        return self.totals[j] < self.problem.required[j]
+
+    def local_core(self, j: int) -> tuple[int, int | None] | None:
+        """Return the local node of a data-intensive executor and the donor of its next core (None: a free core)."""
+        node = self.problem.local_node[j]
+        if self.free[node]:
+            return node, None
+        donor = self.donors[node] or self._victim(node)
+        return None if donor is None else (node, donor[1])
+
+    def cheapest_core(self, j: int) -> tuple[int, int | None] | None:
+        """Return the least C-_iq + C+_ij over free and spare cores; ties by node, free cores first, then executor."""
+        total = self.totals[j]
+        # C+_ij = s_j (X_j - x_ij) / (X_j (X_j + 1)); no state yet: nothing moves
+        state = self.problem.state_bytes[j] / (total * (total + 1)) if total else 0.0
+        best: tuple[int, int | None] | None = None
+        limit = math.inf
+        for node, (held, free, donor) in enumerate(zip(self.on_node, self.free, self.donors, strict=True)):
+            if free:
+                cost, giver = state * (total - held.get(j, 0)), None
+            elif donor is not None:
+                cost, giver = donor[0] + state * (total - held.get(j, 0)), donor[1]
+            else:
+                continue
+            if cost < limit:
+                best, limit = (node, giver), cost - SLACK * max(1.0, cost)
+        return best
+
+    def move(self, node: int, donor: int | None, taker: int) -> None:
+        """Move one core of `node` from `donor` (None: a free core) to `taker`, which lacks cores."""
+        held = self.on_node[node]
+        self.totals[taker] += 1
+        held[taker] = held.get(taker, 0) + 1
+        if donor is None:
+            self.free[node] -= 1
+            return
+        self.totals[donor] -= 1
+        affected = [other for other, there in enumerate(self.on_node) if donor in there]
+        held[donor] -= 1
+        if not held[donor]:
+            del held[donor]
+        for other in affected:  # the cost of its cores has changed on every node
+            self.donors[other] = self._spare_core(other)
+
+    def matrix(self) -> Ints:
+        """Return X, shape (nodes, executors)."""
+        matrix = np.zeros((len(self.on_node), len(self.totals)), dtype=np.int64)
+        entries = [(node, j, cores) for node, held in enumerate(self.on_node) for j, cores in held.items()]
+        if entries:
+            nodes, executors, cores = np.array(entries).T
+            matrix[nodes, executors] = cores
+        return matrix
+
+    def _spare_core(self, node: int) -> _Donor | None:
+        """Return the cheapest core on `node` of an over-provisioned executor."""
+        held, required, totals = self.on_node[node], self.problem.required, self.totals
+        return min(((self._release_cost(node, q), q) for q in held if totals[q] > required[q]), default=None)
+
+    def _victim(self, node: int) -> _Donor | None:
+        """Return the cheapest core on `node` that another executor needs, but not its last core."""
+        held = self.on_node[node]
+        others = (q for q in held if not self.intensive[q] and self.totals[q] > 1)
+        return min(((self._release_cost(node, q), q) for q in others), default=None)
+
+    def _release_cost(self, node: int, q: int) -> float:
+        """Return C-_iq = s_q (X_q - x_iq) / (X_q (X_q - 1)); all state leaves with the last core."""
+        state, total = self.problem.state_bytes[q], self.totals[q]
+        return state * (total - self.on_node[node][q]) / (total * (total - 1)) if total > 1 else state
+
+
+_TIME_LIMIT, _INFEASIBLE = 1, 2
+
+
+def optimum(problem: CoreProblem, threshold: float, timeout_s: float | None) -> tuple[Ints | None, float | None]:
+    """Return the cores [node][executor] with the least migrated bytes, and the bound; (None, None) if infeasible."""
+    scale = max(problem.state_bytes) or 1.0
+    programme = _Programme(problem, problem.intensive(threshold), scale)
+    if not programme.feasible:
+        return None, None
+    options = {"mip_rel_gap": 0.0} | ({} if timeout_s is None else {"time_limit": timeout_s})
+    result = milp(
+        np.asarray(programme.costs),
+        constraints=programme.constraints(),
+        integrality=np.asarray(programme.integral),
+        bounds=Bounds(np.zeros(len(programme.upper)), np.asarray(programme.upper)),
+        options=options,
+    )
+    if result.status == _INFEASIBLE:
+        return None, None
+    if result.x is None:
+        if result.status == _TIME_LIMIT:
+            raise WorkbenchError(
+                f"No core assignment was found within timeout_s = {timeout_s}; allow more time or use method='greedy'."
+            )
+        raise RuntimeError(result.message)
+    matrix = np.zeros((len(problem.node_cores), len(problem.required)), dtype=np.int64)
+    for (node, j), variable in programme.cores:
+        matrix[node, j] += round(result.x[variable])
+    return matrix, max(0.0, float(result.mip_dual_bound)) * scale
+
+
+class _Programme:
+    """Variables and rows of the programme; state in units of the largest state."""
+
+    def __init__(self, problem: CoreProblem, intensive: list[bool], scale: float) -> None:
+        self.costs: list[float] = []
+        self.upper: list[float] = []
+        self.integral: list[int] = []
+        self.feasible = True
+        self.cores: list[tuple[tuple[int, int], int]] = []  # (node, executor) of every x_ijK
+        self._rows: list[tuple[dict[int, float], float, float]] = []  # coefficients, low, high
+        used: list[dict[int, float]] = [{} for _ in problem.node_cores]
+        for j in range(len(problem.required)):
+            self._executor(problem, j, home=problem.local_node[j] if intensive[j] else None, scale=scale, used=used)
+        for row, cores in zip(used, problem.node_cores, strict=True):  # (a)
+            self._rows.append((row, 0.0, float(cores)))
+
+    def constraints(self) -> LinearConstraint:
+        """Return all rows as one sparse constraint."""
+        entries = [(i, column, value) for i, (row, _, _) in enumerate(self._rows) for column, value in row.items()]
+        rows, columns, values = (np.asarray(part) for part in zip(*entries, strict=True))
+        matrix = coo_array((values, (rows, columns)), shape=(len(self._rows), len(self.costs)))
+        return LinearConstraint(matrix, [low for _, low, _ in self._rows], [high for _, _, high in self._rows])
+
+    def _executor(
+        self, problem: CoreProblem, j: int, *, home: int | None, scale: float, used: list[dict[int, float]]
+    ) -> None:
+        nodes = range(len(problem.node_cores)) if home is None else [home]  # (c)
+        room = sum(problem.node_cores[node] for node in nodes)
+        spare = sum(problem.node_cores) - sum(problem.required)
+        least = problem.required[j]
+        if least > room:
+            self.feasible = False
+        choose_one: dict[int, float] = {}
+        shares: list[dict[int, float]] = [{} for _ in problem.node_cores]  # x_ij / X_j, in the variables
+        for total in range(least, min(least + spare, room) + 1):  # (b)
+            chosen = self._variable(0.0, 1)
+            choose_one[chosen] = 1.0
+            if total == 0:
+                continue
+            add_up = {chosen: -float(total)}
+            for node in nodes:
+                variable = self._variable(0.0, min(total, problem.node_cores[node]))
+                self.cores.append(((node, j), variable))
+                add_up[variable] = used[node][variable] = 1.0
+                shares[node][variable] = 1.0 / total
+            self._rows.append((add_up, 0.0, 0.0))
+        self._rows.append((choose_one, 1.0, 1.0))
+        before = int(problem.current[:, j].sum())
+        weight = problem.state_bytes[j] / scale
+        for node, row in enumerate(problem.current.tolist()):
+            if row[j] and weight:  # what leaves this node: >= s (x~ / X~ - x / X)
+                left = self._variable(1.0, math.inf, integral=False)
+                terms = {variable: weight * share for variable, share in shares[node].items()}
+                self._rows.append(({left: 1.0} | terms, weight * row[j] / before, math.inf))
+
+    def _variable(self, cost: float, upper: float, *, integral: bool = True) -> int:
+        self.costs.append(cost)
+        self.upper.append(float(upper))
+        self.integral.append(int(integral))
+        return len(self.costs) - 1
+
 
 AssignmentMethod = Literal["greedy", "optimal"]
 DEFAULT_THRESHOLD = 512 * 1024.0
@@ -105,9 +345,7 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
 
 
 def migrated_bytes(
-    current: Sequence[Sequence[int]] | Ints,
-    new: Sequence[Sequence[int]] | Ints,
-    state_bytes: Sequence[float],
+    current: Sequence[Sequence[int]] | Ints, new: Sequence[Sequence[int]] | Ints, state_bytes: Sequence[float]
 ) -> float:
     """Return the state that leaves its node when cores move: C(new | current) of section 4.2.
 

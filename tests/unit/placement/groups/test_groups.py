@@ -5,13 +5,7 @@ import pytest
 
 from workbench.errors import WorkbenchError
 from workbench.papers import optimal_allocation, random_jobs, reallocate
-from workbench.placement import (
-    Job,
-    best_allocation,
-    naive,
-    task_level,
-    top_down,
-)
+from workbench.placement import Job, best_allocation, naive, task_level, top_down
 
 PROPORTIONAL = Job((4, 8), (80, 80), ((0, 1, 100),))
 LARGE_PORTION = Job((1, 5), (10, 100), ((0, 1, 10),))
@@ -200,10 +194,7 @@ def test_reallocation_moves_nothing_for_the_same_job():
             lambda: Job((1,), (math.nan,), ()),
             "The processing cost of group 0 is nan; it must be a finite number of at least 0.",
         ),
-        (
-            lambda: Job((1, 1), (1, 1), ((0, 2, 1),)),
-            "Edge (0, 2) names the unknown group 2; the groups are 0 to 1.",
-        ),
+        (lambda: Job((1, 1), (1, 1), ((0, 2, 1),)), "Edge (0, 2) names the unknown group 2; the groups are 0 to 1."),
         (lambda: Job((math.inf,), (1,), ()), "Group 0 has inf tasks; it must be a whole number of at least 1."),
         (
             lambda: Job((1, 1), (1, 1), edges=((0, 1),)),

@@ -7,6 +7,14 @@ from workbench.scaling import assign_cores
 from workbench.scaling.elastic.assignment import migrated_bytes
 
 KB = 1024.0
+PROBLEM = {
+    "current": [[2, 1], [0, 2]],
+    "required": [2, 4],
+    "node_cores": [4, 3],
+    "state_bytes": [90, 60],
+    "local_node": [0, 1],
+    "data_intensity": [0, 0],
+}
 
 
 @pytest.mark.parametrize(
@@ -21,17 +29,9 @@ def test_new_executors_migrate_nothing():
 
 
 def test_optimum_uses_spare_cores_and_the_greedy_choice_does_not():
-    problem = {
-        "current": [[2, 1], [0, 2]],
-        "required": [2, 4],
-        "node_cores": [4, 3],
-        "state_bytes": [90, 60],
-        "local_node": [0, 1],
-        "data_intensity": [0, 0],
-    }
-    greedy = assign_cores(**problem)
+    greedy = assign_cores(**PROBLEM)
     assert (greedy.matrix, greedy.migrated_bytes, greedy.bound) == (((2, 1), (0, 3)), pytest.approx(5), None)
-    optimal = assign_cores(**problem, method="optimal")
+    optimal = assign_cores(**PROBLEM, method="optimal")
     assert (optimal.matrix, optimal.migrated_bytes) == (((2, 2), (0, 3)), pytest.approx(4))
     assert optimal.bound == pytest.approx(4)
 
@@ -143,14 +143,8 @@ def test_a_faulty_migration_is_named(call, text):
             {"node_cores": [2, 5]},
             ("The current assignment uses 3 cores of node 0, which has 2; remove missing cores from `current` first."),
         ),
-        (
-            {"local_node": [0, 2]},
-            "The local node of executor 1 is 2; the nodes are 0 to 1.",
-        ),
-        (
-            {"current": [[2, 1]]},
-            "current has 1 entries for 2 nodes; give one per node, in the same order.",
-        ),
+        ({"local_node": [0, 2]}, "The local node of executor 1 is 2; the nodes are 0 to 1."),
+        ({"current": [[2, 1]]}, "current has 1 entries for 2 nodes; give one per node, in the same order."),
         ({"method": "fast"}, "method is 'fast'; use one of 'greedy', 'optimal'."),
         ({"threshold": 0}, "threshold is 0; it must be a finite number above 0."),
         ({"state_bytes": [1.0, -1.0]}, "The state of executor 1 is -1.0; it must be a finite number of at least 0."),
@@ -161,14 +155,6 @@ def test_a_faulty_migration_is_named(call, text):
     ],
 )
 def test_bad_input_is_named(change, text):
-    problem = {
-        "current": [[2, 1], [0, 2]],
-        "required": [2, 4],
-        "node_cores": [4, 3],
-        "state_bytes": [90, 60],
-        "local_node": [0, 1],
-        "data_intensity": [0, 0],
-    }
     with pytest.raises(WorkbenchError) as error:
-        assign_cores(**(problem | change))
+        assign_cores(**(PROBLEM | change))
     assert str(error.value) == text

@@ -13,10 +13,9 @@ from workbench.scaling.elastic import (
     compare_paradigms,
     simulate_paradigm,
 )
-from workbench.scaling.elastic._controllers import even_owners, even_route
-from workbench.scaling.elastic._evenness import overloaded
+from workbench.scaling.elastic._controllers import even_owners, even_route, overloaded
 from workbench.scaling.elastic._queues import Queues
-from workbench.scaling.elastic._recording import LatencyRecord
+from workbench.scaling.elastic.paradigms import LatencyRecord
 from workbench.simulation import KeyTrace, RateTrace
 
 STATIC, RC, NAIVE, EC = PARADIGMS

@@ -1,0 +1,348 @@
+"""Allocation by pairs of tasks or of groups (CIKM '14, sections 3 and 4), and the best found: local search from those.
+
+Repairs of the printed Algorithms 1 to 3: line 13 takes a node's room once for each task of the pair (printed: twice
+for the first); line 7 passes the last node; two nodes are fused only if they differ; a single task that a later pair
+placed is skipped; the order of pairs within a pair of groups, which the paper leaves open, is a parameter.
+
+Repairs of the printed Algorithms 4 and 5: the costs of line 14 are those of single tasks, and a split places k tasks
+of the smaller group with k r of the larger (printed: k of both); when not even one such portion fits, one task of the
+smaller group goes with as many of the larger as fit, or all wait for the end (printed: endless recursion); with a
+group that is allocated, all nodes that host it are tried (printed: one); a fusion moves everything on the node
+(printed: one group of it); single tasks are placed after all pairs (printed: after each).
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Literal, get_args
+
+import numpy as np
+
+from workbench.checks import SLACK, require
+from workbench.placement.groups._local_search import improve
+from workbench.placement.groups.job import GroupAllocation, Job, Nodes, Priority, allocation
+
+
+def top_down(job: Job, capacity: Sequence[float], priority: Priority = "rs") -> GroupAllocation:
+    """Allocate pairs of groups by significance (Algorithms 4 and 5).
+
+    Takes O(edges (log edges + nodes)) steps to order the pairs and to look through hosts, and O(log nodes) for each
+    portion that it places.
+
+    Parameters
+    ----------
+    job
+        Groups of tasks.
+    capacity
+        Per node.
+    priority
+        ``"rs"``: relative significance, as the paper; ``"imc"``: communication of a task pair.
+
+    Raises
+    ------
+    WorkbenchError
+        When `priority` is unknown, there is no node, or a capacity is negative or not finite.
+    """
+    work = _Work(job, Nodes(capacity))
+    for i, j, _ in job.by_priority(priority):
+        if work.left[i] and work.left[j]:
+            work.place_both(i, j)
+        elif work.left[j]:
+            work.join(i, j)
+        elif work.left[i]:
+            work.join(j, i)
+        else:
+            work.fuse(i, j)
+    work.place_singles()
+    return allocation(job, work.counts)
+
+
+class _Work:
+    """Counts, shape (groups, nodes), and the tasks of each group that are left."""
+
+    def __init__(self, job: Job, nodes: Nodes) -> None:
+        self.cost = job.task_cost
+        self.nodes = nodes
+        self.left = list(job.sizes)
+        self.counts = [[0] * len(nodes.free) for _ in job.sizes]
+
+    def place(self, node: int, group: int, tasks: int) -> None:
+        """Put `tasks` tasks of `group` on `node`."""
+        self.counts[group][node] += tasks
+        self.left[group] -= tasks
+        self.nodes.take(node, tasks * self.cost[group])
+
+    def place_both(self, i: int, j: int) -> None:
+        """Split two groups in proportion over the roomiest nodes (Algorithm 5, mode both)."""
+        nodes, left, cost = self.nodes, self.left, self.cost
+        while left[i] and left[j]:
+            node = nodes.roomiest()
+            if nodes.fits(node, left[i] * cost[i] + left[j] * cost[j]):
+                self.place(node, i, left[i])
+                self.place(node, j, left[j])
+                return
+            a, b = (i, j) if left[i] <= left[j] else (j, i)
+            ratio = left[b] // left[a]
+            portions = nodes.room_for(node, cost[a] + ratio * cost[b], left[a])
+            if portions:
+                self.place(node, a, portions)
+                self.place(node, b, portions * ratio)
+                continue
+            some = 0
+            if ratio > 1 and nodes.fits(node, cost[a]):
+                some = nodes.room_for(node, cost[b], left[b], beside=cost[a])
+            if not some:
+                return
+            self.place(node, a, 1)
+            self.place(node, b, some)
+
+    def join(self, placed: int, other: int) -> None:
+        """Fill the nodes that host `placed`, fullest of it first, with tasks of `other` (mode second)."""
+        hosts = sorted((-tasks, node) for node, tasks in enumerate(self.counts[placed]) if tasks)
+        for _, node in hosts:
+            tasks = self.nodes.room_for(node, self.cost[other], self.left[other])
+            if tasks:
+                self.place(node, other, tasks)
+
+    def fuse(self, i: int, j: int) -> None:
+        """Empty the node of one group into that of the other if each is on one and all fits (lines 18 to 24)."""
+        hosts = [[node for node, tasks in enumerate(self.counts[group]) if tasks] for group in (i, j)]
+        if any(len(nodes) != 1 for nodes in hosts) or hosts[0] == hosts[1]:
+            return
+        (first,), (second,) = hosts
+        nodes = self.nodes
+        into, out = (second, first) if nodes.capacity[second] >= nodes.capacity[first] else (first, second)
+        if not nodes.move_all(out, into):
+            return
+        for row in self.counts:
+            row[into] += row[out]
+            row[out] = 0
+
+    def place_singles(self) -> None:
+        """Algorithm 3: by cost, each to the roomiest node, until one does not fit."""
+        for group in sorted(range(len(self.left)), key=lambda group: (-self.cost[group], group)):
+            while self.left[group]:
+                node = self.nodes.roomiest()
+                if not self.nodes.fits(node, self.cost[group]):
+                    return
+                self.place(node, group, 1)
+
+
+Order = Literal["row", "diagonal"]
+_Task = tuple[int, int]  # group, number within it
+
+
+def naive(job: Job, capacity: Sequence[float]) -> GroupAllocation:
+    """Allocate pairs of tasks by communication to nodes by capacity, each until it is full (section 3.1).
+
+    A pair goes to the current node or the next it fits; the other task of a half-allocated pair joins its partner if
+    it fits. What fits nowhere goes last, each task to the first node with room.
+
+    Takes and raises what `top_down` does.
+    """
+    nodes = Nodes(capacity)
+    tasks = _Tasks(job, nodes)
+    order = sorted(range(len(nodes.free)), key=lambda node: -nodes.capacity[node])
+    current, fits_nowhere = 0, math.inf  # rooms only shrink, so a cost that fitted nowhere never will
+    aside: list[_Task] = []
+    for edge in job.by_priority("imc"):
+        for pair in _pairs(job, edge[0], edge[1], "row"):
+            new = [task for task in pair if tasks.node(task) is None]
+            if len(new) == 1:
+                partner = tasks.node(pair[0] if pair[1] is new[0] else pair[1])
+                tasks.place_or_set_aside(new, partner, aside)
+            elif new:
+                cost = job.task_cost[edge[0]] + job.task_cost[edge[1]]
+                rest = range(current if cost < fits_nowhere else len(order), len(order))
+                found = next((at for at in rest if nodes.fits(order[at], cost)), None)
+                if found is None:
+                    fits_nowhere = min(fits_nowhere, cost)
+                else:
+                    current = found
+                tasks.place_or_set_aside(new, None if found is None else order[found], aside)
+    for task in (*aside, *tasks.all()):
+        if tasks.node(task) is None:
+            cost = job.task_cost[task[0]]
+            node = next((node for node in order if nodes.fits(node, cost)), None)
+            tasks.place_or_set_aside([task], node, [])
+    return allocation(job, tasks.counts())
+
+
+def task_level(job: Job, capacity: Sequence[float], priority: Priority = "rs", order: Order = "row") -> GroupAllocation:
+    """Allocate pairs of tasks by significance, fuse nodes where possible (Algorithms 1 to 3).
+
+    Parameters
+    ----------
+    job, capacity
+        See `top_down`.
+    priority
+        ``"rs"``: relative significance; ``"imc"``: communication of a task pair, as the paper's experiments.
+    order
+        Of the pairs (a, b) of two groups: ``"row"`` takes all pairs of a task of the first group before those of its
+        next; ``"diagonal"`` goes by a + b, larger a first, so that both groups advance alike (it collocates the 84
+        links of the paper's Example 2).
+
+    Raises
+    ------
+    WorkbenchError
+        When `priority` or `order` is unknown, there is no node, or a capacity is negative or not finite.
+    """
+    require(order in get_args(Order), f"order is {order!r}; use one of 'row', 'diagonal'.")
+    nodes = Nodes(capacity)
+    tasks = _Tasks(job, nodes)
+    aside: list[_Task] = []
+    last: int | None = None
+    for i, j, _ in job.by_priority(priority):
+        first_of_pair = True
+        both = job.task_cost[i] + job.task_cost[j]
+        for pair in _pairs(job, i, j, order):
+            at = [tasks.node(task) for task in pair]
+            if at[0] is not None and at[1] is not None:
+                tasks.fuse(at[0], at[1])
+                continue
+            # pickNode, Algorithm 2
+            if at[0] is not None or at[1] is not None:
+                node = at[1] if at[0] is None else at[0]
+            elif last is None or first_of_pair or not nodes.fits(last, both):
+                node = nodes.roomiest()
+            else:
+                node = last
+            first_of_pair, last = False, node
+            tasks.place_or_set_aside([t for t, where in zip(pair, at, strict=True) if where is None], node, aside)
+    aside += tasks.all()  # groups without edges
+    for task in sorted(
+        aside, key=lambda task: (-job.task_cost[task[0]], task)
+    ):  # Algorithm 3, as `_Work.place_singles`
+        if tasks.node(task) is None:
+            node = nodes.roomiest()
+            if not nodes.fits(node, job.task_cost[task[0]]):
+                break
+            tasks.place_or_set_aside([task], node, [])
+    return allocation(job, tasks.counts())
+
+
+def _pairs(job: Job, i: int, j: int, order: Order) -> Iterator[tuple[_Task, _Task]]:
+    rows, columns = job.sizes[i], job.sizes[j]
+    if order == "row":
+        yield from (((i, a), (j, b)) for a in range(rows) for b in range(columns))
+        return
+    for total in range(rows + columns - 1):
+        for a in range(min(total, rows - 1), max(-1, total - columns), -1):
+            yield (i, a), (j, total - a)
+
+
+class _Tasks:
+    """Where every task is."""
+
+    def __init__(self, job: Job, nodes: Nodes) -> None:
+        self._job, self._nodes = job, nodes
+        self._node: list[list[int | None]] = [[None] * size for size in job.sizes]
+        self._hosted: list[list[_Task]] = [[] for _ in nodes.free]
+
+    def all(self) -> list[_Task]:
+        return [(group, number) for group, size in enumerate(self._job.sizes) for number in range(size)]
+
+    def node(self, task: _Task) -> int | None:
+        return self._node[task[0]][task[1]]
+
+    def place_or_set_aside(self, new: list[_Task], node: int | None, aside: list[_Task]) -> None:
+        """Put all of `new` on `node` if they fit together."""
+        cost = sum(self._job.task_cost[group] for group, _ in new)
+        if node is None or not self._nodes.fits(node, cost):
+            aside += new
+            return
+        self._nodes.take(node, cost)
+        for task in new:
+            self._node[task[0]][task[1]] = node
+            self._hosted[node].append(task)
+
+    def fuse(self, first: int, second: int) -> None:
+        """Lines 18 to 23: empty the node of smaller capacity into the other (ties: into the first) if all fits."""
+        nodes = self._nodes
+        if first == second:
+            return
+        into, out = (first, second) if nodes.capacity[first] >= nodes.capacity[second] else (second, first)
+        if not nodes.move_all(out, into):
+            return
+        for group, number in self._hosted[out]:
+            self._node[group][number] = into
+        self._hosted[into] += self._hosted[out]
+        self._hosted[out] = []
+
+    def counts(self) -> list[list[int]]:
+        rows = [[0] * len(self._hosted) for _ in self._node]
+        for node, hosted in enumerate(self._hosted):
+            for group, _ in hosted:
+                rows[group][node] += 1
+        return rows
+
+
+DEFAULT_TRIES = 12
+
+
+def best_allocation(
+    job: Job, capacity: Sequence[float], *, tries: int = DEFAULT_TRIES, seed: int = 0
+) -> GroupAllocation:
+    """Improve on ``top_down`` by moving and exchanging tasks; never worse than it.
+
+    The search climbs from the top-down allocation, then again from slightly shaken copies of the best one found. When
+    top-down leaves tasks out, the other algorithms and a plain packing by size are tried before the search; when all
+    of them do, the answer is the one that leaves out least.
+
+    Parameters
+    ----------
+    job, capacity
+        See `top_down`.
+    tries
+        Shaken copies to climb from.
+    seed
+        Of the shaking; the same seed gives the same allocation.
+
+    Raises
+    ------
+    WorkbenchError
+        When `tries` or `seed` is below 0, there is no node, or a capacity is negative or not finite.
+    """
+    require(tries >= 0, f"tries is {tries!r}; it must be a whole number of at least 0.")
+    require(seed >= 0, f"seed is {seed!r}; it must be a whole number of at least 0.")
+    start = _start(job, capacity)
+    if start.unplaced or not job.edges:
+        return start
+    groups = len(job.sizes)
+    weight = np.zeros((groups, groups))
+    for edge in job.edges:
+        weight[edge[0], edge[1]] += job.pair_communication(edge)
+    weight += weight.T
+    nodes = Nodes(capacity)
+    counts, cost = np.array(start.counts, dtype=np.int64), np.array(job.task_cost)
+    placed = counts.astype(np.float64)
+    free = np.array(nodes.capacity) - cost @ placed
+    least = SLACK * sum(c for _, _, c in job.edges)
+    better = improve(counts, weight @ placed, free, cost, weight, nodes.slack, least, tries, seed % (2**32 - 1) + 1)
+    return max(start, allocation(job, better.tolist()), key=lambda answer: answer.gain)
+
+
+def _start(job: Job, capacity: Sequence[float]) -> GroupAllocation:
+    """Top-down if it is complete, else the first complete one of the others, else what leaves out least."""
+    incomplete = []
+    for allocate in (top_down, partial(top_down, priority="imc"), task_level, naive, _packed):
+        attempt = allocate(job, capacity)
+        if not attempt.unplaced:
+            return attempt
+        incomplete.append(attempt)
+    return min(incomplete, key=lambda answer: sum(job.task_cost[g] * tasks for g, tasks in answer.unplaced.items()))
+
+
+def _packed(job: Job, capacity: Sequence[float]) -> GroupAllocation:
+    """Best fit decreasing, whatever it collocates: tasks by cost, each to the node with least room left."""
+    nodes = Nodes(capacity)
+    counts = [[0] * len(nodes.free) for _ in job.sizes]
+    for group in sorted(range(len(job.sizes)), key=lambda group: (-job.task_cost[group], group)):
+        for _ in range(job.sizes[group]):
+            fitting = [(free, node) for node, free in enumerate(nodes.free) if nodes.fits(node, job.task_cost[group])]
+            if not fitting:
+                break
+            _, node = min(fitting)
+            nodes.take(node, job.task_cost[group])
+            counts[group][node] += 1
+    return allocation(job, counts)
