@@ -15,14 +15,7 @@ from rich.table import Table
 from workbench import defaults, report, units
 from workbench.checks import within
 from workbench.cli import look
-from workbench.cli.console import (
-    BAD_INPUT,
-    DONE,
-    NOT_SUSTAINED,
-    SOURCE_BOUND,
-    check_files,
-    tell_partial,
-)
+from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED, SOURCE_BOUND, check_files, tell_partial
 from workbench.cli.masters import changes, cluster_of
 from workbench.cli.progress import progress
 from workbench.dataflow import Budget, SlotProfile
@@ -136,9 +129,7 @@ def _verify_plan(options: argparse.Namespace) -> int:
     planned = read_planned(Path(options.query))
     cluster = replace(planned.study, **changes(options)).cluster
     testbed = SparkTestbed(
-        cluster=cluster,
-        slot_cpus="auto" if quota_permitted() else "cores",
-        settings=planned.study.job_settings,
+        cluster=cluster, slot_cpus="auto" if quota_permitted() else "cores", settings=planned.study.job_settings
     )
     plan = plan_to_verify(planned, testbed, options.rate)
     if plan.executor_slots is not None and cluster is not None and cluster.executor_slots != plan.executor_slots:

@@ -13,12 +13,7 @@ from workbench.study.local import first_study, first_testbed, loop_study, quick_
 from workbench.study.observed import Observed, observe
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
 from workbench.study.parts import query_of, testbed_of
-from workbench.study.placing import (
-    DRAWS,
-    PlacementStudy,
-    shapes_compared,
-    study_placement,
-)
+from workbench.study.placing import DRAWS, PlacementStudy, shapes_compared, study_placement
 from workbench.study.planned import Planned, asked_of, planned_document, read_planned, refuse_failures, write_planned
 from workbench.study.runner import Runner, Snapshot, State, measuring, planning
 from workbench.study.scaling import (

@@ -71,10 +71,7 @@ class Draft:
 
 
 def draft(
-    query: str,
-    data: Sequence[str],
-    event_times: Sequence[str] = (),
-    places: Mapping[str, str] = MappingProxyType({}),
+    query: str, data: Sequence[str], event_times: Sequence[str] = (), places: Mapping[str, str] = MappingProxyType({})
 ) -> Draft:
     """Draft a study of `query`, ``jobs.py:orders`` or ``jobs:orders``.
 

@@ -369,10 +369,7 @@ def _reader(data: Dataset, column: str, kind: pa.DataType) -> str | pads.FileFor
     if data.format != "csv" or not pa.types.is_string(kind):
         return data.format
     options = pcsv.ConvertOptions(
-        null_values=[""],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-        column_types={column: pa.string()},
+        null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False, column_types={column: pa.string()}
     )
     return pads.CsvFileFormat(convert_options=options)
 

@@ -20,16 +20,7 @@ import pyarrow.compute as pc
 from workbench import units
 from workbench.errors import QueryError
 from workbench.workload.columns import is_text
-from workbench.workload.dataset import (
-    BATCH_ROWS,
-    LATENESS,
-    PLACE,
-    SAMPLE_BYTES,
-    Replay,
-    check,
-    event_times_us,
-    prepare,
-)
+from workbench.workload.dataset import BATCH_ROWS, LATENESS, PLACE, SAMPLE_BYTES, Replay, check, event_times_us, prepare
 from workbench.workload.query import Input
 
 _LEAST_TOGETHER = 0.5  # of the longest data set's time; less, and most rows of one input have no partners
