@@ -78,7 +78,9 @@ def run_measure(options: argparse.Namespace) -> int:
     output = Path(options.output or f".workbench/{name}.json")
     with progress(runs=(1, 1)) as say:
         live = replace(testbed, progress=say)
-        events = measure(Configuration(query, budget), live, estimator, journal, costs=options.costs, output=output)
+        events = measure(
+            Configuration(query, budget), live, estimator, journal, costs=not options.no_costs, output=output
+        )
         measurement = result_of(events, say.tell)
     complete = True
     if options.report:

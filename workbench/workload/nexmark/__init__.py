@@ -3,14 +3,3 @@
 from workbench.workload.nexmark.events import BASE_TIME_US, BATCH_ROWS, DEFAULT_CLOCK, SCHEMA, NexmarkGenerator, events
 from workbench.workload.nexmark.queries import query
 from workbench.workload.nexmark.settings import NexmarkSettings
-
-__all__ = [
-    "BASE_TIME_US",
-    "BATCH_ROWS",
-    "DEFAULT_CLOCK",
-    "SCHEMA",
-    "NexmarkGenerator",
-    "NexmarkSettings",
-    "events",
-    "query",
-]

@@ -55,39 +55,16 @@ DEFAULT_CLOCK = EventClock(BASE_TIME_US, 0, 100.0)
 BATCH_ROWS = 20_000
 
 _TIME = pa.timestamp("us", "UTC")
+_NUMBER, _TEXT = pa.int64(), pa.string()
 _PERSON = pa.struct(
-    [
-        ("id", pa.int64()),
-        ("name", pa.string()),
-        ("emailAddress", pa.string()),
-        ("creditCard", pa.string()),
-        ("city", pa.string()),
-        ("state", pa.string()),
-        ("extra", pa.string()),
-    ]
+    {"id": _NUMBER, **dict.fromkeys(("name", "emailAddress", "creditCard", "city", "state", "extra"), _TEXT)}
 )
-_AUCTION = pa.struct(
-    [
-        ("id", pa.int64()),
-        ("itemName", pa.string()),
-        ("description", pa.string()),
-        ("initialBid", pa.int64()),
-        ("reserve", pa.int64()),
-        ("expires", _TIME),
-        ("seller", pa.int64()),
-        ("category", pa.int64()),
-        ("extra", pa.string()),
-    ]
-)
+_AUCTION = pa.struct({
+    "id": _NUMBER, "itemName": _TEXT, "description": _TEXT, "initialBid": _NUMBER, "reserve": _NUMBER,
+    "expires": _TIME, "seller": _NUMBER, "category": _NUMBER, "extra": _TEXT,
+})  # fmt: skip
 _BID = pa.struct(
-    [
-        ("auction", pa.int64()),
-        ("bidder", pa.int64()),
-        ("price", pa.int64()),
-        ("channel", pa.string()),
-        ("url", pa.string()),
-        ("extra", pa.string()),
-    ]
+    {**dict.fromkeys(("auction", "bidder", "price"), _NUMBER), "channel": _TEXT, "url": _TEXT, "extra": _TEXT}
 )
 SCHEMA = pa.schema(
     [("event_type", pa.int32()), ("person", _PERSON), ("auction", _AUCTION), ("bid", _BID), ("dateTime", _TIME)]
