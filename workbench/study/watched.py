@@ -12,16 +12,9 @@ RECENT_S = 60.0
 
 
 def gauges(running: RunningQuery, interval_s: float | None, outage_s: float) -> Mapping[Gauge, float | None]:
-    """Give what is served of a query.
+    """Give what is served of a query with at least one batch that counts, and of an outage of `outage_s` seconds.
 
-    Parameters
-    ----------
-    running
-        The query, with at least one batch that counts.
-    interval_s
-        Trigger interval, seconds; None: as the log shows, and nothing that needs it is known until it does.
-    outage_s
-        Outage to catch up after, seconds.
+    Without a trigger interval, seconds, it is as the log shows, and nothing that needs it is known until it does.
     """
     ending = ending_runs(running.runs, running.batches) if running.ends else None
     try:

@@ -44,16 +44,12 @@ class Replay:
 
     Parameters
     ----------
-    path
-        The Arrow file, in record batches of `BATCH_ROWS` rows.
-    rows
-        Rows in it; row number n of the stream is row n modulo `rows`.
-    event_time
-        The replaced column; None when the data has no event time.
+    path, rows
+        The Arrow file, in record batches of `BATCH_ROWS` rows; row n of the stream is row n modulo `rows`.
+    event_time, per_s
+        The replaced column, None without; units in a second of an event time that is an integer.
     complete
         Whether it holds the complete data set, or only the first `SAMPLE_BYTES`.
-    per_s
-        Units in a second of an event time that is an integer.
     period
         Of one of several inputs: rows of all of them in one loop over the data. It then gives those of rows `first` to
         `last` of all inputs that are its own; their places in the loop are stored with them. None: it is the only one.

@@ -31,10 +31,7 @@ _Times = npt.NDArray[np.int64]
 def prepare_inputs(inputs: Sequence[Input], folder: Path) -> tuple[Replay, ...]:
     """Copy the data sets of `inputs` into `folder`, ready to be replayed together.
 
-    Raises
-    ------
-    QueryError
-        When a data set cannot be read, or their event times are not of the same time.
+    Raises QueryError when a data set cannot be read, or their event times are not of the same time.
     """
     alone = []
     for number, one in enumerate(inputs):

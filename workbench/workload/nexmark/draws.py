@@ -35,15 +35,7 @@ def mix(word: int) -> int:
 
 
 class Draws:
-    """The random numbers of many events at once.
-
-    Parameters
-    ----------
-    seed
-        Seed of the run.
-    event_ids
-        The events, in the order in which every method returns numbers.
-    """
+    """The random numbers of many events at once, in the order of `event_ids`."""
 
     def __init__(self, seed: int, event_ids: Integers) -> None:
         self._base = event_ids.astype(np.uint64)

@@ -73,13 +73,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class NexmarkGenerator:
-    """Makes Nexmark events from their numbers.
-
-    Parameters
-    ----------
-    settings
-        What the stream contains.
-    """
+    """Makes Nexmark events from their numbers."""
 
     settings: NexmarkSettings = DEFAULTS
 
@@ -97,26 +91,9 @@ class NexmarkGenerator:
 
 
 def events(first: int, last: int, settings: NexmarkSettings = DEFAULTS) -> pa.Table:
-    """Nexmark events as a table, at 10,000 events a second of event time from a fixed base time.
+    """Nexmark events `first` to `last` (exclusive) as a table with the columns of `SCHEMA`.
 
-    Parameters
-    ----------
-    first
-        Number of the first event.
-    last
-        Number after the last event.
-    settings
-        What the stream contains.
-
-    Returns
-    -------
-    pa.Table
-        The columns of `SCHEMA`.
-
-    Raises
-    ------
-    WorkbenchError
-        If `first` is negative or above `last`.
+    There are 10,000 in a second of event time. Raises WorkbenchError if `first` is negative or above `last`.
     """
     if not 0 <= first <= last:
         message = f"The range of Nexmark events is {first} to {last}; it must satisfy 0 <= first <= last."
