@@ -35,7 +35,7 @@ from workbench.cli.console import (
     open_streams,
     tell,
 )
-from workbench.cli.options import ADD
+from workbench.cli.options import add
 from workbench.errors import WorkbenchError, shortened
 from workbench.escaping import for_terminal
 
@@ -214,10 +214,9 @@ def _parser(asked: Sequence[str] | None = None) -> argparse.ArgumentParser:
         dest="asked",
         help="one of the commands above; workbench COMMAND --help lists its options",
     )
-    chosen = next((word for word in asked or () if not word.startswith("-")), None)
-    wanted = _MODULES.values() if asked is None else [_MODULES[chosen]] if chosen and chosen in _MODULES else []
-    for module in dict.fromkeys(wanted):
-        ADD[module](commands)
+    chosen = next((word for word in asked or () if not word.startswith("-")), "")
+    for name in _MODULES if asked is None else {chosen} & _MODULES.keys():
+        add(commands, name)
     for name in _MODULES:  # in a stated order: the message about an unknown command lists them
         if name not in commands.choices:
             commands.add_parser(name)

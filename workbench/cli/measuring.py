@@ -15,14 +15,7 @@ from rich.table import Table
 from workbench import defaults, report, units
 from workbench.checks import within
 from workbench.cli import look
-from workbench.cli.console import (
-    BAD_INPUT,
-    DONE,
-    NOT_SUSTAINED,
-    SOURCE_BOUND,
-    check_files,
-    tell_partial,
-)
+from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED, SOURCE_BOUND, check_files, tell_partial
 from workbench.cli.masters import changes, cluster_of
 from workbench.cli.progress import progress
 from workbench.dataflow import Budget, SlotProfile
@@ -85,7 +78,9 @@ def run_measure(options: argparse.Namespace) -> int:
     output = Path(options.output or f".workbench/{name}.json")
     with progress(runs=(1, 1)) as say:
         live = replace(testbed, progress=say)
-        events = measure(Configuration(query, budget), live, estimator, journal, costs=options.costs, output=output)
+        events = measure(
+            Configuration(query, budget), live, estimator, journal, costs=not options.no_costs, output=output
+        )
         measurement = result_of(events, say.tell)
     complete = True
     if options.report:
@@ -136,9 +131,7 @@ def _verify_plan(options: argparse.Namespace) -> int:
     planned = read_planned(Path(options.query))
     cluster = replace(planned.study, **changes(options)).cluster
     testbed = SparkTestbed(
-        cluster=cluster,
-        slot_cpus="auto" if quota_permitted() else "cores",
-        settings=planned.study.job_settings,
+        cluster=cluster, slot_cpus="auto" if quota_permitted() else "cores", settings=planned.study.job_settings
     )
     plan = plan_to_verify(planned, testbed, options.rate)
     if plan.executor_slots is not None and cluster is not None and cluster.executor_slots != plan.executor_slots:

@@ -10,15 +10,10 @@ from workbench.study.history import StudyHistory
 from workbench.study.hottest import what_the_hottest_takes
 from workbench.study.inputs import PROBLEM, plans_path, resolved
 from workbench.study.local import first_study, first_testbed, loop_study, quick_estimator, small_budget, spark_here
-from workbench.study.observed import Observed, observe
+from workbench.study.observed import Observed, gauges, observe
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
 from workbench.study.parts import query_of, testbed_of
-from workbench.study.placing import (
-    DRAWS,
-    PlacementStudy,
-    shapes_compared,
-    study_placement,
-)
+from workbench.study.placing import DRAWS, PlacementStudy, shapes_compared, study_placement
 from workbench.study.planned import Planned, asked_of, planned_document, read_planned, refuse_failures, write_planned
 from workbench.study.runner import Runner, Snapshot, State, measuring, planning
 from workbench.study.scaling import (
@@ -39,4 +34,3 @@ from workbench.study.spec import CLUSTER_KEYS, Study, read_study, study_from
 from workbench.study.start import Start, measured_start, planned_start, simulated_start
 from workbench.study.targets import intervals_left_out, plan_on
 from workbench.study.verifying import Verified, plan_to_verify, verify_plan
-from workbench.study.watched import gauges

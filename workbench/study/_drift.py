@@ -70,33 +70,18 @@ class Promise:
 
 @dataclass(frozen=True)
 class Drift:
-    """What changed between two runs.
-
-    Parameters
-    ----------
-    before_at, now_at
-        When the runs began, ISO 8601.
-    overall
-        The capacity of all budgets that are known from both sides, together: their mean ratio.
-    promises
-        Earlier plans under the present model; only between studies, at trigger intervals measured now, and
-        for the cores that were measured.
-    costs
-        CPU time per record of every operator; only between measurements.
-    cores
-        How many times as fast the cores are now, which is said and not corrected for; None where that is not known.
-    """
+    """What changed between two runs; `promises` are of studies only, `costs` of measurements."""
 
     query: str
-    before_at: str
+    before_at: str  # when the run began, ISO 8601
     now_at: str
-    overall: Change
+    overall: Change  # of all budgets known from both sides: their mean ratio
     changes: tuple[Change, ...]
     differences: tuple[Difference, ...]
     scatter: Scatter
-    promises: tuple[Promise, ...] = ()
-    costs: tuple[Change, ...] = ()
-    cores: RelativeSpeed | None = None
+    promises: tuple[Promise, ...] = ()  # earlier plans by the present model, at intervals and for cores measured now
+    costs: tuple[Change, ...] = ()  # CPU time per record of every operator
+    cores: RelativeSpeed | None = None  # how fast they are now, not corrected for; None: not known
 
     @property
     def losses(self) -> tuple[Change, ...]:
@@ -111,17 +96,9 @@ class Drift:
 
 
 def drift(before: Measurement, now: Measurement, scatter: Scatter | None = None) -> Drift:
-    """Compare two measurements of the same query on the same budget.
+    """Compare two measurements of the same query on the same budget; `scatter` is that of repeats, where it is known.
 
-    Parameters
-    ----------
-    scatter
-        How repeats scatter, where that is known; the general expectation without it.
-
-    Raises
-    ------
-    WorkbenchError
-        When query, budget, tasks or testbed differ, so that nothing can be compared.
+    Raises WorkbenchError when query, budget, tasks or testbed differ, so that nothing can be compared.
     """
     _require_same("query", before.query, now.query)
     _require_same("budget", _words(before.budget), _words(now.budget))
@@ -146,10 +123,7 @@ def drift(before: Measurement, now: Measurement, scatter: Scatter | None = None)
 def study_drift(before: Planned, now: Planned) -> Drift:
     """Compare two runs of the same study: every budget measured in both, all together, and the earlier plans.
 
-    Raises
-    ------
-    WorkbenchError
-        When the studies ask about another query, slot or interval, or share no budget.
+    Raises WorkbenchError when the studies ask about another query, slot or interval, or share no budget.
     """
     for name in ("query", "testbed", "slot_cpus", "interval_s", "output_mode"):
         _require_same(name, str(getattr(before.study, name)), str(getattr(now.study, name)))

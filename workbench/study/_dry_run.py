@@ -33,31 +33,15 @@ SIMULATED_RUN_S = 1.0
 
 @dataclass(frozen=True)
 class DryRun:
-    """What a study would measure, if nothing fails.
+    """What a study would measure, if nothing fails."""
 
-    Parameters
-    ----------
-    first
-        Budgets that are measured in any case, in order; minimal configurations are among them.
-    runs
-        Least and most runs in all, with those that are recorded.
-    seconds
-        Least and most seconds that those take which are not recorded, roughly.
-    sweep
-        The largest budget at the trigger intervals to choose from, where that is not recorded.
-    doubt
-        Why runs that are recorded may be listed all the same; "" where they are not.
-    read
-        What was read of the query's module, and that nothing of it was run; "" for a query of the benchmark.
-    """
-
-    first: tuple[Budget, ...]
-    runs: tuple[int, int]
-    seconds: tuple[float, float]
+    first: tuple[Budget, ...]  # measured in any case, in order, minimal configurations among them
+    runs: tuple[int, int]  # least and most in all, with recorded ones
+    seconds: tuple[float, float]  # least and most of those that are not recorded, roughly
     recorded: int = 0
-    sweep: tuple[Budget, ...] = ()
-    doubt: str = ""
-    read: str = ""
+    sweep: tuple[Budget, ...] = ()  # the largest at the trigger intervals to choose from, where not recorded
+    doubt: str = ""  # why runs that are recorded may be listed all the same; "" where they are not
+    read: str = ""  # of the query's module, of which nothing was run; "" for a benchmark's
 
 
 def dry_run(

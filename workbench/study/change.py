@@ -38,14 +38,8 @@ class Scatter:
 class Change:
     """One quantity before and now, compared on the logarithmic scale.
 
-    Parameters
-    ----------
-    before, now
-        The values, of several runs their geometric mean; None where there was none.
-    least, most
-        Ends of ln(now / before): of the brackets' middles for a rate, and equal then; infinite where one is open.
-    tolerated
-        Largest abs(ln(now / before)) that chance explains.
+    `least` and `most` are ends of ln(now / before): of the brackets' middles for a rate, and equal then; infinite where
+    one is open. `before` and `now` are geometric means of several runs; None where there was none.
     """
 
     thing: str
@@ -54,7 +48,7 @@ class Change:
     now: float | None
     least: float
     most: float
-    tolerated: float
+    tolerated: float  # largest abs(ln(now / before)) that chance explains
 
     @property
     def ratio(self) -> float | None:

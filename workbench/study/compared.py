@@ -17,31 +17,16 @@ from workbench.study.planned import Planned
 
 @dataclass(frozen=True)
 class Compared:
-    """What a study expects of the cores that a running query has.
+    """What a study expects of the cores that a running query has."""
 
-    Parameters
-    ----------
-    query
-        That was studied; the names of a job and of its study may differ.
-    slots
-        Of the study, that are as many cores.
-    rate, low, high
-        What its model expects of them, with the ends of the 90 % interval, records/s.
-    times
-        What the log's query sustains over that.
-    takes
-        Slots of the running query by target rate, with the growth that was measured and the study's margin or risk;
-        None where it does not get there.
-    """
-
-    query: str
-    slots: int
-    rate: float
+    query: str  # that was studied; the names of a job and of its study may differ
+    slots: int  # of the study, that are as many cores
+    rate: float  # records/s that its model expects of them, with the 90 % interval
     low: float
     high: float
-    times: float
+    times: float  # what the log's query sustains over that
     agrees: bool
-    takes: tuple[tuple[float, int | None], ...]
+    takes: tuple[tuple[float, int | None], ...]  # slots of the running query by target rate; None: never
 
 
 def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: tuple[float, ...] = ()) -> Compared:

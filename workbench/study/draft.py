@@ -71,21 +71,12 @@ class Draft:
 
 
 def draft(
-    query: str,
-    data: Sequence[str],
-    event_times: Sequence[str] = (),
-    places: Mapping[str, str] = MappingProxyType({}),
+    query: str, data: Sequence[str], event_times: Sequence[str] = (), places: Mapping[str, str] = MappingProxyType({})
 ) -> Draft:
     """Draft a study of `query`, ``jobs.py:orders`` or ``jobs:orders``.
 
-    Parameters
-    ----------
-    data
-        Paths, one for each streaming DataFrame that the query takes, in their order.
-    event_times
-        Their event-time columns; none: those that are found.
-    places
-        The study's `sink` and `checkpoint`.
+    `data` are paths, one for each streaming DataFrame that the query takes, in their order, with their `event_times`;
+    none: those that are found. `places` are the study's `sink` and `checkpoint`.
     """
     check_places(places)
     module, _, function = query.partition(":")

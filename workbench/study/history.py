@@ -36,13 +36,7 @@ _STAMP = "%Y%m%dT%H%M%SZ"
 
 @dataclass(frozen=True)
 class StudyHistory:
-    """The runs of one study.
-
-    Parameters
-    ----------
-    folder
-        Of this study; made by the first run.
-    """
+    """The runs of one study, in a folder that the first of them makes."""
 
     folder: Path
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -52,11 +46,7 @@ class StudyHistory:
         """Find the runs of the study in the file `study` among those that `folder` keeps, or begin them.
 
         They are in a folder of the file's name; with a number, where a study of the same name elsewhere has taken it.
-
-        Raises
-        ------
-        WorkbenchError
-            When nothing can be kept in `folder`.
+        Raises WorkbenchError when nothing can be kept there.
         """
         asked = os.path.relpath(study, folder)
         names = chain([study.stem], (f"{study.stem}-{number}" for number in count(2)))
@@ -88,10 +78,7 @@ class StudyHistory:
     ) -> tuple[Planned, Path | None]:
         """Carry out `study`, keep the result, and return it with the plans of the run before, None for the first.
 
-        Raises
-        ------
-        WorkbenchError
-            When the study cannot be carried out, or another process is running it.
+        Raises WorkbenchError when the study cannot be carried out, or another process is running it.
         """
         with self._alone():
             before = self.runs[-1] if self.runs else None

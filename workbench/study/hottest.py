@@ -10,17 +10,9 @@ from workbench.workload import KeyFrequencies
 def what_the_hottest_takes(path: str, keys: KeyFrequencies, rate: float | None = None) -> str:
     """Say in one sentence what the most frequent of `keys` takes.
 
-    Parameters
-    ----------
-    path
-        A study that was planned, plans, or a measurement.
-    rate
-        Records/s; that of the last plan, or the one sustained, by default.
-
-    Raises
-    ------
-    WorkbenchError
-        When the file is none of these, or no run has shown an operator behind a shuffle.
+    `path` is of a study that was planned, plans, or a measurement; `rate`, records/s, that of the last plan, or the one
+    sustained, by default. Raises WorkbenchError when it is none of these, or no run has shown an operator behind a
+    shuffle.
     """
     kind, file = resolved(path, "keys --plan", "a study, plans or a measurement")
     if kind != MEASUREMENT:

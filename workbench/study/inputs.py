@@ -29,19 +29,8 @@ def is_file_name(text: str) -> bool:
 def resolved(path: str, command: str, takes: str, others: frozenset[str] = frozenset()) -> tuple[str, Path]:
     """Return what a file is, plans, a measurement or one of `others`, and its path; for a study, those of its plans.
 
-    What cannot be read, or is none of these, is "": the reader that it is for says what is wrong with it.
-
-    Parameters
-    ----------
-    command
-        The command that was given the path, for messages.
-    others
-        What else it takes, such as `PROBLEM`.
-
-    Raises
-    ------
-    WorkbenchError
-        When a study has no plans yet, or the file is known to be another thing.
+    What cannot be read, or is none of these, is "": the reader that it is for says what is wrong with it. `command` is
+    for messages. Raises WorkbenchError when a study has no plans yet, or the file is known to be another thing.
     """
     found = _kind(_document(path))
     if found == _STUDY:

@@ -1,7 +1,7 @@
 """A running query, as its log shows it: what it sustains, what limits it, what an outage costs, and plans from it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -23,11 +23,14 @@ from workbench.observing import (
     read_log,
     unseen,
 )
-from workbench.records import EndingRun
+from workbench.records import EndingRun, Gauge
 from workbench.study.compared import Compared, compare
 from workbench.study.planned import Planned, asked_of, read_planned
 from workbench.study.spec import Study
 from workbench.study.targets import plan_targets
+
+RECENT_S = 60.0
+"""The last minute of batches: what arrives now, and how long a batch takes now."""
 
 OUTAGE_MIN = 10.0
 """Outage that is asked about by default, minutes."""
@@ -37,37 +40,17 @@ _COUNTS = 0.2  # share of the operators' time from which an operator's skew coun
 
 @dataclass(frozen=True)
 class Observed:
-    """What a log says of a query.
-
-    Parameters
-    ----------
-    running
-        The query, its batches and the work of its operators.
-    parts
-        What its batches are made of; None where the log does not explain them.
-    planned
-        Plans for other rates; None if none were asked for, or the log does not permit any.
-    unplanned
-        Why there are none; empty if there are, or none were asked for.
-    compared
-        The same cores by a study that was measured; None if none is named.
-    ending
-        What its runs took, where they take what there is and end; None where it goes on.
-    run
-        The run that must end in time, if one was asked for.
-    asked
-        How the log was read, for the commands of advice.
-    """
+    """What a log says of a query."""
 
     running: RunningQuery
     headroom: Headroom
-    parts: MicroBatch | None
-    planned: Planned | None = None
-    unplanned: str = ""
-    compared: Compared | None = None
-    ending: EndingRuns | None = None
-    run: EndingRun | None = None
-    asked: Asked = field(default_factory=lambda: Asked("observed"))
+    parts: MicroBatch | None  # what batches are made of; None where the log does not explain them
+    planned: Planned | None = None  # for other rates; None: none asked for, or possible
+    unplanned: str = ""  # why there are no plans, if any were asked for
+    compared: Compared | None = None  # the same cores by a study that was measured
+    ending: EndingRuns | None = None  # what its runs took; None where it goes on
+    run: EndingRun | None = None  # that must end in time
+    asked: Asked = field(default_factory=lambda: Asked("observed"))  # how the log was read, for the commands of advice
 
     @property
     def partitions(self) -> tuple[int, int]:
@@ -107,12 +90,8 @@ class Observed:
     def catch_up_s(self, outage_s: float, *, at_worst: bool = False) -> float | None:
         """Seconds to work off what waits after an outage at the peak load; inf if it never is, None if unknown.
 
-        A cap lets the same rows in at each trigger. Without one, large batches pay their fixed part once.
-
-        Parameters
-        ----------
-        at_worst
-            Whether the rate is at the low end of its interval.
+        A cap lets the same rows in at each trigger. Without one, large batches pay their fixed part once. `at_worst`
+        takes the rate at the low end of its interval.
         """
         room = self.headroom
         if room.rate is None:
@@ -222,29 +201,22 @@ def observe(
 
     Parameters
     ----------
-    log
-        Spark's event log, a log of its driver, or progress events: a file, or a folder.
+    log, progress
+        Spark's event log, a log of its driver, or progress events: a file, or a folder; those events,
+        for an event log without them.
     query
         Name or id of the query; None: the log has one.
-    progress
-        Progress events, for an event log without them.
-    interval_s
-        Trigger interval, seconds; None: read from the log.
-    slots
-        Tasks that can run at once, for progress events, which do not show them.
-    slot_cpus
-        Cores that a slot really has; None: as the cluster counts them.
+    interval_s, slots, slot_cpus
+        Where the log does not show them: trigger interval, seconds; tasks that can run at once; cores of a slot.
     targets, prices, margin, risk
         Of a study.
     measured
-        Plans of a study that was measured, to compare with: the path of what ``workbench plan`` wrote.
+        Path of a study's plans, which were measured, to compare with.
     outage_min
         Outage that is asked about, minutes, which the commands of advice repeat.
-    rows, deadline_s
-        Rows that a run takes, and seconds from its start within which they must be done: the target instead of
-        `targets`.
-    start_s
-        Seconds of a run until its first batch; None: as the log shows, or `EndingRun.start_s`.
+    rows, deadline_s, start_s
+        Instead of `targets`: rows that a run takes, seconds from its start within which they must be done, and those
+        until its first batch; None: as the log shows, or `EndingRun.start_s`.
 
     Raises
     ------
@@ -326,3 +298,38 @@ def observe(
         return replace(known, planned=plan_targets(study, explored, (), instances))
     except WorkbenchError as error:
         return replace(known, unplanned=str(error))
+
+
+def gauges(running: RunningQuery, interval_s: float | None, outage_s: float) -> Mapping[Gauge, float | None]:
+    """Give what is served of a query with at least one batch that counts, and of an outage of `outage_s` seconds.
+
+    Without a trigger interval, seconds, it is as the log shows, and nothing that needs it is known until it does.
+    """
+    ending = ending_runs(running.runs, running.batches) if running.ends else None
+    try:
+        interval_s = shown_interval(running, ending, interval_s)
+    except WorkbenchError:  # it may show later
+        interval_s = None
+    found = headroom(running.batches, interval_s)
+    last = running.batches[-1]
+    recent = [one for one in running.batches if one.start_s + one.batch_s >= last.start_s + last.batch_s - RECENT_S]
+    passed_s = sum(one.since_s for one in recent if one.since_s < float("inf"))
+    is_known = found.rate is not None
+    states = running.states
+    return {
+        Gauge.HEADROOM: found.left,
+        Gauge.CAPACITY: found.rate,
+        Gauge.CAPACITY_LOW: found.low if is_known else None,
+        Gauge.CAPACITY_HIGH: found.high if is_known else None,
+        Gauge.CAPACITY_AT_LEAST: found.at_least or None,
+        Gauge.RATE: sum(one.rows for one in recent if one.since_s < float("inf")) / passed_s if passed_s else None,
+        Gauge.PEAK: found.peak_rate,
+        Gauge.BATCH_S: sum(one.batch_s for one in recent) / len(recent),
+        Gauge.INTERVAL_S: interval_s,
+        Gauge.DRIFT: found.drift.per_day_s if found.drift is not None else 0.0,
+        Gauge.STATE_ROWS: sum(one.rows for one in states) if states else None,
+        Gauge.STATE_BYTES: sum(one.memory_bytes for one in states) if states else None,
+        Gauge.STATE_GROWTH: sum(one.memory_per_day for one in states) if states else None,
+        Gauge.CATCH_UP_S: Observed(running, found, None).catch_up_s(outage_s),
+        Gauge.LAST_BATCH: running.ended_s,
+    }

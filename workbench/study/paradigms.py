@@ -56,23 +56,11 @@ def replay_paradigms(
     seed: int = 0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> ReplayedParadigms:
-    """Replay `trace` on one keyed operator under each of `paradigms`, with the same keys.
+    """Replay `trace`, for at most an hour, on one keyed operator under each of `paradigms`, with the same keys.
 
-    The totals exclude the first 10 s, or the first tenth of a shorter load.
-
-    Parameters
-    ----------
-    trace
-        Records/s at the source, for at most an hour.
-    cluster
-        Nodes, their cores and their network; by default 4 nodes of 8 cores.
-    settings
-        Fields of `KeyedOperator` and `ElasticSettings` that differ from the defaults. The default number of executors
-        is one per node.
-    seed
-        Seed of service times, measurements and scheduling.
-    progress
-        Is given a line about each paradigm before it runs.
+    The totals exclude the first 10 s, or the first tenth of a shorter load. By default there are 4 nodes of 8 cores
+    with one executor each; `settings` are fields of `KeyedOperator` and `ElasticSettings` that differ from the
+    defaults.
     """
     unknown = [name for name in paradigms if name not in PARADIGMS]
     if unknown or not paradigms:

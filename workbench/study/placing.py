@@ -36,38 +36,19 @@ _ROOMS = (math.inf, 4.0, 2.0, 1.3)  # times the tightest thresholds, widest firs
 
 @dataclass(frozen=True, eq=False)
 class PlacementStudy:
-    """What was found.
-
-    Parameters
-    ----------
-    tuning
-        Thresholds that just admit a plan.
-    front
-        Plans to choose between: a search within the widest thresholds that time allowed to search through.
-    within
-        These thresholds.
-    searches
-        The same search under several thresholds of the CPU.
-    shapes
-        Rates of random placements by worker shape; none without the rate of the loads and a worker's capacities.
-    asked
-        Plan of the method that was asked for; None: the one that sustains most is shown.
-    possible, admitted
-        How many plans there are, and how many of them meet the thresholds; None where counting takes too long, or
-        workers differ.
-    """
+    """What was found."""
 
     given: PlacementInput
     compared: Comparison
-    tuning: Tuning
-    front: SearchResult
-    within: CostVector
-    searches: tuple[tuple[CostVector, SearchResult], ...]
-    shapes: tuple[Spread, ...]
+    tuning: Tuning  # thresholds that just admit a plan
+    front: SearchResult  # plans to choose between, within the widest thresholds searched through in time
+    within: CostVector  # these thresholds
+    searches: tuple[tuple[CostVector, SearchResult], ...]  # the same under several thresholds of the CPU
+    shapes: tuple[Spread, ...]  # rates of random placements; none without rate and capacities
     timeout_s: float
-    possible: int | None = None
-    admitted: int | None = None
-    asked: Placed | None = None
+    possible: int | None = None  # plans; None where counting takes too long, or workers differ
+    admitted: int | None = None  # of these, that meet the thresholds
+    asked: Placed | None = None  # of the method asked for
 
     @property
     def shown(self) -> Placed:
@@ -93,21 +74,16 @@ def study_placement(
 ) -> PlacementStudy:
     """Find the plan that sustains most, what other methods do, the front, and how tight thresholds can be.
 
+    Raises WorkbenchError when a number is out of its range, or the method has no plan.
+
     Parameters
     ----------
-    given
-        See `read_placement_input`.
     method
         Whose plan to show, see `place`; that of the method that sustains most by default.
     seed, samples, timeout_s, thresholds, odrp
         As for `compare`: `draws` and `weights` there.
     shapes
         (workers, slots) to compare; by default half as large, the same and twice as large, where rates are known.
-
-    Raises
-    ------
-    WorkbenchError
-        When a number is out of its range, or the method has no plan.
     """
     check_methods([method] if method else [], seed=seed, draws=samples, timeout_s=timeout_s, weights=odrp)
     problem = given.problem

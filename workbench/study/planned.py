@@ -11,15 +11,7 @@ from workbench.capacity import Exploration, compare_forms
 from workbench.capacity.explore import conclude
 from workbench.capacity.model import Asked, advise, describe_runs
 from workbench.errors import WorkbenchError
-from workbench.records import (
-    CapacityPlan,
-    FailedRun,
-    FormComparison,
-    InstanceType,
-    PlannedStudy,
-    Refusal,
-    Run,
-)
+from workbench.records import CapacityPlan, FailedRun, FormComparison, InstanceType, PlannedStudy, Refusal, Run
 from workbench.spelling import short, short_options
 from workbench.study.spec import Study, study_from
 

@@ -65,51 +65,27 @@ class Line:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What is known of the work now.
-
-    Parameters
-    ----------
-    state
-        ``"idle"``, ``"running"``, ``"stopping"`` (cancelled, not yet ended), ``"cancelled"``, ``"failed"``, ``"done"``.
-    elapsed_s
-        Seconds of work, pauses left out.
-    run, most_runs
-        Number of the present measurement, and the most there can be.
-    probes, most_probes
-        Finished probes of the present measurement, its warm-up not counted, and the most there can be.
-    budget, estimate
-        What the present measurement runs on, and its bracket so far; None before its first probe.
-    left_s
-        Seconds until the end, roughly; None while it is unknown.
-    error
-        Class and message of what ended the work.
-    ran
-        Whether it runs on a machine and takes time, and is not simulated.
-    explores
-        Whether an explorer chooses what is measured, as in a study.
-    question, configured, so_far
-        Then: what the explorer asked for last, how BIDS2 divides it, and what the runs say so far.
-    """
+    """What is known of the work now; `run` and `probes` are of the present measurement, without its warm-up."""
 
     what: str
-    state: State = "idle"
-    elapsed_s: float = 0.0
+    state: State = "idle"  # "stopping": cancelled, not yet ended
+    elapsed_s: float = 0.0  # of work, pauses left out
     step: str = ""
     run: int = 0
-    most_runs: int = 1
+    most_runs: int = 1  # there can be
     probes: int = 0
-    most_probes: int = 0
+    most_probes: int = 0  # there can be
     budget: Budget | None = None
-    estimate: MstEstimate | None = None
-    left_s: float | None = None
+    estimate: MstEstimate | None = None  # its bracket so far; None before its first probe
+    left_s: float | None = None  # until the end, roughly; None while unknown
     lines: tuple[Line, ...] = ()
-    error: tuple[str, str] | None = None
+    error: tuple[str, str] | None = None  # class and message of what ended the work
     query: str = ""
-    ran: bool = True
-    explores: bool = False
-    question: Question | None = None
-    configured: Configured | None = None
-    so_far: SoFar | None = None
+    ran: bool = True  # on a machine, so that it takes time
+    explores: bool = False  # an explorer chooses what is measured, as in a study
+    question: Question | None = None  # what it asked for last
+    configured: Configured | None = None  # how BIDS2 divides it
+    so_far: SoFar | None = None  # what the runs say
 
     @property
     def may_start(self) -> bool:
@@ -133,12 +109,9 @@ class Runner(Generic[T]):
     begins
         What is known of the work before it is started.
     work
-        Does it: given what to report to, yields events and returns the result. Started again it must resume from its
-        journal.
-    estimator
-        Whose probes are reported; it brackets the maximum from those so far.
-    costs
-        Whether a measurement goes on with runs at lower rates, for the costs.
+        Does it: given what to report to, yields events and returns the result. Started again it resumes.
+    estimator, costs
+        Whose probes are reported, and whether runs at lower rates follow, for the costs.
     """
 
     def __init__(

@@ -55,20 +55,12 @@ _PATIENT_S = (0.5, 10.0)  # trigger intervals that are measured as they are
 
 @dataclass(frozen=True)
 class ScriptDraft:
-    """What was found in a script, and a study for each of its queries that can be planned.
-
-    Parameters
-    ----------
-    studies
-        By the number of the query.
-    left
-        Why there is none for the other queries, by their number.
-    """
+    """What was found in a script, and a study for each of its queries that can be planned."""
 
     script: Script
     recorded: Recorded
-    studies: Mapping[int, Draft]
-    left: Mapping[int, str]
+    studies: Mapping[int, Draft]  # by the number of the query
+    left: Mapping[int, str]  # why there is none, by the number of the query
 
 
 def draft_script(
@@ -79,19 +71,15 @@ def draft_script(
 ) -> ScriptDraft:
     """Run a script with its streams recorded, and draft a study for each query that it starts.
 
+    Raises WorkbenchError when the script starts no query, or a sample is of no source.
+
     Parameters
     ----------
-    samples
-        A sample of each source: ``NAME=FILE``, or files in the order in which the script reads its sources.
-    event_times
-        The event-time column of each source, in their order; none: those that are found.
+    samples, event_times
+        Of each source, in the order in which the script reads them: ``NAME=FILE`` or a file, and its event-time column;
+        none: those that are found.
     places
         A study's `sink` and `checkpoint`; without: the script's own, or next to them.
-
-    Raises
-    ------
-    WorkbenchError
-        When the script starts no query, or a sample is of no source.
     """
     check_places(places, script)
     named = ((one, re.fullmatch(r"([\w-]+)=(.*)", one, re.DOTALL)) for one in samples)

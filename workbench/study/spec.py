@@ -322,13 +322,7 @@ def check_key(name: str, value: object) -> Any:  # noqa: ANN401 - what the key h
 
 
 def read_study(path: str | Path, changes: Mapping[str, Any] = MappingProxyType({})) -> Study:
-    """Read a study file.
-
-    Parameters
-    ----------
-    changes
-        Values that count instead of those in the file, by their keys.
-    """
+    """Read a study file; `changes` count instead of what it says, by its keys."""
     what = f"The study {path}"
     text = read_text(path, what, bounds.YAML_BYTES)
     try:

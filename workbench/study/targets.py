@@ -8,12 +8,7 @@ from typing import TypeVar
 
 from workbench.capacity import Exploration, plan
 from workbench.capacity.model import why_no_capacity
-from workbench.capacity.planning import (
-    IntervalSpeedup,
-    follow,
-    interval_points,
-    interval_speedups,
-)
+from workbench.capacity.planning import IntervalSpeedup, follow, interval_points, interval_speedups
 from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, Day, InstanceType, JobSettings, Refusal, Run
 from workbench.simulation import RateTrace
@@ -26,10 +21,7 @@ T = TypeVar("T")
 
 
 def plan_targets(
-    study: Study,
-    exploration: Exploration,
-    swept: Sequence[Run] = (),
-    instances: Sequence[InstanceType] = (),
+    study: Study, exploration: Exploration, swept: Sequence[Run] = (), instances: Sequence[InstanceType] = ()
 ) -> Planned:
     """Plan every target of `study` on what was explored; a target that cannot be planned is refused with the reason.
 

@@ -1,7 +1,7 @@
 """Workloads: a query, the data it runs on, and the source that replays the data at a commanded rate."""
 
 from workbench.workload.columns import as_spark, is_text, plain
-from workbench.workload.dataset import Replay, first_rows, prepare, schema_of
+from workbench.workload.dataset import Replay, Shipped, first_rows, prepare, schema_of
 from workbench.workload.dataset import check as check_dataset
 from workbench.workload.keys import (
     TRACKED,
@@ -23,43 +23,3 @@ from workbench.workload.script import (
     ScriptSource,
     sample_of,
 )
-from workbench.workload.shipped import Shipped
-
-__all__ = [
-    "ENCODED",
-    "KAFKA_COLUMNS",
-    "TRACKED",
-    "Command",
-    "Dataset",
-    "EventClock",
-    "Generator",
-    "Input",
-    "KeyFrequencies",
-    "OutputMode",
-    "Query",
-    "Recorded",
-    "Release",
-    "Replay",
-    "Script",
-    "ScriptBatches",
-    "ScriptQuery",
-    "ScriptSource",
-    "Shipped",
-    "Unread",
-    "as_spark",
-    "check_dataset",
-    "check_input",
-    "count_keys",
-    "count_keys_here",
-    "first_rows",
-    "is_text",
-    "joined_shares",
-    "plain",
-    "prepare",
-    "prepare_inputs",
-    "read_key_frequencies",
-    "read_releases",
-    "sample_of",
-    "schema_of",
-    "write_command",
-]

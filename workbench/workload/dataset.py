@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -44,16 +44,12 @@ class Replay:
 
     Parameters
     ----------
-    path
-        The Arrow file, in record batches of `BATCH_ROWS` rows.
-    rows
-        Rows in it; row number n of the stream is row n modulo `rows`.
-    event_time
-        The replaced column; None when the data has no event time.
+    path, rows
+        The Arrow file, in record batches of `BATCH_ROWS` rows; row n of the stream is row n modulo `rows`.
+    event_time, per_s
+        The replaced column, None without; units in a second of an event time that is an integer.
     complete
         Whether it holds the complete data set, or only the first `SAMPLE_BYTES`.
-    per_s
-        Units in a second of an event time that is an integer.
     period
         Of one of several inputs: rows of all of them in one loop over the data. It then gives those of rows `first` to
         `last` of all inputs that are its own; their places in the loop are stored with them. None: it is the only one.
@@ -343,3 +339,29 @@ def event_times_us(column: pa.ChunkedArray, per_s: int) -> npt.NDArray[np.int64]
         values: npt.NDArray[np.int64] = column.to_numpy()
         return _in_units(values, per_s, _US)
     return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """On a cluster, replays `replay` from the copy of its file that ``SparkContext.addFile`` has made.
+
+    Parameters
+    ----------
+    replay
+        With the file's name in place of its path.
+    columns
+        Its columns, so that only executors need the file.
+    """
+
+    replay: Replay
+    columns: pa.Schema
+
+    def schema(self) -> pa.Schema:
+        """Columns of the data set."""
+        return self.columns
+
+    def batches(self, first: int, last: int, clock: EventClock) -> Iterator[pa.RecordBatch]:
+        """Rows `first` to `last` of the endless loop over the data."""
+        from pyspark import SparkFiles  # noqa: PLC0415 - in the executors
+
+        return replace(self.replay, path=SparkFiles.get(self.replay.path)).batches(first, last, clock)

@@ -52,10 +52,7 @@ _SPARKS = (
     *(DataFrameReader, DataFrameWriter, SparkSession, types.Row, functions, types),
 )
 _PYTHONS = (str, bytes, dict, list, set, tuple, int, float, Exception)
-_SEEN = (
-    *(*_SPARKS, *_PYTHONS, *_MODULES, dt.datetime, dt.timedelta, decimal.Decimal),
-    *(logging.Logger, uuid.UUID),
-)
+_SEEN = (*(*_SPARKS, *_PYTHONS, *_MODULES, dt.datetime, dt.timedelta, decimal.Decimal), *(logging.Logger, uuid.UUID))
 
 _handed: dict[str, tuple[Callable[..., Any], str]] = {}
 _place: ContextVar[str] = ContextVar("_place", default="")

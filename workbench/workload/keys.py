@@ -54,25 +54,17 @@ class KeyFrequencies:
 
     Parameters
     ----------
-    column
-        Name of the column.
-    records
-        Rows with a key; exact.
-    missing
-        Rows without a key (null); exact, and excluded from everything else.
-    keys
-        The most frequent keys as text, most frequent first.
-    counts
-        Rows of each of `keys`.
-    distinct
-        Number of different keys.
+    records, missing
+        Rows with a key, and rows without (null), which are excluded from everything else; exact.
+    keys, counts
+        The most frequent keys as text, most frequent first, and the rows of each.
+    distinct, distinct_deviation
+        Number of different keys, and its relative standard deviation; 0 if exact.
     method
         ``"exact"`` or ``"sketch"``.
     count_error
         A count may exceed the true count by this many rows, and is never below it; 0 if exact. A key that is not
         listed has at most this many rows more than the last listed key.
-    distinct_deviation
-        Relative standard deviation of `distinct`; 0 if exact.
     partition_shares
         For each requested number of shuffle partitions, the share of `records` in every partition, exactly as Spark
         would distribute them.
@@ -181,10 +173,7 @@ def joined_shares(inputs: Sequence[KeyFrequencies]) -> dict[str, float]:
     A key gives as many pairs as its counts multiply to, so one that is hot in two inputs is hotter in their join. The
     pairs of keys that are not listed are left out, so shares are upper bounds where some are not.
 
-    Raises
-    ------
-    WorkbenchError
-        When no key is in every input.
+    Raises WorkbenchError when no key is in every input.
     """
     counted = [dict(zip(one.keys, one.counts, strict=True)) for one in inputs]
     pairs = {key: math.prod(one[key] for one in counted) for key in set[str].intersection(*map(set, counted))}
@@ -219,16 +208,10 @@ def count_keys(
     tracked: int = TRACKED,
     partitions: Sequence[int] = (),
 ) -> KeyFrequencies:
-    """Count the keys of a column.
+    """Count the keys of a column of `data`, at rest or a batch DataFrame.
 
     Parameters
     ----------
-    spark
-        A session.
-    data
-        Data at rest, or a batch DataFrame.
-    column
-        The key.
     method
         ``"exact"`` groups by the key; ``"sketch"`` takes one pass and bounded memory; ``"auto"`` counts exactly if
         HyperLogLog++ finds at most a million keys.
@@ -287,19 +270,9 @@ def count_keys_here(
     tracked: int = TRACKED,
     partitions: Sequence[int] = (),
 ) -> KeyFrequencies | None:
-    """Count the keys of a column with Arrow, in this process; None where Spark must: see the module.
+    """Count the keys of a column as `count_keys` does, with Arrow, in this process; None where Spark must.
 
-    Parameters
-    ----------
-    data
-        A file or a folder of files.
-    column, method, top, tracked, partitions
-        As for `count_keys`, which gives the same.
-
-    Raises
-    ------
-    WorkbenchError
-        If the data cannot be read, has no such column, or the column has no key.
+    Raises WorkbenchError if the data cannot be read, has no such column, or the column has no key.
     """
     _check_counting(method, top, tracked, partitions)
     check(data, None)
@@ -369,10 +342,7 @@ def _reader(data: Dataset, column: str, kind: pa.DataType) -> str | pads.FileFor
     if data.format != "csv" or not pa.types.is_string(kind):
         return data.format
     options = pcsv.ConvertOptions(
-        null_values=[""],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-        column_types={column: pa.string()},
+        null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False, column_types={column: pa.string()}
     )
     return pads.CsvFileFormat(convert_options=options)
 

@@ -20,16 +20,7 @@ import pyarrow.compute as pc
 from workbench import units
 from workbench.errors import QueryError
 from workbench.workload.columns import is_text
-from workbench.workload.dataset import (
-    BATCH_ROWS,
-    LATENESS,
-    PLACE,
-    SAMPLE_BYTES,
-    Replay,
-    check,
-    event_times_us,
-    prepare,
-)
+from workbench.workload.dataset import BATCH_ROWS, LATENESS, PLACE, SAMPLE_BYTES, Replay, check, event_times_us, prepare
 from workbench.workload.query import Input
 
 _LEAST_TOGETHER = 0.5  # of the longest data set's time; less, and most rows of one input have no partners
@@ -40,10 +31,7 @@ _Times = npt.NDArray[np.int64]
 def prepare_inputs(inputs: Sequence[Input], folder: Path) -> tuple[Replay, ...]:
     """Copy the data sets of `inputs` into `folder`, ready to be replayed together.
 
-    Raises
-    ------
-    QueryError
-        When a data set cannot be read, or their event times are not of the same time.
+    Raises QueryError when a data set cannot be read, or their event times are not of the same time.
     """
     alone = []
     for number, one in enumerate(inputs):

@@ -48,27 +48,15 @@ _SQL, _READ_TABLE, _TABLE_OF = SparkSession.sql, DataFrameReader.table, SparkSes
 
 @dataclass(frozen=True)
 class Flow:
-    """What writes into a dataset, or is one.
+    """What writes into a dataset, or is one."""
 
-    Parameters
-    ----------
-    name, target
-        Its own name and the dataset's.
-    kind
-        Of the dataset.
-    make
-        Gives its rows.
-    file, line
-        Where it is defined; `sql` says whether that is SQL.
-    """
-
-    name: str
-    target: str
-    kind: str
-    make: Callable[[], DataFrame]
+    name: str  # its own
+    target: str  # the dataset's name
+    kind: str  # of the dataset
+    make: Callable[[], DataFrame]  # gives its rows
     file: Path
     line: int
-    sql: bool = False
+    sql: bool = False  # whether that line is SQL
 
 
 class Pipeline:

@@ -15,31 +15,15 @@ _DEFINING = (".py", ".sql")
 
 @dataclass(frozen=True)
 class Project:
-    """What a specification names.
+    """What a specification names; its files are in the order of their names."""
 
-    Parameters
-    ----------
-    files
-        Python and SQL files that define its datasets and flows, in the order of their names.
-    storage
-        Where it keeps checkpoints; "" without.
-    settings
-        Spark's settings.
-    """
-
-    files: tuple[Path, ...]
-    storage: str = ""
-    settings: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[Path, ...]  # Python and SQL files that define its datasets and flows
+    storage: str = ""  # where it keeps checkpoints; "" without
+    settings: Mapping[str, str] = field(default_factory=dict)  # Spark's
 
     @classmethod
     def read(cls, path: Path) -> "Project":
-        """Read a specification.
-
-        Raises
-        ------
-        WorkbenchError
-            When it is none, or names no file that is there.
-        """
+        """Read a specification. Raises WorkbenchError when it is none, or names no file that is there."""
         what = f"The pipeline {path.name}"
         try:
             said: Any = parse_yaml(read_text(path, what, bounds.YAML_BYTES))

@@ -63,19 +63,11 @@ class Generator(Protocol):
 
 @dataclass(frozen=True)
 class Unread:
-    """A user's function that is known from the text of its module: nothing of it was imported, so it cannot run.
-
-    Parameters
-    ----------
-    module, file
-        The module's name, and its file.
-    surely
-        Whether the text defines it as a function; otherwise it may be a `Query`, with data of its own.
-    """
+    """A user's function that is known from the text of its module: nothing of it was imported, so it cannot run."""
 
     module: str
     file: Path
-    surely: bool
+    surely: bool  # whether the text defines it as a function; otherwise it may be a `Query`, with its data
 
     def __call__(self, *_: object) -> "DataFrame":
         """Refuse to run."""
@@ -114,10 +106,7 @@ class Dataset:
     def at(cls, path: str, event_time: str | None = None) -> "Dataset":
         """Derive the format from the suffix of `path`, or of the first known file in it.
 
-        Raises
-        ------
-        WorkbenchError
-            If nothing is there, or no suffix is known.
+        Raises WorkbenchError if nothing is there, or no suffix is known.
         """
         if path.startswith(_TOPIC):
             raise WorkbenchError(

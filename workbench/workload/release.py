@@ -28,10 +28,8 @@ class Command:
     ----------
     epoch
         Changes with every command; a new epoch flushes the queue.
-    rate
-        Records/s that become due; None releases `max_records` at every trigger (the maximum rate).
-    max_records
-        Admission cap of one batch: one trigger interval's worth of rows.
+    rate, max_records
+        Records/s that become due, or None: `max_records` at every trigger, the cap of a batch: an interval's worth.
     event_rate
         Rows per second of event time; None ties event time to the due time (to the wall clock when `rate` is None).
     interval_s

@@ -50,10 +50,7 @@ class Script:
     def named(cls, name: str) -> "Script | None":
         """Read a name, with the number of a query or without; None where it is of another kind.
 
-        Raises
-        ------
-        WorkbenchError
-            When the script is not there, or its arguments have a quote that does not end.
+        Raises WorkbenchError when the script is not there, or its arguments have a quote that does not end.
         """
         numbered = _NUMBERED.fullmatch(name)
         found = _NAMED.fullmatch(numbered["call"] if numbered else name)
@@ -103,16 +100,11 @@ class Script:
 class ScriptBatches:
     """What a query of a script gives to ``foreachBatch``, called as that; with a `place`, what it writes is put there.
 
-    Parameters
-    ----------
-    script
-        Of the query, which must have been built in the same process.
-    function
-        Its name; ``"foreachBatch"`` of what has none.
+    The query must have been built in the same process.
     """
 
     script: Script
-    function: str
+    function: str  # its name; "foreachBatch" of what has none
 
     def __call__(self, batch: "DataFrame", number: int, place: str = "") -> None:
         """Write a batch."""
@@ -123,100 +115,48 @@ class ScriptBatches:
 
 @dataclass(frozen=True)
 class ScriptSource:
-    """A source that a script reads.
+    """A source that a script reads."""
 
-    Parameters
-    ----------
-    name
-        Of its topic, table or path, by which a sample is given.
-    format
-        Spark's name of its kind; ``"table"`` for a table.
-    options
-        Its options and its place, without secrets.
-    schema
-        Its columns, as JSON of Spark's ``StructType``; None where only a sample shows them.
-    line
-        Where the script reads it.
-    """
-
-    name: str
-    format: str
-    options: Mapping[str, str]
-    schema: str | None
-    line: int
+    name: str  # of its topic, table or path, by which a sample is given
+    format: str  # Spark's name of its kind; "table" for a table
+    options: Mapping[str, str]  # with its place, without secrets
+    schema: str | None  # as JSON of a StructType; None where only a sample shows it
+    line: int  # where the script reads it
 
 
 @dataclass(frozen=True)
 class ScriptQuery:
-    """A streaming query that a script starts.
+    """A streaming query that a script starts; texts are "" for what it does not have.
 
-    Parameters
-    ----------
-    name
-        The script's name for it, or "".
-    sources
-        Names of the sources that it reads.
-    sink
-        Where it writes, as a study names it where it can: ``"parquet PLACE"``, ``"kafka://HOST:PORT/TOPIC"``; else in
-        words, such as ``"table NAME"`` or ``"foreachBatch FUNCTION"``.
-    trigger
-        As it is asked for, such as ``"processingTime=10 seconds"``; "" if it is not.
-    output_mode
-        Spark's.
-    watermarks
-        Columns and delays.
-    line
-        Where the script starts it.
-    refusal
-        Why Spark refuses to start it; "" if it does not.
-    checkpoint
-        Its place; "" if it has none.
-    beyond
-        Why what its function writes cannot be put elsewhere; "" if it can, or has none.
-    file
-        Name of the project's file that defines it; "" for the script itself.
-    keys
-        Columns that its joins, groups and deduplication go by.
+    `sink` is where it writes, as a study names it where it can: ``"parquet PLACE"``, ``"kafka://HOST:PORT/TOPIC"``;
+    else in words, such as ``"table NAME"`` or ``"foreachBatch FUNCTION"``. `beyond` says why what its function writes
+    cannot be put elsewhere.
     """
 
-    name: str
+    name: str  # the script's own
     sources: tuple[str, ...]
     sink: str
-    trigger: str
+    trigger: str  # such as "processingTime=10 seconds"
     output_mode: str
-    watermarks: tuple[str, ...]
-    line: int
-    refusal: str = ""
+    watermarks: tuple[str, ...]  # columns and delays
+    line: int  # where the script starts it
+    refusal: str = ""  # why Spark refuses to start it
     checkpoint: str = ""
     beyond: str = ""
-    file: str = ""
-    keys: tuple[str, ...] = ()
+    file: str = ""  # of the project that defines it
+    keys: tuple[str, ...] = ()  # columns that its joins, groups and deduplication go by
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a script was found to do.
-
-    Parameters
-    ----------
-    sources, queries
-        In the order in which the script reads and starts them.
-    settings
-        Spark's settings that it makes.
-    notes
-        What was not carried out or cannot be recorded, each with its line.
-    lacking
-        Name of the source at which it ended, as nothing shows its columns; "" if it did not.
-    failure
-        Why it ended early; "" if it did not.
-    """
+    """What a script was found to do; its sources and queries are in the order in which it reads and starts them."""
 
     sources: tuple[ScriptSource, ...] = ()
     queries: tuple[ScriptQuery, ...] = ()
-    settings: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    lacking: str = ""
-    failure: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)  # Spark's, which it makes
+    notes: tuple[str, ...] = ()  # what was not carried out or cannot be recorded, each with its line
+    lacking: str = ""  # source at which it ended, as nothing shows its columns
+    failure: str = ""  # why it ended early
 
 
 def sample_of(samples: Sequence[tuple[str, str]], number: int, name: str) -> str | None:

@@ -233,10 +233,7 @@ def interrupted(capsys, monkeypatch):
 
 @pytest.mark.parametrize(
     ("module", "function", "arguments"),
-    [
-        (measuring, "find_query", ("measure", "nexmark:q1")),
-        (planning, "read_study", ("plan", "study.yaml")),
-    ],
+    [(measuring, "find_query", ("measure", "nexmark:q1")), (planning, "read_study", ("plan", "study.yaml"))],
 )
 def test_an_interrupted_command_says_what_is_kept(interrupted, module, function, arguments):
     assert interrupted(module, function, *arguments) == (

@@ -136,19 +136,13 @@ def test_queries_of_one_name_are_all_placed(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ("--method", "magic"),
-            "no placement method 'magic'; use one of optimal, caps, caps-first, caps-all",
-        ),
+        (("--method", "magic"), "no placement method 'magic'; use one of optimal, caps, caps-first, caps-all"),
         (("--workers", "0"), "workers is 0; it must be a whole number of at least 1"),
         (("--workers", "1"), "There are 6 tasks, but 1 worker of 3 slots cannot hold more than 3"),
         (("--thresholds", "0.1,0.2"), "The thresholds have 2 entries; give three"),
         (("--thresholds", "0.1,0.2,-1"), "net entry of a cost vector is -1.0"),
         (("--method", "odrp", "--odrp", "speed"), "no ODRP weights 'speed'; use one of default"),
-        (
-            ("--seed", "-1"),
-            "The seed is -1; it must be a whole number of at least 0 (--seed)",
-        ),
+        (("--seed", "-1"), "The seed is -1; it must be a whole number of at least 0 (--seed)"),
         (("--cpus", "0"), "cpus is 0.0; it must be above 0"),
         (("--rate", "nan"), "is nan"),
         (("--shapes", "1x2"), "cannot hold more than 2"),
@@ -157,10 +151,7 @@ def test_queries_of_one_name_are_all_placed(capsys, tmp_path):
         (("--odrp", "default"), "--odrp would have no effect on the method optimal; give --method odrp"),
         (("--timeout", "0"), "The time limit is 0; give seconds above 0 (--timeout)"),
         (("--timeout", "nan"), "The time limit is nan"),
-        (
-            ("--draws", "0", "--compare"),
-            "The number of draws is 0; it must be a whole number of at least 1 (--draws)",
-        ),
+        (("--draws", "0", "--compare"), "The number of draws is 0; it must be a whole number of at least 1 (--draws)"),
         (("--draws", "5"), "--draws would have no effect; it goes with --compare or --shapes"),
         (("--shapes", "2x3", "--compare", "--method", "caps"), "so --compare, --method would have no effect"),
         (("--shapes", "2x3", "--flink", "plan.csv"), "so --flink would have no effect; leave it out, or --shapes"),
@@ -238,10 +229,7 @@ def test_terminal_json_page_and_notebook_name_the_same_plan_of_the_shipped_file(
     ],
 )
 def test_files_that_differ_are_not_placed_together_unless_told(capsys, tmp_path, changes, fix, message):
-    files = [
-        written(tmp_path, CALM | {"workers": 4}),
-        written(tmp_path, CALM | {"workers": 4} | changes, "other.json"),
-    ]
+    files = [written(tmp_path, CALM | {"workers": 4}), written(tmp_path, CALM | {"workers": 4} | changes, "other.json")]
     code, output = run(capsys, *files)
     assert (code, output.out) == (2, "")
     assert message in output.err.replace(f"{tmp_path}/", "")

@@ -112,29 +112,14 @@ def test_a_hot_key_costs_throughput(rates, capsys):
     [
         (["q11", "RATES"], "The number of slots for 'q11' is missing; give it, or the JSON file of a plan (--slots)."),
         ([*Q11, "--policy", "capsys"], "'capsys' places tasks on workers; give their number"),
-        (
-            [*Q11, "--policy", "magic"],
-            f"no policy 'magic'; use one of {', '.join(NAMES)}, or module:name",
-        ),
+        ([*Q11, "--policy", "magic"], f"no policy 'magic'; use one of {', '.join(NAMES)}, or module:name"),
         ([*Q11, "--managed-mb", "4096"], "does not fit in a slot of 2,048 MB"),
         ([*Q11, "--instance", "big"], "give the list (--prices)."),
-        (
-            [*Q11, "--hot-key", "sessions", "much", "1"],
-            "'sessions much 1' must have numbers after the operator",
-        ),
-        (
-            [*Q11, "--hot-key", "join", "0.1", "1"],
-            "for join, which is not an operator",
-        ),
+        ([*Q11, "--hot-key", "sessions", "much", "1"], "'sessions much 1' must have numbers after the operator"),
+        ([*Q11, "--hot-key", "join", "0.1", "1"], "for join, which is not an operator"),
         (["missing.json", "RATES"], "missing.json cannot be read"),
-        (
-            [*Q11, "--seed", "-1"],
-            "The seed is -1; it must be a whole number of at least 0",
-        ),
-        (
-            [*Q11, "--plan-rate", "5"],
-            "one of several plans', but 'q11' has none. Leave it out (--plan-rate).",
-        ),
+        ([*Q11, "--seed", "-1"], "The seed is -1; it must be a whole number of at least 0"),
+        ([*Q11, "--plan-rate", "5"], "one of several plans', but 'q11' has none. Leave it out (--plan-rate)."),
         (
             [*Q11, "--hot-key", "sessions", "0.1", "1", "--shuffle-keys", "sessions", "1", "1"],
             "The keys of 'sessions' are described twice; give one of these for each operator (--hot-key, --shuffle",
@@ -147,10 +132,7 @@ def test_a_hot_key_costs_throughput(rates, capsys):
             [*Q11, "--policy", "ds2", "--setting", "max_parallelism=1e9", "utilization_target=1e-9"],
             "a replay takes at most 100,000. Lower the rates, or limit the policy",
         ),
-        (
-            [*Q11, "--worker-cpus", "0"],
-            "cores of a worker is 0; it must be above 0 (--worker-cpus).",
-        ),
+        ([*Q11, "--worker-cpus", "0"], "cores of a worker is 0; it must be above 0 (--worker-cpus)."),
         *(
             (
                 [*Q11, "--policy", "capsys", "--workers", "4", option, value],
@@ -159,10 +141,7 @@ def test_a_hot_key_costs_throughput(rates, capsys):
             for option in ("--worker-slots", "--worker-cpus", "--worker-io-mb", "--worker-net-mb")
             for value in ("0", "-1")
         ),
-        (
-            [*Q11, "--policy", "capsys", "--workers", "0"],
-            "number of workers is 0; it must be above 0 (--workers)",
-        ),
+        ([*Q11, "--policy", "capsys", "--workers", "0"], "number of workers is 0; it must be above 0 (--workers)"),
         (
             ["PLANS", "RATES", "--plan-rate", "5"],
             "has no plan for 5 records/s; give one of its rates (records/s): 2e+06, 1e+07.",

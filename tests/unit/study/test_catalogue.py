@@ -26,11 +26,6 @@ def test_a_benchmark_query_is_found_by_name():
     assert find_query("nexmark:q5").name == "nexmark:q5"
 
 
-def test_an_unknown_benchmark_query_lists_the_known_ones():
-    with pytest.raises(WorkbenchError, match="q11:tumbling"):
-        find_query("nexmark:q99")
-
-
 @pytest.mark.usefixtures("here")
 def test_a_function_of_the_current_folder_is_a_query():
     query = find_query("myjobs:orders", "orders.csv", "time", "update")
@@ -51,27 +46,19 @@ def test_the_module_of_the_current_folder_is_loaded_after_one_of_that_name_elsew
 
 
 @pytest.mark.usefixtures("here")
-def test_a_function_without_data_is_refused():
-    with pytest.raises(WorkbenchError, match=r"needs data to read. Give the path .*\(dataset, event_time\)\.$"):
-        find_query("myjobs:orders")
-
-
-@pytest.mark.usefixtures("here")
-def test_a_misspelt_function_is_answered_with_the_nearest():
-    with pytest.raises(
-        WorkbenchError, match=r"no function 'order'. Did you mean myjobs:orders\? Its functions are orders"
-    ):
-        find_query("myjobs:order", "orders.csv")
-
-
-def test_a_module_that_is_not_there_is_told_with_the_next_step():
-    with pytest.raises(WorkbenchError, match=r"'nomodule' .* cannot be imported: .* Run the command in the folder"):
-        find_query("nomodule:orders")
-
-
-def test_a_name_without_a_colon_shows_the_form():
-    with pytest.raises(WorkbenchError, match="'q5' is not of the form nexmark:QUERY or module:function"):
-        find_query("q5")
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (("nexmark:q99",), "q11:tumbling"),
+        (("myjobs:orders",), r"needs data to read. Give the path .*\(dataset, event_time\)\.$"),
+        (("myjobs:order", "orders.csv"), r"no function 'order'. Did you mean myjobs:orders\? Its functions are orders"),
+        (("nomodule:orders",), r"'nomodule' .* cannot be imported: .* Run the command in the folder"),
+        (("q5",), "'q5' is not of the form nexmark:QUERY or module:function"),
+    ],
+)
+def test_a_query_that_is_not_there_is_told_with_the_next_step(query, said):
+    with pytest.raises(WorkbenchError, match=said):
+        find_query(*query)
 
 
 OWN = """
@@ -86,15 +73,16 @@ orders = Query("own", build, Dataset({path!r}, "csv", {event_time!r}))
 """
 
 
-def test_a_query_whose_own_data_is_missing_is_told_before_anything_starts(here):
-    (here / "myjobs.py").write_text(OWN.format(path="gone.csv", event_time=None))
-    with pytest.raises(WorkbenchError, match=r"The dataset 'gone\.csv' does not exist; check the path"):
-        find_query("myjobs:orders")
-
-
-def test_a_query_whose_own_data_lacks_its_event_time_is_told_before_anything_starts(here):
-    (here / "myjobs.py").write_text(OWN.format(path="orders.csv", event_time="tine"))
-    with pytest.raises(WorkbenchError, match=r"no column 'tine' .* Did you mean 'time'"):
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ({"path": "gone.csv", "event_time": None}, r"The dataset 'gone\.csv' does not exist; check the path"),
+        ({"path": "orders.csv", "event_time": "tine"}, r"no column 'tine' .* Did you mean 'time'"),
+    ],
+)
+def test_what_a_query_s_own_data_lacks_is_told_before_anything_starts(here, own, said):
+    (here / "myjobs.py").write_text(OWN.format(**own))
+    with pytest.raises(WorkbenchError, match=said):
         find_query("myjobs:orders")
 
 

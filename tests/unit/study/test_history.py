@@ -73,8 +73,7 @@ def test_two_runs_at_once_are_refused(history):
 
 
 @pytest.mark.fault(
-    "a scheduled run is killed before its journal is put away",
-    sees="nothing: the next run puts it away",
+    "a scheduled run is killed before its journal is put away", sees="nothing: the next run puts it away"
 )
 def test_a_run_killed_before_its_journal_was_put_away_is_not_reused(history, monkeypatch):
     class Killed(BaseException):

@@ -79,10 +79,7 @@ def test_replay_and_place_take_each_alike(capsys, given):
     ("arguments", "said"),
     [
         (["replay", "problem.json", "day.csv"], "problem.json is a placement problem; workbench replay takes a study"),
-        (
-            ["place", "keys.json"],
-            "keys.json is frequencies of keys; workbench place takes a placement",
-        ),
+        (["place", "keys.json"], "keys.json is frequencies of keys; workbench place takes a placement"),
         (["replay", "run.json", "day.csv", "--plan-rate", "5"], "A target rate is one of several plans'"),
     ],
 )

@@ -81,11 +81,7 @@ def test_a_measurement_cancelled_with_its_kernel_goes_on_in_another(tmp_path):
     assert done > 0
     seen = []
     second = measuring(
-        preset("q1"),
-        BUDGET,
-        Interrupted(lambda _: seen.append(second.snapshot().probes)),
-        journal,
-        ESTIMATOR,
+        preset("q1"), BUDGET, Interrupted(lambda _: seen.append(second.snapshot().probes)), journal, ESTIMATOR
     )
     second.start()
     assert second.wait(PATIENCE_S).state == "done"

@@ -84,10 +84,7 @@ def test_an_event_time_is_no_key_though_a_join_compares_it(folder):
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        (
-            ["orders.parquet"],
-            r"takes 3 arguments \(orders, payments, minutes=1\); it must take one.*a file for each",
-        ),
+        (["orders.parquet"], r"takes 3 arguments \(orders, payments, minutes=1\); it must take one.*a file for each"),
         (["orders.parquet"] * 3, r"takes 2 DataFrames \(orders, payments\), and 3 data sets are given"),
     ],
 )

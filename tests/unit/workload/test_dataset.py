@@ -131,12 +131,6 @@ def test_other_columns_may_be_finer_than_microseconds(tmp_path):
     assert rows(replay, 0, 1).column("at").cast(pa.int64()).to_pylist() == [1_234]
 
 
-def test_a_time_of_day_is_no_event_time(tmp_path):
-    pq.write_table(pa.table({"at": pa.array([1], pa.time32("s"))}), tmp_path / "clock.parquet")
-    with pytest.raises(WorkbenchError, match=r"is of type time32\[ms\]; it must be a timestamp, a date, ISO text"):
-        check(Dataset.at(str(tmp_path / "clock.parquet")), "at")
-
-
 def test_a_missing_event_time_column_is_named_with_the_nearest(orders):
     with pytest.raises(
         WorkbenchError, match=r"no column 'tim' .*; its columns are time, shop, amount\. Did you mean 'time'\?$"
@@ -144,16 +138,18 @@ def test_a_missing_event_time_column_is_named_with_the_nearest(orders):
         check(Dataset.at(str(orders)), "tim")
 
 
-def test_an_empty_dataset_is_refused(tmp_path):
-    pq.write_table(pa.table({"n": pa.array([], pa.int64())}), tmp_path / "none.parquet")
-    with pytest.raises(WorkbenchError, match="is empty; give one with at least one row"):
-        check(Dataset.at(str(tmp_path / "none.parquet")), None)
-
-
-def test_a_column_that_is_no_time_is_refused(tmp_path):
-    pq.write_table(pa.table({"at": [1.5]}), tmp_path / "floats.parquet")
-    with pytest.raises(WorkbenchError, match="is of type double; it must be a timestamp, a date, ISO text"):
-        check(Dataset.at(str(tmp_path / "floats.parquet")), "at")
+@pytest.mark.parametrize(
+    ("column", "event_time", "said"),
+    [
+        (pa.array([1], pa.time32("s")), "at", r"is of type time32\[ms\]; it must be a timestamp, a date, ISO text"),
+        ([1.5], "at", "is of type double; it must be a timestamp, a date, ISO text"),
+        (pa.array([], pa.int64()), None, "is empty; give one with at least one row"),
+    ],
+)
+def test_a_column_that_is_no_time_or_has_no_row_is_refused(tmp_path, column, event_time, said):
+    pq.write_table(pa.table({"at": column}), tmp_path / "x.parquet")
+    with pytest.raises(WorkbenchError, match=said):
+        check(Dataset.at(str(tmp_path / "x.parquet")), event_time)
 
 
 def test_empty_event_times_are_counted(tmp_path):

@@ -38,10 +38,7 @@ def test_the_settings_of_sparks_source_have_its_names(tmp_path):
     [
         ({"ssl.keystore.password": "hunter2"}, "ssl.keystore.password has"),
         ({"sasl.mechanism": "GSSAPI"}, "GSSAPI has"),
-        (
-            {"sasl.mechanism": "OAUTHBEARER"},
-            "OAUTHBEARER has no counterpart in the Java client .* name what Java has",
-        ),
+        ({"sasl.mechanism": "OAUTHBEARER"}, "OAUTHBEARER has no counterpart in the Java client .* name what Java has"),
         ({"sasl.oauthbearer.client.secret": "hunter2"}, "sasl.oauthbearer.client.secret has"),
     ],
 )

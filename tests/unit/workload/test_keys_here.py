@@ -81,10 +81,7 @@ COLUMNS = {
     "double": (pa.float64(), st.floats(allow_nan=False)),
     "float": (pa.float32(), st.floats(allow_nan=False, width=32)),
     "day": (pa.date32(), st.dates()),
-    "time": (
-        pa.timestamp("us", "UTC"),
-        st.datetimes(timezones=st.just(UTC)),
-    ),
+    "time": (pa.timestamp("us", "UTC"), st.datetimes(timezones=st.just(UTC))),
     "amount": (pa.decimal128(18, 2), st.decimals(-(10**15), 10**15, places=2)),
 }
 

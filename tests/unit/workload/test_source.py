@@ -98,11 +98,7 @@ def test_as_much_as_fits_counts_as_due_and_follows_the_wall_clock():
     assert made[1].last_us - made[1].first_us == 3_000_000
 
 
-@given(
-    st.floats(0.1, 1e6),
-    st.floats(0.1, 10),
-    st.lists(st.floats(0.01, 30), min_size=1, max_size=30),
-)
+@given(st.floats(0.1, 1e6), st.floats(0.1, 10), st.lists(st.floats(0.01, 30), min_size=1, max_size=30))
 def test_no_row_is_lost_or_made_up(rate, interval, gaps):
     cap = max(1, round(rate * interval))
     times = list(itertools.accumulate(gaps, initial=100.0))

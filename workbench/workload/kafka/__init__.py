@@ -4,18 +4,3 @@ from workbench.workload.kafka._java import java_settings
 from workbench.workload.kafka.columns import COLUMNS, HEADERS, VALUE, field_of, named
 from workbench.workload.kafka.schema import Schema, read_schema
 from workbench.workload.kafka.topic import CLIENT_CONFIG, SCHEME, Topic, client_settings
-
-__all__ = [
-    "CLIENT_CONFIG",
-    "COLUMNS",
-    "HEADERS",
-    "SCHEME",
-    "VALUE",
-    "Schema",
-    "Topic",
-    "client_settings",
-    "field_of",
-    "java_settings",
-    "named",
-    "read_schema",
-]

@@ -21,24 +21,15 @@ _EXAMPLES = (
 
 @dataclass(frozen=True)
 class Schema:
-    """The schema of a topic's values.
+    """The schema of a topic's values, as its file at `path` has it.
 
-    Parameters
-    ----------
-    path
-        Of its file.
-    kind
-        ``"AVRO"``, or ``"JSON"`` for a JSON Schema, of which only `number` is used: JSON says itself what it holds.
-    definition
-        The schema as JSON.
-    number
-        Its id in the registry; None where the file does not say.
+    Of a JSON Schema only `number` is used: JSON says itself what it holds.
     """
 
     path: Path
     kind: Kind
     definition: Mapping[str, Any]
-    number: int | None = None
+    number: int | None = None  # its id in the registry; None where the file does not say
 
     @property
     def said(self) -> str:

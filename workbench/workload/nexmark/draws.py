@@ -18,33 +18,13 @@ _MASK = (1 << 64) - 1
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
-class Draw(IntEnum):
-    """The purpose of a random number of an event; the value is its place among the event's numbers."""
-
-    LATE = 0
-    LATE_DELAY = 1
-    FIRST_NAME = 2
-    LAST_NAME = 3
-    EMAIL = 4
-    CARD = 5
-    CITY = 6
-    STATE = 7
-    HOT_SELLER = 8
-    SELLER = 9
-    CATEGORY = 10
-    INITIAL_BID = 11
-    EXPIRY = 12
-    ITEM = 13
-    DESCRIPTION = 14
-    RESERVE = 15
-    HOT_AUCTION = 16
-    AUCTION = 17
-    HOT_BIDDER = 18
-    BIDDER = 19
-    PRICE = 20
-    HOT_CHANNEL = 21
-    CHANNEL = 22
-    EXTRA = 23
+Draw = IntEnum(
+    "Draw",
+    "LATE LATE_DELAY FIRST_NAME LAST_NAME EMAIL CARD CITY STATE HOT_SELLER SELLER CATEGORY INITIAL_BID EXPIRY ITEM "
+    "DESCRIPTION RESERVE HOT_AUCTION AUCTION HOT_BIDDER BIDDER PRICE HOT_CHANNEL CHANNEL EXTRA",
+    start=0,
+)
+"""The purpose of a random number of an event; the value is its place among the event's numbers."""
 
 
 def mix(word: int) -> int:
@@ -55,15 +35,7 @@ def mix(word: int) -> int:
 
 
 class Draws:
-    """The random numbers of many events at once.
-
-    Parameters
-    ----------
-    seed
-        Seed of the run.
-    event_ids
-        The events, in the order in which every method returns numbers.
-    """
+    """The random numbers of many events at once, in the order of `event_ids`."""
 
     def __init__(self, seed: int, event_ids: Integers) -> None:
         self._base = event_ids.astype(np.uint64)

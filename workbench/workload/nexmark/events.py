@@ -55,39 +55,16 @@ DEFAULT_CLOCK = EventClock(BASE_TIME_US, 0, 100.0)
 BATCH_ROWS = 20_000
 
 _TIME = pa.timestamp("us", "UTC")
+_NUMBER, _TEXT = pa.int64(), pa.string()
 _PERSON = pa.struct(
-    [
-        ("id", pa.int64()),
-        ("name", pa.string()),
-        ("emailAddress", pa.string()),
-        ("creditCard", pa.string()),
-        ("city", pa.string()),
-        ("state", pa.string()),
-        ("extra", pa.string()),
-    ]
+    {"id": _NUMBER, **dict.fromkeys(("name", "emailAddress", "creditCard", "city", "state", "extra"), _TEXT)}
 )
-_AUCTION = pa.struct(
-    [
-        ("id", pa.int64()),
-        ("itemName", pa.string()),
-        ("description", pa.string()),
-        ("initialBid", pa.int64()),
-        ("reserve", pa.int64()),
-        ("expires", _TIME),
-        ("seller", pa.int64()),
-        ("category", pa.int64()),
-        ("extra", pa.string()),
-    ]
-)
+_AUCTION = pa.struct({
+    "id": _NUMBER, "itemName": _TEXT, "description": _TEXT, "initialBid": _NUMBER, "reserve": _NUMBER,
+    "expires": _TIME, "seller": _NUMBER, "category": _NUMBER, "extra": _TEXT,
+})  # fmt: skip
 _BID = pa.struct(
-    [
-        ("auction", pa.int64()),
-        ("bidder", pa.int64()),
-        ("price", pa.int64()),
-        ("channel", pa.string()),
-        ("url", pa.string()),
-        ("extra", pa.string()),
-    ]
+    {**dict.fromkeys(("auction", "bidder", "price"), _NUMBER), "channel": _TEXT, "url": _TEXT, "extra": _TEXT}
 )
 SCHEMA = pa.schema(
     [("event_type", pa.int32()), ("person", _PERSON), ("auction", _AUCTION), ("bid", _BID), ("dateTime", _TIME)]
@@ -96,13 +73,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class NexmarkGenerator:
-    """Makes Nexmark events from their numbers.
-
-    Parameters
-    ----------
-    settings
-        What the stream contains.
-    """
+    """Makes Nexmark events from their numbers."""
 
     settings: NexmarkSettings = DEFAULTS
 
@@ -120,26 +91,9 @@ class NexmarkGenerator:
 
 
 def events(first: int, last: int, settings: NexmarkSettings = DEFAULTS) -> pa.Table:
-    """Nexmark events as a table, at 10,000 events a second of event time from a fixed base time.
+    """Nexmark events `first` to `last` (exclusive) as a table with the columns of `SCHEMA`.
 
-    Parameters
-    ----------
-    first
-        Number of the first event.
-    last
-        Number after the last event.
-    settings
-        What the stream contains.
-
-    Returns
-    -------
-    pa.Table
-        The columns of `SCHEMA`.
-
-    Raises
-    ------
-    WorkbenchError
-        If `first` is negative or above `last`.
+    There are 10,000 in a second of event time. Raises WorkbenchError if `first` is negative or above `last`.
     """
     if not 0 <= first <= last:
         message = f"The range of Nexmark events is {first} to {last}; it must satisfy 0 <= first <= last."

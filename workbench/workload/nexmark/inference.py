@@ -50,15 +50,7 @@ _RESULT_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class ImageGenerator:
-    """Makes rows of compressed images.
-
-    Parameters
-    ----------
-    seed
-        Decides which image a row shows and the noise on the images.
-    side
-        Width and height in pixels, a multiple of 8.
-    """
+    """Makes rows of compressed images of `side` x `side` pixels, a multiple of 8; `seed` decides which, and noise."""
 
     seed: int = 0
     side: int = 64

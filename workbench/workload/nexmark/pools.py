@@ -45,15 +45,7 @@ _Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Texts to pick from.
-
-    Parameters
-    ----------
-    texts
-        The texts as an Arrow array.
-    lengths
-        Their lengths (all characters are ASCII).
-    """
+    """Texts to pick from, and their lengths; all characters are ASCII."""
 
     texts: pa.StringArray
     lengths: Integers
@@ -70,17 +62,7 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class ExtraPool:
-    """Filling texts of every length that a kind of record can need.
-
-    Parameters
-    ----------
-    pool
-        The texts, sorted by length.
-    shortest
-        Length of the first.
-    copies
-        Texts of each length.
-    """
+    """Filling texts of every length that a kind of record can need, by length: `copies` of each from `shortest`."""
 
     pool: Pool
     shortest: int

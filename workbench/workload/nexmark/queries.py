@@ -201,24 +201,10 @@ NAMES = tuple(_BUILDS)
 
 
 def query(name: str, settings: NexmarkSettings = DEFAULTS) -> Query:
-    """Return a query of the catalogue with its generator.
+    """Return a query of the catalogue, named ``"nexmark:"`` and `name`, with its generator.
 
-    Parameters
-    ----------
-    name
-        ``"q1"``, ``"q2"``, ``"q3"``, ``"q5"``, ``"q6"``, ``"q8"``, ``"q11"``, ``"q11:tumbling"`` or ``"inference"``.
-    settings
-        What the stream contains; the inference pipeline, whose rows are images, uses the seed only.
-
-    Returns
-    -------
-    Query
-        Named ``"nexmark:"`` and `name`.
-
-    Raises
-    ------
-    WorkbenchError
-        If there is no such query.
+    The inference pipeline, whose rows are images, uses the seed of `settings` only. Raises WorkbenchError if there is
+    no such query.
     """
     if name not in _BUILDS:
         near = difflib.get_close_matches(name, NAMES, n=1)

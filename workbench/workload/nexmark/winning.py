@@ -36,15 +36,7 @@ class Closed(NamedTuple):
 
 
 class Winners:
-    """The leading bids of a seller's open auctions and its latest winning bids.
-
-    Parameters
-    ----------
-    leading
-        The best bid so far of each open auction.
-    recent
-        Time and price of the last winning bids, in that order.
-    """
+    """The leading bids of a seller's open auctions, and time and price of its latest winning bids, in that order."""
 
     def __init__(self, leading: "list[Candidate]", recent: "list[tuple[int, int]]") -> None:
         self.leading = {bid.auction: bid for bid in leading}

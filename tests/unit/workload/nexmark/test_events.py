@@ -14,14 +14,7 @@ from plain_nexmark import draw_one
 
 from workbench.errors import WorkbenchError
 from workbench.workload import EventClock, Generator
-from workbench.workload.nexmark import (
-    DEFAULT_CLOCK,
-    SCHEMA,
-    NexmarkGenerator,
-    NexmarkSettings,
-    events,
-    query,
-)
+from workbench.workload.nexmark import DEFAULT_CLOCK, SCHEMA, NexmarkGenerator, NexmarkSettings, events, query
 from workbench.workload.nexmark.draws import Draws, mix
 from workbench.workload.nexmark.events import adjusted_numbers, hot_id, last_ids
 from workbench.workload.nexmark.inference import ImageGenerator
