@@ -2,7 +2,7 @@
 
     python benchmarks/make_logs.py [--into data/logs] [KIND ...]
 
-Each takes a minute at most, on ``local[2]``. Sinks take a time that is set (`sink`), so what a query sustains is known
+Each takes two minutes at most, on ``local[2]``. Sinks take a time that is set (`sink`), so what a query sustains is known
 whatever the machine does. The logs hold the events that `observe` reads, without paths, names of a machine or most
 settings; ``truth.json`` next to them has what is true. Declarative pipelines need ``pyspark[pipelines]``.
 """
@@ -141,7 +141,7 @@ def growing_table(work):
         append(spark.range(500), str(work / f"warm-{number}"))
     stream = spark.readStream.format("rate").option("rowsPerSecond", 500).load()
     running = written(stream, work, "growing-table", lambda batch, _: append(batch, str(work / "table")))
-    time.sleep(60)
+    time.sleep(90)
     running.stop()
 
     def truth(log):

@@ -1,6 +1,6 @@
 """A whole job as people run it: two topics, a stateful join, Delta and a checkpoint on disk, against a bare query.
 
-    python benchmarks/whole_job.py [--slots 1,2,4] [--large 8] [--slot-cpus 0.2] [--interval 2] [--checkpoint PLACE]
+    python benchmarks/whole_job.py [--slots 1,2,4] [--large 8] [--slot-cpus 0.2] [--interval 5] [--checkpoint PLACE]
 
 A script joins two topics and writes to a Delta table. A broker on this machine gets the topics, a sample of each is
 captured, and the broker ends: ``workbench init`` records the script on the samples, so measuring needs no broker. The
@@ -43,6 +43,7 @@ spark = (
     SparkSession.builder.appName("paid")
     .config("spark.sql.streaming.stateStore.providerClass", rocksdb)
     .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
+    .config("spark.databricks.delta.snapshotPartitions", "4")
     .getOrCreate()
 )
 
@@ -59,7 +60,7 @@ paid = orders.withWatermark("placed_at", "5 seconds").join(
     f.expr("order_id = paid_order AND paid_at BETWEEN placed_at AND placed_at + INTERVAL 5 SECONDS"),
 )
 writer = paid.writeStream.format("delta").option("path", "lake/paid").option("checkpointLocation", "checkpoints/paid")
-writer.trigger(processingTime="2 seconds").start().awaitTermination()
+writer.trigger(processingTime="5 seconds").start().awaitTermination()
 """
 ORDERS, PAID, LAG_MS = 60_000, 0.8, 4_000
 BARE = ("--sink", "noop", "--checkpoint", "memory")
@@ -184,7 +185,7 @@ def main():
     parser.add_argument("--large", type=int, default=8)
     parser.add_argument("--slot-cpus", type=float, default=0.2)
     parser.add_argument("--memory-mb", type=int, default=1024)
-    parser.add_argument("--interval", type=float, default=2.0)
+    parser.add_argument("--interval", type=float, default=5.0)
     parser.add_argument("--minutes", type=float, default=8.0, help="most for a plan; half as many for the large count")
     parser.add_argument("--warmup", type=float, default=60.0)
     parser.add_argument("--checkpoint", help="where the job's is kept; default: a folder of the script")

@@ -72,10 +72,26 @@ def test_rows_that_the_watermark_dropped_are_counted():
     assert f"dedupe dropped {TRUTH['late-rows']['late']} rows that came after the watermark." in changes(found)
 
 
+def test_a_table_that_is_never_compacted_is_a_drift_and_no_cost_of_rows():
+    found, truth = observe(LOGS / "growing-table.jsonl.gz"), TRUTH["growing-table"]
+    drift = found.headroom.drift
+    assert found.headroom.mean_rate == pytest.approx(truth["load"], rel=0.03)
+    assert drift.per_batch_s == pytest.approx(truth["per_batch_s"], rel=0.3)
+    assert drift.low_s < truth["per_batch_s"] < drift.high_s
+    assert "longer after each batch" in " ".join(changes(found))
+
+
+@pytest.mark.parametrize("flow", TRUTH["pipeline"]["flows"])
+def test_each_flow_of_a_pipeline_is_a_query_whose_run_ends(flow):
+    found = observe(LOGS / "pipeline.jsonl.gz", query=f"spark_catalog.default.{flow}")
+    assert [run.rows for run in found.running.runs] == [TRUTH["pipeline"]["rows"]]
+    assert answer(found, 0.0).about["trigger interval"] == "none: its runs end"
+
+
 @pytest.mark.parametrize("kind", sorted(TRUTH))
 def test_a_log_shows_its_slots_and_names_no_machine(kind):
     log = LOGS / f"{kind}.jsonl.gz"
-    running = read_log(log)
+    running = read_log(log, query="spark_catalog.default.orders" if kind == "pipeline" else None)
     assert running.slots == 2
     assert running.blocks or running.ends
     assert 0 < running.cpu_share < 1
