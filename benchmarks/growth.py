@@ -343,7 +343,7 @@ def child(name, size):
     """Prepare, do the work, and print what it took."""
     with tempfile.TemporaryDirectory() as folder:
         run = SERIES[name].prepare(size, Path(folder))
-        # what preparing took at its peak is no part of the work's peak
+        # what preparing took at its peak is not part of the work's peak
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
         held, begun = peak_mb(), cpu_s()
         run()

@@ -2,7 +2,7 @@
 
     python benchmarks/make_logs.py [--into data/logs] [KIND ...]
 
-Each takes two minutes at most, on ``local[2]``. Sinks take a time that is set (`sink`), so what a query sustains is known
+Each takes two minutes at most, on ``local[2]``. Sinks take a set time (`sink`), so what a query sustains is known
 whatever the machine does. The logs hold the events that `observe` reads, without paths, names of a machine or most
 settings; ``truth.json`` next to them has what is true. Declarative pipelines need ``pyspark[pipelines]``.
 """

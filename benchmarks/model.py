@@ -15,7 +15,7 @@ IV's slots were planned for and sustained, as the models were confirmed. Their o
 
 Simulated are the presets and random stateful queries (tests/support/query_truths.py): "edge" takes the sixteen runs
 that `choice` edge makes, "explored" thirteen at random; the truth is the engine's, five times beyond and at the slots
-of Table IV, or twenty times beyond. The thirds of the prior are no fit to any of these, so none has to be left out.
+of Table IV, or twenty times beyond. The thirds of the prior are not a fit to any of these, so none has to be left out.
 "each query the same" gives every query's cells the same weight.
 """
 

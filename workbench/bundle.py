@@ -155,7 +155,7 @@ def _study_of(failure: Mapping[str, object] | None) -> Path | None:
 
 
 def _study(path: Path) -> str:
-    """Read a study, of its paths only the last parts; as it is if it is no YAML: that may be the failure."""
+    """Read a study, of its paths only the last parts; as it is if it is not YAML: that may be the failure."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")[:_MOST_BYTES]
     except (OSError, ValueError) as error:  # a name with a NUL is a ValueError

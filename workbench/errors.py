@@ -14,7 +14,7 @@ _LONG_WORD = re.compile(r"(\S{120})\S{180,}")
 
 
 def shortened(message: str) -> str:
-    """Cut words of hundreds of characters, such as a number without end, or a name that is no name."""
+    """Cut words of hundreds of characters, such as a number without end, or a name that is not a name."""
     return _LONG_WORD.sub(r"\1...", message)
 
 

@@ -1,6 +1,6 @@
 """Text of strangers, made harmless for the place where it is shown; a shell's is ``shlex.quote``.
 
-Study files, journals, data and logs may come from anybody. In every place a name comes out literally: it is no markup,
+Study files, journals, data and logs may come from anybody. In every place a name comes out literally: it is not markup,
 no formula and no command, it moves no cursor and turns no text around. Secrets are redacted on the way.
 """
 

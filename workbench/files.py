@@ -20,7 +20,7 @@ def write_whole(path: str | os.PathLike[str], text: str | bytes, mode: int = 0o6
 
     Its owner alone may read the file unless `mode` says otherwise, whatever the umask is.
 
-    A symbolic link stays, and what it points to is written. What is no regular file, such as a pipe, or another name
+    A symbolic link stays, and what it points to is written. What is not a regular file, such as a pipe, or another name
     of an open file, such as ``/dev/stdout``, is written straight, at its end.
     """
     try:

@@ -262,7 +262,7 @@ class Journal:
     @contextmanager
     def _locked(self, mode: str, lock: int) -> Iterator[IO[bytes]]:
         if self._exists() and not self.path.is_file():  # a pipe or a device may never end
-            raise self._refused("is no file that keeps what is written. Choose another file.")
+            raise self._refused("is not a file that keeps what is written. Choose another file.")
         try:
             while True:
                 with open(self.path, mode, opener=_private) as handle:
@@ -325,7 +325,7 @@ class Journal:
                 "workbench that wrote it, or start a new journal."
             )
         if not (isinstance(record["kind"], str) and isinstance(record["key"], str)):
-            raise WorkbenchError(f"{where} has a kind or key that is no text. Delete that line, or give another file.")
+            raise WorkbenchError(f"{where} has a kind or key that is not text. Delete that line, or give another file.")
         return Entry(record["kind"], record["key"], record["data"], number)
 
 

@@ -87,7 +87,7 @@ def read_text(
             return content.decode("utf-8-sig", errors)
     except UnicodeDecodeError as error:
         wrong, place = error.object[error.start], error.start
-        raise WorkbenchError(f"{what} is no text in UTF-8: byte {wrong:#x} at {place}. Save it as UTF-8.") from error
+        raise WorkbenchError(f"{what} is not text in UTF-8: byte {wrong:#x} at {place}. Save it as UTF-8.") from error
     except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
         raise WorkbenchError(f"{what} cannot be read: {reason[:_LONGEST_REASON]}. Check the path.") from error

@@ -32,7 +32,7 @@ _PRIVATE_KEY = re.compile(
 _BEARER = re.compile(r"(?P<name>\bbearer\s)[\w.~+/=-]{8,}", re.IGNORECASE)
 _LOGIN = re.compile(  # AWS's keys have slashes; C:/ is a drive
     r"(?P<name>://)(?![A-Za-z]:/)(?:[^\s/@:\[\"'<>]{0,100}:(?!\d{1,5}(?:[/?#,]|$))[^\s\"'<>]{0,400}"
-    r"|(?<!abfs://)(?<!abfss://)(?<!wasb://)(?<!wasbs://)[^\s/@\"'<>]{1,500})@"  # Azure's container is no login
+    r"|(?<!abfs://)(?<!abfss://)(?<!wasb://)(?<!wasbs://)[^\s/@\"'<>]{1,500})@"  # Azure's container is not login
 )
 VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
 """A variable of the environment, where its value must not be written: its name may be."""

@@ -39,7 +39,7 @@ def short(path: str | Path) -> str:
 
 
 def spelled(path: str | Path) -> str:
-    """Spell a path for a shell, shortened; one that begins with a dash is no option."""
+    """Spell a path for a shell, shortened; one that begins with a dash is not an option."""
     known = short(path)
     if known.startswith("~/"):
         return f"~/{shlex.quote(known.removeprefix('~/'))}"

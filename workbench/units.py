@@ -159,7 +159,7 @@ def chance(probability: float) -> str:
 
 
 def _word(value: float | None) -> str:
-    """Say what is no number; empty for finite numbers."""
+    """Say what is not a number; empty for finite numbers."""
     if value is None or math.isnan(value):
         return UNKNOWN
     if math.isinf(value):

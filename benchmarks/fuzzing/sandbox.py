@@ -34,7 +34,7 @@ _ANSWERS, _REFUSED = {0, 1, 3}, 2
 _LARGEST = 1e25  # number of an answer
 _LONGEST_MESSAGE = 3_000  # characters of standard error but for what it says while it works
 PRINTED = "x" * 100_000
-"""What a fuzzed module prints, which is no message."""
+"""What a fuzzed module prints, which is not a message."""
 _PROGRESS = re.compile(r"^(?:\[ *\d+ s\]|run \d+(?:/| of at most )\d+ ·) .*\n", re.MULTILINE)
 _ENDLESS = re.compile(r"(?:\d,?){130}")
 _DIGITS, _NAN = (

@@ -87,7 +87,7 @@ def test_keys_headers_and_values_that_are_no_json_are_kept(broker, tmp_path):
     records = [(AT_MS + 1, b"plain", b"\xff", headers), (AT_MS + 2, None), (AT_MS, b'{"order": 1}')]
     found = capture(sent_to(broker, "mixed", records), tmp_path / "mixed.parquet")
     table = pq.read_table(found.path)
-    assert (found.not_json, found.seconds) == (1, 0.002)  # a record without a value is no wrong one
+    assert (found.not_json, found.seconds) == (1, 0.002)  # a record without a value is not wrong one
     assert table["value"].to_pylist() == ['{"order": 1}', "plain", None]  # in the order of their timestamps
     assert table["_key"].to_pylist() == [None, b"\xff", None]
     assert json.loads(table["_headers"].to_pylist()[1]) == [["trace", "7"], ["trace", "/w=="], ["gone", None]]
@@ -253,5 +253,5 @@ def test_a_record_that_is_too_large_is_told_with_the_setting(broker):
 
 def test_a_place_that_is_no_file_is_refused(tmp_path):
     (tmp_path / "orders.parquet").mkdir()
-    with pytest.raises(WorkbenchError, match=r"is no place for a sample; name a file that ends in .parquet"):
+    with pytest.raises(WorkbenchError, match=r"is not a place for a sample; name a file that ends in .parquet"):
         capture(Topic("h:1", "orders"), tmp_path / "orders.parquet")

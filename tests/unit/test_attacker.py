@@ -268,7 +268,7 @@ def test_names_that_are_templates_of_a_hover_text(came_to, cards):
     texts = [text for card in cards if card.figure is not None for text in texts_of(card.figure)]
     assert [text for text in texts if "click" in text and "%{x}" in text] == []
     assert for_plotly("%{customdata}<b>") == "&#37;{customdata}&lt;b&gt;"
-    came_to("escaped: they are no templates")
+    came_to("escaped: they are not templates")
 
 
 def test_names_that_control_a_terminal(came_to, capsys):

@@ -102,7 +102,7 @@ class Answer:
         return " · ".join(filter(None, (self.origin, *self.of)))
 
     def document(self) -> Any:  # noqa: ANN401 - JSON
-        """Return the figures for JSON: the facts; without them the rows, by name where the name is no field itself."""
+        """Return the figures for JSON: the facts; without them the rows, by name unless the name is a field."""
         if self.facts or not self.rows:
             return _fields(self.facts)
         if self.rows[0][0].key:

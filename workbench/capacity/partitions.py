@@ -1,8 +1,8 @@
 """BIDS2 where stages share the slots in time: the partitions of every stage that give a budget the highest rate.
 
 StreamBed's question (section V) is which parallelism of each operator gives a bounded budget of slots the highest
-source rate. In a micro-batch every stage may use all slots, one after the other, so the budget is no sum of tasks but
-the trigger interval: maximise the rows N of a batch subject to
+source rate. In a micro-batch every stage may use all slots, one after the other, so the budget is not a sum of tasks
+but the trigger interval: maximise the rows N of a batch subject to
 
     driver + driver per task x tasks + sum over stages of waves x (fixed + rows of a task x seconds per row) <= interval
 

@@ -33,7 +33,7 @@ def check_file(path: str | None) -> None:
         raise WorkbenchError(f"{path!r} cannot be written: {reason}. Choose another place.") from error
     if not writable:
         raise WorkbenchError(
-            f"{path!r} cannot be written: {str(place)!r} is no folder that may be written to. Choose another place."
+            f"{path!r} cannot be written: {str(place)!r} is not a folder that may be written to. Choose another place."
         )
 
 
@@ -56,16 +56,18 @@ def check_files(written: Iterable[str | None], read: Iterable[str | None] = ()) 
 def _place(path: str) -> str:
     try:
         return os.path.realpath(path)
-    except ValueError:  # it is no path, and refused where it is used
+    except ValueError:  # it is not a path, and refused where it is used
         return path
 
 
 def check_name(path: str) -> None:
-    """Refuse a name that no result can repeat, before a long run: its bytes are no UTF-8."""
+    """Refuse a name that no result can repeat, before a long run: its bytes are not UTF-8."""
     try:
         path.encode()
     except UnicodeEncodeError as error:
-        raise WorkbenchError(f"The name {path!r} is no text in UTF-8, so results cannot hold it. Rename it.") from error
+        raise WorkbenchError(
+            f"The name {path!r} is not text in UTF-8, so results cannot hold it. Rename it."
+        ) from error
 
 
 def show(text: str) -> None:

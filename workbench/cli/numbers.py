@@ -41,7 +41,7 @@ def port(text: str) -> int:
     """Read the number of a port: 0 to 65535."""
     value = whole(text)
     if not 0 <= value < 1 << 16:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port; give 0 to 65535")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port; give 0 to 65535")
     return value
 
 

@@ -26,14 +26,14 @@ def _day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no day; give one such as 2026-01-31") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a day; give one such as 2026-01-31") from None
 
 
 def _numbers(text: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers such as 1,1,2") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers such as 1,1,2") from None
 
 
 _READ: Mapping[str, Callable[[str], Any]] = {

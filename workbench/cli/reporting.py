@@ -30,7 +30,7 @@ def run_report(options: argparse.Namespace) -> int:
 
 
 def write_report(name: str, parameters: Mapping[str, object], target: str, *, quiet: bool) -> bool:
-    """Write a report, last: what it lacks is no reason to withhold the answer. Whether it is complete."""
+    """Write a report, last: what it lacks is not a reason to withhold the answer. Whether it is complete."""
     made = report.render(name, parameters, target)
     if not quiet:
         show(f"report: {Path(target).resolve()}")
@@ -80,7 +80,7 @@ def _named(name: str) -> tuple[str, dict[str, str]]:
     for key, template, parameter in (("runs", "plan", "planned"), ("estimate", "measure", "measurement")):
         if key in keys:
             return template, {parameter: str(path.resolve())}
-    raise WorkbenchError(f"{name} is no result of the workbench; give a file that measure or plan wrote.")
+    raise WorkbenchError(f"{name} is not a result of the workbench; give a file that measure or plan wrote.")
 
 
 def _list(name: str, *, as_json: bool) -> int:
@@ -102,7 +102,7 @@ def _from_file(path: str | None) -> dict[str, Any]:
     except ValueError as error:
         raise WorkbenchError(f"The parameters {path} cannot be read: {error}. Correct them.") from error
     if not isinstance(content, dict):
-        raise WorkbenchError(f"The parameters {path} are no mapping of names to values; write lines 'name: value'.")
+        raise WorkbenchError(f"The parameters {path} are not a mapping of names to values; write lines 'name: value'.")
     return {str(name): value for name, value in content.items()}
 
 

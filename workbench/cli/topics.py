@@ -35,7 +35,7 @@ def run_capture(options: argparse.Namespace) -> int:
     )
     look.line(out, f"columns: {', '.join(found.columns)}")
     if found.not_json:
-        look.line(out, f"note: values that are no JSON object: {units.count(found.not_json)}")
+        look.line(out, f"note: values that are not JSON object: {units.count(found.not_json)}")
     if found.not_decoded:
         look.line(out, f"note: values that do not decode with the schema: {units.count(found.not_decoded)}")
     if schema and (len(found.schema_ids) > 1 or {*found.schema_ids} - {schema.number or found.schema_ids[0]}):

@@ -30,7 +30,7 @@ _HOME = Path(workbench.__file__).resolve().parent
 
 @functools.cache
 def observing_code() -> str:
-    """Digest of the code that deploys and observes; comments, docstrings and layout are no part of it."""
+    """Digest of the code that deploys and observes; comments, docstrings and layout are not part of it."""
     files = (file for room in _OBSERVING for file in sorted((_HOME / room).rglob("*.py")) if _APART not in file.parts)
     return _digest(*(_without_prose(file.read_bytes()) for file in files))
 

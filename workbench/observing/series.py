@@ -28,7 +28,7 @@ from workbench.observing.state import DAY_S
 _ROUNDS, _OUTLYING = 10, 1.5  # of reweighting; deviations from which a batch counts less (Huber)
 _MAD = 1.4826  # median absolute deviation to standard deviation
 _NEAR = 3  # neighbours on each side
-_GAP = 20  # usual pauses, from which batches are no neighbours
+_GAP = 20  # usual pauses, from which batches are not neighbours
 _BEGINS = (0.0, 0.2, 0.4, 0.6, 0.8)  # shares of the log at which a drift may begin
 _AT_ONCE = 0.98  # of the loss, in favour of a drift from the beginning
 _FEWEST, _CLEAR, _LARGE = 40, 4.0, 0.1  # batches with drift; deviations; of a batch's time, from which one counts
@@ -209,7 +209,7 @@ def _bent(rows: Floats, seconds: Floats, grown: Sequence[Floats], known: Series)
     """Find the power of the rows that their cost goes with, between the usual one (1) and what the log shows.
 
     Only a cost that bends down is followed: backlogs and cold code make large batches slow, and pose as one that
-    bends up. Next to a drift neither is: where it is no line, it poses as a bend.
+    bends up. Next to a drift neither is: where it is not a line, it poses as a bend.
     """
     if len(rows) < _FEWEST:
         return known

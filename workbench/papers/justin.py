@@ -243,7 +243,7 @@ _FIGURES = (
         "Justin as released, with three levels. q1 saves more than published, because DS2's published total "
         "leaves the sink out (2,317 MB are 7 tasks) and Justin's does not. q11 saves less: it ends with 8 tasks "
         "for 6. Costs, working sets and the busy source are fitted to the reported configurations, so agreement "
-        "in tasks and steps is no evidence; memory is.",
+        "in tasks and steps is not evidence; memory is.",
         _results,
         headlines=tuple(_savings()),
     ),

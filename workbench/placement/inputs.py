@@ -249,7 +249,7 @@ def shapes_of(texts: Sequence[str]) -> tuple[tuple[int, int], ...]:
         workers, _, slots = text.strip().partition("x")
         if not (_SHAPE.fullmatch(text.strip()) and 0 < int(workers) <= bounds.TASKS and 0 < int(slots) <= bounds.TASKS):
             raise WorkbenchError(
-                f"{shown(text)} is no shape such as 4x4 (workers x slots, each at most {bounds.TASKS:,}).",
+                f"{shown(text)} is not a shape such as 4x4 (workers x slots, each at most {bounds.TASKS:,}).",
                 settings=("shapes",),
             )
         shapes.append((int(workers), int(slots)))
@@ -293,7 +293,7 @@ def _query(  # noqa: PLR0917
 ) -> PlacementProblem:
     """Read a query of a problem document, its loads times `factor`."""
     if not isinstance(query, dict):
-        raise WorkbenchError(f"{asked.what}: {shown(query)}{of} is no object with operators.")
+        raise WorkbenchError(f"{asked.what}: {shown(query)}{of} is not an object with operators.")
     operators = _get(asked, query, "operators", dict)
     tasks: dict[str, int] = {}
     loads: dict[str, dict[str, float]] = {load: {} for load in DIMENSIONS}

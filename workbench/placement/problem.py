@@ -486,7 +486,7 @@ def _operator_names(parallelism: object, operators: object) -> tuple[str, ...]:
         raise WorkbenchError("The problem has no operators; give at least one.")
     for name in names:
         if not isinstance(name, str):
-            raise WorkbenchError(f"The operator name {name!r} is no text; give each operator a text.")
+            raise WorkbenchError(f"The operator name {name!r} is not text; give each operator a text.")
         if any("\ud800" <= character <= "\udfff" for character in name):
             raise WorkbenchError(
                 f"The operator name {name!r} has half a character (a surrogate), which no file can hold; correct it."

@@ -161,7 +161,7 @@ def _make_converter() -> Converter:
     converter = Converter(forbid_extra_keys=True)
     converter.register_structure_hook(float, _read_float)
     converter.register_unstructure_hook(float, _write_float)
-    converter.register_unstructure_hook(int, int)  # NumPy integers are no JSON
+    converter.register_unstructure_hook(int, int)  # NumPy integers are not JSON
     converter.register_unstructure_hook(bool, bool)
     for kind in (int, str, bool):
         converter.register_structure_hook(kind, _read_exactly(kind))

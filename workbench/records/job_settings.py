@@ -50,7 +50,7 @@ OURS: Mapping[str, str] = {
     "spark.task.cpus": _BUDGET,
     "spark.cores.max": _BUDGET,
     "spark.dynamicAllocation.": "a budget is measured with all its executors",
-    "spark.speculation": "a task that runs twice is no task's cost",
+    "spark.speculation": "a task that runs twice is not a task's cost",
     "spark.kubernetes.executor.request.cores": _BUDGET,
     "spark.kubernetes.executor.limit.cores": _BUDGET,
     "spark.kubernetes.executor.podNamePrefix": "the workbench removes its pods by their names",
@@ -165,7 +165,7 @@ class JobSettings:
     def identity(self) -> str:
         """What a measurement depends on: names, values as written, and what is in the files; "" without any.
 
-        A variable's value is no part of it: another password measures the same.
+        A variable's value is not part of it: another password measures the same.
         """
         if not self:
             return ""
@@ -211,14 +211,14 @@ class JobSettings:
         self.resolved(environ)
         for key, path in self._paths():
             if not Path(path).is_file():
-                raise WorkbenchError(f"{key} has {shown(path)}, which is no file here. Correct it.", settings=(key,))
+                raise WorkbenchError(f"{key} has {shown(path)}, which is not a file here. Correct it.", settings=(key,))
         for key, place in self.places.items():
             if is_uri(place):
                 continue
             folder = Path(path_of(place))
             there = next(one for one in (folder, *folder.absolute().parents) if is_there(one))
             if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-                reason = "is no folder" if not there.is_dir() else "cannot be written to"
+                reason = "is not a folder" if not there.is_dir() else "cannot be written to"
                 raise WorkbenchError(
                     f"{key} names {shown(str(folder))}, and {there} {reason}. Name another.", settings=(key,)
                 )

@@ -101,7 +101,7 @@ class BatchLayout:
 
     @property
     def repartitions(self) -> dict[str, int]:
-        """Counts for ``repartition(count)`` before each stateless stage that is no source, by stage name."""
+        """Counts for ``repartition(count)`` before each stateless stage that is not a source, by stage name."""
         return {
             stage.name: self.partitions[stage.name] for stage in self.stages if not (stage.source or stage.stateful)
         }

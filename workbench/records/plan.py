@@ -158,7 +158,7 @@ class CapacityPlan:
     def spark_conf(self) -> dict[str, str]:
         """Spark's configuration for the plan: executors, memory, state store, partitions.
 
-        Source partitions and ``repartition`` counts are no configuration: see ``layout``. Nor is the trigger interval,
+        Source partitions and ``repartition`` counts are not configuration: see ``layout``. Nor is the trigger interval,
         which the query's ``writeStream.trigger`` takes.
         """
         executor = self.executor

@@ -255,7 +255,7 @@ class ModelFinding:
     finding: str
     advice: str
     command: str = ""
-    settled: bool = False  # whether nothing needs to be done, so that it is no reason for care
+    settled: bool = False  # whether nothing needs to be done, so that it is not a reason for care
 
     @property
     def advised(self) -> Advice:

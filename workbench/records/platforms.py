@@ -172,7 +172,7 @@ def emr_serverless_job(plan: "CapacityPlan") -> dict[str, Any]:
     """Give the request that starts a job on an application of EMR Serverless (``StartJobRun``).
 
     Its workers have 1, 2, 4, 8 or 16 virtual cores, all of which run tasks: where the plan's slots are fewer, each
-    takes several, and where they are no power of two, there are more of them.
+    takes several, and where they are not a power of two, there are more of them.
     """
     settings = plan.settings or JobSettings()
     slots, vcpus, memory_gb = _emr_worker(plan)

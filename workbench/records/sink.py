@@ -108,7 +108,7 @@ def check_place(name: str, place: str) -> None:
         password = urlsplit(place).password
     except ValueError as error:  # its text may show a password
         raise WorkbenchError(
-            f"{name} is {place.rpartition('@')[2]!r}, which is no URI. Correct it.", settings=(name,)
+            f"{name} is {place.rpartition('@')[2]!r}, which is not a URI. Correct it.", settings=(name,)
         ) from error
     if password:
         raise WorkbenchError(

@@ -18,7 +18,7 @@ from papermill import PapermillExecutionError, execute_notebook
 from workbench.redaction import redacted
 
 UNREADABLE = (OSError, ValueError, TypeError, AttributeError, KeyError, nbformat.ValidationError)
-"""What reading raises where a file is no notebook: the readers take its form for granted."""
+"""What reading raises where a file is not a notebook: the readers take its form for granted."""
 
 _KERNEL = "python3"
 _SAFE = ("-P", "-m", "ipykernel_launcher")  # a file in the working directory takes no installed module's place

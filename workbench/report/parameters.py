@@ -83,7 +83,7 @@ def parameters_of(notebook: Path) -> tuple[Parameter, ...]:
     Raises
     ------
     WorkbenchError
-        When the file is no notebook, or names no kernel.
+        When the file is not a notebook, or names no kernel.
     """
     try:
         with warnings.catch_warnings():
@@ -146,7 +146,7 @@ def _check_text(notebook: str, name: str, value: object) -> None:
     for text in value if isinstance(value, list) else (value,):
         if isinstance(text, str) and (odd := _NO_TEXT.search(text)):
             raise WorkbenchError(
-                f"Parameter {name!r} of {notebook} is {shown(value)}, of which {odd[0]!r} is no text. Leave it out."
+                f"Parameter {name!r} of {notebook} is {shown(value)}, of which {odd[0]!r} is not text. Leave it out."
             )
 
 

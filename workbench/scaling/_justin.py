@@ -296,7 +296,7 @@ def _configured(case: Case, state: MemoryState, proposed: int) -> MemoryState:
 
 
 def _improved(seen: StateMetrics, earlier: StateMetrics | None, min_gain: float) -> bool:
-    """Evaluate line 8; equal values are no improvement, and neither is a latency that one of the windows lacks."""
+    """Evaluate line 8; equal values are not an improvement, and neither is a latency that one of the windows lacks."""
     if earlier is None:
         return False
     if seen.hits > earlier.hits * (1 + min_gain) + SLACK:

@@ -119,7 +119,7 @@ class RateTrace:
         Raises
         ------
         WorkbenchError
-            When the file cannot be read or has no rows, a column is missing, a value is no number, a rate is out of
+            When the file cannot be read or has no rows, a column is missing, a value is not a number, a rate is out of
             range, or times repeat, go back or leave a gap; with the line number.
         """
         rows = _read(Path(path), time_column, rate_column)

@@ -36,7 +36,7 @@ def check_module(name: str, file: Path) -> None:
 
 
 def check_function(name: str, file: Path, function: str, inputs: Sequence[str] = ()) -> None:
-    """Refuse a function that is no query, from its text in `file`; one that the text does not define passes.
+    """Refuse a function that is not a query, from its text in `file`; one that the text does not define passes.
 
     `inputs` are the names of its inputs; none: it has one, of any name.
     """
@@ -61,7 +61,7 @@ def check_function(name: str, file: Path, function: str, inputs: Sequence[str] =
 
 
 def check_loaded(name: str, build: Callable[..., Any], inputs: Sequence[str] = ()) -> None:
-    """Refuse what was loaded and is no query, by its signature and, where it is there, its text."""
+    """Refuse what was loaded and is not a query, by its signature and, where it is there, its text."""
     if (asked := signature_of(build)) is not None:
         _check_arguments(name, asked, inputs)
     while isinstance(build, partial):
@@ -115,7 +115,7 @@ def check_batch_function(name: str, signature: inspect.Signature | None, *, plac
 def state_keys(file: Path, function: str) -> frozenset[str] | None:
     """Names of the columns that the state and the joins of a function go by; None where its text does not show them.
 
-    A text such as ``expr("a.id = b.id")`` gives all names in it. Windows of event time are no keys.
+    A text such as ``expr("a.id = b.id")`` gives all names in it. Windows of event time are not keys.
     """
     tree = _parsed(file)
     found = _functions(tree).get(function)

@@ -82,14 +82,14 @@ class GivenRows:
             )
         if self.source == "kafka" and not topic:
             raise WorkbenchError(
-                f"source is 'kafka', but the data set is {self.dataset!r}, which is no topic. Name one, such as "
+                f"source is 'kafka', but the data set is {self.dataset!r}, which is not a topic. Name one, such as "
                 "kafka://localhost:9092/orders, or use source: replay.",
                 settings=("dataset",),
             )
         if self.schema is not None and not topic:
             raise WorkbenchError(
-                f"schema is {self.schema!r}, but the data set is {self.dataset!r}, which is no topic. Name one, such "
-                "as kafka://localhost:9092/orders, or remove the schema.",
+                f"schema is {self.schema!r}, but the data set is {self.dataset!r}, which is not a topic. Name one, "
+                "such as kafka://localhost:9092/orders, or remove the schema.",
                 settings=("dataset",),
             )
         if self.schema is not None and self.source == "kafka":

@@ -25,7 +25,7 @@ def load_own(name: str, kind: str) -> object:
         sys.path.insert(0, here)
     _forget(module)
     try:
-        with chdir(here), redirect_stdout(sys.stderr):  # what it prints is no result, and where it goes is its own
+        with chdir(here), redirect_stdout(sys.stderr):  # what it prints is not a result, and where it goes is its own
             loaded = importlib.import_module(module)
     except KeyboardInterrupt:
         raise

@@ -86,7 +86,7 @@ def read_planned(path: Path) -> Planned:
     given = {key: value for key, value in stored.study.items() if value is not None and value != []}
     file, options, scheduled, stop_rule = (given.pop(name, default) for name, default in _HOW.items())
     if not isinstance(options, Mapping):
-        raise WorkbenchError(f"The study in {path} has options that are no options of a command. Plan it again.")
+        raise WorkbenchError(f"The study in {path} has options that are not options of a command. Plan it again.")
     study = replace(study_from(given, f"The study in {path}"), file=file)
     found = conclude(
         stored.runs,

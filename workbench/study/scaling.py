@@ -309,8 +309,8 @@ def own_policy(name: str) -> AnyPolicy:
         decides = callable(getattr(found, "decide", None))
     if not decides or not (finite(interval) and interval > 0):
         raise WorkbenchError(
-            f"{name!r} is no policy: it needs decide(window, memory), and interval_s, the seconds from one decision to "
-            f"the next, above 0; interval_s is {shown(interval)}. See the how-to for an example."
+            f"{name!r} is not a policy: it needs decide(window, memory), and interval_s, the seconds from one decision "
+            f"to the next, above 0; interval_s is {shown(interval)}. See the how-to for an example."
         )
     return OwnPolicy(name, found)
 

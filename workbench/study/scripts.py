@@ -340,7 +340,7 @@ def _sink_of(script: Script, query: ScriptQuery) -> tuple[str, str]:
     if kind.startswith(kafka.SCHEME):
         return query.sink, ""
     if kind in {"console", "memory", NOOP}:
-        return "", "it is no sink of production. Spark's noop sink is measured."
+        return "", "it is not a sink of production. Spark's noop sink is measured."
     stored = next((one for one in (kind, place.rpartition(" as ")[2]) if one in _STORED), "parquet")
     text = "kafka://HOST:PORT/TOPIC" if kind == _KAFKA else f"{stored} PLACE"
     return text, "Spark's noop sink is. Name a place that runs may write to, in the line 'sink'."

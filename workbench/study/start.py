@@ -81,7 +81,7 @@ def with_response(start: Start, operator: str, response: StateResponse) -> Start
 def measured_start(path: Path) -> Start:
     """Begin with the deployment of a measurement; see `planned_start`.
 
-    Raises WorkbenchError when the file is no measurement, or it sustained no rate.
+    Raises WorkbenchError when the file is not a measurement, or it sustained no rate.
     """
     measured = Measurement.from_json(path)
     return _start(deployed(measured), (measured,))

@@ -92,7 +92,7 @@ class RecordedTestbed:
         Raises
         ------
         WorkbenchError
-            When the file cannot be read, lacks a column or has a value that is no number; with the line number.
+            When the file cannot be read, lacks a column or has a value that is not a number; with the line number.
         """
         table, columns = [], (memory, slots, rate)
         for line, row in read_rows(path, f"The table {path}", columns, "Name the columns of memory, slots and rate."):

@@ -20,7 +20,7 @@ def watermarks_of(plan: str) -> tuple[str, ...]:
 def keys_of(plan: str) -> tuple[str, ...]:
     """Give the columns that joins, groups and deduplication go by, under each name that they have from the source on.
 
-    A field of a column that was decoded has its own name. Windows, and comparisons other than ``=``, are no keys.
+    A field of a column that was decoded has its own name. Windows, and comparisons other than ``=``, are not keys.
     """
     made = {
         found[2]: found[1]

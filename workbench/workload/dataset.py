@@ -220,7 +220,7 @@ def _reason_of(error: Exception) -> str:
 
 def _opened(dataset: Dataset) -> pads.Dataset:
     """Open the data; columns of a Parquet file that have one name are an error of Arrow's that does not say which."""
-    place = Path(dataset.path).resolve()  # 'a: b.csv' is no address
+    place = Path(dataset.path).resolve()  # 'a: b.csv' is not an address
     try:
         return pads.dataset(str(place), format=dataset.format)
     except pa.ArrowInvalid as error:

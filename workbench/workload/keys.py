@@ -318,7 +318,7 @@ def _counted(data: Dataset, place: int, column: str, kind: pa.DataType) -> tuple
     counted, waiting, rows, missing = whole.empty_table(), list[pa.Table](), 0, 0
     for batch in source.to_batches(columns={"key": pads.field(source.schema.names[place])}):
         keys = as_spark(pa.chunked_array([batch.column(0)]), column)
-        if pa.types.is_floating(kind):  # one zero, and one that is no number
+        if pa.types.is_floating(kind):  # one zero, and one that is not a number
             keys = pc.if_else(pc.is_nan(keys), pa.scalar(math.nan, kind), pc.add(keys, pa.scalar(0.0, kind)))
         missing += keys.null_count
         found = pc.value_counts(keys.drop_null())

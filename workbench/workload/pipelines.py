@@ -98,7 +98,9 @@ class Pipeline:
         if flow.kind in {_VIEW, _STORED}:
             if flow.kind == _STORED:
                 with self._at(flow, flow.line):
-                    recorder.note(f"{flow.name} is a materialized view: it is made again in each run, and is no stream")
+                    recorder.note(
+                        f"{flow.name} is a materialized view: it is made again in each run, and is not a stream"
+                    )
             return
         bare: dict[str, Any] = {"tableName": flow.target} if flow.target else {"format": "console"}
         given, options = self._outputs.get(_key(flow.target), (bare, {}))
@@ -232,7 +234,7 @@ class Pipeline:
                 make = partial(self._query, statement[len(bare) - len(rest) + select.end() :])
                 self._flows.append(Flow(name, target, kind, make, file, line, sql=True))
             elif not created:
-                recorder.note(f"{' '.join(statement.split()[:3])} is left out: it is no view and reads no stream")
+                recorder.note(f"{' '.join(statement.split()[:3])} is left out: it is not a view and reads no stream")
         recorder.at = 0
 
     def _output(self, name: str, *, format: str | None = None, **_: object) -> None:  # noqa: A002 - Spark's

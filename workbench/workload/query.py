@@ -110,7 +110,7 @@ class Dataset:
         """
         if path.startswith(_TOPIC):
             raise WorkbenchError(
-                "A topic is no data set here. Capture a sample of it with workbench capture TOPIC FILE, and name FILE."
+                "A topic is not a data set here. Capture a sample with workbench capture TOPIC FILE, and name FILE."
             )
         place = Path(path)
         if not is_there(place):

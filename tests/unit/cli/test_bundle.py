@@ -83,7 +83,7 @@ def test_a_failed_deployment_s_logs_go_along(folder, capsys, monkeypatch):
     error = WorkbenchError("Spark's driver process ended by itself.")
     fail(monkeypatch, error)
     assert run(capsys, "plan", "study.yaml")[0] == BAD_INPUT
-    assert not (folder / ".workbench" / "last-failure.json").exists()  # bad input is no failure
+    assert not (folder / ".workbench" / "last-failure.json").exists()  # bad input is not a failure
     error.add_note("The last lines of Java's log:\njava.lang.OutOfMemoryError: Java heap space")
     code, output = run(capsys, "plan", "study.yaml")
     assert code == BAD_INPUT

@@ -59,7 +59,7 @@ def test_importing_the_workbench_neither_starts_a_jvm_nor_imports_pyspark():
         (("measure", "nexmark:q5", "--minutes", "0"), "--minutes is 0.0"),
         (("measure", "nexmark:q5", "--minutes", "3", "--schedule", "streambed"), "has the published times"),
         (("measure", "nexmark:q5", "--dataset", "/nowhere.csv"), "does not exist"),
-        (("measure", "nexmark:q5", "--source", "kafka"), "the data set is None, which is no topic. Name one"),
+        (("measure", "nexmark:q5", "--source", "kafka"), "the data set is None, which is not a topic. Name one"),
         (("verify", "nexmark:q77", "--rate", "10"), "q77"),
         (("verify", "nexmark:q1", "--rate", "nan"), "--rate is nan; it must be a finite number above 0"),
         (("verify", "nexmark:q1", "--rate", "5", "--percent", "-3"), "--percent is -3"),

@@ -247,7 +247,7 @@ def test_shapes_need_a_rate_and_capacities(capsys, tmp_path):
 def test_a_shape_is_two_numbers(capsys, problem):
     code, output = run(capsys, problem, "--shapes", "2x3,4by4")
     assert (code, output.out) == (2, "")
-    assert "'4by4' is no shape such as 4x4 (workers x slots, each at most 100,000) (--shapes)." in output.err
+    assert "'4by4' is not a shape such as 4x4 (workers x slots, each at most 100,000) (--shapes)." in output.err
 
 
 def test_calibrated_workers_just_carry_the_rate(capsys, problem):

@@ -81,7 +81,7 @@ def test_a_query_without_preset_is_modelled_by_its_run(plans):
     tasks = planned.plans[-1].allocation.tasks
     measured = steady_state(Deployment(model, tasks)).rate
     truth = steady_state(Deployment(preset("q1"), tasks, 512.0)).rate
-    assert measured == pytest.approx(truth, rel=0.2)  # the source is no task, exchanges are those of the run
+    assert measured == pytest.approx(truth, rel=0.2)  # the source is not a task, exchanges are those of the run
 
 
 def test_whole_workers_of_an_instance_type_are_paid(rates, tmp_path, capsys):

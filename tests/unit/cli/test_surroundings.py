@@ -142,7 +142,7 @@ def test_a_name_that_no_plan_can_hold_is_refused_before_anything_runs(capsys):
     Path("st\udcff.yaml").write_text(STUDY)
     for arguments in (["st\udcff.yaml", "--journal", "j.jsonl"], ["study.yaml", "--journal", "j\udcff.jsonl"]):
         assert main(["plan", *arguments]) == BAD_INPUT
-        assert "is no text in UTF-8, so results cannot hold it. Rename it." in capsys.readouterr().err
+        assert "is not text in UTF-8, so results cannot hold it. Rename it." in capsys.readouterr().err
     assert Path("j.jsonl").read_text() == ""
     assert not Path("j\udcff.jsonl").exists()
 
@@ -157,7 +157,7 @@ def test_a_journal_that_never_ends_is_refused(capsys, endless):
     os.mkfifo("pipe")
     for command in (["journal"], ["plan", "study.yaml"], ["plan", "study.yaml", "--dry-run"]):
         assert main([*command, "--journal", endless]) == BAD_INPUT
-        assert f"The journal {endless} is no file that keeps what is written." in capsys.readouterr().err
+        assert f"The journal {endless} is not a file that keeps what is written." in capsys.readouterr().err
 
 
 def test_a_bundle_leaves_out_a_journal_that_never_ends(monkeypatch):
@@ -198,7 +198,7 @@ def test_progress_for_which_there_is_no_room_ends_nothing(monkeypatch, tmp_path)
     [
         (["plan", "study.yaml", "--conf", "spark.ssl.keyPassword=hunter2"], "--conf spark.ssl.keyPassword=***"),
         (["https://me:hunter2@host"], "invalid choice: 'https://***@host'"),
-        (["journal", "prune", "--before", "2026-13-45"], "'2026-13-45' is no day; give one such as 2026-01-31"),
+        (["journal", "prune", "--before", "2026-13-45"], "'2026-13-45' is not a day; give one such as 2026-01-31"),
     ],
 )
 def test_options_that_are_none_are_named_without_secrets(capsys, arguments, message):

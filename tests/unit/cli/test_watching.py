@@ -103,7 +103,7 @@ def test_a_log_without_its_interval_is_served_as_far_as_it_is_known(tmp_path, ca
             ("--target", "1000", "--slot-cpus", "1", "--json"),
             "--slot-cpus, --target, --json: with --watch the log is followed",
         ),
-        (("--port", "70000"), "'70000' is no port; give 0 to 65535"),
+        (("--port", "70000"), "'70000' is not a port; give 0 to 65535"),
     ],
 )
 def test_what_a_watch_does_not_answer_is_refused(tmp_path, capsys, more, said):

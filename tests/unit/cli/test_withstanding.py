@@ -43,7 +43,7 @@ def refused(arguments, capsys):
     ("options", "message"),
     [
         (["--slots", "100000000"], "The number of slots is 1e+08; it must be at most 100,000 (--slots)."),
-        (["--slots", "9" * 5_000], "is no whole number"),
+        (["--slots", "9" * 5_000], "is not a whole number"),
         (["--slots", "12", "--memory-mb", "nan"], "The memory of a slot is nan; it must be above 0 (--memory-mb)."),
         (["--slots", "12", "--restart", "inf"], "restart_s is inf; it must be at least 0 and at most 604,800"),
         (["--slots", "12", "--hot-key", "sessions", "0.1", "1e300"], "The keys change 1e+300 times a minute; give at"),
@@ -76,7 +76,7 @@ def test_a_long_name_of_a_paradigm_is_cut(capsys):
         ),
         (
             '{"v": 1, "kind": [], "key": "k", "data": {}}',
-            "Line 1 of the journal j.jsonl has a kind or key that is no text",
+            "Line 1 of the journal j.jsonl has a kind or key that is not text",
         ),
         ('{"v": ' + "9" * 900 + ', "kind": "x", "key": "k", "data": {}}', "has version 999"),
     ],
@@ -167,7 +167,7 @@ def test_what_a_module_of_yours_prints_is_no_result_and_its_folder_is_its_own(ca
     [
         (["-p", "samples", "100000000"], "The number of draws is 100,000,000; it must be at most 100,000 (samples)"),
         (["-p", "timeout_s", "1e300"], "The time limit is 1e+300; give at most 604,800 seconds (timeout_s)"),
-        (["-p", "shapes", f'["{"9" * 900}x1"]'], "is no shape such as 4x4 (workers x slots, each at most 100,000)"),
+        (["-p", "shapes", f'["{"9" * 900}x1"]'], "is not a shape such as 4x4 (workers x slots, each at most 100,000)"),
         (["-p", "samples", "[" * 1_500 + "]" * 1_500], "Parameter 'samples' of placement.ipynb is "),
     ],
 )

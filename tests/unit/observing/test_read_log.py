@@ -109,7 +109,7 @@ def test_rows_that_are_written_to_two_places_count_once(as_text):
     start, end = {"orders": {"0": 100, "1": 50}}, {"orders": {"0": 160, "1": 90}}
     source = {"description": "KafkaV2[Subscribe[orders]]", "startOffset": kept(start), "endOffset": kept(end)}
     assert rows_of({"sources": [source | {"numInputRows": 200}]}) == 100
-    assert rows_of({"sources": [source | {"numInputRows": 99}]}) == 99  # a transaction's marker is no record
+    assert rows_of({"sources": [source | {"numInputRows": 99}]}) == 99  # a transaction's marker is not a record
     first = source | {"startOffset": None, "numInputRows": 200}
     assert rows_of({"sources": [first]}) == 200  # its offsets do not say where it began
 

@@ -118,7 +118,7 @@ def operators(**changed):
         (without(operators=operators(C={"tasks": 1, "cpu": math.nan})), r"cpu load of operator 'C' is nan"),
         (without(operators=operators(C={"tasks": 1, "cpu": "1"})), r"cpu of operator 'C' is '1'; give a number"),
         (without("operators", "edges", queries={}), r"no queries to place together"),
-        (without("operators", "edges", queries={"x": 1}), r"1 of query 'x' is no object with operators"),
+        (without("operators", "edges", queries={"x": 1}), r"1 of query 'x' is not an object with operators"),
         ({"estimate": {"observation": None}, "budget": {}}, r"has version None; this workbench reads version 2"),
         ({"plans": [], "runs": []}, r"holds no plans \('version'\); make them with workbench plan"),
     ],

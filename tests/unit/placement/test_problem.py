@@ -187,7 +187,7 @@ def test_no_operator_of_queries_placed_together_is_lost():
     ("changes", "message"),
     [
         ({"operators": ("a", "a")}, "Two operators are named 'a'; give every operator a name of its own"),
-        ({"operators": ("a", 1)}, "operator name 1 is no text"),
+        ({"operators": ("a", 1)}, "operator name 1 is not text"),
         ({"operators": ("a", "\ud800")}, r"operator name '\\ud800' has half a character"),
         ({"parallelism": {}, "cpu": {}, "io": {}, "net": {}}, "has no operators; give at least one"),
         (

@@ -60,7 +60,7 @@ def test_what_is_no_package_and_no_file_of_its_kind_is_refused(given, message):
 
 
 def test_what_is_missing_here_is_refused_before_anything_starts():
-    with pytest.raises(WorkbenchError, match=r"jars has '/nowhere/none\.jar', which is no file here"):
+    with pytest.raises(WorkbenchError, match=r"jars has '/nowhere/none\.jar', which is not a file here"):
         JobSettings(jars=("/nowhere/none.jar",)).check_here({})
     with pytest.raises(WorkbenchError, match="The variable KEY is not set, and the study's key 'spark' names it"):
         JobSettings(spark={HIDDEN_KEY: "${KEY}"}).check_here({})

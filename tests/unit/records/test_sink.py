@@ -65,7 +65,7 @@ def test_another_sink_or_checkpoint_is_another_measurement():
 def test_a_place_that_cannot_be_written_is_refused_before_anything_starts(tmp_path):
     (file := tmp_path / "file").touch()
     for key, value in {"sink": f"parquet {file}/out", "checkpoint": f"{file}/out"}.items():
-        with pytest.raises(WorkbenchError, match="is no folder") as error:
+        with pytest.raises(WorkbenchError, match="is not a folder") as error:
             JobSettings(**{key: value}).check_here()
         assert error.value.settings == (key,)
     JobSettings(sink=f"parquet {tmp_path}/new", checkpoint="hdfs://far/away").check_here()

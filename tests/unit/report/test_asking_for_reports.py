@@ -42,11 +42,11 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
         ),
         (
             ("capacity", "x.html", "-p", "study", "a\0"),
-            "'study' of capacity.ipynb is 'a\\x00', of which '\\x00' is no text",
+            "'study' of capacity.ipynb is 'a\\x00', of which '\\x00' is not text",
         ),
         (
             ("capacity", "x.html", "-p", "history", "\ud83d"),
-            "is '\\ud83d', of which '\\ud83d' is no text. Leave it out.",
+            "is '\\ud83d', of which '\\ud83d' is not text. Leave it out.",
         ),
         (("scaling", "x.html", "-p", "policies", str([3, *["ds2"] * 400])), "... (list); it must be of type list[str]"),
         (("scaling", "x.html", "-p", "restart_s", "inf"), "'restart_s' of scaling.ipynb is 'inf' (str); it must be"),
@@ -216,7 +216,7 @@ def test_a_result_names_its_report_itself(run, tmp_path):
     (tmp_path / "x.json").write_text("[]")
     code, output = run("x.json", "x.html")
     assert code == BAD_INPUT
-    assert "is no result of the workbench" in output.err
+    assert "is not a result of the workbench" in output.err
 
 
 def test_a_result_is_no_notebook_that_has_been_run(run, tmp_path):

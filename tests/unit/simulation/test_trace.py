@@ -89,7 +89,7 @@ def test_a_missing_or_foreign_file_is_refused(tmp_path):
     with pytest.raises(WorkbenchError, match=r"cannot be read: .* Check the path"):
         RateTrace.from_csv(tmp_path / "nothing.csv")
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(WorkbenchError, match="is no text in UTF-8: byte 0xff at 0"):
+    with pytest.raises(WorkbenchError, match="is not text in UTF-8: byte 0xff at 0"):
         RateTrace.from_csv(tmp_path / "bytes.csv")
 
 

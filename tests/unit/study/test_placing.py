@@ -56,7 +56,7 @@ def test_the_best_is_of_the_method_that_sustains_most_in_the_median_of_its_draws
     def against(rate):
         return best((replace(optimum, rate=replace(optimum.rate, rate=rate)),), rated).method
 
-    assert rated[-1].rate.rate > 1.1 * middle  # a lucky draw is no scheduler
+    assert rated[-1].rate.rate > 1.1 * middle  # a lucky draw is not a scheduler
     assert (against(1.1 * middle), against(0.9 * middle)) == ("optimal", "random")
     unrated = tuple(replace(plan, rate=None) for plan in drawn)
     assert best(unrated, (replace(optimum, rate=None),)).method == "optimal"

@@ -84,7 +84,7 @@ def test_a_sample_of_a_topic_becomes_its_records(capsys, finds):
         ({"sink": "foreachBatch keep", "output_mode": "update"}, "job.py:keep .workbench/written", ""),
         ({"sink": "foreachBatch keep", "beyond": "keep (line 2) uses send"}, "noop", "# sink: job.py:keep\n"),
         ({"sink": "parquet out", "output_mode": "update"}, "noop", "it takes append mode, not update"),
-        ({"sink": "parquet job.py/out"}, "noop", "job.py is no folder"),
+        ({"sink": "parquet job.py/out"}, "noop", "job.py is not a folder"),
         ({"sink": "console"}, "noop", "no sink of production"),
         ({"sink": "table rows as iceberg"}, "noop", "# sink: iceberg PLACE"),
         ({"sink": "csv out"}, "noop", "# sink: parquet PLACE"),
@@ -115,9 +115,9 @@ def test_a_sink_that_is_named_counts_instead_of_the_scripts(finds):
     ("given", "message"),
     [
         (("--sink", "paper"), "sink is 'paper'; it must be one of"),
-        (("--sink", "parquet job.py/out"), "job.py is no folder"),
+        (("--sink", "parquet job.py/out"), "job.py is not a folder"),
         (("--sink", "not_a_job_here:none"), "The module 'not_a_job_here' of the sink"),
-        (("--checkpoint", "job.py"), "job.py is no folder"),
+        (("--checkpoint", "job.py"), "job.py is not a folder"),
     ],
 )
 def test_a_sink_that_no_study_can_have_is_refused_before_the_script_runs(capsys, given, message):

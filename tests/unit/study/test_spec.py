@@ -132,7 +132,7 @@ def test_a_short_warm_up_is_short_in_both_places():
     ("change", "message"),
     [
         ({"source": "Kafka"}, r"source is 'Kafka'; it must be one of replay, kafka"),
-        ({"dataset": "orders.parquet"}, r"the data set is 'orders.parquet', which is no topic. Name one"),
+        ({"dataset": "orders.parquet"}, r"the data set is 'orders.parquet', which is not a topic. Name one"),
         ({"testbed": "fluid"}, r"source is 'kafka', but the fluid testbed reads no topic"),
         ({"deployment": "shared"}, r"with source: kafka each budget needs its own"),
         (

@@ -44,12 +44,12 @@ def test_what_a_registry_hands_out_is_read(tmp_path):
     ("content", "said"),
     [
         (None, r"The schema s.json cannot be read: No such file or directory. Check the path"),
-        ("{", r"The schema s.json is no JSON: .*It must be an Avro record"),
+        ("{", r"The schema s.json is not JSON: .*It must be an Avro record"),
         ("[1]", r"is \[1\]; it must be an Avro record"),
         ({"type": "enum", "name": "E", "symbols": []}, r"has the type 'enum'; it must be a record"),
         ({}, r"has the type None; it must be a record"),
         ({"type": "object"}, r"is a JSON Schema. JSON values become columns without one: leave it out"),
-        ({"schema": "{"}, r"has a text 'schema' that is no JSON: "),
+        ({"schema": "{"}, r"has a text 'schema' that is not JSON: "),
         ({"schema": '"string"'}, r"has a text 'schema' that is 'string'; it must be an Avro record"),
         ({"schema": "syntax", "schemaType": "PROTOBUF"}, r"has the schemaType PROTOBUF, .* Leave it out: values are"),
         ({"schema": "{}", "schemaType": "XML"}, r"has the schemaType 'XML'; it must be AVRO or JSON"),
@@ -58,11 +58,11 @@ def test_what_a_registry_hands_out_is_read(tmp_path):
         ({"type": "record", "name": "R", "fields": []}, r"is a record without fields; it must have one at least"),
         (
             {"type": "record", "fields": [{"name": "a", "type": "int"}]},
-            r"is no Avro schema: it and its fields need a name",
+            r"is not Avro schema: it and its fields need a name",
         ),
-        ({"type": "record", "name": "R", "fields": [{"name": "a"}]}, r"is no Avro schema: .* a name and a type"),
+        ({"type": "record", "name": "R", "fields": [{"name": "a"}]}, r"is not Avro schema: .* a name and a type"),
         ({"type": "record", "name": "R"}, r"is a record without fields; it must have one at least"),
-        ({"type": "record", "name": "R", "fields": [3]}, r"is no Avro schema: it and its fields"),
+        ({"type": "record", "name": "R", "fields": [3]}, r"is not Avro schema: it and its fields"),
     ],
 )
 def test_a_file_that_is_no_schema_is_refused_with_the_next_step(tmp_path, monkeypatch, capsys, content, said):

@@ -74,7 +74,7 @@ def acquire(points: Sequence[Point], costs: Sequence[float], shape: Point, seed:
     scaled = [cost / scale for cost in costs]
     grid = [[place[axis] for axis in free] for place in np.ndindex(shape)]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a length scale at its bound, or a repeated point, is no news
+        warnings.simplefilter("ignore")  # a length scale at its bound, or a repeated point, is not news
         search.tell([[point[axis] for axis in free] for point in points], scaled)
         asked = search.ask()
         model, where = search.models[-1], search.space.transform(grid)

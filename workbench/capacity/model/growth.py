@@ -188,7 +188,7 @@ class Beliefs:
     in_proportion: float = 0.0
     # slots that share a core or two of one machine and so add in proportion in all likelihood, for `once` of 0; 0: none
     sharing: float = 0.0
-    # slots for what a deployment does once, as shares of the fewest, all equally credible; where slots are no tasks
+    # slots for what a deployment does once, as shares of the fewest, all equally credible; where slots are not tasks
     once: tuple[float, ...] = (0.0, 0.15, 0.3)
     configuration: float = 0.055  # deviation of what runs at one slot count have in common, as a share of the rate
     memory: float = 0.15  # deviation of the memory exponent: 0.15 is 23 % between 1 and 4 GB

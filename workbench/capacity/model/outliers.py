@@ -61,7 +61,7 @@ class Outliers:
 class Readings:
     """Which runs to fit."""
 
-    valid: tuple[bool, ...]  # for each run, whether it is no outlier
+    valid: tuple[bool, ...]  # for each run, whether it is not an outlier
     outliers: tuple[Outliers, ...]  # groups of outliers
     # valid runs that read less than half of what is expected: measure them again before believing either
     low: tuple[int, ...]

@@ -86,7 +86,7 @@ def plan(
     ------
     WorkbenchError
         When no number of slots carries the rate at any memory, no instance type holds an executor, `low_rate` is not
-        between 0 and `rate`, or `executor_slots` is no whole number of at least 1.
+        between 0 and `rate`, or `executor_slots` is not a whole number of at least 1.
     """
     if low_rate is not None and not 0 < low_rate <= rate:
         raise WorkbenchError(

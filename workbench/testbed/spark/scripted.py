@@ -71,7 +71,7 @@ def main() -> None:
     """Look at the script that standard input names."""
     file, arguments, samples = json.load(sys.stdin)
     ours = os.dup(1)
-    os.dup2(2, 1)  # what the script prints is no result
+    os.dup2(2, 1)  # what the script prints is not a result
     from workbench.workload.recording import look  # noqa: PLC0415 - with Spark
 
     with batch_session() as spark:

@@ -120,7 +120,7 @@ def _blocks(name: str, path: str) -> list[tuple[str, str]]:
 
 
 def _bytes(pem: str) -> bytes:
-    """Give what a block holds; nothing where it is no base64, which Java will say."""
+    """Give what a block holds; nothing where it is not base64, which Java will say."""
     try:
         return base64.b64decode("".join(pem.splitlines()[1:-1]))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Columns of a sample that are no field of its values."""
+"""Columns of a sample that are not a field of its values."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType

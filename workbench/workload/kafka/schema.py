@@ -72,7 +72,7 @@ def _json(text: str, what: str) -> dict[str, Any]:
     try:
         data = parse_json(text)
     except ValueError as error:
-        raise WorkbenchError(f"{what} is no JSON: {error}. It must be {_EXAMPLES}.") from error
+        raise WorkbenchError(f"{what} is not JSON: {error}. It must be {_EXAMPLES}.") from error
     if not isinstance(data, dict):
         raise WorkbenchError(f"{what} is {shown(data)}; it must be {_EXAMPLES}. Save that.")
     return data
@@ -95,5 +95,5 @@ def _record(definition: dict[str, Any], what: str) -> dict[str, Any]:
         raise WorkbenchError(f"{what} is a record without fields; it must have one at least. Correct it.")
     known = isinstance(fields, list) and all(isinstance(one, dict) and {"name", "type"} <= one.keys() for one in fields)
     if not known or "name" not in definition:
-        raise WorkbenchError(f"{what} is no Avro schema: it and its fields need a name and a type. Correct it.")
+        raise WorkbenchError(f"{what} is not Avro schema: it and its fields need a name and a type. Correct it.")
     return definition

@@ -41,7 +41,7 @@ class Topic:
         if found is None or not all(_SERVER.fullmatch(server) for server in found["servers"].split(",")):
             shown = re.split(r"[?#]", url, maxsplit=1)[0]  # what follows could be a secret
             raise WorkbenchError(
-                f"{shown!r} is no address of a topic; it must be kafka://HOST:PORT/TOPIC, such as "
+                f"{shown!r} is not an address of a topic; it must be kafka://HOST:PORT/TOPIC, such as "
                 "kafka://localhost:9092/orders. Several servers are separated by commas."
             )
         return cls(found["servers"], found["name"])
@@ -55,7 +55,7 @@ def client_settings(path: str | Path | None = None) -> dict[str, Any]:
     try:
         lines = Path(named).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise WorkbenchError(f"The client settings {named} cannot be read: {reason}. Check the path.") from error
     settings: dict[str, Any] = {}
     for number, line in enumerate(lines, 1):

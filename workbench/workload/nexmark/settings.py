@@ -101,7 +101,7 @@ class NexmarkSettings:
         if self.group_size % ORDER_STEP == 0:
             message = (
                 f"Nexmark setting group_size is {self.group_size}, a multiple of {ORDER_STEP}: all events of a group "
-                f"would get the same id; use a size that is no multiple of {ORDER_STEP}, such as "
+                f"would get the same id; use a size that is not a multiple of {ORDER_STEP}, such as "
                 f"{self.group_size + 1}."
             )
             raise WorkbenchError(message)

@@ -66,7 +66,7 @@ def test_the_steps_of_whole_tasks_cancel_in_measured_over_objective(memory_effec
     assert known.predict(far) == pytest.approx(truth, rel=0.1)
     assert known.interval(far)[0] < truth < known.interval(far)[1]
     between = 0.8 * stepped(np.array([8.0]))
-    assert known.predict([[1024, 8]]) == pytest.approx(between, rel=0.05)  # between 6 and 12 it is no straight line
+    assert known.predict([[1024, 8]]) == pytest.approx(between, rel=0.05)  # between 6 and 12 it is not a straight line
 
 
 def test_objectives_say_that_slots_are_tasks():

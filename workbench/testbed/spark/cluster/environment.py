@@ -18,7 +18,7 @@ _MAKE = "conda pack -o environment.tar.gz, or venv-pack -o environment.tar.gz"
 
 
 def check_name(path: str, python: str | None) -> None:
-    """Refuse what is no archive, or names a second interpreter."""
+    """Refuse what is not an archive, or names a second interpreter."""
     if not path.endswith(_SUFFIXES):
         raise WorkbenchError(
             f"environment is {path!r}; it must be an archive that ends in {', '.join(_SUFFIXES)}, as {_MAKE} makes it. "
@@ -42,8 +42,8 @@ def check_there(path: str) -> None:
     """Refuse an archive that is not here."""
     if not Path(path).is_file():
         raise WorkbenchError(
-            f"The environment {path!r} is no file on this machine, from which Spark gives it to the executors. Check "
-            f"the path, or make it: {_MAKE}.",
+            f"The environment {path!r} is not a file on this machine, from which Spark gives it to the executors. "
+            f"Check the path, or make it: {_MAKE}.",
             settings=("environment",),
         )
 

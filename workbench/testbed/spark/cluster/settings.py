@@ -95,7 +95,7 @@ class Cluster:
 
     def __post_init__(self) -> None:
         if kind_of(self.master) == LOCAL:
-            raise WorkbenchError("The master 'local' is no cluster. Leave out the settings of a cluster.")
+            raise WorkbenchError("The master 'local' is not a cluster. Leave out the settings of a cluster.")
         if not self.checkpoint:
             raise WorkbenchError(
                 f"The master {self.master!r} is a cluster, so checkpoints need a folder that this machine and all "

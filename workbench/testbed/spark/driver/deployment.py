@@ -192,7 +192,7 @@ class Driver:
         else:
             self._live.command(rate)
             if self._live.feed.restarts and rate:
-                self._queries.batches(self._live, 1)  # a start is no part of what is observed
+                self._queries.batches(self._live, 1)  # a start is not part of what is observed
 
     def settle(self, seconds: float) -> None:
         """Let `seconds` pass."""

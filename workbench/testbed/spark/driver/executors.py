@@ -54,7 +54,7 @@ def lost_executor(query: str, reasons: Mapping[str, str], *, on_cluster: bool) -
         number, reason = next(iter(reasons.items()))
         return WorkbenchError(
             f"Executor {number} was lost while {query!r} ran: {reason.strip().rstrip('.')}. What is "
-            "measured on the others is no measurement of this budget. The log of its worker shows why it ended; "
+            "measured on the others is not a measurement of this budget. The log of its worker shows why it ended; "
             "then run the same command again."
         )
     return WorkbenchError(

@@ -52,7 +52,7 @@ MOST_UNREAD = 3  # consecutive batches that read none of the released rows: the 
 class Meter:
     """CPU seconds of the executor between batches: in total, and its Python workers alone.
 
-    Of executors on a cluster, which are no processes of this machine, they are not known.
+    Of executors on a cluster, which are not processes of this machine, they are not known.
     """
 
     quota: CpuQuota | None

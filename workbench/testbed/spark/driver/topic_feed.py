@@ -232,7 +232,7 @@ def _decoded(schema: pa.Schema) -> "list[Column]":
     kinds = {one.name: one.dataType for one in from_arrow_schema(schema).fields}
     columns = {name: f.col(own).cast(kinds[name]) for name, own in COLUMNS.items() if name in kinds}
     inside = [one for one in schema if one.name not in columns]
-    if [one.name for one in inside] == [VALUE]:  # the values are no JSON
+    if [one.name for one in inside] == [VALUE]:  # the values are not JSON
         columns[VALUE] = f.col("value").cast(kinds[VALUE])
     else:
         fields = pa.schema([one.with_name(field_of(one.name)) for one in inside])

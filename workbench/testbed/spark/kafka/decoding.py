@@ -43,7 +43,7 @@ def main() -> None:
     os.dup2(2, 1)
     with batch_session(asked["jars"]) as spark:
         jvm: Any = spark._jvm  # noqa: SLF001
-        for name in ("string", "bytes"):  # what is no Avro may ask for GiB
+        for name in ("string", "bytes"):  # what is not Avro may ask for GiB
             jvm.java.lang.System.setProperty(f"org.apache.avro.limits.{name}.maxLength", _MOST)
         try:
             seen = _read(spark, asked)

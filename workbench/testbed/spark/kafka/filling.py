@@ -79,7 +79,7 @@ def fill(
     spacing_us = 1e6 / event_rate
     clock = EventClock(int(1e6 * time.time() - rows * spacing_us), 0, spacing_us)
     if key is not None and key not in names:
-        raise WorkbenchError(f"The key {key!r} is no column; the columns are {', '.join(names)}. Name one of them.")
+        raise WorkbenchError(f"The key {key!r} is not a column; the columns are {', '.join(names)}. Name one of them.")
     if clock.origin_us < 0:
         raise WorkbenchError(
             f"{rows:,} rows at event_rate {event_rate:g} begin before 1970; event_rate must be higher. Raise it, or "
@@ -101,7 +101,7 @@ def fill(
 
 def _records(names: list[str], key: str | None) -> Callable[[Mapping[str, Any]], _Record]:
     """Return what makes a record's value, key and headers of a row; a captured sample becomes what it was."""
-    raw = set(names) - _OWN == {VALUE}  # the values were no JSON
+    raw = set(names) - _OWN == {VALUE}  # the values were not JSON
 
     def made(row: Mapping[str, Any]) -> _Record:
         return _json(row), None if key is None else _bytes(row[key]), []

@@ -81,7 +81,7 @@ class Captured:
     seconds
         Of traffic: from the first to the last timestamp.
     not_json
-        Values that are no JSON object; their columns are empty.
+        Values that are not JSON object; their columns are empty.
     not_decoded
         Values that do not decode with the schema; their columns are empty.
     schema_ids
@@ -175,7 +175,7 @@ def _checked(target: Path) -> Path:
     """Give the place that a name means; only a Parquet file may be there."""
     place = Path(os.path.realpath(target))
     if place.suffix != ".parquet" or (place.exists() and not place.is_file()):
-        raise WorkbenchError(f"{str(target)!r} is no place for a sample; name a file that ends in .parquet.")
+        raise WorkbenchError(f"{str(target)!r} is not a place for a sample; name a file that ends in .parquet.")
     return place
 
 

@@ -129,7 +129,7 @@ class Broker:
         """Return the first offset of every partition with a record of that time, in ms since 1970, or later."""
         places, asked = self._places(ends), self.jvm.java.util.HashMap()
         for place in places.values():
-            asked[place] = max(at_ms, 1 << 31)  # a smaller number is no long in Java
+            asked[place] = max(at_ms, 1 << 31)  # a smaller number is not a long in Java
         found = self.consumer.offsetsForTimes(asked)
         since = {}
         for number, place in places.items():

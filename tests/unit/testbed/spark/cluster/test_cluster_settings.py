@@ -44,7 +44,7 @@ def test_checkpoints_need_a_folder_that_all_reach():
 
 
 def test_an_address_that_is_no_uri_is_named_without_its_credentials():
-    with pytest.raises(WorkbenchError, match=r"checkpoint is '\[x/y', which is no URI\. Correct it") as error:
+    with pytest.raises(WorkbenchError, match=r"checkpoint is '\[x/y', which is not a URI\. Correct it") as error:
         Cluster(MASTER, "hdfs://key:hidden@[x/y")
     assert "hidden" not in str(error.value)
     assert error.value.settings == ("checkpoint",)

@@ -44,7 +44,7 @@ def test_what_is_no_archive_is_refused(given, message):
 def test_an_archive_that_is_missing_is_named_before_anything_starts(packed, capsys):
     SparkTestbed(cluster=packed).check(FOUR)
     Path("packages.tar.gz").unlink()
-    missing = r"The environment 'packages.tar.gz' is no file on this machine.*conda pack -o environment.tar.gz"
+    missing = r"The environment 'packages.tar.gz' is not a file on this machine.*conda pack -o environment.tar.gz"
     with pytest.raises(WorkbenchError, match=missing):
         SparkTestbed(cluster=packed).check(FOUR)
     with pytest.raises(WorkbenchError, match=missing):
@@ -53,7 +53,7 @@ def test_an_archive_that_is_missing_is_named_before_anything_starts(packed, caps
     assert "packages.tar.gz" in seen.fix
     options = ["--master", MASTER, "--checkpoint", SHARED, "--environment", "packages.tar.gz"]
     assert cli.main(["measure", "nexmark:q1", *options]) == 2
-    assert "is no file on this machine" in capsys.readouterr().err
+    assert "is not a file on this machine" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

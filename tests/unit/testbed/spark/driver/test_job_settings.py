@@ -96,7 +96,7 @@ def test_a_study_passes_them_on_and_they_are_part_of_what_is_compared(tmp_path, 
     assert testbed.identity == f"{plain.identity}, {study.job_settings.identity}"
     assert plain.identity == SparkTestbed(slot_cpus="auto").identity  # as it was before: what is recorded still counts
     (tmp_path / "udf.jar").unlink()
-    with pytest.raises(WorkbenchError, match=r"jars has 'udf\.jar', which is no file here"):
+    with pytest.raises(WorkbenchError, match=r"jars has 'udf\.jar', which is not a file here"):
         testbed.check(BUDGET)
 
 

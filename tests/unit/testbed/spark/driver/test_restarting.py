@@ -71,7 +71,7 @@ def test_rate_0_pauses_it(live):
     query, runs = live
     query.command(0.0)
     assert query.paused
-    query.check()  # it is no failure that it does not run
+    query.check()  # it is not a failure that it does not run
     assert runs == []
     query.command(100.0)
     assert not query.paused

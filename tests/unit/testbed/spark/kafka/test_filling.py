@@ -102,5 +102,5 @@ def test_a_row_that_came_late_is_sent_with_its_event_time(sent, tmp_path):
 def test_a_key_that_is_no_column(tmp_path):
     pq.write_table(pa.table({"order": [1]}), tmp_path / "orders.parquet")
     ready = prepare(Dataset(str(tmp_path / "orders.parquet"), "parquet"), None, tmp_path)
-    with pytest.raises(WorkbenchError, match="'region' is no column; the columns are order"):
+    with pytest.raises(WorkbenchError, match="'region' is not a column; the columns are order"):
         fill(TOPIC, ready, 1, key="region")
