@@ -49,4 +49,4 @@ def _read(kind: Callable[[str], N], text: str, what: str) -> N:
     try:
         return kind(text.replace(",", "") if _COMMAS.fullmatch(text) else text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no {what}; write it such as 1024 or 1,024") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a {what}; write it such as 1024 or 1,024") from None

@@ -85,7 +85,7 @@ def test_a_sample_of_a_topic_becomes_its_records(capsys, finds):
         ({"sink": "foreachBatch keep", "beyond": "keep (line 2) uses send"}, "noop", "# sink: job.py:keep\n"),
         ({"sink": "parquet out", "output_mode": "update"}, "noop", "it takes append mode, not update"),
         ({"sink": "parquet job.py/out"}, "noop", "job.py is not a folder"),
-        ({"sink": "console"}, "noop", "no sink of production"),
+        ({"sink": "console"}, "noop", "not a sink of production"),
         ({"sink": "table rows as iceberg"}, "noop", "# sink: iceberg PLACE"),
         ({"sink": "csv out"}, "noop", "# sink: parquet PLACE"),
     ],

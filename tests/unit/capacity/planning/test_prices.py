@@ -38,7 +38,7 @@ def test_a_price_list_as_a_spreadsheet_writes_it_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (HEADER + ROW + b"\x80uro,b,c,2,4096,0.1,EUR,x,2024\n", r"no text in UTF-8: byte 0x80 at \d+\. Save"),
+        (HEADER + ROW + b"\x80uro,b,c,2,4096,0.1,EUR,x,2024\n", r"not text in UTF-8: byte 0x80 at \d+\. Save"),
         (HEADER, r"prices.csv has a heading and no instance types; add one a line"),
         (HEADER + ROW + ROW.replace(b"USD", b"EUR"), r"prices in EUR, USD, which cannot be compared. Give all"),
         (HEADER + b'"' + b"a" * 200_000, r"cannot be read as CSV: field larger than field limit"),
