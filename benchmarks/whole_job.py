@@ -1,12 +1,12 @@
 """A whole job as people run it: two topics, a stateful join, Delta and a checkpoint on disk, against a bare query.
 
-    python benchmarks/whole_job.py [--slots 1,2,4] [--large 8] [--slot-cpus 0.2] [--interval 5] [--checkpoint PLACE]
+    python benchmarks/whole_job.py [--slots 1,2,4] [--large 8] [--slot-cpus 0.2] [--interval 10] [--checkpoint PLACE]
 
 A script joins two topics and writes to a Delta table. A broker on this machine gets the topics, a sample of each is
 captured, and the broker ends: ``workbench init`` records the script on the samples, so measuring needs no broker. The
 study is planned on the few slots, and ``workbench measure`` finds the maximum rate on the large count. The same follows
 with Spark's ``noop`` sink and the checkpoint in memory. Prints what was predicted from the few slots, what was
-measured, the error, and what each part costs on the large count. It takes about 25 minutes; an interrupted one goes on
+measured, the error, and what each part costs on the large count. It takes about 40 minutes; an interrupted one goes on
 from its folder.
 """
 
@@ -38,14 +38,8 @@ import sys
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-rocksdb = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-spark = (
-    SparkSession.builder.appName("paid")
-    .config("spark.sql.streaming.stateStore.providerClass", rocksdb)
-    .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
-    .config("spark.databricks.delta.snapshotPartitions", "4")
-    .getOrCreate()
-)
+builder = SparkSession.builder.appName("paid").config("spark.databricks.delta.snapshotPartitions", "4")
+spark = builder.getOrCreate()
 
 
 def topic(name, columns):
@@ -60,7 +54,7 @@ paid = orders.withWatermark("placed_at", "5 seconds").join(
     f.expr("order_id = paid_order AND paid_at BETWEEN placed_at AND placed_at + INTERVAL 5 SECONDS"),
 )
 writer = paid.writeStream.format("delta").option("path", "lake/paid").option("checkpointLocation", "checkpoints/paid")
-writer.trigger(processingTime="5 seconds").start().awaitTermination()
+writer.trigger(processingTime="10 seconds").start().awaitTermination()
 """
 ORDERS, PAID, LAG_MS = 60_000, 0.8, 4_000
 BARE = ("--sink", "noop", "--checkpoint", "memory")
@@ -185,8 +179,8 @@ def main():
     parser.add_argument("--large", type=int, default=8)
     parser.add_argument("--slot-cpus", type=float, default=0.2)
     parser.add_argument("--memory-mb", type=int, default=1024)
-    parser.add_argument("--interval", type=float, default=5.0)
-    parser.add_argument("--minutes", type=float, default=8.0, help="most for a plan; half as many for the large count")
+    parser.add_argument("--interval", type=float, default=10.0)
+    parser.add_argument("--minutes", type=float, default=14.0, help="most for a plan; half as many for the large count")
     parser.add_argument("--warmup", type=float, default=60.0)
     parser.add_argument("--checkpoint", help="where the job's is kept; default: a folder of the script")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="%(default)s")

@@ -28,9 +28,13 @@ from workbench.capacity.model.forms import as_points, as_runs
 from workbench.capacity.model.growth import believe
 from workbench.capacity.model.scaling_law import fit_scaling_law
 from workbench.errors import WorkbenchError
-from workbench.records import FailedRun, Measurement, Run
+from workbench.metrics import Disturbance
+from workbench.records import FailedRun, Measurement, MstEstimate, Run
 
 AGREEMENT = 0.005
+DISTURBED = 0.2
+"""Share of the machine that others take from which they may be why a run sustains no rate."""
+
 SHORTFALL = 0.8
 LOW = 0.5
 LEAST_BUDGETS = 3
@@ -73,7 +77,8 @@ def why_no_capacity(run: Run) -> str | None:
         return run.failure
     estimate = run.estimate
     if not estimate.rate:
-        return "no rate was sustained."
+        beside = _disturbance(estimate)
+        return "no rate was sustained." if beside is None else f"no rate was sustained. {beside.sentence}."
     least = f"so the query carries at least {units.rate(estimate.low)}."
     if estimate.limit == "source":
         return f"the source was the limit, {least}"
@@ -114,11 +119,18 @@ def _words(runs: Sequence[Run], row: int) -> str:
     return f"{row + 1} ({units.some(budget.slots, 'slot')} of {budget.profile.memory_mb:,} MB)"
 
 
+def _disturbance(estimate: MstEstimate) -> Disturbance | None:
+    """The worst one of the probes; None if it can have hidden little."""
+    worst = max((one.observation.disturbance for one in estimate.probes), key=lambda one: one.worst, default=None)
+    return worst if worst is not None and worst.worst > DISTURBED else None
+
+
 def _advice(run: Run) -> str:
     if isinstance(run, FailedRun):
         return "What failed is tried again when the same is run again; leave out slots or memory_mb that keep failing."
     if not run.estimate.rate:
-        return "Give a slot more memory_mb, or more slot_cpus."
+        more = "Give a slot more memory_mb, or more slot_cpus."
+        return more if _disturbance(run.estimate) is None else f"End what else runs on the machine. {more}"
     if run.estimate.limit == "source":
         return "Explore fewer or slower slots (slots, slot_cpus), so that the query is the limit."
     if run.estimate.limit == "none":

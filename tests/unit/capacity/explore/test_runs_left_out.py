@@ -13,9 +13,11 @@ from workbench.answers.measured import run_cards
 from workbench.answers.planned import cards
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space, plan
 from workbench.capacity.explore import conclude, exploration, overstatement
+from workbench.capacity.model.outliers import advise
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal, JournalError
 from workbench.measuring import CapacityEstimator
+from workbench.metrics import Disturbance
 from workbench.records import FailedRun
 from workbench.study import Study, read_planned, run_study, write_planned
 from workbench.testbed import FluidTestbed
@@ -151,6 +153,18 @@ def test_the_edge_goes_on_where_it_can(tmp_path):
     budgets = [(run.budget.slots, run.budget.profile.memory_mb) for run in found.runs]
     assert budgets[4:] == [(4, 512)] * 2 + [(4, 2048)] * 2 + [(6, 2048)] * 4
     assert list(found.left_out) == [1]
+
+
+def test_neighbours_of_a_run_that_sustains_no_rate_are_named(planned):
+    runs = list(planned.exploration.measurements)
+    estimate = runs[1].estimate
+    probe = estimate.probes[-1]
+    beside = replace(probe, observation=replace(probe.observation, disturbance=Disturbance(other_load=0.53)))
+    probes = (*estimate.probes[:-1], beside)
+    runs[1] = replace(runs[1], estimate=replace(estimate, rate=None, low=0.0, observation=None, probes=probes))
+    found = conclude(runs, "ended", choice="edge")
+    assert found.left_out[1] == "no rate was sustained. Others took 53.0 % of the machine."
+    assert advise([runs[1]]).startswith("End what else runs on the machine.")
 
 
 @pytest.mark.parametrize(
