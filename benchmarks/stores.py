@@ -17,8 +17,7 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
-from urllib.error import URLError
-from urllib.request import Request, urlopen
+from http.client import HTTPConnection
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
@@ -31,7 +30,12 @@ PORT, STARTS_S = 5151, 60.0
 SERVER = """
 import sys, time
 from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import run_simple
+from werkzeug.serving import WSGIRequestHandler, run_simple
+
+
+class Once(WSGIRequestHandler):
+    def handle_expect_100(self):
+        return True  # else it goes on twice, and Amazon's asynchronous client waits for ever
 
 store, asked, late_s = DomainDispatcherApplication(create_backend_app), [0], float(sys.argv[2]) / 1000
 
@@ -43,7 +47,7 @@ def serve(environment, start):
     time.sleep(late_s)
     return store(environment, start)
 
-run_simple("127.0.0.1", int(sys.argv[1]), serve, threaded=True)
+run_simple("127.0.0.1", int(sys.argv[1]), serve, threaded=True, request_handler=Once)
 """
 STORE = {
     "checkpoint": "s3a://bucket/checkpoints",
@@ -75,13 +79,17 @@ def served(python, late_ms):
 
 def asked():
     """Requests that the store had; the first call makes the bucket."""
-    address = f"http://127.0.0.1:{PORT}"
     try:
-        if urlopen(f"{address}/asked").read() == b"0":
-            urlopen(Request(f"{address}/bucket", method="PUT")).read()
-        return int(urlopen(f"{address}/asked").read())
-    except URLError:
+        count = int(answer("GET", "/asked"))
+        return count or (answer("PUT", "/bucket") and int(answer("GET", "/asked")))
+    except OSError:
         return 0
+
+
+def answer(method, path):
+    connection = HTTPConnection("127.0.0.1", PORT)
+    connection.request(method, path)
+    return connection.getresponse().read()
 
 
 def found(settings, rate, observed_s, count):
@@ -103,7 +111,7 @@ def main():
     parser.add_argument("--rate", type=float, default=20_000.0)
     parser.add_argument("--observed", type=float, default=40.0)
     options = parser.parse_args()
-    os.environ["STORE_KEY"] = "any"
+    os.environ["STORE_KEY"] = "any-key-will-do"
     for place in options.places:
         with tempfile.TemporaryDirectory() as folder:
             if place in {"memory", "folder"}:

@@ -120,7 +120,7 @@ def _words(runs: Sequence[Run], row: int) -> str:
 
 
 def _disturbance(estimate: MstEstimate) -> Disturbance | None:
-    """The worst one of the probes; None if it can have hidden little."""
+    """Return the worst one of the probes; None if it can have hidden little."""
     worst = max((one.observation.disturbance for one in estimate.probes), key=lambda one: one.worst, default=None)
     return worst if worst is not None and worst.worst > DISTURBED else None
 
