@@ -17,16 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from workbench.errors import WorkbenchError
-from workbench.measuring.bracket import (
-    Bracket,
-    Votes,
-    bracket,
-    first_rate,
-    refuted,
-    source_limit,
-    summarise,
-    tally,
-)
+from workbench.measuring.bracket import Bracket, Votes, bracket, first_rate, refuted, source_limit, summarise, tally
 from workbench.measuring.costs import fit_line
 from workbench.measuring.schedule import Step, Times
 from workbench.measuring.verdict import COMPILING, crowded_out

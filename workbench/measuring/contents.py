@@ -158,10 +158,7 @@ def prune_journal(
 
 
 def _chosen(
-    lines: Sequence[Line],
-    names: Sequence[str],
-    before: date | None,
-    plans: References,
+    lines: Sequence[Line], names: Sequence[str], before: date | None, plans: References
 ) -> tuple[set[int], Pruning]:
     held = _contents(lines)
     asked = {one.key for name in names for one in find(held, name)}
@@ -173,11 +170,7 @@ def _chosen(
     whole = {place for place, line in enumerate(lines) if line.entry.key in gone}
     rest = spare - whole
     return spare | whole, Pruning(
-        len(rest),
-        _size(lines, rest),
-        tuple(one for one in held if one.key in gone),
-        kept,
-        _size(lines, spare | whole),
+        len(rest), _size(lines, rest), tuple(one for one in held if one.key in gone), kept, _size(lines, spare | whole)
     )
 
 

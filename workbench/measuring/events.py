@@ -29,15 +29,7 @@ from workbench.checks import shown
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Entry, Journal
-from workbench.records import (
-    FailedRun,
-    Machine,
-    Measurement,
-    Probe,
-    measurement_from_dict,
-    structure,
-    unstructure,
-)
+from workbench.records import FailedRun, Machine, Measurement, Probe, measurement_from_dict, structure, unstructure
 
 T = TypeVar("T")
 

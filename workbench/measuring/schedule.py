@@ -61,25 +61,19 @@ class Schedule(Protocol):
     @property
     def most_probes(self) -> int:
         """Most probes of one estimate, repeats included and the warm-up not."""
-        ...
 
     @property
     def strict(self) -> bool:
         """Whether a growing backlog alone fails a probe, and a batch that starts late extends its window."""
-        ...
 
     def times(self, interval_s: float) -> Times:
         """Length of each part of a probe."""
-        ...
 
     def near(self, rate: float) -> float:
         """Rate that the schedule may probe, nearest to `rate`, records/s."""
-        ...
 
     def next_step(self, history: Sequence[Probe], interval_s: float) -> Step | None:
         """Step after `history`; None when the estimate is finished."""
-        ...
 
     def conclude(self, history: Sequence[Probe], interval_s: float) -> MstEstimate:
         """Bracket the MST by the probes of `history`, finished or not."""
-        ...

@@ -122,7 +122,7 @@ def judge(  # noqa: C901 - each way to an answer
         longest = max(batch.duration_s for batch in observation.batches)
         return overloaded(
             f"No more than {len(observation.batches)} batches were completed, of up to {longest:,.1f} s each, though "
-            f"their rows became due in {units.percent(share, 1)} of that time.",
+            f"their rows became due in {units.percent(share, 1)} of that time."
         )
     rounding = _rounding(observation)
     if keeps_up(observation, interval_s):
@@ -134,13 +134,13 @@ def judge(  # noqa: C901 - each way to an answer
     if observation.consumed_records + _ROUNDING_ROWS < success * due:
         return overloaded(
             f"Only {units.share(share)} of the {units.scaled(due, '')} due rows were consumed; "
-            f"{units.share(success)} are needed.",
+            f"{units.share(success)} are needed."
         )
     slack = _SLOPE_SLACK * observation.commanded_rate + _ROUNDING_RISE * rounding
     if check_trend and slope > _SLOPE_ERRORS * error + slack:
         return overloaded(
             f"{units.share(share)} of the due rows were consumed, but the backlog grew by {units.rate(slope)} "
-            f"(standard error {units.rate(error)}).",
+            f"(standard error {units.rate(error)})."
         )
     trend = {True: "the backlog did not grow", False: "the backlog's trend was not asked"}[check_trend]
     return answer(

@@ -1,16 +1,19 @@
-"""The driver process of a deployment: started, asked, ended; and what is said when it ends by itself."""
+"""Processes of their own with Spark: the driver of a deployment, and those that answer one question."""
 
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.metadata import packages_distributions
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TextIO
 
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.driver.session import last_line
@@ -40,6 +43,40 @@ def environment_of_modules() -> dict[str, str]:
         "PYTHONSAFEPATH": "1",
         "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path),
     }
+
+
+def ask_apart(module: str, asked: object, longest_s: float | None = None) -> tuple[str, str]:
+    """Run `module` in a process of its own, which gets `asked` as JSON; return its answer, and all else that it said.
+
+    It raises `subprocess.TimeoutExpired` after `longest_s` seconds. In the end all that the process started is killed.
+    """
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            start_new_session=True,
+            env=environment_of_modules(),
+        )
+        try:
+            found, _ = process.communicate(json.dumps(asked), longest_s)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        said.seek(0)
+        return found, said.read()
+
+
+@contextmanager
+def answering() -> Iterator[TextIO]:
+    """Give the file for the answer to `ask_apart`; what else is printed is no part of it."""
+    ours = os.dup(1)
+    os.dup2(2, 1)
+    with os.fdopen(ours, "w") as result:
+        yield result
 
 
 class DriverProcess:

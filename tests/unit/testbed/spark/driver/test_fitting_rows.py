@@ -18,8 +18,7 @@ from workbench.testbed.spark.driver.live import (
     Meter,
     _root_cause,
 )
-from workbench.testbed.spark.driver.ramp import fitting_rows
-from workbench.testbed.spark.driver.turns import LEAST_BATCH_ROWS
+from workbench.testbed.spark.driver.ramp import LEAST_BATCH_ROWS, fitting_rows
 from workbench.testbed.spark.log.batches import BatchLog
 from workbench.testbed.spark.log.event_log import EventLog
 from workbench.workload import Release
