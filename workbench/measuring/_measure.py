@@ -6,7 +6,7 @@ again. A finished one is measured again, unless you ask for it to be reused.
 
 import hashlib
 import json
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,32 +37,18 @@ _MANY_TASKS_RATE = 0.5  # of the MST: with several times the partitions a batch 
 class Configuration:
     """What is deployed: a query on a budget, with the tasks of each operator and how often it was measured before.
 
-    Parameters
-    ----------
-    query
-        A query, or for simulated testbeds anything with a name.
-    tasks
-        Tasks by operator; None leaves them to the testbed.
-    partitions
-        Partitions of the source and of the state, where stages share the slots in time; None: as many as slots.
-    repeat
-        How many measurements of the same configuration came before.
-    predicted_rate
-        Records/s that the tasks, or the partitions, should carry, if an optimizer said so.
-    guess
-        Records/s to begin with; no part of what is measured.
-    shared
-        Whether it takes a turn in a warm deployment that other budgets share.
+    For simulated testbeds, the query is anything with a name. `tasks` are by operator; `partitions`, of the source and
+    of the state, take their place where stages share the slots in time. None leaves them to the testbed.
     """
 
     query: Query
     budget: Budget
     tasks: Mapping[str, int] | None = None
     partitions: Mapping[str, int] | None = None
-    repeat: int = 0
-    predicted_rate: float | None = None
-    guess: float | None = None
-    shared: bool = False
+    repeat: int = 0  # how many measurements of the same configuration came before
+    predicted_rate: float | None = None  # records/s that these should carry, if an optimizer said so
+    guess: float | None = None  # records/s to begin with; no part of what is measured
+    shared: bool = False  # whether it takes a turn in a warm deployment that other budgets share
 
     @property
     def layout(self) -> Mapping[str, int] | None:
@@ -181,7 +167,8 @@ def measure(
         loads: tuple[Probe, ...] = ()
         many: tuple[Probe, ...] = ()
         if costs and estimate.rate:
-            for load in _loads(live, estimate.rate, len(curve)):
+            for number in range(len(curve), len(LOAD_CURVE)):
+                load = observe_at(live, LOAD_CURVE[number] * estimate.rate, number, *_load_times(budget.interval_s))
                 loads = (*loads, _laid_out(load, configuration))
                 yield recorded_now(journal, LoadProbed(key, loads[-1]))
             many = _with_many_tasks(live, many_tasks, estimate.rate)
@@ -203,12 +190,6 @@ def _laid_out(probe: Probe, configuration: Configuration) -> Probe:
     return replace(probe, partitions=state, source_partitions=None if source == state else source)
 
 
-def _loads(live: Run, rate: float, made: int) -> Iterator[Probe]:
-    """Observe a run at lower rates than its maximum `rate`, from the one after those `made` on."""
-    for number, share in enumerate(LOAD_CURVE[made:], made):
-        yield observe_at(live, share * rate, number, *_load_times(live.budget.interval_s))
-
-
 def _with_many_tasks(live: Run, many: Sequence[int], rate: float) -> tuple[Probe, ...]:
     """Observe a warm run with several times as many partitions as slots; what completes no batches is left out."""
     found: list[Probe] = []
@@ -228,14 +209,9 @@ def _with_many_tasks(live: Run, many: Sequence[int], rate: float) -> tuple[Probe
 def reusable(
     configuration: Configuration, testbed: Testbed, estimator: CapacityEstimator, journal: Journal, *, costs: bool
 ) -> Measurement | None:
-    """Give the measurement that `measure` would reuse; None if it would deploy."""
+    """Give the measurement that `measure` would reuse, with costs if these are asked for; None if it would deploy."""
     finished = last_finished(journal, measurement_key(configuration, testbed, estimator))
-    return finished if finished is not None and complete(finished, costs=costs) else None
-
-
-def complete(recorded: Measurement, *, costs: bool) -> bool:
-    """Whether a finished measurement has all that is asked for."""
-    return not costs or bool(recorded.load_curve) or not recorded.estimate.rate
+    return finished if finished and (not costs or finished.load_curve or not finished.estimate.rate) else None
 
 
 def recorded_now(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> Event:

@@ -15,6 +15,7 @@ target changes by less than 1 %; it repeats nothing and has no upper end until a
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from workbench.errors import WorkbenchError
 from workbench.measuring.bracket import Bracket, Votes, bracket, first_rate, refuted, source_limit, summarise, tally
@@ -85,16 +86,12 @@ class AdaptiveSchedule:
     max_repeats: int = 5
     settle_s: float | None = None
     window_s: float | None = None
+    strict = True  # a growing backlog alone fails a probe, and a batch that starts late extends its window
 
     @property
     def most_probes(self) -> int:
         """Most probes of one estimate, repeats included and the warm-up not."""
         return self.max_probes
-
-    @property
-    def strict(self) -> bool:
-        """A growing backlog alone fails a probe, and a batch that starts late extends its window."""
-        return True
 
     def times(self, interval_s: float) -> Times:
         """Length of each part of a probe."""
@@ -122,11 +119,7 @@ class AdaptiveSchedule:
             return None
         rate = search.grid.rate(index)
         earlier = [probe for probe in probes if search.grid.index(probe.rate) == index]
-        disturbed = 0
-        for probe in reversed(earlier):
-            if not _repeatable(probe):
-                break
-            disturbed += 1
+        disturbed = sum(1 for _ in takewhile(_repeatable, reversed(earlier)))
         in_all = sum(map(_repeatable, probes))
         accept = disturbed >= self.max_repeats or in_all >= _REPEATS_IN_ALL * self.max_repeats
         return Step("probe", rate, len(earlier) + 1, accept)
@@ -142,22 +135,15 @@ class AdaptiveSchedule:
         search = _Search.of(history, self, interval_s)
         found, rate = search.found, search.grid.rate
         high = math.inf if found.high is None else rate(found.high) * (1 + search.raised(found.high))
-        limit: Limit
-        if (
-            found.high is not None
-            and found.low is not None
-            and high > max(_POINT, 1 + self.tolerance) * rate(found.low)
-        ):
-            limit = "none"
-        elif found.high is not None:
-            limit = "query"
+        low = 0.0 if found.low is None else rate(found.low)
+        limit: Limit = "none"
+        if found.high is not None:
+            limit = "none" if low and high > max(_POINT, 1 + self.tolerance) * low else "query"
         elif search.source_capped and found.low is not None and found.low >= search.highest:
             limit = "source"
-        else:
-            limit = "none"
         return summarise(
             history,
-            0.0 if found.low is None else rate(found.low),
+            low,
             high,
             limit,
             exhausted=search.next_index() is not None,

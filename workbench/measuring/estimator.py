@@ -174,14 +174,9 @@ class CapacityEstimator:
     def estimate(
         self, run: Run, history: Sequence[Probe] = (), on_probe: Callable[[Probe], None] | None = None
     ) -> MstEstimate:
-        """Estimate the MST of `run`.
+        """Estimate the MST of `run`, after the probes of `history` where an earlier estimate was interrupted.
 
-        Parameters
-        ----------
-        history
-            Probes recorded before this estimate was interrupted, in order.
-        on_probe
-            Called with each new finished probe before it is used; what it raises ends the estimate.
+        `on_probe` is called with each new finished probe before it is used; what it raises ends the estimate.
 
         Raises
         ------
@@ -424,8 +419,7 @@ def _flat(values: Sequence[float], change: float) -> bool:
 def _require_offered(probes: Sequence[Probe]) -> None:
     last = probes[-1]
     refused = [probe.answered("not-offered") for probe in probes if probe.rate == last.rate]
-    allowed = _NOT_OFFERED_REPEATS
-    if len(refused) > allowed and all(refused[-allowed - 1 :]) and last.judgement is not None:
+    if len(refused) > _NOT_OFFERED_REPEATS and all(refused[-_NOT_OFFERED_REPEATS - 1 :]) and last.judgement is not None:
         raise WorkbenchError(
             f"The rate {last.rate:,.0f} records/s was not offered in {sum(refused)} attempts: "
             f"{last.judgement.reason} Within 1 % is allowed. Check the source's rate limiter, or lower max_rate."

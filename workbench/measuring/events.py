@@ -11,10 +11,6 @@ event          kind in the journal  data
 `LoadProbed`   ``load``             the probe
 `Finished`     ``finished``         the measurement
 `GivenUp`      ``given up``         the reason
-`Reused`       not recorded         its `Finished` line is there already
-`Failed`       not recorded         the next run tries again
-`Estimated`    not recorded         its probes are there already
-`Concluded`    not recorded         it follows from the runs before it
 =============  ===================  ==========================================
 """
 

@@ -68,20 +68,14 @@ def mst_interval(
     level: float = LEVEL,
     expected: float = EXPECTED_DEVIATION,
 ) -> MstInterval | None:
-    """Say where the maximum of the next deployment lies.
+    """Say where the maximum of the next deployment lies; None if `estimate` has no bracket that the query bounds.
 
     Parameters
     ----------
     earlier
         Those of the same configuration before it; what is not bounded by the query is left out.
     expected
-        Relative deviation of repeats before any is seen; see `expected_deviation`. What disturbed probes is added to
-        it.
-
-    Returns
-    -------
-    MstInterval or None
-        None if `estimate` has no bracket: nothing was sustained, or its upper end is not the query's.
+        Relative deviation of repeats before any is seen; see `expected_deviation`. What disturbed probes is added.
     """
     if not 0 < level < 1:
         raise WorkbenchError(f"level is {level!r}; it must be between 0 and 1, both excluded. Use 0.9.")

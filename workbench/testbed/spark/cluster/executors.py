@@ -25,11 +25,9 @@ _LOOK_S = 1.0
 _OTHER_SPARK = ("local class incompatible", "InvalidClassException", "NoSuchMethodError")
 _NO_CLASS = re.compile(r"(?:ClassNotFoundException|NoClassDefFoundError):(?: Class)? ([\w.$/]+)")
 _SPARKS_OWN = "org.apache.spark."
-_KUBECTL = (
-    "'kubectl get pods' and 'kubectl describe pod' show whether the pods wait for room, for their image or for a "
-)
+_KUBECTL = "'kubectl get pods' and 'kubectl describe pod' show whether the pods wait for room, for their image or for"
 _NOT_GIVEN = {
-    "kubernetes": ("Kubernetes", "pod", f"{_KUBECTL}permission."),
+    "kubernetes": ("Kubernetes", "pod", f"{_KUBECTL} a permission."),
     "yarn": ("YARN", "container", "'yarn application -list' shows whether the queue has room."),
 }
 _WRONG_PYTHONS = (

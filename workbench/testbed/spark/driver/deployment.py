@@ -46,7 +46,7 @@ from workbench.testbed.spark.driver.source_alone import SourceAlone
 from workbench.testbed.spark.driver.spec import DeploymentSpec, Turn
 from workbench.testbed.spark.driver.topic_feed import BrokerWatch, TopicRows
 from workbench.testbed.spark.driver.warming import warm_code
-from workbench.testbed.spark.driver.write_cost import Added, compare, write_cost
+from workbench.testbed.spark.driver.write_cost import NOTHING, compare, write_cost
 from workbench.testbed.spark.log.event_log import EventLog
 from workbench.testbed.spark.log.operators import (
     fullest_labels,
@@ -84,7 +84,7 @@ class Driver:
         self._cpus = spec.budget.profile.cpus
         self._cores = Cores(spec)
         self._source = SourceAlone(spec.budget)
-        self._sink = Added()
+        self._sink = NOTHING
         self._fastest = 0.0  # records/s consumed in any window of this turn
         self._spark: SparkSession | None = None
         self._broker = BrokerWatch(spec.generator.url) if isinstance(spec.generator, TopicRows) else None
