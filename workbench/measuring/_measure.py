@@ -135,14 +135,14 @@ def measure(
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with testbed.deploy(query, budget, configuration.layout, repeat=configuration.repeat) as live:
         if dead_end is not None:
-            yield recorded_now(journal, GivenUp(key, dead_end))
-        yield recorded_now(journal, Deployed(key, live.machine, budget, tuple(history), tuple(curve)))
+            yield record(journal, GivenUp(key, dead_end))
+        yield record(journal, Deployed(key, live.machine, budget, tuple(history), tuple(curve)))
         probes: list[Probe] = []
         for made in estimator.probes(live, history, configuration.guess):
             probe = _laid_out(made, configuration)
             probes.append(probe)
             so_far = estimator.steps.conclude([*history, *probes], budget.interval_s)
-            yield recorded_now(journal, Probed(key, probe, so_far.low, so_far.high))
+            yield record(journal, Probed(key, probe, so_far.low, so_far.high))
         estimate = estimator.steps.conclude([*history, *probes], budget.interval_s)
         # One that was completed with costs is finished twice, with the same probes, and measured the maximum once.
         earlier = {one.estimate.probes: one.estimate for one in known.finished if one is not recorded}
@@ -170,7 +170,7 @@ def measure(
             for number in range(len(curve), len(LOAD_CURVE)):
                 load = observe_at(live, LOAD_CURVE[number] * estimate.rate, number, *_load_times(budget.interval_s))
                 loads = (*loads, _laid_out(load, configuration))
-                yield recorded_now(journal, LoadProbed(key, loads[-1]))
+                yield record(journal, LoadProbed(key, loads[-1]))
             many = _with_many_tasks(live, many_tasks, estimate.rate)
     deployments.append(Deployment(tuple(probes), (*loads, *many)))
     measurement = replace(
@@ -178,7 +178,7 @@ def measure(
     )
     if output is not None:
         measurement.to_json(output)
-    yield recorded_now(journal, Finished(key, measurement))
+    yield record(journal, Finished(key, measurement))
     return measurement
 
 
@@ -212,12 +212,6 @@ def reusable(
     """Give the measurement that `measure` would reuse, with costs if these are asked for; None if it would deploy."""
     finished = last_finished(journal, measurement_key(configuration, testbed, estimator))
     return finished if finished and (not costs or finished.load_curve or not finished.estimate.rate) else None
-
-
-def recorded_now(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> Event:
-    """Write `event` to the journal and return it."""
-    record(journal, event)
-    return event
 
 
 def failed(configuration: Configuration, testbed: Testbed, error: WorkbenchError) -> FailedRun:

@@ -1,9 +1,8 @@
 """Measures the maximum sustainable throughput (MST) of one deployment (StreamBed section IV, the Capacity Estimator).
 
 The loop is: ask the schedule for a step, command its rate, let it settle, observe, judge, record. What to do next
-is a pure function of the finished probes (``adaptive`` or ``streambed``), so a killed estimate continues where it was:
-recorded probes go in as `history` and are not repeated. Only the warm-up is redone, because a new deployment is cold;
-its recorded result keeps deciding the first rate.
+is a pure function of the finished probes (``adaptive`` or ``streambed``), so a killed estimate continues where it was.
+Only the warm-up is redone, because a new deployment is cold; its recorded result keeps deciding the first rate.
 
 A run whose code is warm already, as Spark's is, needs no warm-up but a state of its working size. It is filled at a
 rate somewhat below the first guess, which is the first probe at once: an optimizer's objective, or what the warm code
@@ -278,17 +277,9 @@ class _Session:
                 interval_s=self._shared_interval_s,
             )
             self.disturbed = judgement.repeatable
+        at_s, took_s = begun - self.started + self.before_s, self.estimator.clock() - begun
         return Probe(
-            number,
-            step.phase,
-            rate,
-            step.attempt,
-            observation,
-            judgement,
-            begun - self.started + self.before_s,
-            self.estimator.clock() - begun,
-            steady,
-            filled=filled,
+            number, step.phase, rate, step.attempt, observation, judgement, at_s, took_s, steady, filled=filled
         )
 
     @property

@@ -63,19 +63,21 @@ class LoadProbed:
 
 
 @dataclass(frozen=True)
-class Finished:
+class _OfMeasurement:
+    key: str
+    measurement: Measurement
+
+
+class Finished(_OfMeasurement):
     """The measurement is complete."""
 
-    key: str
-    measurement: Measurement
 
-
-@dataclass(frozen=True)
-class Reused:
+class Reused(_OfMeasurement):
     """The journal had the measurement, so nothing was deployed."""
 
-    key: str
-    measurement: Measurement
+
+class Estimated(_OfMeasurement):
+    """The maximum of a budget is known; runs for its costs may follow."""
 
 
 @dataclass(frozen=True)
@@ -91,14 +93,6 @@ class Failed:
     """The measurement ended with an error that other measurements need not share."""
 
     run: FailedRun
-
-
-@dataclass(frozen=True)
-class Estimated:
-    """The maximum of a budget is known; runs for its costs may follow."""
-
-    key: str
-    measurement: Measurement
 
 
 class Conclusion(Protocol):
@@ -119,8 +113,8 @@ class Concluded:
 Event = Deployed | Probed | LoadProbed | Estimated | Finished | Reused | GivenUp | Failed | Concluded
 
 
-def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> None:
-    """Write `event` to the journal; it is on the disk when this returns."""
+def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> Event:
+    """Write `event` to the journal, and return it once it is on the disk."""
     match event:
         case Deployed(key, machine, budget):
             journal.append("deployed", key, {"machine": asdict(machine), "budget": asdict(budget)})
@@ -132,6 +126,7 @@ def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | 
             journal.append("finished", key, unstructure(measurement))
         case GivenUp(key, reason):
             journal.append("given up", key, {"reason": reason})
+    return event
 
 
 def recorded(journal: Journal, key: str | None = None) -> Iterator[Event]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from workbench.errors import WorkbenchError
 from workbench.measuring.bracket import first_rate, summarise
 from workbench.measuring.schedule import Step, Times
-from workbench.records import MstEstimate, Probe
+from workbench.records import Limit, MstEstimate, Probe
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,9 @@ class StreamBedSchedule:
         probes = [probe for probe in history if probe.phase == "probe"]
         low, high = _ends(probes, bound=False)
         bound = any(probe.answered("source-bound") for probe in probes)
-        return summarise(
-            history,
-            low,
-            high,
-            "query" if math.isfinite(high) else "source" if bound else "none",
-            exhausted=bool(probes) and not self._converged(history),
-            doubtful=(),
-        )
+        limit: Limit = "query" if math.isfinite(high) else "source" if bound else "none"
+        exhausted = bool(probes) and not self._converged(history)
+        return summarise(history, low, high, limit, exhausted=exhausted, doubtful=())
 
     def _converged(self, history: Sequence[Probe]) -> bool:
         last = history[-1]

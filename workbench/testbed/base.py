@@ -63,7 +63,7 @@ class Testbed(Protocol):
     def deploy(
         self, query: Query, budget: Budget, layout: Mapping[str, int] | None = None, *, repeat: int | None = None
     ) -> AbstractContextManager[Run]:
-        """Deploy `query` on `budget`.
+        """Deploy `query` on `budget`; a `WorkbenchError` says why they cannot be deployed here.
 
         Parameters
         ----------
@@ -71,11 +71,6 @@ class Testbed(Protocol):
             Tasks by operator, where the testbed lets them be set; None leaves them to the testbed.
         repeat
             How often this configuration was measured before; a simulated testbed's noise depends on it.
-
-        Raises
-        ------
-        WorkbenchError
-            When the query or the budget cannot be deployed here; the message says why.
         """
 
 

@@ -69,21 +69,14 @@ class RecordedTestbed:
         query: str = "query",
         memory_unit_mb: float = 1.0,
     ) -> "RecordedTestbed":
-        """Read a table from a CSV file with a header.
+        """Read a table from a CSV file with a header; an error names its line.
 
         Parameters
         ----------
-        memory, slots, rate
-            Names of the columns.
-        query
-            Name of the column with the query's name; the file need not have it.
+        memory, slots, rate, query
+            Names of the columns; the file need not have the last.
         memory_unit_mb
             MB per slot that one unit of the memory column means: 1/16 if it is of a worker of 16 slots.
-
-        Raises
-        ------
-        WorkbenchError
-            When the file cannot be read, lacks a column or has a value that is not a number; with the line number.
         """
         table, columns = [], (memory, slots, rate)
         for line, row in read_rows(path, f"The table {path}", columns, "Name the columns of memory, slots and rate."):

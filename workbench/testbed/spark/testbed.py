@@ -175,11 +175,7 @@ class SparkTestbed:
     def check(self, budget: Budget) -> None:
         """Refuse a budget that this machine, or any cluster, cannot provide, before anything starts.
 
-        Raises
-        ------
-        WorkbenchError
-            If it needs more cores than there are, has less memory than Spark needs, or has fractions of a core and no
-            quota is permitted; or if the archive of a cluster's packages, or what the job brings along, is missing.
+        Also where the archive of a cluster's packages, or what the job brings along, is missing.
         """
         divide_memory(replace(budget, slots=self.cluster.executor_slots) if self.cluster else budget)
         self.settings.check_here()

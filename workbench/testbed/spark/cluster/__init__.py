@@ -1,10 +1,16 @@
 """A cluster as a testbed: what is asked of it, what it gives, and how code and state get there."""
 
 from workbench.testbed.spark.cluster.code import pack
-from workbench.testbed.spark.cluster.compilers import compilers
 from workbench.testbed.spark.cluster.conf import beside_yours, cluster_conf
 from workbench.testbed.spark.cluster.environment import stand_in
-from workbench.testbed.spark.cluster.executors import await_executors, check_room, describe_workers, refused, registered
+from workbench.testbed.spark.cluster.executors import (
+    await_executors,
+    check_room,
+    compilers,
+    describe_workers,
+    refused,
+    registered,
+)
 from workbench.testbed.spark.cluster.settings import LOCAL, Cluster
 from workbench.testbed.spark.cluster.storage import (
     cause_of,

@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -178,7 +179,7 @@ _Facts = tuple[str, bool | None, float, str, str]
 
 
 def _on_executors(spark: "SparkSession", tasks: int) -> Sequence[_Facts]:
-    """Look at the machines of `tasks` tasks. The inner function crosses by value and needs nothing that is shipped."""
+    """Look at the machines of `tasks` tasks."""
 
     def look(_: object) -> "Iterator[Any]":
         import platform  # noqa: PLC0415 - in the executor
@@ -200,5 +201,46 @@ def _on_executors(spark: "SparkSession", tasks: int) -> Sequence[_Facts]:
             platform.python_version(),
         )
 
-    found: Sequence[_Facts] = spark.sparkContext.parallelize(range(tasks), tasks).mapPartitions(look).collect()
+    return _in_tasks(spark, tasks, look)
+
+
+def compilers(spark: "SparkSession", tasks: int, names: tuple[str, ...]) -> Callable[[], float]:
+    """Give a function that returns CPU seconds of the executors' just-in-time compilers so far: their mean.
+
+    The code is warm when they have little to do. A Python task finds its executor's JVM among the processes above it.
+    Executors that no task has met yet are left out, and without Linux's ``/proc`` nothing is seen, which counts as 0.
+    """
+
+    def look(_: object) -> Iterator[tuple[str, float]]:
+        import platform  # noqa: PLC0415 - in the executor
+        from contextlib import suppress  # noqa: PLC0415
+        from pathlib import Path  # noqa: PLC0415
+
+        def stat(path: Path) -> tuple[str, list[str]]:
+            name, _, rest = path.read_text().partition("(")[2].rpartition(")")
+            return name, rest.split()
+
+        with suppress(OSError):
+            process = os.getpid()
+            while stat(Path(f"/proc/{process}/stat"))[0] != "java":
+                process = int(stat(Path(f"/proc/{process}/stat"))[1][1])  # its parent
+            ticks = 0
+            for thread in Path(f"/proc/{process}/task").iterdir():
+                with suppress(OSError):
+                    name, fields = stat(thread / "stat")
+                    ticks += (int(fields[11]) + int(fields[12])) * name.startswith(names)
+            yield f"{platform.node()} {process}", ticks / os.sysconf("SC_CLK_TCK")
+
+    used: dict[str, float] = {}
+
+    def mean() -> float:
+        used.update(_in_tasks(spark, tasks, look))
+        return statistics.fmean(used.values()) if used else 0.0
+
+    return mean
+
+
+def _in_tasks(spark: "SparkSession", tasks: int, look: Callable[[object], "Iterator[Any]"]) -> Sequence[Any]:
+    """Run `look` in `tasks` tasks. An inner function crosses by value, so it needs nothing that is shipped."""
+    found: Sequence[Any] = spark.sparkContext.parallelize(range(tasks), tasks).mapPartitions(look).collect()
     return found

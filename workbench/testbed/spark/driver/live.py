@@ -34,17 +34,9 @@ _MOST_STARTS = 20
 _DATA_LOST = ("failOnDataLoss", "KAFKA_DATA_LOSS", "OffsetOutOfRange", "data may have been lost")
 # How a query ends for want of memory, disk or an answer: another budget may have that.
 _OF_THE_BUDGET = (
-    "outofmemory",
-    "memoryerror",
-    "no space left",
-    "executorlost",
-    "fetchfailed",
-    "exited unexpectedly",
-    "it stopped",
-    "timed out",
-    "connection",
-    "connect back",
-)
+    "outofmemory", "memoryerror", "no space left", "executorlost", "fetchfailed", "exited unexpectedly", "it stopped",
+    "timed out", "connection", "connect back",
+)  # fmt: skip
 MOST_UNREAD = 3  # consecutive batches that read none of the released rows: the next will not either
 
 

@@ -50,7 +50,7 @@ def ask_apart(module: str, asked: object, longest_s: float | None = None) -> tup
 
     It raises `subprocess.TimeoutExpired` after `longest_s` seconds. In the end all that the process started is killed.
     """
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", module],
             stdin=subprocess.PIPE,
@@ -112,17 +112,10 @@ class DriverProcess:
             groups = [str(group) for group in quota.all_folders] if quota else []
             if quota:
                 quota.add_driver(self._process.pid)
+            reaper = str(Path(__file__).with_name("reaper.py"))
+            named = (str(alive_read), str(self._process.pid), *map(str, folders), "--", *groups)
             self._reaper = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-I",  # so that nothing in the user's folder or path can break it
-                    str(Path(__file__).with_name("reaper.py")),
-                    str(alive_read),
-                    str(self._process.pid),
-                    *map(str, folders),
-                    "--",
-                    *groups,
-                ],
+                [sys.executable, "-I", reaper, *named],  # -I: nothing in the user's folder or path can break it
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -16,7 +16,7 @@ import math
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -48,10 +48,6 @@ class TopicRows:
     schema: pa.Schema  # of the rows: the columns that a sample of the topic has
     connector: tuple[str, ...]  # jars of Spark's Kafka connector
     decoded: bool = True  # otherwise a record becomes one narrow column, to measure the source alone
-
-    def source_alone(self) -> "TopicRows":
-        """Return the same records, read and not decoded."""
-        return replace(self, decoded=False)
 
 
 @dataclass

@@ -5,9 +5,8 @@ with their share of the executor's other CPU (Python workers, garbage collection
 cores of a slot. Without a quota they are the tasks' run seconds minus the waits for shuffle data. The profiled cost of
 the source is subtracted and reported as a separate operator.
 
-The executor's other CPU includes a part per batch. If each batch were charged its own, every operator would look more
-expensive per record in small batches. So the samples that costs are fitted to are charged at the overhead rate of all
-batches of the deployment so far.
+The executor's other CPU includes a part per batch, with which every operator would look more expensive per record in
+small batches. So the samples that costs are fitted to are charged at one rate for all batches of the deployment so far.
 """
 
 import math
@@ -184,15 +183,9 @@ def input_rows(names: Sequence[str], batches: Sequence[BatchLog], backlog: float
         ]
         read = sum(task.records_in for _, stage in own for task in stage.tasks)
         written = sum(sum(task.records_out for task in stage.tasks) or _rows_out(stage) for _, stage in own)
-        made.append(
-            InputRows(
-                name,
-                rows[number],
-                backlog * rows[number] / max(1, rows.total()),
-                tuple(operators[place] for place in sorted({place for place, _ in own})),
-                written / read if read else None,
-            )
-        )
+        left = backlog * rows[number] / max(1, rows.total())
+        readers = tuple(operators[place] for place in sorted({place for place, _ in own}))
+        made.append(InputRows(name, rows[number], left, readers, written / read if read else None))
     return tuple(made)
 
 

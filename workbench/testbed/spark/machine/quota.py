@@ -2,12 +2,10 @@
 
 The group holds the executor's JVM and its Python workers. The driver stays outside, so its fixed cost per batch is not
 charged to the slots. Version 1 of Linux control groups can also move single threads, so there the JVM's compiler stays
-outside too. A job that runs for months is compiled in its first hour, but during a measurement the compiler would take
-about a fifth of a small slot, a different share in every deployment. Versions 1 and 2 are supported.
+outside too: during a measurement it would take about a fifth of a small slot, a different share in every deployment.
 
-A quota is a limit, not a promise: while others use the cores, slots get less than their quota, and more so the more
-slots there are, which would bend the growth that is measured. So the slots, and the driver in a group of its own, go
-before the other processes of this machine.
+A quota is a limit, not a promise: while others use the cores, slots get less, and more so the more slots there are. So
+the slots, and the driver in a group of its own, go before the other processes of this machine.
 """
 
 import os
