@@ -293,9 +293,9 @@ class SparkTestbed:
             if any(isinstance(one, Replay) and not one.complete for one in replayed):
                 facts["data"] = "only the first GiB of the data is replayed"
             if isinstance(generator, tuple):
-                parts = ((one, rows) for one, rows in zip(query.inputs, generator, strict=True) if rows.period)
-                shares = ", ".join(f"{one.name} {units.percent(rows.rows / rows.period)}" for one, rows in parts)
-                facts["inputs"] = f"{shares} of the rate, released in the order of their event times"
+                named = zip(query.inputs, generator, strict=True)
+                shares = [f"{one.name} {units.percent(of.rows / of.period)}" for one, of in named if of.period]
+                facts["inputs"] = f"{', '.join(shares)} of the rate, released in the order of their event times"
             facts["checkpoint"] = self._keeps(in_memory=folder.parent == _MEMORY_FOLDER)
             here = there or replace(describe(), slots=slots)
             machine = replace(here, facts={**here.facts, **facts})

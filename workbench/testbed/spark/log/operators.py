@@ -19,14 +19,8 @@ from statistics import median
 from workbench.metrics import SOURCE, InputRows, OperatorMetrics, TaskSample
 from workbench.testbed.spark.log.batches import KEEPS_STATE, SCAN, BatchLog, Stage
 
-_KINDS = {
-    **KEEPS_STATE,
-    "ArrowEvalPython": "python",
-    "BatchEvalPython": "python",
-    "MapInArrow": "python",
-    "PythonMapInArrow": "python",
-    "MapInPandas": "python",
-}
+_RUN_PYTHON = ("ArrowEvalPython", "BatchEvalPython", "MapInArrow", "PythonMapInArrow", "MapInPandas")
+_KINDS = {**KEEPS_STATE, **dict.fromkeys(_RUN_PYTHON, "python")}
 _PYTHON = ("python", "state")
 _KEPT = "rocksdbSstFileSize"
 

@@ -134,7 +134,7 @@ class Broker:
         for number, place in places.items():
             self.consumer.seek(place, begin[number])
         polled = self.consumer.poll(self.jvm.java.time.Duration.ofMillis(ANSWER_MS)).iterator()
-        sizes = [max(0, one.serializedKeySize()) + max(0, one.serializedValueSize()) for one in polled]
+        sizes: list[int] = [max(0, one.serializedKeySize()) + max(0, one.serializedValueSize()) for one in polled]
         return sum(sizes) / max(1, len(sizes))
 
     def made(self, partitions: int) -> int:
