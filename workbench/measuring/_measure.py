@@ -6,7 +6,7 @@ again. A finished one is measured again, unless you ask for it to be reused.
 
 import hashlib
 import json
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,17 +17,7 @@ from workbench.errors import TooFewBatchesError, WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring.costs import fit_costs
 from workbench.measuring.estimator import CapacityEstimator
-from workbench.measuring.events import (
-    Deployed,
-    Estimated,
-    Event,
-    Finished,
-    GivenUp,
-    LoadProbed,
-    Probed,
-    Reused,
-    record,
-)
+from workbench.measuring.events import Deployed, Estimated, Event, Finished, GivenUp, LoadProbed, Probed, Reused, record
 from workbench.measuring.fingerprint import PROTOCOL, code_of, data_of, definition_of, observing_code
 from workbench.measuring.repeatability import expected_deviation, mst_interval
 from workbench.measuring.state import Deployment, last_finished, replay
@@ -47,32 +37,18 @@ _MANY_TASKS_RATE = 0.5  # of the MST: with several times the partitions a batch 
 class Configuration:
     """What is deployed: a query on a budget, with the tasks of each operator and how often it was measured before.
 
-    Parameters
-    ----------
-    query
-        A query, or for simulated testbeds anything with a name.
-    tasks
-        Tasks by operator; None leaves them to the testbed.
-    partitions
-        Partitions of the source and of the state, where stages share the slots in time; None: as many as slots.
-    repeat
-        How many measurements of the same configuration came before.
-    predicted_rate
-        Records/s that the tasks, or the partitions, should carry, if an optimizer said so.
-    guess
-        Records/s to begin with; no part of what is measured.
-    shared
-        Whether it takes a turn in a warm deployment that other budgets share.
+    For simulated testbeds, the query is anything with a name. `tasks` are by operator; `partitions`, of the source and
+    of the state, take their place where stages share the slots in time. None leaves them to the testbed.
     """
 
     query: Query
     budget: Budget
     tasks: Mapping[str, int] | None = None
     partitions: Mapping[str, int] | None = None
-    repeat: int = 0
-    predicted_rate: float | None = None
-    guess: float | None = None
-    shared: bool = False
+    repeat: int = 0  # how many measurements of the same configuration came before
+    predicted_rate: float | None = None  # records/s that these should carry, if an optimizer said so
+    guess: float | None = None  # records/s to begin with; no part of what is measured
+    shared: bool = False  # whether it takes a turn in a warm deployment that other budgets share
 
     @property
     def layout(self) -> Mapping[str, int] | None:
@@ -159,14 +135,14 @@ def measure(
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with testbed.deploy(query, budget, configuration.layout, repeat=configuration.repeat) as live:
         if dead_end is not None:
-            yield recorded_now(journal, GivenUp(key, dead_end))
-        yield recorded_now(journal, Deployed(key, live.machine, budget, tuple(history), tuple(curve)))
+            yield record(journal, GivenUp(key, dead_end))
+        yield record(journal, Deployed(key, live.machine, budget, tuple(history), tuple(curve)))
         probes: list[Probe] = []
         for made in estimator.probes(live, history, configuration.guess):
             probe = _laid_out(made, configuration)
             probes.append(probe)
             so_far = estimator.steps.conclude([*history, *probes], budget.interval_s)
-            yield recorded_now(journal, Probed(key, probe, so_far.low, so_far.high))
+            yield record(journal, Probed(key, probe, so_far.low, so_far.high))
         estimate = estimator.steps.conclude([*history, *probes], budget.interval_s)
         # One that was completed with costs is finished twice, with the same probes, and measured the maximum once.
         earlier = {one.estimate.probes: one.estimate for one in known.finished if one is not recorded}
@@ -191,9 +167,10 @@ def measure(
         loads: tuple[Probe, ...] = ()
         many: tuple[Probe, ...] = ()
         if costs and estimate.rate:
-            for load in _loads(live, estimate.rate, len(curve)):
+            for number in range(len(curve), len(LOAD_CURVE)):
+                load = observe_at(live, LOAD_CURVE[number] * estimate.rate, number, *_load_times(budget.interval_s))
                 loads = (*loads, _laid_out(load, configuration))
-                yield recorded_now(journal, LoadProbed(key, loads[-1]))
+                yield record(journal, LoadProbed(key, loads[-1]))
             many = _with_many_tasks(live, many_tasks, estimate.rate)
     deployments.append(Deployment(tuple(probes), (*loads, *many)))
     measurement = replace(
@@ -201,7 +178,7 @@ def measure(
     )
     if output is not None:
         measurement.to_json(output)
-    yield recorded_now(journal, Finished(key, measurement))
+    yield record(journal, Finished(key, measurement))
     return measurement
 
 
@@ -211,12 +188,6 @@ def _laid_out(probe: Probe, configuration: Configuration) -> Probe:
         return probe
     source, state = configuration.partitions["source"], configuration.partitions["state"]
     return replace(probe, partitions=state, source_partitions=None if source == state else source)
-
-
-def _loads(live: Run, rate: float, made: int) -> Iterator[Probe]:
-    """Observe a run at lower rates than its maximum `rate`, from the one after those `made` on."""
-    for number, share in enumerate(LOAD_CURVE[made:], made):
-        yield observe_at(live, share * rate, number, *_load_times(live.budget.interval_s))
 
 
 def _with_many_tasks(live: Run, many: Sequence[int], rate: float) -> tuple[Probe, ...]:
@@ -238,20 +209,9 @@ def _with_many_tasks(live: Run, many: Sequence[int], rate: float) -> tuple[Probe
 def reusable(
     configuration: Configuration, testbed: Testbed, estimator: CapacityEstimator, journal: Journal, *, costs: bool
 ) -> Measurement | None:
-    """Give the measurement that `measure` would reuse; None if it would deploy."""
+    """Give the measurement that `measure` would reuse, with costs if these are asked for; None if it would deploy."""
     finished = last_finished(journal, measurement_key(configuration, testbed, estimator))
-    return finished if finished is not None and complete(finished, costs=costs) else None
-
-
-def complete(recorded: Measurement, *, costs: bool) -> bool:
-    """Whether a finished measurement has all that is asked for."""
-    return not costs or bool(recorded.load_curve) or not recorded.estimate.rate
-
-
-def recorded_now(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> Event:
-    """Write `event` to the journal and return it."""
-    record(journal, event)
-    return event
+    return finished if finished and (not costs or finished.load_curve or not finished.estimate.rate) else None
 
 
 def failed(configuration: Configuration, testbed: Testbed, error: WorkbenchError) -> FailedRun:

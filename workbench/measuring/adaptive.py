@@ -15,18 +15,10 @@ target changes by less than 1 %; it repeats nothing and has no upper end until a
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from workbench.errors import WorkbenchError
-from workbench.measuring.bracket import (
-    Bracket,
-    Votes,
-    bracket,
-    first_rate,
-    refuted,
-    source_limit,
-    summarise,
-    tally,
-)
+from workbench.measuring.bracket import bracket, first_rate, refuted, source_limit, summarise, tally
 from workbench.measuring.costs import fit_line
 from workbench.measuring.schedule import Step, Times
 from workbench.measuring.verdict import COMPILING, crowded_out
@@ -94,16 +86,12 @@ class AdaptiveSchedule:
     max_repeats: int = 5
     settle_s: float | None = None
     window_s: float | None = None
+    strict = True  # a growing backlog alone fails a probe, and a batch that starts late extends its window
 
     @property
     def most_probes(self) -> int:
         """Most probes of one estimate, repeats included and the warm-up not."""
         return self.max_probes
-
-    @property
-    def strict(self) -> bool:
-        """A growing backlog alone fails a probe, and a batch that starts late extends its window."""
-        return True
 
     def times(self, interval_s: float) -> Times:
         """Length of each part of a probe."""
@@ -124,18 +112,14 @@ class AdaptiveSchedule:
         """Step after `history`; None when the estimate is finished."""
         if not history:
             return Step("warm-up", math.inf)
-        search = _Search.of(history, self, interval_s)
+        search = _Search(history, self, interval_s)
         probes = [probe for probe in history if probe.phase == "probe"]
         index = search.next_index()
         if index is None or len(probes) >= self.max_probes or self._crowded_out(probes):
             return None
         rate = search.grid.rate(index)
         earlier = [probe for probe in probes if search.grid.index(probe.rate) == index]
-        disturbed = 0
-        for probe in reversed(earlier):
-            if not _repeatable(probe):
-                break
-            disturbed += 1
+        disturbed = sum(1 for _ in takewhile(_repeatable, reversed(earlier)))
         in_all = sum(map(_repeatable, probes))
         accept = disturbed >= self.max_repeats or in_all >= _REPEATS_IN_ALL * self.max_repeats
         return Step("probe", rate, len(earlier) + 1, accept)
@@ -148,75 +132,45 @@ class AdaptiveSchedule:
 
     def conclude(self, history: Sequence[Probe], interval_s: float) -> MstEstimate:
         """Bracket the MST by the probes of `history`, finished or not."""
-        search = _Search.of(history, self, interval_s)
+        search = _Search(history, self, interval_s)
         found, rate = search.found, search.grid.rate
         high = math.inf if found.high is None else rate(found.high) * (1 + search.raised(found.high))
-        limit: Limit
-        if (
-            found.high is not None
-            and found.low is not None
-            and high > max(_POINT, 1 + self.tolerance) * rate(found.low)
-        ):
-            limit = "none"
-        elif found.high is not None:
-            limit = "query"
+        low = 0.0 if found.low is None else rate(found.low)
+        limit: Limit = "none"
+        if found.high is not None:
+            limit = "none" if low and high > max(_POINT, 1 + self.tolerance) * low else "query"
         elif search.source_capped and found.low is not None and found.low >= search.highest:
             limit = "source"
-        else:
-            limit = "none"
-        return summarise(
-            history,
-            0.0 if found.low is None else rate(found.low),
-            high,
-            limit,
-            exhausted=search.next_index() is not None,
-            doubtful=[rate(index) for index in found.doubtful],
-        )
+        doubtful, exhausted = [rate(index) for index in found.doubtful], search.next_index() is not None
+        return summarise(history, low, high, limit, exhausted=exhausted, doubtful=doubtful)
 
 
-@dataclass(frozen=True)
 class _Search:
     """The state of a search, derived from its history."""
 
-    grid: Grid
-    history: Sequence[Probe]
-    interval_s: float
-    votes: dict[int, Votes]
-    found: Bracket
-    lowest: int
-    highest: int
-    source_capped: bool
-
-    @classmethod
-    def of(cls, history: Sequence[Probe], settings: AdaptiveSchedule, interval_s: float) -> "_Search":
-        grid = Grid(settings.tolerance)
-        votes = tally(history, grid.index)
+    def __init__(self, history: Sequence[Probe], settings: AdaptiveSchedule, interval_s: float) -> None:
+        self.history, self.interval_s = history, interval_s
+        self.grid = grid = Grid(settings.tolerance)
+        self.votes = tally(history, grid.index)
+        self.found = bracket(self.votes)
         floor_rate = settings.min_rate
         if floor_rate is None:
             floor_rate = min(first_rate(history), max(1.0, first_rate(history) / _WARM_UP_FRACTION))
         highest = math.inf if settings.max_rate is None else grid.below(settings.max_rate)
-        lowest = int(min(grid.above(floor_rate), highest))  # a range without a rate of the grid has the one below it
+        self.lowest = int(min(grid.above(floor_rate), highest))  # a range without a rate of the grid has the one below
         refused = [grid.index(probe.rate) - 1 for probe in history if probe.answered("source-bound")]
         limit = source_limit(history)
         source_cap = min([_highest(grid, limit), *refused])
-        if source_cap < lowest:
+        if source_cap < self.lowest:
             raise WorkbenchError(
-                f"The source alone releases too little for the lowest rate to be probed, {grid.rate(lowest):,.1f} "
+                f"The source alone releases too little for the lowest rate to be probed, {grid.rate(self.lowest):,.1f} "
                 f"records/s: without being the limit it could serve {limit:,.1f}. Use a longer trigger interval "
                 "or more slots, so that its fixed cost per batch leaves room; or in Python lower min_rate.",
                 settings=("interval_s", "slots"),
             )
         cap = min(highest, source_cap)
-        return cls(
-            grid,
-            history,
-            interval_s,
-            votes,
-            bracket(votes),
-            lowest,
-            int(cap) if math.isfinite(cap) else grid.above(1e15),
-            source_cap < highest,
-        )
+        self.highest = int(cap) if math.isfinite(cap) else grid.above(1e15)
+        self.source_capped = source_cap < highest
 
     def next_index(self) -> int | None:
         """Index to probe next; None when nothing is left to ask."""

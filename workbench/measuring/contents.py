@@ -29,24 +29,14 @@ References = Mapping[tuple[object, ...], tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a journal holds of one measurement.
-
-    Parameters
-    ----------
-    state
-        Its finished measurements, and what was observed since.
-    budget, machine
-        That it was last deployed on.
-    size, spare
-        Bytes of its lines, and of those among them that nothing reads any more.
-    """
+    """What a journal holds of one measurement, and the budget and machine that it was last deployed on."""
 
     key: str
     state: State
     budget: Budget
     machine: Machine
-    size: int
-    spare: int
+    size: int  # bytes of its lines
+    spare: int  # bytes of those among them that nothing reads any more
 
     @property
     def last(self) -> Measurement | None:
@@ -61,22 +51,12 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Pruning:
-    """What is removed from a journal.
+    """What is removed from a journal; sizes are in bytes."""
 
-    Parameters
-    ----------
-    spare_lines, spare_size
-        Lines that nothing reads any more, and their bytes.
-    removed
-        Measurements that are removed as a whole.
-    kept
-        Measurements that were asked for and stay, with the files that refer to them.
-    """
-
-    spare_lines: int
+    spare_lines: int  # that nothing reads any more
     spare_size: int
-    removed: tuple[Recorded, ...]
-    kept: tuple[tuple[Recorded, tuple[str, ...]], ...]
+    removed: tuple[Recorded, ...]  # as a whole
+    kept: tuple[tuple[Recorded, tuple[str, ...]], ...]  # that were asked for, with the files that refer to them
     size: int
 
 
@@ -85,7 +65,7 @@ def read_contents(journal: Journal) -> tuple[Recorded, ...]:
     return _contents(journal.lines())
 
 
-def find(held: Sequence[Recorded], name: str) -> tuple[Recorded, ...]:
+def _find(held: Sequence[Recorded], name: str) -> tuple[Recorded, ...]:
     """Give the measurements whose key, or the digest at its end, begins with `name`."""
     found = tuple(one for one in held if one.key.startswith(name) or one.key.rpartition("/")[2].startswith(name))
     if not found or not name:
@@ -99,8 +79,8 @@ def find(held: Sequence[Recorded], name: str) -> tuple[Recorded, ...]:
 
 
 def find_recorded(held: Sequence[Recorded], name: str) -> Recorded:
-    """Give the measurement that `name` means; see `find`."""
-    found = find(held, name)
+    """Give the measurement whose key, or the digest at its end, begins with `name`."""
+    found = _find(held, name)
     if len(found) > 1:
         raise WorkbenchError(
             f"{name!r} means {len(found)} measurements: {', '.join(one.key for one in found[:_NAMED])}"
@@ -134,14 +114,8 @@ def prune_journal(
 ) -> Pruning:
     """Say what can be removed from `journal`, and remove it if you ask for that.
 
-    Parameters
-    ----------
-    names
-        Beginnings of the keys of measurements to remove as a whole.
-    before
-        Also those whose last finished measurement was begun before this day (UTC).
-    plans
-        From `read_references`: measurements in them stay.
+    Measurements whose keys begin with one of `names` are removed as a whole, as are those of which the last finished
+    one was begun `before` this day (UTC). Those in `plans`, as from `read_references`, stay.
     """
     would: list[Pruning] = []
 
@@ -158,13 +132,10 @@ def prune_journal(
 
 
 def _chosen(
-    lines: Sequence[Line],
-    names: Sequence[str],
-    before: date | None,
-    plans: References,
+    lines: Sequence[Line], names: Sequence[str], before: date | None, plans: References
 ) -> tuple[set[int], Pruning]:
     held = _contents(lines)
-    asked = {one.key for name in names for one in find(held, name)}
+    asked = {one.key for name in names for one in _find(held, name)}
     if before is not None:
         asked |= {one.key for one in held if one.last is not None and one.last.started_at[:10] < before.isoformat()}
     kept = tuple((one, files) for one in held if one.key in asked and (files := files_referring(one, plans)))
@@ -173,11 +144,7 @@ def _chosen(
     whole = {place for place, line in enumerate(lines) if line.entry.key in gone}
     rest = spare - whole
     return spare | whole, Pruning(
-        len(rest),
-        _size(lines, rest),
-        tuple(one for one in held if one.key in gone),
-        kept,
-        _size(lines, spare | whole),
+        len(rest), _size(lines, rest), tuple(one for one in held if one.key in gone), kept, _size(lines, spare | whole)
     )
 
 
@@ -211,8 +178,8 @@ def _spare(lines: Sequence[Line]) -> set[int]:
     """Places of the lines that nothing reads any more: a later line of the same measurement has ended it."""
     ended: set[str] = set()
     spare = set()
-    for place in range(len(lines) - 1, -1, -1):
-        entry = lines[place].entry
+    for place, line in reversed(list(enumerate(lines))):
+        entry = line.entry
         if entry.key in ended and entry.kind in {"deployed", "probe", "load", "given up"}:
             spare.add(place)
         if entry.kind in {"finished", "given up"}:

@@ -65,16 +65,8 @@ def _fit(operator: str, points: list[tuple[float, float]]) -> OperatorCost:
     records = sorted(x for x, _ in points)
     levels = count_levels(records)
     line = fit_line(points) if levels >= MIN_LEVELS else None
-    return OperatorCost(
-        operator,
-        None if line is None else line.fixed,
-        None if line is None else line.slope,
-        None if line is None else line.slope_error,
-        records[0],
-        records[-1],
-        len(points),
-        levels,
-    )
+    fixed, slope, error = (line.fixed, line.slope, line.slope_error) if line else (None, None, None)
+    return OperatorCost(operator, fixed, slope, error, records[0], records[-1], len(points), levels)
 
 
 def count_levels(ordered: Sequence[float]) -> int:

@@ -1,9 +1,8 @@
 """Measures the maximum sustainable throughput (MST) of one deployment (StreamBed section IV, the Capacity Estimator).
 
 The loop is: ask the schedule for a step, command its rate, let it settle, observe, judge, record. What to do next
-is a pure function of the finished probes (``adaptive`` or ``streambed``), so a killed estimate continues where it was:
-recorded probes go in as `history` and are not repeated. Only the warm-up is redone, because a new deployment is cold;
-its recorded result keeps deciding the first rate.
+is a pure function of the finished probes (``adaptive`` or ``streambed``), so a killed estimate continues where it was.
+Only the warm-up is redone, because a new deployment is cold; its recorded result keeps deciding the first rate.
 
 A run whose code is warm already, as Spark's is, needs no warm-up but a state of its working size. It is filled at a
 rate somewhat below the first guess, which is the first probe at once: an optimizer's objective, or what the warm code
@@ -174,14 +173,9 @@ class CapacityEstimator:
     def estimate(
         self, run: Run, history: Sequence[Probe] = (), on_probe: Callable[[Probe], None] | None = None
     ) -> MstEstimate:
-        """Estimate the MST of `run`.
+        """Estimate the MST of `run`, after the probes of `history` where an earlier estimate was interrupted.
 
-        Parameters
-        ----------
-        history
-            Probes recorded before this estimate was interrupted, in order.
-        on_probe
-            Called with each new finished probe before it is used; what it raises ends the estimate.
+        `on_probe` is called with each new finished probe before it is used; what it raises ends the estimate.
 
         Raises
         ------
@@ -283,17 +277,9 @@ class _Session:
                 interval_s=self._shared_interval_s,
             )
             self.disturbed = judgement.repeatable
+        at_s, took_s = begun - self.started + self.before_s, self.estimator.clock() - begun
         return Probe(
-            number,
-            step.phase,
-            rate,
-            step.attempt,
-            observation,
-            judgement,
-            begun - self.started + self.before_s,
-            self.estimator.clock() - begun,
-            steady,
-            filled=filled,
+            number, step.phase, rate, step.attempt, observation, judgement, at_s, took_s, steady, filled=filled
         )
 
     @property
@@ -424,8 +410,7 @@ def _flat(values: Sequence[float], change: float) -> bool:
 def _require_offered(probes: Sequence[Probe]) -> None:
     last = probes[-1]
     refused = [probe.answered("not-offered") for probe in probes if probe.rate == last.rate]
-    allowed = _NOT_OFFERED_REPEATS
-    if len(refused) > allowed and all(refused[-allowed - 1 :]) and last.judgement is not None:
+    if len(refused) > _NOT_OFFERED_REPEATS and all(refused[-_NOT_OFFERED_REPEATS - 1 :]) and last.judgement is not None:
         raise WorkbenchError(
             f"The rate {last.rate:,.0f} records/s was not offered in {sum(refused)} attempts: "
             f"{last.judgement.reason} Within 1 % is allowed. Check the source's rate limiter, or lower max_rate."

@@ -11,10 +11,6 @@ event          kind in the journal  data
 `LoadProbed`   ``load``             the probe
 `Finished`     ``finished``         the measurement
 `GivenUp`      ``given up``         the reason
-`Reused`       not recorded         its `Finished` line is there already
-`Failed`       not recorded         the next run tries again
-`Estimated`    not recorded         its probes are there already
-`Concluded`    not recorded         it follows from the runs before it
 =============  ===================  ==========================================
 """
 
@@ -29,15 +25,7 @@ from workbench.checks import shown
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Entry, Journal
-from workbench.records import (
-    FailedRun,
-    Machine,
-    Measurement,
-    Probe,
-    measurement_from_dict,
-    structure,
-    unstructure,
-)
+from workbench.records import FailedRun, Machine, Measurement, Probe, measurement_from_dict, structure, unstructure
 
 T = TypeVar("T")
 
@@ -75,19 +63,21 @@ class LoadProbed:
 
 
 @dataclass(frozen=True)
-class Finished:
+class _OfMeasurement:
+    key: str
+    measurement: Measurement
+
+
+class Finished(_OfMeasurement):
     """The measurement is complete."""
 
-    key: str
-    measurement: Measurement
 
-
-@dataclass(frozen=True)
-class Reused:
+class Reused(_OfMeasurement):
     """The journal had the measurement, so nothing was deployed."""
 
-    key: str
-    measurement: Measurement
+
+class Estimated(_OfMeasurement):
+    """The maximum of a budget is known; runs for its costs may follow."""
 
 
 @dataclass(frozen=True)
@@ -103,14 +93,6 @@ class Failed:
     """The measurement ended with an error that other measurements need not share."""
 
     run: FailedRun
-
-
-@dataclass(frozen=True)
-class Estimated:
-    """The maximum of a budget is known; runs for its costs may follow."""
-
-    key: str
-    measurement: Measurement
 
 
 class Conclusion(Protocol):
@@ -131,8 +113,8 @@ class Concluded:
 Event = Deployed | Probed | LoadProbed | Estimated | Finished | Reused | GivenUp | Failed | Concluded
 
 
-def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> None:
-    """Write `event` to the journal; it is on the disk when this returns."""
+def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> Event:
+    """Write `event` to the journal, and return it once it is on the disk."""
     match event:
         case Deployed(key, machine, budget):
             journal.append("deployed", key, {"machine": asdict(machine), "budget": asdict(budget)})
@@ -144,6 +126,7 @@ def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | 
             journal.append("finished", key, unstructure(measurement))
         case GivenUp(key, reason):
             journal.append("given up", key, {"reason": reason})
+    return event
 
 
 def recorded(journal: Journal, key: str | None = None) -> Iterator[Event]:

@@ -7,8 +7,8 @@ import ast
 import functools
 import hashlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -46,26 +46,16 @@ def _without_prose(source: bytes) -> bytes:
     return ast.dump(tree).encode()
 
 
-@dataclass(frozen=True)
-class Definition:
-    """What a query is made of; a simulated or recorded one is only a name, so it has nothing of it."""
+class Nothing:
+    """What a simulated or recorded query, which is only a name, is made of."""
 
-    build: Callable[..., object] | None = None
-    dataset: object = None
-    event_time: str | None = None
-    output_mode: str | None = None
-    unbounded_state: bool = False
-    topic: str | None = None
-    sink: Callable[..., Any] | None = None
+    build = dataset = event_time = output_mode = topic = sink = None
+    unbounded_state = False
 
 
-def definition_of(query: object) -> Definition:
+def definition_of(query: object) -> Query | Nothing:
     """Return what `query` is made of."""
-    if not isinstance(query, Query):
-        return Definition()
-    return Definition(
-        query.build, query.dataset, query.event_time, query.output_mode, query.unbounded_state, query.topic, query.sink
-    )
+    return query if isinstance(query, Query) else Nothing()
 
 
 def code_of(query: Query) -> str:

@@ -4,11 +4,11 @@ The bracket of an estimate is what one deployment was seen to do. Another deploy
 laid out and disturbed differently, and has another maximum. The interval says where the maximum of the next one lies.
 
 Repeats scatter log-normally with an unknown deviation. What is known of it before any repeat is the conjugate prior:
-five percent, as the published repeats of StreamBed's queries scatter (median range of two or three: 4 to 7 %, 11 % for
-the stateful q5). Those were taken on machines of their own. On a virtual machine it is six percent: six deployments of
-q5 were .10 apart, (max - min) / max, six next to a neighbour .13, six of q1 .13, which are deviations of .04 to .055.
-Both have the weight of eight observations, less than what was seen. Earlier measurements of the same configuration add
-what they show. The next one then follows Student's distribution.
+five percent, as the published repeats of StreamBed's queries scatter on machines of their own (median range of two or
+three: 4 to 7 %, 11 % for the stateful q5). On a virtual machine it is six percent: six deployments of q5 were .10
+apart, (max - min) / max, six next to a neighbour .13, six of q1 .13, which are deviations of .04 to .055. Both have the
+weight of eight observations, less than what was seen. Earlier measurements of the same configuration add what they
+show. The next one then follows Student's distribution.
 
 Neighbours come and go, and the next deployment may meet more or fewer of them. What disturbed the probes of this one
 beyond what is always there is therefore another part of what is expected, up to five percent: a neighbour that takes
@@ -68,20 +68,14 @@ def mst_interval(
     level: float = LEVEL,
     expected: float = EXPECTED_DEVIATION,
 ) -> MstInterval | None:
-    """Say where the maximum of the next deployment lies.
+    """Say where the maximum of the next deployment lies; None if `estimate` has no bracket that the query bounds.
 
     Parameters
     ----------
     earlier
         Those of the same configuration before it; what is not bounded by the query is left out.
     expected
-        Relative deviation of repeats before any is seen; see `expected_deviation`. What disturbed probes is added to
-        it.
-
-    Returns
-    -------
-    MstInterval or None
-        None if `estimate` has no bracket: nothing was sustained, or its upper end is not the query's.
+        Relative deviation of repeats before any is seen; see `expected_deviation`. What disturbed probes is added.
     """
     if not 0 < level < 1:
         raise WorkbenchError(f"level is {level!r}; it must be between 0 and 1, both excluded. Use 0.9.")

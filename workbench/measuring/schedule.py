@@ -13,45 +13,23 @@ from workbench.records import MstEstimate, Phase, Probe
 
 @dataclass(frozen=True)
 class Step:
-    """What to do next.
-
-    Parameters
-    ----------
-    phase
-        Warm-up or probe.
-    rate
-        Records/s to command; inf for the warm-up.
-    attempt
-        1 for the first probe at this rate, 2 for its first repeat, and so on.
-    accept_disturbed
-        Whether to judge this attempt even if the machine is disturbed.
-    """
+    """What to do next."""
 
     phase: Phase
-    rate: float
-    attempt: int = 1
-    accept_disturbed: bool = False
+    rate: float  # records/s to command; inf for the warm-up
+    attempt: int = 1  # the first probe at this rate; 2 is its first repeat, and so on
+    accept_disturbed: bool = False  # judge this attempt even if the machine is disturbed
 
 
 @dataclass(frozen=True)
 class Times:
-    """How long each part of a probe takes, in seconds.
+    """How long each part of a probe takes, in seconds."""
 
-    Parameters
-    ----------
-    settle_s, window_s
-        Discarded after a change of rate; observed.
-    cooldown_s, cooldown_rate
-        Before each probe, this many seconds at this rate (records/s).
-    warmup_s
-        Fixed length of the warm-up; None: until the run is steady.
-    """
-
-    settle_s: float
-    window_s: float
-    cooldown_s: float = 0.0
+    settle_s: float  # discarded after a change of rate
+    window_s: float  # observed
+    cooldown_s: float = 0.0  # before each probe, at the rate that follows, records/s
     cooldown_rate: float = 0.0
-    warmup_s: float | None = None
+    warmup_s: float | None = None  # fixed length of the warm-up; None: until the run is steady
 
 
 @runtime_checkable
@@ -61,25 +39,19 @@ class Schedule(Protocol):
     @property
     def most_probes(self) -> int:
         """Most probes of one estimate, repeats included and the warm-up not."""
-        ...
 
     @property
     def strict(self) -> bool:
         """Whether a growing backlog alone fails a probe, and a batch that starts late extends its window."""
-        ...
 
     def times(self, interval_s: float) -> Times:
         """Length of each part of a probe."""
-        ...
 
     def near(self, rate: float) -> float:
         """Rate that the schedule may probe, nearest to `rate`, records/s."""
-        ...
 
     def next_step(self, history: Sequence[Probe], interval_s: float) -> Step | None:
         """Step after `history`; None when the estimate is finished."""
-        ...
 
     def conclude(self, history: Sequence[Probe], interval_s: float) -> MstEstimate:
         """Bracket the MST by the probes of `history`, finished or not."""
-        ...

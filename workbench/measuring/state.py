@@ -18,16 +18,10 @@ class Deployment:
 
 @dataclass(frozen=True)
 class State:
-    """How far a measurement has come.
-
-    Parameters
-    ----------
-    deployments
-        What was observed since it was last finished or given up, by deployment.
-    """
+    """How far a measurement has come."""
 
     finished: tuple[Measurement, ...] = ()
-    deployments: tuple[Deployment, ...] = ()
+    deployments: tuple[Deployment, ...] = ()  # what was observed since it was last finished or given up
 
     @property
     def history(self) -> tuple[Probe, ...]:

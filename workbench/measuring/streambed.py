@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from workbench.errors import WorkbenchError
 from workbench.measuring.bracket import first_rate, summarise
 from workbench.measuring.schedule import Step, Times
-from workbench.records import MstEstimate, Probe
+from workbench.records import Limit, MstEstimate, Probe
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class StreamBedSchedule:
     observe_s: float = 30.0
     probes: int = 7
     tolerance: float = 0.01
+    strict = False  # the share of consumed rows alone decides, and no window is extended
 
     def __post_init__(self) -> None:
         for name in ("warmup_s", "cooldown_s", "cooldown_rate", "inject_s", "observe_s"):
@@ -53,11 +54,6 @@ class StreamBedSchedule:
         """Most probes of one estimate."""
         return self.probes
 
-    @property
-    def strict(self) -> bool:
-        """The share of consumed rows alone decides, and no window is extended."""
-        return False
-
     def times(self, interval_s: float) -> Times:  # noqa: ARG002 - the published times hold for every interval
         """Length of each part of a probe."""
         return Times(self.inject_s - self.observe_s, self.observe_s, self.cooldown_s, self.cooldown_rate, self.warmup_s)
@@ -71,9 +67,7 @@ class StreamBedSchedule:
         if not history:
             return Step("warm-up", math.inf)
         probes = [probe for probe in history if probe.phase == "probe"]
-        if len(probes) >= self.probes:
-            return None
-        if self._converged(history):
+        if len(probes) >= self.probes or self._converged(history):
             return None
         target = _next_target(history)
         return Step("probe", target, 1 + sum(probe.rate == target for probe in probes), accept_disturbed=True)
@@ -83,14 +77,9 @@ class StreamBedSchedule:
         probes = [probe for probe in history if probe.phase == "probe"]
         low, high = _ends(probes, bound=False)
         bound = any(probe.answered("source-bound") for probe in probes)
-        return summarise(
-            history,
-            low,
-            high,
-            "query" if math.isfinite(high) else "source" if bound else "none",
-            exhausted=bool(probes) and not self._converged(history),
-            doubtful=(),
-        )
+        limit: Limit = "query" if math.isfinite(high) else "source" if bound else "none"
+        exhausted = bool(probes) and not self._converged(history)
+        return summarise(history, low, high, limit, exhausted=exhausted, doubtful=())
 
     def _converged(self, history: Sequence[Probe]) -> bool:
         last = history[-1]
@@ -113,7 +102,7 @@ def _next_target(history: Sequence[Probe]) -> float:
 
 def _answered(probe: Probe) -> bool:
     """Whether a probe says something about its rate, as one that was not offered does not."""
-    return any(probe.answered(verdict) for verdict in ("sustained", "overloaded", "source-bound"))
+    return any(map(probe.answered, ("sustained", "overloaded", "source-bound")))
 
 
 def _ends(probes: Sequence[Probe], *, bound: bool) -> tuple[float, float]:

@@ -34,21 +34,15 @@ _BUSY, _FULL = 0.7, 0.9  # of the slots' time, and of the interval: below both, 
 
 def backlog_trend(observation: Observation) -> tuple[float, float]:
     """Least-squares slope of the backlog at the releases (records/s) and its standard error."""
-    times = [batch.start_s for batch in observation.batches]
-    backlogs = [batch.backlog for batch in observation.batches]
-    count = len(times)
-    mean_time, mean_backlog = sum(times) / count, sum(backlogs) / count
-    spread = sum((time - mean_time) ** 2 for time in times)
+    points = [(batch.start_s, batch.backlog) for batch in observation.batches]
+    count = len(points)
+    mean_time, mean_backlog = (sum(part) / count for part in zip(*points, strict=True))
+    apart = [(time - mean_time, backlog - mean_backlog) for time, backlog in points]
+    spread = sum(time**2 for time, _ in apart)
     if spread == 0:
         return 0.0, 0.0
-    slope = (
-        sum((time - mean_time) * (backlog - mean_backlog) for time, backlog in zip(times, backlogs, strict=True))
-        / spread
-    )
-    residuals = sum(
-        (backlog - mean_backlog - slope * (time - mean_time)) ** 2
-        for time, backlog in zip(times, backlogs, strict=True)
-    )
+    slope = sum(time * backlog for time, backlog in apart) / spread
+    residuals = sum((backlog - slope * time) ** 2 for time, backlog in apart)
     return slope, math.sqrt(residuals / max(1, count - 2) / spread)
 
 
@@ -70,12 +64,10 @@ def judge(  # noqa: C901 - each way to an answer
     slots: int | None = None,
     interval_s: float = math.inf,
 ) -> Judgement:
-    """Judge `observation`; validity is decided before the verdict.
+    """Judge `observation`, at a finite rate and with at least three whole batches; its validity is decided before.
 
     Parameters
     ----------
-    observation
-        At a finite commanded rate, with at least three whole batches.
     success
         Least share of the due rows that must have been consumed.
     max_disturbance
@@ -122,7 +114,7 @@ def judge(  # noqa: C901 - each way to an answer
         longest = max(batch.duration_s for batch in observation.batches)
         return overloaded(
             f"No more than {len(observation.batches)} batches were completed, of up to {longest:,.1f} s each, though "
-            f"their rows became due in {units.percent(share, 1)} of that time.",
+            f"their rows became due in {units.percent(share, 1)} of that time."
         )
     rounding = _rounding(observation)
     if keeps_up(observation, interval_s):
@@ -134,15 +126,15 @@ def judge(  # noqa: C901 - each way to an answer
     if observation.consumed_records + _ROUNDING_ROWS < success * due:
         return overloaded(
             f"Only {units.share(share)} of the {units.scaled(due, '')} due rows were consumed; "
-            f"{units.share(success)} are needed.",
+            f"{units.share(success)} are needed."
         )
     slack = _SLOPE_SLACK * observation.commanded_rate + _ROUNDING_RISE * rounding
     if check_trend and slope > _SLOPE_ERRORS * error + slack:
         return overloaded(
             f"{units.share(share)} of the due rows were consumed, but the backlog grew by {units.rate(slope)} "
-            f"(standard error {units.rate(error)}).",
+            f"(standard error {units.rate(error)})."
         )
-    trend = {True: "the backlog did not grow", False: "the backlog's trend was not asked"}[check_trend]
+    trend = "the backlog did not grow" if check_trend else "the backlog's trend was not asked"
     return answer(
         "sustained", f"{units.share(share)} of the {units.scaled(due, '')} due rows were consumed and {trend}."
     )

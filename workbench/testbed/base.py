@@ -21,45 +21,29 @@ class Run(Protocol):
     @property
     def budget(self) -> Budget:
         """Slots, their profile and the trigger interval."""
-        ...
 
     @property
     def machine(self) -> Machine:
         """What it runs on."""
-        ...
 
     @property
     def source(self) -> SourceProfile | None:
         """Cost of the source alone; None where it has none of its own."""
-        ...
 
     def set_rate(self, rate: float) -> None:
         """Offer `rate` records/s from the next batch on; inf offers as many records as fit the interval."""
-        ...
 
     def settle(self, seconds: float) -> None:
         """Let `seconds` pass unobserved."""
-        ...
 
     def await_quiet(self, most_s: float) -> None:
-        """Wait until neighbours are gone who disturb what is observed, about `most_s` seconds at most.
-
-        A testbed that cannot see them does not wait, nor does one without any.
-        """
-        ...
+        """Wait until no other load disturbs what is observed, about `most_s` seconds at most; it may not be seen."""
 
     def observe(self, seconds: float) -> Observation:
-        """Let `seconds` pass and report the whole batches in them.
+        """Let `seconds` pass and report the whole batches in them; raise a `WorkbenchError` when the query failed.
 
-        An overloaded query may need longer for a few whole batches; the testbed then waits for at least three,
-        up to a cap of its own.
-
-        Raises
-        ------
-        WorkbenchError
-            When the query failed.
+        An overloaded query may need longer: the testbed waits for three whole batches, up to a cap of its own.
         """
-        ...
 
 
 class Testbed(Protocol):
@@ -68,21 +52,18 @@ class Testbed(Protocol):
     @property
     def kind(self) -> str:
         """What it is, in one word: ``"spark"``, ``"fluid"`` (simulated) or ``"recorded"``."""
-        ...
 
     @property
     def identity(self) -> str:
         """What a measurement depends on in addition to the query and the budget: only equal ones may be mixed."""
-        ...
 
     def operators(self, query: Query) -> tuple[str, ...]:
         """Operators that slots are distributed to; none where stages take turns at all slots, as in micro-batches."""
-        ...
 
     def deploy(
         self, query: Query, budget: Budget, layout: Mapping[str, int] | None = None, *, repeat: int | None = None
     ) -> AbstractContextManager[Run]:
-        """Deploy `query` on `budget`.
+        """Deploy `query` on `budget`; a `WorkbenchError` says why they cannot be deployed here.
 
         Parameters
         ----------
@@ -90,13 +71,7 @@ class Testbed(Protocol):
             Tasks by operator, where the testbed lets them be set; None leaves them to the testbed.
         repeat
             How often this configuration was measured before; a simulated testbed's noise depends on it.
-
-        Raises
-        ------
-        WorkbenchError
-            When the query or the budget cannot be deployed here; the message says why.
         """
-        ...
 
 
 @runtime_checkable
@@ -106,18 +81,15 @@ class SharedRun(Run, Protocol):
     @property
     def expected_rate(self) -> float:
         """Records/s that its warm code, or an earlier turn of the same budget, lets expect."""
-        ...
 
     def turn(self, budget: Budget, layout: Mapping[str, int] | None = None) -> None:
         """Start the query again on `budget`, which has at most the slots deployed; its state begins empty."""
-        ...
 
     def fill(self, least_s: float, most_s: float) -> bool:
         """Let the state reach its working size, within `least_s` to `most_s` seconds; return whether it has.
 
         Until rows leave a state, it grows, and a query is faster than it will be. A query without state has reached it.
         """
-        ...
 
 
 @runtime_checkable
@@ -126,7 +98,6 @@ class Sharing(Protocol):
 
     def deploy_shared(self, query: Query, budgets: Sequence[Budget]) -> AbstractContextManager[SharedRun]:
         """Deploy `query` so that each of `budgets`, which differ in their slots and intervals, can take its turn."""
-        ...
 
 
 @runtime_checkable
@@ -136,4 +107,3 @@ class Simulated(Protocol):
     @property
     def clock(self) -> Callable[[], float]:
         """Seconds."""
-        ...

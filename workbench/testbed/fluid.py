@@ -31,7 +31,7 @@ from workbench.simulation import (
     stream,
     whole_step,
 )
-from workbench.testbed.pipelined import PipelinedRun, Repeats, SimulatedClock
+from workbench.testbed.pipelined import Engine, PipelinedRun, Repeats, SimulatedClock
 from workbench.workload import Query
 
 _JITTER_LIMIT = 3.0
@@ -43,9 +43,8 @@ class FluidTestbed:
     """Deploys query models on simulated slots.
 
     The noise of a deployment depends on the seed, the configuration (query, slot profile, layout) and how often that
-    was deployed before, not on the order of measurements: an exploration that is resumed sees the same numbers. It then
-    gives the number itself (`repeat`), since it alone knows what was finished before. Within a deployment the noise of
-    an observation depends on the rate that was commanded, for the same reason.
+    was deployed before (`repeat`), not on the order of measurements, and that of an observation in it on the commanded
+    rate: so an exploration that is resumed sees the same numbers.
 
     Parameters
     ----------
@@ -73,6 +72,7 @@ class FluidTestbed:
     models: Sequence[QueryModel] = ()
     clock: SimulatedClock = field(default_factory=SimulatedClock, compare=False, repr=False)
     _repeats: Repeats = field(default_factory=Repeats, init=False, compare=False, repr=False)
+    kind = "fluid"
 
     def __post_init__(self) -> None:
         for name, high in (("noise", 1.0), ("jitter", 0.3)):
@@ -83,13 +83,8 @@ class FluidTestbed:
             raise WorkbenchError(f"step_s is {self.step_s!r}; it must be above 0 seconds.")
 
     @property
-    def kind(self) -> str:
-        """``"fluid"``."""
-        return "fluid"
-
-    @property
     def identity(self) -> str:
-        """What a measurement depends on in addition to the query and the budget: only equal ones may be mixed."""
+        """See `workbench.testbed.Testbed`."""
         noise = "of the query" if self.noise is None else f"{self.noise:g}"
         models = f", models {hashlib.sha256(repr(self.models).encode()).hexdigest()[:8]}" if self.models else ""
         return (
@@ -131,16 +126,14 @@ class FluidTestbed:
         `repeat`, it is how often this testbed deployed the configuration.
         """
         model = self.model(query)
-        tasks = _layout(model, budget, layout)
-        deployment = Deployment(
-            model, tasks, budget.profile.memory_mb, cpus=budget.profile.cpus, buffer_s=self.buffer_s
-        )
-        configuration = (model.name, budget.profile.memory_mb, budget.profile.cpus, *sorted(tasks.items()))
+        tasks, profile = _layout(model, budget, layout), budget.profile
+        deployment = Deployment(model, tasks, profile.memory_mb, cpus=profile.cpus, buffer_s=self.buffer_s)
+        configuration = (model.name, profile.memory_mb, profile.cpus, *sorted(tasks.items()))
         with self._repeats.number(configuration, repeat) as number:
             key = repr((self.seed, configuration, number))
             noise = model.noise if self.noise is None else self.noise
-            run_effect = _RunEffect(key, speed_factor(stream(key), noise), self.jitter)
-            engine = _FluidEngine(deployment, budget.interval_s, self.step_s, run_effect)
+            speed = speed_factor(stream(key), noise)
+            engine = _FluidEngine(deployment, budget.interval_s, self.step_s, key=key, speed=speed, jitter=self.jitter)
             yield PipelinedRun(budget, self.clock, engine, Machine(slots=SIMULATED))
 
 
@@ -161,40 +154,33 @@ def _layout(model: QueryModel, budget: Budget, layout: Mapping[str, int] | None)
     return dict(layout)
 
 
-@dataclass(frozen=True)
-class _RunEffect:
-    """Noise of one deployment: its speed, the deviation from step to step, the key of its random numbers."""
+class _FluidEngine(Engine):
+    """A deployment on the engine; its noise is its `speed`, the deviation from step to step, and the random `key`."""
 
-    key: str
-    speed: float
-    jitter: float
-
-
-class _FluidEngine:
-    """A deployment on the engine; see `workbench.testbed.pipelined.Engine`."""
-
-    def __init__(self, deployment: Deployment, interval_s: float, step_s: float, run_effect: _RunEffect) -> None:
+    def __init__(
+        self, deployment: Deployment, interval_s: float, step_s: float, *, key: str, speed: float, jitter: float
+    ) -> None:
         window_s = deployment.model.window_s
-        self._deployment, self._run_effect = deployment, run_effect
+        self._deployment, self._key, self._speed, self._jitter = deployment, key, speed, jitter
         # Whole windows, so that no burst is cut in two.
         self.batch_s = interval_s if window_s is None else window_s * math.ceil(interval_s / window_s - _ROUNDING)
         self.step_s = whole_step(min(step_s, self.batch_s), window_s or self.batch_s)
         self._state = State.empty(deployment)
-        self._random = stream(run_effect.key)
+        self._random = stream(key)
         self._window_left = 0.0
         self.begin()
 
     def restart(self, rate: float) -> float:
         self._state = State.empty(self._deployment, self._state.age_s)
-        self._random = stream(self._run_effect.key, rate)
+        self._random = stream(self._key, rate)
         self._window_left = 0.0
         return self._deployment.model.window_s or 0.0
 
     def step(self, offered: float) -> tuple[float, float]:
-        speed = self._run_effect.speed
-        if self._run_effect.jitter > 0:
+        speed = self._speed
+        if self._jitter > 0:
             normal = float(np.clip(self._random.standard_normal(), -_JITTER_LIMIT, _JITTER_LIMIT))
-            speed *= 1.0 + self._run_effect.jitter * normal
+            speed *= 1.0 + self._jitter * normal
         self._state, step = advance(self._deployment, self._state, min(offered, self._paced()), self.step_s, speed)
         self._window_left -= step.consumed
         self._batch_work += (step.records, step.results, step.useful_s)
@@ -211,7 +197,7 @@ class _FluidEngine:
         if window_s is None:
             return math.inf
         if self._state.window_age_s < self.step_s / 2 or self._state.window_age_s > window_s - self.step_s / 2:
-            self._window_left = self._steady_rate * self._run_effect.speed * window_s
+            self._window_left = self._steady_rate * self._speed * window_s
         return max(0.0, self._window_left)
 
     @cached_property
@@ -259,7 +245,7 @@ class _FluidEngine:
             useful_s=useful_s,
             busyness=min(1.0, useful_s / (tasks * elapsed_s)),
             true_processing_rate=records_in / useful_s if records_in and useful_s > 0 else None,
-            cpu_s=float(cpu_s) / self._run_effect.speed,
+            cpu_s=float(cpu_s) / self._speed,
             shuffle_bytes=round(received * behaviour.profile.output_bytes),
             state_bytes=round(received * behaviour.profile.state_bytes) if operator.stateful else None,
             cache_hit_rate=hits,

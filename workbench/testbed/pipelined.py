@@ -7,10 +7,10 @@ duration equals the interval.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
@@ -36,31 +36,30 @@ class SimulatedClock:
         self._now_s += seconds
 
 
-class Engine(Protocol):
-    """Processes records step by step; `batch_s` is a multiple of `step_s`, both in seconds."""
+class Engine(ABC):
+    """Processes records step by step, without operators; `batch_s` is a multiple of `step_s`, both in seconds."""
 
     step_s: float
     batch_s: float
 
-    def restart(self, rate: float) -> float:
+    def restart(self, rate: float) -> float:  # noqa: ARG002 - of an engine with queues
         """Empty the queues for a new `rate`; return the seconds until earlier records no longer matter."""
-        ...
+        return 0.0
 
+    @abstractmethod
     def step(self, offered: float) -> tuple[float, float]:
         """Process up to `offered` records in one step; return how many it did, and the seconds sources were busy."""
-        ...
 
-    def begin(self) -> None:
+    def begin(self) -> None:  # noqa: B027 - nothing is counted without operators
         """Reset the counters of work."""
-        ...
 
     def sample(self) -> tuple[TaskSample, ...]:
         """Work per task since the last sample."""
-        ...
+        return ()
 
-    def operators(self, elapsed_s: float) -> tuple[OperatorMetrics, ...]:
+    def operators(self, elapsed_s: float) -> tuple[OperatorMetrics, ...]:  # noqa: ARG002
         """Work since `begin` was called, `elapsed_s` seconds ago."""
-        ...
+        return ()
 
 
 class PipelinedRun:

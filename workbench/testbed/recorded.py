@@ -12,11 +12,10 @@ from workbench import bounds, units
 from workbench.checks import whole, within
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
-from workbench.metrics import OperatorMetrics, TaskSample
 from workbench.reading import finite_cell, read_rows
 from workbench.records import RECORDED, Machine
 from workbench.simulation import short_name
-from workbench.testbed.pipelined import PipelinedRun, Repeats, SimulatedClock
+from workbench.testbed.pipelined import Engine, PipelinedRun, Repeats, SimulatedClock
 from workbench.workload import Query
 
 _NEAREST = 3
@@ -44,19 +43,11 @@ class RecordedTestbed:
     """A testbed whose deployments sustain what a table says, and no more.
 
     Measurements of one configuration are replayed in the order of the table, then again from the first, which is
-    nothing new: a study takes each once (see `count`). Operators were
-    not recorded, so observations have none. A layout is accepted and has no effect.
-
-    Parameters
-    ----------
-    clock
-        Simulated seconds of all runs.
-
-    Raises
-    ------
-    WorkbenchError
-        When the table is empty.
+    nothing new: a study takes each once (see `count`). Operators were not recorded, so observations have none. A layout
+    is accepted and has no effect. All runs share the simulated `clock`.
     """
+
+    kind = "recorded"
 
     def __init__(self, table: Iterable[RecordedRate], clock: SimulatedClock | None = None) -> None:
         self._rates: dict[tuple[str | None, int, int], list[float]] = {}
@@ -78,21 +69,14 @@ class RecordedTestbed:
         query: str = "query",
         memory_unit_mb: float = 1.0,
     ) -> "RecordedTestbed":
-        """Read a table from a CSV file with a header.
+        """Read a table from a CSV file with a header; an error names its line.
 
         Parameters
         ----------
-        memory, slots, rate
-            Names of the columns.
-        query
-            Name of the column with the query's name; the file need not have it.
+        memory, slots, rate, query
+            Names of the columns; the file need not have the last.
         memory_unit_mb
             MB per slot that one unit of the memory column means: 1/16 if it is of a worker of 16 slots.
-
-        Raises
-        ------
-        WorkbenchError
-            When the file cannot be read, lacks a column or has a value that is not a number; with the line number.
         """
         table, columns = [], (memory, slots, rate)
         for line, row in read_rows(path, f"The table {path}", columns, "Name the columns of memory, slots and rate."):
@@ -106,13 +90,8 @@ class RecordedTestbed:
         return cls(table)
 
     @property
-    def kind(self) -> str:
-        """``"recorded"``."""
-        return "recorded"
-
-    @property
     def identity(self) -> str:
-        """What a measurement depends on in addition to the query and the budget."""
+        """See `workbench.testbed.Testbed`."""
         text = repr(sorted(self._rates.items(), key=repr))
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         return f"recorded, {sum(map(len, self._rates.values()))} measurements ({digest})"
@@ -156,11 +135,8 @@ class RecordedTestbed:
 
         def distance(configuration: tuple[str | None, int, int]) -> tuple[float, int, int]:
             _, other_memory, other_slots = configuration
-            return (
-                abs(math.log(other_slots / slots)) + abs(math.log(other_memory / memory)),
-                other_slots,
-                other_memory,
-            )
+            factors = abs(math.log(other_slots / slots)) + abs(math.log(other_memory / memory))
+            return factors, other_slots, other_memory
 
         nearest = sorted((key for key in self._rates if key[0] == chosen), key=distance)[:_NEAREST]
         shown = "; ".join(f"{units.some(slots, 'slot')} of {memory:,} MB" for _, memory, slots in nearest)
@@ -170,28 +146,16 @@ class RecordedTestbed:
         )
 
 
-class _RecordedEngine:
-    """Processes at one rate; see `workbench.testbed.pipelined.Engine`."""
+class _RecordedEngine(Engine):
+    """Processes at one rate."""
 
     def __init__(self, rate: float, interval_s: float) -> None:
         self._rate = rate
         self.step_s = self.batch_s = interval_s
 
-    def restart(self, rate: float) -> float:  # noqa: ARG002 - the protocol's
-        return 0.0
-
     def step(self, offered: float) -> tuple[float, float]:
         consumed = min(offered, self._rate * self.step_s)
         return consumed, consumed / self._rate
-
-    def begin(self) -> None:
-        pass
-
-    def sample(self) -> tuple[TaskSample, ...]:
-        return ()
-
-    def operators(self, elapsed_s: float) -> tuple[OperatorMetrics, ...]:  # noqa: ARG002 - the protocol's
-        return ()
 
 
 def _exact(value: float) -> Any:  # noqa: ANN401 - what is not whole is refused by the record

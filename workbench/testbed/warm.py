@@ -8,7 +8,6 @@ profiles stay as they are meanwhile, offered nothing.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Self
 
 import psutil
@@ -31,14 +30,9 @@ class _Deployment:
 
 @dataclass
 class WarmTestbed:
-    """A testbed whose deployments last until it is closed.
+    """A testbed whose deployments last until it is closed, on a `testbed` where budgets can share them (`Sharing`).
 
-    Parameters
-    ----------
-    testbed
-        One on which budgets can share a deployment (`Sharing`).
-    budgets
-        All that may be deployed; the most slots of a profile are those of its deployment.
+    `budgets` are all that may be deployed; the most slots of a profile are those of its deployment.
     """
 
     testbed: Testbed
@@ -49,9 +43,7 @@ class WarmTestbed:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for profile in list(self._open):
             self._close(profile)
 
@@ -82,9 +74,9 @@ class WarmTestbed:
         self, query: Query, budget: Budget, layout: Mapping[str, int] | None = None, *, repeat: int | None = None
     ) -> AbstractContextManager[Run]:
         """Give `budget` its turn in the deployment of its profile, which is made when it is first asked for."""
-        if not self.shares(budget.profile):
-            return self.testbed.deploy(query, budget, layout, repeat=repeat)
-        return self._turn(query, budget, layout)
+        if self.shares(budget.profile):
+            return self._turn(query, budget, layout)
+        return self.testbed.deploy(query, budget, layout, repeat=repeat)
 
     @contextmanager
     def _turn(self, query: Query, budget: Budget, layout: Mapping[str, int] | None) -> Iterator[Run]:

@@ -33,7 +33,7 @@ from workbench.testbed.spark.driver.spec import DeploymentSpec
 from workbench.workload import Generator
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _START_S = 300.0  # of Spark itself, on a busy machine
 _POLL_S = 0.1
@@ -106,7 +106,7 @@ def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[st
     def start() -> str:
         spec = DeploymentSpec(
             name="doctor",
-            build=_unchanged,
+            build=lambda stream: stream,
             generator=cast("Generator", None),  # nothing is read
             output_mode="append",
             budget=budget,
@@ -120,9 +120,6 @@ def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[st
         )
         held.append(start_session(spec))
         return "understands this machine's Spark and has room"
-
-    def trust() -> str:
-        return check_authentication(held[0])
 
     def wait() -> str:
         began = time.monotonic()
@@ -143,7 +140,7 @@ def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[st
 
     try:
         yield "application", start, True
-        yield "authentication", trust, False
+        yield "authentication", lambda: check_authentication(held[0]), False
         yield "executors", wait, True
         yield "workers", describe, True
         yield "checkpoints", share, True
@@ -161,10 +158,6 @@ def check_authentication(spark: "SparkSession") -> str:
         "spark.authenticate is not on: a process that reaches the driver's ports can take part in the application. Set "
         "it to true in your spark-defaults.conf; a standalone cluster also needs spark.authenticate.secret there."
     )
-
-
-def _unchanged(stream: "DataFrame") -> "DataFrame":
-    return stream
 
 
 def main(file: str) -> None:

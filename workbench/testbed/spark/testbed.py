@@ -33,9 +33,8 @@ from workbench.testbed.spark.driver.process import (
 )
 from workbench.testbed.spark.driver.session import divide_memory
 from workbench.testbed.spark.driver.sinks import Writes
-from workbench.testbed.spark.driver.spec import DeploymentSpec
+from workbench.testbed.spark.driver.spec import DeploymentSpec, Turn
 from workbench.testbed.spark.driver.topic_feed import TopicRows
-from workbench.testbed.spark.driver.turns import Turn
 from workbench.testbed.spark.machine.broker import topic_beside
 from workbench.testbed.spark.machine.connector import connector_jars, connector_version, package_jars, sink_packages
 from workbench.testbed.spark.machine.facts import describe
@@ -47,7 +46,6 @@ from workbench.workload import (
     ENCODED,
     Dataset,
     Generator,
-    Input,
     Query,
     Replay,
     kafka,
@@ -108,7 +106,7 @@ class SparkRun:
 
     def await_quiet(self, most_s: float) -> None:
         """Wait for disturbing load on the machine to end, about `most_s` seconds at most."""
-        self._ask("await quiet", most_s)
+        self._ask("await_quiet", most_s)
 
     def observe(self, seconds: float) -> Observation:
         """Let `seconds` pass and report the complete batches in them."""
@@ -154,15 +152,11 @@ class SparkTestbed:
     settings: JobSettings = field(default_factory=JobSettings)
     progress: Callable[[str], None] = field(default=lambda _: None)
     check_owner: Callable[[], None] = field(default=go_on)
-
-    @property
-    def kind(self) -> str:
-        """``"spark"``."""
-        return "spark"
+    kind = "spark"
 
     @property
     def identity(self) -> str:
-        """What a measurement depends on apart from the query and the budget; only equal identities may be mixed."""
+        """See `workbench.testbed.Testbed`."""
         brought = f", {self.settings.identity}" * bool(self.settings)
         if self.cluster:
             return f"Spark {version('pyspark')}, master {self.cluster.identity}{brought}"
@@ -181,11 +175,7 @@ class SparkTestbed:
     def check(self, budget: Budget) -> None:
         """Refuse a budget that this machine, or any cluster, cannot provide, before anything starts.
 
-        Raises
-        ------
-        WorkbenchError
-            If it needs more cores than there are, has less memory than Spark needs, or has fractions of a core and no
-            quota is permitted; or if the archive of a cluster's packages, or what the job brings along, is missing.
+        Also where the archive of a cluster's packages, or what the job brings along, is missing.
         """
         divide_memory(replace(budget, slots=self.cluster.executor_slots) if self.cluster else budget)
         self.settings.check_here()
@@ -249,9 +239,9 @@ class SparkTestbed:
             self._writes(query, places.get("sink", ""), own) as writes,
             self._process(budget, places) as (driver, quota, folder, disk),
         ):
-            generator = self._rows_of(query, disk)
+            generator = _rows_of(query, disk, self.progress)
             jars = [str(Path(jar).resolve()) for jar in self.settings.jars]
-            reads, kind = isinstance(generator, TopicRows), writes.kind
+            uses_kafka = isinstance(generator, TopicRows) or writes.kind == "kafka"
             packages = (*sink_packages(self.settings), *self.settings.packages)
             spec = DeploymentSpec(
                 name=query.name,
@@ -267,7 +257,7 @@ class SparkTestbed:
                 asked_rate=self.asked_rate,
                 settings=self.settings,
                 jars=(*jars, *package_jars(packages, self.progress)),
-                connector=connector_jars(self.progress) if reads or kind == "kafka" else (),
+                connector=connector_jars(self.progress) if uses_kafka else (),
                 writes=writes,
                 inputs=tuple(one.name for one in query.inputs),
                 source_partitions=source_partitions,
@@ -291,27 +281,27 @@ class SparkTestbed:
             )
             facts |= {"output mode": query.output_mode, "event time": "due time and own lateness"}
             if isinstance(generator, TopicRows):
-                facts |= {"event time": "the records' own", "source": _kafka_fact(generator)}
-            facts |= {"settings of the job": self.settings.listed} if self.settings.listed else {}
+                facts["event time"] = "the records' own"
+                facts["source"] = (
+                    f"Spark's Kafka source, connector {connector_version(generator.connector)}, offered by "
+                    "maxOffsetsPerTrigger"
+                )
+            if self.settings.listed:
+                facts["settings of the job"] = self.settings.listed
             facts["sink"] = self.settings.writes.words
             replayed = generator if isinstance(generator, tuple) else (generator,)
             if any(isinstance(one, Replay) and not one.complete for one in replayed):
                 facts["data"] = "only the first GiB of the data is replayed"
             if isinstance(generator, tuple):
-                facts["inputs"] = _shares_of(query.inputs, generator)
+                named = zip(query.inputs, generator, strict=True)
+                shares = [f"{one.name} {units.percent(of.rows / of.period)}" for one, of in named if of.period]
+                facts["inputs"] = f"{', '.join(shares)} of the rate, released in the order of their event times"
             facts["checkpoint"] = self._keeps(in_memory=folder.parent == _MEMORY_FOLDER)
             here = there or replace(describe(), slots=slots)
             machine = replace(here, facts={**here.facts, **facts})
             yield SparkRun(
                 budget, machine, source, expected, driver.connection, self.check_owner, driver.said, self.progress
             )
-
-    def _rows_of(self, query: Query, disk: Path) -> Generator | TopicRows | tuple[Replay, ...]:
-        if query.topic is not None:
-            return _topic_rows(query, self.progress)
-        if isinstance(query.dataset, tuple):
-            return prepare_inputs(query.dataset, disk)
-        return prepare(query.dataset, query.event_time, disk) if isinstance(query.dataset, Dataset) else query.dataset
 
     @contextmanager
     def deploy_shared(self, query: Query, budgets: Sequence[Budget]) -> Iterator[SparkRun]:
@@ -392,9 +382,13 @@ class SparkTestbed:
             ) from error
 
 
-def _topic_rows(query: Query, progress: Callable[[str], None]) -> TopicRows:
-    """Say how the topic of `query` is read: into the columns of its sample, which is the query's data set."""
-    if query.topic is None or not isinstance(query.dataset, Dataset):
+def _rows_of(query: Query, disk: Path, progress: Callable[[str], None]) -> Generator | TopicRows | tuple[Replay, ...]:
+    """Give what feeds `query`; a topic is read into the columns of its sample, which is the query's data set."""
+    if query.topic is None:
+        if isinstance(query.dataset, tuple):
+            return prepare_inputs(query.dataset, disk)
+        return prepare(query.dataset, query.event_time, disk) if isinstance(query.dataset, Dataset) else query.dataset
+    if not isinstance(query.dataset, Dataset):
         raise WorkbenchError(
             f"Query {query.name!r} reads a topic, so its data set must be a sample of it, which gives the columns. "
             "Capture one (workbench capture)."
@@ -409,19 +403,6 @@ def _topic_rows(query: Query, progress: Callable[[str], None]) -> TopicRows:
         )
     columns = [column for column in schema if column.name != kafka.HEADERS]
     return TopicRows(query.topic, pa.schema(columns, schema.metadata), connector_jars(progress))
-
-
-def _shares_of(inputs: Sequence[Input], replays: Sequence[Replay]) -> str:
-    shares = (
-        f"{one.name} {units.percent(rows.rows / rows.period)}"
-        for one, rows in zip(inputs, replays, strict=True)
-        if rows.period
-    )
-    return f"{', '.join(shares)} of the rate, released in the order of their event times"
-
-
-def _kafka_fact(rows: TopicRows) -> str:
-    return f"Spark's Kafka source, connector {connector_version(rows.connector)}, offered by maxOffsetsPerTrigger"
 
 
 def _partitions(layout: Mapping[str, int], budget: Budget) -> tuple[int, int]:

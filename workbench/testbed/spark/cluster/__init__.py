@@ -1,15 +1,12 @@
-"""A cluster as a testbed: what is asked of it, what it gives, and how code and state get there.
-
-Each kind of cluster manager is a module with the same names: ``standalone``, ``kubernetes``, ``yarn``.
-"""
+"""A cluster as a testbed: what is asked of it, what it gives, and how code and state get there."""
 
 from workbench.testbed.spark.cluster.code import pack
-from workbench.testbed.spark.cluster.compilers import compilers
 from workbench.testbed.spark.cluster.conf import beside_yours, cluster_conf
 from workbench.testbed.spark.cluster.environment import stand_in
 from workbench.testbed.spark.cluster.executors import (
     await_executors,
     check_room,
+    compilers,
     describe_workers,
     refused,
     registered,

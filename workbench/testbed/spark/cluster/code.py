@@ -15,15 +15,10 @@ _INSTALLED = {"site-packages", "dist-packages"}
 
 
 def pack(folder: Path, modules: Iterable[ModuleType] | None = None) -> Path:
-    """Write the workbench and the user's loaded modules into a zip file in `folder`.
+    """Write the workbench and those of `modules` (default: all loaded) that are the user's into a zip file in `folder`.
 
     A module of the user is one that is neither Python's nor installed. Of a package, all modules are packed; a
     module that is imported for the first time inside a task is packed only then.
-
-    Parameters
-    ----------
-    modules
-        Modules to choose from; default: all that this process has loaded.
     """
     target = folder / NAME
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
-from workbench.records import ENVIRONMENT_PYTHON, as_environment
+from workbench.records import ENVIRONMENT_PYTHON
 
 _SUFFIXES = (".tar.gz", ".tgz", ".zip")
 _MAKE = "conda pack -o environment.tar.gz, or venv-pack -o environment.tar.gz"
@@ -59,15 +59,6 @@ def digest(path: str) -> str:
 def _digest(path: str, _size: int, _changed_ns: int) -> str:
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def conf(path: str, kind: str) -> dict[str, str]:
-    """Return the settings by which executors of a cluster of this `kind` get the archive and use its Python."""
-    return {
-        "spark.yarn.dist.archives" if kind == "yarn" else "spark.archives": as_environment(str(Path(path).resolve())),
-        "spark.pyspark.python": ENVIRONMENT_PYTHON,
-        "spark.pyspark.driver.python": sys.executable,
-    }
 
 
 def stand_in(folder: Path) -> str:

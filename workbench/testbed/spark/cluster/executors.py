@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from py4j.protocol import Py4JError
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.records import Machine
-from workbench.testbed.spark.cluster.conf import manager
+from workbench.testbed.spark.cluster.conf import SLOTS
 from workbench.testbed.spark.cluster.settings import Cluster, asked
 from workbench.testbed.spark.cluster.standalone import offer_of, refuse, waiting
 from workbench.testbed.spark.cluster.storage import cause_of
@@ -25,6 +26,41 @@ _LOOK_S = 1.0
 _OTHER_SPARK = ("local class incompatible", "InvalidClassException", "NoSuchMethodError")
 _NO_CLASS = re.compile(r"(?:ClassNotFoundException|NoClassDefFoundError):(?: Class)? ([\w.$/]+)")
 _SPARKS_OWN = "org.apache.spark."
+_KUBECTL = "'kubectl get pods' and 'kubectl describe pod' show whether the pods wait for room, for their image or for"
+_NOT_GIVEN = {
+    "kubernetes": ("Kubernetes", "pod", f"{_KUBECTL} a permission."),
+    "yarn": ("YARN", "container", "'yarn application -list' shows whether the queue has room."),
+}
+_WRONG_PYTHONS = (
+    (
+        ("PYTHON_VERSION_MISMATCH", "has different version"),
+        "version",
+        (
+            "The executors' Python is of another version than this one: {found}. Name an interpreter of the same minor "
+            "version that exists on the workers, or give an environment."
+        ),
+        "The environment {name} has a Python of another version than this one: {found}. Pack one with Python {here}.",
+    ),
+    (
+        ("Cannot run program",),
+        "Cannot run program",
+        "The workers have no such Python: {found}. Name an interpreter that exists there, or give an environment.",
+        (
+            "The environment {name} has no Python that runs on the workers: {found}. Pack one with bin/python in it: "
+            "conda-pack brings Python along, and venv-pack needs the same Python at its path there."
+        ),
+    ),
+    (
+        ("ModuleNotFoundError",),
+        "ModuleNotFoundError",
+        (
+            "The executors' Python lacks a package: {found}. Install it there, name another interpreter, or give an "
+            "environment."
+        ),
+        "The environment {name} lacks a package: {found}. Install it there, and pack again.",
+    ),
+)
+"""Signs of a wrong Python of the executors, what the quoted line has, and what is said of workers and of an archive."""
 
 
 def check_room(jvm: Any, cluster: Cluster, budget: Budget, host: str | None) -> None:  # noqa: ANN401 - py4j is not typed
@@ -38,11 +74,6 @@ def check_room(jvm: Any, cluster: Cluster, budget: Budget, host: str | None) -> 
     refuse(cluster, budget, offer)
 
 
-def started(spark: "SparkSession") -> int:
-    """How many executors are registered."""
-    return int(spark._jsc.sc().getExecutorIds().size())  # noqa: SLF001 - py4j's only door
-
-
 def registered(spark: "SparkSession") -> frozenset[str]:
     """Give Spark's names of the executors that are registered."""
     listed = str(spark._jsc.sc().getExecutorIds().mkString(","))  # noqa: SLF001 - py4j's only door
@@ -50,11 +81,7 @@ def registered(spark: "SparkSession") -> frozenset[str]:
 
 
 def await_executors(
-    spark: "SparkSession",
-    cluster: Cluster,
-    budget: Budget,
-    let_pass: Callable[[], None],
-    say: Callable[[str], None],
+    spark: "SparkSession", cluster: Cluster, budget: Budget, let_pass: Callable[[], None], say: Callable[[str], None]
 ) -> None:
     """Wait until all executors have registered."""
     count, executor = cluster.executors(budget)
@@ -66,7 +93,7 @@ def await_executors(
                 f"The cluster {cluster.master} removed the application before it had {asked(count, executor)}: "
                 "executors start and end again, or the master was lost. The logs of the workers show why."
             )
-        got = started(spark)
+        got = len(registered(spark))
         if got >= count:
             return
         if got != seen:
@@ -80,11 +107,16 @@ def await_executors(
 
 
 def _not_given(spark: "SparkSession", cluster: Cluster, budget: Budget, got: int) -> WorkbenchError:
-    if cluster.kind != "standalone":
-        error: WorkbenchError = manager(cluster).waiting(cluster, budget, got)
-        return error
-    offer = offer_of(spark._jvm, cluster, cluster.reach() or "")  # noqa: SLF001 - py4j's only door
-    return waiting(cluster, budget, offer, got)
+    """Return the error for executors that were not given in time."""
+    if cluster.kind == "standalone":
+        offer = offer_of(spark._jvm, cluster, cluster.reach() or "")  # noqa: SLF001 - py4j's only door
+        return waiting(cluster, budget, offer, got)
+    (count, executor), (name, unit, look) = cluster.executors(budget), _NOT_GIVEN[cluster.kind]
+    return WorkbenchError(
+        f"{name} started {got} of {asked(count, executor)} ({executor.memory_mb:,} MB per {unit}) within "
+        f"{cluster.allocation_s:g} s; nothing was measured. {look}",
+        settings=("slots", "memory_mb", "allocation_s"),
+    )
 
 
 def refused(text: str, cluster: Cluster) -> WorkbenchError:
@@ -103,59 +135,17 @@ def refused(text: str, cluster: Cluster) -> WorkbenchError:
             f"another version ({cause_of(text)}). Install the version of the cluster's Spark here, or the other way "
             "round."
         )
-    packed = cluster.environment
-    wrong = _of_interpreter(text) if packed is None else _of_environment(text, packed)
-    if wrong is not None:
-        return wrong
+    for signs, quoted, of_workers, of_archive in _WRONG_PYTHONS:
+        if any(sign in text for sign in signs):
+            lines = [line.strip() for line in text.splitlines() if quoted in line]
+            found = (lines[-1] if lines else "no reason given").rstrip(".")[:300]
+            if cluster.environment is None:
+                return WorkbenchError(of_workers.format(found=found), settings=("python", "environment"))
+            name, here = Path(cluster.environment).name, ".".join(platform.python_version_tuple()[:2])
+            return WorkbenchError(of_archive.format(name=name, found=found, here=here), settings=("environment",))
     return WorkbenchError(
         f"The cluster {cluster.master} failed: {cause_of(text)}. 'workbench doctor --master' shows what it lacks."
     )
-
-
-def _of_interpreter(text: str) -> WorkbenchError | None:
-    """Return the error for a Python of the workers that does not run, or lacks something; None for another one."""
-    if "PYTHON_VERSION_MISMATCH" in text or "has different version" in text:
-        said = (
-            f"The executors' Python is of another version than this one: {_line_with('version', text)}. Name an "
-            "interpreter of the same minor version that exists on the workers, or give an environment."
-        )
-    elif "Cannot run program" in text:
-        said = (
-            f"The workers have no such Python: {_line_with('Cannot run program', text)}. Name an interpreter that "
-            "exists there, or give an environment."
-        )
-    elif "ModuleNotFoundError" in text:
-        said = (
-            f"The executors' Python lacks a package: {_line_with('ModuleNotFoundError', text)}. Install it there, name "
-            "another interpreter, or give an environment."
-        )
-    else:
-        return None
-    return WorkbenchError(said, settings=("python", "environment"))
-
-
-def _of_environment(text: str, path: str) -> WorkbenchError | None:
-    """Return the error for an archive whose Python does not run there, or lacks something; None for another one."""
-    name, here = Path(path).name, ".".join(platform.python_version_tuple()[:2])
-    if "PYTHON_VERSION_MISMATCH" in text or "has different version" in text:
-        said = (
-            f"has a Python of another version than this one: {_line_with('version', text)}. Pack one with Python {here}"
-        )
-    elif "Cannot run program" in text:
-        said = (
-            f"has no Python that runs on the workers: {_line_with('Cannot run program', text)}. Pack one with "
-            "bin/python in it: conda-pack brings Python along, and venv-pack needs the same Python at its path there"
-        )
-    elif "ModuleNotFoundError" in text:
-        said = f"lacks a package: {_line_with('ModuleNotFoundError', text)}. Install it there, and pack again"
-    else:
-        return None
-    return WorkbenchError(f"The environment {name} {said}.", settings=("environment",))
-
-
-def _line_with(sign: str, text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if sign in line]
-    return (lines[-1] if lines else "no reason given").rstrip(".")[:300]
 
 
 def describe_workers(spark: "SparkSession", cluster: Cluster, budget: Budget) -> Machine:
@@ -170,13 +160,13 @@ def describe_workers(spark: "SparkSession", cluster: Cluster, budget: Budget) ->
     kinds = list(dict.fromkeys(seen))
     virtual = {one[1] for one in kinds}
     return Machine(
-        slots=f"{manager(cluster).SLOTS}, in {count} executor{'s' * (count != 1)} of {executor.slots}",
+        slots=f"{SLOTS[cluster.kind]}, in {count} executor{'s' * (count != 1)} of {executor.slots}",
         processor=" and ".join(dict.fromkeys(one[0] for one in kinds)),
         virtual=virtual.pop() if len(virtual) == 1 else None,
         cores=float(budget.cpus),
         memory_gib=min(one[2] for one in kinds),
         system=" and ".join(dict.fromkeys(one[3] for one in kinds)),
-        dedicated=manager(cluster).DEDICATED,
+        dedicated=cluster.kind == "kubernetes",
         facts={
             "Python": " and ".join(dict.fromkeys(one[4] for one in kinds)),
             "master": cluster.kind,
@@ -189,7 +179,7 @@ _Facts = tuple[str, bool | None, float, str, str]
 
 
 def _on_executors(spark: "SparkSession", tasks: int) -> Sequence[_Facts]:
-    """Look at the machines of `tasks` tasks. The inner function crosses by value and needs nothing that is shipped."""
+    """Look at the machines of `tasks` tasks."""
 
     def look(_: object) -> "Iterator[Any]":
         import platform  # noqa: PLC0415 - in the executor
@@ -211,5 +201,46 @@ def _on_executors(spark: "SparkSession", tasks: int) -> Sequence[_Facts]:
             platform.python_version(),
         )
 
-    found: Sequence[_Facts] = spark.sparkContext.parallelize(range(tasks), tasks).mapPartitions(look).collect()
+    return _in_tasks(spark, tasks, look)
+
+
+def compilers(spark: "SparkSession", tasks: int, names: tuple[str, ...]) -> Callable[[], float]:
+    """Give a function that returns CPU seconds of the executors' just-in-time compilers so far: their mean.
+
+    The code is warm when they have little to do. A Python task finds its executor's JVM among the processes above it.
+    Executors that no task has met yet are left out, and without Linux's ``/proc`` nothing is seen, which counts as 0.
+    """
+
+    def look(_: object) -> Iterator[tuple[str, float]]:
+        import platform  # noqa: PLC0415 - in the executor
+        from contextlib import suppress  # noqa: PLC0415
+        from pathlib import Path  # noqa: PLC0415
+
+        def stat(path: Path) -> tuple[str, list[str]]:
+            name, _, rest = path.read_text().partition("(")[2].rpartition(")")
+            return name, rest.split()
+
+        with suppress(OSError):
+            process = os.getpid()
+            while stat(Path(f"/proc/{process}/stat"))[0] != "java":
+                process = int(stat(Path(f"/proc/{process}/stat"))[1][1])  # its parent
+            ticks = 0
+            for thread in Path(f"/proc/{process}/task").iterdir():
+                with suppress(OSError):
+                    name, fields = stat(thread / "stat")
+                    ticks += (int(fields[11]) + int(fields[12])) * name.startswith(names)
+            yield f"{platform.node()} {process}", ticks / os.sysconf("SC_CLK_TCK")
+
+    used: dict[str, float] = {}
+
+    def mean() -> float:
+        used.update(_in_tasks(spark, tasks, look))
+        return statistics.fmean(used.values()) if used else 0.0
+
+    return mean
+
+
+def _in_tasks(spark: "SparkSession", tasks: int, look: Callable[[object], "Iterator[Any]"]) -> Sequence[Any]:
+    """Run `look` in `tasks` tasks. An inner function crosses by value, so it needs nothing that is shipped."""
+    found: Sequence[Any] = spark.sparkContext.parallelize(range(tasks), tasks).mapPartitions(look).collect()
     return found

@@ -14,7 +14,6 @@ from workbench.records import Executor, check_place
 from workbench.testbed.spark.cluster import environment as environments
 
 LOCAL = "local"
-_KINDS = {"spark://": "standalone", "k8s://": "kubernetes", "yarn": "yarn"}
 _ADDRESS = re.compile(r"spark://[\w.\-]+:\d{1,5}(,[\w.\-]+:\d{1,5})*")
 _SERVER = re.compile(r"k8s://(?P<scheme>https?)://(?P<host>[\w.\-]+|\[[\da-fA-F:.]+\])(:(?P<port>\d{1,5}))?(/\S*)?")
 _HIGHEST_PORT = 65_535
@@ -26,15 +25,9 @@ _EXAMPLES = "hdfs://HOST/DIR, s3a://BUCKET/DIR, or file:///MOUNT/DIR for a share
 
 def kind_of(master: str) -> str:
     """Return the kind of a master: ``"local"``, ``"standalone"``, ``"kubernetes"`` or ``"yarn"``."""
-    found = next((kind for start, kind in _KINDS.items() if master.startswith(start)), None)
-    well_formed = {
-        "standalone": _ADDRESS.fullmatch(master),
-        "kubernetes": _SERVER.fullmatch(master),
-        "yarn": master == "yarn",
-    }
-    if master == LOCAL:
-        return LOCAL
-    if found is None or not well_formed[found] or any(port > _HIGHEST_PORT for _, port in _addresses(found, master)):
+    kinds = {"standalone": _ADDRESS.fullmatch(master), "kubernetes": _SERVER.fullmatch(master)}
+    found = master if master in (LOCAL, "yarn") else next((kind for kind, fits in kinds.items() if fits), None)
+    if found is None or any(port > _HIGHEST_PORT for _, port in _addresses(found, master)):
         raise WorkbenchError(
             f"The master is {master!r}; it must be local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn, with a "
             f"PORT of at most {_HIGHEST_PORT}. Correct it.",

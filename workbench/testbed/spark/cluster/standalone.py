@@ -10,9 +10,6 @@ from workbench.errors import WorkbenchError
 from workbench.records import Executor
 from workbench.testbed.spark.cluster.settings import Cluster, asked
 
-DEDICATED = False
-SLOTS = "cores that a standalone cluster counts but does not limit"
-
 
 @dataclass(frozen=True)
 class Worker:
@@ -41,12 +38,6 @@ class Offer:
         listed = "; ".join(f"{one.cores} cores and {one.memory_mb:,} MB" for one in self.workers)
         many = len(self.workers)
         return f"The master has {many} live worker{'s' * (many > 1)} ({listed})"
-
-
-def conf(cluster: Cluster, budget: Budget) -> dict[str, str]:
-    """Return what this kind of cluster needs in addition to the settings of every cluster."""
-    count, executor = cluster.executors(budget)
-    return {"spark.cores.max": str(count * executor.millicores // 1000)}
 
 
 def refuse(cluster: Cluster, budget: Budget, offer: Offer) -> None:

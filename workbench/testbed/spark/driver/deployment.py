@@ -1,7 +1,7 @@
 """The driver process of one deployment: ``python -m workbench.testbed.spark.driver.deployment FD``.
 
 It holds the Spark session and takes commands from its owner over a pipe: ``("rate", records/s)``,
-``("settle", seconds)``, ``("fill", (least, most seconds))``, ``("await quiet", seconds)``, ``("observe", seconds)``,
+``("settle", seconds)``, ``("fill", (least, most seconds))``, ``("await_quiet", seconds)``, ``("observe", seconds)``,
 ``("turn", Turn)``. When the pipe closes, for any reason, the deployment ends.
 """
 
@@ -9,7 +9,7 @@ import math
 import pickle
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -40,13 +40,13 @@ from workbench.testbed.spark.driver.held import HeldSlots
 from workbench.testbed.spark.driver.live import POLL_S, CompletedBatch, Meter, now_s
 from workbench.testbed.spark.driver.process import LEFT
 from workbench.testbed.spark.driver.queries import Queries
+from workbench.testbed.spark.driver.ramp import LEAST_BATCH_ROWS, first_rows
 from workbench.testbed.spark.driver.session import end_session, last_line, start_session
 from workbench.testbed.spark.driver.source_alone import SourceAlone
-from workbench.testbed.spark.driver.spec import DeploymentSpec
+from workbench.testbed.spark.driver.spec import DeploymentSpec, Turn
 from workbench.testbed.spark.driver.topic_feed import BrokerWatch, TopicRows
-from workbench.testbed.spark.driver.turns import LEAST_BATCH_ROWS, FirstRows, Turn
 from workbench.testbed.spark.driver.warming import warm_code
-from workbench.testbed.spark.driver.write_cost import Added, compare, write_cost
+from workbench.testbed.spark.driver.write_cost import NOTHING, compare, write_cost
 from workbench.testbed.spark.log.event_log import EventLog
 from workbench.testbed.spark.log.operators import (
     fullest_labels,
@@ -84,12 +84,12 @@ class Driver:
         self._cpus = spec.budget.profile.cpus
         self._cores = Cores(spec)
         self._source = SourceAlone(spec.budget)
-        self._sink = Added()
+        self._sink = NOTHING
         self._fastest = 0.0  # records/s consumed in any window of this turn
         self._spark: SparkSession | None = None
         self._broker = BrokerWatch(spec.generator.url) if isinstance(spec.generator, TopicRows) else None
         self._most = spec.budget
-        self._first_rows = FirstRows()
+        self._fitted: dict[Turn, int] = {}  # rows that fitted an interval when a turn ended
         self._turns = 0
         self._probes: dict[Turn, InterferenceProbe] = {}
         self._interference = InterferenceProbe(self._cores.timer(), now_s)
@@ -131,12 +131,11 @@ class Driver:
                 self._sink = compare(self._queries, self._spec, rows, self._cores.unlimited)
         self._held = HeldSlots(spark, spec.folder)
         self._turn = Turn(spec.budget, spec.source_partitions, spec.state_partitions)
-        self._first_rows.keep(self._turn, rows)
+        self._fitted[self._turn] = rows
         self._probes[self._turn] = self._interference
         self._live = self._queries.start(spec, "query", interval_s=spec.budget.interval_s)
         self._live.expect(rows)
-        jvm = spark._jvm  # noqa: SLF001 - py4j's only door
-        java = str(jvm.java.lang.System.getProperty("java.version"))  # type: ignore[union-attr]
+        java = str(spark._jvm.java.lang.System.getProperty("java.version"))  # type: ignore[union-attr]  # noqa: SLF001
         facts = {"spark": spark.version, "java": java, "begun": self._begun(rows)}
         return facts | ({"machine": self._machine} if self._machine else {})
 
@@ -153,7 +152,7 @@ class Driver:
         """
         assert self._spark is not None  # noqa: S101 - for the type checker
         self._turns += 1
-        self._first_rows.keep(self._turn, self._live.rows_fitting)
+        self._fitted[self._turn] = self._live.rows_fitting
         doubtful = self._source.doubtful(self._fastest, self._spec.budget, self._scans())
         self._queries.retire(self._live)
         self._held.release()
@@ -167,12 +166,10 @@ class Driver:
         self._cores.give(turn.budget)
         self._held.hold(self._most.slots - turn.budget.slots)
         self._cores.divide()
-        if turn not in self._probes:
-            self._probes[turn] = InterferenceProbe(self._cores.timer(), now_s)
-        self._interference = self._probes[turn]
+        self._interference = self._probes.setdefault(turn, InterferenceProbe(self._cores.timer(), now_s))
         self._cores.limit(quota=True)
         self._spark.conf.set("spark.sql.shuffle.partitions", str(turn.state_partitions))
-        rows = self._first_rows.of(turn)
+        rows = first_rows(turn, self._fitted)
         self._turn = turn
         if doubtful:
             self._profile(rows)
@@ -243,7 +240,7 @@ class Driver:
         slower, cores = self._interference.end(live.commanded_rate)
         chosen = window()
         least = LEAST_BATCHES + 1 if math.isinf(live.commanded_rate) else 1  # a finite rate may be far too high
-        if len(chosen) < least and live.epoch > 0 and not self._idle():
+        if len(chosen) < least and live.epoch > 0 and live.commanded_rate:
             took = now_s() - begin
             raise TooFewBatchesError(
                 f"Query {spec.name!r} completed {len(chosen)} batches in {took:.0f} s; at least {least} "
@@ -313,17 +310,9 @@ class Driver:
         while True:
             while not self._connection.poll(POLL_S):
                 self._queries.pump()
-            verb, value = self._receive()
+            verb, value = self._connection.recv()
             try:
-                obey: Mapping[str, Callable[[Any], Observation | tuple[SourceProfile, float] | bool | None]] = {
-                    "turn": self.turn,
-                    "rate": self.rate,
-                    "settle": self.settle,
-                    "fill": self.fill,
-                    "await quiet": self.await_quiet,
-                    "observe": self.observe,
-                }
-                result = obey[verb](value)
+                result = getattr(self, verb)(value)
             except WorkbenchError as error:
                 self._connection.send(("error", error))
             else:
@@ -374,19 +363,19 @@ class Driver:
         if self._spec.cluster is None:
             end_session(spark)
             return
+        log = self._spec.cluster.event_log
         configuration = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - py4j's only door
-        try:
-            end_session(spark, lambda jvm: self._keep_log(jvm, configuration))
-        except (Py4JError, OSError) as error:  # nothing measured depends on it; its folder was written before
-            if self._spec.cluster.event_log:
-                log = self._spec.cluster.event_log
-                _leave(f"the event log is not in {log}, or is not whole there: {cause_of(str(error))}")
 
-    def _keep_log(self, jvm: Any, configuration: Any) -> None:  # noqa: ANN401 - py4j is not typed
-        cluster = self._spec.cluster
-        if cluster is not None and cluster.event_log:
-            for file in (self._spec.folder / "eventlog").iterdir():
-                copy_into(jvm, configuration, file, cluster.event_log)
+        def keep_log(jvm: Any) -> None:  # noqa: ANN401 - py4j is not typed
+            if log:
+                for file in (self._spec.folder / "eventlog").iterdir():
+                    copy_into(jvm, configuration, file, log)
+
+        try:
+            end_session(spark, keep_log)
+        except (Py4JError, OSError) as error:  # nothing measured depends on it; its folder was written before
+            if log:
+                _leave(f"the event log is not in {log}, or is not whole there: {cause_of(str(error))}")
 
     def _scans(self) -> int:
         """How often the query reads the source, as its last batch shows."""
@@ -417,25 +406,17 @@ class Driver:
         return lost_executor(self._spec.name, self._events.lost, on_cluster=self.on_cluster)
 
     def _wait(self) -> None:
-        if self._connection.poll(POLL_S):
-            raise OwnerGoneError  # during an observation the owner sends nothing and only closes the pipe
+        self._let_pass()  # during an observation the owner sends nothing and only closes the pipe
         if self._gone():
             raise self._lost()
         if self._broker is not None:
             self._broker.check()
-
-    def _idle(self) -> bool:
-        return self._live.commanded_rate == 0
 
     def _load(self) -> Load:
         return self._cores.load(self._meter.used_s()[0])
 
     def _say(self, text: str) -> None:
         self._connection.send(("progress", text))
-
-    def _receive(self) -> tuple[str, Any]:
-        message: tuple[str, Any] = self._connection.recv()
-        return message
 
 
 def _falls_behind(window: Sequence[CompletedBatch], interval_s: float) -> bool:

@@ -1,9 +1,10 @@
-"""What feeds a query with rows: the workbench's own rate-limited source, or another that obeys the same commands."""
+"""What feeds a query with rows: the workbench's own rate-limited source; `topic_feed` obeys the same commands."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from workbench.errors import WorkbenchError
 from workbench.testbed.spark.log.batches import BatchLog
 from workbench.workload import Command, Release, read_releases, write_command
 
@@ -11,51 +12,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Feed(Protocol):
-    """Feeds one query."""
-
-    @property
-    def restarts(self) -> bool:
-        """Whether the query must start again to obey a command."""
-        ...
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether too few rows are left for a batch, so that it must begin again at its first row."""
-        ...
-
-    @property
-    def partitions(self) -> int | None:
-        """Partitions that the last batch read where the feed chooses them itself; None: as many as it was asked for."""
-        ...
-
-    def streams(
-        self,
-        spark: "SparkSession",
-        rows: Any,  # noqa: ANN401 - each its own
-        partitions: int,
-    ) -> "Sequence[DataFrame]":
-        """Return the query's inputs."""
-        ...
-
-    def offer(self, command: Command) -> None:
-        """Obey `command` from the next batch on, or from the next start of the query."""
-        ...
-
-    def release(self, log: BatchLog) -> Release | None:
-        """Return which rows a committed batch has taken; None if it does not belong to a command."""
-        ...
-
-    def starts(self, last_batch: int) -> bool:
-        """Hear that the query starts and has begun batches up to `last_batch`; whether its state must begin empty."""
-        ...
-
-
 class ReplayFeed:
     """Replays rows under a control file in `folder`."""
 
-    restarts = exhausted = False
-    partitions = None
+    restarts = False  # whether the query must start again to obey a command
+    exhausted = False  # whether too few rows are left for a batch, so that it must begin again at its first row
+    partitions = None  # how many the last batch read, where the feed chooses them itself
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -68,7 +30,7 @@ class ReplayFeed:
         rows: Any,  # noqa: ANN401 - a Generator, or one for each input
         partitions: int,
     ) -> "Sequence[DataFrame]":
-        """Read `rows`, each input in a number of `partitions`."""
+        """Return the query's inputs: `rows`, each input in a number of `partitions`."""
         from workbench.workload.source import rate_source  # noqa: PLC0415 - only the driver process loads Spark
 
         name = f"workbench_{self._folder.name}"
@@ -81,15 +43,24 @@ class ReplayFeed:
         return found
 
     def offer(self, command: Command) -> None:
-        """Write the control file."""
+        """Obey `command` from the next batch on, or from the next start of the query."""
         write_command(self._folder, command)
 
     def release(self, log: BatchLog) -> Release | None:
-        """Find the release of a batch in the log that the source writes."""
+        """Return which rows a committed batch has taken; None if it does not belong to a command."""
         releases, self._offset = read_releases(self._folder, self._offset)
         self._released.update({release.last: release for release in releases if release.records})
         return self._released.pop(log.last_row, None)
 
-    def starts(self, last_batch: int) -> bool:  # noqa: ARG002 - the protocol's
-        """Give False."""
+    def starts(self, last_batch: int) -> bool:  # noqa: ARG002 - a topic's
+        """Note that the query starts after batch `last_batch`; return whether its state must begin empty."""
         return False
+
+
+def overtaken(topic: str) -> WorkbenchError:
+    """Return the error for a topic that dropped records before they were read."""
+    return WorkbenchError(
+        f"Records of {topic} were dropped before they were read: its retention overtook the run, or it was deleted. "
+        "Raise its retention, or fill a topic of its own (workbench fill), then run the same command again; what was "
+        "measured is kept."
+    )

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import QueryError, WorkbenchError
 from workbench.metrics import Batch
 from workbench.testbed.spark.cluster import names_in, remove
-from workbench.testbed.spark.driver.feed import Feed
-from workbench.testbed.spark.driver.ramp import DAMPED, GROWTH, fitting_rows
+from workbench.testbed.spark.driver.feed import ReplayFeed, overtaken
+from workbench.testbed.spark.driver.ramp import DAMPED, GROWTH, LEAST_BATCH_ROWS, fitting_rows
 from workbench.testbed.spark.driver.sinks import Writes
-from workbench.testbed.spark.driver.turns import LEAST_BATCH_ROWS
+from workbench.testbed.spark.driver.topic_feed import TopicFeed
 from workbench.testbed.spark.log.batches import BatchLog
 from workbench.testbed.spark.log.event_log import EventLog
 from workbench.testbed.spark.log.rows import not_read
@@ -34,17 +34,9 @@ _MOST_STARTS = 20
 _DATA_LOST = ("failOnDataLoss", "KAFKA_DATA_LOSS", "OffsetOutOfRange", "data may have been lost")
 # How a query ends for want of memory, disk or an answer: another budget may have that.
 _OF_THE_BUDGET = (
-    "outofmemory",
-    "memoryerror",
-    "no space left",
-    "executorlost",
-    "fetchfailed",
-    "exited unexpectedly",
-    "it stopped",
-    "timed out",
-    "connection",
-    "connect back",
-)
+    "outofmemory", "memoryerror", "no space left", "executorlost", "fetchfailed", "exited unexpectedly", "it stopped",
+    "timed out", "connection", "connect back",
+)  # fmt: skip
 MOST_UNREAD = 3  # consecutive batches that read none of the released rows: the next will not either
 
 
@@ -94,8 +86,7 @@ class CompletedBatch(BatchLog):
 class LiveQuery:
     """A running query and its feed, which is the rate-limited source by default.
 
-    The owner calls `pump` often. It reads the event log and, at an unlimited rate, adapts the batch size until batches
-    last one interval.
+    `Queries.pump` gives it its batches. At an unlimited rate it adapts the batch size until they last one interval.
     """
 
     name: str
@@ -103,15 +94,15 @@ class LiveQuery:
     interval_s: float
     events: EventLog
     meter: Meter
-    feed: Feed
+    feed: ReplayFeed | TopicFeed
     checkpoint: str = ""  # as Hadoop names it; default: in the folder
     writes: Writes = field(default_factory=Writes)
     query: Any = None
     done: list[CompletedBatch] = field(default_factory=list)
     commanded_rate: float = 0.0
-    _epoch: int = 0
+    epoch: int = 0  # number of the current command
+    rows_fitting: int = FIRST_BATCH_ROWS  # that are expected to fit an interval
     _fitting: bool = False
-    _rows: int = FIRST_BATCH_ROWS
     _most_rows: int = 0
     _offered: Command | None = None
     _frame: "Callable[[], DataFrame] | None" = None
@@ -240,21 +231,21 @@ class LiveQuery:
 
     def command(self, rate: float) -> None:
         """Offer `rate` records/s (inf: the maximum rate) from the next batch on, and flush the queue."""
-        self._epoch += 1
+        self.epoch += 1
         carried = self.commanded_rate * self.interval_s
         self.commanded_rate = rate
         self._fitting = math.isinf(rate)
-        if self._fitting and self._rows <= GROWTH * carried < math.inf:  # near what was carried: no leap from there
-            self._rows = min(self._rows, max(LEAST_BATCH_ROWS, math.ceil(DAMPED * carried)))
-        rows = self._rows if self._fitting else math.ceil(min(rate * self.interval_s, self._most_rows or math.inf))
+        if self._fitting and self.rows_fitting <= GROWTH * carried < math.inf:  # near what was carried: no leap
+            self.rows_fitting = min(self.rows_fitting, max(LEAST_BATCH_ROWS, math.ceil(DAMPED * carried)))
+        rows: float = self.rows_fitting if self._fitting else min(rate * self.interval_s, self._most_rows or math.inf)
         offered = None if self._fitting else rate
-        self._offer(Command(self._epoch, offered, rows, interval_s=self._interval_ms / 1000))
+        self._offer(Command(self.epoch, offered, math.ceil(rows), interval_s=self._interval_ms / 1000))
 
     def fixed_batches(self, rows: int) -> None:
         """Release `rows` rows at every trigger."""
-        self._epoch += 1
+        self.epoch += 1
         self._fitting = False
-        self._offer(Command(self._epoch, None, rows))
+        self._offer(Command(self.epoch, None, rows))
 
     def _offer(self, command: Command) -> None:
         self._offered = command
@@ -264,13 +255,8 @@ class LiveQuery:
 
     def expect(self, rows: int) -> None:
         """Assume that `rows` fit an interval until more is known; this also limits the size of a batch."""
-        self._rows = rows
+        self.rows_fitting = rows
         self._most_rows = max(self._most_rows, MOST_FITTING * rows)
-
-    @property
-    def rows_fitting(self) -> int:
-        """Rows that are expected to fit an interval."""
-        return self._rows
 
     @property
     def since_empty(self) -> list[CompletedBatch]:
@@ -281,11 +267,6 @@ class LiveQuery:
     def _interval_ms(self) -> int:
         return round(self.interval_s * 1000)  # Spark's triggers are in milliseconds
 
-    @property
-    def epoch(self) -> int:
-        """Number of the current command."""
-        return self._epoch
-
     def take(self, log: BatchLog, executor_s: float | None, python_s: float) -> None:
         """Record a committed batch, and adapt the batch size if the rate is unlimited."""
         release = self.feed.release(log)
@@ -293,12 +274,12 @@ class LiveQuery:
             return
         found, limited = (log.batch_id, log.progress, log.stages), self.meter.quota is not None
         self.done.append(CompletedBatch(*found, executor_s, python_s, limited, release=release))
-        if self._fitting and release.epoch == self._epoch:
+        if self._fitting and release.epoch == self.epoch:
             known = self.done[1:] or self.done  # a query's first batch pays for its start
-            seen = [(one.batch.records, one.batch.duration_s) for one in known if one.release.epoch == self._epoch]
+            seen = [(one.batch.records, one.batch.duration_s) for one in known if one.release.epoch == self.epoch]
             self.expect(fitting_rows(seen, self.interval_s))
             if not self.feed.restarts:
-                self._offer(Command(self._epoch, None, self._rows))
+                self._offer(Command(self.epoch, None, self.rows_fitting))
 
     def check(self) -> None:
         """Raise if the query ended on its own; begin its feed again if that is exhausted."""
@@ -310,8 +291,8 @@ class LiveQuery:
         failure, active = self.events.failure(self.query.id), self.query.isActive
         if failure is None and active:
             if self.feed.exhausted and self._offered is not None:
-                self._epoch += 1
-                self._offer(replace(self._offered, epoch=self._epoch))
+                self.epoch += 1
+                self._offer(replace(self._offered, epoch=self.epoch))
             return
         if failure is None:
             exception = self.query.exception()
@@ -342,15 +323,6 @@ def failed_at_run_time(name: str, failure: str) -> WorkbenchError:
     )
 
 
-def overtaken(topic: str) -> WorkbenchError:
-    """Return the error for a topic that dropped records before they were read."""
-    return WorkbenchError(
-        f"Records of {topic} were dropped before they were read: its retention overtook the run, or it was deleted. "
-        "Raise its retention, or fill a topic of its own (workbench fill), then run the same command again; what was "
-        "measured is kept."
-    )
-
-
 def _first_line(error: BaseException) -> str:
     return str(error).strip().split("\n", 1)[0].rstrip(".")
 
@@ -363,15 +335,6 @@ def _root_cause(text: str) -> str:
     causes = [line.removeprefix("Caused by:").strip() for line in lines if line.startswith("Caused by:")]
     chosen = next((line for line in reversed(python) if not line.startswith(("org.", "java."))), None)
     return (chosen or (causes[-1] if causes else lines[0] if lines else "no reason given")).rstrip(".")[:500]
-
-
-def pump(queries: "list[LiveQuery]", events: EventLog, meter: Meter) -> None:
-    """Pass newly committed batches to their queries."""
-    for query_id, log in events.poll():
-        executor_s, python_s = meter.lap()
-        for query in queries:
-            if query.query is not None and query.query.id == query_id:
-                query.take(log, executor_s, python_s)
 
 
 def now_s() -> float:

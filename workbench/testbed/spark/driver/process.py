@@ -1,16 +1,19 @@
-"""The driver process of a deployment: started, asked, ended; and what is said when it ends by itself."""
+"""Processes of their own with Spark: the driver of a deployment, and those that answer one question."""
 
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.metadata import packages_distributions
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TextIO
 
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.driver.session import last_line
@@ -40,6 +43,40 @@ def environment_of_modules() -> dict[str, str]:
         "PYTHONSAFEPATH": "1",
         "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path),
     }
+
+
+def ask_apart(module: str, asked: object, longest_s: float | None = None) -> tuple[str, str]:
+    """Run `module` in a process of its own, which gets `asked` as JSON; return its answer, and all else that it said.
+
+    It raises `subprocess.TimeoutExpired` after `longest_s` seconds. In the end all that the process started is killed.
+    """
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            start_new_session=True,
+            env=environment_of_modules(),
+        )
+        try:
+            found, _ = process.communicate(json.dumps(asked), longest_s)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        said.seek(0)
+        return found, said.read()
+
+
+@contextmanager
+def answering() -> Iterator[TextIO]:
+    """Give the file for the answer to `ask_apart`; what else is printed is no part of it."""
+    ours = os.dup(1)
+    os.dup2(2, 1)
+    with os.fdopen(ours, "w") as result:
+        yield result
 
 
 class DriverProcess:
@@ -75,17 +112,10 @@ class DriverProcess:
             groups = [str(group) for group in quota.all_folders] if quota else []
             if quota:
                 quota.add_driver(self._process.pid)
+            reaper = str(Path(__file__).with_name("reaper.py"))
+            named = (str(alive_read), str(self._process.pid), *map(str, folders), "--", *groups)
             self._reaper = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-I",  # so that nothing in the user's folder or path can break it
-                    str(Path(__file__).with_name("reaper.py")),
-                    str(alive_read),
-                    str(self._process.pid),
-                    *map(str, folders),
-                    "--",
-                    *groups,
-                ],
+                [sys.executable, "-I", reaper, *named],  # -I: nothing in the user's folder or path can break it
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -1,15 +1,17 @@
-"""How many rows the next batch gets, so that batches soon last as long as the trigger interval.
+"""How many rows the next batch gets, or the first ones of a turn, so that batches soon last one trigger interval.
 
 While the code is cold, or the query is light, a batch takes its time whatever it holds: rows hardly matter, and the
 size leaps. Where rows matter, the line through the last batches says how many fill the interval.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from statistics import median
 
-from workbench.testbed.spark.driver.turns import LEAST_BATCH_ROWS
+from workbench.testbed.spark.driver.spec import Turn
 from workbench.testbed.spark.log.operators import line
 
+LEAST_BATCH_ROWS = 10
 MEMORY = 6
 """Batches that the line is fitted to."""
 
@@ -59,3 +61,19 @@ def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float) -> int:
 
 def _bounded(rows: float) -> int:
     return max(LEAST_BATCH_ROWS, int(rows))
+
+
+def first_rows(turn: Turn, fitted: Mapping[Turn, int]) -> int:
+    """Return how many rows the first batches of a turn have, so that it need not grow from nothing.
+
+    They are those `fitted` at its end the last time; else those of the nearest turn, in proportion, and never more.
+    """
+    if turn in fitted:
+        return fitted[turn]
+
+    def share(other: Turn) -> float:
+        budget, known = turn.budget, other.budget
+        return budget.cpus * budget.interval_s / (known.cpus * known.interval_s)
+
+    nearest = min(fitted, key=lambda other: abs(math.log(share(other))))
+    return _bounded(fitted[nearest] * min(1.0, share(nearest)))

@@ -6,8 +6,8 @@ import secrets
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from contextlib import chdir, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,9 @@ from py4j.protocol import Py4JError
 
 from workbench import units
 from workbench.dataflow import Budget
-from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
+from workbench.defaults import LEAST_HEAP_MB
 from workbench.errors import WorkbenchError
-from workbench.records import JOINED, MEASURED, JobSettings, state_settings
+from workbench.records import JOINED, MEASURED, Executor, JobSettings, state_settings
 from workbench.redaction import VARIABLE
 from workbench.testbed.spark.cluster import Cluster, beside_yours, check_room, cluster_conf, refused, stand_in
 from workbench.testbed.spark.driver.spec import DeploymentSpec
@@ -47,18 +47,10 @@ AUTHENTICATED: Mapping[str, str] = MappingProxyType({"spark.authenticate": "true
 """Settings by which Spark's processes talk only to those that know the run's secret, and log no secret."""
 
 
-@dataclass(frozen=True)
-class Memory:
-    """The parts of a budget's memory, MiB."""
-
-    rocksdb_mb: int
-    heap_mb: int
-
-
-def divide_memory(budget: Budget) -> Memory:
-    """Divide the budget's memory between RocksDB and the executor's heap."""
-    rocksdb = int(budget.memory_mb * ROCKSDB_SHARE)
-    heap = budget.memory_mb - rocksdb
+def divide_memory(budget: Budget) -> Executor:
+    """Divide the budget's memory between RocksDB and the heap of one executor; refuse it where Spark needs more."""
+    executor = Executor(budget.slots, budget.profile)
+    heap = budget.memory_mb - executor.rocksdb_mb
     if heap < LEAST_HEAP_MB:
         least = -(-LEAST_HEAP_MB * 10 // 6) // budget.slots + 1
         raise WorkbenchError(
@@ -66,7 +58,7 @@ def divide_memory(budget: Budget) -> Memory:
             f"needs {LEAST_HEAP_MB} MB. Give each slot at least {least} MB, or use more slots.",
             settings=("memory_mb", "slots"),
         )
-    return Memory(rocksdb, heap)
+    return executor
 
 
 def spark_conf(
@@ -78,11 +70,14 @@ def spark_conf(
     cluster: Cluster | None = None,
     address: str | None = None,
 ) -> dict[str, str]:
-    """Spark's configuration for a deployment on `budget`, with the folders of its `DeploymentSpec`.
-
-    `address` is this machine's, as the executors of a cluster reach it.
-    """
-    memory = divide_memory(budget if cluster is None else replace(budget, slots=cluster.executor_slots))
+    """Spark's configuration for a deployment on `budget`; `address` is this machine's, as a cluster reaches it."""
+    executor = divide_memory(budget if cluster is None else replace(budget, slots=cluster.executor_slots))
+    # A query's relative paths mean this folder, where the JVM must start in another.
+    place = f' "-Duser.dir={Path.cwd()}"' if cluster and cluster.environment else ""
+    if cluster is None:
+        theirs = _conf_here(executor, folder, disk)
+    else:  # a cluster's own settings say how its processes trust each other
+        theirs = {"spark.redaction.regex": _SECRETS, **cluster_conf(cluster, budget, address)}
     return {
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
@@ -90,19 +85,19 @@ def spark_conf(
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
         "spark.local.dir": str(disk),
-        "spark.driver.extraJavaOptions": f'"-Djava.io.tmpdir={disk}" {COMPILED_ONCE}{_place(cluster)}',
+        "spark.driver.extraJavaOptions": f'"-Djava.io.tmpdir={disk}" {COMPILED_ONCE}{place}',
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(state_partitions),
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "5",
         **MEASURED,
-        **state_settings(memory.rocksdb_mb),
+        **state_settings(executor.rocksdb_mb),
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": (folder / "eventlog").as_uri(),
         "spark.eventLog.compress": "false",
         "spark.eventLog.rolling.enabled": "false",
-        **(_conf_here(budget, memory, folder, disk) if cluster is None else _conf_there(cluster, budget, address)),
+        **theirs,
     }
 
 
@@ -122,22 +117,13 @@ def later(ours: Mapping[str, str], settings: JobSettings) -> dict[str, str]:
     return given | ({"spark.redaction.regex": "|".join((ours["spark.redaction.regex"], *hidden))} if hidden else {})
 
 
-def _place(cluster: Cluster | None) -> str:
-    """Give the option that leaves a query's relative paths in this folder, where the JVM must start in another."""
-    return f' "-Duser.dir={Path.cwd()}"' if cluster and cluster.environment else ""
-
-
-def _started_in(cluster: Cluster | None, folder: Path) -> AbstractContextManager[None]:
-    return chdir(folder) if cluster and cluster.environment else nullcontext()
-
-
-def _conf_here(budget: Budget, memory: Memory, folder: Path, disk: Path) -> dict[str, str]:
+def _conf_here(executor: Executor, folder: Path, disk: Path) -> dict[str, str]:
     return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         **AUTHENTICATED,
-        "spark.executor.memory": f"{memory.heap_mb}m",
-        "spark.executor.cores": str(budget.slots),
+        "spark.executor.memory": f"{executor.heap_mb}m",
+        "spark.executor.cores": str(executor.slots),
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "spark.executorEnv.PYTHONSAFEPATH": "1",  # a file in the current folder takes no library's place
         "spark.executor.extraJavaOptions": (
@@ -146,14 +132,6 @@ def _conf_here(budget: Budget, memory: Memory, folder: Path, disk: Path) -> dict
         "spark.driver.extraClassPath": str(folder / "classes"),
         "spark.executor.extraClassPath": str(folder / "classes"),
         **WITHOUT_FORKS,
-    }
-
-
-def _conf_there(cluster: Cluster, budget: Budget, address: str | None) -> dict[str, str]:
-    # A cluster's own settings say how its processes trust each other.
-    return {
-        "spark.redaction.regex": _SECRETS,
-        **cluster_conf(cluster, budget, address),
     }
 
 
@@ -184,20 +162,16 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
         **({"SPARK_LOCAL_IP": address} if address else {}),
     )
     ours = spark_conf(budget, folder, disk, spec.state_partitions, cluster=cluster, address=address)
-    conf = (
-        SparkConf()
-        .setAppName("workbench")
-        .setAll(list(at_start(ours, spec.settings).items()))
-        .setMaster(
-            cluster.master if cluster else f"local-cluster[1,{budget.slots},{max(1024, divide_memory(budget).heap_mb)}]"
-        )
-    )
+    here = f"local-cluster[1,{budget.slots},{max(1024, divide_memory(budget).heap_mb)}]"
+    master = cluster.master if cluster else here
+    conf = SparkConf().setAppName("workbench").setMaster(master).setAll(list(at_start(ours, spec.settings).items()))
     connector = spec.connector
     if connector and not cluster:  # not spark.jars, which Spark copies before it has our file system
         for side in ("driver", "executor"):
             key = f"spark.{side}.extraClassPath"
             conf.set(key, os.pathsep.join((str(conf.get(key)), *connector)))
-    with (folder / "jvm.log").open("ab") as log, _started_in(cluster, folder):
+    elsewhere = chdir(folder) if cluster and cluster.environment else nullcontext()
+    with (folder / "jvm.log").open("ab") as log, elsewhere:
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     load_here(spec.jars, gateway.jvm)
     if cluster:
@@ -272,16 +246,14 @@ def end_session(spark: "SparkSession", stopped: Callable[[Any], None] = lambda _
 @contextmanager
 def _environment(**variables: str) -> "Iterator[None]":
     """Set variables of this process's environment, and give back at the end what they were before."""
-    before = {name: os.environ.get(name) for name in variables}
+    before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in variables:
+            os.environ.pop(name, None)
+        os.environ.update(before)
 
 
 @contextmanager

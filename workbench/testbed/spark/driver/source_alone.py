@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from workbench.dataflow import Budget
@@ -30,11 +31,10 @@ _REPEATS = 2  # a profile is taken again at most this often: it takes about 20 s
 
 
 class SourceAlone:
-    """The source of one deployment, profiled at its start, or where a rate is missed, and again before it is blamed.
+    """The source of one deployment, on the budget `most`, profiled at its start or where a rate is missed.
 
-    A neighbour on the machine, or code that is still cold, makes a source look slower than it is. Such a profile would
-    call every later rate source-bound. So a profile in doubt is taken again, and the faster one counts: nothing
-    makes a source look faster than it is. `most` is the budget of the deployment.
+    A neighbour on the machine, or code that is still cold, makes a source look slower than it is, and nothing makes it
+    look faster. So a profile in doubt is taken again before later rates are called source-bound, and the faster counts.
     """
 
     def __init__(self, most: Budget) -> None:
@@ -116,11 +116,8 @@ def _fastest_s(queries: Queries, live: LiveQuery) -> float:
 def _alone(rows: Generator | TopicRows | tuple[Generator, ...]) -> Generator | TopicRows | tuple[Generator, ...]:
     if isinstance(rows, tuple):
         return tuple(map(RowsOnly, rows))
-    return rows.source_alone() if isinstance(rows, TopicRows) else RowsOnly(rows)
+    return replace(rows, decoded=False) if isinstance(rows, TopicRows) else RowsOnly(rows)
 
 
 def _together(*streams: "DataFrame") -> "DataFrame":
-    first, *others = streams
-    for other in others:
-        first = first.union(other)
-    return first
+    return reduce(lambda one, other: one.union(other), streams)

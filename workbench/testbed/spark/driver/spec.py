@@ -62,6 +62,15 @@ class DeploymentSpec:
         return slot_cores(self.budget, os.sched_getaffinity(0))
 
 
+@dataclass(frozen=True)
+class Turn:
+    """A smaller or equal budget that takes its turn in a deployment that is warm, and its numbers of partitions."""
+
+    budget: Budget
+    source_partitions: int
+    state_partitions: int
+
+
 def slot_cores(budget: Budget, allowed: Iterable[int]) -> frozenset[int]:
     """Cores that the slots of `budget` run on: the fewest of `allowed` that hold them, lowest numbers first.
 

@@ -16,14 +16,14 @@ import math
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from workbench import units
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.driver.live import overtaken
+from workbench.testbed.spark.driver.feed import overtaken
 from workbench.testbed.spark.log.batches import BatchLog
 from workbench.testbed.spark.machine.broker import offsets_of
 from workbench.workload import ENCODED, Command, Release
@@ -42,28 +42,12 @@ _LEAST_HELD, _FEWEST_OFFSETS = 0.99, 100  # records by offset, from this many of
 
 @dataclass(frozen=True)
 class TopicRows:
-    """The records of a topic, as rows.
-
-    Parameters
-    ----------
-    url
-        ``kafka://HOST:PORT/TOPIC``.
-    schema
-        Columns of the rows: those that a sample of the topic has.
-    connector
-        Jars of Spark's Kafka connector.
-    decoded
-        Whether the values are decoded; otherwise a record becomes one narrow column, to measure the source alone.
-    """
+    """The records of a topic, as rows."""
 
     url: str
-    schema: pa.Schema
-    connector: tuple[str, ...]
-    decoded: bool = True
-
-    def source_alone(self) -> "TopicRows":
-        """Return the same records, read and not decoded."""
-        return replace(self, decoded=False)
+    schema: pa.Schema  # of the rows: the columns that a sample of the topic has
+    connector: tuple[str, ...]  # jars of Spark's Kafka connector
+    decoded: bool = True  # otherwise a record becomes one narrow column, to measure the source alone
 
 
 @dataclass
@@ -252,10 +236,7 @@ def behind_id(value: "Column") -> "Column":
 
 
 class BrokerWatch:
-    """Notices that no server of a topic answers any longer.
-
-    A batch that waited for a broker says nothing about the query, and Spark itself gives up only after minutes.
-    """
+    """Notices that no server of a topic answers any longer; Spark itself gives up only after minutes."""
 
     def __init__(self, url: str) -> None:
         self._topic = Topic.parse(url)

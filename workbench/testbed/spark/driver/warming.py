@@ -22,14 +22,13 @@ _ALL = 0.98  # of the rows asked for: a topic's batches are a few rows larger or
 def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], float]) -> int:
     """Run without a quota, on all cores, until neither batches nor rows get faster; at most `spec.warmup_cap_s`.
 
-    The JVM compiles code after a number of calls. Code that runs once per batch needs many small batches, and code
-    that runs once per record needs large ones. So small batches come first, without a pause, until their seconds stop
-    falling. Then they grow until they fill the interval, and go on until the CPU seconds of a row stop falling, or the
-    compiler is nearly idle. A slow machine takes longer over it than a fast one, because batches are counted and not
-    seconds.
+    The JVM compiles code after a number of calls, so batches are counted and not seconds. For the code that runs once
+    per batch, small batches come first, without a pause, until their seconds stop falling. For the code of records they
+    then grow until they fill the interval, and go on until the CPU seconds of a row stop falling, or the compiler is
+    nearly idle.
 
     Where only rates are asked for (`spec.asked_rate`, the highest), it ends as soon as a batch of that one's rows would
-    be sustained: code that gets faster still would sustain it as well. Where it never is, batches grow no further.
+    be sustained: code that gets faster still would sustain it as well. Batches grow no further than that.
 
     It returns the rows that fill one interval afterwards, on all cores; where rates are asked for, on the slots' alone,
     at least.
@@ -65,19 +64,14 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
             at_s, before_s = now_s(), compiler_s()
             if idle and len(costs) > _LARGE_BATCHES:
                 break
-        if _sustained(done, asked, spec):
+        # The rows asked for would be done within the interval on the slots' cores alone, as they were on all.
+        if 0 < _ALL * asked <= done.batch.records and _on_slots_s(done, spec.budget) < spec.budget.interval_s:
             break
     done = live.done[-1]
     queries.retire(live)
     if asked:
         return int(done.batch.records * spec.budget.interval_s / _on_slots_s(done, spec.budget))
     return int(done.batch.records * min(1.0, spec.budget.interval_s / done.batch.duration_s))
-
-
-def _sustained(done: CompletedBatch, rows: int, spec: DeploymentSpec) -> bool:
-    """Whether `rows` would be done within the interval on the slots' cores alone, as they were in `done` on all."""
-    enough = 0 < _ALL * rows <= done.batch.records
-    return enough and _on_slots_s(done, spec.budget) < spec.budget.interval_s
 
 
 def _on_slots_s(done: CompletedBatch, budget: Budget) -> float:

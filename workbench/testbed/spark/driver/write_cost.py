@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean, median
 
 import numpy as np
@@ -24,19 +24,12 @@ _ROUNDS = 5  # from which on their means are compared
 _SURE = 4.0  # standard errors
 
 
-@dataclass(frozen=True)
-class Added:
-    """What a sink adds to a batch; see `workbench.metrics.WriteCost`."""
-
-    batch_s: float | None = None
-    task_s: float | None = None
-    record_s: float | None = None
-    jobs_s: float | None = None
+NOTHING = WriteCost(0.0, 0.0)
 
 
 def compare(
     queries: Queries, spec: DeploymentSpec, rows: int, unlimited: Callable[[], AbstractContextManager[None]]
-) -> Added:
+) -> WriteCost:
     """Run the query to its sink and to noop in turns, in batches of several sizes around `rows`, without a quota."""
     logs: dict[bool, list[BatchLog]] = {True: [], False: []}
     rows = max(rows, min(_LEAST_ROWS, _MOST_TIMES * rows))
@@ -51,8 +44,8 @@ def compare(
     return added(logs[True], logs[False])
 
 
-def added(real: Sequence[BatchLog], noop: Sequence[BatchLog]) -> Added:
-    """Give what the batches `real` take more than `noop`, which read as many records.
+def added(real: Sequence[BatchLog], noop: Sequence[BatchLog]) -> WriteCost:
+    """Give what a sink adds, by what the batches `real` take more than `noop`, which read as many records.
 
     Only the stage that writes is compared for its tasks: the others are the query's, or of jobs of the sink's own.
     """
@@ -60,11 +53,12 @@ def added(real: Sequence[BatchLog], noop: Sequence[BatchLog]) -> Added:
     records = np.array([float(with_sink.records) for with_sink, _ in pairs])
     more_s = np.array([_ran_s(_writing(with_sink)) - _ran_s(_writing(without)) for with_sink, without in pairs])
     (fixed_s, all_s), _ = nnls(np.column_stack((np.ones_like(records), records / records.max())), more_s)
-    return Added(
-        max(0.0, median(map(outside_s, real)) - median(map(outside_s, noop))),
-        float(fixed_s) / median(len(_writing(log).tasks) for log in real),
-        float(all_s / records.max()),
-        max(0.0, median(map(_others_s, real)) - median(map(_others_s, noop))),
+    return replace(
+        NOTHING,
+        batch_s=max(0.0, median(map(outside_s, real)) - median(map(outside_s, noop))),
+        task_s=float(fixed_s) / median(len(_writing(log).tasks) for log in real),
+        record_s=float(all_s / records.max()),
+        jobs_s=max(0.0, median(map(_others_s, real)) - median(map(_others_s, noop))),
     )
 
 
@@ -93,30 +87,28 @@ def outside_s(log: BatchLog) -> float:
     return max(0.0, log.took_s("addBatch") - ran)
 
 
-def write_cost(seen: Sequence[BatchLog], since_empty: Sequence[BatchLog], sink: Added) -> WriteCost | None:
-    """Read what writing took in the batches `seen`, and how it grew in those since the sink was empty."""
+def write_cost(seen: Sequence[BatchLog], since_empty: Sequence[BatchLog], sink: WriteCost) -> WriteCost | None:
+    """Add to what the `sink` adds what writing took in the batches `seen`, and its growth since the sink was empty."""
     if not seen:
         return None
     states = [state for log in seen for state in log.progress.get("stateOperators") or []]
     parts = sum(int(state.get("numShufflePartitions") or 0) for state in states)
     committed_s = sum(float(state.get("commitTimeMs") or 0) for state in states) / 1000
-    rows, read = (sum(part) for part in zip(*((_written(log), log.records) for log in seen), strict=True))
-    return WriteCost(
-        fmean(map(outside_s, seen)),
-        fmean(log.took_s("walCommit", "commitOffsets") for log in seen),
-        committed_s / parts if parts else None,
-        sink.batch_s,
-        sink.task_s,
-        sink.record_s,
-        rows / read if rows and read else None,
-        growth([outside_s(log) + log.took_s("walCommit", "commitOffsets") for log in since_empty], since_empty),
-        len(since_empty),
-        sink.jobs_s,
+    rows = sum(task.written for log in seen for stage in log.stages for task in stage.tasks)
+    read = sum(log.records for log in seen)
+    return replace(
+        sink,
+        outside_s=fmean(map(outside_s, seen)),
+        log_s=fmean(map(_log_s, seen)),
+        state_s=committed_s / parts if parts else None,
+        written=rows / read if rows and read else None,
+        growth_s=growth([outside_s(log) + _log_s(log) for log in since_empty], since_empty),
+        batches=len(since_empty),
     )
 
 
-def _written(log: BatchLog) -> int:
-    return sum(task.written for stage in log.stages for task in stage.tasks)
+def _log_s(log: BatchLog) -> float:
+    return log.took_s("walCommit", "commitOffsets")
 
 
 def growth(seconds: Sequence[float], logs: Sequence[BatchLog]) -> float:

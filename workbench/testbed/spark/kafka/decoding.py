@@ -5,7 +5,6 @@ and gives what was seen as JSON. JSON gets the types that Spark infers, Avro tho
 """
 
 import json
-import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +17,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import StructType
 
+from workbench.testbed.spark.driver.process import answering
 from workbench.testbed.spark.driver.session import batch_session
 from workbench.testbed.spark.driver.topic_feed import behind_id
 from workbench.testbed.spark.kafka.sample import LEAST_SHARE
@@ -39,9 +39,8 @@ _SETTINGS = {
 
 def main() -> None:
     """Read what standard input asks for, and print what was seen of it."""
-    asked, ours = json.load(sys.stdin), os.dup(1)
-    os.dup2(2, 1)
-    with batch_session(asked["jars"]) as spark:
+    asked = json.load(sys.stdin)
+    with answering() as result, batch_session(asked["jars"]) as spark:
         jvm: Any = spark._jvm  # noqa: SLF001
         for name in ("string", "bytes"):  # what is not Avro may ask for GiB
             jvm.java.lang.System.setProperty(f"org.apache.avro.limits.{name}.maxLength", _MOST)
@@ -53,7 +52,6 @@ def main() -> None:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
             seen = {"error": [*lines[:1], *causes][-1]}
-    with os.fdopen(ours, "w") as result:
         json.dump(seen, result)
 
 

@@ -51,7 +51,7 @@ def fill(
     event_rate: float = 100_000.0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Filled:
-    """Send the first `rows` rows of `generator` to `topic`, which is created where it is missing.
+    """Send the first `rows` rows of `generator` to `topic`, which is created with `partitions` where it is missing.
 
     Parameters
     ----------
@@ -60,8 +60,6 @@ def fill(
         sample, otherwise no key.
     event_time
         Column with the event time, which is the record's timestamp; None: the time at which the row is due.
-    partitions
-        Of a topic that is created.
     event_rate
         Rows per second of event time; the last row's is now.
     """
@@ -126,16 +124,12 @@ def _times_ms(batch: pa.RecordBatch, event_time: str | None, clock: EventClock, 
 
 
 def _bytes(value: object) -> bytes | None:
-    if value is None or isinstance(value, bytes):
-        return value
-    return str(value).encode()
+    return value if value is None or isinstance(value, bytes) else str(value).encode()
 
 
 def _json(row: Mapping[str, Any]) -> bytes:
     """Write a row as JSON, which has no NaN and no infinity: they are null."""
-    finite = {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
-    }
+    finite = {one: None if isinstance(of, float) and not math.isfinite(of) else of for one, of in row.items()}
     return json.dumps(finite, default=_plain, ensure_ascii=False, separators=(",", ":")).encode()
 
 

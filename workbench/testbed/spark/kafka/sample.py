@@ -10,8 +10,6 @@ import bisect
 import json
 import math
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -27,7 +25,7 @@ from workbench import units
 from workbench.checks import whole
 from workbench.errors import WorkbenchError
 from workbench.redaction import redacted
-from workbench.testbed.spark.driver.process import environment_of_modules
+from workbench.testbed.spark.driver.process import ask_apart
 from workbench.testbed.spark.driver.session import last_line
 from workbench.testbed.spark.machine.broker import ANSWER_MS, Broker, Ends, reached
 from workbench.testbed.spark.machine.connector import connector_jars
@@ -68,34 +66,16 @@ class Limits:
 
 @dataclass(frozen=True)
 class Captured:
-    """A finished capture.
-
-    Parameters
-    ----------
-    path
-        Of the Parquet file.
-    rows, partitions
-        Records captured, and partitions of the topic.
-    columns
-        Of the file.
-    seconds
-        Of traffic: from the first to the last timestamp.
-    not_json
-        Values that are not JSON object; their columns are empty.
-    not_decoded
-        Values that do not decode with the schema; their columns are empty.
-    schema_ids
-        Ids of schemas that stand before the values, in a schema registry's wire format.
-    """
+    """A finished capture: the Parquet file at `path`, with the records of a topic's `partitions`."""
 
     path: Path
     rows: int
     partitions: int
     columns: tuple[str, ...]
-    seconds: float
-    not_json: int = 0
-    not_decoded: int = 0
-    schema_ids: tuple[int, ...] = ()
+    seconds: float  # of traffic: from the first to the last timestamp
+    not_json: int = 0  # values that are not JSON objects; their columns are empty
+    not_decoded: int = 0  # values that do not decode with the schema; their columns are empty
+    schema_ids: tuple[int, ...] = ()  # that stand before the values, in a schema registry's wire format
 
 
 def capture(
@@ -109,16 +89,8 @@ def capture(
 ) -> Captured:
     """Write a sample of `topic` to the Parquet file `target`, all of it or nothing; only you can read it.
 
-    Parameters
-    ----------
-    limits
-        Whichever is reached first ends the capture.
-    settings
-        Of the client; see `workbench.workload.kafka.client_settings`.
-    schema
-        Of the values; None: they are JSON objects or become no columns.
-    progress
-        Called with one line of text after each part.
+    Of the `limits` whichever is reached first ends the capture; `settings` are the client's, as from
+    `workbench.workload.kafka.client_settings`. Without a `schema`, values are JSON objects or become no columns.
 
     Raises
     ------
@@ -196,14 +168,8 @@ def newest(
 ) -> Mapping[int, int]:
     """Return where to begin so that the newest `rows` records are read, of all partitions those since one moment.
 
-    Records of that very moment are shared in proportion.
-
-    Parameters
-    ----------
-    at
-        Gives the first offset of every partition with a record of a time, in ms since 1970, or later.
-    begin
-        Where to begin at the earliest.
+    Records of that very moment are shared in proportion. `at` gives the first offset of every partition with a record
+    of a time, in ms since 1970, or later; `begin` is the earliest.
     """
     if behind(begin, ends) <= rows:
         return begin
@@ -226,17 +192,10 @@ def behind(begin: Mapping[int, int], ends: Ends) -> int:
 
 def _decoded(topic: Topic, schema: Schema | None, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Read a sample in a process of its own; give what was seen."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "workbench.testbed.spark.kafka.decoding"],
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        env=environment_of_modules(),
-        check=False,
-    )
-    found: dict[str, Any] = {"error": last_line(done.stderr) or "the process ended"}
+    answer, said = ask_apart("workbench.testbed.spark.kafka.decoding", asked)
+    found: dict[str, Any] = {"error": last_line(said) or "the process ended"}
     with suppress(ValueError):
-        found = json.loads(done.stdout)
+        found = json.loads(answer)
     if "error" in found:
         read = "" if schema is None else f" with {schema.said}"
         check = "" if schema is None else ", correct the schema or leave it out (values are captured as bytes then)"

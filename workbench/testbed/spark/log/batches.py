@@ -111,15 +111,13 @@ class BatchLog:
         for number, source in zip(self.inputs, self.progress["sources"], strict=True):
             if number is not None:
                 found[number] = max(found.get(number, 0), int(source.get("numInputRows") or 0))
-        times = max(
-            1, round(sum(found.values()) / max(1, self.records))
-        )  # as where ``foreachBatch`` reads a batch twice
-        return {number: rows // times for number, rows in found.items()}
+        times = round(sum(found.values()) / max(1, self.records))  # as where ``foreachBatch`` reads a batch twice
+        return {number: rows // max(1, times) for number, rows in found.items()}
 
     @property
     def inputs(self) -> Sequence[int | None]:
         """Number of the input that each source reads, in the plan's order; None of the only one, or of another kind."""
-        return [_input_of(source.get("endOffset")) for source in self.progress["sources"]]
+        return [(_own_offset(source.get("endOffset")) or {}).get("input") for source in self.progress["sources"]]
 
     @property
     def last_row(self) -> int:
@@ -150,7 +148,7 @@ def seconds_of(timestamp: str) -> float:
 def rows_of(progress: Mapping[str, Any]) -> int:
     """Rows that the sources of a batch gave; see `BatchLog.records`."""
     sources = progress["sources"]
-    own = [source for source in sources if _numbers_rows(source.get("endOffset"))]
+    own = [source for source in sources if _own_offset(source.get("endOffset"))]
     if own:
         return _row_number(own[0]["endOffset"]) - _row_number(own[0]["startOffset"])
     # Two scans of a topic in one query take the same records.
@@ -187,14 +185,14 @@ def _place(source: Mapping[str, Any]) -> str:
     return json.dumps([source.get(name) for name in ("description", "startOffset", "endOffset", "numInputRows")])
 
 
-def _numbers_rows(offset: object) -> bool:
-    """Whether an offset is of the workbench's own source, whose offsets number its rows."""
+def _own_offset(offset: object) -> Mapping[str, Any] | None:
+    """Read an offset of the workbench's own source, which numbers its rows; None if it is another's."""
     if isinstance(offset, str) and '"n":' in offset:
         try:
             offset = json.loads(offset)
         except ValueError:
-            return False
-    return isinstance(offset, dict) and isinstance(offset.get("n"), int)
+            return None
+    return offset if isinstance(offset, dict) and isinstance(offset.get("n"), int) else None
 
 
 def _row_number(offset: str | dict[str, int] | None) -> int:
@@ -202,8 +200,3 @@ def _row_number(offset: str | dict[str, int] | None) -> int:
         return 0
     value = json.loads(offset) if isinstance(offset, str) else offset
     return int(value["n"])
-
-
-def _input_of(offset: Any) -> int | None:  # noqa: ANN401 - each source's own
-    value = json.loads(offset) if isinstance(offset, str) and _numbers_rows(offset) else offset
-    return value.get("input") if isinstance(value, dict) and _numbers_rows(value) else None

@@ -29,26 +29,10 @@ _KEPT_PLANS, _KEPT_BATCHES = 50, 50  # of batches that are not committed
 _SILENT = ("WholeStageCodegen", "InputAdapter", "Exchange", "ColumnarToRow", "AQEShuffleRead")
 
 
-@dataclass
-class _Running:
-    """The tasks of a stage that ended, in all its attempts, and what each counted, by their partition.
-
-    An attempt that follows a failed one, or a lost executor, runs only the partitions whose output is missing. So what
-    a failed attempt finished counts, and of a partition that ran again the last run does.
-    """
-
-    ended: dict[int, tuple[Task, Mapping[int, int]]] = field(default_factory=dict)
-
-    @property
-    def tasks(self) -> tuple[Task, ...]:
-        return tuple(task for task, _ in self.ended.values())
-
-    @property
-    def accumulated(self) -> Mapping[int, int]:
-        sums: Counter[int] = Counter()
-        for _, counted in self.ended.values():
-            sums.update(counted)
-        return sums
+# A stage's tasks that ended, in all its attempts, and what each counted, by partition. An attempt that follows a failed
+# one, or a lost executor, runs only the partitions whose output is missing. So what a failed attempt finished counts,
+# and of a partition that ran again the last run does.
+_Ended = dict[int, tuple[Task, Counter[int]]]
 
 
 @dataclass(frozen=True)
@@ -82,7 +66,7 @@ class Events:
     _rdds: dict[int, int] = field(default_factory=dict)
     _made_by: dict[int, int] = field(default_factory=dict)
     _owned: dict[tuple[str, int], list[int]] = field(default_factory=lambda: defaultdict(list))
-    _running: dict[int, _Running] = field(default_factory=lambda: defaultdict(_Running))
+    _ended: dict[int, _Ended] = field(default_factory=lambda: defaultdict(dict))
     _stages: dict[tuple[str, int], dict[int, Stage]] = field(default_factory=lambda: defaultdict(dict))
     _failures: dict[str, str] = field(default_factory=dict)
     _unread: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -141,10 +125,8 @@ class Events:
             owner = _Job.of(properties)
             self._jobs.update(dict.fromkeys(job["Stage IDs"], owner))
             # A stage that is skipped shares its last RDD with the one that made its output.
-            infos = job.get("Stage Infos") or ()
-            self._rdds.update(
-                {one["Stage ID"]: int(one["RDD Info"][0]["RDD ID"]) for one in infos if one.get("RDD Info")}
-            )
+            known = (one for one in job.get("Stage Infos") or () if one.get("RDD Info"))
+            self._rdds.update({one["Stage ID"]: int(one["RDD Info"][0]["RDD ID"]) for one in known})
             self._owned[owner.query, owner.batch] += job["Stage IDs"]
             while len(self._owned) > _KEPT_BATCHES:  # of a log without progress events nothing is ever committed
                 self._forget(next(iter(self._owned)))
@@ -154,14 +136,11 @@ class Events:
         stages = self._stages.pop((query, number), {})
         self._forget_batches(query, number)  # it and those that were given up
         if not any(source.get("numInputRows") for source in progress["sources"]):
-            released = rows_of(progress)
-            if released:
-                self._unread[progress["id"]].append(released)
+            if released := rows_of(progress):
+                self._unread[query].append(released)
             return None
-        self._unread.pop(progress["id"], None)
-        if not stages:
-            return None
-        return progress["id"], BatchLog(progress["batchId"], progress, _in_order(stages))
+        self._unread.pop(query, None)
+        return (query, BatchLog(number, progress, _in_order(stages))) if stages else None
 
     def _forget_batches(self, query: str, last: float = math.inf) -> None:
         for owner in [one for one in self._owned if one[0] == query and one[1] <= last]:
@@ -171,7 +150,7 @@ class Events:
         self._stages.pop(owner, None)
         for stage in self._owned.pop(owner):
             self._jobs.pop(stage, None)
-            self._running.pop(stage, None)
+            self._ended.pop(stage, None)
             self._made_by.pop(self._rdds.pop(stage, -1), None)
 
     def _end(self, event: dict[str, Any]) -> None:
@@ -185,22 +164,26 @@ class Events:
             if update.get("Metadata") == "sql":
                 counted[update["ID"]] += int(update.get("Update", 0))
         task = _task(event, scans)
-        self._running[event["Stage ID"]].ended[task.partition] = task, counted
+        self._ended[event["Stage ID"]][task.partition] = task, counted
 
     def _complete(self, info: dict[str, Any]) -> None:
         job = self._jobs.get(info["Stage ID"])
         if job is None or info.get("Failure Reason"):
             return
-        stage = self._running[info["Stage ID"]]
+        ended = self._ended[info["Stage ID"]].values()
+        accumulated = Counter[int]()
+        for _, counted in ended:
+            accumulated.update(counted)
         plans = [self._plans[one][0] for one in job.executions if one in self._plans]
-        found = [node for plan in plans for node in _nodes(plan, stage.accumulated)]
+        found = [node for plan in plans for node in _nodes(plan, accumulated)]
         nodes = tuple(node for node in found if node.metrics and not node.name.startswith(_SILENT))
         if info["Stage ID"] in self._rdds:
             self._made_by[self._rdds[info["Stage ID"]]] = info["Stage ID"]
         # Of a stage that a job skipped, an earlier job's made the output.
         parents = tuple(self._made_by.get(self._rdds.get(one, -1), one) for one in info["Parent IDs"])
         begun_s, ended_s = ((info.get(f"{end} Time") or 0) / 1000 for end in ("Submission", "Completion"))
-        made = Stage(info["Stage ID"], parents, stage.tasks, nodes, begun_s, ended_s)
+        tasks = tuple(task for task, _ in ended)
+        made = Stage(info["Stage ID"], parents, tasks, nodes, begun_s, ended_s)
         self._stages[job.query, job.batch][info["Stage ID"]] = made
 
 
@@ -227,11 +210,9 @@ def _in_order(stages: Mapping[int, Stage]) -> tuple[Stage, ...]:
     Spark numbers these by chance: a join's left side may come before its right in one batch, and after it in the next.
     """
     ordered = [stages[one] for one in sorted(stages)]
-    first = [place for place, stage in enumerate(ordered) if not stage.parents and stage.scan is not None]
-    by_plan = sorted((ordered[place] for place in first), key=lambda stage: stage.scan or 0)
-    for place, stage in zip(first, by_plan, strict=True):
-        ordered[place] = stage
-    return tuple(ordered)
+    first = [stage for stage in ordered if not stage.parents and stage.scan is not None]
+    by_plan = iter(sorted(first, key=lambda stage: stage.scan or 0))
+    return tuple(next(by_plan) if stage in first else stage for stage in ordered)
 
 
 def _nodes(plan: dict[str, Any], counted: Mapping[int, int]) -> Iterator[Node]:

@@ -5,9 +5,8 @@ with their share of the executor's other CPU (Python workers, garbage collection
 cores of a slot. Without a quota they are the tasks' run seconds minus the waits for shuffle data. The profiled cost of
 the source is subtracted and reported as a separate operator.
 
-The executor's other CPU includes a part per batch. If each batch were charged its own, every operator would look more
-expensive per record in small batches. So the samples that costs are fitted to are charged at the overhead rate of all
-batches of the deployment so far.
+The executor's other CPU includes a part per batch, with which every operator would look more expensive per record in
+small batches. So the samples that costs are fitted to are charged at one rate for all batches of the deployment so far.
 """
 
 import math
@@ -20,14 +19,8 @@ from statistics import median
 from workbench.metrics import SOURCE, InputRows, OperatorMetrics, TaskSample
 from workbench.testbed.spark.log.batches import KEEPS_STATE, SCAN, BatchLog, Stage
 
-_KINDS = {
-    **KEEPS_STATE,
-    "ArrowEvalPython": "python",
-    "BatchEvalPython": "python",
-    "MapInArrow": "python",
-    "PythonMapInArrow": "python",
-    "MapInPandas": "python",
-}
+_RUN_PYTHON = ("ArrowEvalPython", "BatchEvalPython", "MapInArrow", "PythonMapInArrow", "MapInPandas")
+_KINDS = {**KEEPS_STATE, **dict.fromkeys(_RUN_PYTHON, "python")}
 _PYTHON = ("python", "state")
 _KEPT = "rocksdbSstFileSize"
 
@@ -57,7 +50,7 @@ class _StageWork:
 def _labels(stage: Stage) -> list[str]:
     found: list[str] = []
     for node in reversed(stage.nodes):
-        kind = next((kind for name, kind in _KINDS.items() if node.name == name), None)
+        kind = _KINDS.get(node.name)
         if node.name.startswith(SCAN):
             kind = "scan"
         if kind is None and node.name in ("Filter", "Expand", "Generate", "Sort", "MergingSessions"):
@@ -100,12 +93,8 @@ def _work(batch: BatchLog, slot_cpus: float, overhead_rate: float | None = None)
     python_run = sum(task.run_s for stage in users for task in stage.tasks)
     result = []
     for stage in stages:
-        cpus = []
-        for task in stage.tasks:
-            cpu = task.cpu_s * (1 + share)
-            if stage in users and python_run:
-                cpu += batch.python_cpu_s * task.run_s / python_run
-            cpus.append(cpu)
+        python_s = batch.python_cpu_s if stage in users and python_run else 0.0
+        cpus = [task.cpu_s * (1 + share) + python_s * task.run_s / (python_run or 1.0) for task in stage.tasks]
         ran = (max(0.0, task.run_s - task.shuffle_wait_s) for task in stage.tasks)
         seconds = (cpu / slot_cpus for cpu in cpus) if batch.quota else ran
         result.append(_StageWork(stage, tuple(seconds), sum(cpus)))
@@ -149,13 +138,7 @@ def fullest_labels(batches: Iterable[BatchLog]) -> Labels:
 
 
 def operator_edges(batches: Sequence[BatchLog], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the pairs (upstream, downstream) of operators, in the order of the operators.
-
-    Parameters
-    ----------
-    names
-        Names of the operators; the first batch with the same number of stages determines the edges.
-    """
+    """Return the pairs (upstream, downstream) of operators, by the first batch with a stage for each of `names`."""
     whole = next((batch.stages for batch in batches if len(batch.stages) == len(names)), ())
     named = {stage.stage_id: name for stage, name in zip(whole, names, strict=False)}
     found: list[tuple[str, str]] = []
@@ -194,15 +177,9 @@ def input_rows(names: Sequence[str], batches: Sequence[BatchLog], backlog: float
         ]
         read = sum(task.records_in for _, stage in own for task in stage.tasks)
         written = sum(sum(task.records_out for task in stage.tasks) or _rows_out(stage) for _, stage in own)
-        made.append(
-            InputRows(
-                name,
-                rows[number],
-                backlog * rows[number] / max(1, rows.total()),
-                tuple(operators[place] for place in sorted({place for place, _ in own})),
-                written / read if read else None,
-            )
-        )
+        left = backlog * rows[number] / max(1, rows.total())
+        readers = tuple(operators[place] for place in sorted({place for place, _ in own}))
+        made.append(InputRows(name, rows[number], left, readers, written / read if read else None))
     return tuple(made)
 
 
@@ -221,7 +198,9 @@ def operator_metrics(
     *,
     overhead_rate: float | None = None,
 ) -> tuple[tuple[OperatorMetrics, ...], tuple[TaskSample, ...]]:
-    """Sum the work of `batches` per operator.
+    """Sum the work of `batches` per operator: metrics of the source, then of each stage; and samples.
+
+    A sample has the mean records and useful seconds of a task, one for each operator and batch.
 
     Parameters
     ----------
@@ -230,13 +209,6 @@ def operator_metrics(
     overhead_rate
         Rate at which samples are charged the executor's other CPU, as from `overhead` over the whole deployment;
         default: each batch's own rate.
-
-    Returns
-    -------
-    operators
-        The source first, then one entry per stage.
-    samples
-        Mean records and useful seconds of a task, one entry per operator and batch.
     """
     if not batches:
         return (), ()
@@ -246,13 +218,13 @@ def operator_metrics(
     sampled = works if overhead_rate is None else [_work(batch, slot_cpus, overhead_rate) for batch in whole]
     samples: list[TaskSample] = []
     operators: list[OperatorMetrics] = []
-    reading: list[OperatorMetrics] = []
+    reading: list[tuple[list[_StageWork], list[float]]] = []
     for index, name in enumerate(operator_names(labels)):
         stages = [work[index] for work in works if work[index].stage.tasks]
         taken = [_source_seconds(work, source) for work in stages]
         operators.append(_summed(name, labels[index], stages, taken, elapsed_s))
         if any(_is_source(work.stage) for work in stages):
-            reading.append(_source_part(stages, taken, elapsed_s))
+            reading.append((stages, taken))
         for work in (work[index] for work in sampled if work[index].stage.tasks):
             tasks = work.stage.tasks
             records, seconds = sum(task.records_in for task in tasks), sum(work.seconds) - _source_seconds(work, source)
@@ -268,29 +240,17 @@ def _source_seconds(work: _StageWork, source: SourceCost) -> float:
     return min(sum(work.seconds), sum(source.of(task.records_in) for task in work.stage.tasks))
 
 
-def _source_part(works: Sequence[_StageWork], taken: Sequence[float], elapsed_s: float) -> OperatorMetrics:
-    """Return the part of one scan's stages that belongs to the source."""
-    records = sum(task.records_in for work in works for task in work.stage.tasks)
-    useful = sum(taken)
-    return OperatorMetrics(
-        operator=SOURCE,
-        kind=SOURCE,
-        tasks=max(len(work.stage.tasks) for work in works),
-        records_in=records,
-        records_out=records,
-        useful_s=useful,
-        busyness=0.0 if not elapsed_s else useful / elapsed_s,
-        true_processing_rate=None,
-        cpu_s=sum(_share(work.cpu_s, seconds, work) for work, seconds in zip(works, taken, strict=True)),
-        shuffle_bytes=0,
-    )
+def _source(
+    scans: Sequence[tuple[Sequence[_StageWork], Sequence[float]]], elapsed_s: float, of_inputs: int
+) -> OperatorMetrics:
+    """Return one row for the source, for any number of scans: each reads the same records again, or an input's.
 
-
-def _source(parts: Sequence[OperatorMetrics], elapsed_s: float, of_inputs: int) -> OperatorMetrics:
-    """Return one row for the source, for any number of scans: each reads the same records again, or an input's."""
-    records = of_inputs or max((part.records_in for part in parts), default=0)
-    tasks = sum(part.tasks for part in parts) or 1
-    useful = sum(part.useful_s for part in parts)
+    A scan has its stages, and the seconds of each that belong to the source.
+    """
+    read = [sum(task.records_in for work in works for task in work.stage.tasks) for works, _ in scans]
+    records = of_inputs or max(read, default=0)
+    tasks = sum(max(len(work.stage.tasks) for work in works) for works, _ in scans) or 1
+    useful = sum(sum(taken) for _, taken in scans)
     return OperatorMetrics(
         operator=SOURCE,
         kind=SOURCE,
@@ -300,15 +260,15 @@ def _source(parts: Sequence[OperatorMetrics], elapsed_s: float, of_inputs: int) 
         useful_s=useful,
         busyness=min(1.0, useful / (tasks * elapsed_s)) if elapsed_s else 0.0,
         true_processing_rate=records / useful if useful > 0 else None,
-        cpu_s=sum(part.cpu_s for part in parts),
+        cpu_s=sum(_source_cpu_s(works, taken) for works, taken in scans),
         shuffle_bytes=0,
     )
 
 
-def _share(cpu_s: float, seconds: float, work: _StageWork) -> float:
-    """Part of a stage's CPU seconds that corresponds to `seconds` of its useful seconds."""
-    whole = sum(work.seconds)
-    return cpu_s * seconds / whole if whole else 0.0
+def _source_cpu_s(works: Sequence[_StageWork], taken: Sequence[float]) -> float:
+    """CPU seconds of stages that correspond to the useful seconds `taken` of each."""
+    pairs = zip(works, taken, strict=True)
+    return sum(work.cpu_s * seconds / whole if (whole := sum(work.seconds)) else 0.0 for work, seconds in pairs)
 
 
 def _summed(
@@ -320,7 +280,6 @@ def _summed(
     records_in = sum(task.records_in for task in all_tasks)
     records_out = sum(task.records_out for task in all_tasks) or sum(_rows_out(work.stage) for work in works)
     useful = sum(sum(work.seconds) for work in works) - sum(taken)
-    source_cpu = sum(_share(work.cpu_s, seconds, work) for work, seconds in zip(works, taken, strict=True))
     return OperatorMetrics(
         operator=name,
         kind=labels[-1] if labels else "map",
@@ -330,7 +289,7 @@ def _summed(
         useful_s=useful,
         busyness=min(1.0, useful / (tasks * elapsed_s)) if elapsed_s else 0.0,
         true_processing_rate=records_in / useful if useful > 0 else None,
-        cpu_s=sum(work.cpu_s for work in works) - source_cpu,
+        cpu_s=sum(work.cpu_s for work in works) - _source_cpu_s(works, taken),
         shuffle_bytes=sum(task.shuffle_bytes for task in all_tasks),
         key_skew=_skew([work.stage for work in works]) if records_in else None,
         scans="scan" in labels,

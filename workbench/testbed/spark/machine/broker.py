@@ -95,22 +95,12 @@ _LONGEST = 300  # letters of a reason
 
 @dataclass(frozen=True)
 class Broker:
-    """The brokers of a topic, as the Java client reaches them.
-
-    Parameters
-    ----------
-    topic, options
-        The topic, and the client's settings.
-    jvm
-        py4j's view of the JVM with the client.
-    consumer
-        The client's consumer, which reads the topic's metadata.
-    """
+    """The brokers of a topic, as the Java client reaches them."""
 
     topic: Topic
-    options: Mapping[str, str]
-    jvm: Any
-    consumer: Any
+    options: Mapping[str, str]  # of the client
+    jvm: Any  # py4j's view of the JVM with the client
+    consumer: Any  # the client's, which reads the topic's metadata
 
     def partitions(self, name: str | None = None) -> list[int]:
         """Return the partitions of the topic, or of another one of that name; none where there is no such topic."""
@@ -143,20 +133,16 @@ class Broker:
         self.consumer.assign(self._listed(places.values()))
         for number, place in places.items():
             self.consumer.seek(place, begin[number])
-        polled = self.consumer.poll(self.jvm.java.time.Duration.ofMillis(ANSWER_MS))
-        sizes = list[int]()
-        for one in polled.iterator():
-            sizes.append(max(0, one.serializedKeySize()) + max(0, one.serializedValueSize()))
+        polled = self.consumer.poll(self.jvm.java.time.Duration.ofMillis(ANSWER_MS)).iterator()
+        sizes: list[int] = [max(0, one.serializedKeySize()) + max(0, one.serializedValueSize()) for one in polled]
         return sum(sizes) / max(1, len(sizes))
 
     def made(self, partitions: int) -> int:
         """Make the topic if it is missing; return the number of its partitions."""
         if found := len(self.partitions()):
             return found
-        default = self.jvm.java.util.Optional.empty()
-        topic = self.jvm.org.apache.kafka.clients.admin.NewTopic(
-            self.topic.name, self.jvm.java.util.Optional.of(partitions), default
-        )
+        optional, admin = self.jvm.java.util.Optional, self.jvm.org.apache.kafka.clients.admin
+        topic = admin.NewTopic(self.topic.name, optional.of(partitions), optional.empty())
         self._administered(lambda admin: admin.createTopics(self._listed([topic])))
         return partitions
 
@@ -228,19 +214,10 @@ def _sized(part: bytes | None) -> bytes:
 
 @contextmanager
 def reached(topic: Topic, settings: Mapping[str, Any], jvm: Any = None) -> Iterator[Broker]:  # noqa: ANN401
-    """Give the brokers of `topic`, or say why they cannot be asked.
+    """Give the brokers of `topic`; a `WorkbenchError` says why Kafka refuses, or does not answer within ten seconds.
 
-    Parameters
-    ----------
-    settings
-        Of the client; see `workbench.workload.kafka.client_settings`.
-    jvm
-        One that runs and has the client; None: a small one is started, and ended with the context.
-
-    Raises
-    ------
-    WorkbenchError
-        When Kafka refuses, or no broker answers within ten seconds.
+    `settings` are the client's, as from `workbench.workload.kafka.client_settings`. Without a `jvm` that has the
+    client, a small one is started, and ended with the context.
     """
     options = {**PATIENCE, **java_settings(settings), "bootstrap.servers": topic.servers}
     if jvm is None:
@@ -269,13 +246,7 @@ def offsets_of(topic: Topic, settings: Mapping[str, Any], jvm: Any = None) -> di
 
 @contextmanager
 def topic_beside(topic: Topic, name: str, settings: Mapping[str, Any]) -> Iterator[Topic]:
-    """Make a topic next to `topic`, called as it is and `name`, with as many partitions; delete it in the end.
-
-    Raises
-    ------
-    WorkbenchError
-        When the broker does not let it be made.
-    """
+    """Make a topic next to `topic`, called as it is and `name`, with as many partitions; delete it in the end."""
     own = Topic(topic.servers, f"{topic.name}-{name}")
     with reached(own, settings) as broker:
         broker.made(len(broker.partitions(topic.name)) or 1)

@@ -70,10 +70,9 @@ def connector_jars(progress: Callable[[str], None] = lambda _: None, *, avro: bo
     if named:
         return _complete(Path(named), needed)
     versions = tuple(dict.fromkeys((version("pyspark"), _TRIED)))
-    there = [_FOLDER / one for one in versions if (_FOLDER / one / "done").exists()]
-    there = [one for one in there if not avro or any(one.glob(f"{_AVRO}-*.jar"))]
-    if there:
-        return _complete(there[0], needed)
+    for folder in (_FOLDER / one for one in versions):
+        if (folder / "done").exists() and (not avro or any(folder.glob(f"{_AVRO}-*.jar"))):
+            return _complete(folder, needed)
     progress("fetching Spark's Kafka connector from Maven Central")
     reason = ""
     for one in versions:
@@ -96,11 +95,6 @@ def package_jars(packages: Sequence[str], progress: Callable[[str], None] = lamb
     """Return the paths of the jars of `packages`, ``GROUP:ARTIFACT:VERSION``, and of what they need that Spark lacks.
 
     They are fetched at the first use.
-
-    Raises
-    ------
-    WorkbenchError
-        When they cannot be fetched.
     """
     if not packages:
         return ()
@@ -117,13 +111,7 @@ def package_jars(packages: Sequence[str], progress: Callable[[str], None] = lamb
 
 
 def sink_packages(settings: JobSettings) -> tuple[str, ...]:
-    """Return the package of the sink of `settings` for this Spark; nothing where it needs none, or the job has its own.
-
-    Raises
-    ------
-    WorkbenchError
-        When the format has no release for this Spark.
-    """
+    """Return the package that the sink needs with this Spark, if any and where the job does not bring its own."""
     kind = settings.writes.kind
     known, here = _OF_SINKS.get(kind, {}), version("pyspark")
     if not known or any(f"{kind}-spark" in Path(one).name for one in (*settings.packages, *settings.jars)):

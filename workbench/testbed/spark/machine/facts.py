@@ -15,16 +15,12 @@ def describe() -> Machine:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         key, _, value = line.partition(":")
         found.setdefault(key.strip(), value.strip())
+    flags = found.get("flags")  # which exist on x86 only
     return Machine(
         processor=found.get("model name") or platform.processor() or platform.machine(),
-        virtual=_virtual(found.get("flags")),
+        virtual=None if flags is None else "hypervisor" in flags.split(),
         cores=usable_cores(),
         memory_gib=psutil.virtual_memory().total / 2**30,
         system=f"{platform.system()} {platform.release()}",
         facts={"Python": platform.python_version()},
     )
-
-
-def _virtual(flags: str | None) -> bool | None:
-    """Whether this is a virtual machine, from the processor's flags, which exist on x86 only."""
-    return None if flags is None else "hypervisor" in flags.split()

@@ -19,12 +19,8 @@ _YOUNG_S = 3600.0  # a younger folder may be one that a command is still making
 def left_over(now_s: float | None = None, places: Iterable[Path] | None = None) -> tuple[Path, ...]:
     """Find the workbench's temporary folders and control groups that no running process names.
 
-    Parameters
-    ----------
-    now_s
-        The time, seconds since 1970; now by default. A folder that changed in the hour before it is passed over.
-    places
-        Folders to look in; by default those for temporary files, shared memory and control groups.
+    A folder that changed in the hour before `now_s`, seconds since 1970, is passed over. The `places` to look in are by
+    default those for temporary files, shared memory and control groups.
     """
     now_s = time.time() if now_s is None else now_s
     found = []

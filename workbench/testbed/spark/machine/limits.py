@@ -53,10 +53,7 @@ def _quota_of(group: Path) -> float:
     return math.inf
 
 
-def outer_throttling() -> tuple[int, int]:
-    """Quota periods of the control group that limits this process, and those in which it was throttled."""
-    try:
-        stat = dict(line.split() for line in (outer_limit().folder / "cpu.stat").read_text().splitlines())
-    except (OSError, ValueError):
-        return 0, 0
+def throttling(group: Path) -> tuple[int, int]:
+    """Quota periods of a control group so far, and those in which it was throttled."""
+    stat = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
     return int(stat.get("nr_periods", 0)), int(stat.get("nr_throttled", 0))

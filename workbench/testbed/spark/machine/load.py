@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from workbench.metrics import Disturbance
-from workbench.testbed.spark.machine.limits import TICK_S, outer_throttling
+from workbench.testbed.spark.machine.limits import TICK_S, outer_limit, throttling
 
 
 @dataclass(frozen=True)
@@ -44,51 +45,36 @@ class Load:
             there = (self.at_s - earlier.at_s) * count
             others = max(others, (busy_s - ours_s) / there)
             steal = max(steal, steal_s / there)
-        return Disturbance(
-            steal=min(1.0, max(0.0, steal)),
-            other_load=min(1.0, max(0.0, others)),
-            throttled=throttled,
-        )
+        return Disturbance(steal=min(1.0, max(0.0, steal)), other_load=min(1.0, max(0.0, others)), throttled=throttled)
 
 
 def session_processes(session: int) -> list[int]:
     """Ids of the processes whose session leader is `session`."""
     found = []
     for pid in psutil.pids():
-        try:
+        with suppress(OSError):
             if os.getsid(pid) == session:
                 found.append(pid)
-        except OSError:
-            continue
     return found
 
 
 def load(ours: Iterable[int], at_s: float, slots: Collection[int] = (), executor_s: float = 0.0) -> Load:
     """Read the CPU counters, with the processes `ours`; `slots` are cores on which only the executor runs for us."""
-    times = {
-        line.split()[0]: line.split()[1:9] for line in Path("/proc/stat").read_text().splitlines() if line[:3] == "cpu"
-    }
+    lines = (line.split() for line in Path("/proc/stat").read_text().splitlines() if line.startswith("cpu"))
+    times = {name: values[:8] for name, *values in lines}
     user, nice, system, _idle, _iowait, irq, softirq, steal = (int(value) for value in times["cpu"])
     ours_s = 0.0
     for pid in ours:
-        try:
+        with suppress(OSError):
             stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            continue
-        ours_s += sum(int(value) for value in stat[11:15]) * TICK_S  # with the children it has waited for
+            ours_s += sum(int(value) for value in stat[11:15]) * TICK_S  # with the children it has waited for
     busy = (user + nice + system + irq + softirq) * TICK_S
     there = [times[f"cpu{core}"] for core in slots if f"cpu{core}" in times]  # a container may number them differently
     # interrupts are left out here: the executor's own shuffle causes them
     busy_there = sum(int(value) for core in there for value in core[:3]) * TICK_S
     stolen_there = sum(int(core[7]) for core in there) * TICK_S
-    periods, throttled = outer_throttling()
-    return Load(
-        at_s,
-        busy,
-        steal * TICK_S,
-        ours_s,
-        os.cpu_count() or 1,
-        periods,
-        throttled,
-        (len(slots), busy_there, executor_s, stolen_there) if there and len(there) == len(slots) else None,
-    )
+    periods, throttled = 0, 0
+    with suppress(OSError, ValueError):
+        periods, throttled = throttling(outer_limit().folder)
+    seen = (len(slots), busy_there, executor_s, stolen_there) if there and len(there) == len(slots) else None
+    return Load(at_s, busy, steal * TICK_S, ours_s, os.cpu_count() or 1, periods, throttled, seen)

@@ -2,12 +2,10 @@
 
 The group holds the executor's JVM and its Python workers. The driver stays outside, so its fixed cost per batch is not
 charged to the slots. Version 1 of Linux control groups can also move single threads, so there the JVM's compiler stays
-outside too. A job that runs for months is compiled in its first hour, but during a measurement the compiler would take
-about a fifth of a small slot, a different share in every deployment. Versions 1 and 2 are supported.
+outside too: during a measurement it would take about a fifth of a small slot, a different share in every deployment.
 
-A quota is a limit, not a promise: while others use the cores, slots get less than their quota, and more so the more
-slots there are, which would bend the growth that is measured. So the slots, and the driver in a group of its own, go
-before the other processes of this machine.
+A quota is a limit, not a promise: while others use the cores, slots get less, and more so the more slots there are. So
+the slots, and the driver in a group of its own, go before the other processes of this machine.
 """
 
 import os
@@ -16,42 +14,30 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.testbed.spark.machine.limits import GROUPS, TICK_S, outer_limit
+from workbench.testbed.spark.machine.limits import GROUPS, TICK_S, outer_limit, throttling
 
 PERIOD_US = 100_000
 _PREFERRED = 16  # times the share of a core that another group, or a process outside of groups, has
-_USUAL_V1, _USUAL_V2 = 1024, 100
 
 
 @dataclass(frozen=True)
 class CpuQuota:
-    """The slots' control group, and the driver's next to it.
+    """The slots' control group, and the driver's next to it."""
 
-    Parameters
-    ----------
-    folders
-        Of the slots' group, one for each hierarchy that it is in (version 1 has two).
-    driver
-        Folder of the driver's group, which has no quota.
-    """
-
-    folders: tuple[Path, ...]
+    folders: tuple[Path, ...]  # of the slots' group, one for each hierarchy that it is in (version 1 has two)
     v1: bool
-    driver: Path
+    driver: Path  # folder of the driver's group, which has no quota
 
     @classmethod
     def create(cls, name: str, base: Path = GROUPS) -> "CpuQuota":
         """Create the group `name`, and `name`-driver, inside the group that limits this process, which it stays in."""
-        v1 = (base / "cpu" / "cgroup.procs").exists()
-        if v1:
-            roots = [outer_limit(base).folder]
-            account = base / "cpuacct"
-            if (account / "cgroup.procs").exists() and account.resolve() != (base / "cpu").resolve():
-                roots.append(account)
-        else:
-            roots = [outer_limit(base).folder]
+        v1, account = (base / "cpu" / "cgroup.procs").exists(), base / "cpuacct"
+        roots = [outer_limit(base).folder]
+        if not v1:
             if "cpu" not in (roots[0] / "cgroup.subtree_control").read_text().split():
                 (roots[0] / "cgroup.subtree_control").write_text("+cpu")
+        elif (account / "cgroup.procs").exists() and account.resolve() != (base / "cpu").resolve():
+            roots.append(account)
         group = cls(tuple(root / name for root in roots), v1, roots[0] / f"{name}-driver")
         made: list[Path] = []
         try:
@@ -59,11 +45,9 @@ class CpuQuota:
                 folder.mkdir()
                 made.append(folder)
             group.limit(None)
+            share, usual = ("cpu.shares", 1024) if v1 else ("cpu.weight", 100)
             for folder in (group.folders[0], group.driver):
-                if v1:
-                    (folder / "cpu.shares").write_text(str(_PREFERRED * _USUAL_V1))
-                else:
-                    (folder / "cpu.weight").write_text(str(_PREFERRED * _USUAL_V2))
+                (folder / share).write_text(str(_PREFERRED * usual))
         except OSError:
             for folder in made:
                 with suppress(OSError):
@@ -116,8 +100,7 @@ class CpuQuota:
 
     def periods(self) -> tuple[int, int]:
         """Return the number of quota periods so far, and of those in which the group was throttled."""
-        stat = dict(line.split() for line in (self.folders[0] / "cpu.stat").read_text().splitlines())
-        return int(stat.get("nr_periods", 0)), int(stat.get("nr_throttled", 0))
+        return throttling(self.folders[0])
 
     def processes(self) -> list[int]:
         """Process ids in the group."""
@@ -130,9 +113,7 @@ class CpuQuota:
         folder = self.folders[-1]
         if self.v1:
             usage = folder / "cpuacct.usage"
-            if usage.exists():
-                return int(usage.read_text()) / 1e9
-            return sum(process_cpu_s(pid) for pid in self.processes())
+            return int(usage.read_text()) / 1e9 if usage.exists() else sum(map(process_cpu_s, self.processes()))
         stat = dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
         return int(stat["usage_usec"]) / 1e6
 
@@ -146,25 +127,24 @@ class CpuQuota:
                 folder.rmdir()
 
 
-def threads(pid: int, names: tuple[str, ...]) -> list[int]:
-    """Ids of the threads of `pid` whose names begin with one of `names`."""
-    found: list[int] = []
+def _of_threads(pid: int, name: str) -> dict[int, str]:
+    """Text of the file `name` that the kernel has of each thread of `pid`, by the thread's id."""
+    found: dict[int, str] = {}
     with suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             with suppress(OSError):
-                if (task / "comm").read_text().startswith(names):
-                    found.append(int(task.name))
+                found[int(task.name)] = (task / name).read_text()
     return found
+
+
+def threads(pid: int, names: tuple[str, ...]) -> list[int]:
+    """Ids of the threads of `pid` whose names begin with one of `names`."""
+    return [thread for thread, name in _of_threads(pid, "comm").items() if name.startswith(names)]
 
 
 def children(pid: int) -> list[int]:
     """Process ids of the children of all threads of `pid`."""
-    found: list[int] = []
-    with suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):
-                found += [int(child) for child in (task / "children").read_text().split()]
-    return found
+    return [int(child) for listed in _of_threads(pid, "children").values() for child in listed.split()]
 
 
 def family(pid: int) -> list[int]:

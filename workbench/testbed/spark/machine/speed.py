@@ -1,17 +1,14 @@
 """Measure the speed of the slots' cores while a query is observed.
 
 Other tenants of a machine share its last-level cache and its memory, and often the second thread of a core. No CPU
-counter shows this interference: a query's CPU seconds per row rise, but steal and other load do not. So a probe runs
-on the slots' cores a few times a second and times two pieces of work (`workbench.speed`): arithmetic within the first
-cache, and reads at random places of a table larger than most caches.
+counter shows this interference, but a query's CPU seconds per row rise. So a few times a second two pieces of work are
+timed on the slots' cores (`workbench.speed`): arithmetic within the first cache, and reads at random places of a table
+larger than most caches.
 
 On a virtual machine (2 cores of an AMD EPYC) the arithmetic's time and q1's CPU time per row rose and fell together
 over 26 windows of 10 s (correlation 0.92): when the arithmetic took 29 % longer, q1 took 60 % more. In the windows in
 which the reads took 14 to 70 % longer, q5 took 12 to 28 % more CPU per row. Neither took longer under the queries' own
-load than on an idle machine.
-
-Such interference lasts for seconds or minutes. After a disturbed observation, `InterferenceProbe.wait` waits until the
-cores are fast and free again, because a probe during the interference would give no result.
+load than on an idle machine. Such interference lasts for seconds or minutes.
 """
 
 from collections.abc import Callable, Sequence

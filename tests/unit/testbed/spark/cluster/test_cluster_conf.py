@@ -14,9 +14,7 @@ from cluster_examples import FOUR, KUBERNETES, MASTER, SHARED, STANDALONE, YARN
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark import Cluster
 from workbench.testbed.spark.cluster import beside_yours, cluster_conf, pack
-from workbench.testbed.spark.cluster.kubernetes import conf as kubernetes_conf
-from workbench.testbed.spark.cluster.kubernetes import owner
-from workbench.testbed.spark.cluster.yarn import conf as yarn_conf
+from workbench.testbed.spark.cluster.conf import kubernetes, owner, yarn
 from workbench.testbed.spark.driver.session import python_of, spark_conf
 
 COMMON = {
@@ -45,7 +43,7 @@ def test_standalone_is_asked_for_cores_in_all_and_by_executor():
 
 
 def test_kubernetes_limits_cores():
-    made = kubernetes_conf(KUBERNETES, FOUR)
+    made = kubernetes(KUBERNETES, FOUR)
     prefix = made.pop("spark.kubernetes.executor.podNamePrefix")
     assert prefix.startswith("workbench-")
     assert made == {
@@ -89,8 +87,8 @@ def test_the_executors_java_options_of_yours_stay(given, made):
 
 def test_yarn_needs_the_configuration_that_names_the_cluster():
     with pytest.raises(WorkbenchError, match="neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set"):
-        yarn_conf(YARN, FOUR, {})
-    assert yarn_conf(YARN, FOUR, {"YARN_CONF_DIR": "/etc/hadoop"})["spark.executor.memoryOverhead"] == "2048m"
+        yarn(YARN, FOUR, {})
+    assert yarn(YARN, FOUR, {"YARN_CONF_DIR": "/etc/hadoop"})["spark.executor.memoryOverhead"] == "2048m"
 
 
 def test_executors_get_nothing_of_this_machines_folders(tmp_path):

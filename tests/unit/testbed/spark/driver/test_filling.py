@@ -4,9 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from workbench.testbed.spark.driver.filling import full
 from workbench.testbed.spark.driver.live import CompletedBatch
-from workbench.testbed.spark.driver.queries import Queries
+from workbench.testbed.spark.driver.queries import Queries, full
 
 
 def batch(at_s, *states, records=100):

@@ -1,4 +1,4 @@
-"""As many records as fit: the batch size converges to what lasts one interval, whatever it started from."""
+"""As many records as fit: the batch size converges to what lasts one interval; the first sizes of a turn."""
 
 import json
 import math
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.driver.feed import ReplayFeed
 from workbench.testbed.spark.driver.live import (
@@ -18,8 +19,8 @@ from workbench.testbed.spark.driver.live import (
     Meter,
     _root_cause,
 )
-from workbench.testbed.spark.driver.ramp import fitting_rows
-from workbench.testbed.spark.driver.turns import LEAST_BATCH_ROWS
+from workbench.testbed.spark.driver.ramp import LEAST_BATCH_ROWS, first_rows, fitting_rows
+from workbench.testbed.spark.driver.spec import Turn
 from workbench.testbed.spark.log.batches import BatchLog
 from workbench.testbed.spark.log.event_log import EventLog
 from workbench.workload import Release
@@ -145,15 +146,12 @@ def test_a_source_whose_python_starts_too_slowly_is_started_again_some_times(tmp
         live.check()
 
 
-def test_a_python_error_is_found_among_java_causes():
+def test_a_python_error_is_found_among_java_causes_else_the_innermost_of_these():
     text = (
         "Job aborted\nCaused by: org.apache.spark.SparkException: wrapped\n"
         "Traceback (most recent call last):\nZeroDivisionError: division by zero\n\tat java.lang.Thread.run"
     )
     assert _root_cause(text) == "ZeroDivisionError: division by zero"
-
-
-def test_else_the_innermost_java_cause_is_told():
     assert _root_cause("x\nCaused by: a.B: outer\nCaused by: a.C: inner.") == "a.C: inner"
 
 
@@ -169,3 +167,19 @@ def test_the_ramp_fills_the_interval_within_six_batches():
     for row_s in (1e-4, 1e-5, 3e-6):
         for fixed_s in (0.1, 0.5, 1.0):
             assert batches(fixed_s, row_s, 2_000) <= 6
+
+
+def turn(slots, interval_s=2.0, partitions=None):
+    return Turn(Budget(slots, SlotProfile(0.2, 1024), interval_s), partitions or slots, partitions or slots)
+
+
+def test_a_turn_begins_where_its_last_one_ended_or_in_proportion_to_the_nearest_one():
+    fitted = {turn(8): 8000, turn(1): 900}
+    assert first_rows(turn(1), fitted) == 900
+    assert first_rows(turn(4), fitted) == 4000
+    assert first_rows(turn(2), fitted) == 900  # never more than fitted before
+    assert first_rows(turn(8, 1.0), fitted) == 4000
+    assert first_rows(turn(1, partitions=4), fitted) == 900
+    assert first_rows(turn(1, partitions=2), {**fitted, turn(1): 1}) == LEAST_BATCH_ROWS
+    with pytest.raises(ValueError, match="empty"):
+        first_rows(turn(1), {})

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from workbench.testbed.spark.driver.write_cost import Added, added, growth, outside_s, write_cost
+from workbench.testbed.spark.driver.write_cost import NOTHING, added, growth, outside_s, write_cost
 from workbench.testbed.spark.log.batches import BatchLog, Stage, Task
 
 
@@ -26,7 +26,7 @@ def test_what_a_sink_adds_is_the_difference_to_noop():
     real = [batch(number, rows, driver_s=0.25, task_s=0.08, row_s=3e-5) for number, rows in enumerate(sizes)]
     found = added(real, noop)
     assert (found.batch_s, found.task_s, found.record_s) == pytest.approx((0.15, 0.03, 2e-5), rel=1e-6)
-    assert added(noop, real) == Added(0.0, 0.0, 0.0, 0.0)
+    assert added(noop, real) == replace(NOTHING, batch_s=0.0, task_s=0.0, record_s=0.0, jobs_s=0.0)
 
 
 @pytest.mark.parametrize("counted", [True, False])
@@ -69,8 +69,8 @@ def test_what_every_tenth_batch_takes_longer_counts_as_growth():
 
 def test_commits_and_written_rows_are_read_from_the_batches():
     logs = [batch(number, 1_000, written=400) for number in range(5)]
-    cost = write_cost(logs, logs, Added(0.1, 0.2, 0.3, 0.4))
+    cost = write_cost(logs, logs, replace(NOTHING, batch_s=0.1, task_s=0.2, record_s=0.3, jobs_s=0.4))
     assert (cost.outside_s, cost.log_s, cost.state_s) == pytest.approx((0.1, 0.05, 0.008))
     assert (cost.written, cost.batches, cost.growth_s) == (0.4, 5, 0.0)
     assert (cost.batch_s, cost.task_s, cost.record_s, cost.jobs_s) == (0.1, 0.2, 0.3, 0.4)
-    assert write_cost([], [], Added()) is None
+    assert write_cost([], [], NOTHING) is None
