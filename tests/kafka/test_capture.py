@@ -13,7 +13,8 @@ from kafka_records import blocks, double, framed, long, sent_to, text, union
 
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.kafka import Limits, capture, fill
-from workbench.testbed.spark.machine.broker import offsets_of
+from workbench.testbed.spark.kafka.sample import beginning, behind
+from workbench.testbed.spark.machine.broker import offsets_of, reached
 from workbench.workload import ENCODED, Dataset, EventClock, prepare
 from workbench.workload.kafka import Schema, Topic
 
@@ -70,14 +71,15 @@ def test_the_newest_rows_are_captured(filled, tmp_path):
     assert set(table["_partition"].to_pylist()) == {0, 1, 2}
 
 
-def test_bytes_bound_a_capture(filled, tmp_path):
-    found = capture(filled, tmp_path / "small.parquet", Limits(megabytes=1))
-    assert 5_000 < found.rows < 120_000
-    assert max(pq.read_table(found.path)["order"].to_pylist()) == 119_999
+def test_bytes_and_seconds_bound_a_capture(filled, tmp_path):
+    with reached(filled, {}) as broker:
+        ends = broker.ends()
 
+        def rows(**limits):
+            return behind(beginning(broker, Limits(**limits), ends), ends)
 
-def test_seconds_bound_a_capture(filled, tmp_path):
-    assert capture(filled, tmp_path / "all.parquet", Limits(seconds=3600)).rows == 120_000
+        assert 5_000 < rows(megabytes=1) < 120_000
+        assert rows(seconds=3600) == 120_000
     with pytest.raises(WorkbenchError, match="has no records in what was asked for"):
         capture(filled, tmp_path / "none.parquet", Limits(seconds=1e-3))
 

@@ -101,7 +101,7 @@ def capture(
     jars = connector_jars(progress, avro=avro)
     with reached(topic, settings or {}) as broker:
         ends = broker.ends()
-        begin = _begin(broker, limits or Limits(), ends)
+        begin = beginning(broker, limits or Limits(), ends)
     rows = behind(begin, ends)
     progress(f"reading {rows:,} records of {topic.name} with Spark")
     asked = {
@@ -151,8 +151,8 @@ def _checked(target: Path) -> Path:
     return place
 
 
-def _begin(broker: Broker, limits: Limits, ends: Ends) -> Mapping[int, int]:
-    """Choose where to begin in every partition so that the newest records are read."""
+def beginning(broker: Broker, limits: Limits, ends: Ends) -> Mapping[int, int]:
+    """Choose where to begin in every partition so that the newest records within `limits` are read."""
     begin = {number: low for number, (low, _) in ends.items()}
     if limits.seconds is not None:
         begin = broker.since(max(0, int(1000 * (time.time() - limits.seconds))), ends)
