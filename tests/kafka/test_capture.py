@@ -13,8 +13,7 @@ from kafka_records import blocks, double, framed, long, sent_to, text, union
 
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.kafka import Limits, capture, fill
-from workbench.testbed.spark.kafka.sample import beginning, behind
-from workbench.testbed.spark.machine.broker import offsets_of, reached
+from workbench.testbed.spark.machine.broker import offsets_of
 from workbench.workload import ENCODED, Dataset, EventClock, prepare
 from workbench.workload.kafka import Schema, Topic
 
@@ -72,14 +71,9 @@ def test_the_newest_rows_are_captured(filled, tmp_path):
 
 
 def test_bytes_and_seconds_bound_a_capture(filled, tmp_path):
-    with reached(filled, {}) as broker:
-        ends = broker.ends()
-
-        def rows(**limits):
-            return behind(beginning(broker, Limits(**limits), ends), ends)
-
-        assert 5_000 < rows(megabytes=1) < 120_000
-        assert rows(seconds=3600) == 120_000
+    found = capture(filled, tmp_path / "small.parquet", Limits(megabytes=1, seconds=3600))
+    assert 5_000 < found.rows < 120_000
+    assert max(pq.read_table(found.path)["order"].to_pylist()) == 119_999
     with pytest.raises(WorkbenchError, match="has no records in what was asked for"):
         capture(filled, tmp_path / "none.parquet", Limits(seconds=1e-3))
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.kafka.sample import Limits, _begin
+from workbench.testbed.spark.kafka.sample import Limits, beginning
 
 NOW_MS = 1_790_000_000_000
 
@@ -32,7 +32,7 @@ def begun(monkeypatch):
 
     def begin(stamps, **limits):
         ends = {number: (0, len(times)) for number, times in stamps.items()}
-        first = _begin(Stamped(stamps), Limits(**limits), ends)
+        first = beginning(Stamped(stamps), Limits(**limits), ends)
         return {number: len(times) - first[number] for number, times in stamps.items()}
 
     return begin
