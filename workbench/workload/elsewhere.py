@@ -66,13 +66,7 @@ def hand_over(name: str, function: Callable[..., Any] | None) -> None:
 
 
 def call(batches: ScriptBatches, batch: object, number: int, place: str) -> None:
-    """Call the function that the script gave; with a `place`, all that it writes is written there.
-
-    Raises
-    ------
-    QueryError
-        When the script gave none or another one, or what it writes cannot be redirected.
-    """
+    """Call the function that the script gave; with a `place`, all that it writes is written there."""
     given, reason = _handed.get(batches.script.name, (None, ""))
     if given is None or name_of(given) != batches.function:
         gives = "nothing" if given is None else name_of(given)

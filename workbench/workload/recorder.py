@@ -152,7 +152,9 @@ class Recorder:
             if number in self.feeds or (self.streams and columns is None):
                 self.fed[number] = self.feeds.get(number, min(len(self.fed), len(self.streams) - 1))
                 columns = columns or self.streams[self.fed[number]].schema
-            self.columns.append(columns or self._of_sample(number, name))
+            if not columns and (given_sample := sample_of(self.samples, number, name)) is not None:
+                columns = from_arrow_schema(schema_of(Dataset.at(given_sample), None))
+            self.columns.append(columns or StructType())  # none where nothing shows them
         if not self.columns[number].fields:
             self.found = replace(self.found, lacking=self.found.sources[number].name)
             raise LackingError
@@ -163,13 +165,6 @@ class Recorder:
             empty.mkdir(exist_ok=True)
             rows = READ_STREAM(self.spark).schema(self.columns[number]).format("parquet").load(str(empty))
         return rows.alias(f"{MARK}{number}")
-
-    def _of_sample(self, number: int, name: str) -> StructType:
-        """Give the columns of a source that the script does not declare; none where no sample shows them."""
-        given = sample_of(self.samples, number, name)
-        if given is None:
-            return StructType()
-        return from_arrow_schema(schema_of(Dataset.at(given), None))
 
     def writer(self, frame: DataFrame) -> "Chain":
         """Give what keeps how a DataFrame is written; a static one is refused."""
@@ -216,11 +211,6 @@ class Recorder:
             keys_of(plan),
         )
         self.found = replace(self.found, queries=(*self.found.queries, query))
-
-    @property
-    def wanted(self) -> bool:
-        """Whether the query that comes next is the one to be fed."""
-        return len(self.frames) + 1 == self.script.number
 
 
 def _sink(given: Mapping[str, Any], options: Mapping[str, str]) -> str:

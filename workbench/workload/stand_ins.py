@@ -37,12 +37,9 @@ def nothing(*_: object, **__: object) -> None:
 
 
 class Chain:
-    """In place of ``spark.readStream`` and of a DataFrame's ``writeStream``: keeps what is asked for until its end.
+    """In place of ``spark.readStream`` and of a DataFrame's ``writeStream``: keeps what is asked for until its `end`.
 
-    Parameters
-    ----------
-    end
-        Called with the last method's name, what was given by the names of parameters, and the options.
+    That is called with the last method's name, what was given by the names of parameters, and the options.
     """
 
     def __init__(self, end: Callable[[str, dict[str, Any], dict[str, str]], Any]) -> None:

@@ -154,10 +154,10 @@ def test_a_column_that_is_no_time_or_has_no_row_is_refused(tmp_path, column, eve
 
 def test_empty_event_times_are_counted(tmp_path):
     pq.write_table(pa.table({"at": pa.array([stamp(0), None])}), tmp_path / "gap.parquet")
-    with pytest.raises(WorkbenchError, match="'at' has 1 empty values; fill or drop those rows"):
-        check(Dataset.at(str(tmp_path / "gap.parquet")), "at")
-    with pytest.raises(WorkbenchError, match="'at' has 1 empty values; fill or drop those rows"):
-        prepare(Dataset.at(str(tmp_path / "gap.parquet")), "at", tmp_path)
+    data = Dataset.at(str(tmp_path / "gap.parquet"))
+    for use in (lambda: check(data, "at"), lambda: prepare(data, "at", tmp_path)):
+        with pytest.raises(WorkbenchError, match="'at' has 1 empty values; fill or drop those rows"):
+            use()
 
 
 def test_a_file_of_the_wrong_format_is_refused_with_the_next_step(tmp_path):
