@@ -6,12 +6,11 @@ import html5lib
 import pytest
 from example_measurement import example_measurement
 
-from workbench.answers import measured
 from workbench.answers.measured import answer, cards
 from workbench.errors import WorkbenchError
 from workbench.metrics import ExecutorPace, InputRows, WriteCost
 from workbench.records import Measurement, measurement_from_dict, unstructure
-from workbench.report import render, show_measurement
+from workbench.report import show_measurement
 from workbench.views import findings
 from workbench.views.health import checks
 
@@ -64,14 +63,6 @@ def test_missing_results_are_not_yet(measurement):
     empty = replace(measurement.estimate, rate=None, low=0.0, observation=None)
     made = {card.name: card.kind for card in cards(replace(measurement, estimate=empty, source=None))}
     assert made["operators"] == made["source"] == "no-data"
-
-
-def test_a_card_that_fails_hides_no_other(measurement, monkeypatch):
-    monkeypatch.setattr(measured.figures, "draw_probes", lambda data: data.missing)
-    made = cards(measurement)
-    assert made[0].kind == "error"
-    assert "AttributeError" in made[0].finding
-    assert [card.name for card in made[1:]] == ["batches", "operators", "dataflow", "source", "health", "circumstances"]
 
 
 @pytest.mark.parametrize(
@@ -168,12 +159,6 @@ def test_a_slow_executor_of_a_cluster_is_named(measurement, tmp_path):
 def test_no_path_is_refused():
     with pytest.raises(WorkbenchError, match="set the parameter 'measurement'"):
         show_measurement("", "")
-
-
-def test_a_missing_file_is_found_before_the_report_runs(tmp_path):
-    with pytest.raises(WorkbenchError, match=r"The measurement .*none\.json cannot be read: .*Check the path"):
-        render("measure", {"measurement": str(tmp_path / "none.json")}, tmp_path / "out.html")
-    assert not (tmp_path / "out.html").exists()
 
 
 def test_cards_of_a_simulated_run_speak_of_nothing_that_it_lacks(measurement):

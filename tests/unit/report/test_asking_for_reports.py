@@ -131,15 +131,6 @@ def test_what_placing_warns_of_is_not_said_while_it_is_checked(tmp_path, monkeyp
     assert list(recwarn) == []
 
 
-def test_a_wrong_study_leaves_last_weeks_page_alone(run, tmp_path):
-    (tmp_path / "weekly.yaml").write_text("query: nexmark:q1\ntarget: [1000]\n")
-    (tmp_path / "out.html").write_text("last week's")
-    code, output = run("capacity", "out.html", "-p", "study", "weekly.yaml")
-    assert code == BAD_INPUT
-    assert "unknown key 'target'; did you mean 'targets'?" in output.err
-    assert (tmp_path / "out.html").read_text() == "last week's"
-
-
 @pytest.mark.parametrize(
     "case",
     [
@@ -185,12 +176,3 @@ def test_a_result_names_its_report_itself(run, tmp_path):
     code, output = run("x.json", "x.html")
     assert code == BAD_INPUT
     assert "is not a result of the workbench" in output.err
-
-
-def test_a_result_is_no_notebook_that_has_been_run(run, tmp_path):
-    example_measurement().to_json(tmp_path / "now.json")
-    code, output = run("now.json", "x.html", "--executed")
-    assert code == BAD_INPUT
-    assert re.fullmatch(
-        r"workbench: The notebook now.json cannot be read \(.+\); give an executed notebook.\n", output.err
-    )

@@ -58,12 +58,6 @@ def test_an_integer_event_time_keeps_its_unit(tmp_path, unit, recorded):
     assert rows(replay, 0, 2, clock).column("at").to_pylist() == [base * unit, (base + 1 - 5) * unit]
 
 
-def test_json_lines_are_read(tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"n": 1}\n{"n": 2}\n')
-    replay = prepare(Dataset.at(str(tmp_path / "a.jsonl")), None, tmp_path)
-    assert rows(replay, 0, 3).column("n").to_pylist() == [1, 2, 1]
-
-
 def written(folder, kind, texts, text_type=None):
     """A file with a time column, as text where the format has types."""
     path = folder / f"times.{kind}"
@@ -123,12 +117,6 @@ def test_text_that_is_no_time_is_told_before_anything_starts(tmp_path, texts, re
         WorkbenchError, match=rf"'time' is text, but not all of it ISO .*{reason}\. Write all of them as 2024-01-31T12"
     ):
         check(written(tmp_path, "parquet", texts), "time")
-
-
-def test_other_columns_may_be_finer_than_microseconds(tmp_path):
-    pq.write_table(pa.table({"at": pa.array([1_234_567], pa.timestamp("ns"))}), tmp_path / "fine.parquet")
-    replay = prepare(Dataset.at(str(tmp_path / "fine.parquet")), None, tmp_path)
-    assert rows(replay, 0, 1).column("at").cast(pa.int64()).to_pylist() == [1_234]
 
 
 def test_a_missing_event_time_column_is_named_with_the_nearest(orders):
