@@ -18,14 +18,14 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from workbench.redaction import HIDDEN, is_secret, redacted
+from workbench.redaction import redacted
 from workbench.workload import elsewhere
 from workbench.workload.analysed import keys_of, watermarks_of
 from workbench.workload.dataset import schema_of
 from workbench.workload.declared import as_declared, columns_of, name_of_source
 from workbench.workload.query import Dataset
 from workbench.workload.script import Recorded, Script, ScriptQuery, ScriptSource, sample_of
-from workbench.workload.stand_ins import FILES, Chain, Started
+from workbench.workload.stand_ins import FILES, Chain, Started, shown
 
 _MOST_WAITS = 500
 _SLEEP = time.sleep
@@ -241,8 +241,3 @@ def _refusal(frame: DataFrame, mode: str, checkpoint: Path) -> str:
 def first_line(error: BaseException) -> str:
     """Give the first line of what an error says."""
     return str(error).strip().split("\n", 1)[0].rstrip(".")[:500]
-
-
-def shown(name: str, value: object) -> str:
-    """Write an option's value without a secret."""
-    return HIDDEN if is_secret(name) else redacted(str(value))

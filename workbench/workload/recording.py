@@ -30,10 +30,10 @@ from workbench.redaction import redacted
 from workbench.workload.pipelines import Pipeline
 from workbench.workload.recorder import EndedError, Recorder, first_line
 from workbench.workload.script import Recorded, Script
-from workbench.workload.stand_ins import Chain, Streams, nothing
+from workbench.workload.stand_ins import FILES, Chain, Streams, nothing
 
 _WRITES: dict[type, tuple[str, ...]] = {
-    DataFrameWriter: ("save", "saveAsTable", "insertInto", "csv", "json", "orc", "parquet", "text", "xml", "jdbc"),
+    DataFrameWriter: ("save", "saveAsTable", "insertInto", "jdbc", *FILES),
     DataFrameWriterV2: ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"),
 }
 _PASSES = 3
