@@ -1,6 +1,3 @@
-"""The Streaming Capacity Workbench: measure small, model, plan large.
-
-Importing this package starts no JVM and imports no PySpark.
-"""
+"""The Streaming Capacity Workbench: measure small, model, plan large. Importing it starts no JVM and no PySpark."""
 
 __version__ = "0.1.0"

@@ -25,7 +25,7 @@ import yaml
 from workbench import __version__
 from workbench.doctor import examine
 from workbench.errors import WorkbenchError
-from workbench.reading import parse_json, parse_yaml
+from workbench.reading import parse_json, parse_yaml, read_text
 from workbench.records import write_whole
 from workbench.redaction import redacted, redacted_values
 
@@ -68,7 +68,10 @@ def record_failure(error: BaseException, command: Sequence[str], folder: Path) -
 
 def collect(journal: Path, study: Path | None = None) -> tuple[Part, ...]:
     """Collect the parts of a bundle."""
-    failure = _failure(journal.parent / FAILURE)
+    failure = None
+    with suppress(OSError, ValueError):
+        failure = json.loads((journal.parent / FAILURE).read_text(encoding="utf-8"))
+    failure = failure if isinstance(failure, dict) else None
     parts = [
         Part("versions.json", "versions of the workbench, Python, the system and the packages", _json(_versions())),
         Part("doctor.json", "what the doctor finds", _json([asdict(finding) for finding in examine()])),
@@ -96,20 +99,16 @@ def write(parts: Sequence[Part], target: Path) -> None:
 def anonymous(text: str) -> str:
     """Return `text` without secrets, without your home folder, and without the names of you and of your machine."""
     text = redacted(text)
+    names = {socket.gethostname(): "HOST"}
     with suppress(RuntimeError):  # a container's user may have no home
         if (home := Path.home()) != Path("/"):
             text = text.replace(str(home), "~")
-    for name, instead in ((socket.gethostname(), "HOST"), (_user(), "USER")):
+    with suppress(KeyError, OSError):  # nor a name
+        names.setdefault(getpass.getuser(), "USER")
+    for name, instead in names.items():
         if len(name) >= _SHORTEST and name not in {"root", "localhost"}:
             text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", instead, text)
     return text
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user without a name
-        return ""
 
 
 def _json(value: object) -> str:
@@ -117,8 +116,11 @@ def _json(value: object) -> str:
 
 
 def _versions() -> dict[str, object]:
+    needed: Sequence[str] = ()
+    with suppress(PackageNotFoundError):  # run from its folder
+        needed = requires(_DISTRIBUTION) or ()
     found: dict[str, str] = {}
-    for requirement in _requirements():
+    for requirement in needed:
         name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
         with suppress(PackageNotFoundError):
             found[name] = version(name)
@@ -131,21 +133,6 @@ def _versions() -> dict[str, object]:
     }
 
 
-def _requirements() -> Sequence[str]:
-    try:
-        return requires(_DISTRIBUTION) or ()
-    except PackageNotFoundError:  # run from its folder
-        return ()
-
-
-def _failure(path: Path) -> Mapping[str, object] | None:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
 def _study_of(failure: Mapping[str, object] | None) -> Path | None:
     """Find the study in the command that failed."""
     command = failure.get("command") if failure is not None else None
@@ -156,11 +143,7 @@ def _study_of(failure: Mapping[str, object] | None) -> Path | None:
 
 def _study(path: Path) -> str:
     """Read a study, of its paths only the last parts; as it is if it is not YAML: that may be the failure."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")[:_MOST_BYTES]
-    except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise WorkbenchError(f"The study {str(path)!r} cannot be read: {reason}. Check the path.") from error
+    text = read_text(path, f"The study {str(path)!r}", errors="replace")[:_MOST_BYTES]
     try:
         given = parse_yaml(text)
     except ValueError:
@@ -181,8 +164,7 @@ def _without_folders(value: object) -> object:
 def _end_of(journal: Path) -> str:
     """Read the last lines of a journal; a line that is too long is left out."""
     with journal.open("rb") as file:
-        file.seek(0, 2)
-        file.seek(max(0, file.tell() - _MOST_BYTES))
+        file.seek(max(0, file.seek(0, 2) - _MOST_BYTES))
         lines = file.read().decode("utf-8", "replace").splitlines()
     return "".join(f"{_redacted_line(line)}\n" for line in lines[-_MOST_LINES:])
 

@@ -7,8 +7,7 @@ from typing import Any, Literal, cast
 
 from workbench.errors import WorkbenchError
 
-SLACK = 1e-9
-"""Difference up to which two calculated numbers count as equal."""
+SLACK = 1e-9  # difference up to which two calculated numbers count as equal
 
 _LONGEST = 60
 
@@ -65,13 +64,7 @@ def entries(thing: str, values: object) -> tuple[Any, ...]:
 
 
 def within(
-    thing: str,
-    value: object,
-    low: float,
-    high: float,
-    unit: str = "",
-    *,
-    ends: Literal["()", "[)", "(]", "[]"] = "()",
+    thing: str, value: object, low: float, high: float, unit: str = "", *, ends: Literal["()", "[)", "(]", "[]"] = "()"
 ) -> float:
     """Return a finite `value` between `low` and `high` as a float; a square bracket in `ends` includes that end."""
     if finite(value):

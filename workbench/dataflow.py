@@ -6,7 +6,6 @@ slot's share of a core and its memory. A *budget* is a number of slots of one pr
 interval.
 """
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Literal, get_args
 
 from workbench import bounds
-from workbench.checks import positive, require, within
+from workbench.checks import not_negative, positive, require, within
 from workbench.errors import WorkbenchError
 
 Partitioning = Literal["shuffle", "forward"]
@@ -23,21 +22,11 @@ Partitioning = Literal["shuffle", "forward"]
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator of a dataflow.
+    """One operator of a dataflow."""
 
-    Parameters
-    ----------
-    name
-        Unique within its dataflow.
-    kind
-        Free text; only ``"source"`` has a meaning.
-    stateful
-        Whether its tasks keep state between records.
-    """
-
-    name: str
-    kind: str
-    stateful: bool = False
+    name: str  # unique within its dataflow
+    kind: str  # free text; only "source" has a meaning
+    stateful: bool = False  # whether its tasks keep state between records
 
     def __post_init__(self) -> None:
         require(bool(self.name), "An operator's name is empty; give it a name.")
@@ -52,23 +41,16 @@ class Edge:
     partitioning: Partitioning = "shuffle"
 
     def __post_init__(self) -> None:
-        allowed = get_args(Partitioning)
         require(
-            self.partitioning in allowed,
+            self.partitioning in get_args(Partitioning),
             f"Edge {self.upstream} -> {self.downstream} has partitioning {self.partitioning!r}; "
-            f"use one of {', '.join(allowed)}.",
+            f"use one of {', '.join(get_args(Partitioning))}.",
         )
 
 
 @dataclass(frozen=True)
 class Dataflow:
-    """An acyclic graph of operators.
-
-    Raises
-    ------
-    WorkbenchError
-        If a name is used twice, an edge names an unknown operator, or the graph has a cycle.
-    """
+    """An acyclic graph of operators, each name used once and each end of an edge among them: else a WorkbenchError."""
 
     name: str
     operators: tuple[Operator, ...]
@@ -90,9 +72,9 @@ class Dataflow:
         try:
             self.topological_order()
         except CycleError as error:
-            cycle = " -> ".join(error.args[1])
-            message = f"Dataflow {self.name!r} has the cycle {cycle}; a dataflow must be acyclic."
-            raise WorkbenchError(message) from error
+            raise WorkbenchError(
+                f"Dataflow {self.name!r} has the cycle {' -> '.join(error.args[1])}; a dataflow must be acyclic."
+            ) from error
 
     def topological_order(self) -> tuple[str, ...]:
         """Operator names, each after its upstream operators."""
@@ -159,29 +141,13 @@ class Budget:
 
 @dataclass(frozen=True)
 class OperatorProfile:
-    """Unit costs of one operator, per input record.
-
-    Parameters
-    ----------
-    cpu_s
-        CPU seconds.
-    state_bytes
-        Bytes read from and written to state.
-    output_bytes
-        Bytes sent downstream.
-    selectivity
-        Records out per record in.
-    """
+    """Unit costs of one operator, per input record."""
 
     cpu_s: float
-    state_bytes: float
-    output_bytes: float
-    selectivity: float
+    state_bytes: float  # read from and written to state
+    output_bytes: float  # sent downstream
+    selectivity: float  # records out per record in
 
     def __post_init__(self) -> None:
-        values: Mapping[str, float] = vars(self)
-        for name, value in values.items():
-            require(
-                math.isfinite(value) and value >= 0,
-                f"{name} of an operator profile is {value!r}; it must be a finite number of at least 0.",
-            )
+        for name, value in vars(self).items():
+            not_negative(f"{name} of an operator profile", value)

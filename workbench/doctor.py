@@ -97,15 +97,10 @@ def _cores() -> Finding:
 
 
 def _quota() -> Finding:
-    if quota_permitted():
-        return Finding("slots", "fractions of a core (CPU quota permitted)", fit=True, needed=False)
-    return Finding(
-        "slots",
-        "whole cores only: control groups cannot be written",
-        fit=False,
-        fix="run as root, or let your container write /sys/fs/cgroup; whole cores work without",
-        needed=False,
-    )
+    fit = quota_permitted()
+    found = "fractions of a core (CPU quota permitted)" if fit else "whole cores only: control groups cannot be written"
+    fix = "" if fit else "run as root, or let your container write /sys/fs/cgroup; whole cores work without"
+    return Finding("slots", found, fit, fix, needed=False)
 
 
 def _memory() -> Finding:

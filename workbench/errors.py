@@ -21,13 +21,8 @@ def shortened(message: str) -> str:
 class WorkbenchError(Exception):
     """Something you can fix; the message says how.
 
-    Parameters
-    ----------
-    message
-        Sentences; they name no option of a command and no key of a file. Secrets in them are redacted, and words of
-        hundreds of characters are cut.
-    settings
-        Settings to change, by their names in Python and in study files, such as ``"slot_cpus"``.
+    The `message` names no option of a command and no key of a file. Secrets in it are redacted, and words of hundreds
+    of characters are cut. The `settings` are those to change, by their names in Python and in study files.
     """
 
     def __init__(self, message: str, *, settings: Sequence[str] = ()) -> None:

@@ -61,23 +61,9 @@ class _Places:
         return handle.read(len(line)) == line
 
 
-def _only_line_ends(handle: IO[bytes]) -> bool:
-    """Whether nothing but ends of lines follows."""
-    return not any(piece.strip(b"\n") for piece in iter(lambda: handle.read(_PIECE), b""))
-
-
 def _identity(handle: IO[bytes]) -> tuple[int, int]:
     status = os.fstat(handle.fileno())
     return status.st_dev, status.st_ino
-
-
-def _is_entry(line: bytes) -> bool:
-    """Whether a whole line is an entry of this version."""
-    try:
-        record = parse_json(line)
-    except ValueError:
-        return False
-    return isinstance(record, dict) and record.keys() == _KEYS and record["v"] == VERSION
 
 
 def _last_lines(handle: IO[bytes]) -> tuple[int, bytes]:
@@ -103,13 +89,7 @@ class Line:
 
 
 class Journal:
-    """An append-only JSON-lines file, safe against crashes and concurrent writers.
-
-    Parameters
-    ----------
-    path
-        The file; it and its folder are created by the first append.
-    """
+    """An append-only JSON-lines file, safe against crashes and concurrent writers; the first append makes it."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -118,11 +98,8 @@ class Journal:
     def append(self, kind: str, key: str, data: object) -> None:
         """Write one line and wait until it is on the disk. Secrets in its texts are redacted.
 
-        Raises
-        ------
-        WorkbenchError
-            When `data` is not made of JSON values (NaN and inf are not) or the file's last line is of another
-            version.
+        Raises WorkbenchError when `data` is not made of JSON values (NaN and inf are not), or the file's last line is
+        of another version.
         """
         try:
             text = _line(kind, key, data)
@@ -145,9 +122,12 @@ class Journal:
             start, content = _last_lines(handle)
             finished = self._finished(content)
             last = content[:finished].rstrip(b"\n").rpartition(b"\n")[2]
-            if last and not _is_entry(last):
-                handle.seek(0)
-                self._parse(last, 1 + handle.read(start + finished).rstrip(b"\n").count(b"\n"))
+            if last:
+                try:
+                    self._parse(last, 0)
+                except WorkbenchError:  # again, with its number
+                    handle.seek(0)
+                    self._parse(last, 1 + handle.read(start + finished).rstrip(b"\n").count(b"\n"))
             separator = b""
             if finished < len(content):
                 handle.truncate(start + finished)
@@ -166,10 +146,7 @@ class Journal:
     def entries(self, kind: str | None = None, key: str | None = None) -> tuple[Entry, ...]:
         """Finished lines in order, of one kind and of one key if given; none if there is no file.
 
-        Raises
-        ------
-        WorkbenchError
-            When a line before the last is corrupt, or a line is of another version.
+        Raises WorkbenchError when a line before the last is corrupt, or a line is of another version.
         """
         if not self._exists():
             return ()
@@ -197,11 +174,11 @@ class Journal:
                 try:
                     entry = self._parse(line, places.lines + 1)
                 except WorkbenchError:
-                    if self._finished(line) == 0 and _only_line_ends(handle):
+                    rest = iter(lambda: handle.read(_PIECE), b"")
+                    if self._finished(line) == 0 and not any(piece.strip(b"\n") for piece in rest):
                         return  # torn
                     raise
-                if isinstance(entry.key, str):
-                    places.of_key.setdefault(entry.key, []).append((places.end, places.lines + 1))
+                places.of_key.setdefault(entry.key, []).append((places.end, places.lines + 1))
                 places.last = places.end, line
             places.lines += line.endswith(b"\n")
             places.end += len(line)
@@ -214,17 +191,10 @@ class Journal:
             return tuple(line for _, line in self._read(handle.read()))
 
     def prune(self, chosen: Callable[[Sequence[Line]], Collection[int]]) -> tuple[Line, ...]:
-        """Remove lines, all of them or none, and return these; nobody can append in between.
+        """Remove those of the finished lines whose places are `chosen`, all or none, and return them.
 
-        Parameters
-        ----------
-        chosen
-            Given the finished lines, says which to remove, by their place.
-
-        Raises
-        ------
-        WorkbenchError
-            When the file cannot be read, or a new one cannot be written: it then stays as it was.
+        Nobody can append in between. Raises WorkbenchError when the file cannot be read, or a new one cannot be
+        written: it then stays as it was.
         """
         if not self._exists():
             return ()
@@ -232,7 +202,10 @@ class Journal:
             found = self._read(handle.read())
             places = frozenset(chosen([line for _, line in found]))
             if places:
-                self._replace(b"".join(text + b"\n" for place, (text, _) in enumerate(found) if place not in places))
+                mode = self.path.stat().st_mode
+                left = (text + b"\n" for place, (text, _) in enumerate(found) if place not in places)
+                write_whole(self.path, b"".join(left))
+                self.path.chmod(mode)
         return tuple(line for place, (_, line) in enumerate(found) if place in places)
 
     def _read(self, content: bytes) -> list[tuple[bytes, Line]]:
@@ -241,20 +214,8 @@ class Journal:
             (text, Line(self._parse(text, number), len(text) + 1)) for number, text in enumerate(texts, start=1) if text
         ]
 
-    def _replace(self, content: bytes) -> None:
-        """Put another file in the place of this one, while it is locked."""
-        mode = self.path.stat().st_mode
-        write_whole(self.path, content)
-        self.path.chmod(mode)
-
     def check(self) -> None:
-        """Refuse a file that cannot be read and appended to, before a long run.
-
-        Raises
-        ------
-        WorkbenchError
-            When it is there and may not be.
-        """
+        """Refuse a file that is there and cannot be read and appended to, before a long run."""
         if self._exists():
             with self._locked("a+b", fcntl.LOCK_SH):
                 pass
@@ -265,7 +226,7 @@ class Journal:
             raise self._refused("is not a file that keeps what is written. Choose another file.")
         try:
             while True:
-                with open(self.path, mode, opener=_private) as handle:
+                with open(self.path, mode, opener=lambda path, flags: os.open(path, flags, 0o600)) as handle:
                     fcntl.flock(handle, lock)
                     if self._is_there(handle):
                         yield handle  # closing the file releases the lock
@@ -294,10 +255,7 @@ class Journal:
 
     @staticmethod
     def _finished(content: bytes) -> int:
-        """Length of `content` without a torn last line.
-
-        A last line without its newline is whole if it is valid JSON: no proper part of an object is.
-        """
+        """Length of `content` without a torn last line, which is not valid JSON: no proper part of an object is."""
         start = content.rstrip(b"\n").rfind(b"\n") + 1
         try:
             json.loads(content[start:] or b"null")
@@ -331,8 +289,3 @@ class Journal:
 
 def _line(kind: str, key: str, data: object) -> str:
     return json.dumps({"v": VERSION, "kind": kind, "key": key, "data": data}, allow_nan=False, ensure_ascii=False)
-
-
-def _private(path: str, flags: int) -> int:
-    """Open a file that, if it is made, its owner alone may read."""
-    return os.open(path, flags, 0o600)

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -29,20 +30,11 @@ _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\x00\x00")
 _LONGEST_REASON, _LONGEST_LIST = 300, 120  # characters in a message
 
 
-class _TwiceError(ValueError):
-    """A key is there twice."""
-
-
 class _StrictLoader(yaml.SafeLoader):
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:  # noqa: ANN401 - the base class's
         """Compose a mapping as it is written: a merge key, which adds keys to it, is followed later."""
         node = super().compose_mapping_node(anchor)
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    raise _TwiceError(key.value)
-                seen.add(key.value)
+        _once([(key.value, None) for key, _ in node.value if isinstance(key, yaml.ScalarNode)])
         return node
 
     def construct_yaml_int(self, node: Any) -> int:  # noqa: ANN401 - the base class's
@@ -60,6 +52,15 @@ def _refuse_leading_zero(text: str) -> None:
     """Refuse what a comma has left of a number in a list: ``[1,024]`` is 1 and 024."""
     if re.match(r"[-+]?0[\d_]", text):
         raise ValueError(f"{text} begins with a zero; write numbers without commas: 1024, not 1,024")
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a mapping, with each key once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise ValueError(f"key {shown(twice)} is there twice; all would be lost but the last")
+    return found
 
 
 for _tag, _pattern in (("float", _EXPONENT), ("int", _DIGITS)):
@@ -118,8 +119,6 @@ def parse_yaml(text: str) -> object:
         finally:
             loader.dispose()
         _check_nesting(value)
-    except _TwiceError as error:
-        raise ValueError(_twice(error.args[0])) from None
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split()).replace(_NO_FILE, "in line")) from error
     except RecursionError:
@@ -134,10 +133,7 @@ def parse_yaml(text: str) -> object:
 def read_rows(
     path: str | os.PathLike[str], what: str, columns: Sequence[str], advice: str
 ) -> Iterator[tuple[int, Mapping[str, str | None]]]:
-    """Read a CSV file with a header: give the line number of each row, and its cells by column.
-
-    The cells that a row lacks are None.
-    """
+    """Read a CSV file with a header: give the line number of each row, and its cells by column, which may be None."""
     reader = csv.DictReader(io.StringIO(read_text(path, what, bounds.TABLE_BYTES), newline=""))
     try:
         header = list(reader.fieldnames or ())
@@ -171,18 +167,6 @@ def finite_cell(text: str | None, here: str, column: str) -> float:
 
 _NO_FILE = 'in "<unicode string>", line'  # PyYAML's place in a text
 _TOO_DEEP = f"it is nested more than {bounds.NESTING} deep"
-
-
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen = set[str]()
-        raise ValueError(_twice(next(name for name, _ in pairs if name in seen or seen.add(name))))  # type: ignore[func-returns-value]
-    return found
-
-
-def _twice(key: str) -> str:
-    return f"key {shown(key)} is there twice; all would be lost but the last"
 
 
 def _deep(data: bytes) -> bool:

@@ -80,13 +80,8 @@ def redacted_values(value: object) -> object:
 
 def may_hold_secret(text: str) -> bool:
     """Whether `text`, JSON for example, has anything that could be a secret; quick where there is none."""
-    return (
-        _NAME.search(text) is not None
-        or _LOGIN.search(text) is not None
-        or _BEARER.search(text) is not None
-        or _PRIVATE_KEY.search(text) is not None
-        or any(secret in text for secret in _of_environment())
-    )
+    looks_like_one = any(pattern.search(text) for pattern in (_NAME, _LOGIN, _BEARER, _PRIVATE_KEY))
+    return looks_like_one or any(secret in text for secret in _of_environment())
 
 
 def _of_environment() -> list[str]:

@@ -1,13 +1,10 @@
 """How fast cores are, whatever they run: CPU seconds of fixed pieces of work, and the cores of two machines compared.
 
-Three pieces of work are timed: arithmetic within the first cache, reads at random places of a table larger than most
-caches, and, where Spark runs, one small batch in its warm JVM. A deployment times the first two a few times a second
-while a query is observed (`workbench.testbed.spark.machine.speed`), `measure_speed` does so without Spark. CPU seconds
-of the thread are counted, so a neighbour that only takes turns on the core changes little.
-
-A figure says how fast cores are, not how fast a query is on them: a query whose batches cost fixed work loses more than
-its cores do, and each query uses the first cache, the memory and the JVM in its own mixture. So a comparison is an
-interval.
+A deployment times arithmetic and random reads a few times a second while a query is observed
+(`workbench.testbed.spark.machine.speed`), `measure_speed` does so without Spark. CPU seconds of the thread are counted,
+so a neighbour that only takes turns on the core changes little. A figure says how fast cores are, not how fast a query
+is on them: a query whose batches cost fixed work loses more than its cores do, and each query uses the first cache, the
+memory and the JVM in its own mixture. So a comparison is an interval.
 """
 
 import os
@@ -34,30 +31,15 @@ _SHORT_MS = 10.0
 
 @dataclass(frozen=True)
 class CoreSpeed:
-    """How fast cores are: CPU seconds of fixed pieces of work.
+    """How fast cores are: CPU seconds of fixed pieces of work."""
 
-    Parameters
-    ----------
-    arithmetic_s
-        Of arithmetic within the first cache.
-    reads_s
-        Of reads at random places of a table larger than most caches.
-    batch_s
-        Of one small Spark batch in a warm JVM; None where no Spark ran.
-    """
-
-    arithmetic_s: float
-    reads_s: float
-    batch_s: float | None = None
-
-    @property
-    def timed(self) -> bool:
-        """Whether anything was timed: the cores of a cluster cannot be reached."""
-        return bool(self.pieces)
+    arithmetic_s: float  # of arithmetic within the first cache
+    reads_s: float  # of reads at random places of a table larger than most caches
+    batch_s: float | None = None  # of one small Spark batch in a warm JVM; None where no Spark ran
 
     @property
     def pieces(self) -> dict[str, float]:
-        """Seconds of each piece that was timed, by what it is."""
+        """Seconds of each piece that was timed, by what it is; none where cores cannot be reached, as a cluster's."""
         each = {"arithmetic": self.arithmetic_s, "random reads": self.reads_s, "Spark batch": self.batch_s}
         return {name: seconds for name, seconds in each.items() if seconds}
 
@@ -96,20 +78,14 @@ class RelativeSpeed(NamedTuple):
 
 
 def relative_speed(here: CoreSpeed | None, there: CoreSpeed | None) -> RelativeSpeed | None:
-    """Say how many times as fast the cores `here` are as those `there`: (times, low, high).
+    """Say how many times as fast the cores `here` are as those `there`; None where no piece was timed on both.
 
     It is the geometric mean over the pieces of work that were timed on both. The interval spans the pieces, because no
     query is known to be like one of them, and is at least 15 % wide to both sides.
-
-    Returns
-    -------
-    RelativeSpeed or None
-        None where no piece was timed on both.
     """
     if here is None or there is None:
         return None
-    ours, theirs = here.pieces, there.pieces
-    each = [theirs[name] / ours[name] for name in ours if name in theirs]
+    each = [there.pieces[name] / ours for name, ours in here.pieces.items() if name in there.pieces]
     if not each:
         return None
     times = geometric_mean(each)
@@ -128,7 +104,7 @@ def typical(timings: Sequence[CoreSpeed]) -> CoreSpeed:
 
 def typical_of(timings: Iterable[CoreSpeed | None]) -> CoreSpeed | None:
     """Return the `typical` of those that were timed; None: none was."""
-    timed = [one for one in timings if one is not None and one.timed]
+    timed = [one for one in timings if one is not None and one.pieces]
     return typical(timed) if timed else None
 
 
@@ -146,30 +122,19 @@ def slowness(cores: Sequence[CoreSpeed | None]) -> list[float]:
 
 
 class CoreTimer:
-    """Times the arithmetic and the reads on some cores.
-
-    Parameters
-    ----------
-    cores
-        Cores that the calling thread moves to for the work; empty: it stays where it is.
-    cpu_s
-        CPU seconds of the calling thread.
-    cells, seed
-        Size of the table, and the seed of the places that are read.
-    """
+    """Times the arithmetic and the reads on `cores`, to which the calling thread moves for that; empty: it stays."""
 
     def __init__(
         self,
         cores: Collection[int] = (),
-        cpu_s: Callable[[], float] = time.thread_time,
-        cells: int = _CELLS,
-        seed: int = 0,
+        cpu_s: Callable[[], float] = time.thread_time,  # of the calling thread
+        cells: int = _CELLS,  # of the table
     ) -> None:
         self._cores = cores
         self._cpu_s = cpu_s
         self._numbers = np.linspace(1.0, 2.0, _NUMBERS)
         self._table = np.arange(cells, dtype=float)  # distinct values: the host may merge pages with equal content
-        self._places = np.random.default_rng(seed).integers(0, cells, _READS)
+        self._places = np.random.default_rng(0).integers(0, cells, _READS)
 
     def time(self) -> CoreSpeed:
         """Do the work once."""
@@ -196,15 +161,7 @@ def measure_speed(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> CoreSpeed:
-    """Time the arithmetic and the reads for about `seconds`, four times a second; return the median of each.
-
-    Parameters
-    ----------
-    time_once
-        Does the work once; None: on this machine.
-    clock, sleep
-        Seconds, and what waits for some.
-    """
+    """Time the arithmetic and the reads for about `seconds`, four times a second; return the median of each."""
     time_once = time_once or CoreTimer().time
     time_once()  # the first is cold: pages of the table were only just written
     end, timings = clock() + seconds, [time_once()]

@@ -28,8 +28,7 @@ UNLIMITED = "unlimited"
 
 def number(value: float | None, digits: int = _DIGITS) -> str:
     """Write `value` with `digits` significant digits, without exponent or trailing zeros."""
-    word = _word(value)
-    if value is None or word:
+    if (word := _word(value)) or value is None:
         return word
     if abs(value) < _LEAST:
         return "0"
@@ -40,10 +39,7 @@ def number(value: float | None, digits: int = _DIGITS) -> str:
 
 def count(value: float | None, unit: str = "") -> str:
     """Write a whole number with thousands separators: ``count(1234, "rows")`` is ``"1,234 rows"``."""
-    word = _word(value)
-    if value is None or word:
-        return word
-    return f"{value:,.0f} {unit}".rstrip()
+    return _word(value) or f"{value:,.0f} {unit}".rstrip()
 
 
 def some(number: int, thing: str) -> str:
@@ -53,8 +49,7 @@ def some(number: int, thing: str) -> str:
 
 def scaled(value: float | None, unit: str, digits: int = _DIGITS) -> str:
     """Write a quantity with a decimal prefix: ``scaled(12_345, "rows")`` is ``"12.3 k rows"``."""
-    word = _word(value)
-    if value is None or word:
+    if (word := _word(value)) or value is None:
         return word
     mantissa, step = _reduce(value, 1000.0, len(_LARGE) - 1, digits)
     return " ".join(part for part in (number(mantissa, digits), _LARGE[step], unit) if part)
@@ -92,8 +87,7 @@ def padded(value: float | None, unit: str, digits: int = _DIGITS) -> str:
 
 def size(value: float | None) -> str:
     """Write bytes with a binary prefix."""
-    word = _word(value)
-    if value is None or word:
+    if (word := _word(value)) or value is None:
         return word
     mantissa, step = _reduce(value, 1024.0, len(_BINARY) - 1, _DIGITS + 1)
     return f"{number(mantissa)} {_BINARY[step]}"
@@ -101,8 +95,7 @@ def size(value: float | None) -> str:
 
 def seconds(value: float | None) -> str:
     """Write a duration, from nanoseconds to hours."""
-    word = _word(value)
-    if value is None or word:
+    if (word := _word(value)) or value is None:
         return word
     if abs(value) >= 3600:
         return f"{number(value / 3600)} h"
@@ -135,8 +128,7 @@ def moment(at: str) -> str:
 
 def share(value: float | None) -> str:
     """Write a fraction of 1 as a percentage."""
-    word = _word(value)
-    if value is None or word:
+    if (word := _word(value)) or value is None:
         return word
     return f"{number(value * 100)} %"
 

@@ -15,6 +15,22 @@ def journal(tmp_path):
     return Journal(tmp_path / "a" / "b" / "journal.jsonl")
 
 
+def filled(journal, count, key="q"):
+    """Append probes of one key that are numbered from 0 on."""
+    for number in range(count):
+        journal.append("probe", key, number)
+
+
+def run_together(*jobs):
+    """Run functions with their arguments in processes of their own."""
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=job, args=arguments) for job, *arguments in jobs]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
 def test_entries_come_back_in_order_by_kind_and_key(journal):
     journal.append("probe", "q1", {"n": 1})
     journal.append("estimate", "q1", [2.5])
@@ -40,8 +56,7 @@ def test_no_file_is_an_empty_journal(journal):
 
 
 def test_corrupt_line_in_the_middle_is_named(journal):
-    for n in range(3):
-        journal.append("probe", "q", n)
+    filled(journal, 3)
     lines = journal.path.read_text().splitlines()
     lines[1] = lines[1][:-4]
     journal.path.write_text("\n".join(lines) + "\n")
@@ -87,18 +102,12 @@ def test_values_that_are_not_json_are_refused(journal, value):
 
 
 def write_many(path, key):
-    for n in range(30):
-        Journal(path).append("probe", key, n)
+    filled(Journal(path), 30, key)
 
 
 @pytest.mark.fault("two processes append to one journal", times=60, sees="nothing: both lines are kept")
 def test_concurrent_writers_lose_nothing(journal):
-    context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=write_many, args=(str(journal.path), key)) for key in ("a", "b")]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
+    run_together((write_many, str(journal.path), "a"), (write_many, str(journal.path), "b"))
     for key in ("a", "b"):
         assert [entry.data for entry in journal.entries(key=key)] == list(range(30))
 
@@ -190,8 +199,7 @@ def test_every_line_is_parsed_once_however_many_keys_are_asked_for(journal, monk
 
 
 def test_what_others_append_is_read_alone(journal, monkeypatch):
-    for number in range(30):
-        journal.append("probe", "a", number)
+    filled(journal, 30, "a")
     assert len(journal.entries(key="a")) == 30
     Journal(journal.path).append("probe", "b", 30)
     calls = parsed(monkeypatch)
@@ -200,8 +208,7 @@ def test_what_others_append_is_read_alone(journal, monkeypatch):
 
 
 def test_a_file_that_was_replaced_or_cut_is_read_again(journal, tmp_path):
-    for number in range(3):
-        journal.append("probe", "a", number)
+    filled(journal, 3, "a")
     assert len(journal.entries(key="a")) == 3
     lines = journal.path.read_bytes().splitlines(keepends=True)
     journal.path.write_bytes(b"".join(lines[:1]))
@@ -231,8 +238,7 @@ def test_a_corrupt_line_is_refused_without_reading_what_follows(journal):
 
 
 def test_of_one_key_a_torn_end_is_left_out_until_it_is_whole(journal):
-    for number in range(2):
-        journal.append("probe", "a", number)
+    filled(journal, 2, "a")
     content = journal.path.read_bytes()
     for cut in range(len(content) + 1):
         journal.path.write_bytes(content[:cut])
@@ -257,8 +263,7 @@ def drop_first(lines):
 
 
 def test_pruning_removes_lines_and_their_bytes(journal):
-    for n in range(3):
-        journal.append("probe", "q", n)
+    filled(journal, 3)
     size = journal.path.stat().st_size
     with journal.path.open("a") as file:
         file.write('{"torn')
@@ -300,12 +305,7 @@ def prune_many(path):
 
 @pytest.mark.fault("a journal is pruned while others append", times=40, sees="nothing: what is appended is kept")
 def test_what_is_appended_while_another_process_prunes_is_kept(journal):
-    context = multiprocessing.get_context("spawn")
     journal.append("probe", "a", 0)
-    workers = [context.Process(target=write_many, args=(str(journal.path), key)) for key in ("a", "b")]
-    workers.append(context.Process(target=prune_many, args=(str(journal.path),)))
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    path = str(journal.path)
+    run_together((write_many, path, "a"), (write_many, path, "b"), (prune_many, path))
     assert [entry.data for entry in journal.entries(key="b")] == list(range(30))

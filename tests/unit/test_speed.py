@@ -96,7 +96,7 @@ def test_cores_are_compared_by_the_pieces_that_both_have():
 
 def test_cores_that_nobody_timed_are_not_compared():
     untimed = took(0.0, 0.0)
-    assert not untimed.timed
+    assert not untimed.pieces
     assert relative_speed(None, took()) is relative_speed(took(), None) is relative_speed(took(), untimed) is None
 
 

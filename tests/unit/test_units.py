@@ -7,73 +7,33 @@ import pytest
 from workbench import units
 from workbench.errors import WorkbenchError
 
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (1_234_000, "1.23 M records/s"),
-        (999_950, "1 M records/s"),
-        (12_345, "12.3 k records/s"),
-        (999.4, "999 records/s"),
-        (0.5, "0.5 records/s"),
-        (0, "0 records/s"),
-        (-1500, "-1.5 k records/s"),
-        (None, "unknown"),
-        (math.nan, "unknown"),
-        (math.inf, "unlimited"),
-    ],
-)
-def test_rate(value, text):
-    assert units.rate(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0 B"),
-        (1, "1 B"),
-        (1000, "1,000 B"),
-        (1024, "1 KiB"),
-        (1536, "1.5 KiB"),
-        (512 * 2**20, "512 MiB"),
-        (None, "unknown"),
-    ],
-)
-def test_size(value, text):
-    assert units.size(value) == text
+WRITTEN = {
+    units.rate: {
+        1_234_000: "1.23 M records/s", 999_950: "1 M records/s", 12_345: "12.3 k records/s", -1500: "-1.5 k records/s",
+        999.4: "999 records/s", 0.5: "0.5 records/s", 0: "0 records/s",
+        None: "unknown", math.nan: "unknown", math.inf: "unlimited",
+    },
+    units.size: {
+        0: "0 B", 1: "1 B", 1000: "1,000 B", 1024: "1 KiB", 1536: "1.5 KiB", 512 * 2**20: "512 MiB", None: "unknown",
+    },
+    units.seconds: {
+        0: "0 s", 2: "2 s", 0.35: "350 ms", 0.0000123: "12.3 µs", 0.99999: "1 s", 1e-12: "0.001 ns",
+        90: "90 s", 150: "2 min 30 s", 180: "3 min", 5400: "1.5 h", math.inf: "unlimited",
+    },
+    units.share: {0: "0 %", 0.25: "25 %", 0.9876: "98.8 %", None: "unknown"},
+    units.clock: {0: "00:00", 23_400: "06:30", 23_405: "06:30:05", 86_400: "day 2, 00:00", 59.9: "00:01"},
+    units.number: {0.000123456: "0.000123", 123_456: "123,456", 10: "10"},
+    units.count: {3: "3", 1_234_567: "1,234,567"},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0 s"),
-        (2, "2 s"),
-        (0.35, "350 ms"),
-        (0.0000123, "12.3 µs"),
-        (0.99999, "1 s"),
-        (90, "90 s"),
-        (150, "2 min 30 s"),
-        (180, "3 min"),
-        (5400, "1.5 h"),
-        (1e-12, "0.001 ns"),
-        (math.inf, "unlimited"),
-    ],
-)
-def test_seconds(value, text):
-    assert units.seconds(value) == text
+@pytest.mark.parametrize(("write", "value"), [(write, value) for write, texts in WRITTEN.items() for value in texts])
+def test_quantities_are_written_with_their_unit(write, value):
+    assert write(value) == WRITTEN[write][value]
 
 
-@pytest.mark.parametrize(("value", "text"), [(0, "0 %"), (0.25, "25 %"), (0.9876, "98.8 %"), (None, "unknown")])
-def test_share(value, text):
-    assert units.share(value) == text
-
-
-def test_count_and_number():
+def test_a_count_has_the_name_of_what_is_counted():
     assert units.count(1_234_567, "rows") == "1,234,567 rows"
-    assert units.count(3) == "3"
-    assert units.number(0.000123456) == "0.000123"
-    assert units.number(123_456) == "123,456"
-    assert units.number(10) == "10"
 
 
 def test_what_is_left_over_of_a_calculation_is_written_as_0():
@@ -93,14 +53,6 @@ def test_a_rate_as_people_write_it(text, rate):
 def test_what_is_no_rate_is_refused(text):
     with pytest.raises(WorkbenchError, match=r"The rate is '.*'; write records/s above 0, such as 1,500,000 or 1\.5 M"):
         units.read_rate(text)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "00:00"), (23_400, "06:30"), (23_405, "06:30:05"), (86_400, "day 2, 00:00"), (59.9, "00:01")],
-)
-def test_clock(seconds, text):
-    assert units.clock(seconds) == text
 
 
 @pytest.mark.parametrize(

@@ -33,17 +33,13 @@ SIZE = Unit(units.size, "MiB", 2.0**-20)
 
 @dataclass(frozen=True)
 class Fact:
-    """A figure or a word of an answer.
-
-    It is shown always; where there is room, not on narrow terminals (``"wide"``); or only among the exact figures
-    (``"data"``).
-    """
+    """A figure or a word of an answer."""
 
     value: Any  # as the JSON document holds it
     key: str = ""  # field of the JSON document; empty where it is not part of it
     name: str = ""  # heading; empty where only the document has it
     unit: Unit = WORDS
-    shown: Literal["always", "wide", "data"] = "always"
+    shown: Literal["always", "wide", "data"] = "always"  # wide: not on narrow terminals; data: as exact figures only
     verdict: str = ""  # "safe", "risky" or "unsure", which colours it; empty for others
 
     @property

@@ -67,10 +67,7 @@ def cards(measurement: Measurement) -> list[Card]:
 
 
 def run_cards(planned: Planned) -> list[Card]:
-    """Make the cards of the run with the most closely measured costs, or of the largest if none has costs.
-
-    A run that failed shows nothing.
-    """
+    """Make the cards of the run with the most closely measured costs, or of the largest if none has costs."""
     made = [(row, run) for row, run in enumerate(planned.exploration.runs) if isinstance(run, Measurement)]
     row, run = max(made, key=lambda one: (sum(cost.levels for cost in one[1].costs), one[1].budget.slots))
     where = f"Run {row + 1}, on {units.some(run.budget.slots, 'slot')}"
@@ -156,14 +153,13 @@ def _batches(measurement: Measurement) -> list[Card]:
 def _batches_table(measurement: Measurement) -> Table:
     """One row per whole micro-batch of the probes."""
     columns = headings(("Probe", "Records", "Batch time (s)", "Backlog (records)"))
+    made: list[tuple[Cell, Probe]] = [
+        *((one.number, one) for one in measurement.estimate.probes if one.judgement is not None),
+        *(("lower load", one) for one in measurement.load_curve),
+    ]
     rows = tuple(
-        (probe.number, batch.records, batch.duration_s, batch.backlog)
-        for probe in measurement.estimate.probes
-        if probe.judgement is not None
-        for batch in probe.observation.batches[1:]
-    ) + tuple(
-        ("lower load", batch.records, batch.duration_s, batch.backlog)
-        for probe in measurement.load_curve
+        (name, batch.records, batch.duration_s, batch.backlog)
+        for name, probe in made
         for batch in probe.observation.batches[1:]
     )
     return Table("Whole micro-batches of the probes and of the runs at lower rates", columns, rows)
@@ -172,11 +168,9 @@ def _batches_table(measurement: Measurement) -> Table:
 def _operators(measurement: Measurement) -> list[Card]:
     title = "Which operator does the work?"
     observation = measurement.estimate.observation
-    if observation is None:
+    if observation is None or not observation.operators:
         text = "No rate was sustained, so there is no observation at a maximum. Give more slots or probe lower rates."
-        return [Card("operators", title, text, kind="no-data")]
-    if not observation.operators:
-        text = f"The testbed {measurement.testbed} reports no operators."
+        text = text if observation is None else f"The testbed {measurement.testbed} reports no operators."
         return [Card("operators", title, text, kind="no-data")]
     data = figures.operators(measurement.query, observation)
     table = _operators_table(observation.operators, measurement.costs)
@@ -234,9 +228,8 @@ def _source(measurement: Measurement) -> list[Card]:
     title = "What does the source cost?"
     source = measurement.source
     if source is None:
-        return [
-            Card("source", title, "The source's profile is not recorded, so its share is not known.", kind="no-data")
-        ]
+        text = "The source's profile is not recorded, so its share is not known."
+        return [Card("source", title, text, kind="no-data")]
     finding = (
         f"Releasing one record takes the source {units.seconds(source.per_record_s)} of CPU time; alone it "
         f"releases {units.rate(source.rate_limit)} at most."
@@ -246,8 +239,7 @@ def _source(measurement: Measurement) -> list[Card]:
         "CPU time per record": units.seconds(source.per_record_s),
         "Highest rate of the source alone": units.rate(source.rate_limit),
     }
-    rate = measurement.estimate.rate
-    if rate:
+    if rate := measurement.estimate.rate:
         part = rate * source.per_record_s / measurement.budget.cpus
         finding += f" At the sustained rate that is {units.share(part)} of the slots' cores."
     return [Card("source", title, finding, table=facts_table("Profile of the source", facts))]
@@ -260,23 +252,20 @@ def _written(measurement: Measurement) -> list[Card]:
     facts: dict[str, Cell | bool] = {
         "Sink": findings.sink_of(measurement),
         "Checkpoint": measurement.machine.facts.get("checkpoint"),
-        "The sink adds to the driver, per batch": _seconds(seen.batch_s),
-        "The sink adds to a task, whatever its rows": _seconds(seen.task_s),
-        "The sink adds to a task, per record read": _seconds(seen.record_s),
-        "The sink's own jobs, all tasks together, per batch": _seconds(seen.jobs_s or None),
+        "The sink adds to the driver, per batch": units.seconds(seen.batch_s),
+        "The sink adds to a task, whatever its rows": units.seconds(seen.task_s),
+        "The sink adds to a task, per record read": units.seconds(seen.record_s),
+        "The sink's own jobs, all tasks together, per batch": units.seconds(seen.jobs_s or None),
         "Rows written per record read": seen.written,
-        "Driver, of a batch, without any task": _seconds(seen.outside_s),
-        "Driver, offsets and commits to the checkpoint": _seconds(seen.log_s),
-        "Task, state of a partition to the checkpoint": _seconds(seen.state_s),
-        "More with each batch": _seconds(seen.growth_s),
+        "Driver, of a batch, without any task": units.seconds(seen.outside_s),
+        "Driver, offsets and commits to the checkpoint": units.seconds(seen.log_s),
+        "Task, state of a partition to the checkpoint": units.seconds(seen.state_s),
+        "More with each batch": units.seconds(seen.growth_s),
         "Batches that shows": seen.batches,
     }
-    table = facts_table("What writing took", {name: value for name, value in facts.items() if value is not None})
+    known = {name: value for name, value in facts.items() if value not in {None, units.UNKNOWN}}
+    table = facts_table("What writing took", known)
     return [Card("writes", "What does writing cost?", findings.written(measurement), table=table)]
-
-
-def _seconds(value: float | None) -> str | None:
-    return None if value is None else units.seconds(value)
 
 
 def _of_inputs(measurement: Measurement) -> str:

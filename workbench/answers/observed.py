@@ -19,7 +19,7 @@ from workbench.metrics import slow_executors
 from workbench.observing import EndingRuns, StateSeen
 from workbench.records import EndingRun
 from workbench.study import Observed
-from workbench.views.cards import Card, Table, fold, gather, headings, tabulate
+from workbench.views.cards import Card, fold, gather, tabulate
 from workbench.views.figures import draw_head_room, head_room
 from workbench.views.findings import about
 
@@ -266,14 +266,15 @@ def _comparison(found: Observed) -> list[str]:
 def _what_it_is(found: Observed) -> dict[str, str]:
     """Say what the query is and what was read, by name."""
     running, room = found.running, found.headroom
-    operators = tuple(
-        dict.fromkeys(operator.operator for block in running.blocks for operator in block.observation.operators)
-    )
+    operators = dict.fromkeys(one.operator for block in running.blocks for one in block.observation.operators)
     seen = "as the log shows" if running.interval_s == room.interval_s else "as you say"
     interval = f"{units.seconds(room.interval_s)}, {seen}" if room.interval_s else "none: it runs as fast as it can"
     memory = ", as you say" if running.cpu_share is None else f" of {running.memory_mb:,} MB"
     ends = found.ending is not None and room.interval_s == found.ending.full_s
     interval = "none: its runs end" if ends else interval
+    load = f"{units.rate(room.mean_rate)} in the mean, {units.rate(room.peak_rate)} at the peak"
+    admitted = f"batches are held to {units.rate(room.admitted_rate, 2)} (maxOffsetsPerTrigger)"
+    cap = f"{admitted}; full ones work off a backlog and do not count for the peak"
     known = {
         "application": " · ".join(filter(None, (running.application, running.spark and f"Spark {running.spark}"))),
         "source": ", ".join(dict.fromkeys(running.sources)),
@@ -282,21 +283,13 @@ def _what_it_is(found: Observed) -> dict[str, str]:
         "slots": "" if not running.slots else f"{running.slots:,}{memory}",
         "partitions": str(max((block.partitions for block in running.usual_blocks), default="")),
         "trigger interval": interval if running.batches else "",
-        "load": f"{units.rate(room.mean_rate)} in the mean, {units.rate(room.peak_rate)} at the peak"
-        if room.mean_rate
-        else "",
+        "load": load if room.mean_rate else "",
         "state": "; ".join(map(_state, running.states)),
         "batches read": units.count(room.batches)
         + ("" if ends else f", {units.share(round(room.behind, 3))} of them longer than the interval"),
         "beyond what was seen": _reach(found),
-        "on other slots": f"{units.count(room.left_out, 'batch' if room.left_out == 1 else 'batches')}, left out but "
-        "for the peak"
-        if room.left_out
-        else "",
-        "cap": ""
-        if room.admitted_rate is None
-        else f"batches are held to {units.rate(room.admitted_rate, 2)} (maxOffsetsPerTrigger); full ones work off a "
-        "backlog and do not count for the peak",
+        "on other slots": f"{_batches_of(room.left_out)}, left out but for the peak" if room.left_out else "",
+        "cap": "" if room.admitted_rate is None else cap,
         "skew": _skew(found),
         "cores": _cores(found),
         "executors": _executors(found),
@@ -304,6 +297,10 @@ def _what_it_is(found: Observed) -> dict[str, str]:
         "ended": running.stopped or "",
     }
     return {name: value for name, value in known.items() if value}
+
+
+def _batches_of(number: int) -> str:
+    return units.count(number, "batch" if number == 1 else "batches")
 
 
 def _state(state: StateSeen) -> str:
@@ -373,14 +370,17 @@ def _batches(found: Observed) -> Iterable[Card]:
     every = -(-len(batches) // _MOST_ROWS)
     if not batches:
         return
-    rows = tuple(
-        (round(batch.start_s - batches[0].start_s, 3), batch.rows, batch.batch_s, batch.slots)
-        for batch in batches[::every]
+    table = tabulate(
+        "Batches" if every == 1 else f"One in {every} batches",
+        batches[::every],
+        {
+            "Begun after (s)": lambda one: round(one.start_s - batches[0].start_s, 3),
+            "Rows": lambda one: one.rows,
+            "Batch time (s)": lambda one: one.batch_s,
+            "Slots": lambda one: one.slots,
+        },
     )
-    caption = "Batches" if every == 1 else f"One in {every} batches"
-    columns = headings(("Begun after (s)", "Rows", "Batch time (s)", "Slots"))
-    seen = f"{units.some(len(batches), 'batch') if len(batches) == 1 else f'{len(batches):,} batches'} with rows."
-    yield Card("batches", "Which batches were read?", seen, table=Table(caption, columns, rows))
+    yield Card("batches", "Which batches were read?", f"{_batches_of(len(batches))} with rows.", table=table)
 
 
 def _operators(found: Observed) -> list[Card]:

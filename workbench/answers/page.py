@@ -1,6 +1,5 @@
 """An answer as the cards of a page or a notebook: the first has all that it says, its evidence is folded."""
 
-from collections.abc import Iterable
 from functools import partial
 
 from workbench.answers.answer import Answer
@@ -8,8 +7,7 @@ from workbench.views.cards import Card, Column, Table, fold, gather
 from workbench.views.cards import show as show_cards
 from workbench.views.parts import part
 
-MOST_CAUTIONS = 4
-"""Cautions that a page shows at once: the first."""
+MOST_CAUTIONS = 4  # cautions that a page shows at once: the first
 
 
 def cards(answer: Answer, *, source: bool = True) -> list[Card]:
@@ -18,7 +16,11 @@ def cards(answer: Answer, *, source: bool = True) -> list[Card]:
     Without `source`, the first does not say where the figures come from, because another card says it.
     """
     at_once = gather((partial(_lead, answer, source=source), *answer.also))
-    return [*at_once, *map(fold, [*_about(answer), *gather(answer.evidence)])]
+    about = []
+    if answer.about:
+        table = Table("The query", (Column("What"), Column("Seen")), tuple(answer.about.items()), opened=True)
+        about.append(Card("what-it-is", "What is it, and what was read?", f"{answer.source}.", table=table))
+    return [*at_once, *map(fold, [*about, *gather(answer.evidence)])]
 
 
 def show(answer: Answer) -> None:
@@ -26,27 +28,12 @@ def show(answer: Answer) -> None:
     show_cards(cards(answer))
 
 
-def header(answer: Answer) -> str:
-    """Write where the figures come from."""
-    return part("origin", answer)
-
-
 def _lead(answer: Answer, *, source: bool) -> list[Card]:
     html = part("answer", answer, source, MOST_CAUTIONS)
     finding = " ".join((answer.headline, *answer.details))
-    figure = None if answer.draw is None else answer.draw()
-    return [Card(answer.name, answer.question, finding, figure, _exact(answer), html=html)]
-
-
-def _about(answer: Answer) -> Iterable[Card]:
-    if answer.about:
-        table = Table("The query", (Column("What"), Column("Seen")), tuple(answer.about.items()), opened=True)
-        yield Card("what-it-is", "What is it, and what was read?", f"{answer.source}.", table=table)
-
-
-def _exact(answer: Answer) -> Table | None:
-    """Make the table of the exact figures."""
-    if not answer.rows:
-        return None
-    columns = tuple(Column(fact.name, fact.unit.label) for fact in answer.rows[0] if fact.name)
-    return Table(answer.caption, columns, tuple(tuple(fact.exact for fact in row if fact.name) for row in answer.rows))
+    figure, exact = None if answer.draw is None else answer.draw(), None
+    if answer.rows:
+        columns = tuple(Column(fact.name, fact.unit.label) for fact in answer.rows[0] if fact.name)
+        rows = tuple(tuple(fact.exact for fact in row if fact.name) for row in answer.rows)
+        exact = Table(answer.caption, columns, rows)
+    return [Card(answer.name, answer.question, finding, figure, exact, html=html)]

@@ -40,8 +40,7 @@ _CHANGE = Unit(
     100.0,
 )
 
-Again = Callable[..., str]
-"""Gives the command that asks again, with changes of its parameters; None leaves one out."""
+Again = Callable[..., str]  # gives the command that asks again, with changes of its parameters; None leaves one out
 
 
 def of_a_report(**asked: object) -> Again:
@@ -166,9 +165,8 @@ def _limit(placed: Placed) -> str:
     """Say what limits a plan; empty where its rate is not known."""
     if placed.rate is None:
         return ""
-    return (
-        "Nothing limits it." if placed.rate.resource is None else _FULL[placed.rate.resource].format(placed.rate.worker)
-    )
+    full = placed.rate.resource
+    return "Nothing limits it." if full is None else _FULL[full].format(placed.rate.worker)
 
 
 def _proof(placed: Placed) -> str:
@@ -251,10 +249,7 @@ def _carry(given: PlacementInput, best: Placed, again: Again) -> Advice:
 
 
 def more_tasks(given: PlacementInput) -> str:
-    """Say how many tasks the operators need whose tasks are too few; one has a slot at most, wherever it is.
-
-    Empty where none has too few.
-    """
+    """Say how many tasks the operators need whose tasks are too few, as one has a slot at most; "" where none is."""
     problem = given.problem
     needed = ", ".join(
         f"at least {units.count(math.ceil(tasks * cpu - _EQUAL))} of {name}, which has {units.count(tasks)}"

@@ -199,19 +199,15 @@ def _alternatives(planned: Planned, plan: CapacityPlan) -> Listing | None:
     if len(steps) <= 1 or (chosen == 0 and len(set(map(units.chance, risks))) == 1):
         return None  # the planned deployment is the least, and more lower no risk that can be read
     rate = units.rate(plan.rate)
-    if price is None:
-        made: list[tuple[Fact, ...]] = [(Fact(count, name="Slots", unit=COUNT),) for count in slots]
-        caption = f"Risk by slots, {rate}"
-    else:
-        made = [
-            (
-                Fact(step, name="Workers", unit=COUNT),
-                Fact(count, name="Slots", unit=COUNT),
-                Fact(price.per_month / price.workers * step, name=f"{price.instance.currency} a month", unit=NUMBER),
-            )
-            for step, count in zip(steps, slots, strict=True)
-        ]
+    caption, listed = f"Risk by slots, {rate}", []
+    for step, count, risk in zip(steps, slots, risks, strict=True):
+        row = [Fact(count, name="Slots", unit=COUNT), Fact(risk, name="Risk", unit=_RISK)]
+        if price is not None:
+            paid = price.per_month / price.workers * step
+            row.insert(0, Fact(step, name="Workers", unit=COUNT))
+            row.insert(2, Fact(paid, name=f"{price.instance.currency} a month", unit=NUMBER))
+        listed.append(tuple(row))
+    if price is not None:
         lost = "the only worker is lost, the query stops" if at == 1 else "a worker is lost, the row above is left"
         caption = f"Risk against cost, {rate}. If {lost}."
-    listed = ((*row, Fact(risk, name="Risk", unit=_RISK)) for row, risk in zip(made, risks, strict=True))
     return Listing(caption, tuple(listed), chosen)

@@ -17,10 +17,8 @@ from workbench.views.cards import Card, Cell, Column, Table, headings, tabulate,
 from workbench.views.findings import testbed_name
 from workbench.views.parts import part
 
-START = "start"
-"""Name of the card that says how to start what was planned."""
-OUTAGE_S = 600.0
-"""Outage whose backlog is shown where the study names none, seconds."""
+START = "start"  # name of the card that says how to start what was planned
+OUTAGE_S = 600.0  # outage whose backlog is shown where the study names none, seconds
 _DAY = "What would following the load save?"
 _CHART = 400  # pixels, so that the page shows the answer and how to start it before its evidence
 
@@ -336,7 +334,5 @@ def _taken(measured: Sequence[Measurement], runs: int) -> str:
     return f"{said} took {total} to measure."
 
 
-AT_ONCE = (_refused, _model, _start, forms)
-"""What a page shows after the answer."""
-ON_REQUEST = (_settings, _safety, _waiting, _day, _intervals, _overstatement, _doubts, _runs)
-"""What it folds."""
+AT_ONCE = (_refused, _model, _start, forms)  # what a page shows after the answer
+ON_REQUEST = (_settings, _safety, _waiting, _day, _intervals, _overstatement, _doubts, _runs)  # what it folds

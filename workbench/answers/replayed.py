@@ -129,11 +129,7 @@ def _of_policies(found: Replayed, asked: Asked | None) -> Answer:
         f"Which policy keeps up with the load of {found.query}, and at what cost?",
         f"{data.finding}.",
         "SIMULATED",
-        (
-            found.query,
-            f"mean load {_load_words(trace)}",
-            f"from {units.some(slots, 'slot')}",
-        ),
+        (found.query, f"mean load {_load_words(trace)}", f"from {units.some(slots, 'slot')}"),
         (_WAITING,),
         rows=tuple(_policy(name, found, data) for name in data.names),
         caption="Policies on the same load",

@@ -306,8 +306,7 @@ def _no_interval(seconds: Floats, batches: int, slots: int) -> str:
     """Say why a query without a trigger interval has no rate."""
     why = (
         "it runs as fast as it can: there is no trigger interval, or one shorter than its batches of "
-        f"{units.seconds(float(np.quantile(seconds, 0.05)))}; give the longest batch that you accept as "
-        "the interval (--interval)"
+        f"{units.seconds(float(np.quantile(seconds, 0.05)))}; give the longest batch that you accept as the interval"
     )
     few = _few(batches, slots)
     return f"{why}; {few}" if few else why

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from workbench.report._render import Report, export_executed, render
     from workbench.report.html import fetched_urls
-    from workbench.report.paper_steps import show_papers
     from workbench.report.parameters import Parameter, parameters_of
     from workbench.report.steps import (
         ask,
         check_capacity,
+        find_template,
         measure_study,
         show_capacity,
         show_measurement,
         show_observed,
+        show_papers,
         show_placement,
         show_planned,
         show_scaling,
     )
-    from workbench.report.templates import find_template
 
 __all__ = [
     "Parameter",
@@ -49,10 +49,8 @@ _PLACES = {
     "Report": "_render",
     "export_executed": "_render",
     "fetched_urls": "html",
-    "find_template": "templates",
     "parameters_of": "parameters",
     "render": "_render",
-    "show_papers": "paper_steps",
 }  # the others are steps
 
 

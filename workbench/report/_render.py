@@ -18,7 +18,7 @@ from workbench.redaction import redacted
 from workbench.report.execution import UNREADABLE, Execution, execute, read_executed
 from workbench.report.html import export, fetched_urls
 from workbench.report.parameters import check
-from workbench.report.templates import find_template
+from workbench.report.steps import find_template
 from workbench.views.cards import error_card
 from workbench.views.parts import cards_style, template_folder
 
@@ -50,31 +50,13 @@ def render(
     title: str | None = None,
     timeout_s: float | None = None,
 ) -> Report:
-    """Run a report notebook and write it as one self-contained HTML file.
+    """Run a report notebook and write it as one self-contained HTML file, complete or not at all; its folder is made.
 
-    Parameters
-    ----------
-    template
-        Path of a notebook, or the name of one in ``templates/`` (``"measure"``).
-    parameters
-        Values for its parameters; relative paths start at the working directory.
-    output
-        The file to write; its folder is made. It appears complete or not at all.
-    title
-        Of the page; the notebook's own without it.
-    timeout_s
-        Longest time for one cell; None waits.
-
-    Returns
-    -------
-    Report
-        A failed cell gives a partial report whose ``error`` is set.
-
-    Raises
-    ------
-    WorkbenchError
-        For an unknown notebook, an unknown or ill-typed parameter, an output that cannot be written, and a
-        page that would load something from elsewhere.
+    The `template` is the path of a notebook, or the name of one in ``templates/``; relative paths among its
+    `parameters` start at the working directory. Without a `title` the page has the notebook's own. A cell that fails,
+    or takes longer than `timeout_s`, gives a partial report whose ``error`` is set. Raises WorkbenchError for an
+    unknown notebook, an unknown or ill-typed parameter, an output that cannot be written, and a page that would load
+    something from elsewhere.
     """
     notebook = find_template(template)
     values = check(notebook, parameters)
@@ -96,15 +78,7 @@ def render(
 
 
 def export_executed(notebook: str | Path, output: str | Path, title: str | None = None) -> Report:
-    """Write a report notebook that something else has run, such as a scheduler, as one self-contained HTML file.
-
-    Where a cell failed, the page says so as that of `render` does.
-
-    Raises
-    ------
-    WorkbenchError
-        When the notebook cannot be read or the output cannot be written.
-    """
+    """Write a report notebook that something else has run, such as a scheduler, as `render` writes what it runs."""
     path, target = Path(notebook), _checked(output)
     try:
         execution = read_executed(path)

@@ -44,10 +44,7 @@ class Execution:
 def execute(
     notebook: Path, parameters: Mapping[str, object], folder: Path, timeout_s: float | None = None
 ) -> Execution:
-    """Run `notebook` with `parameters`, in a temporary folder; relative paths start at the caller's working directory.
-
-    No cell may run longer than `timeout_s`.
-    """
+    """Run `notebook` in a temporary `folder`, no cell longer than `timeout_s`; relative paths start where we are."""
     output = folder / "executed.ipynb"
     failure = None
     try:
@@ -104,11 +101,7 @@ def _kernel_manager(folder: Path) -> type[AsyncKernelManager]:
     class OwnKernel(AsyncKernelManager):
         def __init__(self, **settings: object) -> None:
             super().__init__(
-                **{
-                    **settings,
-                    "kernel_spec_manager": OwnInterpreter(),
-                    "connection_file": str(folder / "kernel.json"),
-                }
+                **{**settings, "kernel_spec_manager": OwnInterpreter(), "connection_file": str(folder / "kernel.json")}
             )
 
     return OwnKernel

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from papermill import inspect_notebook
 
@@ -26,22 +25,11 @@ from workbench.simulation import RateTrace
 from workbench.study import StudyHistory, read_planned, read_study
 from workbench.views.parts import FOLDER
 
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "str": (str,),
-    "int": (int,),
-    "float": (float, int),
-    "bool": (bool,),
-    "list": (list,),
-    "dict": (dict,),
+_TYPES: Mapping[str, tuple[type, ...]] = {one.__name__: (one,) for one in (str, int, bool, list, dict)} | {
+    "float": (float, int)
 }
 _FILE = " file"
 _NO_TEXT = re.compile(r"[\0\ud800-\udfff]")  # the end of a path, and half a letter
-
-
-def _ask_papers(**asked: Any) -> object:  # noqa: ANN401 - the parameters of a notebook
-    from workbench.report.paper_steps import ask_papers  # noqa: PLC0415 - it loads the papers' simulators
-
-    return ask_papers(**asked)
 
 
 _READERS: Mapping[str, Callable[[Path], object]] = {
@@ -53,7 +41,7 @@ _READERS: Mapping[str, Callable[[Path], object]] = {
 }
 _TOGETHER: Mapping[str, Callable[..., object]] = {
     "capacity": lambda study, history, **_: StudyHistory.of(Path(study), Path(history)),
-    "papers": _ask_papers,
+    "papers": steps.ask_papers,
     "placement": steps.ask_placement,
     "scaling": steps.try_scaling,
 }
@@ -79,11 +67,6 @@ def parameters_of(notebook: Path) -> tuple[Parameter, ...]:
 
     A parameter is a line ``name: type = value  # meaning`` of the cell tagged ``parameters``; a type of two words, such
     as ``"study file"``, is quoted.
-
-    Raises
-    ------
-    WorkbenchError
-        When the file is not a notebook, or names no kernel.
     """
     try:
         with warnings.catch_warnings():
@@ -94,8 +77,7 @@ def parameters_of(notebook: Path) -> tuple[Parameter, ...]:
         remedy = (
             "open it in JupyterLab, choose a Python kernel and save it"
             if notebook.suffix == ".ipynb"
-            else "name a report, such as placement, and give the file as one of its parameters, which workbench report "
-            "placement --parameters lists"
+            else "name a report, such as placement, and give the file as one of its parameters"
         )
         raise WorkbenchError(f"{notebook} cannot be read as a report notebook ({reason}); {remedy}.") from error
     return tuple(_parameter(name, entry) for name, entry in declared.items())
@@ -109,11 +91,9 @@ def _parameter(name: str, entry: Mapping[str, str]) -> Parameter:
 def check(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]:
     """Compare `parameters` with those that the notebook declares; return all values, defaults included.
 
-    Raises
-    ------
-    WorkbenchError
-        For a name that the notebook does not declare, a value of another type, a value that is needed and missing, a
-        file that cannot be read as what it should be, and values that a notebook of ours can do nothing with.
+    Raises WorkbenchError for a name that the notebook does not declare, a value of another type, a value that is needed
+    and missing, a file that cannot be read as what it should be, and values that a notebook of ours can do nothing
+    with.
     """
     declared = {one.name: one for one in parameters_of(notebook)}
     for name, value in parameters.items():

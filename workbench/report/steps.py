@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.answers import measured, observed, page, placed, replayed
 from workbench.answers import planned as of_a_plan
 from workbench.answers.planned_evidence import START
 from workbench.errors import WorkbenchError
 from workbench.placement import PlacementInput, Setting, check_methods, placed_together, shapes_of, thresholds_of
+from workbench.reading import is_there
 from workbench.records import Measurement
-from workbench.report.templates import find_template
 from workbench.simulation import RateTrace
 from workbench.study import (
     KEYED,
@@ -39,10 +39,26 @@ from workbench.study import (
 )
 from workbench.views import drift_cards
 from workbench.views.cards import Card, fold, show
+from workbench.views.parts import part, template_folder
 from workbench.views.study_cards import asked_card, so_far_card
 
+if TYPE_CHECKING:
+    from workbench.papers import Paper
+
+ALL, ANY = "all", "any"  # papers; queries of them
 _LEFT_OUT = frozenset({"slots", "workers", "response", "hot_key", "shuffle_keys", "keys", "policies", "settings"})
 _MOMENT_S = 1.0  # of a load, to try what to replay
+
+
+def find_template(name: str | Path) -> Path:
+    """Find a report notebook: a path, or the name of one of ours with or without ``.ipynb``."""
+    path, ours = Path(name), template_folder()
+    own = [ours / path.name, ours / f"{path.name}.ipynb"] if len(path.parts) == 1 else []
+    for candidate in [path, *own]:
+        if is_there(candidate) and candidate.is_file():
+            return candidate
+    known = ", ".join(sorted(notebook.stem for notebook in ours.glob("*.ipynb")))
+    raise WorkbenchError(f"There is no report notebook {str(name)!r}; give the path of one, or one of: {known}.")
 
 
 def ask(study: str) -> Study:
@@ -76,17 +92,11 @@ def show_capacity(planned: Planned, previous: Path | None) -> None:
     said = of_a_plan.answer(planned)
     answer, *rest = page.cards(said, source=False)
     rest = [fold(card) if card.name == START else card for card in rest]  # what changed is asked every week
-    show([replace(changed, html=page.header(said)), answer, *rest, *evidence])
+    show([replace(changed, html=part("origin", said)), answer, *rest, *evidence])
 
 
 def check_capacity(planned: Planned, previous: Path | None, alarm: bool) -> None:
-    """End the report with an error if a measurement failed, or `alarm` is set and the capacity fell beyond the noise.
-
-    Raises
-    ------
-    CapacityFellError, MeasurementFailedError
-        When it did.
-    """
+    """End the report with an error if a measurement failed, or with `alarm` if the capacity fell beyond the noise."""
     if alarm and previous is not None:
         refuse_loss(study_drift(read_planned(previous), planned))
     refuse_failures(planned)
@@ -103,10 +113,7 @@ def show_measurement(measurement: str, previous: str | None = None) -> None:
 def show_planned(planned: str, previous: str | None = None) -> None:
     """Show the plans in a file, and what changed since those in the file `previous` if one is named.
 
-    Raises
-    ------
-    WorkbenchError
-        Also, after all is shown, when a measurement that the plans lack failed.
+    Raises WorkbenchError also, after all is shown, when a measurement that the plans lack failed.
     """
     _require_named(planned, "No plans are named", "planned")
     now = read_planned(Path(planned))
@@ -137,16 +144,9 @@ def ask_placement(
     shapes: Sequence[str] = (),
     **cluster: Any,  # noqa: ANN401
 ) -> tuple[PlacementInput, Callable[[], PlacementStudy]]:
-    """Read what to place, and prepare how to place it: see `study_placement`.
+    """Read what to place, of `placement` and `more` paths, and prepare how to place it: see `study_placement`.
 
-    Parameters
-    ----------
-    placement, more
-        Paths of what is placed together.
-    thresholds, shapes
-        Three numbers for CAPS; worker shapes such as ``"4x8"``.
-    cluster
-        As for `placed_together`; 0 or None: as the file says.
+    The `cluster` is as for `placed_together`; 0 or None: as the file says.
     """
     _require_named(placement, "No placement is named", "placement")
     check_methods([method] if method else [], seed=seed, draws=samples, timeout_s=timeout_s, weights=odrp)
@@ -196,6 +196,28 @@ def show_scaling(query: str, rates: str, **asked: Any) -> None:  # noqa: ANN401
     found = scenario.replay(scenario.trace())
     given = _given("scaling", {"query": query, "rates": rates, **asked})
     page.show(replayed.answer(found, given))
+
+
+def ask_papers(paper: str = ALL, query: str = ANY) -> "tuple[Paper, ...]":
+    """Find the papers whose figures to show: the named one or all, and with a query those that have it."""
+    from workbench.papers import PAPERS, find_paper  # noqa: PLC0415 - the other steps need no simulators of papers
+
+    chosen = tuple(PAPERS.values()) if paper == ALL else (find_paper(paper),)
+    known = tuple(dict.fromkeys(name for one in chosen for name in one.inputs))
+    if query not in {ANY, *known}:
+        raise WorkbenchError(
+            f"No figure can be made for the query {query!r}; use one of {', '.join(known)}, or {ANY}.",
+            settings=("query",),
+        )
+    return tuple(one for one in chosen if query == ANY or query in one.inputs)
+
+
+def show_papers(paper: str = ALL, query: str = ANY) -> None:
+    """Show the figures of a paper, or of all, next to ours; see `ask_papers`."""
+    from workbench.views import paper_cards  # noqa: PLC0415 - as above
+
+    for one in ask_papers(paper, query):
+        show(paper_cards.cards(one, None if query == ANY else query))
 
 
 def _given(report: str, values: Mapping[str, object]) -> dict[str, object]:

@@ -14,7 +14,7 @@ def what_the_hottest_takes(path: str, keys: KeyFrequencies, rate: float | None =
     sustained, by default. Raises WorkbenchError when it is none of these, or no run has shown an operator behind a
     shuffle.
     """
-    kind, file = resolved(path, "keys --plan", "a study, plans or a measurement")
+    kind, file = resolved(path, "keys", "a study, plans or a measurement as its plan")
     if kind != MEASUREMENT:
         planned = PlannedStudy.from_json(file)
         runs, rates = planned.measurements, [one.rate for one in planned.plans]
@@ -25,7 +25,8 @@ def what_the_hottest_takes(path: str, keys: KeyFrequencies, rate: float | None =
     found = hot_key(runs, keys, times)
     if found is None:
         raise WorkbenchError(
-            f"No run of {path} has shown an operator behind a shuffle, so no key is kept in one task. Leave out --plan."
+            f"No run of {path} has shown an operator behind a shuffle, so no key is kept in one task. Leave it out.",
+            settings=("plan",),
         )
     asked = rate or next((one for one in reversed(rates) if one > 0), None)
     if asked is None:

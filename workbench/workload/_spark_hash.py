@@ -17,31 +17,15 @@ _MOST_DIGITS = 18  # of a decimal that Spark hashes as a whole number
 
 def can_hash(kind: pa.DataType) -> bool:
     """Whether `spark_hash` knows the type, which is one that `spark_type` returns."""
-    return (
-        any(
-            fits(kind)
-            for fits in (
-                types.is_boolean,
-                types.is_signed_integer,
-                types.is_floating,
-                types.is_date32,
-                types.is_timestamp,
-                types.is_string,
-            )
-        )
-        or (types.is_decimal128(kind) and kind.precision <= _MOST_DIGITS)
-    )  # fmt: skip
+    numbers = (types.is_boolean, types.is_signed_integer, types.is_floating)
+    hashed = (*numbers, types.is_date32, types.is_timestamp, types.is_string)
+    return any(fits(kind) for fits in hashed) or (types.is_decimal128(kind) and kind.precision <= _MOST_DIGITS)
 
 
 def spark_hash(keys: pa.Array, seed: int | npt.NDArray[np.int32] = SEED) -> npt.NDArray[np.int32]:
-    """Return Spark's ``hash`` of each of `keys`, none of which is missing.
+    """Return Spark's ``hash`` of each of `keys`, none of which is missing, of a type that `can_hash`.
 
-    Parameters
-    ----------
-    keys
-        Values of a type that `can_hash`.
-    seed
-        That of all, or of each: the hash of the column before it.
+    The `seed` is that of all, or of each: the hash of the column before it.
     """
     hashed = np.broadcast_to(np.asarray(seed).astype(np.int32).view(np.uint32), len(keys)).copy()
     kind = keys.type

@@ -14,8 +14,7 @@ from pyarrow import types
 
 from workbench.errors import QueryError
 
-MOST_DIGITS = 38
-"""Digits of Spark's longest decimal."""
+MOST_DIGITS = 38  # digits of Spark's longest decimal
 
 UTC_US = pa.timestamp("us", "UTC")
 

@@ -40,34 +40,21 @@ _SAME_NAMES = "duplicate field names"
 
 @dataclass(frozen=True)
 class Replay:
-    """A data set ready to be replayed: a `Generator` over the rows of an Arrow file.
+    """A data set ready to be replayed: a `Generator` over the rows of an Arrow file, in batches of `BATCH_ROWS` rows.
 
-    Parameters
-    ----------
-    path, rows
-        The Arrow file, in record batches of `BATCH_ROWS` rows; row n of the stream is row n modulo `rows`.
-    event_time, per_s
-        The replaced column, None without; units in a second of an event time that is an integer.
-    complete
-        Whether it holds the complete data set, or only the first `SAMPLE_BYTES`.
-    period
-        Of one of several inputs: rows of all of them in one loop over the data. It then gives those of rows `first` to
-        `last` of all inputs that are its own; their places in the loop are stored with them. None: it is the only one.
-    renew, span
-        Columns whose values are others in each pass over the data: by how much, where they are integers.
-    inside
-        Where the event time and renewed values are in texts of a column; None: they are columns.
+    Row n of the stream is row n modulo `rows`. One of several inputs gives those of rows `first` to `last` of all
+    inputs that are its own; their places in the loop over the data are stored with them.
     """
 
     path: str
     rows: int
-    event_time: str | None
-    complete: bool
-    per_s: int = _US
-    period: int | None = None
-    renew: tuple[str, ...] = ()
-    span: int = 0
-    inside: Inside | None = None
+    event_time: str | None  # the replaced column; None without
+    complete: bool  # whether it holds the complete data set, or only the first `SAMPLE_BYTES`
+    per_s: int = _US  # units in a second of an event time that is an integer
+    period: int | None = None  # rows of all inputs in one loop over the data; None: it is the only one
+    renew: tuple[str, ...] = ()  # columns whose values are others in each pass over the data
+    span: int = 0  # by how much, where they are integers
+    inside: Inside | None = None  # event time and renewed values in texts of a column; None: they are columns
 
     def schema(self) -> pa.Schema:
         """Columns of the data set; the event time is a timestamp, or an integer where it was one."""
@@ -94,14 +81,13 @@ class Replay:
         if self.period is None:
             return row
 
-        def places(number: int) -> npt.NDArray[np.int64]:
-            found: npt.NDArray[np.int64] = reader.get_batch(number).column(PLACE).to_numpy()
-            return found
-
         loops, rest = divmod(row, self.period)
-        begun = bisect_left(range(reader.num_record_batches), rest, key=lambda number: places(number)[0])
-        inside = (begun - 1) * BATCH_ROWS + int(np.searchsorted(places(begun - 1), rest)) if begun else 0
-        return loops * self.rows + inside
+        numbers = range(reader.num_record_batches)
+        begun = bisect_left(numbers, rest, key=lambda number: reader.get_batch(number).column(PLACE)[0].as_py())
+        if begun == 0:
+            return loops * self.rows
+        places = reader.get_batch(begun - 1).column(PLACE).to_numpy()
+        return loops * self.rows + (begun - 1) * BATCH_ROWS + int(np.searchsorted(places, rest))
 
     def _stamp(self, stored: pa.RecordBatch, row: int, clock: EventClock) -> pa.RecordBatch:
         names = [name for name in stored.schema.names if name not in _HIDDEN]
@@ -206,16 +192,12 @@ def _readable(dataset: Dataset) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
+        # what Arrow finds wrong with a file, without the steps that led there
+        reason, *_ = str(error).rpartition("Invalid: ")[2].splitlines() or [type(error).__name__]
         raise QueryError(
-            f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {_reason_of(error)}. "
+            f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {reason.rstrip('.')[:_LONGEST]}. "
             "Check the format and the file, or convert it to Parquet."
         ) from error
-
-
-def _reason_of(error: Exception) -> str:
-    """Give what Arrow finds wrong with a file, without the steps that led there."""
-    lines = str(error).rpartition("Invalid: ")[2].splitlines() or [type(error).__name__]
-    return lines[0].rstrip(".")[:_LONGEST]
 
 
 def _opened(dataset: Dataset) -> pads.Dataset:
@@ -343,18 +325,10 @@ def event_times_us(column: pa.ChunkedArray, per_s: int) -> npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Shipped:
-    """On a cluster, replays `replay` from the copy of its file that ``SparkContext.addFile`` has made.
+    """On a cluster, replays `replay` from the copy of its file that ``SparkContext.addFile`` has made."""
 
-    Parameters
-    ----------
-    replay
-        With the file's name in place of its path.
-    columns
-        Its columns, so that only executors need the file.
-    """
-
-    replay: Replay
-    columns: pa.Schema
+    replay: Replay  # with the file's name in place of its path
+    columns: pa.Schema  # its own, so that only executors need the file
 
     def schema(self) -> pa.Schema:
         """Columns of the data set."""

@@ -33,9 +33,9 @@ from pyspark.sql.session import SparkSession
 
 from workbench.errors import QueryError
 from workbench.workload.script import ScriptBatches
+from workbench.workload.stand_ins import FILES
 
-_FILES = ("csv", "json", "orc", "parquet", "text", "xml")
-_KINDS = (*_FILES, "avro", "delta", "noop")
+_KINDS = (*FILES, "avro", "delta", "noop")
 _KIND = re.compile(r"[\w.]+")
 _MODULES = (dt, decimal, functools, json, logging, math, re, time, uuid)
 _HARMLESS = {*(one.__name__ for one in _MODULES), "builtins", "collections", "itertools", "pyspark", "typing"}
@@ -66,13 +66,7 @@ def hand_over(name: str, function: Callable[..., Any] | None) -> None:
 
 
 def call(batches: ScriptBatches, batch: object, number: int, place: str) -> None:
-    """Call the function that the script gave; with a `place`, all that it writes is written there.
-
-    Raises
-    ------
-    QueryError
-        When the script gave none or another one, or what it writes cannot be redirected.
-    """
+    """Call the function that the script gave; with a `place`, all that it writes is written there."""
     given, reason = _handed.get(batches.script.name, (None, ""))
     if given is None or name_of(given) != batches.function:
         gives = "nothing" if given is None else name_of(given)
@@ -196,7 +190,7 @@ class _Elsewhere:
             self._path = next((str(value) for name, value in given.items() if name.lower() == "path"), self._path)
             self._writer.options(**{name: value for name, value in given.items() if name.lower() != "path"})
             return self
-        if method in {"save", "saveAsTable", *_FILES}:
+        if method in {"save", "saveAsTable", *FILES}:
             return self._end(method, *values, **named)
         if method == "format":
             self._kind = str((values or tuple(named.values()))[0])
@@ -213,7 +207,7 @@ class _Elsewhere:
         where = next(
             (str(one) for one in (*values[:1], named.pop("path", ""), named.pop("name", "")) if one), self._path
         )
-        if not where or (method not in _FILES and kind not in _KINDS):
+        if not where or (method not in FILES and kind not in _KINDS):
             raise QueryError(
                 f"The sink's function writes to {kind}{'' if where else ' without a path'}, which cannot be put "
                 "elsewhere. Name no place in the study's sink, and it writes where it always does; or leave it out."

@@ -23,42 +23,22 @@ _DATE, _SECONDS, _MICRO = 10, 19, 6  # characters up to the date, to the whole s
 
 @dataclass(frozen=True)
 class Inside:
-    """Which fields are in the texts of a column, and how they are written.
-
-    Parameters
-    ----------
-    column, field
-        The column, and the path of the event time in its JSON, with dots; "": the event time is not in it.
-    renewed
-        Paths of the fields that have other values in each pass over the data.
-    fields
-        All of them, in the order in which they are written.
-    binary
-        Whether the column holds bytes.
-    between, digits, zone
-        Of an event time as an ISO text: what is between date and time, the digits after the seconds, and whether it has
-        a zone.
-    """
+    """Which fields are in the texts of a column, and how they are written."""
 
     column: str
-    field: str = ""
-    renewed: tuple[str, ...] = ()
-    fields: tuple[str, ...] = ()
-    binary: bool = True
-    between: str = "T"
-    digits: int = 0
-    zone: bool = False
+    field: str = ""  # path of the event time in its JSON, with dots; "": the event time is not in it
+    renewed: tuple[str, ...] = ()  # paths of the fields that have other values in each pass over the data
+    fields: tuple[str, ...] = ()  # all of them, in the order in which they are written
+    binary: bool = True  # whether the column holds bytes
+    between: str = "T"  # of an event time as an ISO text: what is between date and time,
+    digits: int = 0  # the digits after the seconds,
+    zone: bool = False  # and whether it has a zone
 
     @classmethod
     def named(cls, event_time: str | None, names: Sequence[str], renew: Sequence[str] = ()) -> "Inside | None":
-        """Read ``COLUMN.FIELD`` of an event time and of what is renewed; None where none is inside a column.
-
-        Raises
-        ------
-        QueryError
-            When they are inside several columns.
-        """
-        inside = [one for one in (event_time or "", *renew) if _is_inside(one, names)]
+        """Read ``COLUMN.FIELD`` of an event time and of what is renewed; None where none is inside a column."""
+        asked = (one for one in (event_time or "", *renew) if one not in names)
+        inside = [one for one in asked if one.partition(".")[0] in names and one.partition(".")[2]]
         columns = dict.fromkeys(one.partition(".")[0] for one in inside)
         if len(columns) > 1:
             raise QueryError(
@@ -75,13 +55,7 @@ class Inside:
         return f"{self.column}.{field}"
 
     def cut(self, table: pa.Table) -> tuple["Inside", pa.Table]:
-        """Cut the texts of a table; return how they were written, too.
-
-        Raises
-        ------
-        QueryError
-            When some of them have no such field, or not in the order of the first.
-        """
+        """Cut the texts of a table, which all have these fields in the order of the first; and how they are written."""
         column = table[self.column]
         try:
             texts = column.cast(pa.string()).combine_chunks()
@@ -169,11 +143,6 @@ class Inside:
             f"{wrong:,} of {rows:,} values of the column {self.column!r} have no JSON field {fields!r} {takes}. Name "
             "another field, or a column."
         )
-
-
-def _is_inside(name: str, names: Sequence[str]) -> bool:
-    column, _, field = name.partition(".")
-    return bool(field) and column in names and name not in names
 
 
 def _timed(values: pa.Array) -> tuple[dict[str, Any], pa.Array]:

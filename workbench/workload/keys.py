@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
+from statistics import linear_regression
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
 
 Method = Literal["exact", "sketch"]
 MOST_EXACT = 1_000_000  # keys; for more, the shuffle of an exact count is not worth the precision
-HERE_BYTES = 1 << 30
-"""Size of the files, as they are stored, up to which they are counted without Spark."""
+HERE_BYTES = 1 << 30  # size of the files, as they are stored, up to which they are counted without Spark
 TRACKED = 10_000  # items of the frequent-items sketch
 DISTINCT_DEVIATION = 0.02  # relative standard deviation requested from HyperLogLog++
 _PLACEMENTS = 33
@@ -52,33 +52,20 @@ _CSV = {"header": "true", "inferSchema": "true", "escape": '"'}
 class KeyFrequencies:
     """Frequencies of the keys in one column.
 
-    Parameters
-    ----------
-    records, missing
-        Rows with a key, and rows without (null), which are excluded from everything else; exact.
-    keys, counts
-        The most frequent keys as text, most frequent first, and the rows of each.
-    distinct, distinct_deviation
-        Number of different keys, and its relative standard deviation; 0 if exact.
-    method
-        ``"exact"`` or ``"sketch"``.
-    count_error
-        A count may exceed the true count by this many rows, and is never below it; 0 if exact. A key that is not
-        listed has at most this many rows more than the last listed key.
-    partition_shares
-        For each requested number of shuffle partitions, the share of `records` in every partition, exactly as Spark
-        would distribute them.
+    A count may exceed the true count by `count_error` rows, and is never below it. A key that is not listed has at most
+    as many rows more than the last listed key. Without an error and a deviation, counts and keys are exact.
     """
 
     column: str
-    records: int
-    missing: int
-    keys: tuple[str, ...]
-    counts: tuple[int, ...]
-    distinct: int
+    records: int  # rows with a key; exact
+    missing: int  # rows without (null), which are excluded from everything else; exact
+    keys: tuple[str, ...]  # the most frequent ones as text, most frequent first
+    counts: tuple[int, ...]  # the rows of each
+    distinct: int  # number of different keys
     method: Method = "exact"
     count_error: int = 0
-    distinct_deviation: float = 0.0
+    distinct_deviation: float = 0.0  # relative standard deviation of `distinct`
+    # For each requested number of shuffle partitions, the share of `records` in every one, exactly as Spark's.
     partition_shares: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -125,11 +112,8 @@ class KeyFrequencies:
         """Slope of log count against log rank over the listed keys, by least squares; 0 is no skew, nan for one key."""
         if len(self.counts) < 2:
             return math.nan
-        x = [math.log(rank) for rank in range(1, len(self.counts) + 1)]
-        y = [math.log(count) for count in self.counts]
-        mean_x, mean_y = math.fsum(x) / len(x), math.fsum(y) / len(y)
-        above = math.fsum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
-        return -above / math.fsum((a - mean_x) ** 2 for a in x)
+        ranks = range(1, len(self.counts) + 1)
+        return -linear_regression([*map(math.log, ranks)], [*map(math.log, self.counts)]).slope
 
     def imbalance(self, partitions: int) -> float:
         """Return the rows of the fullest of `partitions` shuffle partitions, divided by the mean."""
@@ -172,16 +156,15 @@ def joined_shares(inputs: Sequence[KeyFrequencies]) -> dict[str, float]:
 
     A key gives as many pairs as its counts multiply to, so one that is hot in two inputs is hotter in their join. The
     pairs of keys that are not listed are left out, so shares are upper bounds where some are not.
-
-    Raises WorkbenchError when no key is in every input.
     """
     counted = [dict(zip(one.keys, one.counts, strict=True)) for one in inputs]
     pairs = {key: math.prod(one[key] for one in counted) for key in set[str].intersection(*map(set, counted))}
-    require(
-        bool(pairs),
-        f"No key of {', '.join(repr(one.column) for one in inputs)} is listed in every input, so nothing is joined by "
-        "it. Name another column, or list more keys (--top).",
-    )
+    if not pairs:
+        raise WorkbenchError(
+            f"No key of {', '.join(repr(one.column) for one in inputs)} is listed in every input, so nothing is joined "
+            "by it. Name another column, or list more keys.",
+            settings=("top",),
+        )
     total = sum(pairs.values())
     return {key: many / total for key, many in sorted(pairs.items(), key=lambda one: (-one[1], one[0]))}
 
@@ -208,20 +191,12 @@ def count_keys(
     tracked: int = TRACKED,
     partitions: Sequence[int] = (),
 ) -> KeyFrequencies:
-    """Count the keys of a column of `data`, at rest or a batch DataFrame.
+    """Count the keys of a column of `data`, at rest or a batch DataFrame, and list the `top` ones.
 
-    Parameters
-    ----------
-    method
-        ``"exact"`` groups by the key; ``"sketch"`` takes one pass and bounded memory; ``"auto"`` counts exactly if
-        HyperLogLog++ finds at most a million keys.
-    top
-        Number of keys to list, the most frequent first.
-    tracked
-        Number of items the sketch keeps. Its error is at most 3.5 / n of the rows, where n is the size of its hash map
-        (the next power of two above ``tracked / 0.75``).
-    partitions
-        Numbers of shuffle partitions to distribute the rows over, by Spark's own hash.
+    The method ``"exact"`` groups by the key; ``"sketch"`` takes one pass and bounded memory; ``"auto"`` counts exactly
+    if HyperLogLog++ finds at most a million keys. The error of a sketch of `tracked` items is at most 3.5 / n of the
+    rows, where n is the size of its hash map (the next power of two above ``tracked / 0.75``). The rows are distributed
+    over each of the numbers of shuffle `partitions` by Spark's own hash.
     """
     _check_counting(method, top, tracked, partitions)
     frame = _keys(spark, data, column)
@@ -270,10 +245,7 @@ def count_keys_here(
     tracked: int = TRACKED,
     partitions: Sequence[int] = (),
 ) -> KeyFrequencies | None:
-    """Count the keys of a column as `count_keys` does, with Arrow, in this process; None where Spark must.
-
-    Raises WorkbenchError if the data cannot be read, has no such column, or the column has no key.
-    """
+    """Count the keys of a column as `count_keys` does, with Arrow, in this process; None where Spark must."""
     _check_counting(method, top, tracked, partitions)
     check(data, None)
     kept = schema_of(data, None)

@@ -2,10 +2,8 @@
 
 A row arrives when its event time is the latest of its data set so far, or else with the row before it. The rows of all
 inputs are numbered in the order of their arrival, and become due one after another under one commanded rate: those
-that arrived together are released together, at any rate and in any pass over the data. So one command, one log of
-releases and one event clock serve all inputs.
-
-Where shares of the rate are given, rows of an input are repeated or left out at even distances, each in its place.
+that arrived together are released together, at any rate and in any pass over the data. Where shares of the rate are
+given, rows of an input are repeated or left out at even distances, each in its place.
 """
 
 from collections.abc import Sequence
@@ -29,10 +27,7 @@ _Times = npt.NDArray[np.int64]
 
 
 def prepare_inputs(inputs: Sequence[Input], folder: Path) -> tuple[Replay, ...]:
-    """Copy the data sets of `inputs` into `folder`, ready to be replayed together.
-
-    Raises QueryError when a data set cannot be read, or their event times are not of the same time.
-    """
+    """Copy the data sets of `inputs` into `folder`, ready to be replayed together."""
     alone = []
     for number, one in enumerate(inputs):
         place = folder / f"alone-{number}"
@@ -67,18 +62,10 @@ def _span(inputs: Sequence[Input], alone: Sequence[Replay]) -> int:
 
 
 def merge(arrivals: Sequence[_Times], shares: Sequence[float | None]) -> tuple[list[_Times], list[_Times]]:
-    """Return the numbers of the rows of several inputs in the order of their arrival.
+    """Give the rows of several inputs numbers from 0 on in the order of their `arrivals`, which ascend for each input.
 
-    Parameters
-    ----------
-    arrivals
-        When the rows of each input arrive, ascending.
-    shares
-        Of each input, adding up to 1; None: those of the rows.
-
-    Returns
-    -------
-    For each input, its rows that take part, as often as they do, and their numbers from 0 on; both ascend.
+    The `shares` add up to 1; None: those of the rows. Returns, for each input, its rows that take part, as often as
+    they do, and their numbers; both ascend.
     """
     total = sum(map(len, arrivals))
     chosen = []

@@ -60,13 +60,7 @@ class Flow:
 
 
 class Pipeline:
-    """The datasets and flows that files define.
-
-    Parameters
-    ----------
-    recorder
-        Of the script: a specification, whose flows take what is there and end, or a file of SQL.
-    """
+    """The datasets and flows of a script: a specification, whose flows take what is there and end, or a file of SQL."""
 
     def __init__(self, recorder: Recorder) -> None:
         path = recorder.script.path
@@ -95,12 +89,10 @@ class Pipeline:
     def _record(self, flow: Flow) -> None:
         """Record a flow as a query; where another one is wanted, it is only counted."""
         recorder = self._recorder
+        if flow.kind == _STORED:
+            with self._at(flow, flow.line):
+                recorder.note(f"{flow.name} is a materialized view: it is made again in each run, and is not a stream")
         if flow.kind in {_VIEW, _STORED}:
-            if flow.kind == _STORED:
-                with self._at(flow, flow.line):
-                    recorder.note(
-                        f"{flow.name} is a materialized view: it is made again in each run, and is not a stream"
-                    )
             return
         bare: dict[str, Any] = {"tableName": flow.target} if flow.target else {"format": "console"}
         given, options = self._outputs.get(_key(flow.target), (bare, {}))
@@ -108,7 +100,8 @@ class Pipeline:
         if self._project.storage:
             options = {**options, "checkpointLocation": self._project.storage}
         before, frame, reason = len(recorder.found.sources), None, ""
-        if flow.kind == _ANY or not recorder.streams or recorder.wanted:
+        wanted = len(recorder.frames) + 1 == recorder.script.number
+        if flow.kind == _ANY or not recorder.streams or wanted:
             frame, reason = self._tried(flow)
         with self._at(flow, flow.line):
             if frame is not None and (frame.isStreaming or flow.kind != _ANY):
@@ -158,39 +151,34 @@ class Pipeline:
 
     def _columns(self, table: str) -> StructType | None:
         """Give the columns of the project's own table, which keeps no watermark; None where nothing shows them."""
-        flow = next((flow for flow in self._flows if _key(flow.target) == _key(table)), None)
         try:
-            frame = None if flow is None else self._tried(flow)[0]
+            frame = next((self._tried(flow)[0] for flow in self._into(table)), None)
         except Exception:  # noqa: BLE001 - the rows that are fed show them
             frame = None
-        return (
-            None
-            if frame is None
-            else StructType([StructField(one.name, one.dataType, one.nullable) for one in frame.schema])
-        )
+        bare = [] if frame is None else [StructField(one.name, one.dataType, one.nullable) for one in frame.schema]
+        return None if frame is None else StructType(bare)
 
     def _view(self, table: str) -> Flow | None:
         """Give the view of this name, or the materialized one: their flow is part of the one that reads them."""
-        own = (flow for flow in self._flows if flow.kind in {_VIEW, _STORED})
-        return next((flow for flow in own if _key(flow.target) == _key(table)), None)
+        return next((flow for flow in self._into(table) if flow.kind in {_VIEW, _STORED}), None)
 
-    def _is_own(self, table: str) -> bool:
-        return any(_key(flow.target) == _key(table) for flow in self._flows)
+    def _into(self, table: str) -> list[Flow]:
+        """Give the flows that write the project's own dataset of this name; none of another one."""
+        return [flow for flow in self._flows if _key(flow.target) == _key(table)]
 
     def _stream(self, method: str, given: dict[str, Any], options: dict[str, str]) -> DataFrame:
         """Give the rows of a source, of a view, or of the project's own table."""
         table = given.get("table")
-        if table is None or not self._is_own(table):
+        if table is None or not self._into(table):
             return self._recorder.read(method, given, options)
         view = self._view(table)
         if view is not None and view.kind == _VIEW:
             return self._frame(view)
-        columns = None if view is not None else self._columns(table)
-        return self._recorder.read(method, {**given, "schema": columns}, options)
+        return self._recorder.read(method, {**given, "schema": None if view else self._columns(table)}, options)
 
     def _static(self, table: str) -> DataFrame | None:
         """Give the rows of the project's own dataset at rest: none yet, of a table; None of another one."""
-        if not self._is_own(table):
+        if not self._into(table):
             return None
         if (view := self._view(table)) is not None:
             return self._frame(view)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_chec
 import numpy as np
 import numpy.typing as npt
 
+from workbench.checks import require
 from workbench.errors import WorkbenchError
 from workbench.reading import is_there
 
@@ -33,14 +34,11 @@ OutputMode = Literal["append", "update", "complete"]
 
 @dataclass(frozen=True)
 class EventClock:
-    """Maps row numbers to the event time at which they are due.
+    """Maps row numbers to the event time at which they are due."""
 
-    Row `first` is due at `origin_us` (microseconds since the epoch, UTC), each further row `spacing_us` later.
-    """
-
-    origin_us: int
+    origin_us: int  # when row `first` is due, since the epoch, UTC
     first: int
-    spacing_us: float
+    spacing_us: float  # by which each further row is later
 
     def times_us(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Event times of `rows` (any shape), microseconds since the epoch."""
@@ -80,119 +78,78 @@ _SHARES = 1e-3  # that shares may add up to more or less than 1
 
 @dataclass(frozen=True)
 class Dataset:
-    """Data at rest: a file or a folder of files.
-
-    Parameters
-    ----------
-    path
-        File or folder.
-    format
-        ``"parquet"``, ``"csv"`` (with a header) or ``"json"`` (one object a line).
-    event_time
-        The column that holds the event time, replaced on replay; None when the query has no event time.
-    """
+    """Data at rest: a file or a folder of files."""
 
     path: str
-    format: Format
-    event_time: str | None = None
+    format: Format  # CSV with a header, JSON with one object a line
+    event_time: str | None = None  # the column that holds it, replaced on replay; None when the query has none
 
     def __post_init__(self) -> None:
-        if self.format not in get_args(Format):
-            allowed = ", ".join(get_args(Format))
-            message = f"The dataset {self.path!r} has format {self.format!r}; use one of {allowed}."
-            raise WorkbenchError(message)
+        require(
+            self.format in get_args(Format),
+            f"The dataset {self.path!r} has format {self.format!r}; use one of {', '.join(get_args(Format))}.",
+        )
 
     @classmethod
     def at(cls, path: str, event_time: str | None = None) -> "Dataset":
-        """Derive the format from the suffix of `path`, or of the first known file in it.
-
-        Raises WorkbenchError if nothing is there, or no suffix is known.
-        """
+        """Derive the format from the suffix of `path`, or of the first known file in it."""
         if path.startswith(_TOPIC):
             raise WorkbenchError(
                 "A topic is not a data set here. Capture a sample with workbench capture TOPIC FILE, and name FILE."
             )
         place = Path(path)
-        if not is_there(place):
-            message = (
-                f"The dataset {path!r} does not exist; give the path of a Parquet, CSV or JSON file or folder, if not "
-                "a whole one from the folder in which you run this."
-            )
-            raise WorkbenchError(message)
+        require(
+            is_there(place),
+            f"The dataset {path!r} does not exist; give the path of a Parquet, CSV or JSON file or folder, if not "
+            "a whole one from the folder in which you run this.",
+        )
         files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.suffix and p.is_file())
         endings = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
         for file in files:
             if file.suffix.lower() in endings:
                 return cls(path, endings[file.suffix.lower()], event_time)  # type: ignore[arg-type]
-        message = f"The dataset {path!r} holds no .parquet, .csv, .json, .jsonl or .ndjson file; convert it to one."
-        raise WorkbenchError(message)
+        raise WorkbenchError(
+            f"The dataset {path!r} holds no .parquet, .csv, .json, .jsonl or .ndjson file; convert it to one."
+        )
 
 
 @dataclass(frozen=True)
 class Input:
     """One of the inputs of a query.
 
-    Parameters
-    ----------
-    name
-        The argument of the query's function that it feeds.
-    dataset
-        Its rows and their event-time column.
-    share
-        Of the commanded rate, above 0; None: its share of the rows of all data sets.
-    renew
-        Columns that have other values in each pass over the data, such as the numbers of orders: what belongs together
-        in one pass is apart from the others.
+    What is renewed has other values in each pass over the data, such as the numbers of orders: what belongs together in
+    one pass is apart from the others.
     """
 
-    name: str
-    dataset: Dataset
-    share: float | None = None
-    renew: tuple[str, ...] = ()
+    name: str  # the argument of the query's function that it feeds
+    dataset: Dataset  # its rows and their event-time column
+    share: float | None = None  # of the commanded rate, above 0; None: its share of the rows of all data sets
+    renew: tuple[str, ...] = ()  # columns
 
 
 @dataclass(frozen=True)
 class Query:
     """A streaming query and its input, or inputs.
 
-    Parameters
-    ----------
-    name
-        As the user calls it, for example ``"nexmark:q5"``.
-    build
-        Takes the streaming input DataFrame, or one for each input in their order, returns the streaming output
-        DataFrame.
-    dataset
-        The source of its rows, or its inputs if `build` takes several.
-    event_time
-        The input column that holds the event time, replaced on replay. Default: the data set's event time, if any.
-        Inputs have their own.
-    output_mode
-        ``"append"``, ``"update"`` or ``"complete"``.
-    unbounded_state
-        Whether its state grows with every record, as in a join without watermarks. Such a query has no maximum rate,
-        only a rate at a given size of the state.
-    topic
-        ``kafka://HOST:PORT/TOPIC``, read with Spark's own Kafka source; `dataset` is then a sample of it, which gives
-        the columns. None: `dataset` is replayed.
-    sink
-        What ``foreachBatch`` calls with each batch and its number, where the job writes so; None: it does not.
+    `build` takes the streaming input DataFrame, or one for each input in their order, and returns the streaming output
+    DataFrame. A query whose state is unbounded, as in a join without watermarks, has no maximum rate, only a rate at a
+    given size of the state.
     """
 
-    name: str
+    name: str  # as the user calls it, for example "nexmark:q5"
     build: "Callable[..., DataFrame]"
-    dataset: Dataset | Generator | tuple[Input, ...]
-    event_time: str | None = None
+    dataset: Dataset | Generator | tuple[Input, ...]  # the source of its rows, or its inputs if `build` takes several
+    event_time: str | None = None  # the input column, replaced on replay; None: the data set's. Inputs have their own
     output_mode: OutputMode = "append"
-    unbounded_state: bool = False
-    topic: str | None = None
-    sink: "Callable[..., Any] | None" = None
+    unbounded_state: bool = False  # whether its state grows with every record
+    topic: str | None = None  # kafka://HOST:PORT/TOPIC, read with Spark's source; `dataset` gives the columns then
+    sink: "Callable[..., Any] | None" = None  # what foreachBatch calls with a batch and its number, if the job does so
 
     def __post_init__(self) -> None:
-        if self.output_mode not in get_args(OutputMode):
-            allowed = ", ".join(get_args(OutputMode))
-            message = f"Query {self.name!r} has output mode {self.output_mode!r}; use one of {allowed}."
-            raise WorkbenchError(message)
+        require(
+            self.output_mode in get_args(OutputMode),
+            f"Query {self.name!r} has output mode {self.output_mode!r}; use one of {', '.join(get_args(OutputMode))}.",
+        )
         if self.event_time is None and isinstance(self.dataset, Dataset):
             object.__setattr__(self, "event_time", self.dataset.event_time)
         if isinstance(self.dataset, tuple):

@@ -18,14 +18,14 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from workbench.redaction import HIDDEN, is_secret, redacted
+from workbench.redaction import redacted
 from workbench.workload import elsewhere
 from workbench.workload.analysed import keys_of, watermarks_of
 from workbench.workload.dataset import schema_of
 from workbench.workload.declared import as_declared, columns_of, name_of_source
 from workbench.workload.query import Dataset
 from workbench.workload.script import Recorded, Script, ScriptQuery, ScriptSource, sample_of
-from workbench.workload.stand_ins import FILES, Chain, Started
+from workbench.workload.stand_ins import FILES, Chain, Started, shown
 
 _MOST_WAITS = 500
 _SLEEP = time.sleep
@@ -152,7 +152,9 @@ class Recorder:
             if number in self.feeds or (self.streams and columns is None):
                 self.fed[number] = self.feeds.get(number, min(len(self.fed), len(self.streams) - 1))
                 columns = columns or self.streams[self.fed[number]].schema
-            self.columns.append(columns or self._of_sample(number, name))
+            if not columns and (given_sample := sample_of(self.samples, number, name)) is not None:
+                columns = from_arrow_schema(schema_of(Dataset.at(given_sample), None))
+            self.columns.append(columns or StructType())  # none where nothing shows them
         if not self.columns[number].fields:
             self.found = replace(self.found, lacking=self.found.sources[number].name)
             raise LackingError
@@ -163,13 +165,6 @@ class Recorder:
             empty.mkdir(exist_ok=True)
             rows = READ_STREAM(self.spark).schema(self.columns[number]).format("parquet").load(str(empty))
         return rows.alias(f"{MARK}{number}")
-
-    def _of_sample(self, number: int, name: str) -> StructType:
-        """Give the columns of a source that the script does not declare; none where no sample shows them."""
-        given = sample_of(self.samples, number, name)
-        if given is None:
-            return StructType()
-        return from_arrow_schema(schema_of(Dataset.at(given), None))
 
     def writer(self, frame: DataFrame) -> "Chain":
         """Give what keeps how a DataFrame is written; a static one is refused."""
@@ -217,11 +212,6 @@ class Recorder:
         )
         self.found = replace(self.found, queries=(*self.found.queries, query))
 
-    @property
-    def wanted(self) -> bool:
-        """Whether the query that comes next is the one to be fed."""
-        return len(self.frames) + 1 == self.script.number
-
 
 def _sink(given: Mapping[str, Any], options: Mapping[str, str]) -> str:
     """Say where a query writes."""
@@ -251,8 +241,3 @@ def _refusal(frame: DataFrame, mode: str, checkpoint: Path) -> str:
 def first_line(error: BaseException) -> str:
     """Give the first line of what an error says."""
     return str(error).strip().split("\n", 1)[0].rstrip(".")[:500]
-
-
-def shown(name: str, value: object) -> str:
-    """Write an option's value without a secret."""
-    return HIDDEN if is_secret(name) else redacted(str(value))

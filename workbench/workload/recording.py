@@ -10,6 +10,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import replace
@@ -29,10 +30,10 @@ from workbench.redaction import redacted
 from workbench.workload.pipelines import Pipeline
 from workbench.workload.recorder import EndedError, Recorder, first_line
 from workbench.workload.script import Recorded, Script
-from workbench.workload.stand_ins import Chain, Streams, nothing
+from workbench.workload.stand_ins import FILES, Chain, Streams, nothing
 
 _WRITES: dict[type, tuple[str, ...]] = {
-    DataFrameWriter: ("save", "saveAsTable", "insertInto", "csv", "json", "orc", "parquet", "text", "xml", "jdbc"),
+    DataFrameWriter: ("save", "saveAsTable", "insertInto", "jdbc", *FILES),
     DataFrameWriterV2: ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"),
 }
 _PASSES = 3
@@ -58,12 +59,8 @@ def look(script: Script, spark: SparkSession, samples: Sequence[tuple[str, str]]
 def arriving(script: Script, streams: Sequence[DataFrame]) -> DataFrame:
     """Run a script until the query that is wanted starts, with `streams` as its sources; return what it would write.
 
-    It runs once to see which sources are the query's, and again where these were not fed.
-
-    Raises
-    ------
-    QueryError
-        When it does not get there, or the query reads another number of sources.
+    It runs once to see which sources are the query's, and again where these were not fed. Raises QueryError when it
+    does not get there, or the query reads another number of sources.
     """
     feeds: dict[int, int] = {}
     for _ in range(_PASSES):
@@ -111,7 +108,8 @@ def _run(recorder: Recorder) -> str:
             return ""
         return f"it exits with {error.code}; if it takes arguments, write them: '{script.file} ARGUMENT'"
     except BaseException as error:  # noqa: BLE001 - whatever a script does
-        lines = [line for frame, line in _frames(error) if frame == str(script.path)]
+        frames = traceback.walk_tb(error.__traceback__)
+        lines = [line for frame, line in frames if frame.f_code.co_filename == str(script.path)]
         at = f"line {lines[-1]}: " if lines else ""
         return f"{at}{type(error).__name__}: {first_line(error)}"
     finally:  # its own modules may hold streams of this run
@@ -120,13 +118,6 @@ def _run(recorder: Recorder) -> str:
             if script.path.parent in file.parents and "site-packages" not in file.parts:
                 del sys.modules[name]
     return ""
-
-
-def _frames(error: BaseException) -> Iterator[tuple[str, int]]:
-    trace = error.__traceback__
-    while trace is not None:
-        yield trace.tb_frame.f_code.co_filename, trace.tb_lineno
-        trace = trace.tb_next
 
 
 @contextmanager

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
 
 _ON_TRIGGER = 0.9  # a batch that starts with this share of the interval left has started on the trigger
 
@@ -22,25 +21,13 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True)
 class Command:
-    """A command to the source.
+    """A command to the source."""
 
-    Parameters
-    ----------
-    epoch
-        Changes with every command; a new epoch flushes the queue.
-    rate, max_records
-        Records/s that become due, or None: `max_records` at every trigger, the cap of a batch: an interval's worth.
-    event_rate
-        Rows per second of event time; None ties event time to the due time (to the wall clock when `rate` is None).
-    interval_s
-        Trigger interval, seconds, to determine whether a new epoch starts on a trigger; None assumes that it does.
-    """
-
-    epoch: int
-    rate: float | None
-    max_records: int
-    event_rate: float | None = None
-    interval_s: float | None = None
+    epoch: int  # changes with every command; a new epoch flushes the queue
+    rate: float | None  # records/s that become due, or None: `max_records` at every trigger
+    max_records: int  # the cap of a batch: an interval's worth
+    event_rate: float | None = None  # rows/s of event time; None: as they become due (by the wall clock without a rate)
+    interval_s: float | None = None  # of triggers, by which a new epoch starts on one or not; None: it does
 
 
 @dataclass(frozen=True)
@@ -65,46 +52,32 @@ class Release:
 def next_release(
     command: Command, previous: Release | None, start: dict[str, int], now_s: float, left: float = 1.0
 ) -> Release:
-    """Determine which rows after `start` the batch that starts at `now_s` releases.
+    """Determine which rows after `start`, ``{"n": rows, "us": event time}`` so far, the batch at `now_s` releases.
 
-    Parameters
-    ----------
-    previous
-        The last release, of any epoch; None before the first.
-    start
-        ``{"n": rows so far, "us": event time so far}``.
-    left
-        Share of the trigger interval that is left until the next trigger: almost 1 on a trigger, less if the batch
-        before took longer than the interval.
+    The `previous` release is of any epoch. The share of the trigger interval that is `left` until the next trigger is
+    almost 1 on a trigger, and less if the batch before took longer than the interval.
     """
     same_epoch = previous is not None and previous.epoch == command.epoch
     passed_s = now_s - previous.at_s if previous else 0.0
+    due, waiting = (previous.due, previous.queue) if previous and same_epoch else (0.0, 0.0)
     if command.rate is None:  # the maximum rate: released rows count as due
         take, queue = command.max_records, 0.0
-        due = (previous.due if previous and same_epoch else 0.0) + take
+        due += take
     else:
         # A new epoch starts with one interval's worth of rows, or with a single row if one interval's worth would be
         # late at the next trigger: close to the MST, a late start takes many batches to recover.
         first = float(min(command.max_records, 1) if left < _ON_TRIGGER else command.max_records)
         arrived = command.rate * passed_s if same_epoch else first
-        due = (previous.due if previous and same_epoch else 0.0) + arrived
-        waiting = (previous.queue if previous and same_epoch else 0.0) + arrived
+        due, waiting = due + arrived, waiting + arrived
         take = min(int(waiting), command.max_records)
         queue = waiting - take
-    if command.event_rate:
-        span_us = take / command.event_rate * 1e6
-    elif command.rate:
-        span_us = take / command.rate * 1e6
+    if rate := command.event_rate or command.rate:
+        span_us = take / rate * 1e6
     else:
         span_us = passed_s * 1e6 if take else 0.0
     return Release(
         command.epoch, now_s, start["n"], start["n"] + take, start["us"], start["us"] + int(span_us), due, queue
     )
-
-
-def _left(interval_s: float | None, wall_s: float) -> float:
-    """Share of the interval until the next trigger; Spark triggers at multiples of the interval on the wall clock."""
-    return 1.0 - wall_s / interval_s % 1.0 if interval_s else 1.0
 
 
 def write_command(folder: Path, command: Command) -> None:
@@ -126,14 +99,6 @@ def read_releases(folder: Path, offset: int = 0) -> tuple[list[Release], int]:
     return [Release(**json.loads(line)) for line in whole.splitlines()], offset + len(whole)
 
 
-def _last_release(log: IO[bytes]) -> Release | None:
-    log.seek(0, os.SEEK_END)
-    size = log.tell()
-    log.seek(max(0, size - 4096))
-    lines = log.read().splitlines()
-    return Release(**json.loads(lines[-1])) if lines else None
-
-
 def release(folder: Path, start: dict[str, int], clock: Clock, wall: Clock = time.time) -> Release:
     """Release the next rows after `start`; a second reader of the same batch gets the same rows.
 
@@ -142,10 +107,14 @@ def release(folder: Path, start: dict[str, int], clock: Clock, wall: Clock = tim
     command = Command(**json.loads((folder / "control.json").read_text()))
     with (folder / "releases.jsonl").open("ab+") as log:
         fcntl.flock(log, fcntl.LOCK_EX)
-        previous = _last_release(log)
+        log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
+        lines = log.read().splitlines()
+        previous = Release(**json.loads(lines[-1])) if lines else None
         if previous and previous.records and previous.first == start["n"]:
             return previous
-        this = next_release(command, previous, start, clock(), _left(command.interval_s, wall()))
+        # Spark triggers at multiples of the interval on the wall clock.
+        left = 1.0 - wall() / command.interval_s % 1.0 if command.interval_s else 1.0
+        this = next_release(command, previous, start, clock(), left)
         log.write(json.dumps(asdict(this)).encode() + b"\n")
         log.flush()
     return this

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.checks import require
 from workbench.errors import WorkbenchError
 from workbench.reading import is_there
 from workbench.workload.project import Project
@@ -30,36 +31,23 @@ _NUMBERED = re.compile(r"(?P<call>.*)#(?P<number>[1-9]\d{0,3})", re.DOTALL)
 
 @dataclass(frozen=True)
 class Script:
-    """One streaming query of a script; called with the rows of its source, it gives the DataFrame that it writes.
+    """One streaming query of a script; called with the rows of its source, it gives the DataFrame that it writes."""
 
-    Parameters
-    ----------
-    file
-        Path of the script.
-    arguments
-        Its command line after its name.
-    number
-        Of the query among those that the script starts, from 1.
-    """
-
-    file: str
-    arguments: tuple[str, ...] = ()
-    number: int = 1
+    file: str  # path of the script
+    arguments: tuple[str, ...] = ()  # its command line after its name
+    number: int = 1  # of the query among those that the script starts, from 1
 
     @classmethod
     def named(cls, name: str) -> "Script | None":
-        """Read a name, with the number of a query or without; None where it is of another kind.
-
-        Raises WorkbenchError when the script is not there, or its arguments have a quote that does not end.
-        """
+        """Read a name, with the number of a query or without; None where it is of another kind."""
         numbered = _NUMBERED.fullmatch(name)
         found = _NAMED.fullmatch(numbered["call"] if numbered else name)
         if found is None:
             return None
-        if not is_there(found["file"]):
-            raise WorkbenchError(
-                f"The script {found['file']!r} is not there. Run the command in its folder, or write its path."
-            )
+        require(
+            is_there(found["file"]),
+            f"The script {found['file']!r} is not there. Run the command in its folder, or write its path.",
+        )
         try:
             arguments = tuple(shlex.split(found["arguments"]))
         except ValueError as error:

@@ -13,13 +13,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from workbench.workload.query import EventClock, Generator
 from workbench.workload.release import release
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
@@ -66,7 +66,7 @@ class _Reader(DataSourceStreamReader):
         bounds = [start["n"] + rows * part // self._partitions for part in range(self._partitions + 1)]
         return [_Slice(lo, hi, clock) for lo, hi in pairwise(bounds) if hi > lo]
 
-    def read(self, partition: _Slice) -> "Iterator[pa.RecordBatch]":  # type: ignore[override]
+    def read(self, partition: _Slice) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         # Spark's workers collect garbage after every task, which can cost more than the task: freezing keeps the
         # imported libraries out of each collection.
         if not gc.get_freeze_count():
@@ -83,16 +83,12 @@ class RowsOnly:
 
     generator: Generator
 
-    def schema(self) -> "pa.Schema":
+    def schema(self) -> pa.Schema:
         """One narrow column."""
-        import pyarrow as pa  # noqa: PLC0415 - in the processes that make rows only
-
         return pa.schema([("row", pa.int8())])
 
-    def batches(self, first: int, last: int, clock: EventClock) -> "Iterator[pa.RecordBatch]":
+    def batches(self, first: int, last: int, clock: EventClock) -> Iterator[pa.RecordBatch]:
         """Make each row of the generator, discard it, and give one narrow row for it."""
-        import pyarrow as pa  # noqa: PLC0415
-
         for batch in self.generator.batches(first, last, clock):
             yield pa.record_batch([pa.nulls(batch.num_rows, pa.int8())], names=["row"])
 

@@ -32,17 +32,19 @@ _NO_OPTIONS = {
 }
 
 
+def shown(name: str, value: object) -> str:
+    """Write an option's value without a secret."""
+    return HIDDEN if is_secret(name) else redacted(str(value))
+
+
 def nothing(*_: object, **__: object) -> None:
     """Do nothing."""
 
 
 class Chain:
-    """In place of ``spark.readStream`` and of a DataFrame's ``writeStream``: keeps what is asked for until its end.
+    """In place of ``spark.readStream`` and of a DataFrame's ``writeStream``: keeps what is asked for until its `end`.
 
-    Parameters
-    ----------
-    end
-        Called with the last method's name, what was given by the names of parameters, and the options.
+    That is called with the last method's name, what was given by the names of parameters, and the options.
     """
 
     def __init__(self, end: Callable[[str, dict[str, Any], dict[str, str]], Any]) -> None:
@@ -63,7 +65,7 @@ class Chain:
             if name in _NO_OPTIONS:
                 self._given[name] = value or self._given.get(name)
             elif value is not None and name not in {"partitionBy", "clusterBy", "name", "func", "f"}:
-                self._options[name] = HIDDEN if is_secret(name) else redacted(str(value))
+                self._options[name] = shown(name, value)
         if "func" in named or "f" in named:
             self._given[method] = named.get("func", named.get("f"))
         return self._end(method, dict(self._given), dict(self._options)) if method in _ENDS else self

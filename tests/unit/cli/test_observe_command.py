@@ -50,12 +50,12 @@ def written_day(folder):
     return day
 
 
-def test_without_a_trigger_interval_the_option_is_named(tmp_path, capsys):
+def test_without_a_trigger_interval_one_is_asked_for(tmp_path, capsys):
     behind = written(tmp_path / "behind", events(a_day(1.2 * TRUE, night=0.95, batches=200)))
     assert main(["observe", str(behind)]) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "there is no trigger interval, or one shorter than its batches of" in said
-    assert "as the interval (--interval)" in said
+    assert "give the longest batch that you accept as the interval" in said
     assert main(["observe", str(behind), "--interval", "2"]) == 0
     assert "which is more" in capsys.readouterr().out
 

@@ -1,6 +1,7 @@
 """Reports: checked parameters, a kernel of this interpreter, one offline file."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 import html5lib
@@ -33,30 +34,37 @@ show([Card("one", name + " <i>", sys.executable, figure, Table("t", (Column("a",
 
 
 @pytest.fixture
-def notebook(tmp_path):
-    def write(*cells):
-        node = nbformat.v4.new_notebook(
-            metadata={"kernelspec": {"name": "elsewhere", "display_name": "x", "language": "python"}}
-        )
+def sheet(tmp_path):
+    """Write a notebook of these parameters and cells."""
+
+    def write(parameters, *cells, name="own"):
+        kernel = {"name": "elsewhere", "display_name": "x", "language": "python"}
+        node = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
         node.cells = [
             nbformat.v4.new_markdown_cell("# A report"),
-            nbformat.v4.new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}),
+            nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]}),
             *map(nbformat.v4.new_code_cell, cells),
         ]
-        path = tmp_path / "sheet.ipynb"
-        nbformat.write(node, path)
-        return path
+        nbformat.write(node, tmp_path / f"{name}.ipynb")
+        return tmp_path / f"{name}.ipynb"
 
     return write
+
+
+@pytest.fixture
+def notebook(sheet):
+    return partial(sheet, PARAMETERS, name="sheet")
+
+
+@pytest.fixture
+def nothing_runs(monkeypatch):
+    monkeypatch.setattr("workbench.report._render.execute", None)
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            {"slot": 3},
-            "sheet.ipynb has no parameter 'slot'; did you mean 'slots'? It takes " + NAMES,
-        ),
+        ({"slot": 3}, "sheet.ipynb has no parameter 'slot'; did you mean 'slots'? It takes " + NAMES),
         ({"zzz": 3}, "sheet.ipynb has no parameter 'zzz'; it takes " + NAMES),
         ({"slots": "4"}, "Parameter 'slots' of sheet.ipynb is '4' (str); it must be of type int: how many."),
         ({"slots": True}, "Parameter 'slots' of sheet.ipynb is True (bool); it must be of type int: how many."),
@@ -209,27 +217,6 @@ def test_no_room_for_temporary_files_is_said(notebook, tmp_path, monkeypatch):
 def test_output_must_be_writable(notebook, tmp_path):
     with pytest.raises(WorkbenchError, match="is a folder; name a file"):
         render(notebook(), {}, tmp_path)
-
-
-@pytest.fixture
-def sheet(tmp_path):
-    def write(parameters, *cells):
-        node = nbformat.v4.new_notebook(
-            metadata={"kernelspec": {"name": "python3", "display_name": "x", "language": "python"}}
-        )
-        node.cells = [
-            nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]}),
-            *map(nbformat.v4.new_code_cell, cells),
-        ]
-        nbformat.write(node, tmp_path / "own.ipynb")
-        return tmp_path / "own.ipynb"
-
-    return write
-
-
-@pytest.fixture
-def nothing_runs(monkeypatch):
-    monkeypatch.setattr("workbench.report._render.execute", None)
 
 
 def test_an_empty_text_must_be_given(sheet):

@@ -1,9 +1,9 @@
-"""Addresses of topics, and client settings whose secrets are never shown."""
+"""Addresses of topics, names of a sample's columns, and client settings whose secrets are never shown."""
 
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.workload.kafka import CLIENT_CONFIG, Topic, client_settings
+from workbench.workload.kafka import CLIENT_CONFIG, Topic, client_settings, field_of, named
 
 
 def test_an_address():
@@ -58,3 +58,9 @@ def test_bad_client_settings_are_named_by_line(tmp_path, text, said):
     assert "hunter2" not in str(error.value)
     with pytest.raises(WorkbenchError, match="cannot be read: No such file"):
         client_settings(tmp_path / "none")
+
+
+def test_fields_with_a_name_that_is_ours_get_another():
+    found = named(["order", "_key", "_key_", "value"])
+    assert found == {"order": "order", "_key_": "_key", "_key__": "_key_", "value_": "value"}
+    assert [*map(field_of, ("order", "_key_", "value_", "_offset"))] == ["order", "_key", "value", "_offset"]

@@ -23,22 +23,19 @@ def releases(command, times, previous=None, start=START):
     return made
 
 
-def test_a_query_that_keeps_up_gets_one_interval_of_rows_per_batch():
-    made = releases(Command(1, 100.0, 200), [10, 12, 14, 16])
+@pytest.mark.parametrize(
+    ("times", "queues"),
+    [
+        ([10, 12, 14, 16], [0, 0, 0, 0]),  # it keeps up
+        ([10, 13, 16, 19], [0, 100, 200, 300]),  # it falls behind
+        ([10, 12.5, 14, 16], [0, 50, 0, 0]),  # a late batch is made good by the next one on the grid
+    ],
+)
+def test_a_batch_has_one_interval_of_rows_and_what_is_late_waits(times, queues):
+    made = releases(Command(1, 100.0, 200), times)
     assert [one.records for one in made] == [200, 200, 200, 200]
-    assert [one.queue for one in made] == [0, 0, 0, 0]
-    assert made[-1].due == 800
-
-
-def test_a_query_that_falls_behind_gets_no_larger_batches_and_the_backlog_grows():
-    made = releases(Command(1, 100.0, 200), [10, 13, 16, 19])
-    assert [one.records for one in made] == [200, 200, 200, 200]
-    assert [one.queue for one in made] == [0, 100, 200, 300]
-
-
-def test_a_late_batch_is_made_good_by_the_next_one_on_the_grid():
-    made = releases(Command(1, 100.0, 200), [10, 12.5, 14, 16])
-    assert [one.queue for one in made] == [0, 50, 0, 0]
+    assert [one.queue for one in made] == queues
+    assert made[-1].due == 800 + queues[-1]
 
 
 def test_event_time_advances_with_due_time_not_with_the_wall_clock():

@@ -76,7 +76,7 @@ def pack(
     if not plans:
         raise WorkbenchError("There is no plan to put on a cluster; name at least one.")
     if not instances:
-        raise WorkbenchError("There is no price list, so no cluster can be priced. Name one with --prices.")
+        raise WorkbenchError("There is no price list, so no cluster can be priced. Name one.", settings=("prices",))
     if any(one.provider in (DATABRICKS, EMR_SERVERLESS) for one in instances):
         raise WorkbenchError(
             f"Workers of {DATABRICKS} and {EMR_SERVERLESS} hold one executor of one job each, so plans cannot share "

@@ -1,7 +1,4 @@
-"""Live panels for notebooks: long work, what-if sliders, the placement search, replays.
-
-All work from the keyboard, and an error inside a callback shows as a card in its panel.
-"""
+"""Live panels for notebooks, which work from the keyboard; an error inside a callback shows as a card in its panel."""
 
 from workbench.views.widgets.caps_explorer import CapsExplorer
 from workbench.views.widgets.later import Later

@@ -1,6 +1,8 @@
 """The CAPS explorer: thresholds prune the search live, plans are chosen by a click, and the search can be replayed."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import ipywidgets
@@ -14,7 +16,7 @@ from workbench.views.parts import part
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, slider, whole_slider
 from workbench.views.widgets.live_chart import LiveChart
-from workbench.views.widgets.panel_style import PANEL, pair, row, styled
+from workbench.views.widgets.panel_style import CONTROLS, PAIR, PANEL, ROW, grid, styled
 from workbench.views.widgets.scripted import FullWidth, WhileDragged
 
 _FRAME_MS = 500
@@ -23,8 +25,7 @@ _PAGE, _HALF, _HEIGHT, _TABS = 700, 340, 285, 30  # pixels: of a narrow page, ha
 _ROUNDING = 100  # of a tuned threshold: upwards, so that its plan stays
 
 MOST_NODES = 2000
-OFF = 1.0
-"""A cost is never above 1, so a threshold of 1 prunes nothing."""
+OFF = 1.0  # a cost is never above 1, so a threshold of 1 prunes nothing
 
 
 @dataclass(frozen=True)
@@ -93,12 +94,7 @@ def threshold(value: float) -> float:
 class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
     """Explores the placements of a small problem: the plan's map next to its costs, and the tree below them.
 
-    Parameters
-    ----------
-    problem
-        What to place; the whole tree within the thresholds must have at most `most_nodes` nodes.
-    thresholds
-        Where the sliders begin; off by default.
+    The whole tree within the `thresholds`, where the sliders begin, must have at most `most_nodes` nodes.
     """
 
     def __init__(
@@ -125,7 +121,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self.unfold = button("Unfold it", "Show what is behind the triangle, as a click on it does", "plus-square")
         self.fold = button("Fold all again", "Hide what was unfolded", "minus-square")
         self.text = ipywidgets.HTML()
-        self.tree = LiveChart(self._tree_figure(), self._click_tree)
+        self.tree = LiveChart(self._tree_figure(), self.alarm.guard(self._click_tree))
         self.vectors = LiveChart(self._vectors_figure(), self._click_vector)
         self.scatter = LiveChart(self._scatter_figure(), self._click_vector)
         self.map = LiveChart(self._map_figure())
@@ -144,14 +140,14 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self.costs = ipywidgets.Tab(pages, titles=("All costs", "Two costs"))
         super().__init__(
             styled(
-                row(*self.sliders, self.plan, self.step, self.folded),
+                grid(ROW, *self.sliders, self.plan, self.step, self.folded).add_class(CONTROLS),
                 ipywidgets.HBox(
                     [self.tune, self.off, self.play, self.back, self.ahead, self.unfold, self.fold],
                     layout={"flex_flow": "row wrap"},
                 ),
                 self.alarm.widget,
                 self.text,
-                pair(ipywidgets.VBox(self.map.parts), self.costs),
+                grid(PAIR, ipywidgets.VBox(self.map.parts), self.costs),
                 *self.tree.parts,
                 WhileDragged([*self.sliders, self.plan, self.step]),
                 FullWidth(),
@@ -185,8 +181,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         kept = self.search.number_of(before)
         number = kept if kept is not None else self.search.best or 0
         last = len(self.search.order)
-        self._quiet = True
-        try:
+        with self._unshown():
             self.plan.max = max(self._last_plan(), number)
             self.plan.value = number
             self.plan.max = self._last_plan()
@@ -195,24 +190,29 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
             self.step.value = last
             for control in (self.step, self.play):
                 control.max = last
+        self._show()
+
+    @contextmanager
+    def _unshown(self) -> Iterator[None]:
+        """Move controls without an answer to each move."""
+        self._quiet = True
+        try:
+            yield
         finally:
             self._quiet = False
-        self._show()
 
     def _show(self) -> None:
         if self._quiet:
             return
-        self._tell()
-        self.tree.show(self._tree_figure())
+        self._show_step()
         self.vectors.show(self._vectors_figure())
         self.scatter.show(self._scatter_figure())
         self.map.show(self._map_figure())
 
     def _show_step(self) -> None:
-        if self._quiet:
-            return
-        self._tell()
-        self.tree.show(self._tree_figure())
+        if not self._quiet:
+            self._tell()
+            self.tree.show(self._tree_figure())
 
     def _tell(self) -> None:
         said = self.search.sentence()
@@ -227,12 +227,9 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self._set(tuple(min(OFF, math.ceil(value * _ROUNDING - 1e-9) / _ROUNDING) for value in tuned))
 
     def _set(self, values: tuple[float, ...]) -> None:
-        self._quiet = True
-        try:
+        with self._unshown():
             for control, value in zip(self.sliders, values, strict=True):
                 control.value = value
-        finally:
-            self._quiet = False
         self._prune()
 
     def _move(self, steps: int) -> None:
@@ -240,14 +237,11 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
 
     def _click_tree(self, key: object) -> None:
         """Choose a plan, or open or fold what was clicked."""
-        self.alarm.guard(self._open_or_choose)(str(key))
-
-    def _open_or_choose(self, key: str) -> None:
-        plan = figures.plan_at(self.search.root, key)
+        plan = figures.plan_at(self.search.root, str(key))
         if plan is not None:
             self.choose(plan)
-            return
-        self._open(self._opened ^ {key})
+        else:
+            self._open(self._opened ^ {str(key)})
 
     def _open(self, opened: frozenset[str]) -> None:
         self._opened = opened

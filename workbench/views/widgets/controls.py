@@ -1,7 +1,4 @@
-"""Sliders and their kin with their whole description, all of one width; they work from the keyboard.
-
-`WhileDragged` makes them answer while they are dragged.
-"""
+"""Sliders and their kin with their whole description, all of one width; `WhileDragged` has them answer meanwhile."""
 
 from collections.abc import Sequence
 from typing import Any

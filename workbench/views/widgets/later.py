@@ -20,21 +20,13 @@ class CardsView(ipywidgets.Output):  # type: ignore[misc]
 
 
 class Later(ipywidgets.VBox):  # type: ignore[misc]
-    """A place that is filled when its result is there; until then a card says that it is not.
-
-    What it shows under its title, cards or a widget, `build` makes of the result.
-    """
+    """A place where `build` makes cards or a widget of a result once it is there; until then a card says so."""
 
     def __init__(self, title: str, build: Callable[[Any], Any]) -> None:
         self._build = build
         self.alarm = Alarm()
         waiting = Card("later", title, "It appears here when the work above is done.", kind="not-yet")
         super().__init__([ipywidgets.HTML(cards_style() + waiting.heading_html())])
-
-    @property
-    def filled(self) -> bool:
-        """Whether the result is shown."""
-        return not isinstance(self.children[0], ipywidgets.HTML)
 
     def fill(self, result: object) -> None:
         """Show `result`; an error on the way shows as a card."""

@@ -5,6 +5,7 @@ reloaded page shows. The browser tests fail if they change.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import ipywidgets
@@ -74,19 +75,12 @@ class LiveChart:
         self.widget.layout.update(_changes(now, wanted), overwrite=True)
 
     def _listen(self) -> None:
-        if self._on_click is None:
-            return
-        for number, trace in enumerate(self.widget.data):
-            trace.on_click(self._clicks_on(number))
+        for number, trace in enumerate(self.widget.data if self._on_click else ()):
+            trace.on_click(partial(self._clicked, number))
 
-    def _clicks_on(self, trace: int) -> Callable[..., None]:
-        """Make plotly's callback for one trace."""
-
-        def clicked(_trace: object, points: Any, _state: object) -> None:  # noqa: ANN401
-            for point in points.point_inds[:1]:
-                self.click(trace, point)
-
-        return clicked
+    def _clicked(self, number: int, _trace: object, points: Any, _state: object) -> None:  # noqa: ANN401
+        for point in points.point_inds[:1]:
+            self.click(number, point)
 
 
 def _changes(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,10 +67,6 @@ def standing(now: Snapshot) -> Standing:
     return Standing(tuple(facts), share, _BUTTONS.get(now.state, "Resume"))
 
 
-def _of_the_loop(drawn: go.Figure) -> go.Figure:
-    return theme.fit(drawn, _WIDTH, _HEIGHT)
-
-
 class Pane:
     """A figure that follows a snapshot: `draw` draws what is `seen` of it, again when that changes.
 
@@ -82,7 +78,7 @@ class Pane:
         waiting: str,
         seen: Callable[[Snapshot], Any],
         draw: Callable[[Any], go.Figure],
-        fit: Callable[[go.Figure], go.Figure] = _of_the_loop,
+        fit: Callable[[go.Figure], go.Figure] = lambda drawn: theme.fit(drawn, _WIDTH, _HEIGHT),
     ) -> None:
         self._seen, self._draw, self._fit = seen, draw, fit
         self._drawn: object = None
@@ -126,13 +122,7 @@ def _panes(now: Snapshot) -> tuple[Pane, ...]:
 
 
 class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
-    """Shows a runner and lets it be started, cancelled and resumed; the kernel stays free.
-
-    Parameters
-    ----------
-    runner
-        Long work, from ``workbench.study.runner``: `measuring` or `planning`.
-    """
+    """Shows a `runner`, of ``workbench.study.runner``, and lets it be started, cancelled and resumed."""
 
     def __init__(self, runner: Runner[Any]) -> None:
         self.runner = runner
@@ -159,7 +149,7 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
                 self.state,
                 ipywidgets.HBox([self.start, self.cancel]),
                 self.alarm.widget,
-                panel_style.loop(*charts) if len(charts) > 1 else charts[0],
+                panel_style.grid(panel_style.LOOP, *charts) if len(charts) > 1 else charts[0],
                 self.lines,
                 FullWidth(),
             )

@@ -18,7 +18,7 @@ from workbench.views.parts import part
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, choice_slider, whole_slider
 from workbench.views.widgets.live_chart import LiveChart
-from workbench.views.widgets.panel_style import PANEL, row, styled
+from workbench.views.widgets.panel_style import CONTROLS, PANEL, ROW, grid, styled
 from workbench.views.widgets.scripted import FullWidth, WhileDragged
 
 _FRAMES = 120
@@ -78,17 +78,10 @@ def most_interesting(lines: Mapping[str, Timeline]) -> str:
 class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
     """Plays replays of one load, one policy in full and the others over it.
 
-    It opens on the first reconfiguration of the most interesting policy, see `most_interesting`.
-
-    Parameters
-    ----------
-    lines
-        Timelines by the name of their policy; their time 0 is shown as midnight.
-    price_unit
-        What their cost is in, see ``Replayed.price_unit``; without one, they are compared by core-hours.
-    restarts
-        The same replays by restart time, seconds, for a slider; `lines` are those of one of the times, and the policies
-        are the same at each. Without it there is no slider.
+    It opens on the first reconfiguration of the most interesting policy, see `most_interesting`. The `lines` are by the
+    name of their policy, and their time 0 is shown as midnight. Without a `price_unit`, see ``Replayed``, they are
+    compared by core-hours. The same replays by restart time (seconds), `restarts`, get a slider: `lines` are those of
+    one of the times, and the policies are the same at each.
     """
 
     def __init__(
@@ -133,7 +126,7 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         sliders = [self.frame, self.restart] if restarts else [self.frame]
         super().__init__(
             styled(
-                row(self.policy, *sliders),
+                grid(ROW, self.policy, *sliders).add_class(CONTROLS),
                 ipywidgets.HBox([self.play, self.start, self.jump], layout={"flex_flow": "row wrap"}),
                 self.alarm.widget,
                 self.text,

@@ -22,7 +22,7 @@ from workbench.views.parts import cards_style
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, choice_slider, slider, text_field, tick, whole_slider
 from workbench.views.widgets.live_chart import LiveChart
-from workbench.views.widgets.panel_style import PANEL, folded, sides, styled
+from workbench.views.widgets.panel_style import CONTROLS, PANEL, SIDES, folded, grid, styled
 from workbench.views.widgets.scripted import FullWidth, WhileDragged
 from workbench.views.widgets.throttled import Throttled
 from workbench.views.widgets.what_if_answer import Scenario, answer_card, needed, pinned_words, tiles_html
@@ -39,12 +39,7 @@ _OF_THE_QUERY = frozenset({"hot key", "late batches"})  # what a plan found that
 class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
     """Sliders over the circumstances of a deployment, answered from the capacity model without measuring.
 
-    Parameters
-    ----------
-    explored
-        A planned study, or an exploration. The sliders begin where the first plan is.
-    instances
-        Price list; its types can be chosen, which sets the worker's shape and price.
+    They begin where the first plan is. A type of the price list `instances` sets the worker's shape and price.
     """
 
     def __init__(self, explored: Planned | Exploration, instances: Sequence[InstanceType] = ()) -> None:
@@ -147,7 +142,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
                 folded("The answer in words and rows", self.text),
             ]
         )
-        return sides(asked_for, answered)
+        return grid(SIDES, asked_for.add_class(CONTROLS), answered)
 
     @property
     def answer(self) -> Answer | None:
@@ -178,9 +173,10 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.catch_up.disabled = not self.outage.value
         self.typed.value = units.count(self.rate.value)
         with self._nothing_on_error():
-            if self.instance.value in self._instances:
-                self._take(self._instances[self.instance.value])
-            self.scenario = Scenario(ask(self.exploration, self.question(), self._doubts), self._currency)
+            if chosen := self._instances.get(self.instance.value):
+                self._take(chosen)
+            answer = ask(self.exploration, self.question(), self._doubts)
+            self.scenario = Scenario(answer, chosen.currency if chosen else "")
             self._show(self.scenario)
 
     @contextmanager
@@ -194,11 +190,6 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             self.tiles.value = self.text.value = ""
             self.chart.show(_unanswered())
             raise
-
-    @property
-    def _currency(self) -> str:
-        chosen = self._instances.get(self.instance.value)
-        return chosen.currency if chosen else ""
 
     def _show(self, scenario: Scenario) -> None:
         """Put an answer into tiles, and into figure, words and rows as often as the page can draw."""

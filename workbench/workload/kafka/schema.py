@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from workbench import bounds
-from workbench.checks import shown
+from workbench.checks import require, shown
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_json, read_text
 
@@ -21,10 +21,7 @@ _EXAMPLES = (
 
 @dataclass(frozen=True)
 class Schema:
-    """The schema of a topic's values, as its file at `path` has it.
-
-    Of a JSON Schema only `number` is used: JSON says itself what it holds.
-    """
+    """The schema of a topic's values, as its file at `path` has it; of a JSON Schema only `number` is used."""
 
     path: Path
     kind: Kind
@@ -53,17 +50,15 @@ def read_schema(path: str | Path) -> Schema:
     kind, number = data.get("schemaType", "AVRO"), data.get("id")
     if kind == "PROTOBUF":
         raise WorkbenchError(f"{what} has the schemaType PROTOBUF, which is not read here. {_AS_BYTES}")
-    if kind not in get_args(Kind):
-        raise WorkbenchError(
-            f"{what} has the schemaType {shown(kind)}; it must be {' or '.join(get_args(Kind))}. {_AS_BYTES}"
-        )
-    if data.get("references"):
-        raise WorkbenchError(
-            f"{what} refers to other schemas of the registry, which are not in the file. Write their definitions in "
-            "place of their names, and save that as the schema."
-        )
-    if number is not None and (not isinstance(number, int) or isinstance(number, bool)):
-        raise WorkbenchError(f"{what} has the id {shown(number)}; it must be a whole number. Correct it or remove it.")
+    allowed = " or ".join(get_args(Kind))
+    require(kind in get_args(Kind), f"{what} has the schemaType {shown(kind)}; it must be {allowed}. {_AS_BYTES}")
+    require(
+        not data.get("references"),
+        f"{what} refers to other schemas of the registry, which are not in the file. Write their definitions in "
+        "place of their names, and save that as the schema.",
+    )
+    whole = number is None or (isinstance(number, int) and not isinstance(number, bool))
+    require(whole, f"{what} has the id {shown(number)}; it must be a whole number. Correct it or remove it.")
     inside = _json(data["schema"], f"{what} has a text 'schema' that")
     return Schema(Path(path), kind, _record(inside, what) if kind == "AVRO" else inside, number)
 
@@ -91,9 +86,8 @@ def _record(definition: dict[str, Any], what: str) -> dict[str, Any]:
             f"{_EXAMPLES}. {_AS_BYTES}"
         )
     fields = definition.get("fields")
-    if not fields:
-        raise WorkbenchError(f"{what} is a record without fields; it must have one at least. Correct it.")
+    require(bool(fields), f"{what} is a record without fields; it must have one at least. Correct it.")
     known = isinstance(fields, list) and all(isinstance(one, dict) and {"name", "type"} <= one.keys() for one in fields)
-    if not known or "name" not in definition:
-        raise WorkbenchError(f"{what} is not Avro schema: it and its fields need a name and a type. Correct it.")
+    named = known and "name" in definition
+    require(named, f"{what} is not Avro schema: it and its fields need a name and a type. Correct it.")
     return definition

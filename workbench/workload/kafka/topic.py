@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError
+from workbench.reading import read_text
 
 SCHEME = "kafka://"
 CLIENT_CONFIG = "WORKBENCH_KAFKA_CONFIG"
@@ -52,13 +53,8 @@ def client_settings(path: str | Path | None = None) -> dict[str, Any]:
     named = path or os.environ.get(CLIENT_CONFIG)
     if not named:
         return {}
-    try:
-        lines = Path(named).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise WorkbenchError(f"The client settings {named} cannot be read: {reason}. Check the path.") from error
     settings: dict[str, Any] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(named, f"The client settings {named}").splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         name, equals, value = (part.strip() for part in line.partition("="))

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workbench.errors import WorkbenchError
+from workbench.checks import require
 from workbench.workload.nexmark.draws import Draw, Draws, Integers, below
 from workbench.workload.nexmark.pools import (
     AUCTION_FIXED_BYTES,
@@ -42,15 +42,12 @@ from workbench.workload.query import EventClock
 PERSON, AUCTION, BID = 0, 1, 2
 
 FIRST_CATEGORY, CATEGORIES = 10, 5
-ID_LEAD = 10
-"""Events may refer to people and auctions this many ids before they appear."""
+ID_LEAD = 10  # events may refer to people and auctions this many ids before they appear
 
 HOT_CHANNEL_RATIO = 2
-BASE_TIME_US = 1_436_918_400_000_000
-"""2015-07-15T00:00:00Z, the base time of the Beam suite."""
+BASE_TIME_US = 1_436_918_400_000_000  # 2015-07-15T00:00:00Z, the base time of the Beam suite
 
-DEFAULT_CLOCK = EventClock(BASE_TIME_US, 0, 100.0)
-"""10,000 events a second from the base time."""
+DEFAULT_CLOCK = EventClock(BASE_TIME_US, 0, 100.0)  # 10,000 events a second from the base time
 
 BATCH_ROWS = 20_000
 
@@ -91,13 +88,13 @@ class NexmarkGenerator:
 
 
 def events(first: int, last: int, settings: NexmarkSettings = DEFAULTS) -> pa.Table:
-    """Nexmark events `first` to `last` (exclusive) as a table with the columns of `SCHEMA`.
+    """Nexmark events `first` to `last` (exclusive), 10,000 in a second of event time, with the columns of `SCHEMA`.
 
-    There are 10,000 in a second of event time. Raises WorkbenchError if `first` is negative or above `last`.
+    Raises WorkbenchError if `first` is negative or above `last`.
     """
-    if not 0 <= first <= last:
-        message = f"The range of Nexmark events is {first} to {last}; it must satisfy 0 <= first <= last."
-        raise WorkbenchError(message)
+    require(
+        0 <= first <= last, f"The range of Nexmark events is {first} to {last}; it must satisfy 0 <= first <= last."
+    )
     return pa.Table.from_batches(NexmarkGenerator(settings).batches(first, last, DEFAULT_CLOCK), SCHEMA)
 
 

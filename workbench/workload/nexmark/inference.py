@@ -15,18 +15,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workbench.errors import WorkbenchError
+from workbench.checks import require
 from workbench.workload.nexmark.draws import Draws
 from workbench.workload.query import EventClock
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-CELL = 8
-"""Side of the digits the model reads; images are a multiple of it."""
+CELL = 8  # side of the digits the model reads; images are a multiple of it
 
-TRAINING = 1_297
-"""Number of digits that train the model; the other 500 make the images."""
+TRAINING = 1_297  # number of digits that train the model; the other 500 make the images
 
 BATCH_ROWS = 1_000
 
@@ -37,15 +35,6 @@ SCHEMA = pa.schema(
 )
 _STAGE = "image_id long, label int, side int, image binary, dateTime timestamp"
 _RESULT = "image_id long, label int, prediction int, confidence double, dateTime timestamp"
-_RESULT_SCHEMA = pa.schema(
-    [
-        ("image_id", pa.int64()),
-        ("label", pa.int32()),
-        ("prediction", pa.int32()),
-        ("confidence", pa.float64()),
-        ("dateTime", _TIME),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -56,9 +45,10 @@ class ImageGenerator:
     side: int = 64
 
     def __post_init__(self) -> None:
-        if self.side % CELL or not CELL <= self.side <= 1024:
-            message = f"The side of the images is {self.side}; it must be a multiple of {CELL} from {CELL} to 1024."
-            raise WorkbenchError(message)
+        require(
+            self.side % CELL == 0 and CELL <= self.side <= 1024,
+            f"The side of the images is {self.side}; it must be a multiple of {CELL} from {CELL} to 1024.",
+        )
 
     def schema(self) -> pa.Schema:
         """Columns of the batches."""
@@ -141,7 +131,7 @@ def infer(batches: Iterator[pa.RecordBatch], model: Any) -> Iterator[pa.RecordBa
             pa.array(shares.max(axis=1)),
             batch["dateTime"],
         ]
-        yield pa.RecordBatch.from_arrays(columns, names=_RESULT_SCHEMA.names)
+        yield pa.RecordBatch.from_arrays(columns, names=[one.split()[0] for one in _RESULT.split(", ")])
 
 
 def _with_images(batch: pa.RecordBatch, images: list[bytes], side: pa.Array) -> pa.RecordBatch:

@@ -20,16 +20,8 @@ from workbench.workload.nexmark.settings import Characters, NexmarkSettings
 FIRST_NAMES = ("Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter")
 LAST_NAMES = ("Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris")
 CITIES = (
-    "Phoenix",
-    "Los Angeles",
-    "San Francisco",
-    "Boise",
-    "Portland",
-    "Bend",
-    "Redmond",
-    "Seattle",
-    "Kent",
-    "Cheyenne",
+    *("Phoenix", "Los Angeles", "San Francisco", "Boise", "Portland"),
+    *("Bend", "Redmond", "Seattle", "Kent", "Cheyenne"),
 )
 STATES = ("AZ", "CA", "ID", "OR", "WA", "WY")
 HOT_CHANNELS = ("Google", "Facebook", "Baidu", "Apple")
@@ -74,8 +66,8 @@ class ExtraPool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Texts:
-    """Texts that depend on the seed only; channels and urls go together, the four hot channels first."""
+class Pools:
+    """All texts of a stream; channels and urls go together, the four hot channels first."""
 
     names: Pool
     emails: Pool
@@ -86,12 +78,6 @@ class _Texts:
     descriptions: Pool
     channels: Pool
     urls: Pool
-
-
-@dataclass(frozen=True, eq=False)
-class Pools(_Texts):
-    """All texts of a stream."""
-
     person_extra: ExtraPool
     auction_extra: ExtraPool
     bid_extra: ExtraPool
@@ -104,19 +90,15 @@ def extra_bounds(average: int, size: Integers) -> tuple[Integers, Integers]:
     return missing - delta, np.maximum(2 * delta, 1)
 
 
-def reversed_bits(number: int) -> int:
-    """Return the 32 bits of `number` in reverse order, as a signed integer."""
-    value = int(f"{number & 0xFFFFFFFF:032b}"[::-1], 2)
-    return value - (1 << 32) if value >= 1 << 31 else value
-
-
 def channel_id(number: int) -> int:
-    """Return the ``channel_id`` in the url of channel `number`: the absolute value of the 32-bit reversal.
+    """Return the ``channel_id`` in the url of channel `number`: its 32 bits reversed, as the size of a signed integer.
 
     As in the original, ids collide (2 and 3) and the absolute value of the least 32-bit integer (1) is itself.
     """
-    value = reversed_bits(number)
-    return value if value == -(1 << 31) else abs(value)
+    value = int(f"{number & 0xFFFFFFFF:032b}"[::-1], 2)
+    if value > 1 << 31:
+        return (1 << 32) - value
+    return -value if value == 1 << 31 else value
 
 
 class _Maker:
@@ -155,7 +137,8 @@ class _Maker:
 
 
 @lru_cache(maxsize=8)
-def _texts(seed: int) -> _Texts:
+def _texts(seed: int) -> dict[str, Pool]:
+    """Make the texts that depend on the seed only."""
     make = _Maker(seed, "texts")
     addresses = zip(make.texts(7, POOL_SIZE), make.texts(5, POOL_SIZE), strict=True)
     groups = make.below(10_000, 4 * POOL_SIZE).reshape(-1, 4).tolist()
@@ -166,17 +149,17 @@ def _texts(seed: int) -> _Texts:
         + (f"&channel_id={channel_id(place - len(HOT_CHANNELS))}" if identified else "")
         for place, (a, b, c, identified) in enumerate(zip(*paths, with_id, strict=True))
     ]
-    return _Texts(
-        names=Pool.of([f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES]),
-        emails=Pool.of([f"{user}@{host}.com" for user, host in addresses]),
-        cards=Pool.of([" ".join(f"{group:04d}" for group in card) for card in groups]),
-        cities=Pool.of(CITIES),
-        states=Pool.of(STATES),
-        items=Pool.of(make.texts(20, POOL_SIZE)),
-        descriptions=Pool.of(make.texts(100, POOL_SIZE)),
-        channels=Pool.of([*HOT_CHANNELS, *(f"channel-{number}" for number in range(CHANNELS))]),
-        urls=Pool.of(urls),
-    )
+    return {
+        "names": Pool.of([f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES]),
+        "emails": Pool.of([f"{user}@{host}.com" for user, host in addresses]),
+        "cards": Pool.of([" ".join(f"{group:04d}" for group in card) for card in groups]),
+        "cities": Pool.of(CITIES),
+        "states": Pool.of(STATES),
+        "items": Pool.of(make.texts(20, POOL_SIZE)),
+        "descriptions": Pool.of(make.texts(100, POOL_SIZE)),
+        "channels": Pool.of([*HOT_CHANNELS, *(f"channel-{number}" for number in range(CHANNELS))]),
+        "urls": Pool.of(urls),
+    }
 
 
 @lru_cache(maxsize=32)
@@ -204,10 +187,11 @@ def pools(settings: NexmarkSettings) -> Pools:
         largest = fixed + sum(int(part.lengths.max()) for part in parts)
         return _extra(settings.seed, average, smallest, largest, settings.characters)
 
-    person = (texts.names, texts.emails, texts.cards, texts.cities, texts.states)
+    person = (texts[name] for name in ("names", "emails", "cards", "cities", "states"))
+    auction = (texts[name] for name in ("items", "descriptions"))
     return Pools(
-        **vars(texts),
+        **texts,
         person_extra=filler(settings.person_bytes, PERSON_FIXED_BYTES, *person),
-        auction_extra=filler(settings.auction_bytes, AUCTION_FIXED_BYTES, texts.items, texts.descriptions),
+        auction_extra=filler(settings.auction_bytes, AUCTION_FIXED_BYTES, *auction),
         bid_extra=filler(settings.bid_bytes, BID_FIXED_BYTES),
     )

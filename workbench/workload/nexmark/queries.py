@@ -29,10 +29,7 @@ EVENT_TIME = "dateTime"
 
 
 def build_q1(rows: "DataFrame") -> "DataFrame":
-    """Convert currency: every bid with its price times 0.908 as a decimal with three places.
-
-    Stateless.
-    """
+    """Convert currency: every bid with its price times 0.908 as a decimal with three places. Stateless."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     price = (f.col("bid.price").cast("decimal(20,0)") * f.lit(Decimal("0.908"))).cast("decimal(23,3)")
@@ -42,10 +39,7 @@ def build_q1(rows: "DataFrame") -> "DataFrame":
 
 
 def build_q2(rows: "DataFrame") -> "DataFrame":
-    """Select auction and price of the bids on every 123rd auction.
-
-    Stateless.
-    """
+    """Select auction and price of the bids on every 123rd auction. Stateless."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     chosen = (f.col("event_type") == BID) & (f.col("bid.auction") % 123 == 0)
@@ -196,20 +190,17 @@ _BUILDS: "dict[str, Callable[[DataFrame], DataFrame]]" = {
     "inference": build_inference,
 }
 _UNBOUNDED = frozenset({"q3"})
-NAMES = tuple(_BUILDS)
-"""The queries of the catalogue."""
+NAMES = tuple(_BUILDS)  # the queries of the catalogue
 
 
 def query(name: str, settings: NexmarkSettings = DEFAULTS) -> Query:
     """Return a query of the catalogue, named ``"nexmark:"`` and `name`, with its generator.
 
-    The inference pipeline, whose rows are images, uses the seed of `settings` only. Raises WorkbenchError if there is
-    no such query.
+    The inference pipeline, whose rows are images, uses the seed of `settings` only.
     """
     if name not in _BUILDS:
         near = difflib.get_close_matches(name, NAMES, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        message = f"There is no Nexmark query {name!r}; use one of {', '.join(NAMES)}{hint}"
-        raise WorkbenchError(message)
+        raise WorkbenchError(f"There is no Nexmark query {name!r}; use one of {', '.join(NAMES)}{hint}")
     rows = ImageGenerator(settings.seed) if name == "inference" else NexmarkGenerator(settings)
     return Query(f"nexmark:{name}", _BUILDS[name], rows, EVENT_TIME, unbounded_state=name in _UNBOUNDED)

@@ -4,11 +4,10 @@ The defaults are the public generators' (1 : 3 : 46 people, auctions and bids; h
 bytes), with first event id 0 and every event in order.
 """
 
-import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, get_args
 
-from workbench.errors import WorkbenchError
+from workbench.checks import require
 
 Characters = Literal["letters", "original"]
 
@@ -17,111 +16,70 @@ ORDER_STEP = 953
 
 _RANGES = {
     "seed": (0, 2**63 - 1),
-    "people": (1, 10_000),
-    "auctions": (1, 10_000),
+    **dict.fromkeys(("people", "auctions"), (1, 10_000)),
     "bids": (0, 10_000),
-    "person_bytes": (0, 8192),
-    "auction_bytes": (0, 8192),
-    "bid_bytes": (0, 8192),
-    "hot_auction_ratio": (1, 10**6),
-    "hot_seller_ratio": (1, 10**6),
-    "hot_bidder_ratio": (1, 10**6),
-    "hot_batch": (1, 10**6),
-    "auctions_in_flight": (1, 10**6),
+    **dict.fromkeys(("person_bytes", "auction_bytes", "bid_bytes"), (0, 8192)),
+    **dict.fromkeys(("hot_auction_ratio", "hot_seller_ratio", "hot_bidder_ratio", "hot_batch"), (1, 10**6)),
+    **dict.fromkeys(("auctions_in_flight", "group_size"), (1, 10**6)),
     "active_people": (1, 10**8),
-    "group_size": (1, 10**6),
-    "first_event_id": (0, 2**53),
-    "first_person_id": (0, 2**53),
-    "first_auction_id": (0, 2**53),
+    **dict.fromkeys(("first_event_id", "first_person_id", "first_auction_id"), (0, 2**53)),
 }
 
 
 @dataclass(frozen=True)
 class NexmarkSettings:
-    """Settings of the Nexmark generator.
+    """Settings of the Nexmark generator; two streams with the same settings are equal, row for row.
 
-    Parameters
-    ----------
-    seed
-        Two streams with the same settings and seed are equal, row for row.
-    people, auctions, bids
-        Number of each in the repeating pattern of events.
-    person_bytes, auction_bytes, bid_bytes
-        Average record size that `extra` fills up to. As in the original the channel and the url of a bid are not
-        counted, so a row is about 70 bytes longer.
-    hot_auction_ratio, hot_seller_ratio, hot_bidder_ratio
-        One in `ratio` references is not to the hot one; 1 means that there is no hot one.
-    hot_batch
-        The hot auction, seller and bidder change after this many ids.
-    auctions_in_flight
-        A bid that is not hot goes to one of this many latest auctions (or a few future ones).
-    active_people
-        A bidder or seller that is not hot is one of this many latest people (or a few future ones).
-    group_size
-        Events are shuffled within groups of this size; 1 means in order. Multiples of 953, the shuffle's step, are
-        refused, and a divisor of 952 (2, 4, 7, 8, 14, ...) also leaves the events in order.
-    first_event_id
-        Id of event number 0. Ids decide kind and content, numbers decide the time.
-    first_person_id, first_auction_id
-        Added once to every person and auction id.
-    late_probability
-        Share of the events whose event time is before their due time.
-    late_delay_s
-        The largest lateness of such an event; uniform from 1 ms.
-    characters
-        Of `extra`: ``"letters"`` (a to z) or ``"original"`` (the original's uneven set from H to z, in which about
-        48 % of the characters lie below "a").
+    As in the original the channel and the url of a bid are not counted, so a row is about 70 bytes longer. Ids of
+    events decide their kind and content, numbers their time. The original's characters are an uneven set from H to z,
+    of which about 48 % lie below "a".
     """
 
     seed: int = 0
-    people: int = 1
+    people: int = 1  # in the repeating pattern of events, as of
     auctions: int = 3
     bids: int = 46
-    person_bytes: int = 200
+    person_bytes: int = 200  # average record size that `extra` fills up to, as of
     auction_bytes: int = 500
     bid_bytes: int = 100
-    hot_auction_ratio: int = 2
+    hot_auction_ratio: int = 2  # one in N references is not to the hot one; 1: there is none; as of
     hot_seller_ratio: int = 4
     hot_bidder_ratio: int = 4
-    hot_batch: int = 100
-    auctions_in_flight: int = 100
-    active_people: int = 1000
-    group_size: int = 1
-    first_event_id: int = 0
-    first_person_id: int = 1000
-    first_auction_id: int = 1000
-    late_probability: float = 0.0
-    late_delay_s: float = 3.0
-    characters: Characters = "letters"
+    hot_batch: int = 100  # ids after which the hot auction, seller and bidder change
+    auctions_in_flight: int = 100  # latest ones that bids which are not hot go to, or a few future ones
+    active_people: int = 1000  # latest ones that bidders and sellers which are not hot are of, or a few future ones
+    group_size: int = 1  # of events that are shuffled; 1, and divisors of 952, leave them in order
+    first_event_id: int = 0  # of event number 0
+    first_person_id: int = 1000  # added once to every one
+    first_auction_id: int = 1000  # added once to every one
+    late_probability: float = 0.0  # share of the events whose event time is before their due time
+    late_delay_s: float = 3.0  # the largest lateness of these; uniform from 1 ms
+    characters: Characters = "letters"  # of `extra`: a to z, or as the original
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            if field.name in _RANGES:
-                self._check_integer(field.name)
-        if self.group_size % ORDER_STEP == 0:
-            message = (
-                f"Nexmark setting group_size is {self.group_size}, a multiple of {ORDER_STEP}: all events of a group "
-                f"would get the same id; use a size that is not a multiple of {ORDER_STEP}, such as "
-                f"{self.group_size + 1}."
+        for name, (low, high) in _RANGES.items():
+            value = getattr(self, name)
+            require(
+                isinstance(value, int) and not isinstance(value, bool) and low <= value <= high,
+                f"Nexmark setting {name} is {value!r}; give a whole number from {low:,} to {high:,}.",
             )
-            raise WorkbenchError(message)
-        if not 0 <= self.late_probability <= 1:
-            message = f"Nexmark setting late_probability is {self.late_probability!r}; give a share from 0 to 1."
-            raise WorkbenchError(message)
-        if not (math.isfinite(self.late_delay_s) and 0.001 <= self.late_delay_s <= 10**6):
-            message = f"Nexmark setting late_delay_s is {self.late_delay_s!r}; give seconds from 0.001 to 1,000,000."
-            raise WorkbenchError(message)
-        if self.characters not in get_args(Characters):
-            allowed = " or ".join(repr(name) for name in get_args(Characters))
-            message = f"Nexmark setting characters is {self.characters!r}; use {allowed}."
-            raise WorkbenchError(message)
-
-    def _check_integer(self, name: str) -> None:
-        value = getattr(self, name)
-        low, high = _RANGES[name]
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            message = f"Nexmark setting {name} is {value!r}; give a whole number from {low:,} to {high:,}."
-            raise WorkbenchError(message)
+        require(
+            self.group_size % ORDER_STEP != 0,
+            f"Nexmark setting group_size is {self.group_size}, a multiple of {ORDER_STEP}: all events of a group "
+            f"would get the same id; use a size that is not a multiple of {ORDER_STEP}, such as {self.group_size + 1}.",
+        )
+        require(
+            0 <= self.late_probability <= 1,
+            f"Nexmark setting late_probability is {self.late_probability!r}; give a share from 0 to 1.",
+        )
+        require(
+            0.001 <= self.late_delay_s <= 10**6,
+            f"Nexmark setting late_delay_s is {self.late_delay_s!r}; give seconds from 0.001 to 1,000,000.",
+        )
+        require(
+            self.characters in get_args(Characters),
+            f"Nexmark setting characters is {self.characters!r}; use {' or '.join(map(repr, get_args(Characters)))}.",
+        )
 
     @property
     def total(self) -> int:
@@ -139,5 +97,4 @@ class NexmarkSettings:
         return max(1, round(self.late_delay_s * 1000))
 
 
-DEFAULTS = NexmarkSettings()
-"""The settings of the public generators, in order and without late events."""
+DEFAULTS = NexmarkSettings()  # the settings of the public generators, in order and without late events

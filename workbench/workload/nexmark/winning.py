@@ -8,11 +8,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.state import GroupState
 
-BID_LEAD = "10 seconds"
-"""The longest time by which a bid may precede its auction."""
+BID_LEAD = "10 seconds"  # the longest time by which a bid may precede its auction
 
-LONGEST_AUCTION = "60 seconds"
-"""After this time an auction accepts no more bids."""
+LONGEST_AUCTION = "60 seconds"  # after this time an auction accepts no more bids
 
 LAST = 10
 RESULT = "auction long, seller long, price long"
@@ -28,13 +26,6 @@ class Candidate(NamedTuple):
     price: int
 
 
-class Closed(NamedTuple):
-    """A closed auction and its seller's average of the last ten winning prices, this one included."""
-
-    auction: int
-    average: int
-
-
 class Winners:
     """The leading bids of a seller's open auctions, and time and price of its latest winning bids, in that order."""
 
@@ -48,14 +39,14 @@ class Winners:
         if best is None or (bid.price, -bid.time_us) > (best.price, -best.time_us):
             self.leading[bid.auction] = bid
 
-    def close(self, watermark_us: int) -> "Iterator[Closed]":
-        """Close the auctions that expire by `watermark_us`, in order of expiry."""
+    def close(self, watermark_us: int) -> "Iterator[tuple[int, int]]":
+        """Close the auctions that expire by `watermark_us`, in that order; with the average of the last ten prices."""
         over = [bid for bid in self.leading.values() if bid.expires_us <= watermark_us]
         for bid in sorted(over, key=lambda bid: (bid.expires_us, bid.auction)):
             del self.leading[bid.auction]
             self.recent = sorted([*self.recent, (bid.time_us, bid.price)])[-LAST:]
             total = sum(price for _, price in self.recent)
-            yield Closed(bid.auction, (2 * total + len(self.recent)) // (2 * len(self.recent)))
+            yield bid.auction, (2 * total + len(self.recent)) // (2 * len(self.recent))
 
     def next_expiry_ms(self) -> "int | None":
         """Return the millisecond by which the next auction has expired; None if no auction is open."""

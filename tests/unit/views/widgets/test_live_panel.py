@@ -2,6 +2,7 @@
 
 import threading
 
+import ipywidgets
 import numpy as np
 import pytest
 from eventless_work import eventless
@@ -32,15 +33,36 @@ def trace(pane, name):
     return found
 
 
+def filled(later):
+    return not isinstance(later.children[0], ipywidgets.HTML)
+
+
 def panel_of(work):
     return LivePanel(Runner(Snapshot("the work"), eventless(work), ESTIMATOR))
+
+
+def at_first(act):
+    """Work that does `act` when it is started, and ends when it is resumed."""
+    rounds = []
+
+    def work(report):
+        rounds.append(1)
+        if len(rounds) == 1:
+            act(report)
+        return f"result of {len(rounds)} rounds"
+
+    return work
+
+
+def fails(_):
+    raise ValueError("<b>broken</b>")
 
 
 def test_start_measures_and_shows_the_probes(tmp_path):
     runner = measuring(preset("q1"), BUDGET, FluidTestbed(), Journal(tmp_path / "j.jsonl"), ESTIMATOR)
     panel = LivePanel(runner)
     later = panel.then("What does it sustain?", cards)
-    assert not later.filled
+    assert not filled(later)
     assert "It appears here when the work above is done." in later.children[0].value
     assert (panel.start.description, panel.start.disabled, panel.cancel.disabled) == ("Start", False, True)
     assert "not started" in panel.state.value
@@ -58,11 +80,11 @@ def test_start_measures_and_shows_the_probes(tmp_path):
     assert pane.chart.finding.startswith("q1 sustains")
     assert trace(pane, "batch time").x
     assert panel.lines.lines[-1] == "finished"  # without a time: it is simulated
-    assert later.filled
+    assert filled(later)
     shown = later.children[0].outputs
     assert any("q1 sustains" in output["data"].get("text/html", "") for output in shown)
     assert any("application/vnd.plotly.v1+json" in output["data"] for output in shown)
-    assert panel.then("again", cards).filled
+    assert filled(panel.then("again", cards))
 
 
 def test_the_chart_of_a_study_names_the_query_and_the_budget_that_is_measured(tmp_path):
@@ -112,15 +134,8 @@ def test_a_study_shows_the_loop_is_cancelled_and_resumed(tmp_path):
 
 
 def test_a_resume_while_the_end_is_being_drawn_is_followed_to_the_end():
-    rounds, clicks = [], []
-
-    def work(_):
-        rounds.append(1)
-        if len(rounds) == 1:
-            raise ValueError("broken")
-        return "result"
-
-    panel = panel_of(work)
+    clicks = []
+    panel = panel_of(at_first(fails))
     later = panel.then("What follows", lambda _: [Card("a", "It followed", "x")])
     draw = panel._show
 
@@ -137,41 +152,28 @@ def test_a_resume_while_the_end_is_being_drawn_is_followed_to_the_end():
     assert panel.wait(PATIENCE_S).state == "done"
     assert "✔ done" in panel.state.value
     assert panel.start.disabled
-    assert later.filled
+    assert filled(later)
     assert panel.alarm.widget.value == ""
 
 
 def test_cancel_sets_a_flag_and_resume_goes_on():
-    rounds = []
+    def cancels(report):
+        panel.cancel.click()
+        assert panel.runner.snapshot().state == "stopping"
+        report.check()
 
-    def work(report):
-        rounds.append(1)
-        if len(rounds) == 1:
-            panel.cancel.click()
-            assert panel.runner.snapshot().state == "stopping"
-            report.check()
-        return "result"
-
-    panel = panel_of(work)
+    panel = panel_of(at_first(cancels))
     panel.start.click()
     assert panel.wait(PATIENCE_S).state == "cancelled"
     assert (panel.start.description, panel.start.disabled) == ("Resume", False)
     assert "cancelled; it can be resumed" in panel.state.value
     panel.start.click()
     assert panel.wait(PATIENCE_S).state == "done"
-    assert rounds == [1, 1]
+    assert panel.runner.result == "result of 2 rounds"
 
 
 def test_an_error_of_the_work_shows_as_a_card_and_goes_with_the_next_start():
-    tries = []
-
-    def work(_):
-        tries.append(1)
-        if len(tries) == 1:
-            raise ValueError("<b>broken</b>")
-        return "result"
-
-    panel = panel_of(work)
+    panel = panel_of(at_first(fails))
     panel.start.click()
     assert panel.wait(PATIENCE_S).state == "failed"
     assert "ValueError: &lt;b&gt;broken&lt;/b&gt;" in panel.alarm.widget.value

@@ -1,6 +1,6 @@
 """The winners of one seller, without Spark."""
 
-from workbench.workload.nexmark.winning import Candidate, Closed, Winners
+from workbench.workload.nexmark.winning import Candidate, Winners
 
 
 def test_highest_bid_wins_and_the_earliest_of_equals():
@@ -13,7 +13,7 @@ def test_highest_bid_wins_and_the_earliest_of_equals():
 def test_auction_closes_when_the_watermark_reaches_its_expiry():
     winners = Winners([Candidate(1, 2000, 0, 50)], [])
     assert list(winners.close(1999)) == []
-    assert list(winners.close(2000)) == [Closed(1, 50)]
+    assert list(winners.close(2000)) == [(1, 50)]
     assert list(winners.close(9999)) == []
 
 
@@ -21,15 +21,15 @@ def test_average_is_over_the_ten_latest_winning_bids_and_rounds_half_up():
     winners = Winners([], [(time, 1000 * time) for time in range(10)])
     winners.offer(Candidate(7, 100, 99, 10_005))
     total = sum(1000 * time for time in range(1, 10)) + 10_005
-    assert list(winners.close(100)) == [Closed(7, int(total / 10 + 0.5))]
+    assert list(winners.close(100)) == [(7, int(total / 10 + 0.5))]
     assert winners.recent[0] == (1, 1000)
-    assert list(Winners([Candidate(1, 1, 2, 4)], [(1, 3)]).close(1)) == [Closed(1, 4)]
+    assert list(Winners([Candidate(1, 1, 2, 4)], [(1, 3)]).close(1)) == [(1, 4)]
 
 
 def test_older_winner_than_the_last_ten_is_not_counted():
     recent = [(time, 10) for time in range(10, 20)]
     winners = Winners([Candidate(1, 100, 1, 9999)], recent)
-    assert list(winners.close(100)) == [Closed(1, 10)]
+    assert list(winners.close(100)) == [(1, 10)]
 
 
 def test_next_expiry_is_rounded_up_to_a_millisecond():
