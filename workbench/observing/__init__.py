@@ -9,23 +9,3 @@ from workbench.observing.running_query import RunningQuery, SeenBatch
 from workbench.observing.series import Drift
 from workbench.observing.state import StateSeen
 from workbench.observing.trigger import trigger_interval
-
-__all__ = [
-    "LEFT_OUT",
-    "PROGRESS",
-    "USEFUL",
-    "Drift",
-    "EndingRuns",
-    "Headroom",
-    "RunningQuery",
-    "SeenBatch",
-    "StateSeen",
-    "as_measurement",
-    "ending_runs",
-    "follow_log",
-    "headroom",
-    "read_events",
-    "read_log",
-    "trigger_interval",
-    "unseen",
-]
