@@ -12,21 +12,12 @@ from workbench.observing.headroom import LEVEL, Headroom
 from workbench.observing.running_query import RunningQuery
 from workbench.records import Machine, Measurement, MstEstimate, MstInterval, Phase, Probe
 
-OBSERVED = "observed"
-"""The kind of its testbed."""
-
-_REPEATS = 1
-
 
 def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
     """Give what a log shows in the form of a measurement: the rate read from it, and its batches at all loads.
 
-    Its blocks stand for observations at as many loads, the busiest for the one at the maximum.
-
-    Raises
-    ------
-    WorkbenchError
-        When the rate is not identifiable, or the log has no tasks, so that nothing is known of what a batch is made of.
+    Its blocks stand for observations at as many loads, the busiest for the one at the maximum. It is refused where the
+    rate is not identifiable, or where the log has no tasks, so that nothing is known of what a batch is made of.
     """
     if found.rate is None:
         raise WorkbenchError(f"What {running.name} sustains is not identifiable from its log: {found.why_not}.")
@@ -61,21 +52,13 @@ def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
         source=None,
         testbed=f"the event log of {running.application or 'an application'}, Spark {running.spark or 'unknown'}",
         started_at=datetime.fromtimestamp(begun, UTC).isoformat(timespec="seconds"),
-        testbed_kind=OBSERVED,
+        testbed_kind="observed",
         machine=Machine(slots="executor cores, as the cluster counts them", virtual=None, facts=running.facts),
         load_curve=tuple(_probe(block, "probe") for block in others),
-        interval=MstInterval(found.low, found.high, LEVEL, 0.0, _REPEATS),
+        interval=MstInterval(found.low, found.high, LEVEL, 0.0, repeats=1),
     )
 
 
 def _probe(block: Block, phase: Phase) -> Probe:
     seen = block.observation
-    return Probe(
-        number=1,
-        phase=phase,
-        rate=seen.commanded_rate,
-        attempt=1,
-        observation=seen,
-        seconds=seen.elapsed_s,
-        partitions=block.partitions,
-    )
+    return Probe(1, phase, seen.commanded_rate, 1, seen, seconds=seen.elapsed_s, partitions=block.partitions)
