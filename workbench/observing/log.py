@@ -315,14 +315,14 @@ class _Reading:
         )
         is_early = seen.since_start <= LEFT_OUT
         (seen.early if is_early else seen.batches).append(made)
-        if committed is None:
-            return
-        log = committed[1]
-        for stage in log.stages:
+        for stage in () if committed is None else committed[1].stages:
             seen.ran_s += sum(task.run_s for task in stage.tasks)
             seen.cpu_s += sum(task.cpu_s for task in stage.tasks)
-        if is_early:
-            return
+        if committed is not None and not is_early:
+            self._worked(seen, committed[1], slots)
+
+    def _worked(self, seen: _Seen, log: BatchLog, slots: int) -> None:
+        """Take the work of a batch into the block that is open."""
         if seen.open_block and seen.open_block[-1][1] != slots:
             self._close(seen)
         seen.open_block.append((log, slots))

@@ -26,12 +26,12 @@ class Ds2Decision:
     Parameters
     ----------
     true_rates
-        ``(processing, output)`` per operator, records/s, summed over its instances: what they would process and push
-        if they were useful all the time. Sources are left out.
+        ``(processing, output)`` per operator without sources, records/s, summed over its instances: what they would
+        process and push if they were useful all the time.
     optimal_output
         Records/s per operator, including sources, if every operator keeps up with the source rates.
     parallelism
-        Tasks per operator; sources keep their tasks and are left out.
+        Tasks per operator without sources, which keep theirs.
     selectivity
         Records out per record in of every operator; the last known value if the counters give none.
     uninformed
@@ -63,8 +63,6 @@ def ds2(
 
     Parameters
     ----------
-    dataflow
-        Operators of kind ``"source"`` are the sources.
     counters
         Counters of one window, per operator that is not a source: ``(processed, pushed, useful_s)`` of each instance.
     source_rates
@@ -119,9 +117,7 @@ def _check(dataflow: Dataflow, counters: Mapping[str, Sequence[Counters]], sourc
         )
         require(len(counters[name]) > 0, f"Operator {name!r} has no counters; give those of each of its instances.")
         for index, instance in enumerate(counters[name]):
-            if len(instance) != len(("processed", "pushed", "useful_s")) or not all(
-                0 <= value < math.inf for value in instance
-            ):
+            if len(instance) != 3 or not all(0 <= value < math.inf for value in instance):
                 raise WorkbenchError(
                     f"The counters of instance {index} of operator {name!r} are {tuple(instance)!r}; they must be "
                     "(processed, pushed, useful seconds), finite and at least 0."

@@ -75,11 +75,7 @@ class StateMetrics:
     latency_s: float | None
 
     def __post_init__(self) -> None:
-        if self.hit_rate is not None:
-            require(
-                0 <= self.hit_rate <= 1,
-                f"The hit rate of StateMetrics is {self.hit_rate!r}; it must be a share from 0 to 1, or None.",
-            )
+        _share_or_none("The hit rate of StateMetrics", self.hit_rate)
         if self.latency_s is not None:
             not_negative("The latency of StateMetrics", self.latency_s)
 
@@ -110,11 +106,11 @@ class JustinVariant:
             f"guard is {self.guard!r}; use one of {', '.join(map(repr, get_args(Guard)))}.",
         )
         not_negative("min_gain", self.min_gain)
-        if self.give_back_hit_rate is not None:
-            require(
-                0 <= self.give_back_hit_rate <= 1,
-                f"give_back_hit_rate is {self.give_back_hit_rate!r}; it must be a share from 0 to 1, or None.",
-            )
+        _share_or_none("give_back_hit_rate", self.give_back_hit_rate)
+
+
+def _share_or_none(thing: str, value: float | None) -> None:
+    require(value is None or 0 <= value <= 1, f"{thing} is {value!r}; it must be a share from 0 to 1, or None.")
 
 
 PAPER = JustinVariant()
@@ -222,15 +218,9 @@ def justin_decisions(  # noqa: PLR0917 - as `justin`
     *,
     variant: JustinVariant = PAPER,
 ) -> dict[str, JustinDecision]:
-    """Decide as `justin` does, and return each operator's decision with its reason.
-
-    Parameters
-    ----------
-    previous, proposal, now, before, max_level, hit_rate, latency_s, variant
-        As in `justin`, which also raises the same.
-    """
+    """Decide as `justin` does, from the same arguments, and return each operator's decision with its reason."""
     whole("max_level", max_level, 1)
-    _check_names(previous, proposal, now, before)
+    _check_names(previous, proposal, {"now": now, "before": before})
     decisions = {}
     for name, proposed in proposal.items():
         state = previous[name]
@@ -290,9 +280,8 @@ def _configured(case: Case, state: MemoryState, proposed: int) -> MemoryState:
     level = state.level or 0
     if case in {"scale up", "grow again"}:
         return MemoryState(state.tasks, level + 1, scaled_up=True)
-    if case in {"roll back", "gives back"}:  # line 13
-        return MemoryState(proposed, max(0, level - 1))
-    return MemoryState(proposed, level)
+    back = case in {"roll back", "gives back"}  # line 13
+    return MemoryState(proposed, max(0, level - back))
 
 
 def _improved(seen: StateMetrics, earlier: StateMetrics | None, min_gain: float) -> bool:
@@ -324,17 +313,14 @@ def _comparison(seen: StateMetrics, earlier: StateMetrics | None) -> str:
 
 
 def _check_names(
-    previous: Mapping[str, MemoryState],
-    proposal: Mapping[str, int],
-    now: Mapping[str, StateMetrics],
-    before: Mapping[str, StateMetrics],
+    previous: Mapping[str, MemoryState], proposal: Mapping[str, int], seen: Mapping[str, Mapping[str, StateMetrics]]
 ) -> None:
     different = sorted(previous.keys() ^ proposal.keys())
     require(
         not different,
         f"previous and proposal disagree on {', '.join(map(repr, different))}; give both for every operator.",
     )
-    for what, metrics in (("now", now), ("before", before)):
+    for what, metrics in seen.items():
         unknown = sorted(metrics.keys() - previous.keys())
         require(
             not unknown,
