@@ -31,27 +31,6 @@ from workbench.scaling.elastic.shards import DEFAULT_IMBALANCE, rebalance_shards
 
 FALSE_ALARM = 1e-4
 NEAR_SATURATION = 0.9
-
-
-def overloaded(
-    load: Floats | Ints, mean: Floats, *, threshold: float, variation: float, full: float
-) -> NDArray[np.bool_]:
-    """Return which cores have so much more work than `mean` that shards should move.
-
-    `load` and `mean` are records of mean cost in the window: of each core, and on average over the cores that share
-    them, shape (cores,). `threshold` is theta, `variation` the squared coefficient of variation of the CPU time of a
-    record, and `full` the records of mean cost that keep a core busy for the whole window.
-    """
-    explained = by_chance(mean, variation)
-    return np.asarray((load > threshold * mean) & ((load > explained) | (load >= NEAR_SATURATION * full)))
-
-
-def by_chance(mean: Floats, variation: float) -> Floats:
-    """Return the work, in records, that any of these exceeds with a probability of at most FALSE_ALARM."""
-    scale = 1.0 + variation  # variance / mean
-    return np.asarray(scale * gammainccinv(np.maximum(mean, 1e-9) / scale, FALSE_ALARM / len(mean)), dtype=np.float64)
-
-
 LEAST_GAIN = 0.05  # a global synchronisation must lower the imbalance by at least this share; not in the paper
 KEEP = 0.9  # cores that meet the target are kept if at least this share of them may be needed; not in the paper
 
@@ -64,8 +43,7 @@ class ElasticSettings:
     ----------
     window_s, rebalance_s, threshold
         Load is measured over sliding windows of 1 s. Shards move every 0.5 s while the imbalance exceeds 1.2
-        (section 3.1), if chance does not explain the imbalance or a core is nearly saturated. The paper does not have
-        this condition and would move shards forever at low rates; see ``_evenness``.
+        (section 3.1) and, which the paper does not ask, chance does not explain it or a core is nearly saturated.
     schedule_s
         Seconds between two decisions of the core scheduler; not stated in the paper, 1 s here.
     sync_s
@@ -96,6 +74,25 @@ class ElasticSettings:
             positive(name, getattr(self, name))
         if self.moves_per_sync is not None:
             whole("moves_per_sync", self.moves_per_sync, 1)
+
+
+def overloaded(
+    load: Floats | Ints, mean: Floats, operator: KeyedOperator, settings: ElasticSettings
+) -> NDArray[np.bool_]:
+    """Return which cores had so much more work than `mean` in the last window that shards should move.
+
+    `load` and `mean` are records of mean cost: of each core, and on average over the cores that share them, shape
+    (cores,).
+    """
+    explained = by_chance(mean, operator.variation)
+    full = settings.window_s / operator.cpu_s
+    return np.asarray((load > settings.threshold * mean) & ((load > explained) | (load >= NEAR_SATURATION * full)))
+
+
+def by_chance(mean: Floats, variation: float) -> Floats:
+    """Return the work, in records, that any of these exceeds with a probability of at most FALSE_ALARM."""
+    scale = 1.0 + variation  # variance / mean
+    return np.asarray(scale * gammainccinv(np.maximum(mean, 1e-9) / scale, FALSE_ALARM / len(mean)), dtype=np.float64)
 
 
 class LoadWindow:
@@ -177,7 +174,7 @@ class ResourceCentric(StaticExecutors):
             return
         cores = queues.cluster.cores
         load, mean = np.bincount(queues.route, counts, cores), counts.sum() / cores
-        if not _overloaded(queues, load, np.full(cores, mean), self.settings).any():
+        if not overloaded(load, np.full(cores, mean), queues.operator, self.settings).any():
             return
         before = load.max() / mean
         plan = rebalance_shards(counts.tolist(), queues.route.tolist(), cores, self.settings.threshold)
@@ -331,7 +328,8 @@ class ExecutorCentric(StaticExecutors):
         taken = np.flatnonzero(self.owner >= 0)
         cores = np.bincount(self.owner[taken], minlength=executors)
         total = np.bincount(self.executor, counts, executors)
-        uneven = _overloaded(queues, load[taken], (total / np.maximum(cores, 1))[self.owner[taken]], self.settings)
+        mean = (total / np.maximum(cores, 1))[self.owner[taken]]
+        uneven = overloaded(load[taken], mean, queues.operator, self.settings)
         busy = set(self.executor[queues.moving].tolist())
         for executor in sorted(set(self.owner[taken[uneven]].tolist()) - busy):
             mine = np.flatnonzero(self.owner == executor)
@@ -383,20 +381,9 @@ def even_route(operator: KeyedOperator, owner: Ints) -> Ints:
     return route
 
 
-def _overloaded(queues: Queues, load: Floats | Ints, mean: Floats, settings: ElasticSettings) -> NDArray[np.bool_]:
-    """Return which cores had too much work in the last window; see `overloaded`."""
-    operator = queues.operator
-    full = settings.window_s / operator.cpu_s
-    return overloaded(load, mean, threshold=settings.threshold, variation=operator.variation, full=full)
-
-
 def _proportional(arrivals: Floats, cores: int) -> Ints:
     """Return one core per executor, and every further core for the executor with most work per core."""
-    given = np.ones(len(arrivals), dtype=np.int64)
-    most = [(-float(rate), j) for j, rate in enumerate(arrivals)]
-    heapq.heapify(most)
-    for _ in range(cores - len(arrivals)):
-        _, j = most[0]
-        given[j] += 1
-        heapq.heapreplace(most, (-float(arrivals[j]) / int(given[j]), j))
-    return given
+    further = cores - len(arrivals)
+    work = arrivals[:, None] / np.arange(1, further + 1)
+    most = np.argsort(-work, axis=None, kind="stable")[:further]
+    return 1 + np.bincount(most // max(1, further), minlength=len(arrivals))

@@ -50,9 +50,9 @@ class CoreAllocation:
 def erlang_c(servers: int, offered_load: float) -> float:
     """Return the probability that an arrival waits in an M/M/k queue (Erlang's C formula).
 
-    Computed from Erlang's B by its recursion. Its terms stay in [0, 1] and its rounding errors shrink from step to
-    step, so any number of servers is safe. For loads that would take many steps, Erlang's B is computed as a ratio of
-    Poisson probabilities, P(N = k) / P(N <= k).
+    It is 1.0 if ``offered_load >= servers``, when the queue grows forever. Computed from Erlang's B by its recursion,
+    whose terms stay in [0, 1] and whose rounding errors shrink from step to step, so any number of servers is safe; for
+    loads that would take many steps as a ratio of Poisson probabilities, P(N = k) / P(N <= k).
 
     Parameters
     ----------
@@ -60,11 +60,6 @@ def erlang_c(servers: int, offered_load: float) -> float:
         k, at least 1.
     offered_load
         a = lambda / mu, at least 0.
-
-    Returns
-    -------
-    float
-        In [0, 1]; 1.0 if ``offered_load >= servers``, when the queue grows forever.
 
     Raises
     ------
@@ -83,17 +78,14 @@ def jackson_latency(
 ) -> float:
     """Return the mean seconds that a record of the input stream spends in all executors together (equation 1).
 
+    They are inf if an executor with arrivals has no more cores than its offered load.
+
     Parameters
     ----------
     arrivals, service_rates, cores
         lambda_j (records/s), mu_j (records/s of one core) and k_j per executor.
     source_rate
         lambda_0, records/s of the input stream.
-
-    Returns
-    -------
-    float
-        Seconds; inf if an executor with arrivals has no more cores than its offered load.
 
     Raises
     ------
@@ -137,8 +129,7 @@ def allocate_cores(
     Raises
     ------
     WorkbenchError
-        When lengths differ or a number is out of its range. A target that cannot be met is not an error; see
-        ``CoreAllocation.status``.
+        When lengths differ or a number is out of its range. A target that cannot be met is a status, no error.
     """
     arrivals, service_rates, source_rate = _checked(arrivals, service_rates, source_rate)
     target = positive("target_latency", target_latency)
@@ -148,27 +139,26 @@ def allocate_cores(
     times = [_sojourn_times(load, service) for load, service in zip(loads, service_rates, strict=True)]
     now = [arrival * next(series) for arrival, series in zip(arrivals, times, strict=True)]  # lambda_j E[T_j]
 
+    def given(status: AllocationStatus) -> CoreAllocation:
+        return CoreAllocation(tuple(allocated), sum(now) / source_rate, status)
+
     if target < sum(loads) / source_rate * (1 - SLACK):  # E[T] falls towards the service times, never below
-        return CoreAllocation(tuple(allocated), sum(now) / source_rate, "unreachable")
+        return given("unreachable")
     if sum(allocated) > supply:
-        return CoreAllocation(tuple(allocated), sum(now) / source_rate, "insufficient")
-
+        return given("insufficient")
     if sum(now) / source_rate <= target * (1 + SLACK):
-        return CoreAllocation(tuple(allocated), sum(now) / source_rate, "ok")
-
+        return given("ok")
     then = [arrival * next(series) for arrival, series in zip(arrivals, times, strict=True)]  # with one core more
     gains = [(b - a, j) for j, (a, b) in enumerate(zip(now, then, strict=True))]  # negated, for the heap
     heapq.heapify(gains)
-    free = supply - sum(allocated)
-    while sum(now) / source_rate > target * (1 + SLACK):
-        if free == 0:
-            return CoreAllocation(tuple(allocated), sum(now) / source_rate, "exhausted")
-        _, j = gains[0]
+    for _ in range(supply - sum(allocated)):
+        j = gains[0][1]
         allocated[j] += 1
-        free -= 1
         now[j], then[j] = then[j], arrivals[j] * next(times[j])
         heapq.heapreplace(gains, (then[j] - now[j], j))
-    return CoreAllocation(tuple(allocated), sum(now) / source_rate, "ok")
+        if sum(now) / source_rate <= target * (1 + SLACK):
+            return given("ok")
+    return given("exhausted")
 
 
 def _checked(
@@ -176,14 +166,9 @@ def _checked(
 ) -> tuple[list[float], list[float], float]:
     require(len(arrivals) > 0, "There are no executors; give at least one arrival rate.")
     same_length("executor", len(arrivals), service_rates=service_rates)
-    return (
-        not_negatives("The arrival rate of executor {}", arrivals),
-        [
-            float(rate) if 0 < rate < math.inf else positive(f"The service rate of executor {j}", rate)
-            for j, rate in enumerate(service_rates)
-        ],
-        positive("source_rate", source_rate),
-    )
+    arriving = not_negatives("The arrival rate of executor {}", arrivals)
+    served = [positive(f"The service rate of executor {j}", rate) for j, rate in enumerate(service_rates)]
+    return arriving, served, positive("source_rate", source_rate)
 
 
 def _loads(arrivals: Sequence[float], service_rates: Sequence[float]) -> list[float]:

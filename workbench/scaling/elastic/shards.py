@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.checks import SLACK, not_negative, require, whole
+from workbench.errors import WorkbenchError
 
 DEFAULT_IMBALANCE = 1.2
 
@@ -37,11 +38,8 @@ def rebalance_shards(
 
     Each round moves one shard from the fullest task to the emptiest: the shard that leaves the least imbalance, ties by
     lowest index. Rounds end at the threshold, or if no such move lowers the imbalance. The paper does not have the
-    second rule and need not end. A round takes O(shards) steps.
-
-    Rounds also end if two tasks are equally full, because emptying one lowers nothing: whole-number loads of (1, 1),
-    (1, 1), () and () stay as they are, at an imbalance of 2. To continue as long as fewer tasks are at the maximum
-    would balance them, but is another rule. Measured loads are rarely equal.
+    second rule and need not end. A round takes O(shards) steps. Two tasks that are equally full end the rounds too:
+    loads of (1, 1), (1, 1), () and () stay as they are, at an imbalance of 2. Measured loads are rarely equal.
 
     Parameters
     ----------
@@ -111,9 +109,8 @@ def _checked(loads: Sequence[float], assignment: Sequence[int], tasks: int) -> t
     require(math.isfinite(total), f"The loads of the {len(weights)} shards add up to {total}; use a larger unit.")
     astray = np.flatnonzero((owner < 0) | (owner >= tasks) | (owner != np.floor(owner)))
     if astray.size:
-        require(
-            False,  # noqa: FBT003
+        raise WorkbenchError(
             f"Shard {astray[0]} is assigned to task {owner[astray[0]].item()!r}; "
-            f"the tasks are 0 to {tasks - 1}. Reassign the shards of removed tasks first.",
+            f"the tasks are 0 to {tasks - 1}. Reassign the shards of removed tasks first."
         )
     return weights, owner.astype(np.int64)
