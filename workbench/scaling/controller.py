@@ -6,7 +6,6 @@ slow tasks, and the policy requests more tasks than necessary: the effect on an 
 loads (section 6.4).
 """
 
-import heapq
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -127,9 +126,8 @@ class Controller(Generic[Memory]):
         """Keep as many tasks as there are slots, so that the least served operator is served best.
 
         Every operator keeps one task. Each further slot goes to the operator with the least ``kept / need`` that wants
-        more; ties go to the first. This is optimal: to serve the least served operator better, another split would take
-        a task from another operator. That operator got its last task when it was served no better than the least served
-        operator is in the end.
+        more; ties go to the first. This is optimal: another split takes a task from an operator that got it when it was
+        served no better than the least served operator is in the end.
 
         `need` has the tasks that each operator needs, fractions included; by default those wanted. An operator that it
         does not name keeps its wanted tasks as long as every other operator can have one.
@@ -146,14 +144,14 @@ class Controller(Generic[Memory]):
         kept = {name: 1 if name in need else count for name, count in tasks.items()}
         while sum(kept.values()) > room:
             kept[max(kept, key=lambda name: kept[name])] -= 1
-        lacking = [(_ratio(kept[name], need[name]), index, name) for index, name in enumerate(tasks) if name in need]
-        heapq.heapify(lacking)
-        for _ in range(room - sum(kept.values())):
-            while kept[lacking[0][2]] == tasks[lacking[0][2]]:
-                heapq.heappop(lacking)
-            _, index, name = lacking[0]
+        further = sorted(
+            (_ratio(count, need[name]), index, name)
+            for index, name in enumerate(tasks)
+            if name in need
+            for count in range(1, tasks[name])
+        )
+        for _, _, name in further[: room - sum(kept.values())]:
             kept[name] += 1
-            heapq.heapreplace(lacking, (_ratio(kept[name], need[name]), index, name))
         return kept
 
 

@@ -1,15 +1,25 @@
-"""DS2 as a policy: its decision on full metrics windows, within an autoscaler's limits."""
+"""Policies of papers: DS2 on full metrics windows and within an autoscaler's limits, and Justin on top of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
 
-from workbench.checks import SLACK
+from workbench.checks import SLACK, positive
 from workbench.scaling._ds2 import Counters, ds2
-from workbench.scaling._justin import StateMetrics
+from workbench.scaling._justin import (
+    BASE_MEMORY_MB,
+    PAPER,
+    JustinVariant,
+    MemoryState,
+    StateMetrics,
+    justin_decisions,
+    managed_memory_mb,
+)
 from workbench.scaling.autoscaler import (
+    JUSTIN,
     AutoscalerSettings,
     PendingScaleDown,
     evenly_spread,
@@ -18,7 +28,7 @@ from workbench.scaling.autoscaler import (
     needs_scaling,
     planned_rates,
 )
-from workbench.scaling.policies import Answer, Tasks, Window
+from workbench.scaling.policies import Answer, Decision, Tasks, Window
 
 _ROUNDING_S = 1e-6
 
@@ -54,11 +64,6 @@ class Ds2Policy:
     When windows emit in bursts, true rates depend on the part of a burst that a metrics window covers, mostly while a
     backlog is worked off. Set `metrics_window_s` to several windows of the query and `scale_down_interval_s` to the
     time that a backlog lasts. Otherwise tasks are given back and requested again.
-
-    Parameters
-    ----------
-    settings
-        When it may act and how far it may go.
     """
 
     settings: AutoscalerSettings = field(default_factory=AutoscalerSettings)
@@ -113,21 +118,15 @@ class Ds2Policy:
         """
         at_once = replace(self.settings, scale_down_interval_s=0.0)
         wanted = limit_parallelism(at_once, window.tasks, parallelism, window.now_s).parallelism  # without sources
-        changing = {name for name, tasks in wanted.items() if tasks != window.tasks[name]}
+        changing = [name for name, tasks in wanted.items() if tasks != window.tasks[name]]
         if not changing:
             return False
+        full = replace(self.settings, utilization_target=1.0)
         now, after = (
-            utilization(
-                window,
-                planned_rates(
-                    replace(self.settings, utilization_target=1.0, restart_s=restart_s),
-                    window.source_rates,
-                    window.backlog,
-                ),
-            )
-            for restart_s in (0.0, self.settings.restart_s)
+            utilization(window, planned_rates(one, window.source_rates, window.backlog))
+            for one in (replace(full, restart_s=0.0), full)
         )
-        return needs_scaling(self.settings, {name: now[name] for name in now if name in changing}, after)
+        return needs_scaling(self.settings, {name: now[name] for name in changing}, after)
 
     def _collect(self, window: Window, before: Ds2Memory) -> tuple[Window, ...]:
         """Add a window to those that a decision averages over: windows of this deployment, after its activation.
@@ -180,25 +179,92 @@ def averaged(windows: Sequence[Window]) -> Window:
     def mean(values: Sequence[float]) -> float:
         return sum(value * window.seconds for value, window in zip(values, windows, strict=True)) / seconds
 
+    def summed(counters: Sequence[Sequence[Counters]]) -> tuple[Counters, ...]:
+        total = np.array(counters, dtype=float).sum(axis=0)
+        return tuple((processed, pushed, useful_s) for processed, pushed, useful_s in total.tolist())
+
+    def mean_state(metrics: Sequence[StateMetrics]) -> StateMetrics:
+        hits = [one.hit_rate for one in metrics if one.hit_rate is not None]
+        waits = [one.latency_s for one in metrics if one.latency_s is not None]
+        hit_rate = min(1.0, mean(hits)) if len(hits) == len(metrics) else None
+        return StateMetrics(hit_rate, mean(waits) if len(waits) == len(metrics) else None)
+
     return replace(
         last,
         seconds=seconds,
         source_rates={name: mean([window.source_rates[name] for window in windows]) for name in last.source_rates},
         busyness={name: mean([window.busyness[name] for window in windows]) for name in last.busyness},
-        counters={name: _summed([window.counters[name] for window in windows]) for name in last.counters},
-        state={name: _mean_state([window.state[name] for window in windows], mean) for name in last.state},
+        counters={name: summed([window.counters[name] for window in windows]) for name in last.counters},
+        state={name: mean_state([window.state[name] for window in windows]) for name in last.state},
     )
 
 
-def _summed(counters: Sequence[Sequence[Counters]]) -> tuple[Counters, ...]:
-    """Add up the counters of every instance."""
-    total = np.array(counters, dtype=float).sum(axis=0)
-    return tuple((processed, pushed, useful_s) for processed, pushed, useful_s in total.tolist())
+@dataclass(frozen=True)
+class JustinMemory:
+    """What `JustinPolicy` remembers."""
+
+    ds2: Ds2Memory = field(default_factory=Ds2Memory)  # what DS2 remembers
+    states: Mapping[str, MemoryState] | None = None  # the configuration of the last decision; None before the first
+    # state metrics at the last decision
+    before: Mapping[str, StateMetrics] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def _mean_state(metrics: Sequence[StateMetrics], mean: Callable[[Sequence[float]], float]) -> StateMetrics:
-    hits = [one.hit_rate for one in metrics if one.hit_rate is not None]
-    waits = [one.latency_s for one in metrics if one.latency_s is not None]
-    return StateMetrics(
-        min(1.0, mean(hits)) if len(hits) == len(metrics) else None, mean(waits) if len(waits) == len(metrics) else None
-    )
+@dataclass(frozen=True)
+class JustinPolicy:
+    """Justin on top of DS2.
+
+    It decides only when DS2's trigger fires (section 4.2). Every operator begins at the level of its managed memory,
+    or at level 0 if memory is not split. Stateless operators lose their managed memory with the first decision.
+    """
+
+    settings: AutoscalerSettings = JUSTIN  # DS2's settings; the default is that of section 5
+    variant: JustinVariant = PAPER  # named deviations from Algorithm 1
+    # max_level, hit_rate, latency_s: as for `justin`
+    max_level: int = 3
+    hit_rate: float = 0.8
+    latency_s: float = 0.001
+    base_mb: float = BASE_MEMORY_MB  # managed memory of level 0, MB
+
+    def __post_init__(self) -> None:
+        positive("base_mb", self.base_mb)
+
+    @property
+    def interval_s(self) -> float:
+        """Seconds from one call to the next."""
+        return Ds2Policy(self.settings).interval_s
+
+    def decide(self, window: Window, memory: JustinMemory | None) -> Answer[JustinMemory]:
+        """Let DS2 propose tasks, then decide on tasks and memory by Algorithm 1."""
+        history = memory or JustinMemory()
+        proposal, remembered = Ds2Policy(self.settings).propose(window, history.ds2)
+        if proposal is None:
+            return None, replace(history, ds2=remembered)
+        now = dict(proposal.window.state)
+        found = justin_decisions(
+            history.states or self._begin(window),
+            proposal.tasks,
+            now,
+            history.before,
+            self.max_level,
+            self.hit_rate,
+            self.latency_s,
+            variant=self.variant,
+        )
+        states = {name: one.state for name, one in found.items()}
+        after = JustinMemory(remembered, states, now)
+        tasks = {name: state.tasks for name, state in states.items()}
+        managed = {name: managed_memory_mb(state.level, self.base_mb) or None for name, state in states.items()}
+        if tasks == dict(window.tasks) and managed == window.managed_mb:
+            return None, after
+        return Decision(tasks, managed, reasons=MappingProxyType(found)), after
+
+    def _begin(self, window: Window) -> dict[str, MemoryState]:
+        """Derive the levels from the managed memory."""
+        given = window.managed_mb or {}
+        top = self.max_level - 1
+        return {
+            name: MemoryState(
+                tasks, min(top, max(0, round(math.log2(memory / self.base_mb)))) if (memory := given.get(name)) else 0
+            )
+            for name, tasks in window.tasks.items()
+        }
