@@ -19,24 +19,12 @@ from workbench.observing.files import Growing, entries_of, is_compact, log_files
 from workbench.observing.scraped import Scrapes, samples_of
 from workbench.testbed.spark import seconds_of
 
-USEFUL = frozenset(
-    {
-        "SparkListenerLogStart",
-        "SparkListenerApplicationStart",
-        "SparkListenerEnvironmentUpdate",
-        "SparkListenerExecutorAdded",
-        "SparkListenerExecutorRemoved",
-        "SparkListenerJobStart",
-        "SparkListenerTaskEnd",
-        "SparkListenerStageCompleted",
-        "SparkListenerSQLExecutionStart",
-        "SparkListenerSQLAdaptiveExecutionUpdate",
-        "QueryStartedEvent",
-        "QueryProgressEvent",
-        "QueryIdleEvent",
-        "QueryTerminatedEvent",
-    }
-)
+USEFUL = frozenset({
+    "SparkListenerLogStart", "SparkListenerApplicationStart", "SparkListenerEnvironmentUpdate",
+    "SparkListenerExecutorAdded", "SparkListenerExecutorRemoved", "SparkListenerJobStart", "SparkListenerTaskEnd",
+    "SparkListenerStageCompleted", "SparkListenerSQLExecutionStart", "SparkListenerSQLAdaptiveExecutionUpdate",
+    "QueryStartedEvent", "QueryProgressEvent", "QueryIdleEvent", "QueryTerminatedEvent",
+})  # fmt: skip
 """Events that say something of a query's capacity, by the last part of their names."""
 
 UNREADABLE: dict[str, Any] = {}

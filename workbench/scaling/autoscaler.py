@@ -122,17 +122,7 @@ class PendingScaleDown:
     parallelism: int
 
 
-_NO_BACKLOG: Mapping[str, float] = MappingProxyType({})
 _NOTHING_PENDING: Mapping[str, PendingScaleDown] = MappingProxyType({})
-
-
-@dataclass(frozen=True)
-class LimitedProposal:
-    """Tasks per operator within the limits, and the scale-downs that are pending."""
-
-    parallelism: Mapping[str, int]
-    pending: Mapping[str, PendingScaleDown]
-
 
 def is_due(settings: AutoscalerSettings, now_s: float, deployed_s: float, decided_s: float | None = None) -> bool:
     """Return whether a decision may be taken at `now_s`, after the last deployment and the last decision (if any)."""
@@ -158,7 +148,7 @@ def needs_scaling(
 
 
 def planned_rates(
-    settings: AutoscalerSettings, source_rates: Mapping[str, float], backlog: Mapping[str, float] = _NO_BACKLOG
+    settings: AutoscalerSettings, source_rates: Mapping[str, float], backlog: Mapping[str, float]
 ) -> dict[str, float]:
     """Return the rates to plan for, records/s per source: with head-room, the backlog, and a restart's addition to it.
 
@@ -186,10 +176,11 @@ def limit_parallelism(
     proposal: Mapping[str, int],
     now_s: float,
     pending: Mapping[str, PendingScaleDown] = _NOTHING_PENDING,
-) -> LimitedProposal:
+) -> tuple[dict[str, int], dict[str, PendingScaleDown]]:
     """Keep a proposal within the factors and bounds, and delay scale-downs; `pending` are those of the last decision.
 
-    A pending scale-down is dropped as soon as the present number of tasks, or more, is proposed again.
+    A pending scale-down is dropped as soon as the present number of tasks, or more, is proposed again. Returned are the
+    tasks, and what is pending now.
     """
     parallelism: dict[str, int] = {}
     waiting: dict[str, PendingScaleDown] = {}
@@ -204,7 +195,7 @@ def limit_parallelism(
             else:
                 allowed = min(tasks, held.parallelism)
         parallelism[name] = allowed
-    return LimitedProposal(parallelism, waiting)
+    return parallelism, waiting
 
 
 def _bounded(settings: AutoscalerSettings, tasks: int, wanted: int) -> int:

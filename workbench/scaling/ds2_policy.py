@@ -45,14 +45,6 @@ class Ds2Memory:
 
 
 @dataclass(frozen=True)
-class Proposal:
-    """Tasks per operator within the limits, and the metrics that they are based on."""
-
-    tasks: Tasks
-    window: Window
-
-
-@dataclass(frozen=True)
 class Ds2Policy:
     """DS2 within the limits of an autoscaler.
 
@@ -76,16 +68,15 @@ class Ds2Policy:
 
     def decide(self, window: Window, memory: Ds2Memory | None) -> Answer[Ds2Memory]:
         """Decide as DS2 does, unless it is too early or every operator's utilization is within bounds."""
-        proposal, after = self.propose(window, memory)
-        same = proposal is None or dict(proposal.tasks) == dict(proposal.window.tasks)
-        return (None if proposal is None or same else proposal.tasks), after
+        tasks, whole, after = self.propose(window, memory)
+        return (None if tasks == dict(whole.tasks) else tasks), after
 
-    def propose(self, window: Window, memory: Ds2Memory | None) -> tuple[Proposal | None, Ds2Memory]:
-        """Decide as `decide` does, and return the metrics too; None if no decision is due."""
+    def propose(self, window: Window, memory: Ds2Memory | None) -> tuple[Tasks | None, Window, Ds2Memory]:
+        """Return the tasks within the limits (None if no decision is due), and the metrics that they are based on."""
         before = memory or Ds2Memory()
         seen = self._collect(window, before)
         if not self._due(seen, before.decided_s):
-            return None, replace(before, windows=seen)
+            return None, window, replace(before, windows=seen)
         whole = averaged(seen)
         if self.settings.busiest:
             whole = replace(whole, counters={name: _busiest(tasks) for name, tasks in whole.counters.items()})
@@ -100,9 +91,9 @@ class Ds2Policy:
         if self._behind(whole):
             wanted = {name: max(tasks, whole.tasks[name]) for name, tasks in wanted.items()}
         if self.settings.bounded and not self._needed(whole, wanted):
-            return None, after
-        limited = limit_parallelism(self.settings, whole.tasks, wanted, whole.now_s, before.pending)
-        return Proposal({**whole.tasks, **limited.parallelism}, whole), replace(after, pending=limited.pending)
+            return None, whole, after
+        tasks, pending = limit_parallelism(self.settings, whole.tasks, wanted, whole.now_s, before.pending)
+        return {**whole.tasks, **tasks}, whole, replace(after, pending=pending)
 
     def _behind(self, window: Window) -> bool:
         """Whether a source's backlog exceeds the threshold above which nothing is given back."""
@@ -117,7 +108,7 @@ class Ds2Policy:
         Others do not count: an idle sink of one task must not trigger a decision.
         """
         at_once = replace(self.settings, scale_down_interval_s=0.0)
-        wanted = limit_parallelism(at_once, window.tasks, parallelism, window.now_s).parallelism  # without sources
+        wanted, _ = limit_parallelism(at_once, window.tasks, parallelism, window.now_s)  # without sources
         changing = [name for name, tasks in wanted.items() if tasks != window.tasks[name]]
         if not changing:
             return False
@@ -236,13 +227,13 @@ class JustinPolicy:
     def decide(self, window: Window, memory: JustinMemory | None) -> Answer[JustinMemory]:
         """Let DS2 propose tasks, then decide on tasks and memory by Algorithm 1."""
         history = memory or JustinMemory()
-        proposal, remembered = Ds2Policy(self.settings).propose(window, history.ds2)
-        if proposal is None:
+        proposed, whole, remembered = Ds2Policy(self.settings).propose(window, history.ds2)
+        if proposed is None:
             return None, replace(history, ds2=remembered)
-        now = dict(proposal.window.state)
+        now = dict(whole.state)
         found = justin_decisions(
             history.states or self._begin(window),
-            proposal.tasks,
+            proposed,
             now,
             history.before,
             self.max_level,

@@ -92,10 +92,9 @@ def jackson_latency(
     WorkbenchError
         When lengths differ, or a rate is negative, not finite, or zero where it must be positive.
     """
-    arrivals, service_rates, source_rate = _checked(arrivals, service_rates, source_rate)
+    arrivals, service_rates, loads = _checked(arrivals, service_rates, source_rate)
     same_length("executor", len(arrivals), cores=cores)
     total = 0.0
-    loads = _loads(arrivals, service_rates)
     for arrival, service, load, given in zip(arrivals, service_rates, loads, cores, strict=True):
         k = whole("A number of cores", given, 0)
         if arrival == 0:
@@ -131,10 +130,9 @@ def allocate_cores(
     WorkbenchError
         When lengths differ or a number is out of its range. A target that cannot be met is a status, no error.
     """
-    arrivals, service_rates, source_rate = _checked(arrivals, service_rates, source_rate)
+    arrivals, service_rates, loads = _checked(arrivals, service_rates, source_rate)
     target = positive("target_latency", target_latency)
     supply = whole("cores", cores, 0)
-    loads = _loads(arrivals, service_rates)
     allocated = [_least_stable(load) for load in loads]
     times = [_sojourn_times(load, service) for load, service in zip(loads, service_rates, strict=True)]
     now = [arrival * next(series) for arrival, series in zip(arrivals, times, strict=True)]  # lambda_j E[T_j]
@@ -163,25 +161,21 @@ def allocate_cores(
 
 def _checked(
     arrivals: Sequence[float], service_rates: Sequence[float], source_rate: float
-) -> tuple[list[float], list[float], float]:
+) -> tuple[list[float], list[float], list[float]]:
+    """Return lambda_j, mu_j, and the busy cores lambda_j / mu_j."""
     require(len(arrivals) > 0, "There are no executors; give at least one arrival rate.")
     same_length("executor", len(arrivals), service_rates=service_rates)
     arriving = not_negatives("The arrival rate of executor {}", arrivals)
     served = [positive(f"The service rate of executor {j}", rate) for j, rate in enumerate(service_rates)]
-    return arriving, served, positive("source_rate", source_rate)
-
-
-def _loads(arrivals: Sequence[float], service_rates: Sequence[float]) -> list[float]:
-    """Return lambda_j / mu_j, the busy cores."""
-    loads = []
-    for j, (arrival, service) in enumerate(zip(arrivals, service_rates, strict=True)):
-        loads.append(arrival / service)
+    positive("source_rate", source_rate)
+    loads = [arrival / service for arrival, service in zip(arriving, served, strict=True)]
+    for j, load in enumerate(loads):
         require(
-            loads[-1] <= _MOST_BUSY,
-            f"Executor {j} has an arrival rate of {arrival!r} and a service rate of {service!r}; their ratio, the "
-            f"number of busy cores, must be at most {_MOST_BUSY:g}.",
+            load <= _MOST_BUSY,
+            f"Executor {j} has an arrival rate of {arriving[j]!r} and a service rate of {served[j]!r}; their ratio, "
+            f"the number of busy cores, must be at most {_MOST_BUSY:g}.",
         )
-    return loads
+    return arriving, served, loads
 
 
 def _least_stable(load: float) -> int:
