@@ -1,38 +1,33 @@
 """What a running query would sustain, from the batches that its load happened to ask for.
 
-A batch takes a + b x rows seconds; the query sustains the rate at which a batch lasts as long as the trigger interval:
+A batch takes a + b x rows seconds; the query sustains the rate at which a batch lasts as long as the trigger interval,
+(T - a) / (b T). Where batches get longer by themselves, their times are those at the log's end, and where rows follow
+from durations, the cost of a row is that between neighbours (`series`).
 
-    rate = (T - a) / (b T)
+Batches that began late hold more rows than an interval brings, and show times beyond it: then nothing is extrapolated.
+Batches that last about as long as the interval show what fills it, whatever a row costs. Where the load never moved, a
+and b cannot be separated, and there is a bound: with a fixed part of at least 0, n rows in t seconds mean that at least
+n T / t rows fill the interval.
 
-Batches that began late, because the one before them took longer than the interval, hold more rows than the interval
-brings, so they show times beyond it: where there are any, nothing is extrapolated. Where the load never moved, a and b
-cannot be separated, and no rate is given.
+Three things are in doubt:
 
-Where batches get longer by themselves, their times are those that they would take at the log's end, and where rows
-follow from durations the cost of a row is that between neighbours (`series`).
+- the coefficients: where a batch leaves a part of its weather to the next, batches are worth fewer readings;
+- the bend: a line that holds up to the busiest batch need not hold beyond. This doubt grows with the logarithm of how
+  far the line is carried, which is less far the less of a batch its rows take, and is less where the log shows how
+  straight it is. Where rows are seen to cost less the more there are, the line is one over a power of the rows;
+- the weather of the busiest batches: where another load slows one batch after the other, they are few readings.
 
-Three things are in doubt. The line's own coefficients: where one batch leaves a part of its weather to the next, they
-are worth fewer readings. The bend: a line that holds up to the busiest batch need not hold beyond, so the doubt grows
-with the logarithm of how far it is carried, which is the less far the less of a batch its rows take; it is less where
-the log itself shows how straight the line is, and where rows are seen to cost the less the more there are of them, the
-line is one over a power of the rows. And the weather of the busiest batches: where another load slows one
-batch after the other, they are few readings. What stays for half of a log is beyond what that log can show. Where these
-leave much open, what queries are like in general decides more: the fixed part takes some share of the busiest batches,
-mostly less than half of them, and every share means a rate. The answer is the posterior over these shares. The
-constants were set on simulated logs of the kinds that production writes (``benchmarks/observed_intervals.py``), the
-usual bend and the shares on real Spark (``benchmarks/observing.py``, few queries): take the intervals of other kinds of
-query for a first estimate.
-
-Batches that last about as long as the interval show what fills it, whatever a row costs.
-
-Where no rate can be given there is a bound: a batch of n rows in t seconds has a fixed part of 0 at least, so that at
-least n T / t rows fill the interval.
+Where these leave much open, what queries are like decides more: the fixed part takes some share of the busiest batches,
+mostly less than half, and every share means a rate. The answer is the posterior over these shares. The constants were
+set on simulated logs (``benchmarks/observed_intervals.py``), the usual bend and the shares on a few real queries
+(``benchmarks/observing.py``): take the intervals of other kinds of query for a first estimate.
 """
 
 import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,11 +37,15 @@ from scipy.stats import beta
 from workbench import units
 from workbench.arrays import Floats
 from workbench.checks import positive
+from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
+from workbench.measuring import fit_costs
+from workbench.observing.blocks import Block
 from workbench.observing.load import load_of
-from workbench.observing.running_query import SeenBatch, usual_slots
+from workbench.observing.running_query import RunningQuery, SeenBatch, usual_slots
 from workbench.observing.series import BUSIEST, LEVEL_Z, Drift, Series, outlasts, series_of, weather
 from workbench.observing.state import DAY_S
+from workbench.records import Machine, Measurement, MstEstimate, MstInterval, Phase, Probe
 
 LEVEL = 0.9
 _FEWEST = 20  # batches
@@ -349,3 +348,54 @@ def _near(rows: Floats, target: float) -> NDArray[np.bool_]:
 def _bend(bent: float) -> float:
     """Deviation of ln rate for each unit of ln(distance): what is usual, or less where a log shows a straight line."""
     return bent * _BENT / math.hypot(bent, _BENT) if math.isfinite(bent) else _BENT
+
+
+def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
+    """Give what a log shows in the form of a measurement: the rate read from it, and its batches at all loads.
+
+    Its blocks stand for observations at as many loads, the busiest for the one at the maximum. It is refused where the
+    rate is not identifiable, or where the log has no tasks, so that nothing is known of what a batch is made of.
+    """
+    if found.rate is None:
+        raise WorkbenchError(f"What {running.name} sustains is not identifiable from its log: {found.why_not}.")
+    blocks = running.usual_blocks
+    if not running.slots or running.cpu_share is None:
+        raise WorkbenchError(
+            f"The log of {running.name} shows no tasks of its batches, so it can be planned only for the slots it has. "
+            "Give the driver's event log (spark.eventLog.enabled=true)."
+        )
+    if not blocks:
+        raise WorkbenchError(
+            f"The log of {running.name} has no row of batches on {units.some(running.slots, 'slot')} that is long "
+            "enough to show what they are made of. Give a longer log."
+        )
+    *others, busiest = sorted(blocks, key=lambda block: block.rows)
+    begun = running.batches[0].start_s
+    width = math.sqrt(found.high / found.low)  # about the rate, which an estimate's headline is the middle of
+    estimate = MstEstimate(
+        rate=found.rate,
+        low=found.rate / width,
+        high=found.rate * width,
+        probes=(_probe(busiest, "reading"),),
+        observation=busiest.observation,
+        limit="query",
+        seconds=running.batches[-1].start_s - begun,
+    )
+    return Measurement(
+        query=running.name,
+        budget=Budget(running.slots, SlotProfile(running.cpus, running.memory_mb), found.interval_s),
+        estimate=estimate,
+        costs=fit_costs(sample for block in blocks for sample in block.observation.samples),
+        source=None,
+        testbed=f"the event log of {running.application or 'an application'}, Spark {running.spark or 'unknown'}",
+        started_at=datetime.fromtimestamp(begun, UTC).isoformat(timespec="seconds"),
+        testbed_kind="observed",
+        machine=Machine(slots="executor cores, as the cluster counts them", virtual=None, facts=running.facts),
+        load_curve=tuple(_probe(block, "probe") for block in others),
+        interval=MstInterval(found.low, found.high, LEVEL, 0.0, repeats=1),
+    )
+
+
+def _probe(block: Block, phase: Phase) -> Probe:
+    seen = block.observation
+    return Probe(1, phase, seen.commanded_rate, 1, seen, seconds=seen.elapsed_s, partitions=block.partitions)

@@ -127,10 +127,8 @@ class JustinDecision:
 
     Parameters
     ----------
-    previous, proposed
-        The configuration that was measured, and DS2's number of tasks.
-    state
-        The new configuration.
+    previous, proposed, state
+        The configuration that was measured, DS2's number of tasks, and the new configuration.
     case
         Which lines of Algorithm 1 applied.
     tests

@@ -61,8 +61,6 @@ def replay(
     dataflow
         The query and the costs of its records: a `QueryModel`, or a `Dataflow` with `profiles`, whose capacity is
         proportional to the tasks.
-    policy
-        Decides what to deploy; see `Policy`.
     tasks
         Tasks per operator at the beginning, or a `Decision` with managed memory per operator and a placement, which a
         policy with a method ``begin``, such as `Controller`, may complete.

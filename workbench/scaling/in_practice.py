@@ -3,9 +3,8 @@
 Neither knows what a record costs. Dynamic allocation counts waiting tasks, of which a batch has as many as partitions,
 whatever its rows; KEDA counts waiting records.
 
-EMR Serverless runs Spark's dynamic allocation with other values, by its scaling profile; give yours as settings. What
-Databricks documents of its enhanced autoscaling (utilisation of task slots, size of the task queue) has no thresholds,
-so it cannot be replayed.
+EMR Serverless runs Spark's dynamic allocation with other values, by its scaling profile; give yours as settings.
+Databricks documents no thresholds of its enhanced autoscaling, so it cannot be replayed.
 """
 
 import math

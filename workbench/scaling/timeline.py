@@ -143,8 +143,6 @@ class Timeline:
 
     Parameters
     ----------
-    step_s
-        Length of a step, seconds.
     offered, consumed
         Records/s.
     backlog
@@ -154,8 +152,6 @@ class Timeline:
         trigger interval and the end of their batch.
     tasks
         Tasks of all operators together.
-    reconfigurations
-        All changes, in order.
     memory_mb
         Memory of one slot at the beginning, MB; 0 if it is unlimited.
     paid_cpus, paid_memory_mb, workers

@@ -1,16 +1,15 @@
 """How each paradigm reacts to the measured load: not at all, by repartitioning keys, or by moving cores and shards.
 
 Elasticutor moves shards when the fullest core exceeds theta = 1.2 times the mean in a window of 1 s (section 3.1). At
-low rates a window contains few records, and perfectly even keys exceed the threshold by chance again and again. So one
-of two conditions must hold too. The paper, with saturated sources, does not need them:
+low rates a window contains few records, and even keys exceed the threshold by chance again and again. So one of two
+conditions must hold too, which the paper, with saturated sources, does not need:
 
-- Counting noise does not explain the excess. The CPU time of the records that reach a core in a window is a compound
-  Poisson sum, here gamma-distributed: with mean m records and variance m (1 + variation). The fullest of n cores with
-  even work exceeds the gamma quantile of 1 - FALSE_ALARM / n with probability of at most FALSE_ALARM.
+- Chance does not explain the excess. The CPU time of the records that reach a core in a window is a compound Poisson
+  sum, here gamma-distributed, with mean m records and variance m (1 + variation). The fullest of n cores with even work
+  exceeds the gamma quantile of 1 - FALSE_ALARM / n with a probability of at most FALSE_ALARM.
 - The core is nearly saturated: it worked NEAR_SATURATION of the window, so chance alone makes records wait.
 
-Cores are given back by the same measure: if the target is met without them even when the window contained fewer
-records than usual by chance.
+Cores are given back if the target is met without them even when the window had fewer records than usual by chance.
 """
 
 import heapq

@@ -1,11 +1,10 @@
 """Records that wait at cores and network cards, and state that migrates: one operator, in short steps.
 
 Every core and every direction of a node's network card is a server with a bounded queue of work, counted in seconds.
-A record needs work of each server on its path. The fullest queue limits how many records the sources may send
-(back-pressure, as in Storm). Service times vary: the work that reaches a core in a step is gamma-distributed with the
-mean and variance of a compound Poisson sum. Migrating state takes at least half of a network card while records also
-need it. Records of a moving shard are held until its old core has processed its queue, the routing has changed and the
-state has arrived.
+A record needs work of each server on its path; the fullest queue limits how many records the sources may send
+(back-pressure, as in Storm). The work that reaches a core in a step is gamma-distributed with the mean and variance of
+a compound Poisson sum. Migrating state takes at least half of a network card while records also need it. Records of a
+moving shard are held until its old core has processed its queue, the routing has changed and the state has arrived.
 """
 
 from collections.abc import Iterable
@@ -63,9 +62,9 @@ class KeyedOperator:
     upstream
         Executors that send to this operator, spread evenly over the nodes.
     queue
-        Records that may wait for a core before the sources are held back; not in the paper. An executor's receive
-        buffer has 1024 in Storm, and eight cores share that of an elastic executor. With 1024 per core, queues last a
-        second, even out keys that are shuffled every four, and the throughput rises with the shuffles (Figure 6).
+        Records that may wait for a core before the sources are held back; not in the paper. In Storm, eight cores
+        share an elastic executor's buffer of 1024. With 1024 each, queues of a second even out keys that are shuffled
+        every four, and the throughput rises with the shuffles (Figure 6).
     """
 
     cpu_s: float = 1e-3

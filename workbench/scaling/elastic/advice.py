@@ -36,9 +36,9 @@ def advise_executors(
 ) -> ExecutorAdvice:
     """Return the executors and shards for one operator by the rules of section 5.3.
 
-    One executor per node; two if records are large or the popularity of keys changes often, because an operator with
-    few executors then pays for remote cores and migration. Never as many executors as cores, which would be the static
-    paradigm. Shards: eight per task that an executor may grow to, between 256 and 1024, in powers of two.
+    One executor per node; two if records are large or the popularity of keys changes often, because few executors then
+    pay for remote cores and migration; never as many as cores, which would be the static paradigm. Eight shards per
+    task that an executor may grow to, between 256 and 1024, in powers of two.
 
     Parameters
     ----------

@@ -1,19 +1,17 @@
 """Which core serves which executor: least migrated state, data-intensive executors at home (Elasticutor 4.2).
 
-The number of cores per executor is given. The assignment of cores to executors changes so that little state leaves its
-node. An executor is data-intensive if each of its cores moves more than phi bytes/s; such an executor takes cores of
-its local node only. If no assignment allows that, phi doubles.
+Each executor gets a given number of cores, so that little state leaves its node. An executor is data-intensive if each
+of its cores moves more than phi bytes/s; it takes cores of its local node only. If no assignment allows that, phi
+doubles.
 
 In the integer programme (section 4.2) the share x_ij / X_j is not linear. It becomes linear by choosing the total: z_jK
 = 1 if executor j has K cores in all, and x_ijK is their number on node i. An executor has at most its requirement and
-all spare cores, so few totals are possible. HiGHS solves the programme; one version of HiGHS always returns the same
-result.
+all spare cores, so few totals are possible. One version of HiGHS always returns the same result.
 
 Corrections of the printed Algorithm 1, which moves one core at a time, the cheapest move first: the loop runs by
 descending intensity (printed: "non-descending"); over- and under-provisioned executors are determined again after every
 move; free cores are used; a core is taken only where its executor has one; remote cores of data-intensive executors are
-released first, because constraint (c) stays violated otherwise; an executor that had to give up a core it needs is
-served again later.
+released first, because constraint (c) stays violated otherwise; an executor that gave up a core is served again.
 """
 
 import heapq

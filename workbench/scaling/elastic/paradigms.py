@@ -1,12 +1,8 @@
 """Static, resource-centric, naive executor-centric and executor-centric scaling of one keyed operator, simulated.
 
-Elasticutor [1]_ compares four ways to spread the keys of an operator over the cores of a cluster:
-
-- ``"static"``: one executor per core, with fixed keys;
-- ``"resource-centric"``: one executor per core; keys are repartitioned over all executors under a global
-  synchronisation;
-- ``"naive-executor-centric"``: elastic executors that get cores on random nodes;
-- ``"executor-centric"``: elastic executors with the paper's scheduler (core allocation and assignment).
+Elasticutor [1]_ compares four ways to spread the keys of an operator over the cores of a cluster: one executor per core
+with fixed keys; the same, with keys repartitioned over all executors under a global synchronisation; elastic executors
+that get cores on random nodes; and elastic executors with the paper's scheduler (core allocation and assignment).
 
 References
 ----------
@@ -111,10 +107,6 @@ class ParadigmRun:
 
     Parameters
     ----------
-    paradigm
-        Its name.
-    throughput_per_s
-        Records processed per second.
     mean_latency_s, p99_latency_s
         Time from when a record is due at the source (with a rate) or is sent (without a rate) to its completion.
     cores

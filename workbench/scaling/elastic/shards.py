@@ -47,8 +47,6 @@ def rebalance_shards(
         Work of each shard, in any unit; in the paper, the seconds spent on it in a sliding window of 1 s.
     assignment
         Task of each shard now.
-    tasks
-        Number of tasks, one per core.
     threshold
         theta, the accepted imbalance; at least 1.
 
