@@ -75,7 +75,8 @@ class Ds2Policy:
         """Return the tasks within the limits (None if no decision is due), and the metrics that they are based on."""
         before = memory or Ds2Memory()
         seen = self._collect(window, before)
-        if not self._due(seen, before.decided_s):
+        full = sum(one.seconds for one in seen) >= self.settings.metrics_window_s - _ROUNDING_S
+        if not (seen and full and is_due(self.settings, window.now_s, window.deployed_s, before.decided_s)):
             return None, window, replace(before, windows=seen)
         whole = averaged(seen)
         if self.settings.busiest:
@@ -88,19 +89,15 @@ class Ds2Policy:
             name: evenly_spread(self.settings, tasks) if name in keyed else tasks
             for name, tasks in found.parallelism.items()
         }
-        if self._behind(whole):
+        if any(
+            whole.backlog.get(source, 0.0) > self.settings.lag_threshold_s * max(rate, SLACK)
+            for source, rate in whole.source_rates.items()
+        ):
             wanted = {name: max(tasks, whole.tasks[name]) for name, tasks in wanted.items()}
         if self.settings.bounded and not self._needed(whole, wanted):
             return None, whole, after
         tasks, pending = limit_parallelism(self.settings, whole.tasks, wanted, whole.now_s, before.pending)
         return {**whole.tasks, **tasks}, whole, replace(after, pending=pending)
-
-    def _behind(self, window: Window) -> bool:
-        """Whether a source's backlog exceeds the threshold above which nothing is given back."""
-        return any(
-            window.backlog.get(source, 0.0) > self.settings.lag_threshold_s * max(rate, SLACK)
-            for source, rate in window.source_rates.items()
-        )
 
     def _needed(self, window: Window, parallelism: Mapping[str, int]) -> bool:
         """Whether the utilization of an operator that would change is out of bounds.
@@ -134,13 +131,6 @@ class Ds2Policy:
             kept.append(old)
             seconds += old.seconds
         return tuple(reversed(kept))
-
-    def _due(self, seen: Sequence[Window], decided_s: float | None) -> bool:
-        """Whether the metrics suffice for a decision and the last decision is long enough ago."""
-        if not seen or not is_due(self.settings, seen[-1].now_s, seen[-1].deployed_s, decided_s):
-            return False
-        return sum(window.seconds for window in seen) >= self.settings.metrics_window_s - _ROUNDING_S
-
 
 def utilization(window: Window, rates: Mapping[str, float]) -> dict[str, float]:
     """Return the share of its true processing rate that each operator needs at source `rates`; busyness if unknown."""

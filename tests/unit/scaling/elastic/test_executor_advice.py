@@ -56,13 +56,3 @@ def test_one_key_is_in_the_singular():
         "1 shard each is enough: there is only 1 key",
         "with 1 core the most frequent key alone fills a core; more cores do not help",
     )
-
-
-def test_keys_that_were_not_tracked_count_too():
-    assert advise_executors(4, 8, key_counts=[50, 30], untracked_keys=10_000, untracked_records=9000.0).reasons == (
-        "one executor per node: each can grow on its own node",
-        "256 shards each: 8 per task, within 256 to 1024",
-    )
-    few = advise_executors(4, 8, key_counts=[50, 30], untracked_keys=98, untracked_records=20.0)
-    assert few.shards == 25
-    assert few.reasons[-1] == "with 2 cores the most frequent key alone fills a core; more cores do not help"
