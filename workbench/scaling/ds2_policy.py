@@ -132,6 +132,7 @@ class Ds2Policy:
             seconds += old.seconds
         return tuple(reversed(kept))
 
+
 def utilization(window: Window, rates: Mapping[str, float]) -> dict[str, float]:
     """Return the share of its true processing rate that each operator needs at source `rates`; busyness if unknown."""
     found = ds2(window.dataflow, window.counters, rates)
@@ -220,9 +221,9 @@ class JustinPolicy:
         proposed, whole, remembered = Ds2Policy(self.settings).propose(window, history.ds2)
         if proposed is None:
             return None, replace(history, ds2=remembered)
-        now = dict(whole.state)
+        now, given = dict(whole.state), window.managed_mb or {}
         found = justin_decisions(
-            history.states or self._begin(window),
+            history.states or {name: self._begin(tasks, given.get(name)) for name, tasks in window.tasks.items()},
             proposed,
             now,
             history.before,
@@ -239,13 +240,7 @@ class JustinPolicy:
             return None, after
         return Decision(tasks, managed, reasons=MappingProxyType(found)), after
 
-    def _begin(self, window: Window) -> dict[str, MemoryState]:
-        """Derive the levels from the managed memory."""
-        given = window.managed_mb or {}
-        top = self.max_level - 1
-        return {
-            name: MemoryState(
-                tasks, min(top, max(0, round(math.log2(memory / self.base_mb)))) if (memory := given.get(name)) else 0
-            )
-            for name, tasks in window.tasks.items()
-        }
+    def _begin(self, tasks: int, memory_mb: float | None) -> MemoryState:
+        """Derive the level from the managed memory."""
+        level = round(math.log2(memory_mb / self.base_mb)) if memory_mb else 0
+        return MemoryState(tasks, min(self.max_level - 1, max(0, level)))

@@ -32,11 +32,6 @@ class Allocated:
     idle_s: float | None = None  # since when no batch has run, seconds of the replay; None: one runs
     arriving: tuple[tuple[float, int], ...] = ()  # when executors that were asked for will run, with their number
 
-    @property
-    def coming(self) -> int:
-        """Executors that were asked for and do not run yet."""
-        return sum(count for _, count in self.arriving)
-
 
 @dataclass(frozen=True)
 class DynamicAllocation:
@@ -112,7 +107,7 @@ class DynamicAllocation:
         if waited_s < (self.backlog_s if now.adding == 1 else self.sustained_s) - SLACK:
             return replace(now, waited_s=waited_s, idle_s=None)
         most = min(math.ceil(left * self.executor_ratio / self.executor_slots - SLACK), self.max_executors)
-        more = int(min(now.adding, most - running - now.coming))
+        more = int(min(now.adding, most - running - sum(count for _, count in now.arriving)))
         if more <= 0:
             return replace(now, waited_s=0.0, idle_s=None)
         return Allocated(2 * now.adding, 0.0, None, (*now.arriving, (at_s + _TICK_S + self.start_s, more)))
