@@ -37,8 +37,7 @@ def block_of(logs: Sequence[BatchLog], slots: int) -> Block:
     elapsed_s = max(1e-9, last.start_s - first.start_s + last.duration_s - first.duration_s)
     due = [*accumulate((log.records for log in whole), initial=0)]
     batches = [
-        Batch(log.start_s, log.duration_s, log.records, float(until), 0.0)
-        for log, until in zip(logs, due, strict=True)
+        Batch(log.start_s, log.duration_s, log.records, float(until), 0.0) for log, until in zip(logs, due, strict=True)
     ]
     # a sink that merges or compacts now and then adds stages
     counts = Counter(len(log.stages) for log in whole)

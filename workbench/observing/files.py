@@ -86,9 +86,11 @@ class Growing(io.RawIOBase):
         self._file = file.open("rb", buffering=0)
 
     def readable(self) -> bool:
+        """Whether it can be read: it can."""
         return True
 
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a buffer, as of RawIOBase
+        """Fill a buffer with what there is, and wait for it; 0 once another file has followed."""
         while True:
             if count := self._file.readinto(buffer):
                 return count
@@ -114,6 +116,7 @@ class Growing(io.RawIOBase):
         return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()
         super().close()
 
@@ -129,7 +132,7 @@ def opened(file: Path, live: io.RawIOBase | None = None) -> io.BufferedReader:
         )
     if suffix == ".zstd" and live is not None:  # it takes what there is
         return io.BufferedReader(_Blocks(_zstd(live, _PIECE_GROWING), live))
-    raw = file.open("rb") if live is None else io.BufferedReader(live)
+    raw: io.BufferedReader = file.open("rb") if live is None else io.BufferedReader(live)
     if suffix == ".gz":
         return io.BufferedReader(gzip.GzipFile(fileobj=raw))
     blocks = {".zstd": lambda: _zstd(raw, _PIECE), ".lz4": lambda: _lz4(raw), ".snappy": lambda: _snappy(raw)}

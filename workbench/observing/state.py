@@ -92,27 +92,24 @@ class _Operator:
         self.name = str(told.get("operatorName") or self.name)
         self.partitions = int(told.get("numShufflePartitions") or self.partitions)
         self.instances = int(told.get("numStateStoreInstances") or self.instances)
+        custom = told.get("customMetrics") or {}
         if ran:
-            self._cost(told, batch_s)
+            self.dropped += int(told.get("numRowsDroppedByWatermark") or told.get("numLateInputs") or 0)
+            if told.get("commitTimeMs"):
+                self.batches += 1
+                self.commit_ms += float(told["commitTimeMs"])
+                self.batch_s += batch_s
+            for name in _COUNTED & custom.keys():
+                before = self.custom.get(name, 0.0) if name.startswith(_PER_BATCH) else 0.0
+                self.custom[name] = before + float(custom[name] or 0)
         if self.seen % self.every == 0:
-            sizes = told.get("numRowsTotal"), told.get("memoryUsedBytes"), (told.get("customMetrics") or {}).get(_FILES)
+            sizes = told.get("numRowsTotal"), told.get("memoryUsedBytes"), custom.get(_FILES)
             rows, memory, files = (int(size or 0) for size in sizes)
             self.readings.append((at_s, rows, memory, files))
         self.seen += 1
         if len(self.readings) >= _KEPT:
             del self.readings[1::2]
             self.every *= 2
-
-    def _cost(self, told: Mapping[str, Any], batch_s: float) -> None:
-        self.dropped += int(told.get("numRowsDroppedByWatermark") or told.get("numLateInputs") or 0)
-        if told.get("commitTimeMs"):
-            self.batches += 1
-            self.commit_ms += float(told["commitTimeMs"])
-            self.batch_s += batch_s
-        custom = told.get("customMetrics") or {}
-        for name in _COUNTED & custom.keys():
-            before = self.custom.get(name, 0.0) if name.startswith(_PER_BATCH) else 0.0
-            self.custom[name] = before + float(custom[name] or 0)
 
     def told(self, place: int, lag_s: float | None, lag_grew_s: float) -> StateSeen:
         _, rows, memory, _ = self.readings[-1]

@@ -54,12 +54,10 @@ def ds2(
 ) -> Ds2Decision:
     """Propose the least parallelism at which every operator keeps up with the source rates.
 
-    An operator that does not keep up hides the load of its downstream operators. The pass follows the rates that
-    operators push when they keep up. Sources send their full output to every consumer.
-
-    An instance without useful seconds or without input has no true rate; the other instances stand for it. If no
-    instance of an operator has a true rate, the operator keeps its tasks, passes records on with `last_selectivity` (1
-    if unknown), and is listed in ``Ds2Decision.uninformed``.
+    An operator that does not keep up hides the load of those after it, so the pass follows the rates that operators
+    push when they keep up. Sources send their full output to every consumer. An instance without useful seconds or
+    input has no true rate; the other instances stand for it. If none has, the operator keeps its tasks, passes records
+    on with `last_selectivity` (1 if unknown), and is listed in ``Ds2Decision.uninformed``.
 
     Parameters
     ----------
@@ -73,8 +71,7 @@ def ds2(
     Raises
     ------
     WorkbenchError
-        When counters or rates are missing, name unknown operators or are negative or not finite, or when an operator
-        that is not a source has no upstream.
+        When counters or rates do not fit the dataflow, or an operator that is not a source has no upstream.
     """
     _check(dataflow, counters, source_rates)
     true_rates: dict[str, tuple[float, float]] = {}

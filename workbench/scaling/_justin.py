@@ -178,14 +178,11 @@ def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 and its four 
         Number of levels: 3 gives levels 0, 1 and 2, which are 158, 316 and 632 MB.
     hit_rate, latency_s
         An operator is under pressure if its hit rate is below `hit_rate` or its latency is above `latency_s`.
-    variant
-        Named deviations from the paper.
 
     Raises
     ------
     WorkbenchError
-        When the operators of `previous` and `proposal` differ, metrics name an unknown operator, or an operator is
-        above the top level.
+        When the mappings do not name the same operators, or an operator is above the top level.
 
     Notes
     -----
@@ -195,9 +192,8 @@ def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 and its four 
       a scale-up. ``JustinVariant(guard="exceeds")`` follows the comment.
     - Right after a scale-up that helped, the next one needs no pressure: memory grows again even at a high hit rate.
     - Memory is given back only after a scale-up that did not help; ``give_back_hit_rate`` changes that.
-    - The paths reported for Q8 and Q11, (1; 158) -> (1; 316) -> more tasks at 316 MB, cannot happen: after a scale-up
-      that helped, 632 MB comes next; after one that did not, the level returns to 158 MB. They are those of
-      ``JustinVariant(once=True)``.
+    - The paths reported for Q8 and Q11, (1; 158) -> (1; 316) -> more tasks at 316 MB, are those of
+      ``JustinVariant(once=True)``: after a scale-up that helped 632 MB come next, after another one 158 MB.
 
     A stateful operator without a level counts as one at level 0.
     """

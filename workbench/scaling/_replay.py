@@ -73,8 +73,8 @@ def replay(
     restart_s
         Downtime of a reconfiguration, seconds, without moving state.
     state_bytes_per_s
-        Speed at which one task restores its share of the state; the tasks do so at the same time. When an operator's
-        tasks, memory or workers change, all its state moves, as with savepoint and restore.
+        Speed at which each task restores its share of the state. When an operator's tasks, memory or workers change,
+        all its state moves, as with savepoint and restore.
     step_s
         Longest step.
     speed
@@ -95,8 +95,7 @@ def replay(
     Raises
     ------
     WorkbenchError
-        When tasks are missing, a number is out of its range, or the policy returns what cannot be deployed or leaves
-        out a placement that counts.
+        When a number is out of its range, or what the start or the policy asks for cannot be deployed.
     """
     model = _model(dataflow, profiles)
     interval_of(policy)
@@ -273,9 +272,8 @@ class _Meter:
     def bound_s(self) -> Floats:
         """Useful seconds, as if each task could work in both phases: while windows emit, and while the sources flow.
 
-        A task that is busy for a complete phase bounds the rate even if it idles in the other phase, in which its work
-        cannot be done. So it counts as useful in both phases as much as in its busier one. If no task then needs more
-        than a share of its time, both phases together take no more than that share.
+        A task that is busy for a complete phase bounds the rate even if it idles in the other, in which its work cannot
+        be done. So it counts as useful in both as much as in its busier one.
         """
         flowing_s = self._active_s - self._emitting_s
         if self._emitting_s <= 0 or flowing_s <= _ROUNDING * self._active_s:
@@ -291,9 +289,9 @@ def _window(  # noqa: PLR0917 - private, called once
 ) -> Window:
     """Return the metrics of the window that ends now.
 
-    Deviation from DS2, whose useful time excludes all waiting: `_Meter.bound_s` is reported instead. Windows emit and
-    sources flow one after the other, so an operator cannot reach the rate of continuous work. DS2 would give tasks
-    back and request them again forever. Without windows there is no difference.
+    Deviation from DS2, whose useful time excludes all waiting: `_Meter.bound_s` is reported instead, which differs with
+    windows. An operator cannot reach the rate of continuous work then, and DS2 would give tasks back and request them
+    again forever.
     """
     model = deployment.model
     pushed = np.where(deployment.windowed, meter.results, meter.records * deployment.selectivity)

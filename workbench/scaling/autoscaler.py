@@ -73,11 +73,6 @@ class AutoscalerSettings:
         if self.key_groups is not None:
             whole("key_groups", self.key_groups, 1)
 
-    @property
-    def bounded(self) -> bool:
-        """Whether utilization has a bound; without one, every decision is carried out."""
-        return self.utilization_min is not None or self.utilization_max is not None
-
 
 FLINK = AutoscalerSettings(
     activation_s=300.0,
@@ -124,6 +119,7 @@ class PendingScaleDown:
 
 _NOTHING_PENDING: Mapping[str, PendingScaleDown] = MappingProxyType({})
 
+
 def is_due(settings: AutoscalerSettings, now_s: float, deployed_s: float, decided_s: float | None = None) -> bool:
     """Return whether a decision may be taken at `now_s`, after the last deployment and the last decision (if any)."""
     active = now_s >= deployed_s + settings.activation_s - SLACK
@@ -135,12 +131,9 @@ def needs_scaling(
 ) -> bool:
     """Return whether the utilization of an operator is below ``utilization_min`` or above ``utilization_max``.
 
-    Always true without both bounds, as for DS2 without a trigger. `after_restart` is the utilization that makes up for
-    a restart, too. As in Flink it decides whether fewer tasks are enough: giving tasks back takes a restart, keeping
-    them takes none.
+    `after_restart` is the utilization that makes up for a restart, too. As in Flink it decides whether fewer tasks are
+    enough: giving tasks back takes a restart, keeping them takes none.
     """
-    if not settings.bounded:
-        return True
     low = -math.inf if settings.utilization_min is None else settings.utilization_min
     high = math.inf if settings.utilization_max is None else settings.utilization_max
     least = utilization if after_restart is None else after_restart

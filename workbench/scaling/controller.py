@@ -1,9 +1,8 @@
 """The CAPSys controller: a scaling policy decides how many tasks, a placement strategy where they go (sections 4, 5.1).
 
 Operators are profiled once, each alone on a worker. Their unit costs times the expected rates are the loads that the
-placement balances. The scaling policy continues to read live metrics. If tasks contend for a worker, these metrics show
-slow tasks, and the policy requests more tasks than necessary: the effect on an autoscaler of a placement that ignores
-loads (section 6.4).
+placement balances. The scaling policy reads live metrics: if tasks contend for a worker, it requests more tasks than
+necessary, which is what a placement that ignores loads does to an autoscaler (section 6.4).
 """
 
 import math

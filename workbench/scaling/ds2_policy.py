@@ -50,12 +50,11 @@ class Ds2Policy:
 
     It decides on the metrics of a full window that began after the activation time, at most once per policy interval,
     and only if the utilization of an operator that it would change is out of bounds. As in Flink, utilization is
-    calculated from the source rates and the backlog to catch up with: above 1 for a saturated operator, and for
-    operators downstream of it more than the records that reach them.
+    calculated from the source rates and the backlog to catch up with: above 1 for a saturated operator.
 
-    When windows emit in bursts, true rates depend on the part of a burst that a metrics window covers, mostly while a
-    backlog is worked off. Set `metrics_window_s` to several windows of the query and `scale_down_interval_s` to the
-    time that a backlog lasts. Otherwise tasks are given back and requested again.
+    When windows emit in bursts, true rates depend on the part of a burst that a metrics window covers. Set
+    `metrics_window_s` to several windows of the query and `scale_down_interval_s` to the time that a backlog lasts.
+    Otherwise tasks are given back and requested again.
     """
 
     settings: AutoscalerSettings = field(default_factory=AutoscalerSettings)
@@ -94,7 +93,8 @@ class Ds2Policy:
             for source, rate in whole.source_rates.items()
         ):
             wanted = {name: max(tasks, whole.tasks[name]) for name, tasks in wanted.items()}
-        if self.settings.bounded and not self._needed(whole, wanted):
+        bounds = self.settings.utilization_min, self.settings.utilization_max
+        if bounds != (None, None) and not self._needed(whole, wanted):
             return None, whole, after
         tasks, pending = limit_parallelism(self.settings, whole.tasks, wanted, whole.now_s, before.pending)
         return {**whole.tasks, **tasks}, whole, replace(after, pending=pending)

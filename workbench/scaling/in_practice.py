@@ -8,13 +8,12 @@ Databricks documents no thresholds of its enhanced autoscaling, so it cannot be 
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from workbench.checks import SLACK, not_negative, positive, require, whole
 from workbench.defaults import INTERVAL_S
-from workbench.scaling.policies import Answer, Tasks, Window
+from workbench.scaling.policies import Answer, Window
 
 _TICK_S = 1.0
 _SYNC_S, _PODS = 15.0, 4  # of Kubernetes' horizontal autoscaler
@@ -95,7 +94,10 @@ class DynamicAllocation:
         come = sum(count for ready_s, count in now.arriving if ready_s <= window.now_s + SLACK)
         now = replace(now, arriving=tuple(one for one in now.arriving if one[0] > window.now_s + SLACK))
         wanted = self._kept(running, now.idle_s, window.now_s) + come
-        return (None if wanted == running else spread(window.tasks, wanted * self.executor_slots)), now
+        if wanted == running:
+            return None, now
+        slots, together = wanted * self.executor_slots, sum(window.tasks.values())
+        return {name: max(1, round(count * slots / together)) for name, count in window.tasks.items()}, now
 
     def _after_a_tick(self, now: Allocated, at_s: float, done: float, running: int) -> Allocated:
         """Go on by a second in which `done` of a batch is done, 1 or more between two batches."""
@@ -124,20 +126,13 @@ class DynamicAllocation:
         return max(1, self.min_executors, min(running, used))
 
 
-def spread(tasks: Tasks, slots: int) -> Mapping[str, int]:
-    """Spread slots over the operators as `tasks` are, at least one each."""
-    together = sum(tasks.values())
-    return {name: max(1, round(count * slots / together)) for name, count in tasks.items()}
-
-
 @dataclass(frozen=True)
 class KafkaLag:
     """KEDA's scaler for Apache Kafka (2.15): as many replicas as waiting records fill thresholds.
 
     Kubernetes' horizontal autoscaler carries it out with its defaults: at most twice the replicas or 4 more every
     15 s, and fewer only where no more were wanted for `stabilization_s`. There are at most as many replicas as
-    partitions, so a partition that is fuller than the others is read no faster. Each replica runs a task of every
-    operator. Records of a micro-batch wait until it commits.
+    partitions. Each replica runs a task of every operator. Records of a micro-batch wait until it commits.
 
     Deviation: one replica stays, where KEDA goes to none after its cooldownPeriod (300 s).
     """

@@ -43,7 +43,6 @@ def test_decisions_wait_for_activation_and_interval():
 
 
 def test_busyness_within_bounds_changes_nothing():
-    assert needs_scaling(CAPSYS, {"o": 0.5})  # no bounds: always
     assert not needs_scaling(JUSTIN, {"o": 0.8, "p": 0.2})
     assert needs_scaling(JUSTIN, {"o": 0.81, "p": 0.5})
     assert needs_scaling(JUSTIN, {"o": 0.5, "p": 0.19})

@@ -120,9 +120,7 @@ def test_what_is_asked_for_of_an_operator_behind_a_saturated_one_counts_whole():
     idle = (0.0, 0.0, 0.0)
     counters = {"map": ((1_000.0, 1_000.0, 1.0),), "count": ((500.0, 0.0, 0.5), idle)}
     busyness = {"map": 1.0, "count": 0.25}
-    window = Window(
-        60.0, 0.0, FLOW, {"map": 1, "count": 2}, {"source": 3_000.0}, {"source": 0.0}, counters, busyness
-    )
+    window = Window(60.0, 0.0, FLOW, {"map": 1, "count": 2}, {"source": 3_000.0}, {"source": 0.0}, counters, busyness)
     assert utilization(window, {"source": 3_000.0}) == {"map": 3.0, "count": 1.5}
     unknown = replace(window, counters={**counters, "count": (idle,) * 2})
     assert utilization(unknown, {"source": 1.0})["count"] == 0.25

@@ -154,9 +154,8 @@ class StaticExecutors:
 class ResourceCentric(StaticExecutors):
     """One executor per core; shards are repartitioned over all executors under a global synchronisation.
 
-    The sources stop, records in flight are processed while upstream routing tables change, state moves, and the sources
-    continue. By default all moves of a plan share one synchronisation, which favours this paradigm: Elasticutor's
-    figure 11 gives the time per shard.
+    The sources stop, records in flight are processed while routing changes, state moves, and the sources continue. By
+    default all moves of a plan share one synchronisation, which favours this paradigm: figure 11 has one per shard.
     """
 
     def __init__(self, queues: Queues, window: LoadWindow, settings: ElasticSettings) -> None:

@@ -306,12 +306,33 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
     Raises
     ------
     WorkbenchError
-        When the executors need more cores than there are, `current` does not fit the nodes, lengths or ranges are
-        wrong, or `timeout_s` ends before any assignment is found.
+        When the cores do not suffice, lengths or ranges are wrong, or `timeout_s` ends before any assignment is found.
     """
     methods = get_args(AssignmentMethod)
     require(method in methods, f"method is {method!r}; use one of {', '.join(map(repr, methods))}.")
-    problem = _checked(current, required, node_cores, state_bytes, local_node, data_intensity)
+    executors, nodes = len(required), len(node_cores)
+    require(executors > 0, "There are no executors; give at least one.")
+    same_length("executor", executors, state_bytes=state_bytes, local_node=local_node, data_intensity=data_intensity)
+    held = _core_matrix("current", current, nodes, executors)
+    required = wholes("The number of cores executor {} requires", required, 0)
+    node_cores = wholes("The number of cores of node {}", node_cores, 0)
+    local_node = wholes("The local node of executor {}", local_node, 0)
+    for executor, home in enumerate(local_node):
+        require(home < nodes, f"The local node of executor {executor} is {home}; the nodes are 0 to {nodes - 1}.")
+    for node, (used, available) in enumerate(zip(held.sum(axis=1).tolist(), node_cores, strict=True)):
+        require(
+            used <= available,
+            f"The current assignment uses {used:g} cores of node {node}, which has {available}; "
+            "remove missing cores from `current` first.",
+        )
+    require(
+        sum(required) <= sum(node_cores),
+        f"The executors require {sum(required)} cores and the nodes have {sum(node_cores)}; "
+        "add nodes, or allocate fewer cores (a higher latency target).",
+    )
+    state_bytes = not_negatives("The state of executor {}", state_bytes)
+    data_intensity = not_negatives("The data intensity of executor {}", data_intensity)
+    problem = CoreProblem(held, required, node_cores, state_bytes, local_node, data_intensity)
     phi = positive("threshold", threshold)
     while True:
         matrix, bound = (greedy(problem, phi), None) if method == "greedy" else optimum(problem, phi, timeout_s)
@@ -335,40 +356,6 @@ def migrated_bytes(
     # max(1, ...): without cores there is no share, 0 / 1
     leaving = held / np.maximum(1.0, held.sum(axis=0)) - kept / np.maximum(1.0, kept.sum(axis=0))
     return float(np.maximum(0.0, leaving).sum(axis=0) @ np.asarray(state))
-
-
-def _checked(  # noqa: PLR0917 - the arguments of `assign_cores`
-    current: Sequence[Sequence[int]],
-    required: Sequence[int],
-    node_cores: Sequence[int],
-    state_bytes: Sequence[float],
-    local_node: Sequence[int],
-    data_intensity: Sequence[float],
-) -> CoreProblem:
-    """Check lengths and ranges, and return the problem in plain numbers."""
-    executors, nodes = len(required), len(node_cores)
-    require(executors > 0, "There are no executors; give at least one.")
-    same_length("executor", executors, state_bytes=state_bytes, local_node=local_node, data_intensity=data_intensity)
-    held = _core_matrix("current", current, nodes, executors)
-    required = wholes("The number of cores executor {} requires", required, 0)
-    node_cores = wholes("The number of cores of node {}", node_cores, 0)
-    local_node = wholes("The local node of executor {}", local_node, 0)
-    for executor, home in enumerate(local_node):
-        require(home < nodes, f"The local node of executor {executor} is {home}; the nodes are 0 to {nodes - 1}.")
-    for node, (used, available) in enumerate(zip(held.sum(axis=1).tolist(), node_cores, strict=True)):
-        require(
-            used <= available,
-            f"The current assignment uses {used:g} cores of node {node}, which has {available}; "
-            "remove missing cores from `current` first.",
-        )
-    require(
-        sum(required) <= sum(node_cores),
-        f"The executors require {sum(required)} cores and the nodes have {sum(node_cores)}; "
-        "add nodes, or allocate fewer cores (a higher latency target).",
-    )
-    state_bytes = not_negatives("The state of executor {}", state_bytes)
-    data_intensity = not_negatives("The data intensity of executor {}", data_intensity)
-    return CoreProblem(held, required, node_cores, state_bytes, local_node, data_intensity)
 
 
 def _core_matrix(name: str, matrix: Sequence[Sequence[float]] | Ints, nodes: int, executors: int) -> Ints:

@@ -33,13 +33,13 @@ class CoreAllocation:
     Parameters
     ----------
     cores
-        Cores per executor: the allocation that meets the target (``"ok"``), the last one within the supply
-        (``"exhausted"``), or the least stable one (``"insufficient"``, ``"unreachable"``).
+        Cores per executor.
     latency
         E[T] with these cores, seconds.
     status
-        ``"ok"``; ``"exhausted"`` if the next core exceeds the supply; ``"insufficient"`` if the least stable allocation
-        already does; ``"unreachable"`` if the target is below the service times alone, which no number of cores meets.
+        ``"ok"``: they meet the target; ``"exhausted"``: the next core exceeds the supply; ``"insufficient"``: the least
+        stable allocation, which these are, already does; ``"unreachable"``: these are the least stable one, and the
+        target is below the service times alone, which no number of cores meets.
     """
 
     cores: tuple[int, ...]
@@ -90,7 +90,7 @@ def jackson_latency(
     Raises
     ------
     WorkbenchError
-        When lengths differ, or a rate is negative, not finite, or zero where it must be positive.
+        When lengths differ or a number is out of its range.
     """
     arrivals, service_rates, loads = _checked(arrivals, service_rates, source_rate)
     same_length("executor", len(arrivals), cores=cores)

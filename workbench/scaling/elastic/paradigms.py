@@ -237,7 +237,7 @@ def simulate_paradigm(
         migrated / measured_s,
         remote / measured_s,
         source.waiting(steps),
-        each * np.arange(1, rows + 1) * step_s,
+        each * np.arange(1, rows + 1, dtype=np.float64) * step_s,
         done_in / (each * step_s),
         np.divide(waited, sent, out=np.full(rows, math.nan), where=sent != 0),
     )

@@ -53,12 +53,29 @@ def rebalance_shards(
     Raises
     ------
     WorkbenchError
-        When lengths differ, a load is negative or not finite, or a shard's task does not exist.
+        When lengths or ranges are wrong, or a shard's task does not exist.
     """
     tasks = whole("tasks", tasks, 1)
     limit = not_negative("threshold", threshold)
     require(limit >= 1, f"threshold is {threshold!r}; it must be at least 1, because the imbalance is never below 1.")
-    weights, owner = _checked(loads, assignment, tasks)
+    weights, given = np.asarray(loads, dtype=float), np.asarray(assignment)
+    require(weights.ndim == 1 and len(weights) > 0, "There are no shards; give the load of at least one.")
+    require(
+        weights.shape == given.shape,
+        f"There are {len(weights)} shard loads and {len(given)} assigned tasks; give one task per shard.",
+    )
+    for shard in np.flatnonzero(~(np.isfinite(weights) & (weights >= 0))):
+        not_negative(f"The load of shard {shard}", weights[shard].item())
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    require(math.isfinite(total), f"The loads of the {len(weights)} shards add up to {total}; use a larger unit.")
+    astray = np.flatnonzero((given < 0) | (given >= tasks) | (given != np.floor(given)))
+    if astray.size:
+        raise WorkbenchError(
+            f"Shard {astray[0]} is assigned to task {given[astray[0]].item()!r}; "
+            f"the tasks are 0 to {tasks - 1}. Reassign the shards of removed tasks first."
+        )
+    owner = given.astype(np.int64)
     sums = np.bincount(owner, weights=weights, minlength=tasks)
     mean = float(sums.sum()) / tasks
     slack = SLACK * mean
@@ -90,25 +107,3 @@ def rebalance_shards(
         moves.append((shard, fullest, emptiest))
     imbalance = float(np.bincount(owner, weights=weights, minlength=tasks).max()) / mean if mean > 0 else 1.0
     return ShardPlan(tuple(owner.tolist()), tuple(moves), imbalance)
-
-
-def _checked(loads: Sequence[float], assignment: Sequence[int], tasks: int) -> tuple[np.ndarray, np.ndarray]:
-    weights, owner = np.asarray(loads, dtype=float), np.asarray(assignment)
-    require(weights.ndim == 1 and len(weights) > 0, "There are no shards; give the load of at least one.")
-    require(
-        weights.shape == owner.shape,
-        f"There are {len(weights)} shard loads and {len(owner)} assigned tasks; give one task per shard.",
-    )
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if wrong.size:
-        not_negative(f"The load of shard {wrong[0]}", weights[wrong[0]].item())
-    with np.errstate(over="ignore"):
-        total = float(weights.sum())
-    require(math.isfinite(total), f"The loads of the {len(weights)} shards add up to {total}; use a larger unit.")
-    astray = np.flatnonzero((owner < 0) | (owner >= tasks) | (owner != np.floor(owner)))
-    if astray.size:
-        raise WorkbenchError(
-            f"Shard {astray[0]} is assigned to task {owner[astray[0]].item()!r}; "
-            f"the tasks are 0 to {tasks - 1}. Reassign the shards of removed tasks first."
-        )
-    return weights, owner.astype(np.int64)
