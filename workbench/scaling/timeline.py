@@ -33,7 +33,7 @@ class Waits:
     first_s: Floats
     last_s: Floats
     steps: Ints  # the step in which they are consumed
-    trigger_s: float = 0.0  # each record also waits for the next trigger, evenly up to so many seconds
+    trigger_s: float = 0.0  # each record also waits for the next trigger, evenly up to these seconds
 
     @classmethod
     def of(cls, arrivals: Floats, consumed: Floats, step_s: float) -> "Waits":

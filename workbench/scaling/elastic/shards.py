@@ -64,8 +64,8 @@ def rebalance_shards(
         weights.shape == given.shape,
         f"There are {len(weights)} shard loads and {len(given)} assigned tasks; give one task per shard.",
     )
-    for shard in np.flatnonzero(~(np.isfinite(weights) & (weights >= 0))):
-        not_negative(f"The load of shard {shard}", weights[shard].item())
+    for wrong in np.flatnonzero(~(np.isfinite(weights) & (weights >= 0))):
+        not_negative(f"The load of shard {wrong}", weights[wrong].item())
     with np.errstate(over="ignore"):
         total = float(weights.sum())
     require(math.isfinite(total), f"The loads of the {len(weights)} shards add up to {total}; use a larger unit.")
