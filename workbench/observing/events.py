@@ -208,8 +208,8 @@ def _events(lines: _Text, *, is_last: bool) -> Iterator[dict[str, Any] | None]:
         if depth <= 0 and (whole := lines.rest(text)) is not None:
             yield from _told(whole)
             continue
-        block += text
-        depth += _opens(text)
+        block, bare = block + text, _QUOTED.sub(b"", text)
+        depth += bare.count(b"{") + bare.count(b"[") - bare.count(b"}") - bare.count(b"]")
         if depth <= 0:
             whole, block, depth = block, b"", 0
             yield from _told(_parsed(whole.strip().rstrip(b",")))
@@ -235,12 +235,6 @@ def _begun(line: bytes) -> bytes:
     if line.endswith(b"}\n") and not any(one in line for one in _HAS):  # a line of a structured log
         return b""
     return line if _BEGINS.match(line) and line.strip() != b"[" else b""
-
-
-def _opens(text: bytes) -> int:
-    """How many brackets `text` opens more than it closes."""
-    bare = _QUOTED.sub(b"", text)
-    return bare.count(b"{") + bare.count(b"[") - bare.count(b"}") - bare.count(b"]")
 
 
 def _parsed(text: bytes) -> Any:  # noqa: ANN401 - what a file holds

@@ -367,6 +367,8 @@ class _Reading:
         (seen,) = found
         self._close(seen)
         batches = tuple(seen.batches if slots is None else (replace(one, slots=slots) for one in seen.batches))
+        local = self.properties.get("spark.master", "").startswith("local") and "driver" in self.executors
+        cores = max(self.sizes, key=lambda one: (self.sizes[one], one), default=1)  # of most executors
         running = RunningQuery(
             seen.name or seen.query_id,
             self.application,
@@ -374,7 +376,7 @@ class _Reading:
             batches,
             tuple(selected(seen.blocks)),
             trigger_interval([(batch.start_s, batch.batch_s) for batch in batches], sorted({*seen.idle})),
-            self._memory_mb(),
+            slot_memory_mb(self.properties, cores // self.task_cpus, local=local),
             float(self.task_cpus),
             seen.cpu_s / seen.ran_s if seen.ran_s else None,
             seen.sources,
@@ -407,12 +409,6 @@ class _Reading:
         if older > LEFT_OUT * len(seen.runs):
             told["older batches"] = f"{older:,} left out: the latest {len(seen.batches):,} count"
         return told
-
-    def _memory_mb(self) -> int:
-        """MiB of a slot of most executors."""
-        local = self.properties.get("spark.master", "").startswith("local") and "driver" in self.executors
-        cores = max(self.sizes, key=lambda one: (self.sizes[one], one), default=1)
-        return slot_memory_mb(self.properties, cores // self.task_cpus, local=local)
 
 
 def _passed(progress: Mapping[str, Any], start_s: float, last: tuple[float, float] | None) -> tuple[float, float]:

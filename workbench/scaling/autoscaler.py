@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TypeAlias
 
 from workbench.checks import SLACK, not_negative, require, whole
 
@@ -109,15 +110,9 @@ neither the operator's bound of the tasks nor its lag threshold, so they are lef
 """
 
 
-@dataclass(frozen=True)
-class PendingScaleDown:
-    """A pending scale-down: when it was first proposed, and the most tasks proposed since then."""
-
-    since_s: float
-    parallelism: int
-
-
-_NOTHING_PENDING: Mapping[str, PendingScaleDown] = MappingProxyType({})
+Pending: TypeAlias = Mapping[str, tuple[float, int]]
+"""Pending scale-downs by operator: when each was first proposed, and the most tasks proposed since then."""
+_NOTHING_PENDING: Pending = MappingProxyType({})
 
 
 def is_due(settings: AutoscalerSettings, now_s: float, deployed_s: float, decided_s: float | None = None) -> bool:
@@ -168,25 +163,25 @@ def limit_parallelism(
     current: Mapping[str, int],
     proposal: Mapping[str, int],
     now_s: float,
-    pending: Mapping[str, PendingScaleDown] = _NOTHING_PENDING,
-) -> tuple[dict[str, int], dict[str, PendingScaleDown]]:
+    pending: Pending = _NOTHING_PENDING,
+) -> tuple[dict[str, int], Pending]:
     """Keep a proposal within the factors and bounds, and delay scale-downs; `pending` are those of the last decision.
 
     A pending scale-down is dropped as soon as the present number of tasks, or more, is proposed again. Returned are the
     tasks, and what is pending now.
     """
     parallelism: dict[str, int] = {}
-    waiting: dict[str, PendingScaleDown] = {}
+    waiting: dict[str, tuple[float, int]] = {}
     for name, wanted in proposal.items():
         tasks = current[name]
         allowed = _bounded(settings, tasks, wanted)
         if allowed < tasks and settings.scale_down_interval_s > 0:
-            earlier = pending.get(name, PendingScaleDown(now_s, allowed))
-            held = PendingScaleDown(earlier.since_s, max(earlier.parallelism, allowed))
-            if now_s - held.since_s < settings.scale_down_interval_s - SLACK:
-                waiting[name], allowed = held, tasks
+            since_s, most = pending.get(name, (now_s, allowed))
+            most = max(most, allowed)
+            if now_s - since_s < settings.scale_down_interval_s - SLACK:
+                waiting[name], allowed = (since_s, most), tasks
             else:
-                allowed = min(tasks, held.parallelism)
+                allowed = min(tasks, most)
         parallelism[name] = allowed
     return parallelism, waiting
 

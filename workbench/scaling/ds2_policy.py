@@ -21,7 +21,7 @@ from workbench.scaling._justin import (
 from workbench.scaling.autoscaler import (
     JUSTIN,
     AutoscalerSettings,
-    PendingScaleDown,
+    Pending,
     evenly_spread,
     is_due,
     limit_parallelism,
@@ -41,7 +41,7 @@ class Ds2Memory:
     decided_s: float | None = None  # when it last decided; None before the first decision
     # selectivity, pending: selectivity and pending scale-downs of the last decision
     selectivity: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    pending: Mapping[str, PendingScaleDown] = field(default_factory=lambda: MappingProxyType({}))
+    pending: Pending = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from workbench.scaling.autoscaler import (
     FLINK,
     JUSTIN,
     AutoscalerSettings,
-    PendingScaleDown,
     evenly_spread,
     is_due,
     limit_parallelism,
@@ -86,7 +85,7 @@ def test_scale_down_waits_and_takes_the_most_that_was_proposed():
 def test_a_waiting_scale_down_is_forgotten_when_the_tasks_are_needed_again():
     settings = AutoscalerSettings(scale_down_interval_s=60)
     _, waiting = limit_parallelism(settings, {"o": 10}, {"o": 4}, 0)
-    assert waiting == {"o": PendingScaleDown(0, 4)}
+    assert waiting == {"o": (0, 4)}
     assert limit_parallelism(settings, {"o": 10}, {"o": 10}, 30, waiting) == ({"o": 10}, {})
     assert limit_parallelism(settings, {"o": 10}, {"o": 14}, 30, waiting) == ({"o": 14}, {})
 

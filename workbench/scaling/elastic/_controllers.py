@@ -340,15 +340,13 @@ class ExecutorCentric(StaticExecutors):
 
     def _matrix(self) -> Ints:
         """Return the cores [node][executor]."""
-        cluster = self.queues.cluster
-        matrix = np.zeros((cluster.nodes, len(self.home)), dtype=np.int64)
-        taken = self.owner >= 0
+        taken, shape = self.owner >= 0, (self.queues.cluster.nodes, len(self.home))
+        matrix = np.zeros(shape, dtype=np.int64)
         np.add.at(matrix, (self.queues.node[taken], self.owner[taken]), 1)
         return matrix
 
     def _own(self) -> None:
-        home = np.where(self.owner >= 0, self.home[self.owner], self.queues.node)
-        self.queues.set_homes(home)
+        self.queues.set_homes(np.where(self.owner >= 0, self.home[self.owner], self.queues.node))
 
 
 def even_owners(cluster: ElasticCluster, executors: int) -> Ints:

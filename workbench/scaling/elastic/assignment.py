@@ -98,7 +98,9 @@ class _Work:
         node = self.problem.local_node[j]
         if self.free[node]:
             return node, None
-        donor = self.donors[node] or self._victim(node)
+        if (donor := self.donors[node]) is None:  # a core that another executor needs, but not its last core
+            others = (q for q in self.on_node[node] if not self.intensive[q] and self.totals[q] > 1)
+            donor = min(((self._release_cost(node, q), q) for q in others), default=None)
         return None if donor is None else (node, donor[1])
 
     def cheapest_core(self, j: int) -> tuple[int, int | None] | None:
@@ -146,12 +148,6 @@ class _Work:
         """Return the cheapest core on `node` of an over-provisioned executor."""
         held, required, totals = self.on_node[node], self.problem.required, self.totals
         return min(((self._release_cost(node, q), q) for q in held if totals[q] > required[q]), default=None)
-
-    def _victim(self, node: int) -> _Donor | None:
-        """Return the cheapest core on `node` that another executor needs, but not its last core."""
-        held = self.on_node[node]
-        others = (q for q in held if not self.intensive[q] and self.totals[q] > 1)
-        return min(((self._release_cost(node, q), q) for q in others), default=None)
 
     def _release_cost(self, node: int, q: int) -> float:
         """Return C-_iq = s_q (X_q - x_iq) / (X_q (X_q - 1)); all state leaves with the last core."""
