@@ -46,9 +46,8 @@ _BROKEN = (ValueError, TypeError, KeyError, AttributeError, SyntaxError, MemoryE
 def read_events(path: str | Path) -> Iterator[dict[str, Any]]:
     """Read the useful events at a path in order; progress is given as an event log would hold it.
 
-    The path is that of a file; of the folder of a rolling event log (``eventlog_v2_...``); or of a folder of files with
-    progress events, which are read in the order of their first events. What cannot be read among events is given as
-    `UNREADABLE`.
+    The path is that of a file, of the folder of a rolling event log (``eventlog_v2_...``), or of a folder of files with
+    progress events, read in the order of their first ones. What cannot be read among events is `UNREADABLE`.
     """
     files, seen = log_files(path), False
     for place, file in enumerate(_by_time(path, files), 1):

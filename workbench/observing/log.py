@@ -62,16 +62,10 @@ def shown(text: object) -> str:
 def read_log(
     path: str | Path, query: str | None = None, progress: str | Path | None = None, slots: int | None = None
 ) -> RunningQuery:
-    """Read a query from an event log, or from progress events; see `read_events` for their forms.
+    """Read a query, by its name or id (None: the log has one), from an event log or progress events.
 
-    Parameters
-    ----------
-    query
-        Name or id of the query; None: the log has one.
-    progress
-        Progress events, for an event log that has none.
-    slots
-        Tasks that could run at once, where the log does not show its executors.
+    `read_events` has their forms. `progress` is for an event log that has none, `slots` (tasks that could run at once)
+    where the log does not show its executors.
     """
     reading = _Reading(READ)
     reading.take_all(read_events(path))
@@ -94,18 +88,11 @@ def read_log(
 
 
 def follow_log(path: str | Path, at_end: Callable[[Sequence[RunningQuery]], None], query: str | None = None) -> None:
-    """Read a log as it is written, and show its queries each time that all of it is read.
+    """Read a log as it is written, and show its queries, or one of a name or id, each time that all of it is read.
 
-    What is read is not read again, and of each query the latest `KEPT` batches are kept.
-
-    Parameters
-    ----------
-    path
-        It need not exist yet, and may be replaced or cut, as by a rotation.
-    at_end
-        Takes the queries, the same object while nothing is new, and waits; what it raises ends the reading.
-    query
-        Name or id of the one to show; None: all.
+    What is read is not read again, and of each query the latest `KEPT` batches are kept. The log need not exist yet,
+    and may be replaced or cut, as by a rotation. `at_end` takes the queries, the same object while nothing is new, and
+    waits; what it raises ends the reading.
     """
     reading = _Reading(KEPT)
     latest: list[RunningQuery] = []

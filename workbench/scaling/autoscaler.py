@@ -174,7 +174,11 @@ def limit_parallelism(
     waiting: dict[str, tuple[float, int]] = {}
     for name, wanted in proposal.items():
         tasks = current[name]
-        allowed = _bounded(settings, tasks, wanted)
+        least = math.ceil(tasks * (1 - settings.scale_down_max_factor) - SLACK)
+        highest = tasks * (1 + settings.scale_up_max_factor)
+        allowed = max(least, wanted if wanted <= highest else math.ceil(highest - SLACK), settings.min_parallelism)
+        if settings.max_parallelism is not None:
+            allowed = min(allowed, settings.max_parallelism)
         if allowed < tasks and settings.scale_down_interval_s > 0:
             since_s, most = pending.get(name, (now_s, allowed))
             most = max(most, allowed)
@@ -184,11 +188,3 @@ def limit_parallelism(
                 allowed = min(tasks, most)
         parallelism[name] = allowed
     return parallelism, waiting
-
-
-def _bounded(settings: AutoscalerSettings, tasks: int, wanted: int) -> int:
-    least = math.ceil(tasks * (1 - settings.scale_down_max_factor) - SLACK)
-    most = tasks * (1 + settings.scale_up_max_factor)
-    allowed = max(least, wanted if wanted <= most else math.ceil(most - SLACK))
-    highest = math.inf if settings.max_parallelism is None else settings.max_parallelism
-    return int(min(max(allowed, settings.min_parallelism), highest))

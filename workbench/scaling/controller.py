@@ -128,8 +128,8 @@ class Controller(Generic[Memory]):
         more; ties go to the first. This is optimal: another split takes a task from an operator that got it when it was
         served no better than the least served operator is in the end.
 
-        `need` has the tasks that each operator needs, fractions included; by default those wanted. An operator that it
-        does not name keeps its wanted tasks as long as every other operator can have one.
+        `need` has the tasks that each operator needs, fractions included; by default those wanted. One that it does not
+        name keeps its wanted tasks as long as every other operator can have one.
         """
         room = self.workers * self.slots
         require(

@@ -1,15 +1,7 @@
 """Policies as functions of metrics: what they see, what they decide, and what they remember.
 
 A policy owns no clock and no state. `replay` hands it the metrics of a window and what it last returned to remember.
-It answers with what to deploy and what to remember next. Two members make a policy, so you can write your own::
-
-    class Doubling:
-        interval_s = 60.0
-
-        def decide(self, window, memory):
-            if max(window.busyness.values()) < 0.9:
-                return None, memory
-            return {name: 2 * tasks for name, tasks in window.tasks.items()}, memory
+It answers with what to deploy and what to remember next. Two members make a policy of your own: see CONTRIBUTING.md.
 """
 
 from collections.abc import Mapping, Sequence

@@ -70,14 +70,16 @@ def test_justin_gives_memory_first_and_none_to_what_has_no_state():
     assert without.reconfigurations[0].managed_mb == START.managed_mb
 
 
-def test_justin_acts_after_a_minute_and_a_full_window_of_two():
-    line = replay(RateTrace.constant(9_000, 900), MODEL, JustinPolicy(JUSTIN), START, step_s=5.0)
-    assert line.reconfigurations[0].at_s == 180.0  # section 5.1: the first reconfiguration of q3 and q11
-
-
-def test_flinks_autoscaler_acts_on_a_full_window_after_stabilising():
-    line = replay(RateTrace.constant(9_000, 1_500), MODEL, Ds2Policy(FLINK), START, step_s=5.0)
-    assert line.reconfigurations[0].at_s == FLINK.activation_s + FLINK.metrics_window_s == 1_200
+@pytest.mark.parametrize(
+    ("policy", "at_s"),
+    [
+        (JustinPolicy(JUSTIN), 180.0),  # section 5.1: the first reconfiguration of q3 and q11
+        (Ds2Policy(FLINK), FLINK.activation_s + FLINK.metrics_window_s),
+    ],
+)
+def test_a_policy_acts_once_it_is_active_on_a_full_window(policy, at_s):
+    line = replay(RateTrace.constant(9_000, 1_500), MODEL, policy, START, step_s=5.0)
+    assert line.reconfigurations[0].at_s == at_s
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import heapq
 import math
 from collections import deque
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,8 +81,7 @@ def overloaded(
 ) -> NDArray[np.bool_]:
     """Return which cores had so much more work than `mean` in the last window that shards should move.
 
-    `load` and `mean` are records of mean cost: of each core, and on average over the cores that share them, shape
-    (cores,).
+    Both are records of mean cost, shape (cores,): of each core, and on average over the cores that share them.
     """
     explained = by_chance(mean, operator.variation)
     full = settings.window_s / operator.cpu_s
@@ -94,38 +94,19 @@ def by_chance(mean: Floats, variation: float) -> Floats:
     return np.asarray(scale * gammainccinv(np.maximum(mean, 1e-9) / scale, FALSE_ALARM / len(mean)), dtype=np.float64)
 
 
-class LoadWindow:
-    """Records admitted in the last seconds, and their spread over the shards at the time."""
+LoadWindow: TypeAlias = deque[tuple[float, Floats]]
+"""Records admitted in each of the last steps, as many as a window has, and their spread over the shards at the time."""
 
-    def __init__(self, window_s: float) -> None:
-        self.window_s = window_s
-        self._steps: deque[tuple[float, float, Floats]] = deque()
-        self._since = 0.0
 
-    def add(self, now: float, admitted: float, shares: Floats) -> None:
-        """Add the records of a step that ended `now`."""
-        self._steps.append((now, admitted, shares))
-        while self._steps[0][0] <= now - self.window_s + 1e-9:
-            self._steps.popleft()
-
-    def clear(self, now: float) -> None:
-        """Discard all measurements: the shards have moved since."""
-        self._steps.clear()
-        self._since = now
-
-    def full(self, now: float) -> bool:
-        """Whether a complete window was measured."""
-        return now - self._since >= self.window_s - 1e-9
-
-    def counts(self, shards: int) -> Floats:
-        """Return the records of each shard in the window, by the shares at the time."""
-        total = np.zeros(shards)
-        parts: dict[int, tuple[Floats, float]] = {}
-        for _, admitted, shares in self._steps:
-            parts[id(shares)] = shares, parts.get(id(shares), (shares, 0.0))[1] + admitted
-        for shares, admitted in parts.values():
-            total += admitted * shares
-        return total
+def counts_of(window: LoadWindow, shards: int) -> Floats:
+    """Return the records of each shard in a window."""
+    total = np.zeros(shards)
+    parts: dict[int, tuple[Floats, float]] = {}
+    for admitted, shares in window:
+        parts[id(shares)] = shares, parts.get(id(shares), (shares, 0.0))[1] + admitted
+    for shares, admitted in parts.values():
+        total += admitted * shares
+    return total
 
 
 class StaticExecutors:
@@ -143,8 +124,7 @@ class StaticExecutors:
     def measured(self, counts: Floats, demand: float | None) -> None:
         """Act every `rebalance_s` on the load of each shard in the last window, in records.
 
-        `demand` scales it to the records that the sources had. None: the sources were held back, and their demand is
-        unknown.
+        `demand` scales it to the records that the sources had; None if it is unknown, because they were held back.
         """
 
     def step(self) -> None:
@@ -168,7 +148,7 @@ class ResourceCentric(StaticExecutors):
         """Stop the sources if moving shards makes the work of the cores more even."""
         del demand
         queues = self.queues
-        if queues.stopped or not self.window.full(queues.now) or not counts.any():
+        if queues.stopped or len(self.window) < (self.window.maxlen or 0) or not counts.any():
             return
         cores = queues.cluster.cores
         load, mean = np.bincount(queues.route, counts, cores), counts.sum() / cores
@@ -194,7 +174,7 @@ class ResourceCentric(StaticExecutors):
             self._plan = []
         if not self._plan and queues.settled and queues.now >= self._until:
             queues.stopped = False
-            self.window.clear(queues.now)
+            self.window.clear()  # the shards have moved since
 
 
 class ExecutorCentric(StaticExecutors):

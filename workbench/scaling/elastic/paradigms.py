@@ -11,6 +11,7 @@ References
 """
 
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -25,6 +26,7 @@ from workbench.scaling.elastic._controllers import (
     LoadWindow,
     ResourceCentric,
     StaticExecutors,
+    counts_of,
     even_owners,
     even_route,
 )
@@ -190,7 +192,8 @@ def simulate_paradigm(
     if elastic:
         route = even_route(operator, even_owners(cluster, operator.executors))
     queues = Queues(cluster, operator, route, step_s, service)
-    window, source = LoadWindow(settings.window_s), Source(rate, step_s)
+    window: LoadWindow = deque(maxlen=math.ceil((settings.window_s - 1e-9) / step_s))
+    source = Source(rate, step_s)
     controller = StaticExecutors(queues, settings)
     if elastic:
         controller = ExecutorCentric(queues, settings, optimised=paradigm == "executor-centric", rng=scheduling)
@@ -210,12 +213,12 @@ def simulate_paradigm(
         source.sent += done.admitted
         latencies.add(latency, done.weight)
         seen[:, step] = done.served, latency @ done.weight, done.admitted, done.remote_bytes, controller.cores_used
-        window.add(queues.now, done.admitted, queues.shares)
+        window.append((done.admitted, queues.shares))
         controller.step()
         if queues.now >= next_rebalance - 1e-9:
             next_rebalance += settings.rebalance_s
             # CPU time of each shard, in records of mean cost: a compound Poisson sum, here gamma-distributed
-            counts = measuring.gamma(window.counts(shards) / (1 + operator.variation), 1 + operator.variation)
+            counts = measuring.gamma(counts_of(window, shards) / (1 + operator.variation), 1 + operator.variation)
             controller.measured(counts, source.demand(step, settings.window_s, float(counts.sum())))
     measured_s = (steps - first) * step_s
     shard_moves, core_moves, repartitions, migrated = (
@@ -254,12 +257,7 @@ def compare_paradigms(
 ) -> tuple[ParadigmRun, ...]:
     """Run `simulate_paradigm` for each of `paradigms`, on the same keys, hashing and rate.
 
-    Parameters
-    ----------
-    operator, cluster, keys, options
-        As for `simulate_paradigm`, which also raises the same.
-    progress
-        Is given a line about each before it runs.
+    `options` are those of `simulate_paradigm`; `progress` gets a line about each before it runs.
     """
     runs = []
     for place, name in enumerate(paradigms, start=1):
