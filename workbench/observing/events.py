@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.observing.files import Growing, entries_of, is_compact, log_files, opened
+from workbench.observing.files import Growing, entries_of, log_files, opened
 from workbench.observing.scraped import Scrapes, samples_of
 from workbench.testbed.spark import seconds_of
 
@@ -72,7 +72,7 @@ def follow_events(path: str | Path, wait: Callable[[], None]) -> Iterator[dict[s
         files = log_files(path) if is_here else []
         read.intersection_update({*files, *current})
         # a compact file repeats what was read
-        return [one for one in files if one not in read and not (read and is_compact(one))]
+        return [one for one in files if one not in read and not (read and one.suffix == ".compact")]
 
     while True:
         files = left()

@@ -51,8 +51,9 @@ def _files(place: Path, path: str) -> list[Path]:
     entries = [one for one in place.iterdir() if not one.name.startswith((".", "_"))]
     rolling = {one: int(found[1]) for one in entries if (found := _ROLLING.match(one.name))}
     if rolling:
-        compacted = max((rolling[one] for one in rolling if is_compact(one)), default=0)
-        kept = [one for one in rolling if rolling[one] > compacted or (rolling[one] == compacted and is_compact(one))]
+        compact = {one for one in rolling if one.suffix == ".compact"}
+        last = max((rolling[one] for one in compact), default=0)
+        kept = [one for one in rolling if rolling[one] > last or (rolling[one] == last and one in compact)]
         return sorted(kept, key=lambda one: rolling[one])  # what a compact file replaces may still be there
     if len(entries) == 1:
         return _files(entries[0], str(entries[0]))
@@ -66,11 +67,6 @@ def entries_of(path: str | Path) -> str:
     entries = sorted(one.name for one in Path(path).iterdir() if not one.name.startswith("."))
     named = ", ".join(entries[:_NAMED]) + ", ..." * (len(entries) > _NAMED)
     return f"{len(entries)} entries ({named or 'nothing'})"
-
-
-def is_compact(file: Path) -> bool:
-    """Whether a file of a rolling log repeats those before it."""
-    return file.name.endswith(".compact")
 
 
 class Growing(io.RawIOBase):

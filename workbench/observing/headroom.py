@@ -160,7 +160,12 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float | None) -> Headroom
         keeps_up=not any(batch.left_rows for batch in kept[-_AT_END:]),
     )
     if interval_s is None:
-        return replace(known, why_not=_no_interval(as_seen, usual))
+        why = (
+            "it runs as fast as it can: there is no trigger interval, or one shorter than its batches of "
+            f"{units.seconds(float(np.quantile(as_seen, 0.05)))}; give the longest batch that you accept as "
+            "the interval (--interval)"
+        )
+        return replace(known, why_not="; ".join(filter(None, (why, _few(len(kept), usual)))))
     rows = np.array([batch.rows for batch in kept], dtype=float)
     left = [batch.left_rows for batch in kept]
     busiest_s = float(np.median(series.now_s[rows >= np.quantile(rows, BUSIEST)]))
@@ -248,16 +253,6 @@ def _too_long(batch_s: float, what: str, interval_s: float) -> str:
         f"a batch takes {units.seconds(batch_s)} {what}, longer than the trigger interval of "
         f"{units.seconds(interval_s)}, so no rate is sustained; set a longer interval"
     )
-
-
-def _no_interval(seconds: Floats, slots: int) -> str:
-    """Say why a query without a trigger interval has no rate."""
-    why = (
-        "it runs as fast as it can: there is no trigger interval, or one shorter than its batches of "
-        f"{units.seconds(float(np.quantile(seconds, 0.05)))}; give the longest batch that you accept as "
-        "the interval (--interval)"
-    )
-    return "; ".join(filter(None, (why, _few(len(seconds), slots))))
 
 
 def _least(rows: Floats, seconds: Floats, interval_s: float) -> float:

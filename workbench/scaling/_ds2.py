@@ -16,7 +16,6 @@ from workbench.dataflow import Dataflow
 from workbench.errors import WorkbenchError
 
 Counters = tuple[float, float, float]  # records processed, records pushed, useful seconds of one instance
-_NOTHING_KNOWN: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def ds2(
     counters: Mapping[str, Sequence[Counters]],
     source_rates: Mapping[str, float],
     *,
-    last_selectivity: Mapping[str, float] = _NOTHING_KNOWN,
+    last_selectivity: Mapping[str, float] = MappingProxyType({}),
 ) -> Ds2Decision:
     """Propose the least parallelism at which every operator keeps up with the source rates.
 

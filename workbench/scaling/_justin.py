@@ -37,16 +37,10 @@ REASONS: Mapping[Case, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class MemoryState:
-    """Configuration of one operator: the paper's p, m and v.
+    """Configuration of one operator: `tasks`, memory `level` and `scaled_up` are the paper's p, m and v.
 
-    Parameters
-    ----------
-    tasks
-        p, at least 1.
-    level
-        m: each task has the base memory x 2^m of managed memory; None for no managed memory (stateless).
-    scaled_up
-        v: whether the last decision raised the level.
+    Each task has the base memory x 2^level of managed memory, and none with the level None (stateless). `scaled_up` is
+    whether the last decision raised the level.
     """
 
     tasks: int
@@ -63,12 +57,8 @@ class MemoryState:
 class StateMetrics:
     """State accesses of one operator in one window.
 
-    Parameters
-    ----------
-    hit_rate
-        theta: cache hits / look-ups; None without look-ups, which counts as 1.0.
-    latency_s
-        tau: mean seconds of one access; None if unknown, which counts as no pressure.
+    `hit_rate` (theta) is cache hits / look-ups; None without look-ups, which counts as 1.0. `latency_s` (tau) is the
+    mean seconds of one access; None if unknown, which counts as no pressure.
     """
 
     hit_rate: float | None
@@ -125,16 +115,9 @@ def managed_memory_mb(level: int | None, base_mb: float = BASE_MEMORY_MB) -> flo
 class JustinDecision:
     """What Justin decides for one operator, and why.
 
-    Parameters
-    ----------
-    previous, proposed, state
-        The configuration that was measured, DS2's number of tasks, and the new configuration.
-    case
-        Which lines of Algorithm 1 applied.
-    tests
-        The comparisons made, in words with their numbers, in the order of the algorithm.
-    seen
-        State metrics of the window; None for a stateless operator.
+    `previous` is the configuration that was measured, `proposed` DS2's number of tasks and `state` the new
+    configuration. `case` says which lines of Algorithm 1 applied, `tests` the comparisons made, in words with their
+    numbers, in the order of the algorithm. `seen` are the state metrics of the window; None for a stateless operator.
     """
 
     previous: MemoryState

@@ -66,19 +66,13 @@ def replay(
         policy with a method ``begin``, such as `Controller`, may complete.
     profiles
         Unit costs by operator, only with a `Dataflow`; a source may have none.
-    memory_mb
-        Memory of a slot, MB. With managed memory per operator: the rest of the slot.
-    slot_cpus
-        Cores of a slot; a task uses at most one.
-    restart_s
-        Downtime of a reconfiguration, seconds, without moving state.
-    state_bytes_per_s
-        Speed at which each task restores its share of the state. When an operator's tasks, memory or workers change,
-        all its state moves, as with savepoint and restore.
-    step_s
-        Longest step.
-    speed
-        Speed of the machines relative to the model.
+    memory_mb, slot_cpus
+        Of a slot: memory, MB (with managed memory per operator: the rest), and cores, of which a task uses at most one.
+    restart_s, state_bytes_per_s
+        Downtime of a reconfiguration, seconds, without moving state, and speed at which each task restores its share.
+        When an operator's tasks, memory or workers change, all its state moves, as with savepoint and restore.
+    step_s, speed
+        Longest step, seconds; speed of the machines relative to the model.
     fleet
         Workers that are paid as a whole. Without it only slots are paid, `slot_cpus` and `memory_mb` each.
     keys

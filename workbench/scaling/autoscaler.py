@@ -112,7 +112,6 @@ neither the operator's bound of the tasks nor its lag threshold, so they are lef
 
 Pending: TypeAlias = Mapping[str, tuple[float, int]]
 """Pending scale-downs by operator: when each was first proposed, and the most tasks proposed since then."""
-_NOTHING_PENDING: Pending = MappingProxyType({})
 
 
 def is_due(settings: AutoscalerSettings, now_s: float, deployed_s: float, decided_s: float | None = None) -> bool:
@@ -163,7 +162,7 @@ def limit_parallelism(
     current: Mapping[str, int],
     proposal: Mapping[str, int],
     now_s: float,
-    pending: Pending = _NOTHING_PENDING,
+    pending: Pending = MappingProxyType({}),
 ) -> tuple[dict[str, int], Pending]:
     """Keep a proposal within the factors and bounds, and delay scale-downs; `pending` are those of the last decision.
 

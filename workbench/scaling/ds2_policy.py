@@ -222,16 +222,9 @@ class JustinPolicy:
         if proposed is None:
             return None, replace(history, ds2=remembered)
         now, given = dict(whole.state), window.managed_mb or {}
-        found = justin_decisions(
-            history.states or {name: self._begin(tasks, given.get(name)) for name, tasks in window.tasks.items()},
-            proposed,
-            now,
-            history.before,
-            self.max_level,
-            self.hit_rate,
-            self.latency_s,
-            variant=self.variant,
-        )
+        begun = history.states or {name: self._begin(tasks, given.get(name)) for name, tasks in window.tasks.items()}
+        limits = self.max_level, self.hit_rate, self.latency_s
+        found = justin_decisions(begun, proposed, now, history.before, *limits, variant=self.variant)
         states = {name: one.state for name, one in found.items()}
         after = JustinMemory(remembered, states, now)
         tasks = {name: state.tasks for name, state in states.items()}

@@ -158,10 +158,8 @@ class Timeline:
         Cores, memory (MB) and workers that were paid: complete workers, or of the slots only.
     price_per_hour
         Price of one worker; None if unknown.
-    window_s
-        Window of the query, seconds; None without windows.
-    batch_s
-        Trigger interval of a query in micro-batches, seconds; 0 without batches.
+    window_s, batch_s
+        Window of the query, seconds, None without one; trigger interval in micro-batches, seconds, 0 without them.
     busy
         Share of each step in which records flowed at full pace: of a trigger interval, its batch.
     """

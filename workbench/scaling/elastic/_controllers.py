@@ -16,6 +16,7 @@ import heapq
 import math
 from collections import deque
 from dataclasses import dataclass
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -172,7 +173,7 @@ class ResourceCentric(StaticExecutors):
         if self._plan and queues.empty:
             queues.move(self._plan, 0.0)
             self._plan = []
-        if not self._plan and queues.settled and queues.now >= self._until:
+        if not self._plan and not queues.moving.size and queues.now >= self._until:
             queues.stopped = False
             self.window.clear()  # the shards have moved since
 
@@ -226,18 +227,11 @@ class ExecutorCentric(StaticExecutors):
         required = np.append(required, cluster.cores - required.sum())
         if self.optimised:
             intensity = arrivals * (operator.record_bytes + operator.output_bytes) / required[:-1]
-            state = [operator.shard_bytes * operator.shards] * operator.executors
-            matrix = np.asarray(
-                assign_cores(
-                    current.tolist(),
-                    required.tolist(),
-                    [cluster.node_cores] * cluster.nodes,
-                    [*state, 0.0],
-                    [*self.home.tolist(), 0],
-                    [*intensity.tolist(), 0.0],
-                    self.settings.data_threshold,
-                ).matrix
-            )
+            state = [operator.shard_bytes * operator.shards] * operator.executors + [0.0]
+            homes, intensities = [*self.home.tolist(), 0], [*intensity.tolist(), 0.0]
+            cores, phi = [cluster.node_cores] * cluster.nodes, self.settings.data_threshold
+            answer = assign_cores(current.tolist(), required.tolist(), cores, state, homes, intensities, phi)
+            matrix = np.asarray(answer.matrix)
         else:
             matrix = self._anywhere(current, required)
         self._take(matrix[:, :-1], held, counts)
@@ -279,8 +273,7 @@ class ExecutorCentric(StaticExecutors):
         for node, executor in np.argwhere(matrix < current):
             mine = np.flatnonzero((self.owner == executor) & (queues.node == node))
             lost += [(int(core), int(executor)) for core in mine[matrix[node, executor] :]]
-        for core, _ in lost:
-            self.owner[core] = -1
+        self.owner[[core for core, _ in lost]] = -1
         for node, executor in np.argwhere(matrix > current):
             free = np.flatnonzero((self.owner == -1) & (queues.node == node))
             self.owner[free[: matrix[node, executor] - current[node, executor]]] = executor
@@ -335,26 +328,18 @@ def even_owners(cluster: ElasticCluster, executors: int) -> Ints:
     quota[: cluster.cores % executors] += 1
     owner = np.full(cluster.cores, -1)
     node = np.arange(cluster.cores) // cluster.node_cores
-    for local in (True, False):
-        for executor in range(executors):
-            free = owner == -1
-            if local:
-                free &= node == executor % cluster.nodes
-            cores = np.flatnonzero(free)[: quota[executor]]
-            owner[cores] = executor
-            quota[executor] -= len(cores)
+    for local, executor in product((True, False), range(executors)):
+        free = (owner == -1) & (node == executor % cluster.nodes if local else True)
+        cores = np.flatnonzero(free)[: quota[executor]]
+        owner[cores] = executor
+        quota[executor] -= len(cores)
     return owner
 
 
 def even_route(operator: KeyedOperator, owner: Ints) -> Ints:
     """Return the core of each shard: the shards of an executor take its cores in turn."""
-    shards = np.arange(operator.executors * operator.shards)
-    route = np.zeros(len(shards), dtype=np.int64)
-    for executor in range(operator.executors):
-        cores = np.flatnonzero(owner == executor)
-        mine = shards // operator.shards == executor
-        route[mine] = cores[np.arange(operator.shards) % len(cores)]
-    return route
+    by_executor = (np.flatnonzero(owner == executor) for executor in range(operator.executors))
+    return np.concatenate([cores[np.arange(operator.shards) % len(cores)] for cores in by_executor])
 
 
 def _proportional(arrivals: Floats, cores: int) -> Ints:

@@ -18,14 +18,9 @@ from workbench.checks import not_negative, positive, whole
 
 @dataclass(frozen=True)
 class ElasticCluster:
-    """Nodes of equal size.
+    """Nodes of equal size: `nodes` and `node_cores` are n and c_i of Elasticutor.
 
-    Parameters
-    ----------
-    nodes, node_cores
-        n and c_i of Elasticutor.
-    network_bytes_per_s
-        Network of each node, in each direction; 1 Gbit/s in the paper.
+    `network_bytes_per_s` is that of each node, in each direction; 1 Gbit/s in the paper.
     """
 
     nodes: int = 32
@@ -49,14 +44,10 @@ class KeyedOperator:
 
     Parameters
     ----------
-    cpu_s
-        Mean CPU seconds per record.
-    variation
-        Squared coefficient of variation of the CPU seconds; N(mu, 0.5 mu) in the paper, in ms.
-    record_bytes, output_bytes
-        Size of a record, and of its output; the paper's operator has no consumer.
-    shard_bytes
-        State of one shard.
+    cpu_s, variation
+        CPU seconds per record: mean, and squared coefficient of variation; N(mu, 0.5 mu) in the paper, in ms.
+    record_bytes, output_bytes, shard_bytes
+        Size of a record, of its output (the paper's operator has no consumer), and of the state of one shard.
     executors, shards
         y executors with z shards each. The static and resource-centric paradigms use the same ``y * z`` shards.
     upstream
@@ -140,11 +131,6 @@ class Queues:
         """Set the node of the main process that the records of each core pass, shape (cores,)."""
         self.home = home
         self._work_known = False
-
-    @property
-    def settled(self) -> bool:
-        """Whether no shard is moving."""
-        return not self.moving.size
 
     @property
     def empty(self) -> bool:

@@ -246,18 +246,11 @@ DEFAULT_THRESHOLD = 512 * 1024.0
 
 @dataclass(frozen=True)
 class Assignment:
-    """Cores of every executor on every node.
+    """Cores of every executor on every node: `matrix`, shape (nodes, executors).
 
-    Parameters
-    ----------
-    matrix
-        Shape (nodes, executors).
-    migrated_bytes
-        State that leaves its node with this change, C(X | current).
-    threshold
-        phi that was finally used, bytes/s per core.
-    bound
-        Proven lower bound of the migrated bytes at that threshold; None from the greedy method.
+    `migrated_bytes` is the state that leaves its node with this change, C(X | current), and `threshold` the phi that
+    was finally used, bytes/s per core. `bound` is a proven lower bound of the migrated bytes at that threshold; None
+    from the greedy method.
     """
 
     matrix: tuple[tuple[int, ...], ...]

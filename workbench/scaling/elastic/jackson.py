@@ -28,18 +28,11 @@ AllocationStatus = Literal["ok", "exhausted", "insufficient", "unreachable"]
 
 @dataclass(frozen=True)
 class CoreAllocation:
-    """How many cores each executor needs.
+    """How many `cores` each executor needs, and the `latency` E[T] with these, seconds.
 
-    Parameters
-    ----------
-    cores
-        Cores per executor.
-    latency
-        E[T] with these cores, seconds.
-    status
-        ``"ok"``: they meet the target; ``"exhausted"``: the next core exceeds the supply; ``"insufficient"``: the least
-        stable allocation, which these are, already does; ``"unreachable"``: these are the least stable one, and the
-        target is below the service times alone, which no number of cores meets.
+    The `status` is ``"ok"`` if they meet the target; ``"exhausted"`` if the next core exceeds the supply;
+    ``"insufficient"`` if the least stable allocation, which these are, already does; ``"unreachable"`` if the target is
+    below the service times alone, which no number of cores meets: these are the least stable allocation.
     """
 
     cores: tuple[int, ...]
@@ -120,10 +113,8 @@ def allocate_cores(
         lambda_j (records/s) and mu_j (records/s of one core) per executor.
     source_rate
         lambda_0, records/s of the input stream.
-    target_latency
-        T_max, seconds.
-    cores
-        Available cores.
+    target_latency, cores
+        T_max, seconds; available cores.
 
     Raises
     ------

@@ -16,14 +16,8 @@ DEFAULT_IMBALANCE = 1.2
 class ShardPlan:
     """A balanced mapping of shards to tasks.
 
-    Parameters
-    ----------
-    assignment
-        Task of each shard.
-    moves
-        ``(shard, from task, to task)``, in order.
-    imbalance
-        Largest task load / mean task load (over all tasks, empty ones too); 1.0 without any load.
+    `assignment` is the task of each shard, `moves` are ``(shard, from task, to task)``, in order. `imbalance` is the
+    largest task load / mean task load (over all tasks, empty ones too); 1.0 without any load.
     """
 
     assignment: tuple[int, ...]
