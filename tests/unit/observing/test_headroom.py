@@ -57,11 +57,6 @@ def test_few_batches_tell_nothing(tmp_path):
     assert headroom([replace(one[0], slots=0)], 2.0).why_not.endswith("the log has 1")
 
 
-def test_the_same_log_gives_the_same_answer(half):
-    batches = read_log(half).batches
-    assert headroom(batches, 2.0) == headroom(batches, 2.0)
-
-
 def test_a_log_is_a_measurement_whose_batch_is_explained(half):
     seen = read_log(half)
     run = as_measurement(seen, headroom(seen.batches, 2.0))

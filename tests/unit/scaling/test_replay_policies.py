@@ -316,13 +316,8 @@ def test_whole_workers_are_paid_and_memory_levels_count():
 
 
 def test_a_change_of_memory_moves_the_state_too():
-    class Grow:
-        interval_s = 50.0
-
-        def decide(self, window, memory):
-            return Decision(window.tasks, {"map": None, "count": 316.0}), memory
-
-    line = replay(RateTrace.constant(1, 200), MODEL, Grow(), START, step_s=1.0, restart_s=5.0)
+    grow = Scheduled(((50.0, Decision(ONE, {"map": None, "count": 316.0})),))
+    line = replay(RateTrace.constant(1, 200), MODEL, grow, START, step_s=1.0, restart_s=5.0)
     assert [change.moved_bytes for change in line.reconfigurations] == [1000.0 * 2**20]
     assert line.reconfigurations[0].downtime_s == pytest.approx(5.0 + 1000 * 2**20 / 100e6)
 
