@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 from published_runs import CASES, cases_needed
+from replayed import chain
 
-from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.dataflow import OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.scaling import FLINK, Ds2Policy, DynamicAllocation, KafkaLag, Static, replay
-from workbench.simulation import KeyTrace, OperatorModel, QueryModel, RateTrace
+from workbench.simulation import KeyTrace, OperatorModel, RateTrace
 
-FLOW = Dataflow("job", (Operator("source", "source"), Operator("batch", "batch")), (Edge("source", "batch"),))
 RATE, SLOTS = 111_000, 4  # records/s; of an executor
-MODEL = QueryModel(FLOW, {"batch": OperatorModel(OperatorProfile(10 / RATE, 0, 0, 1.0))})  # 10 slots carry the load
+MODEL = chain(batch=OperatorModel(OperatorProfile(10 / RATE, 0, 0, 1.0)))  # 10 slots carry the load
 LOAD = RateTrace.steps([(900, RATE), (900, 0), (900, RATE)])
 MOST = DynamicAllocation(executor_slots=SLOTS, max_executors=30, tasks=200, shuffle_tasks=104)
 

@@ -2,24 +2,17 @@
 
 import numpy as np
 import pytest
-from replayed import Scheduled
+from replayed import Scheduled, chain
 
-from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.dataflow import OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.scaling import AutoscalerSettings, Ds2Policy, Static, replay
-from workbench.simulation import OperatorModel, QueryModel, RateTrace, StateModel
+from workbench.simulation import OperatorModel, RateTrace, StateModel
 
-FLOW = Dataflow(
-    "chain",
-    (Operator("source", "source"), Operator("map", "map"), Operator("count", "aggregate", stateful=True)),
-    (Edge("source", "map"), Edge("map", "count")),
-)
-MODEL = QueryModel(
-    FLOW,
-    {
-        "map": OperatorModel(OperatorProfile(1e-4, 0, 100, 0.5)),
-        "count": OperatorModel(OperatorProfile(2e-4, 0, 0, 1.0), state=StateModel(100.0, miss_s=0.0)),
-    },
+MODEL = chain(
+    stateful=("count",),
+    map=OperatorModel(OperatorProfile(1e-4, 0, 100, 0.5)),
+    count=OperatorModel(OperatorProfile(2e-4, 0, 0, 1.0), state=StateModel(100.0, miss_s=0.0)),
 )
 ONE = {"map": 1, "count": 1}  # each carries 10,000 records/s of the source
 QUICK = AutoscalerSettings(activation_s=10.0, policy_interval_s=10.0)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from replayed import Scheduled, compare
+from replayed import Scheduled, chain, compare
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
@@ -40,19 +40,13 @@ from workbench.simulation import (
 from workbench.study import POLICIES
 from workbench.study.start import initial_tasks
 
-FLOW = Dataflow(
-    "chain",
-    (Operator("source", "source"), Operator("map", "map"), Operator("count", "aggregate", stateful=True)),
-    (Edge("source", "map"), Edge("map", "count")),
+MODEL = chain(
+    stateful=("count",),
+    map=OperatorModel(OperatorProfile(1e-4, 0, 100, 1.0)),
+    # 1000 MB are read all over: 10,000 records/s and task in memory, 2,000 from disk.
+    count=OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0), state=StateModel(1000.0, miss_s=4e-4)),
 )
-MODEL = QueryModel(
-    FLOW,
-    {
-        "map": OperatorModel(OperatorProfile(1e-4, 0, 100, 1.0)),
-        # 1000 MB are read all over: 10,000 records/s and task in memory, 2,000 from disk.
-        "count": OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0), state=StateModel(1000.0, miss_s=4e-4)),
-    },
-)
+FLOW = MODEL.dataflow
 ONE = {"map": 1, "count": 1}
 START = Decision(ONE, dict.fromkeys(ONE, 158.0))
 QUICK = AutoscalerSettings(activation_s=10.0, policy_interval_s=10.0, metrics_window_s=10.0)
@@ -151,20 +145,13 @@ def test_an_operator_that_would_not_change_triggers_nothing():
     assert idle.reconfigurations[0].tasks == ONE
 
 
-WINDOWED = QueryModel(
-    Dataflow(
-        "bursts",
-        (Operator("source", "source"), Operator("filter", "map"), Operator("window", "window", stateful=True),
-         Operator("join", "join")),
-        (Edge("source", "filter"), Edge("filter", "window"), Edge("window", "join")),
-    ),
-    {
-        "filter": OperatorModel(OperatorProfile(5e-5, 0, 0, 1.0)),
-        "window": OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0), windowed=True, emission_s=1e-5),
-        "join": OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0)),  # works only while the window emits
-    },
+WINDOWED = chain(
+    stateful=("window",),
     window_s=10.0,
-)  # fmt: skip
+    filter=OperatorModel(OperatorProfile(5e-5, 0, 0, 1.0)),
+    window=OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0), windowed=True, emission_s=1e-5),
+    join=OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0)),  # works only while the window emits
+)
 
 
 @pytest.mark.parametrize("rate", [6_000, 15_000, 40_000])
@@ -196,16 +183,9 @@ def test_the_default_ds2_comes_to_rest_on_the_windowed_preset():
 
 # --- placement
 
-SPIN = QueryModel(
-    Dataflow(
-        "spin",
-        (Operator("source", "source"), Operator("light", "map"), Operator("heavy", "map")),
-        (Edge("source", "light"), Edge("light", "heavy")),
-    ),
-    {
-        "light": OperatorModel(OperatorProfile(2e-5, 0.0, 100.0, 1.0)),
-        "heavy": OperatorModel(OperatorProfile(1e-4, 1.0, 0.0, 1.0)),
-    },
+SPIN = chain(
+    light=OperatorModel(OperatorProfile(2e-5, 0.0, 100.0, 1.0)),
+    heavy=OperatorModel(OperatorProfile(1e-4, 1.0, 0.0, 1.0)),
 )
 PROFILES = {name: one.profile for name, one in SPIN.operators.items()}
 
@@ -389,10 +369,7 @@ def test_a_step_in_which_the_deployment_comes_up_counts_only_the_seconds_worked(
 
 @pytest.mark.parametrize(("load", "tasks"), [(0.9, 4), (0.99, 4), (1.02, 7), (0.36, 4), (0.33, 3)])
 def test_flink_keeps_its_tasks_up_to_full_utilization(load, tasks):
-    light = QueryModel(
-        Dataflow("one", (Operator("source", "source"), Operator("map", "map")), (Edge("source", "map"),)),
-        {"map": OperatorModel(OperatorProfile(1e-3, 0, 0, 1.0))},
-    )
+    light = chain(map=OperatorModel(OperatorProfile(1e-3, 0, 0, 1.0)))
     policy = Ds2Policy(replace(FLINK, scale_down_interval_s=0.0))
     decided = None
     window, memory = window_at(light, 4, load), None
