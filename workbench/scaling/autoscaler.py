@@ -178,6 +178,7 @@ def limit_parallelism(
         allowed = max(least, wanted if wanted <= highest else math.ceil(highest - SLACK), settings.min_parallelism)
         if settings.max_parallelism is not None:
             allowed = min(allowed, settings.max_parallelism)
+        allowed = int(allowed)  # a bound may be given as a float
         if allowed < tasks and settings.scale_down_interval_s > 0:
             since_s, most = pending.get(name, (now_s, allowed))
             most = max(most, allowed)
