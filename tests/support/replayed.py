@@ -1,8 +1,18 @@
-"""Replays for tests: tasks that change at given times, and summaries of several policies."""
+"""Replays for tests: queries in a row, tasks that change at given times, and summaries of several policies."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
+from workbench.dataflow import Dataflow, Edge, Operator
 from workbench.scaling import replay
+from workbench.simulation import QueryModel
+
+
+def chain(name="chain", *, stateful=(), window_s=None, **operators):
+    """A query whose source feeds these operators (an `OperatorModel` each) in a row."""
+    nodes = (Operator("source", "source"), *(Operator(one, "map", stateful=one in stateful) for one in operators))
+    edges = tuple(Edge(one, after) for one, after in pairwise(("source", *operators)))
+    return QueryModel(Dataflow(name, nodes, edges), operators, window_s=window_s)
 
 
 @dataclass(frozen=True)

@@ -1,31 +1,9 @@
 """Observing: what a query that already runs sustains, from the logs it leaves, without a testbed."""
 
-from workbench.observing.as_measurement import as_measurement
-from workbench.observing.ending import EndingRuns, ending_runs
 from workbench.observing.events import PROGRESS, USEFUL, read_events
-from workbench.observing.headroom import Headroom, headroom, unseen
+from workbench.observing.headroom import Headroom, as_measurement, headroom, unseen
 from workbench.observing.log import LEFT_OUT, follow_log, read_log
-from workbench.observing.running_query import RunningQuery, SeenBatch
+from workbench.observing.running_query import EndingRuns, RunningQuery, SeenBatch, ending_runs
 from workbench.observing.series import Drift
 from workbench.observing.state import StateSeen
 from workbench.observing.trigger import trigger_interval
-
-__all__ = [
-    "LEFT_OUT",
-    "PROGRESS",
-    "USEFUL",
-    "Drift",
-    "EndingRuns",
-    "Headroom",
-    "RunningQuery",
-    "SeenBatch",
-    "StateSeen",
-    "as_measurement",
-    "ending_runs",
-    "follow_log",
-    "headroom",
-    "read_events",
-    "read_log",
-    "trigger_interval",
-    "unseen",
-]

@@ -15,28 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.observing.files import entries_of, growing, log_files, opened
+from workbench.observing.files import Growing, entries_of, log_files, opened
 from workbench.observing.scraped import Scrapes, samples_of
 from workbench.testbed.spark import seconds_of
 
-USEFUL = frozenset(
-    {
-        "SparkListenerLogStart",
-        "SparkListenerApplicationStart",
-        "SparkListenerEnvironmentUpdate",
-        "SparkListenerExecutorAdded",
-        "SparkListenerExecutorRemoved",
-        "SparkListenerJobStart",
-        "SparkListenerTaskEnd",
-        "SparkListenerStageCompleted",
-        "SparkListenerSQLExecutionStart",
-        "SparkListenerSQLAdaptiveExecutionUpdate",
-        "QueryStartedEvent",
-        "QueryProgressEvent",
-        "QueryIdleEvent",
-        "QueryTerminatedEvent",
-    }
-)
+USEFUL = frozenset({
+    "SparkListenerLogStart", "SparkListenerApplicationStart", "SparkListenerEnvironmentUpdate",
+    "SparkListenerExecutorAdded", "SparkListenerExecutorRemoved", "SparkListenerJobStart", "SparkListenerTaskEnd",
+    "SparkListenerStageCompleted", "SparkListenerSQLExecutionStart", "SparkListenerSQLAdaptiveExecutionUpdate",
+    "QueryStartedEvent", "QueryProgressEvent", "QueryIdleEvent", "QueryTerminatedEvent",
+})  # fmt: skip
 """Events that say something of a query's capacity, by the last part of their names."""
 
 UNREADABLE: dict[str, Any] = {}
@@ -58,17 +46,8 @@ _BROKEN = (ValueError, TypeError, KeyError, AttributeError, SyntaxError, MemoryE
 def read_events(path: str | Path) -> Iterator[dict[str, Any]]:
     """Read the useful events at a path in order; progress is given as an event log would hold it.
 
-    Parameters
-    ----------
-    path
-        A file; the folder of a rolling event log (``eventlog_v2_...``); or a folder of files with progress events,
-        which are read in the order of their first events.
-
-    Raises
-    ------
-    WorkbenchError
-        When it cannot be read, is a folder of several event logs, or nothing in it is an event. What cannot be read
-        among events is given as `UNREADABLE`.
+    The path is that of a file, of the folder of a rolling event log (``eventlog_v2_...``), or of a folder of files with
+    progress events, read in the order of their first ones. What cannot be read among events is `UNREADABLE`.
     """
     files, seen = log_files(path), False
     for place, file in enumerate(_by_time(path, files), 1):
@@ -81,19 +60,9 @@ def read_events(path: str | Path) -> Iterator[dict[str, Any]]:
 
 
 def follow_events(path: str | Path, wait: Callable[[], None]) -> Iterator[dict[str, Any]]:
-    """Read the useful events at a path as they are written, in the order of the files' names.
+    """Read the useful events at a path as they are written, in the order of the files' names; it need not exist yet.
 
-    Parameters
-    ----------
-    path
-        As of `read_events`; it need not exist yet.
-    wait
-        Called where everything is read; what it raises ends the reading, which has no end of its own.
-
-    Raises
-    ------
-    WorkbenchError
-        When a file cannot be read.
+    `wait` is called where everything is read; what it raises ends the reading, which has no end of its own.
     """
     read = set[Path]()
     current: list[Path] = []  # it may go and come again
@@ -103,7 +72,7 @@ def follow_events(path: str | Path, wait: Callable[[], None]) -> Iterator[dict[s
         files = log_files(path) if is_here else []
         read.intersection_update({*files, *current})
         # a compact file repeats what was read
-        return [one for one in files if one not in read and not (read and one.name.endswith(".compact"))]
+        return [one for one in files if one not in read and not (read and one.suffix == ".compact")]
 
     while True:
         files = left()
@@ -113,7 +82,7 @@ def follow_events(path: str | Path, wait: Callable[[], None]) -> Iterator[dict[s
         current = files[:1]
         read.add(files[0])
         try:
-            live = growing(files[0], lambda: bool(left()), wait)
+            live = Growing(files[0], lambda: bool(left()), wait)
         except FileNotFoundError:  # it went between two looks
             continue
         for event in _events_of(files[0], live, is_last=True):
@@ -128,21 +97,18 @@ def _by_time(path: str | Path, files: list[Path]) -> list[Path]:
     begun: list[tuple[float, Path]] = []
     for file in files:
         first = next((event for event in _events_of(file, is_last=True) if event), None)
-        if first is not None and first["Event"] != PROGRESS:
+        if first is None:
+            continue
+        if first["Event"] != PROGRESS:
             raise WorkbenchError(
                 f"{path} holds {entries_of(path)}, of which {file.name} is an event log; that is one file, or one "
                 "folder eventlog_v2_.... Give one of them."
             )
-        if first is not None:
-            begun.append((_time(first), file))
+        try:
+            begun.append((seconds_of(first["progress"]["timestamp"]), file))
+        except _BROKEN:
+            begun.append((0.0, file))
     return [file for _, file in sorted(begun)]
-
-
-def _time(event: dict[str, Any]) -> float:
-    try:
-        return seconds_of(event["progress"]["timestamp"])
-    except _BROKEN:
-        return 0.0
 
 
 def _nothing(path: str | Path, files: list[Path]) -> str:
@@ -241,8 +207,8 @@ def _events(lines: _Text, *, is_last: bool) -> Iterator[dict[str, Any] | None]:
         if depth <= 0 and (whole := lines.rest(text)) is not None:
             yield from _told(whole)
             continue
-        block += text
-        depth += _opens(text)
+        block, bare = block + text, _QUOTED.sub(b"", text)
+        depth += bare.count(b"{") + bare.count(b"[") - bare.count(b"}") - bare.count(b"]")
         if depth <= 0:
             whole, block, depth = block, b"", 0
             yield from _told(_parsed(whole.strip().rstrip(b",")))
@@ -268,12 +234,6 @@ def _begun(line: bytes) -> bytes:
     if line.endswith(b"}\n") and not any(one in line for one in _HAS):  # a line of a structured log
         return b""
     return line if _BEGINS.match(line) and line.strip() != b"[" else b""
-
-
-def _opens(text: bytes) -> int:
-    """How many brackets `text` opens more than it closes."""
-    bare = _QUOTED.sub(b"", text)
-    return bare.count(b"{") + bare.count(b"[") - bare.count(b"}") - bare.count(b"]")
 
 
 def _parsed(text: bytes) -> Any:  # noqa: ANN401 - what a file holds

@@ -18,7 +18,6 @@ import pyarrow as pa
 from workbench.errors import WorkbenchError
 
 _ROLLING = re.compile(r"events_(\d+)_")
-_CODECS = (".zstd", ".lz4", ".snappy", ".gz")
 _LZ4, _SNAPPY = b"LZ4Block", b"\x82SNAPPY\x00"
 _LZ4_HEAD, _SNAPPY_HEAD = struct.Struct("<8sBiii"), struct.Struct(">8sii")
 _LZ4_PLAIN = 0x10
@@ -29,13 +28,7 @@ _NAMED = 5  # entries of a folder that an error names
 
 
 def log_files(path: str | Path) -> list[Path]:
-    """Give the files at a path in order: the file itself, what a rolling log's folder holds, or all in a folder.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is none, or it cannot be read.
-    """
+    """Give the files at a path in order: the file itself, what a rolling log's folder holds, or all in a folder."""
     try:
         return _files(Path(path), str(path))
     except OSError as error:  # a name too long, a folder that may not be read
@@ -58,8 +51,9 @@ def _files(place: Path, path: str) -> list[Path]:
     entries = [one for one in place.iterdir() if not one.name.startswith((".", "_"))]
     rolling = {one: int(found[1]) for one in entries if (found := _ROLLING.match(one.name))}
     if rolling:
-        compacted = max((rolling[one] for one in rolling if _compact(one)), default=0)
-        kept = [one for one in rolling if rolling[one] > compacted or (rolling[one] == compacted and _compact(one))]
+        compact = {one for one in rolling if one.suffix == ".compact"}
+        last = max((rolling[one] for one in compact), default=0)
+        kept = [one for one in rolling if rolling[one] > last or (rolling[one] == last and one in compact)]
         return sorted(kept, key=lambda one: rolling[one])  # what a compact file replaces may still be there
     if len(entries) == 1:
         return _files(entries[0], str(entries[0]))
@@ -75,36 +69,24 @@ def entries_of(path: str | Path) -> str:
     return f"{len(entries)} entries ({named or 'nothing'})"
 
 
-def _compact(file: Path) -> bool:
-    return file.name.endswith(".compact")
+class Growing(io.RawIOBase):
+    """A file that is still written, which may go and come again: where it ends, it is waited for more.
 
-
-def growing(file: Path, is_over: Callable[[], bool], wait: Callable[[], None]) -> io.RawIOBase:
-    """Open a file that is still written: where it ends, it is waited for more.
-
-    One that is replaced or made shorter, as by a rotation of logs, is read from its new beginning.
-
-    Parameters
-    ----------
-    file
-        Where it is; it may go and come again.
-    is_over
-        Whether another file has followed it.
-    wait
-        Called where there is nothing to read; what it raises ends the reading.
+    One that is replaced or made shorter, as by a rotation of logs, is read from its new beginning. `is_over` says
+    whether another file has followed it. `wait` is called where there is nothing to read; what it raises ends the
+    reading.
     """
-    return _Growing(file, is_over, wait)
 
-
-class _Growing(io.RawIOBase):
     def __init__(self, file: Path, is_over: Callable[[], bool], wait: Callable[[], None]) -> None:
         self._path, self._is_over, self._wait = file, is_over, wait
         self._file = file.open("rb", buffering=0)
 
     def readable(self) -> bool:
+        """Whether it can be read: it can."""
         return True
 
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a buffer, as of RawIOBase
+        """Fill a buffer with what there is, and wait for it; 0 once another file has followed."""
         while True:
             if count := self._file.readinto(buffer):
                 return count
@@ -130,6 +112,7 @@ class _Growing(io.RawIOBase):
         return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()
         super().close()
 
@@ -138,22 +121,18 @@ def opened(file: Path, live: io.RawIOBase | None = None) -> io.BufferedReader:
     """Open a file, decompressed as its name says; `live` is the same file as it grows."""
     suffix = file.name.removesuffix(".compact").removesuffix(".inprogress")
     suffix = suffix[suffix.rfind(".") :] if "." in suffix else ""
-    if suffix not in _CODECS:
-        if suffix == ".lzf":
-            raise WorkbenchError(
-                f"{file} is compressed with lzf, which the workbench does not read. Set spark.eventLog.compress=false, "
-                "or spark.eventLog.compression.codec=zstd."
-            )
-        return file.open("rb") if live is None else io.BufferedReader(live)
-    if suffix == ".zstd":
-        if live is not None:  # it takes what there is
-            return io.BufferedReader(_Blocks(_zstd(live, _PIECE_GROWING), live))
-        raw = file.open("rb")
-        return io.BufferedReader(_Blocks(_zstd(raw, _PIECE), raw))
-    raw = file.open("rb") if live is None else io.BufferedReader(live)
+    if suffix == ".lzf":
+        raise WorkbenchError(
+            f"{file} is compressed with lzf, which the workbench does not read. Set spark.eventLog.compress=false, "
+            "or spark.eventLog.compression.codec=zstd."
+        )
+    if suffix == ".zstd" and live is not None:  # it takes what there is
+        return io.BufferedReader(_Blocks(_zstd(live, _PIECE_GROWING), live))
+    raw: io.BufferedReader = file.open("rb") if live is None else io.BufferedReader(live)
     if suffix == ".gz":
         return io.BufferedReader(gzip.GzipFile(fileobj=raw))
-    return io.BufferedReader(_Blocks(_lz4(raw) if suffix == ".lz4" else _snappy(raw), raw))
+    blocks = {".zstd": lambda: _zstd(raw, _PIECE), ".lz4": lambda: _lz4(raw), ".snappy": lambda: _snappy(raw)}
+    return io.BufferedReader(_Blocks(blocks[suffix](), raw)) if suffix in blocks else raw
 
 
 class _Blocks(io.RawIOBase):

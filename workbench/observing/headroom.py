@@ -1,38 +1,33 @@
 """What a running query would sustain, from the batches that its load happened to ask for.
 
-A batch takes a + b x rows seconds; the query sustains the rate at which a batch lasts as long as the trigger interval:
+A batch takes a + b x rows seconds; the query sustains the rate at which a batch lasts as long as the trigger interval,
+(T - a) / (b T). Where batches get longer by themselves, their times are those at the log's end, and where rows follow
+from durations, the cost of a row is that between neighbours (`series`).
 
-    rate = (T - a) / (b T)
+Batches that began late hold more rows than an interval brings, and show times beyond it: then nothing is extrapolated.
+Batches that last about as long as the interval show what fills it, whatever a row costs. Where the load never moved, a
+and b cannot be separated, and there is a bound: with a fixed part of at least 0, n rows in t seconds mean that at least
+n T / t rows fill the interval.
 
-Batches that began late, because the one before them took longer than the interval, hold more rows than the interval
-brings, so they show times beyond it: where there are any, nothing is extrapolated. Where the load never moved, a and b
-cannot be separated, and no rate is given.
+Three things are in doubt:
 
-Where batches get longer by themselves, their times are those that they would take at the log's end, and where rows
-follow from durations the cost of a row is that between neighbours (`series`).
+- the coefficients: where a batch leaves a part of its weather to the next, batches are worth fewer readings;
+- the bend: a line that holds up to the busiest batch need not hold beyond. This doubt grows with the logarithm of how
+  far the line is carried, which is less far the less of a batch its rows take, and is less where the log shows how
+  straight it is. Where rows are seen to cost less the more there are, the line is one over a power of the rows;
+- the weather of the busiest batches: where another load slows one batch after the other, they are few readings.
 
-Three things are in doubt. The line's own coefficients: where one batch leaves a part of its weather to the next, they
-are worth fewer readings. The bend: a line that holds up to the busiest batch need not hold beyond, so the doubt grows
-with the logarithm of how far it is carried, which is the less far the less of a batch its rows take; it is less where
-the log itself shows how straight the line is, and where rows are seen to cost the less the more there are of them, the
-line is one over a power of the rows. And the weather of the busiest batches: where another load slows one
-batch after the other, they are few readings. What stays for half of a log is beyond what that log can show. Where these
-leave much open, what queries are like in general decides more: the fixed part takes some share of the busiest batches,
-mostly less than half of them, and every share means a rate. The answer is the posterior over these shares. The
-constants were set on simulated logs of the kinds that production writes (``benchmarks/observed_intervals.py``), the
-usual bend and the shares on real Spark (``benchmarks/observing.py``, few queries): take the intervals of other kinds of
-query for a first estimate.
-
-Batches that last about as long as the interval show what fills it, whatever a row costs.
-
-Where no rate can be given there is a bound: a batch of n rows in t seconds has a fixed part of 0 at least, so that at
-least n T / t rows fill the interval.
+Where these leave much open, what queries are like decides more: the fixed part takes some share of the busiest batches,
+mostly less than half, and every share means a rate. The answer is the posterior over these shares. The constants were
+set on simulated logs (``benchmarks/observed_intervals.py``), the usual bend and the shares on a few real queries
+(``benchmarks/observing.py``): take the intervals of other kinds of query for a first estimate.
 """
 
 import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,11 +37,15 @@ from scipy.stats import beta
 from workbench import units
 from workbench.arrays import Floats
 from workbench.checks import positive
+from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
+from workbench.measuring import fit_costs
+from workbench.observing.blocks import Block
 from workbench.observing.load import load_of
-from workbench.observing.running_query import SeenBatch, usual_slots
+from workbench.observing.running_query import RunningQuery, SeenBatch, usual_slots
 from workbench.observing.series import BUSIEST, LEVEL_Z, Drift, Series, outlasts, series_of, weather
 from workbench.observing.state import DAY_S
+from workbench.records import Machine, Measurement, MstEstimate, MstInterval, Phase, Probe
 
 LEVEL = 0.9
 _FEWEST = 20  # batches
@@ -69,72 +68,36 @@ _AT_END, _WARMING = 20, 20  # batches, at the log's end and of each start
 
 @dataclass(frozen=True)
 class Headroom:
-    """What a query sustains, from its log.
+    """What a query sustains, from its log; rates are records/s."""
 
-    Parameters
-    ----------
-    rate
-        Records/s at which a batch takes as long as the interval; None where it is not identifiable.
-    low, high
-        Of its 90 % interval, records/s.
-    why_not
-        Why there is no rate; empty if there is one.
-    peak_rate
-        What its load asked for at the peak, records/s: see `Load`.
-    reach
-        Rows of a batch at `rate` over those of the largest batches seen; at most 1: nothing is extrapolated.
-    fixed_s, per_row_s
-        a and b.
-    behind
-        Share of the batches that took longer than the interval.
-    batches
-        How many it rests on.
-    interval_s
-        The trigger interval; 0 where there is none.
-    admitted_rate
-        Records/s that a cap on the rows of a batch lets in (``maxOffsetsPerTrigger``); None where no cap shows.
-    left_out
-        Batches on other numbers of slots than most, which show nothing of what these slots sustain.
-    mean_rate
-        Of the load, records/s.
-    at_least
-        Records/s that it sustains at least, at the log's end; 0 where nothing is known.
-    drift
-        How batches get longer by themselves; None where they do not.
-    overrun
-        The batch from which most take longer than the interval; None where there is none.
-    neighbours_s, neighbours_error_s
-        What a row costs between neighbouring batches, with its standard deviation, seconds; None: too few.
-    agree
-        Whether all batches show the same of that as neighbours do. If not, rows follow from something else.
-    keeps_up
-        Whether it leaves nothing at the log's end, as far as its source says.
-    may_be_held
-        Whether batches hold as many rows as each other and no source says what they leave, so that the load may be
-        more than they hold.
-    """
-
-    rate: float | None
-    low: float
-    high: float
-    why_not: str
-    peak_rate: float
-    reach: float
-    fixed_s: float
-    per_row_s: float
-    behind: float
-    batches: int
-    interval_s: float
+    rate: float | None = None  # at which a batch takes as long as the interval; None where it is not identifiable
+    # low, high: of its 90 % interval
+    low: float = 0.0
+    high: float = math.inf
+    why_not: str = ""  # why there is no rate; empty if there is one
+    peak_rate: float = 0.0  # what its load asked for at the peak: see `Load`
+    # rows of a batch at `rate` over those of the largest batches seen; at most 1: nothing is extrapolated
+    reach: float = 0.0
+    # fixed_s, per_row_s: a and b
+    fixed_s: float = 0.0
+    per_row_s: float = 0.0
+    behind: float = 0.0  # share of the batches that took longer than the interval
+    batches: int = 0  # how many it rests on
+    interval_s: float = 0.0  # the trigger interval; 0 where there is none
+    # what a cap on the rows of a batch lets in (``maxOffsetsPerTrigger``); None where no cap shows
     admitted_rate: float | None = None
-    left_out: int = 0
-    mean_rate: float = 0.0
-    at_least: float = 0.0
-    drift: Drift | None = None
-    overrun: SeenBatch | None = None
+    left_out: int = 0  # batches on other numbers of slots than most, which show nothing of what these slots sustain
+    mean_rate: float = 0.0  # of the load
+    at_least: float = 0.0  # what it sustains at least, at the log's end; 0 where nothing is known
+    drift: Drift | None = None  # how batches get longer by themselves; None where they do not
+    overrun: SeenBatch | None = None  # the batch from which most take longer than the interval; None if there is none
+    # neighbours_s, neighbours_error_s: seconds that a row costs between neighbouring batches, and their standard
+    # deviation; None: too few
     neighbours_s: float | None = None
     neighbours_error_s: float | None = None
-    agree: bool = True
-    keeps_up: bool = True
+    agree: bool = True  # whether all batches show the same of that as neighbours do; if not, rows follow something else
+    keeps_up: bool = True  # whether it leaves nothing at the log's end, as far as its source says
+    # whether batches hold as many rows as each other and no source says what they leave, so that the load may be more
     may_be_held: bool = False
 
     @property
@@ -155,14 +118,9 @@ class Headroom:
 
 
 def unseen(with_rows: int, triggers: int, left_out: int) -> Headroom:
-    """Say that a log has no batch that counts: few hold rows, or all are among the first of a start.
+    """Say that a log has no batch that counts: of its `triggers` few hold rows, or all are among the first of a start.
 
-    Parameters
-    ----------
-    with_rows, triggers
-        Batches with rows, and with or without.
-    left_out
-        First batches with rows of each start that do not count, because their code is not compiled yet.
+    `left_out` are the first batches with rows of each start, which do not count: their code is not compiled yet.
     """
     hold = "holds" if with_rows == 1 else "hold"
     why = (
@@ -170,23 +128,13 @@ def unseen(with_rows: int, triggers: int, left_out: int) -> Headroom:
         f"capacity can be given: the first {left_out} of each start are left out as start-up, while code is not "
         f"compiled yet; give a log with at least {_FEWEST} more"
     )
-    return Headroom(None, 0.0, math.inf, why, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0.0)
+    return Headroom(why_not=why)
 
 
 def headroom(batches: Sequence[SeenBatch], interval_s: float | None) -> Headroom:
     """Estimate what a query sustains at a trigger interval, on the slots that most of its batches ran on.
 
-    Parameters
-    ----------
-    batches
-        Of a log; those on other numbers of slots than most count for the peak alone.
-    interval_s
-        Trigger interval, seconds; None: there is none, so there is no rate, and no bound.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no batch, or the interval is not above 0.
+    The other batches of its log count for the peak alone. Without an interval there is no rate, and no bound.
     """
     if interval_s is not None:
         positive("The trigger interval", interval_s, "seconds")
@@ -198,30 +146,45 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float | None) -> Headroom
     load = load_of(batches, interval_s or float(np.median(as_seen)))
     series = series_of(kept)
     local = series.local
-    known = Headroom(None, 0.0, math.inf, "", load.peak_rate, 0.0, 0.0, 0.0, 0.0, len(kept), interval_s or 0.0,
-                     load.admitted_rate, sum(batch.slots != usual for batch in batches), load.mean_rate,
-                     drift=series.drift, neighbours_s=None if local is None else local.s,
-                     neighbours_error_s=None if local is None else local.error, agree=series.agree,
-                     keeps_up=not any(batch.left_rows for batch in kept[-_AT_END:]))  # fmt: skip
+    known = Headroom(
+        peak_rate=load.peak_rate,
+        batches=len(kept),
+        interval_s=interval_s or 0.0,
+        admitted_rate=load.admitted_rate,
+        left_out=sum(batch.slots != usual for batch in batches),
+        mean_rate=load.mean_rate,
+        drift=series.drift,
+        neighbours_s=None if local is None else local.s,
+        neighbours_error_s=None if local is None else local.error,
+        agree=series.agree,
+        keeps_up=not any(batch.left_rows for batch in kept[-_AT_END:]),
+    )
     if interval_s is None:
-        return replace(known, why_not=_no_interval(as_seen, len(kept), usual))
+        why = (
+            "it runs as fast as it can: there is no trigger interval, or one shorter than its batches of "
+            f"{units.seconds(float(np.quantile(as_seen, 0.05)))}; give the longest batch that you accept as "
+            "the interval"
+        )
+        return replace(known, why_not="; ".join(filter(None, (why, _few(len(kept), usual)))))
     rows = np.array([batch.rows for batch in kept], dtype=float)
     left = [batch.left_rows for batch in kept]
+    busiest_s = float(np.median(series.now_s[rows >= np.quantile(rows, BUSIEST)]))
     known = replace(
         known,
         may_be_held=None in left and float(np.mean(rows == rows.max())) >= _HELD,
         behind=float(np.mean(as_seen > interval_s)),
         at_least=_least(rows, series.now_s, interval_s) if len(kept) >= _FEWEST else 0.0,
         overrun=outlasts(kept, interval_s),
-        drift=series.drift and _dated(series.drift, kept, series.now_s, interval_s),
+        drift=series.drift and _dated(series.drift, kept, busiest_s, interval_s),
     )
     why = _too_little(rows, left, usual)
     ended_s = float(np.median(series.now_s[-_AT_END:]))
     if why and series.drift is not None and ended_s >= interval_s:
         why = _too_long(ended_s, "at the log's end", interval_s)
-    if why and _lasts(rows, series.now_s, interval_s) and len(kept) >= _FEWEST:
-        return _read_off(known, rows, series, interval_s)
-    return replace(known, why_not=why) if why else _costed(known, rows, series, interval_s)
+    if why and len(kept) >= _FEWEST and abs(busiest_s / interval_s - 1) <= _AT_IT:  # they show what fills the interval
+        known = replace(known, fixed_s=series.fixed_s, per_row_s=series.per_row_s)
+        return _rated(known, rows, series, float(series.bent_rows(rows).max()), math.inf)
+    return replace(known, why_not=why) if why else _costed(known, rows, series)
 
 
 def _settled(batches: Sequence[SeenBatch]) -> Sequence[SeenBatch]:
@@ -236,9 +199,9 @@ def _settled(batches: Sequence[SeenBatch]) -> Sequence[SeenBatch]:
     return settled if len(settled) >= max(_FEWEST, len(batches) / 2) else batches
 
 
-def _costed(known: Headroom, rows: Floats, series: Series, interval_s: float) -> Headroom:
+def _costed(known: Headroom, rows: Floats, series: Series) -> Headroom:
     """Find the rate from what rows cost, of batches whose rows differ."""
-    fixed, per_row = series.fixed_s, series.per_row_s
+    fixed, per_row, interval_s = series.fixed_s, series.per_row_s, known.interval_s
     known = replace(known, fixed_s=fixed, per_row_s=per_row)
     if fixed >= interval_s:
         return replace(known, why_not=_too_long(fixed, "whatever it holds", interval_s))
@@ -247,35 +210,25 @@ def _costed(known: Headroom, rows: Floats, series: Series, interval_s: float) ->
     full = (interval_s - fixed) / per_row
     known = replace(known, per_row_s=(interval_s - fixed) / series.straightened(full))
     slopes = np.array([1 / (interval_s - fixed), 1 / per_row])  # of ln rate, by what a batch and a row cost
-    own = math.sqrt(float(slopes @ series.covariance @ slopes))
-    low, rate, high = _posterior(series.bent_rows(rows), series, interval_s, full, own)
-    largest = float(np.quantile(rows, 0.99))
-    reach = rate * interval_s / largest
-    rows_s = per_row * float(series.bent_rows(np.array(largest)))
+    found = _rated(known, rows, series, full, math.sqrt(float(slopes @ series.covariance @ slopes)))
+    rows_s = per_row * float(series.bent_rows(np.array(np.quantile(rows, 0.99))))
     of_rows = rows_s / (fixed + rows_s)
     straight = min(_STRAIGHT, max(1.0, _BENT / (2 * _bend(series.bent))))
-    if reach > max(1.0, straight * _FARTHEST * of_rows):
+    if found.reach > max(1.0, straight * _FARTHEST * of_rows):
         why = (
-            f"a batch at the rate would hold {units.number(reach)} times the rows of the largest seen, of whose time "
-            f"rows take {units.share(round(of_rows, 2))}, and that far no line can be trusted; give a log whose load "
-            "comes closer"
+            f"a batch at the rate would hold {units.number(found.reach)} times the rows of the largest seen, of whose "
+            f"time rows take {units.share(round(of_rows, 2))}, and that far no line can be trusted; give a log whose "
+            "load comes closer"
         )
         return replace(known, why_not=why)
+    return found
+
+
+def _rated(known: Headroom, rows: Floats, series: Series, full: float, own: float) -> Headroom:
+    """Give the rate, its interval and how far it is from what was seen; `full` and `own` are those of `_posterior`."""
+    low, rate, high = _posterior(series.bent_rows(rows), series, known.interval_s, full, own)
+    reach = rate * known.interval_s / float(np.quantile(rows, 0.99))
     return replace(known, rate=rate, low=low, high=high, reach=reach, at_least=low)
-
-
-def _lasts(rows: Floats, seconds: Floats, interval_s: float) -> bool:
-    """Whether the busiest batches last as long as the interval, so that they show what fills it, whatever rows cost."""
-    return abs(float(np.median(seconds[rows >= np.quantile(rows, BUSIEST)])) / interval_s - 1) <= _AT_IT
-
-
-def _read_off(known: Headroom, rows: Floats, series: Series, interval_s: float) -> Headroom:
-    """Read the rate off batches that last as long as the interval."""
-    bent = series.bent_rows(rows)
-    low, rate, high = _posterior(bent, series, interval_s, float(bent.max()), math.inf)
-    fixed, per_row = series.fixed_s, series.per_row_s
-    reach = rate * interval_s / float(np.quantile(rows, 0.99))
-    return replace(known, rate=rate, low=low, high=high, reach=reach, at_least=low, fixed_s=fixed, per_row_s=per_row)
 
 
 def _unknown(series: Series) -> str:
@@ -302,16 +255,6 @@ def _too_long(batch_s: float, what: str, interval_s: float) -> str:
     )
 
 
-def _no_interval(seconds: Floats, batches: int, slots: int) -> str:
-    """Say why a query without a trigger interval has no rate."""
-    why = (
-        "it runs as fast as it can: there is no trigger interval, or one shorter than its batches of "
-        f"{units.seconds(float(np.quantile(seconds, 0.05)))}; give the longest batch that you accept as the interval"
-    )
-    few = _few(batches, slots)
-    return f"{why}; {few}" if few else why
-
-
 def _least(rows: Floats, seconds: Floats, interval_s: float) -> float:
     """Records/s that fill the interval at least, by the busiest batches; 0 where they take longer than it."""
     busiest = rows >= np.quantile(rows, BUSIEST)
@@ -320,13 +263,11 @@ def _least(rows: Floats, seconds: Floats, interval_s: float) -> float:
     return float(rows[busiest].mean()) / longest if longest < interval_s else 0.0
 
 
-def _dated(drift: Drift, batches: Sequence[SeenBatch], seconds: Floats, interval_s: float) -> Drift:
+def _dated(drift: Drift, batches: Sequence[SeenBatch], busiest_s: float, interval_s: float) -> Drift:
     """Say when batches outlast the interval as they get longer, and what was sustained at least when that began."""
-    rows = np.array([batch.rows for batch in batches], dtype=float)
-    busiest = float(np.median(seconds[rows >= np.quantile(rows, BUSIEST)]))
     first = [batch for batch in batches if batch.number >= drift.since][: max(_FEWEST, len(batches) // 20)]
     began = _least(np.array([float(one.rows) for one in first]), np.array([one.batch_s for one in first]), interval_s)
-    days = (interval_s - busiest) / drift.per_day_s
+    days = (interval_s - busiest_s) / drift.per_day_s
     return replace(drift, overrun_s=float(batches[-1].start_s + days * DAY_S), at_first=began)
 
 
@@ -402,3 +343,54 @@ def _near(rows: Floats, target: float) -> NDArray[np.bool_]:
 def _bend(bent: float) -> float:
     """Deviation of ln rate for each unit of ln(distance): what is usual, or less where a log shows a straight line."""
     return bent * _BENT / math.hypot(bent, _BENT) if math.isfinite(bent) else _BENT
+
+
+def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
+    """Give what a log shows in the form of a measurement: the rate read from it, and its batches at all loads.
+
+    Its blocks stand for observations at as many loads, the busiest for the one at the maximum. It is refused where the
+    rate is not identifiable, or where the log has no tasks, so that nothing is known of what a batch is made of.
+    """
+    if found.rate is None:
+        raise WorkbenchError(f"What {running.name} sustains is not identifiable from its log: {found.why_not}.")
+    blocks = running.usual_blocks
+    if not running.slots or running.cpu_share is None:
+        raise WorkbenchError(
+            f"The log of {running.name} shows no tasks of its batches, so it can be planned only for the slots it has. "
+            "Give the driver's event log (spark.eventLog.enabled=true)."
+        )
+    if not blocks:
+        raise WorkbenchError(
+            f"The log of {running.name} has no row of batches on {units.some(running.slots, 'slot')} that is long "
+            "enough to show what they are made of. Give a longer log."
+        )
+    *others, busiest = sorted(blocks, key=lambda block: block.rows)
+    begun = running.batches[0].start_s
+    width = math.sqrt(found.high / found.low)  # about the rate, which an estimate's headline is the middle of
+    estimate = MstEstimate(
+        rate=found.rate,
+        low=found.rate / width,
+        high=found.rate * width,
+        probes=(_probe(busiest, "reading"),),
+        observation=busiest.observation,
+        limit="query",
+        seconds=running.batches[-1].start_s - begun,
+    )
+    return Measurement(
+        query=running.name,
+        budget=Budget(running.slots, SlotProfile(running.cpus, running.memory_mb), found.interval_s),
+        estimate=estimate,
+        costs=fit_costs(sample for block in blocks for sample in block.observation.samples),
+        source=None,
+        testbed=f"the event log of {running.application or 'an application'}, Spark {running.spark or 'unknown'}",
+        started_at=datetime.fromtimestamp(begun, UTC).isoformat(timespec="seconds"),
+        testbed_kind="observed",
+        machine=Machine(slots="executor cores, as the cluster counts them", virtual=None, facts=running.facts),
+        load_curve=tuple(_probe(block, "probe") for block in others),
+        interval=MstInterval(found.low, found.high, LEVEL, 0.0, repeats=1),
+    )
+
+
+def _probe(block: Block, phase: Phase) -> Probe:
+    seen = block.observation
+    return Probe(1, phase, seen.commanded_rate, 1, seen, seconds=seen.elapsed_s, partitions=block.partitions)

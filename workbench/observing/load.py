@@ -27,21 +27,11 @@ _ADMITTED = 0.9  # quantile of the rates of full batches
 
 @dataclass(frozen=True)
 class Load:
-    """The load of a query.
+    """The load of a query, records/s."""
 
-    Parameters
-    ----------
-    peak_rate
-        The 99 % quantile over at least an interval, records/s; of batches under their cap, if others are full.
-    admitted_rate
-        Records/s that batches as full as they may be let in; None where no cap shows.
-    mean_rate
-        Over all of the log, records/s.
-    """
-
-    peak_rate: float
-    admitted_rate: float | None
-    mean_rate: float
+    peak_rate: float  # the 99 % quantile over at least an interval; of batches under their cap, if others are full
+    admitted_rate: float | None  # what batches as full as they may be let in; None where no cap shows
+    mean_rate: float  # over all of the log
 
 
 def load_of(batches: Sequence[SeenBatch], interval_s: float) -> Load:

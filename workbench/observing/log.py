@@ -28,12 +28,7 @@ from workbench.observing.scraped import SCRAPED
 from workbench.observing.state import StateSeries
 from workbench.observing.trigger import LATE_S, trigger_interval
 from workbench.redaction import redacted
-from workbench.testbed.spark import (
-    BatchLog,
-    Events,
-    rows_of,
-    seconds_of,
-)
+from workbench.testbed.spark import BatchLog, Events, rows_of, seconds_of
 
 _IN_BLOCK = 10  # batches
 _FEWEST_IN_BLOCK = 4
@@ -67,29 +62,15 @@ def shown(text: object) -> str:
 def read_log(
     path: str | Path, query: str | None = None, progress: str | Path | None = None, slots: int | None = None
 ) -> RunningQuery:
-    """Read a query from an event log, or from progress events; see `read_events` for their forms.
+    """Read a query, by its name or id (None: the log has one), from an event log or progress events.
 
-    Parameters
-    ----------
-    path
-        The log: a file, or a folder.
-    query
-        Name or id of the query; None: the log has one.
-    progress
-        Progress events, for an event log that has none.
-    slots
-        Tasks that could run at once; None: as the log shows, which progress events do not.
-
-    Raises
-    ------
-    WorkbenchError
-        When the log cannot be read, or has no such query, or several and none is named; when progress events or slots
-        are given that the log has itself.
+    `read_events` has their forms. `progress` is for an event log that has none, `slots` (tasks that could run at once)
+    where the log does not show its executors.
     """
     reading = _Reading(READ)
     reading.take_all(read_events(path))
     if progress is not None:
-        if reading.queries and any(one.triggers for one in reading.queries.values()):
+        if any(one.triggers for one in reading.queries.values()):
             raise WorkbenchError(
                 f"The log {path} has progress events of its own, so those of {progress} are not used. Leave one of the "
                 "two out.",
@@ -107,23 +88,11 @@ def read_log(
 
 
 def follow_log(path: str | Path, at_end: Callable[[Sequence[RunningQuery]], None], query: str | None = None) -> None:
-    """Read a log as it is written, and show its queries each time that all of it is read.
+    """Read a log as it is written, and show its queries, or one of a name or id, each time that all of it is read.
 
-    What is read is not read again, and of each query the latest `KEPT` batches are kept.
-
-    Parameters
-    ----------
-    path
-        The log, which need not exist yet; it may be replaced or cut, as by a rotation.
-    at_end
-        Takes the queries, the same object while nothing is new, and waits; what it raises ends the reading.
-    query
-        Name or id of the one to show; None: all.
-
-    Raises
-    ------
-    WorkbenchError
-        When the log cannot be read.
+    What is read is not read again, and of each query the latest `KEPT` batches are kept. The log need not exist yet,
+    and may be replaced or cut, as by a rotation. `at_end` takes the queries, the same object while nothing is new, and
+    waits; what it raises ends the reading.
     """
     reading = _Reading(KEPT)
     latest: list[RunningQuery] = []
@@ -300,8 +269,15 @@ class _Reading:
             seen.run_id, seen.since_start = run, 0
             seen.runs.append(SeenRun(start_s, ended_s, asked_s=seen.asked_s))
             seen.asked_s = None
-        late_s = 0.0 if last is None else start_s - last[1]
-        seen.runs[-1] = seen.runs[-1].after(ended_s, rows, waited=late_s > LATE_S)
+        so_far = seen.runs[-1]
+        seen.runs[-1] = replace(
+            so_far,
+            ended_s=max(so_far.ended_s, ended_s),
+            rows=so_far.rows + rows,
+            batches=so_far.batches + (rows > 0),
+            largest=max(so_far.largest, rows),
+            waited=so_far.waited + (last is not None and start_s - last[1] > LATE_S),
+        )
         if not rows:
             return
         if len(seen.known) >= self.most:
@@ -310,24 +286,21 @@ class _Reading:
         seen.since_start += 1
         seen.describe(progress)
         slots = self._slots_at(start_s + duration_s)
-        since_s, idle_s = _passed(progress, start_s, last)
         left = [*map(_left_rows, progress["sources"])]
-        left_rows = True if True in left else None if None in left else False
-        start, is_early = len(seen.runs), seen.since_start <= LEFT_OUT
         by_source = tuple(int(source.get("numInputRows") or 0) for source in progress["sources"])
         made = SeenBatch(
             start_s,
             duration_s,
             rows,
             slots,
-            since_s,
-            idle_s,
-            left_rows,
-            number,
-            start,
-            SCRAPED in progress,
-            by_source if len(by_source) > 1 else (),
+            *_passed(progress, start_s, last),
+            left_rows=True if True in left else None if None in left else False,
+            number=number,
+            start=len(seen.runs),
+            scraped=SCRAPED in progress,
+            by_source=by_source if len(by_source) > 1 else (),
         )
+        is_early = seen.since_start <= LEFT_OUT
         (seen.early if is_early else seen.batches).append(made)
         for stage in () if committed is None else committed[1].stages:
             seen.ran_s += sum(task.run_s for task in stage.tasks)
@@ -381,6 +354,8 @@ class _Reading:
         (seen,) = found
         self._close(seen)
         batches = tuple(seen.batches if slots is None else (replace(one, slots=slots) for one in seen.batches))
+        local = self.properties.get("spark.master", "").startswith("local") and "driver" in self.executors
+        cores = max(self.sizes, key=lambda one: (self.sizes[one], one), default=1)  # of most executors
         running = RunningQuery(
             seen.name or seen.query_id,
             self.application,
@@ -388,7 +363,7 @@ class _Reading:
             batches,
             tuple(selected(seen.blocks)),
             trigger_interval([(batch.start_s, batch.batch_s) for batch in batches], sorted({*seen.idle})),
-            self._memory_mb(),
+            slot_memory_mb(self.properties, cores // self.task_cpus, local=local),
             float(self.task_cpus),
             seen.cpu_s / seen.ran_s if seen.ran_s else None,
             seen.sources,
@@ -397,50 +372,30 @@ class _Reading:
             seen.triggers,
             seen.states.told(),
             None if (failure := self.events.failure(seen.query_id)) is None else shown(failure),
-            self._facts(len(there)) | _source_facts(seen, usual_slots(batches)) | _left_out(seen),
+            self._facts(seen, len(there), usual_slots(batches)),
         )
         if running.ends and not batches and seen.early:  # its runs are over while code warms up: that is part of them
             return replace(running, batches=tuple(replace(one, slots=slots or one.slots) for one in seen.early))
         return running
 
-    def _facts(self, queries: int) -> dict[str, str]:
-        told = {
-            name: shown(self.properties[key])
-            for name, key in (("master", "spark.master"), ("shuffle partitions", "spark.sql.shuffle.partitions"))
-            if key in self.properties
-        }
+    def _facts(self, seen: _Seen, queries: int, slots: int) -> dict[str, str]:
+        settings = {"master": "spark.master", "shuffle partitions": "spark.sql.shuffle.partitions"}
+        told = {name: shown(self.properties[key]) for name, key in settings.items() if key in self.properties}
         if self.broken:
             told["left out"] = f"{units.some(self.broken, 'event')} of another form than Spark writes"
         if queries > 1:
             told["others"] = f"{queries} queries share the slots, which are all taken for this one's"
+        blocks = [block for block in seen.blocks if block.slots == slots]
+        reading = max((block.source_partitions for block in blocks), default=0)
+        if reading and (reading < slots or any(block.partitions != block.source_partitions for block in blocks)):
+            told["source partitions"] = f"{reading:,}"
+        if 0 < reading < slots:
+            remedy = "set the source's option minPartitions" if any(map(is_topic, seen.sources)) else "give it more"
+            told["source partitions"] += f": more slots than {reading:,} do not speed up reading; {remedy}"
+        older = sum(run.batches for run in seen.runs) - len(seen.batches)
+        if older > LEFT_OUT * len(seen.runs):
+            told["older batches"] = f"{older:,} left out: the latest {len(seen.batches):,} count"
         return told
-
-    def _memory_mb(self) -> int:
-        """MiB of a slot of most executors."""
-        local = self.properties.get("spark.master", "").startswith("local") and "driver" in self.executors
-        cores = max(self.sizes, key=lambda one: (self.sizes[one], one), default=1)
-        return slot_memory_mb(self.properties, cores // self.task_cpus, local=local)
-
-
-def _left_out(seen: _Seen) -> dict[str, str]:
-    """Say how many batches are too old to be kept."""
-    older = sum(run.batches for run in seen.runs) - len(seen.batches)
-    if older <= LEFT_OUT * len(seen.runs):
-        return {}
-    return {"older batches": f"{older:,} left out: the latest {len(seen.batches):,} count"}
-
-
-def _source_facts(seen: _Seen, slots: int) -> dict[str, str]:
-    """Say how many partitions the source has where they are not those of the shuffle, or too few for the slots."""
-    blocks = [block for block in seen.blocks if block.slots == slots]
-    reading = max((block.source_partitions for block in blocks), default=0)
-    if not reading or (reading >= slots and all(block.partitions == block.source_partitions for block in blocks)):
-        return {}
-    said = f"{reading:,}"
-    if reading < slots:
-        remedy = "set the source's option minPartitions" if any(map(is_topic, seen.sources)) else "give it more"
-        said += f": more slots than {reading:,} do not speed up reading; {remedy}"
-    return {"source partitions": said}
 
 
 def _passed(progress: Mapping[str, Any], start_s: float, last: tuple[float, float] | None) -> tuple[float, float]:

@@ -11,14 +11,7 @@ _OVERHEAD, _OVERHEAD_PYTHON, _LEAST_OVERHEAD = 0.1, 0.4, "384m"  # Spark's memor
 def slot_memory_mb(properties: Mapping[str, str], slots: int, *, local: bool) -> int:
     """MiB of a slot: an executor's heap and all else that its container holds, over its slots.
 
-    Parameters
-    ----------
-    properties
-        Spark's, by name.
-    slots
-        Of an executor.
-    local
-        Whether the driver is the executor.
+    `properties` are Spark's; `local` says that the driver is the executor.
     """
     if local:
         return max(1, round(_megabytes(properties.get("spark.driver.memory", "1g")) / max(1, slots)))

@@ -1,7 +1,8 @@
-"""A streaming query as its log shows it: its batches, and the work of its operators in blocks of them."""
+"""A streaming query as its log shows it: its batches, the work of its operators in blocks of them, and its runs."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
@@ -10,141 +11,66 @@ from workbench.observing.state import StateSeen
 
 _WAITED = 0.05  # share of the triggers that waited, up to which none waits for a clock
 _PAUSE_S = 30.0  # between two runs: a restart takes less
+_FULL = 0.9  # of the rows of the largest batch, from which one is full
 
 
 @dataclass(frozen=True, slots=True)
 class SeenBatch:
-    """A micro-batch of a running query.
+    """A micro-batch of a running query."""
 
-    Parameters
-    ----------
-    start_s
-        When its trigger fired, seconds since 1970.
-    batch_s
-        From the trigger to the commit.
-    rows
-        Source rows.
-    slots
-        Tasks that could run at once; 0 if the log does not say.
-    since_s, idle_s
-        Seconds since the batch before it began, with rows or without; those of them in which none ran. Both are inf
-        where the one recorded before it began later, as in progress events that were put together from several files.
-    left_rows
-        Whether rows were there that it did not take; None where a source does not say.
-    number
-        Spark's, which goes on over restarts.
-    start
-        Number of the start of the query that it belongs to.
-    scraped
-        Whether other batches may have run since the one before it that was seen: `since_s` is that of its own rows.
-    by_source
-        Rows of each source, where there are several.
-    """
-
-    start_s: float
-    batch_s: float
-    rows: int
-    slots: int
+    start_s: float  # when its trigger fired, seconds since 1970
+    batch_s: float  # seconds from the trigger to the commit
+    rows: int  # of all sources
+    slots: int  # tasks that could run at once; 0 if the log does not say
+    # since_s, idle_s: seconds since the batch before it began, with rows or without; those of them in which none ran.
+    # Both are inf where the one recorded before it began later, as in progress events put together from several files.
     since_s: float
     idle_s: float
-    left_rows: bool | None = False
-    number: int = 0
-    start: int = 1
+    left_rows: bool | None = False  # whether rows were there that it did not take; None where a source does not say
+    number: int = 0  # Spark's, which goes on over restarts
+    start: int = 1  # number of the start of the query that it belongs to
+    # whether other batches may have run since the one before it that was seen: `since_s` is that of its own rows
     scraped: bool = False
-    by_source: tuple[int, ...] = ()
+    by_source: tuple[int, ...] = ()  # rows of each source, where there are several
 
 
 @dataclass(frozen=True)
 class SeenRun:
-    """From one start of a query to its end, its first batches included.
+    """From one start of a query to its end, its first batches included."""
 
-    Parameters
-    ----------
-    begun_s, ended_s
-        When its first batch began and its last one ended, seconds since 1970.
-    rows
-        That it took.
-    batches, largest
-        With rows; rows of the largest one.
-    waited
-        How many triggers did not follow the one before at once.
-    asked_s
-        When it was started, or its application where it was the first of it; None where the log does not say.
-    finished
-        Whether it ended by itself, or was stopped between two batches, without an error.
-    """
-
+    # begun_s, ended_s: when its first batch began and its last one ended, seconds since 1970
     begun_s: float
     ended_s: float
-    rows: int = 0
-    batches: int = 0
-    largest: int = 0
-    waited: int = 0
+    rows: int = 0  # that it took
+    batches: int = 0  # with rows
+    largest: int = 0  # rows of the largest batch
+    waited: int = 0  # triggers that did not follow the one before at once
+    # when it was started, or its application where it was the first of it; None where the log does not say
     asked_s: float | None = None
-    finished: bool = False
-
-    def after(self, ended_s: float, rows: int, *, waited: bool) -> "SeenRun":
-        """Give the run after one more trigger."""
-        return replace(
-            self,
-            ended_s=max(self.ended_s, ended_s),
-            rows=self.rows + rows,
-            batches=self.batches + (rows > 0),
-            largest=max(self.largest, rows),
-            waited=self.waited + waited,
-        )
+    finished: bool = False  # whether it ended by itself, or was stopped between two batches, without an error
 
 
 @dataclass(frozen=True)
 class RunningQuery:
-    """A streaming query as its log shows it.
+    """A streaming query as its log shows it."""
 
-    Parameters
-    ----------
-    name
-        Its name, or its id if it has none.
-    application, spark
-        Name of the application; version of Spark.
-    batches
-        With rows, in order; the first few of each start are left out.
-    blocks
-        Of them, over all loads seen.
-    interval_s
-        Trigger interval, seconds; None where the log does not show one.
-    memory_mb, cpus
-        Of one slot: MiB, cores as the cluster counts them.
-    cpu_share
-        CPU seconds of the tasks' threads for each second that they ran: what a counted core really was.
-    sources, sink
-        In Spark's words.
-    runs
-        Its starts in order.
-    triggers
-        Progress events, of batches with rows and without.
-    states
-        Its operators that keep state, in Spark's order.
-    stopped
-        The error that ended it; None if it runs or was stopped.
-    facts
-        Further facts in words, by name.
-    """
-
-    name: str
+    name: str  # or its id if it has no name
     application: str
-    spark: str
-    batches: tuple[SeenBatch, ...]
-    blocks: tuple[Block, ...]
-    interval_s: float | None
-    memory_mb: int
-    cpus: float
-    cpu_share: float | None
+    spark: str  # its version
+    batches: tuple[SeenBatch, ...]  # with rows, in order; the first few of each start are left out
+    blocks: tuple[Block, ...]  # of its batches, over all loads seen
+    interval_s: float | None  # trigger interval, seconds; None where the log does not show one
+    memory_mb: int  # of one slot, MiB
+    cpus: float  # of one slot, cores as the cluster counts them
+    cpu_share: float | None  # CPU seconds of tasks for each second that they ran: what a counted core really was
+    # sources, sink: in Spark's words
     sources: tuple[str, ...] = ()
     sink: str = ""
-    runs: tuple[SeenRun, ...] = ()
-    triggers: int = 0
-    states: tuple[StateSeen, ...] = ()
-    stopped: str | None = None
-    facts: Mapping[str, str] = field(default_factory=dict)
+    runs: tuple[SeenRun, ...] = ()  # its starts in order
+    triggers: int = 0  # progress events, of batches with rows and without
+    states: tuple[StateSeen, ...] = ()  # its operators that keep state, in Spark's order
+    stopped: str | None = None  # the error that ended it; None if it runs or was stopped
+    facts: Mapping[str, str] = field(default_factory=dict)  # further ones in words, by name
 
     @property
     def starts(self) -> int:
@@ -170,11 +96,8 @@ class RunningQuery:
     def ends(self) -> bool:
         """Whether its runs take what there is and end (``availableNow``, ``once``), to be started again later."""
         pauses = [after.begun_s - before.ended_s for before, after in pairwise(self.runs)]
-        if not self.at_once or not self.runs:
-            return False
-        if not pauses:
-            return self.runs[0].finished
-        return median(pauses) > _PAUSE_S or all(run.finished for run in self.runs)
+        paused = all(run.finished for run in self.runs) or median(pauses or [0.0]) > _PAUSE_S
+        return bool(self.runs) and self.at_once and paused
 
     @property
     def slots(self) -> int:
@@ -189,8 +112,52 @@ class RunningQuery:
 
 def usual_slots(batches: Sequence[SeenBatch]) -> int:
     """Give the slots that most of `batches` ran on; ties go to the count met last, and where none is known it is 0."""
-    counts: dict[int, int] = {}
-    for batch in batches:
-        if batch.slots:
-            counts[batch.slots] = counts.get(batch.slots, 0) + 1
+    counts = Counter(batch.slots for batch in batches if batch.slots)
     return max(reversed(counts), key=lambda slots: counts[slots], default=0)
+
+
+@dataclass(frozen=True)
+class EndingRuns:
+    """What the runs of a query took."""
+
+    runs: int
+    # rows, most_rows: of the median run, and of the largest
+    rows: int
+    most_rows: int
+    # lasts_s, most_s: seconds from the first trigger to the last commit, of the same two
+    lasts_s: float
+    most_s: float
+    largest: int  # rows of the largest batch
+    # rate, full_s: records/s of its full batches, and the seconds that they last, their median
+    rate: float
+    full_s: float
+    start_s: float | None  # from the start of application or query to the first trigger, median; None if not logged
+
+
+def ending_runs(runs: Sequence[SeenRun], batches: Sequence[SeenBatch]) -> EndingRuns | None:
+    """Sum up all runs that take what there is and end (``availableNow``, ``once``, flows of a pipeline); None: no rows.
+
+    A run lasts what it takes to start, and the seconds of its batches. Where something caps the rows of a batch, all
+    but the last are full, so their rows over their seconds is what it works off, whatever a row costs. `batches` are
+    those that count; without any, the runs as a whole show the rate.
+    """
+    taken = sorted((run for run in runs if run.rows), key=lambda run: run.rows)
+    if not taken:
+        return None
+    usual, most = taken[len(taken) // 2], taken[-1]
+    full = [one for one in batches if one.rows >= _FULL * max(one.rows for one in batches)]
+    passed_s = sum(one.batch_s for one in full) or sum(run.ended_s - run.begun_s for run in taken)
+    rows = sum(one.rows for one in full) or sum(run.rows for run in taken)
+    starts = [run.begun_s - run.asked_s for run in taken if run.asked_s is not None]
+    most_s = most.ended_s - most.begun_s
+    return EndingRuns(
+        runs=len(taken),
+        rows=usual.rows,
+        most_rows=most.rows,
+        lasts_s=usual.ended_s - usual.begun_s,
+        most_s=most_s,
+        largest=max(run.largest for run in taken),
+        rate=rows / max(1e-3, passed_s),
+        full_s=max(1e-3, median(one.batch_s for one in full) if full else most_s),
+        start_s=median(starts) if starts else None,
+    )

@@ -45,55 +45,35 @@ LEVEL_Z = 1.645  # deviations on each side of a 90 % interval
 
 @dataclass(frozen=True)
 class Drift:
-    """Batches that take longer and longer, whatever they hold.
+    """Batches that take longer and longer, whatever they hold."""
 
-    Parameters
-    ----------
-    per_batch_s, low_s, high_s
-        What each batch adds to the next ones' time, with the ends of its 90 % interval, seconds.
-    since, since_s
-        Number of the batch from which it is seen, and when that began, seconds since 1970.
-    batches
-        Over which it is seen.
-    per_day_s
-        What a day adds, seconds.
-    overrun_s
-        When the batches of the peak outlast the interval, seconds since 1970, past or to come; None if they will not.
-    at_first
-        Records/s that were sustained at least when it began: rows cannot cost more than the whole batch.
-    """
-
+    # per_batch_s, low_s, high_s: seconds that each batch adds to the next ones' time, and the ends of its 90 % interval
     per_batch_s: float
     low_s: float
     high_s: float
+    # since, since_s: number of the batch from which it is seen, and when that began, seconds since 1970
     since: int
     since_s: float
-    batches: int
-    per_day_s: float
+    batches: int  # over which it is seen
+    per_day_s: float  # what a day adds, seconds
+    # when the batches of the peak outlast the interval, seconds since 1970, past or to come; None if they will not
     overrun_s: float | None = None
+    # records/s that were sustained at least when it began: rows cannot cost more than the whole batch
     at_first: float = 0.0
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A robust regression of seconds.
+    """A robust regression of seconds."""
 
-    Parameters
-    ----------
-    values, covariance
-        Coefficients; their covariance, with the weather that batches share.
-    off, weights, loss
-        What is left of each batch, how much it counts, and the sum of their squares.
-    sound
-        Whether the columns are distinct.
-    """
-
+    # values, covariance: coefficients; their covariance, with the weather that batches share
     values: Floats
     covariance: Floats
+    # off, weights, loss: what is left of each batch, how much it counts, and the sum of their squares
     off: Floats
     weights: Floats
     loss: float
-    sound: bool
+    sound: bool  # whether the columns are distinct
 
     def deviation(self, place: int) -> float:
         """Give the standard deviation of a coefficient."""
@@ -110,42 +90,22 @@ class Slope:
 
 @dataclass(frozen=True)
 class Series:
-    """What batches show over time.
+    """What batches show over time."""
 
-    Parameters
-    ----------
-    now_s
-        Seconds of each as it would take at the log's end.
-    drift
-        None where none is clear.
-    fixed_s, per_row_s
-        Seconds of a batch and of a row at the log's end, as far as all batches show them.
-    covariance
-        Of these two.
-    bent
-        How far the power of the rows may be from `power`; inf where that was not looked at.
-    local
-        Seconds of a row between neighbours; None: too few.
-    agree
-        Whether all batches show the same as neighbours do. If not, rows follow something else, and neighbours hold.
-    pooled_s
-        What a row seems to cost over all batches.
-    grown_s
-        By how much a batch got longer; 0 without a drift.
-    power, typical
-        Power of the rows that their cost goes with, 1 unless it is seen to be less; rows at which it changes nothing.
-    """
-
-    now_s: Floats
-    drift: Drift | None
+    now_s: Floats  # seconds of each as it would take at the log's end
+    drift: Drift | None  # None where none is clear
+    # fixed_s, per_row_s: seconds of a batch and of a row at the log's end, as far as all batches show them
     fixed_s: float
     per_row_s: float
-    covariance: Floats
-    bent: float
-    local: Slope | None
+    covariance: Floats  # of these two
+    bent: float  # how far the power of the rows may be from `power`; inf where that was not looked at
+    local: Slope | None  # seconds of a row between neighbours; None: too few
+    # whether all batches show the same as neighbours do; if not, rows follow something else, and neighbours hold
     agree: bool
-    pooled_s: float = 0.0
-    grown_s: float = 0.0
+    pooled_s: float = 0.0  # what a row seems to cost over all batches
+    grown_s: float = 0.0  # by how much a batch got longer; 0 without a drift
+    # power, typical: power of the rows that their cost goes with, 1 unless it is seen to be less; rows at which it
+    # changes nothing
     power: float = 1.0
     typical: float = 1.0
 

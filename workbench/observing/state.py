@@ -27,49 +27,31 @@ _BROKEN = (TypeError, ValueError, AttributeError, OverflowError)
 
 @dataclass(frozen=True)
 class StateSeen:
-    """An operator that keeps state.
+    """An operator that keeps state."""
 
-    Parameters
-    ----------
-    operator
-        Spark's name, or its place.
-    partitions, instances
-        Of its state, and stores of all of them together: a join of two streams has four in a partition. 0: not known.
-    rows, memory_bytes
-        At the end; the memory as Spark counts it, of the whole operator.
-    rows_per_day, memory_per_day
-        How fast they grow; 0 where they come and go, and of memory where RocksDB keeps the rows on disk: what it takes
-        is caches, which fill.
-    commit_s, batch_s
-        Of a batch, their means: committing, summed over partitions; from trigger to commit.
-    hit_rate
-        Share of reads that a cache answered; None: not known.
-    compaction_s
-        Of a batch, its mean, summed over partitions; None: not known.
-    dropped
-        Rows that came after the watermark had passed them.
-    lag_s
-        How far the watermark is behind the batches at the end; None without one, or before it moved.
-    lag_grew_s
-        By how much more than when it first moved.
-    disk_per_day
-        How fast RocksDB's files grow with its rows, bytes; without them it is what compaction takes away again.
-    """
-
-    operator: str
+    operator: str  # Spark's name, or its place
+    # partitions, instances: of its state, and stores of all of them together: a join of two streams has four in a
+    # partition. 0: not known
     partitions: int
     instances: int
+    # rows, memory_bytes: at the end; the memory as Spark counts it, of the whole operator
     rows: int
     memory_bytes: int
+    # rows_per_day, memory_per_day: how fast they grow; 0 where they come and go, and of memory where RocksDB keeps the
+    # rows on disk: what it takes is caches, which fill
     rows_per_day: float
     memory_per_day: float
+    # commit_s, batch_s: of a batch, their means: committing, summed over partitions; from trigger to commit
     commit_s: float
     batch_s: float
-    hit_rate: float | None
-    compaction_s: float | None
-    dropped: int
+    hit_rate: float | None  # share of reads that a cache answered; None: not known
+    compaction_s: float | None  # of a batch, its mean, summed over partitions; None: not known
+    dropped: int  # rows that came after the watermark had passed them
+    # lag_s, lag_grew_s: how far the watermark is behind the batches at the end, and by how much more than when it first
+    # moved; None without one, or before it moved
     lag_s: float | None
     lag_grew_s: float = 0.0
+    # how fast RocksDB's files grow with its rows, bytes; without them it is what compaction takes away again
     disk_per_day: float = 0.0
 
     def committing_s(self, slots: int) -> float:
@@ -110,27 +92,24 @@ class _Operator:
         self.name = str(told.get("operatorName") or self.name)
         self.partitions = int(told.get("numShufflePartitions") or self.partitions)
         self.instances = int(told.get("numStateStoreInstances") or self.instances)
+        custom = told.get("customMetrics") or {}
         if ran:
-            self._cost(told, batch_s)
+            self.dropped += int(told.get("numRowsDroppedByWatermark") or told.get("numLateInputs") or 0)
+            if told.get("commitTimeMs"):
+                self.batches += 1
+                self.commit_ms += float(told["commitTimeMs"])
+                self.batch_s += batch_s
+            for name in _COUNTED & custom.keys():
+                before = self.custom.get(name, 0.0) if name.startswith(_PER_BATCH) else 0.0
+                self.custom[name] = before + float(custom[name] or 0)
         if self.seen % self.every == 0:
-            sizes = told.get("numRowsTotal"), told.get("memoryUsedBytes"), (told.get("customMetrics") or {}).get(_FILES)
+            sizes = told.get("numRowsTotal"), told.get("memoryUsedBytes"), custom.get(_FILES)
             rows, memory, files = (int(size or 0) for size in sizes)
             self.readings.append((at_s, rows, memory, files))
         self.seen += 1
         if len(self.readings) >= _KEPT:
             del self.readings[1::2]
             self.every *= 2
-
-    def _cost(self, told: Mapping[str, Any], batch_s: float) -> None:
-        self.dropped += int(told.get("numRowsDroppedByWatermark") or told.get("numLateInputs") or 0)
-        if told.get("commitTimeMs"):
-            self.batches += 1
-            self.commit_ms += float(told["commitTimeMs"])
-            self.batch_s += batch_s
-        custom = told.get("customMetrics") or {}
-        for name in _COUNTED & custom.keys():
-            before = self.custom.get(name, 0.0) if name.startswith(_PER_BATCH) else 0.0
-            self.custom[name] = before + float(custom[name] or 0)
 
     def told(self, place: int, lag_s: float | None, lag_grew_s: float) -> StateSeen:
         _, rows, memory, _ = self.readings[-1]
@@ -147,22 +126,11 @@ class _Operator:
         )
         batches = max(1, self.batches)
         return StateSeen(
-            self.name or f"operator {place}",
-            self.partitions,
-            self.instances,
-            rows,
-            memory,
-            rows_per_day,
-            0.0 if all_files.any() else _per_day(at_s, all_bytes),
-            self.commit_ms / 1000 / batches,
-            self.batch_s / batches,
-            hits,
-            None if compaction is None else compaction / 1000 / batches,
-            self.dropped,
-            lag_s,
-            lag_grew_s,
-            _per_day(at_s, all_files) if rows_per_day else 0.0,
-        )
+            self.name or f"operator {place}", self.partitions, self.instances, rows, memory, rows_per_day,
+            0.0 if all_files.any() else _per_day(at_s, all_bytes), self.commit_ms / 1000 / batches,
+            self.batch_s / batches, hits, None if compaction is None else compaction / 1000 / batches, self.dropped,
+            lag_s, lag_grew_s, _per_day(at_s, all_files) if rows_per_day else 0.0,
+        )  # fmt: skip
 
 
 def _per_day(at_s: np.ndarray, sizes: np.ndarray) -> float:
@@ -188,20 +156,16 @@ class StateSeries:
     def take(self, progress: Mapping[str, Any], at_s: float, batch_s: float) -> None:
         """Take what a progress event says; what is not as Spark writes it says nothing."""
         with suppress(*_BROKEN):
-            self._take(progress, at_s, batch_s)
-
-    def _take(self, progress: Mapping[str, Any], at_s: float, batch_s: float) -> None:
-        told = progress.get("stateOperators") or ()
-        while len(self.operators) < len(told):
-            self.operators.append(_Operator())
-        rows = rows_of(progress)
-        ran = bool(rows) or "addBatch" in progress["durationMs"]  # else it repeats what the batch before it cost
-        watermark = (progress.get("eventTime") or {}).get("watermark")
-        if rows and watermark and (passed_s := seconds_of(watermark)) > 0:
-            self.lag_s = at_s - passed_s
-            self.first_lag_s = self.lag_s if self.first_lag_s is None else self.first_lag_s
-        for operator, one in zip(self.operators, told, strict=False):
-            operator.take(one, at_s, batch_s, ran=ran)
+            told = progress.get("stateOperators") or ()
+            self.operators += [_Operator() for _ in range(len(self.operators), len(told))]
+            rows = rows_of(progress)
+            ran = bool(rows) or "addBatch" in progress["durationMs"]  # else it repeats what the batch before it cost
+            watermark = (progress.get("eventTime") or {}).get("watermark")
+            if rows and watermark and (passed_s := seconds_of(watermark)) > 0:
+                self.lag_s = at_s - passed_s
+                self.first_lag_s = self.lag_s if self.first_lag_s is None else self.first_lag_s
+            for operator, one in zip(self.operators, told, strict=False):
+                operator.take(one, at_s, batch_s, ran=ran)
 
     def told(self) -> tuple[StateSeen, ...]:
         """Give each operator that was seen."""

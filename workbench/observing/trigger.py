@@ -21,20 +21,14 @@ _TOLD_S = 10.0  # Spark logs a trigger that found nothing so long after the last
 def trigger_interval(batches: Sequence[tuple[float, float]], idle: Sequence[float] = ()) -> float | None:
     """Find the trigger interval, seconds; None where no batch waited for a trigger, or none fits.
 
-    Spark fires at whole multiples of the interval since 1970. Batches that begin as soon as the one before ends say
-    nothing; of the others nine in ten must begin on a multiple, and so must triggers that found nothing: where rows
-    come once a minute, batches do too, whatever the interval is. The longest such interval is taken, and none where a
-    shorter one would have left the same log.
+    `batches` are (start, duration) of each and `idle` when triggers that found nothing fired, seconds, in order. Spark
+    fires at whole multiples of the interval since 1970. Batches that begin as soon as the one before ends say nothing;
+    of the others nine in ten must begin on a multiple, and so must triggers that found nothing: where rows come once a
+    minute, batches do too, whatever the interval is. The longest such interval is taken, and none where a shorter one
+    would have left the same log.
 
-    Progress may be stamped when it is stored, at a batch's end. Where no batch begins on a multiple, eight in
-    ten that waited may instead end on one, or as long after it.
-
-    Parameters
-    ----------
-    batches
-        (start, duration) of each, seconds, in order.
-    idle
-        When triggers that found nothing fired, seconds, in order.
+    Progress may be stamped when it is stored, at a batch's end. Where no batch begins on a multiple, eight in ten that
+    waited may instead end on one, or as long after it.
     """
     waited = [
         (after - start, after, after + lasts)

@@ -13,7 +13,7 @@ from workbench.scaling._justin import (
 from workbench.scaling._replay import replay
 from workbench.scaling.autoscaler import FLINK, JUSTIN, AutoscalerSettings
 from workbench.scaling.controller import Controller, Strategy
-from workbench.scaling.ds2_policy import Ds2Policy
+from workbench.scaling.ds2_policy import Ds2Policy, JustinPolicy
 from workbench.scaling.elastic import (
     Assignment,
     CoreAllocation,
@@ -27,6 +27,5 @@ from workbench.scaling.elastic import (
 )
 from workbench.scaling.fleet import Fleet, WorkerShape
 from workbench.scaling.in_practice import DynamicAllocation, KafkaLag
-from workbench.scaling.justin_policy import JustinPolicy
 from workbench.scaling.policies import AnyPolicy, Decision, Static, Window
 from workbench.scaling.timeline import Reconfiguration, Timeline

@@ -16,7 +16,6 @@ from workbench.dataflow import Dataflow
 from workbench.errors import WorkbenchError
 
 Counters = tuple[float, float, float]  # records processed, records pushed, useful seconds of one instance
-_NOTHING_KNOWN: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -26,12 +25,12 @@ class Ds2Decision:
     Parameters
     ----------
     true_rates
-        ``(processing, output)`` per operator, records/s, summed over its instances: what they would process and push
-        if they were useful all the time. Sources are left out.
+        ``(processing, output)`` per operator without sources, records/s, summed over its instances: what they would
+        process and push if they were useful all the time.
     optimal_output
         Records/s per operator, including sources, if every operator keeps up with the source rates.
     parallelism
-        Tasks per operator; sources keep their tasks and are left out.
+        Tasks per operator without sources, which keep theirs.
     selectivity
         Records out per record in of every operator; the last known value if the counters give none.
     uninformed
@@ -50,21 +49,17 @@ def ds2(
     counters: Mapping[str, Sequence[Counters]],
     source_rates: Mapping[str, float],
     *,
-    last_selectivity: Mapping[str, float] = _NOTHING_KNOWN,
+    last_selectivity: Mapping[str, float] = MappingProxyType({}),
 ) -> Ds2Decision:
     """Propose the least parallelism at which every operator keeps up with the source rates.
 
-    An operator that does not keep up hides the load of its downstream operators. The pass follows the rates that
-    operators push when they keep up. Sources send their full output to every consumer.
-
-    An instance without useful seconds or without input has no true rate; the other instances stand for it. If no
-    instance of an operator has a true rate, the operator keeps its tasks, passes records on with `last_selectivity` (1
-    if unknown), and is listed in ``Ds2Decision.uninformed``.
+    An operator that does not keep up hides the load of those after it, so the pass follows the rates that operators
+    push when they keep up. Sources send their full output to every consumer. An instance without useful seconds or
+    input has no true rate; the other instances stand for it. If none has, the operator keeps its tasks, passes records
+    on with `last_selectivity` (1 if unknown), and is listed in ``Ds2Decision.uninformed``.
 
     Parameters
     ----------
-    dataflow
-        Operators of kind ``"source"`` are the sources.
     counters
         Counters of one window, per operator that is not a source: ``(processed, pushed, useful_s)`` of each instance.
     source_rates
@@ -75,8 +70,7 @@ def ds2(
     Raises
     ------
     WorkbenchError
-        When counters or rates are missing, name unknown operators or are negative or not finite, or when an operator
-        that is not a source has no upstream.
+        When counters or rates do not fit the dataflow, or an operator that is not a source has no upstream.
     """
     _check(dataflow, counters, source_rates)
     true_rates: dict[str, tuple[float, float]] = {}
@@ -119,9 +113,7 @@ def _check(dataflow: Dataflow, counters: Mapping[str, Sequence[Counters]], sourc
         )
         require(len(counters[name]) > 0, f"Operator {name!r} has no counters; give those of each of its instances.")
         for index, instance in enumerate(counters[name]):
-            if len(instance) != len(("processed", "pushed", "useful_s")) or not all(
-                0 <= value < math.inf for value in instance
-            ):
+            if len(instance) != 3 or not all(0 <= value < math.inf for value in instance):
                 raise WorkbenchError(
                     f"The counters of instance {index} of operator {name!r} are {tuple(instance)!r}; they must be "
                     "(processed, pushed, useful seconds), finite and at least 0."

@@ -37,16 +37,10 @@ REASONS: Mapping[Case, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class MemoryState:
-    """Configuration of one operator: the paper's p, m and v.
+    """Configuration of one operator: `tasks`, memory `level` and `scaled_up` are the paper's p, m and v.
 
-    Parameters
-    ----------
-    tasks
-        p, at least 1.
-    level
-        m: each task has the base memory x 2^m of managed memory; None for no managed memory (stateless).
-    scaled_up
-        v: whether the last decision raised the level.
+    Each task has the base memory x 2^level of managed memory, and none with the level None (stateless). `scaled_up` is
+    whether the last decision raised the level.
     """
 
     tasks: int
@@ -63,23 +57,15 @@ class MemoryState:
 class StateMetrics:
     """State accesses of one operator in one window.
 
-    Parameters
-    ----------
-    hit_rate
-        theta: cache hits / look-ups; None without look-ups, which counts as 1.0.
-    latency_s
-        tau: mean seconds of one access; None if unknown, which counts as no pressure.
+    `hit_rate` (theta) is cache hits / look-ups; None without look-ups, which counts as 1.0. `latency_s` (tau) is the
+    mean seconds of one access; None if unknown, which counts as no pressure.
     """
 
     hit_rate: float | None
     latency_s: float | None
 
     def __post_init__(self) -> None:
-        if self.hit_rate is not None:
-            require(
-                0 <= self.hit_rate <= 1,
-                f"The hit rate of StateMetrics is {self.hit_rate!r}; it must be a share from 0 to 1, or None.",
-            )
+        _share_or_none("The hit rate of StateMetrics", self.hit_rate)
         if self.latency_s is not None:
             not_negative("The latency of StateMetrics", self.latency_s)
 
@@ -110,11 +96,11 @@ class JustinVariant:
             f"guard is {self.guard!r}; use one of {', '.join(map(repr, get_args(Guard)))}.",
         )
         not_negative("min_gain", self.min_gain)
-        if self.give_back_hit_rate is not None:
-            require(
-                0 <= self.give_back_hit_rate <= 1,
-                f"give_back_hit_rate is {self.give_back_hit_rate!r}; it must be a share from 0 to 1, or None.",
-            )
+        _share_or_none("give_back_hit_rate", self.give_back_hit_rate)
+
+
+def _share_or_none(thing: str, value: float | None) -> None:
+    require(value is None or 0 <= value <= 1, f"{thing} is {value!r}; it must be a share from 0 to 1, or None.")
 
 
 PAPER = JustinVariant()
@@ -129,18 +115,9 @@ def managed_memory_mb(level: int | None, base_mb: float = BASE_MEMORY_MB) -> flo
 class JustinDecision:
     """What Justin decides for one operator, and why.
 
-    Parameters
-    ----------
-    previous, proposed
-        The configuration that was measured, and DS2's number of tasks.
-    state
-        The new configuration.
-    case
-        Which lines of Algorithm 1 applied.
-    tests
-        The comparisons made, in words with their numbers, in the order of the algorithm.
-    seen
-        State metrics of the window; None for a stateless operator.
+    `previous` is the configuration that was measured, `proposed` DS2's number of tasks and `state` the new
+    configuration. `case` says which lines of Algorithm 1 applied, `tests` the comparisons made, in words with their
+    numbers, in the order of the algorithm. `seen` are the state metrics of the window; None for a stateless operator.
     """
 
     previous: MemoryState
@@ -184,14 +161,11 @@ def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 and its four 
         Number of levels: 3 gives levels 0, 1 and 2, which are 158, 316 and 632 MB.
     hit_rate, latency_s
         An operator is under pressure if its hit rate is below `hit_rate` or its latency is above `latency_s`.
-    variant
-        Named deviations from the paper.
 
     Raises
     ------
     WorkbenchError
-        When the operators of `previous` and `proposal` differ, metrics name an unknown operator, or an operator is
-        above the top level.
+        When the mappings do not name the same operators, or an operator is above the top level.
 
     Notes
     -----
@@ -201,9 +175,8 @@ def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 and its four 
       a scale-up. ``JustinVariant(guard="exceeds")`` follows the comment.
     - Right after a scale-up that helped, the next one needs no pressure: memory grows again even at a high hit rate.
     - Memory is given back only after a scale-up that did not help; ``give_back_hit_rate`` changes that.
-    - The paths reported for Q8 and Q11, (1; 158) -> (1; 316) -> more tasks at 316 MB, cannot happen: after a scale-up
-      that helped, 632 MB comes next; after one that did not, the level returns to 158 MB. They are those of
-      ``JustinVariant(once=True)``.
+    - The paths reported for Q8 and Q11, (1; 158) -> (1; 316) -> more tasks at 316 MB, are those of
+      ``JustinVariant(once=True)``: after a scale-up that helped 632 MB come next, after another one 158 MB.
 
     A stateful operator without a level counts as one at level 0.
     """
@@ -222,15 +195,9 @@ def justin_decisions(  # noqa: PLR0917 - as `justin`
     *,
     variant: JustinVariant = PAPER,
 ) -> dict[str, JustinDecision]:
-    """Decide as `justin` does, and return each operator's decision with its reason.
-
-    Parameters
-    ----------
-    previous, proposal, now, before, max_level, hit_rate, latency_s, variant
-        As in `justin`, which also raises the same.
-    """
+    """Decide as `justin` does, from the same arguments, and return each operator's decision with its reason."""
     whole("max_level", max_level, 1)
-    _check_names(previous, proposal, now, before)
+    _check_names(previous, proposal, {"now": now, "before": before})
     decisions = {}
     for name, proposed in proposal.items():
         state = previous[name]
@@ -290,9 +257,8 @@ def _configured(case: Case, state: MemoryState, proposed: int) -> MemoryState:
     level = state.level or 0
     if case in {"scale up", "grow again"}:
         return MemoryState(state.tasks, level + 1, scaled_up=True)
-    if case in {"roll back", "gives back"}:  # line 13
-        return MemoryState(proposed, max(0, level - 1))
-    return MemoryState(proposed, level)
+    back = case in {"roll back", "gives back"}  # line 13
+    return MemoryState(proposed, max(0, level - back))
 
 
 def _improved(seen: StateMetrics, earlier: StateMetrics | None, min_gain: float) -> bool:
@@ -324,17 +290,14 @@ def _comparison(seen: StateMetrics, earlier: StateMetrics | None) -> str:
 
 
 def _check_names(
-    previous: Mapping[str, MemoryState],
-    proposal: Mapping[str, int],
-    now: Mapping[str, StateMetrics],
-    before: Mapping[str, StateMetrics],
+    previous: Mapping[str, MemoryState], proposal: Mapping[str, int], seen: Mapping[str, Mapping[str, StateMetrics]]
 ) -> None:
     different = sorted(previous.keys() ^ proposal.keys())
     require(
         not different,
         f"previous and proposal disagree on {', '.join(map(repr, different))}; give both for every operator.",
     )
-    for what, metrics in (("now", now), ("before", before)):
+    for what, metrics in seen.items():
         unknown = sorted(metrics.keys() - previous.keys())
         require(
             not unknown,

@@ -61,26 +61,18 @@ def replay(
     dataflow
         The query and the costs of its records: a `QueryModel`, or a `Dataflow` with `profiles`, whose capacity is
         proportional to the tasks.
-    policy
-        Decides what to deploy; see `Policy`.
     tasks
-        Tasks per operator at the beginning, or a `Decision` with managed memory per operator and a placement. A policy
-        with a method ``begin(dataflow, decision, source_rates)``, such as `Controller`, may complete it.
+        Tasks per operator at the beginning, or a `Decision` with managed memory per operator and a placement, which a
+        policy with a method ``begin``, such as `Controller`, may complete.
     profiles
         Unit costs by operator, only with a `Dataflow`; a source may have none.
-    memory_mb
-        Memory of a slot, MB. With managed memory per operator: the rest of the slot.
-    slot_cpus
-        Cores of a slot; a task uses at most one.
-    restart_s
-        Downtime of a reconfiguration, seconds, without moving state.
-    state_bytes_per_s
-        Speed at which one task restores its share of the state; the tasks do so at the same time. When an operator's
-        tasks, memory or workers change, all its state moves, as with savepoint and restore.
-    step_s
-        Longest step.
-    speed
-        Speed of the machines relative to the model.
+    memory_mb, slot_cpus
+        Of a slot: memory, MB (with managed memory per operator: the rest), and cores, of which a task uses at most one.
+    restart_s, state_bytes_per_s
+        Downtime of a reconfiguration, seconds, without moving state, and speed at which each task restores its share.
+        When an operator's tasks, memory or workers change, all its state moves, as with savepoint and restore.
+    step_s, speed
+        Longest step, seconds; speed of the machines relative to the model.
     fleet
         Workers that are paid as a whole. Without it only slots are paid, `slot_cpus` and `memory_mb` each.
     keys
@@ -91,14 +83,13 @@ def replay(
         Share of it that a batch takes whatever its rows, with 1, 2, ... tasks; the last holds for more. The rows have
         the rest, and fill it at the capacity.
     generated
-        Whether the sources generate their records, up to the rates of `trace`: under back-pressure they generate less,
-        nothing waits, and a policy sees the lower rate. By default they read a queue that fills at those rates.
+        Whether the sources generate up to the rates of `trace`: under back-pressure they generate less, nothing waits,
+        and a policy sees the lower rate. By default they read a queue that fills at those rates.
 
     Raises
     ------
     WorkbenchError
-        When tasks are missing, a number is out of its range, or the policy returns what cannot be deployed or leaves
-        out a placement that counts.
+        When a number is out of its range, or what the start or the policy asks for cannot be deployed.
     """
     model = _model(dataflow, profiles)
     interval_of(policy)
@@ -108,9 +99,11 @@ def replay(
     not_negative("batch_s", batch_s)
     step = whole_step(min(step_s, trace.duration_s), model.window_s)
     arrivals = np.asarray(trace.per_step(step), dtype=float)
-    deployment = _first(model, policy, tasks, trace.rate_at(0.0), memory_mb, slot_cpus)
+    start = _first(model, policy, tasks, trace.rate_at(0.0))
     popularity = _Popularity(keys or {})
-    deployment = popularity.at(0.0, deployment)
+    deployment = popularity.at(
+        0.0, Deployment(model, start.tasks, memory_mb, slot_cpus, cluster=start.cluster, managed_mb=start.managed_mb)
+    )
     state = State.empty(deployment)
     meter = _Meter(deployment)
     changes: list[Reconfiguration] = []
@@ -191,21 +184,14 @@ def _model(dataflow: QueryModel | Dataflow, profiles: Mapping[str, OperatorProfi
     return QueryModel(dataflow, {name: OperatorModel(profile) for name, profile in (profiles or {}).items()})
 
 
-def _first(  # noqa: PLR0917 - private, called once
-    model: QueryModel,
-    policy: Policy[Memory],
-    tasks: Tasks | Decision,
-    rate_per_s: float,
-    memory_mb: float,
-    slot_cpus: float,
-) -> Deployment:
-    """Build the first deployment."""
+def _first(model: QueryModel, policy: Policy[Memory], tasks: Tasks | Decision, rate_per_s: float) -> Decision:
+    """Return what is deployed first."""
     start = decided("The start of the replay", tasks, model.modelled)
     begin = getattr(policy, "begin", None)
-    if begin is not None:
-        rates = {name: rate_per_s * share for name, share in model.source_shares.items()}
-        start = decided(f"Policy {type(policy).__name__}", begin(model.dataflow, start, rates), model.modelled)
-    return Deployment(model, start.tasks, memory_mb, slot_cpus, cluster=start.cluster, managed_mb=start.managed_mb)
+    if begin is None:
+        return start
+    rates = {name: rate_per_s * share for name, share in model.source_shares.items()}
+    return decided(f"Policy {type(policy).__name__}", begin(model.dataflow, start, rates), model.modelled)
 
 
 def _next(present: Deployment, decision: Decision) -> Deployment | None:
@@ -260,14 +246,9 @@ class _Meter:
     """Work since the previous call of the policy."""
 
     def __init__(self, deployment: Deployment) -> None:
-        self.records = np.zeros(deployment.size)
-        self.results = np.zeros(deployment.size)
-        self.useful_s = np.zeros(deployment.size)
-        self.up_s = 0.0
-        self.arrived = 0.0
-        self.busy_s = 0.0
-        self._emitting = np.zeros(deployment.size)  # useful seconds while windows emit
-        self._emitting_s, self._active_s = 0.0, 0.0
+        # _emitting: useful seconds while windows emit
+        self.records, self.results, self.useful_s, self._emitting = (np.zeros(deployment.size) for _ in range(4))
+        self.up_s = self.arrived = self.busy_s = self._emitting_s = self._active_s = 0.0
 
     def add(self, done: Step, up_s: float, up: float, busy: float) -> None:
         """Add a step of which `up_s` seconds, a share of `up`, were up; its seconds are those of a slow whole step."""
@@ -285,9 +266,8 @@ class _Meter:
     def bound_s(self) -> Floats:
         """Useful seconds, as if each task could work in both phases: while windows emit, and while the sources flow.
 
-        A task that is busy for a complete phase bounds the rate even if it idles in the other phase, in which its work
-        cannot be done. So it counts as useful in both phases as much as in its busier one. If no task then needs more
-        than a share of its time, both phases together take no more than that share.
+        A task that is busy for a complete phase bounds the rate even if it idles in the other, in which its work cannot
+        be done. So it counts as useful in both as much as in its busier one.
         """
         flowing_s = self._active_s - self._emitting_s
         if self._emitting_s <= 0 or flowing_s <= _ROUNDING * self._active_s:
@@ -303,21 +283,17 @@ def _window(  # noqa: PLR0917 - private, called once
 ) -> Window:
     """Return the metrics of the window that ends now.
 
-    Deviation from DS2, whose useful time excludes all waiting: `_Meter.bound_s` is reported instead. Windows emit and
-    sources flow one after the other, so an operator cannot reach the rate of continuous work. DS2 would give tasks
-    back and request them again forever. Without windows there is no difference.
+    Deviation from DS2, whose useful time excludes all waiting: `_Meter.bound_s` is reported instead, which differs with
+    windows. An operator cannot reach the rate of continuous work then, and DS2 would give tasks back and request them
+    again forever.
     """
     model = deployment.model
     pushed = np.where(deployment.windowed, meter.results, meter.records * deployment.selectivity)
-    useful_s = meter.bound_s
-    counters, busyness = {}, {}
-    for name, where in deployment.slices.items():
-        if name in model.dataflow.sources:
-            continue
-        rows = zip(meter.records[where].tolist(), pushed[where].tolist(), useful_s[where].tolist(), strict=True)
-        counters[name] = tuple(rows)
-        busyness[name] = float(meter.useful_s[where].mean() / meter.up_s)
+    rows = list(zip(meter.records.tolist(), pushed.tolist(), meter.bound_s.tolist(), strict=True))
+    scaled = {name: where for name, where in deployment.slices.items() if name not in model.dataflow.sources}
     shares = model.source_shares.items()
+    access = deployment.state_access(now_s - deployed_s)  # without a model of state, all accesses hit
+    stateful = [one.name for one in model.dataflow.operators if one.stateful and one.name in deployment.tasks]
     return Window(
         now_s,
         deployed_s,
@@ -325,10 +301,10 @@ def _window(  # noqa: PLR0917 - private, called once
         dict(deployment.tasks),
         {name: meter.arrived * share / meter.up_s for name, share in shares},
         {name: waiting * share for name, share in shares},
-        counters,
-        busyness,
+        {name: tuple(rows[where]) for name, where in scaled.items()},
+        {name: float(meter.useful_s[where].mean() / meter.up_s) for name, where in scaled.items()},
         meter.up_s,
-        _state_metrics(deployment, now_s - deployed_s),
+        {name: StateMetrics(*access.get(name, (1.0, 0.0))) for name in dict.fromkeys([*stateful, *access])},
         deployment.managed_mb,
         deployment.cluster,
         batch_s,
@@ -336,25 +312,16 @@ def _window(  # noqa: PLR0917 - private, called once
     )
 
 
-def _state_metrics(deployment: Deployment, age_s: float) -> dict[str, StateMetrics]:
-    """Return the state metrics of the stateful operators; without a model of state, all accesses hit."""
-    access = deployment.state_access(age_s)
-    stateful = (operator.name for operator in deployment.model.dataflow.operators if operator.stateful)
-    metrics = {name: StateMetrics(1.0, 0.0) for name in stateful if name in deployment.tasks}
-    return metrics | {name: StateMetrics(*seen) for name, seen in access.items()}
-
-
 def _moved_bytes(old: Deployment, new: Deployment) -> tuple[float, float]:
     """Return the state of the operators whose tasks, memory or workers change, and the most that one task restores."""
+
+    def run_as(one: Deployment, name: str) -> tuple[object, ...]:
+        where = None if one.cluster is None else tuple(one.cluster.counts[name])
+        return one.tasks[name], (one.managed_mb or {}).get(name), where
+
     moved = {
         name: model.state.working_set_mb * _MB
         for name, model in old.model.operators_in_order()
-        if model.state is not None and _runs_as(old, name) != _runs_as(new, name)
+        if model.state is not None and run_as(old, name) != run_as(new, name)
     }
     return sum(moved.values()), max((size / new.tasks[name] for name, size in moved.items()), default=0.0)
-
-
-def _runs_as(deployment: Deployment, name: str) -> tuple[object, ...]:
-    managed, cluster = deployment.managed_mb or {}, deployment.cluster
-    where = None if cluster is None else tuple(cluster.counts[name])
-    return deployment.tasks[name], managed.get(name), where

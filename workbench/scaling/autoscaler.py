@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TypeAlias
 
 from workbench.checks import SLACK, not_negative, require, whole
 
@@ -73,11 +74,6 @@ class AutoscalerSettings:
         if self.key_groups is not None:
             whole("key_groups", self.key_groups, 1)
 
-    @property
-    def bounded(self) -> bool:
-        """Whether utilization has a bound; without one, every decision is carried out."""
-        return self.utilization_min is not None or self.utilization_max is not None
-
 
 FLINK = AutoscalerSettings(
     activation_s=300.0,
@@ -114,24 +110,8 @@ neither the operator's bound of the tasks nor its lag threshold, so they are lef
 """
 
 
-@dataclass(frozen=True)
-class PendingScaleDown:
-    """A pending scale-down: when it was first proposed, and the most tasks proposed since then."""
-
-    since_s: float
-    parallelism: int
-
-
-_NO_BACKLOG: Mapping[str, float] = MappingProxyType({})
-_NOTHING_PENDING: Mapping[str, PendingScaleDown] = MappingProxyType({})
-
-
-@dataclass(frozen=True)
-class LimitedProposal:
-    """Tasks per operator within the limits, and the scale-downs that are pending."""
-
-    parallelism: Mapping[str, int]
-    pending: Mapping[str, PendingScaleDown]
+Pending: TypeAlias = Mapping[str, tuple[float, int]]
+"""Pending scale-downs by operator: when each was first proposed, and the most tasks proposed since then."""
 
 
 def is_due(settings: AutoscalerSettings, now_s: float, deployed_s: float, decided_s: float | None = None) -> bool:
@@ -145,12 +125,9 @@ def needs_scaling(
 ) -> bool:
     """Return whether the utilization of an operator is below ``utilization_min`` or above ``utilization_max``.
 
-    Always true without both bounds, as for DS2 without a trigger. `after_restart` is the utilization that makes up for
-    a restart, too. As in Flink it decides whether fewer tasks are enough: giving tasks back takes a restart, keeping
-    them takes none.
+    `after_restart` is the utilization that makes up for a restart, too. As in Flink it decides whether fewer tasks are
+    enough: giving tasks back takes a restart, keeping them takes none.
     """
-    if not settings.bounded:
-        return True
     low = -math.inf if settings.utilization_min is None else settings.utilization_min
     high = math.inf if settings.utilization_max is None else settings.utilization_max
     least = utilization if after_restart is None else after_restart
@@ -158,7 +135,7 @@ def needs_scaling(
 
 
 def planned_rates(
-    settings: AutoscalerSettings, source_rates: Mapping[str, float], backlog: Mapping[str, float] = _NO_BACKLOG
+    settings: AutoscalerSettings, source_rates: Mapping[str, float], backlog: Mapping[str, float]
 ) -> dict[str, float]:
     """Return the rates to plan for, records/s per source: with head-room, the backlog, and a restart's addition to it.
 
@@ -185,31 +162,29 @@ def limit_parallelism(
     current: Mapping[str, int],
     proposal: Mapping[str, int],
     now_s: float,
-    pending: Mapping[str, PendingScaleDown] = _NOTHING_PENDING,
-) -> LimitedProposal:
+    pending: Pending = MappingProxyType({}),
+) -> tuple[dict[str, int], Pending]:
     """Keep a proposal within the factors and bounds, and delay scale-downs; `pending` are those of the last decision.
 
-    A pending scale-down is dropped as soon as the present number of tasks, or more, is proposed again.
+    A pending scale-down is dropped as soon as the present number of tasks, or more, is proposed again. Returned are the
+    tasks, and what is pending now.
     """
     parallelism: dict[str, int] = {}
-    waiting: dict[str, PendingScaleDown] = {}
+    waiting: dict[str, tuple[float, int]] = {}
     for name, wanted in proposal.items():
         tasks = current[name]
-        allowed = _bounded(settings, tasks, wanted)
+        least = math.ceil(tasks * (1 - settings.scale_down_max_factor) - SLACK)
+        highest = tasks * (1 + settings.scale_up_max_factor)
+        allowed = max(least, wanted if wanted <= highest else math.ceil(highest - SLACK), settings.min_parallelism)
+        if settings.max_parallelism is not None:
+            allowed = min(allowed, settings.max_parallelism)
+        allowed = int(allowed)  # a bound may be given as a float
         if allowed < tasks and settings.scale_down_interval_s > 0:
-            earlier = pending.get(name, PendingScaleDown(now_s, allowed))
-            held = PendingScaleDown(earlier.since_s, max(earlier.parallelism, allowed))
-            if now_s - held.since_s < settings.scale_down_interval_s - SLACK:
-                waiting[name], allowed = held, tasks
+            since_s, most = pending.get(name, (now_s, allowed))
+            most = max(most, allowed)
+            if now_s - since_s < settings.scale_down_interval_s - SLACK:
+                waiting[name], allowed = (since_s, most), tasks
             else:
-                allowed = min(tasks, held.parallelism)
+                allowed = min(tasks, most)
         parallelism[name] = allowed
-    return LimitedProposal(parallelism, waiting)
-
-
-def _bounded(settings: AutoscalerSettings, tasks: int, wanted: int) -> int:
-    least = math.ceil(tasks * (1 - settings.scale_down_max_factor) - SLACK)
-    most = tasks * (1 + settings.scale_up_max_factor)
-    allowed = max(least, wanted if wanted <= most else math.ceil(most - SLACK))
-    highest = math.inf if settings.max_parallelism is None else settings.max_parallelism
-    return int(min(max(allowed, settings.min_parallelism), highest))
+    return parallelism, waiting

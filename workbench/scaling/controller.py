@@ -1,12 +1,10 @@
 """The CAPSys controller: a scaling policy decides how many tasks, a placement strategy where they go (sections 4, 5.1).
 
 Operators are profiled once, each alone on a worker. Their unit costs times the expected rates are the loads that the
-placement balances. The scaling policy continues to read live metrics. If tasks contend for a worker, these metrics show
-slow tasks, and the policy requests more tasks than necessary: the effect on an autoscaler of a placement that ignores
-loads (section 6.4).
+placement balances. The scaling policy reads live metrics: if tasks contend for a worker, it requests more tasks than
+necessary, which is what a placement that ignores loads does to an autoscaler (section 6.4).
 """
 
-import heapq
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -127,12 +125,11 @@ class Controller(Generic[Memory]):
         """Keep as many tasks as there are slots, so that the least served operator is served best.
 
         Every operator keeps one task. Each further slot goes to the operator with the least ``kept / need`` that wants
-        more; ties go to the first. This is optimal: to serve the least served operator better, another split would take
-        a task from another operator. That operator got its last task when it was served no better than the least served
-        operator is in the end.
+        more; ties go to the first. This is optimal: another split takes a task from an operator that got it when it was
+        served no better than the least served operator is in the end.
 
-        `need` has the tasks that each operator needs, fractions included; by default those wanted. An operator that it
-        does not name keeps its wanted tasks as long as every other operator can have one.
+        `need` has the tasks that each operator needs, fractions included; by default those wanted. One that it does not
+        name keeps its wanted tasks as long as every other operator can have one.
         """
         room = self.workers * self.slots
         require(
@@ -146,14 +143,14 @@ class Controller(Generic[Memory]):
         kept = {name: 1 if name in need else count for name, count in tasks.items()}
         while sum(kept.values()) > room:
             kept[max(kept, key=lambda name: kept[name])] -= 1
-        lacking = [(_ratio(kept[name], need[name]), index, name) for index, name in enumerate(tasks) if name in need]
-        heapq.heapify(lacking)
-        for _ in range(room - sum(kept.values())):
-            while kept[lacking[0][2]] == tasks[lacking[0][2]]:
-                heapq.heappop(lacking)
-            _, index, name = lacking[0]
+        further = sorted(
+            (_ratio(count, need[name]), index, name)
+            for index, name in enumerate(tasks)
+            if name in need
+            for count in range(1, tasks[name])
+        )
+        for _, _, name in further[: room - sum(kept.values())]:
             kept[name] += 1
-            heapq.heapreplace(lacking, (_ratio(kept[name], need[name]), index, name))
         return kept
 
 

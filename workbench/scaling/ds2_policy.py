@@ -1,24 +1,34 @@
-"""DS2 as a policy: its decision on full metrics windows, within an autoscaler's limits."""
+"""Policies of papers: DS2 on full metrics windows and within an autoscaler's limits, and Justin on top of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
 
-from workbench.checks import SLACK
+from workbench.checks import SLACK, positive
 from workbench.scaling._ds2 import Counters, ds2
-from workbench.scaling._justin import StateMetrics
+from workbench.scaling._justin import (
+    BASE_MEMORY_MB,
+    PAPER,
+    JustinVariant,
+    MemoryState,
+    StateMetrics,
+    justin_decisions,
+    managed_memory_mb,
+)
 from workbench.scaling.autoscaler import (
+    JUSTIN,
     AutoscalerSettings,
-    PendingScaleDown,
+    Pending,
     evenly_spread,
     is_due,
     limit_parallelism,
     needs_scaling,
     planned_rates,
 )
-from workbench.scaling.policies import Answer, Tasks, Window
+from workbench.scaling.policies import Answer, Decision, Tasks, Window
 
 _ROUNDING_S = 1e-6
 
@@ -31,15 +41,7 @@ class Ds2Memory:
     decided_s: float | None = None  # when it last decided; None before the first decision
     # selectivity, pending: selectivity and pending scale-downs of the last decision
     selectivity: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    pending: Mapping[str, PendingScaleDown] = field(default_factory=lambda: MappingProxyType({}))
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """Tasks per operator within the limits, and the metrics that they are based on."""
-
-    tasks: Tasks
-    window: Window
+    pending: Pending = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True)
@@ -48,17 +50,11 @@ class Ds2Policy:
 
     It decides on the metrics of a full window that began after the activation time, at most once per policy interval,
     and only if the utilization of an operator that it would change is out of bounds. As in Flink, utilization is
-    calculated from the source rates and the backlog to catch up with: above 1 for a saturated operator, and for
-    operators downstream of it more than the records that reach them.
+    calculated from the source rates and the backlog to catch up with: above 1 for a saturated operator.
 
-    When windows emit in bursts, true rates depend on the part of a burst that a metrics window covers, mostly while a
-    backlog is worked off. Set `metrics_window_s` to several windows of the query and `scale_down_interval_s` to the
-    time that a backlog lasts. Otherwise tasks are given back and requested again.
-
-    Parameters
-    ----------
-    settings
-        When it may act and how far it may go.
+    When windows emit in bursts, true rates depend on the part of a burst that a metrics window covers. Set
+    `metrics_window_s` to several windows of the query and `scale_down_interval_s` to the time that a backlog lasts.
+    Otherwise tasks are given back and requested again.
     """
 
     settings: AutoscalerSettings = field(default_factory=AutoscalerSettings)
@@ -71,16 +67,16 @@ class Ds2Policy:
 
     def decide(self, window: Window, memory: Ds2Memory | None) -> Answer[Ds2Memory]:
         """Decide as DS2 does, unless it is too early or every operator's utilization is within bounds."""
-        proposal, after = self.propose(window, memory)
-        same = proposal is None or dict(proposal.tasks) == dict(proposal.window.tasks)
-        return (None if proposal is None or same else proposal.tasks), after
+        tasks, whole, after = self.propose(window, memory)
+        return (None if tasks == dict(whole.tasks) else tasks), after
 
-    def propose(self, window: Window, memory: Ds2Memory | None) -> tuple[Proposal | None, Ds2Memory]:
-        """Decide as `decide` does, and return the metrics too; None if no decision is due."""
+    def propose(self, window: Window, memory: Ds2Memory | None) -> tuple[Tasks | None, Window, Ds2Memory]:
+        """Return the tasks within the limits (None if no decision is due), and the metrics that they are based on."""
         before = memory or Ds2Memory()
         seen = self._collect(window, before)
-        if not self._due(seen, before.decided_s):
-            return None, replace(before, windows=seen)
+        full = sum(one.seconds for one in seen) >= self.settings.metrics_window_s - _ROUNDING_S
+        if not (seen and full and is_due(self.settings, window.now_s, window.deployed_s, before.decided_s)):
+            return None, window, replace(before, windows=seen)
         whole = averaged(seen)
         if self.settings.busiest:
             whole = replace(whole, counters={name: _busiest(tasks) for name, tasks in whole.counters.items()})
@@ -92,19 +88,16 @@ class Ds2Policy:
             name: evenly_spread(self.settings, tasks) if name in keyed else tasks
             for name, tasks in found.parallelism.items()
         }
-        if self._behind(whole):
+        if any(
+            whole.backlog.get(source, 0.0) > self.settings.lag_threshold_s * max(rate, SLACK)
+            for source, rate in whole.source_rates.items()
+        ):
             wanted = {name: max(tasks, whole.tasks[name]) for name, tasks in wanted.items()}
-        if self.settings.bounded and not self._needed(whole, wanted):
-            return None, after
-        limited = limit_parallelism(self.settings, whole.tasks, wanted, whole.now_s, before.pending)
-        return Proposal({**whole.tasks, **limited.parallelism}, whole), replace(after, pending=limited.pending)
-
-    def _behind(self, window: Window) -> bool:
-        """Whether a source's backlog exceeds the threshold above which nothing is given back."""
-        return any(
-            window.backlog.get(source, 0.0) > self.settings.lag_threshold_s * max(rate, SLACK)
-            for source, rate in window.source_rates.items()
-        )
+        bounds = self.settings.utilization_min, self.settings.utilization_max
+        if bounds != (None, None) and not self._needed(whole, wanted):
+            return None, whole, after
+        tasks, pending = limit_parallelism(self.settings, whole.tasks, wanted, whole.now_s, before.pending)
+        return {**whole.tasks, **tasks}, whole, replace(after, pending=pending)
 
     def _needed(self, window: Window, parallelism: Mapping[str, int]) -> bool:
         """Whether the utilization of an operator that would change is out of bounds.
@@ -112,22 +105,16 @@ class Ds2Policy:
         Others do not count: an idle sink of one task must not trigger a decision.
         """
         at_once = replace(self.settings, scale_down_interval_s=0.0)
-        wanted = limit_parallelism(at_once, window.tasks, parallelism, window.now_s).parallelism  # without sources
-        changing = {name for name, tasks in wanted.items() if tasks != window.tasks[name]}
+        wanted, _ = limit_parallelism(at_once, window.tasks, parallelism, window.now_s)  # without sources
+        changing = [name for name, tasks in wanted.items() if tasks != window.tasks[name]]
         if not changing:
             return False
+        full = replace(self.settings, utilization_target=1.0)
         now, after = (
-            utilization(
-                window,
-                planned_rates(
-                    replace(self.settings, utilization_target=1.0, restart_s=restart_s),
-                    window.source_rates,
-                    window.backlog,
-                ),
-            )
-            for restart_s in (0.0, self.settings.restart_s)
+            utilization(window, planned_rates(one, window.source_rates, window.backlog))
+            for one in (replace(full, restart_s=0.0), full)
         )
-        return needs_scaling(self.settings, {name: now[name] for name in now if name in changing}, after)
+        return needs_scaling(self.settings, {name: now[name] for name in changing}, after)
 
     def _collect(self, window: Window, before: Ds2Memory) -> tuple[Window, ...]:
         """Add a window to those that a decision averages over: windows of this deployment, after its activation.
@@ -144,12 +131,6 @@ class Ds2Policy:
             kept.append(old)
             seconds += old.seconds
         return tuple(reversed(kept))
-
-    def _due(self, seen: Sequence[Window], decided_s: float | None) -> bool:
-        """Whether the metrics suffice for a decision and the last decision is long enough ago."""
-        if not seen or not is_due(self.settings, seen[-1].now_s, seen[-1].deployed_s, decided_s):
-            return False
-        return sum(window.seconds for window in seen) >= self.settings.metrics_window_s - _ROUNDING_S
 
 
 def utilization(window: Window, rates: Mapping[str, float]) -> dict[str, float]:
@@ -180,25 +161,79 @@ def averaged(windows: Sequence[Window]) -> Window:
     def mean(values: Sequence[float]) -> float:
         return sum(value * window.seconds for value, window in zip(values, windows, strict=True)) / seconds
 
+    def summed(counters: Sequence[Sequence[Counters]]) -> tuple[Counters, ...]:
+        total = np.array(counters, dtype=float).sum(axis=0)
+        return tuple((processed, pushed, useful_s) for processed, pushed, useful_s in total.tolist())
+
+    def mean_state(metrics: Sequence[StateMetrics]) -> StateMetrics:
+        hits = [one.hit_rate for one in metrics if one.hit_rate is not None]
+        waits = [one.latency_s for one in metrics if one.latency_s is not None]
+        hit_rate = min(1.0, mean(hits)) if len(hits) == len(metrics) else None
+        return StateMetrics(hit_rate, mean(waits) if len(waits) == len(metrics) else None)
+
     return replace(
         last,
         seconds=seconds,
         source_rates={name: mean([window.source_rates[name] for window in windows]) for name in last.source_rates},
         busyness={name: mean([window.busyness[name] for window in windows]) for name in last.busyness},
-        counters={name: _summed([window.counters[name] for window in windows]) for name in last.counters},
-        state={name: _mean_state([window.state[name] for window in windows], mean) for name in last.state},
+        counters={name: summed([window.counters[name] for window in windows]) for name in last.counters},
+        state={name: mean_state([window.state[name] for window in windows]) for name in last.state},
     )
 
 
-def _summed(counters: Sequence[Sequence[Counters]]) -> tuple[Counters, ...]:
-    """Add up the counters of every instance."""
-    total = np.array(counters, dtype=float).sum(axis=0)
-    return tuple((processed, pushed, useful_s) for processed, pushed, useful_s in total.tolist())
+@dataclass(frozen=True)
+class JustinMemory:
+    """What `JustinPolicy` remembers."""
+
+    ds2: Ds2Memory = field(default_factory=Ds2Memory)  # what DS2 remembers
+    states: Mapping[str, MemoryState] | None = None  # the configuration of the last decision; None before the first
+    # state metrics at the last decision
+    before: Mapping[str, StateMetrics] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def _mean_state(metrics: Sequence[StateMetrics], mean: Callable[[Sequence[float]], float]) -> StateMetrics:
-    hits = [one.hit_rate for one in metrics if one.hit_rate is not None]
-    waits = [one.latency_s for one in metrics if one.latency_s is not None]
-    return StateMetrics(
-        min(1.0, mean(hits)) if len(hits) == len(metrics) else None, mean(waits) if len(waits) == len(metrics) else None
-    )
+@dataclass(frozen=True)
+class JustinPolicy:
+    """Justin on top of DS2.
+
+    It decides only when DS2's trigger fires (section 4.2). Every operator begins at the level of its managed memory,
+    or at level 0 if memory is not split. Stateless operators lose their managed memory with the first decision.
+    """
+
+    settings: AutoscalerSettings = JUSTIN  # DS2's settings; the default is that of section 5
+    variant: JustinVariant = PAPER  # named deviations from Algorithm 1
+    # max_level, hit_rate, latency_s: as for `justin`
+    max_level: int = 3
+    hit_rate: float = 0.8
+    latency_s: float = 0.001
+    base_mb: float = BASE_MEMORY_MB  # managed memory of level 0, MB
+
+    def __post_init__(self) -> None:
+        positive("base_mb", self.base_mb)
+
+    @property
+    def interval_s(self) -> float:
+        """Seconds from one call to the next."""
+        return Ds2Policy(self.settings).interval_s
+
+    def decide(self, window: Window, memory: JustinMemory | None) -> Answer[JustinMemory]:
+        """Let DS2 propose tasks, then decide on tasks and memory by Algorithm 1."""
+        history = memory or JustinMemory()
+        proposed, whole, remembered = Ds2Policy(self.settings).propose(window, history.ds2)
+        if proposed is None:
+            return None, replace(history, ds2=remembered)
+        now, given = dict(whole.state), window.managed_mb or {}
+        begun = history.states or {name: self._begin(tasks, given.get(name)) for name, tasks in window.tasks.items()}
+        limits = self.max_level, self.hit_rate, self.latency_s
+        found = justin_decisions(begun, proposed, now, history.before, *limits, variant=self.variant)
+        states = {name: one.state for name, one in found.items()}
+        after = JustinMemory(remembered, states, now)
+        tasks = {name: state.tasks for name, state in states.items()}
+        managed = {name: managed_memory_mb(state.level, self.base_mb) or None for name, state in states.items()}
+        if tasks == dict(window.tasks) and managed == window.managed_mb:
+            return None, after
+        return Decision(tasks, managed, reasons=MappingProxyType(found)), after
+
+    def _begin(self, tasks: int, memory_mb: float | None) -> MemoryState:
+        """Derive the level from the managed memory."""
+        level = round(math.log2(memory_mb / self.base_mb)) if memory_mb else 0
+        return MemoryState(tasks, min(self.max_level - 1, max(0, level)))

@@ -77,8 +77,8 @@ def pack_tasks(demands: Mapping[str, TaskDemand], shape: WorkerShape) -> list[di
     """Pack all tasks into few workers of one shape, and return the tasks of every worker by operator.
 
     Multidimensional bin packing by best fit decreasing: the largest task first, into the worker that it fills most; a
-    new worker if none has room. Four meanings of "largest" are tried, and the packing with the fewest workers is
-    returned. Ties: operators in their order, workers by lowest index. The same input gives the same packing.
+    new worker if none has room. Of four meanings of "largest" the one with the fewest workers is taken. Ties: operators
+    in their order, workers by lowest index.
     """
     sizes = {name: (demand.cpus / shape.cpus, demand.memory_mb / shape.memory_mb) for name, demand in demands.items()}
     for name, demand in demands.items():

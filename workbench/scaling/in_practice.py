@@ -3,19 +3,17 @@
 Neither knows what a record costs. Dynamic allocation counts waiting tasks, of which a batch has as many as partitions,
 whatever its rows; KEDA counts waiting records.
 
-EMR Serverless runs Spark's dynamic allocation with other values, by its scaling profile; give yours as settings. What
-Databricks documents of its enhanced autoscaling (utilisation of task slots, size of the task queue) has no thresholds,
-so it cannot be replayed.
+EMR Serverless runs Spark's dynamic allocation with other values, by its scaling profile; give yours as settings.
+Databricks documents no thresholds of its enhanced autoscaling, so it cannot be replayed.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from workbench.checks import SLACK, not_negative, positive, require, whole
 from workbench.defaults import INTERVAL_S
-from workbench.scaling.policies import Answer, Tasks, Window
+from workbench.scaling.policies import Answer, Window
 
 _TICK_S = 1.0
 _SYNC_S, _PODS = 15.0, 4  # of Kubernetes' horizontal autoscaler
@@ -32,11 +30,6 @@ class Allocated:
     waited_s: float = 0.0  # seconds that tasks have waited since the last request
     idle_s: float | None = None  # since when no batch has run, seconds of the replay; None: one runs
     arriving: tuple[tuple[float, int], ...] = ()  # when executors that were asked for will run, with their number
-
-    @property
-    def coming(self) -> int:
-        """Executors that were asked for and do not run yet."""
-        return sum(count for _, count in self.arriving)
 
 
 @dataclass(frozen=True)
@@ -101,7 +94,10 @@ class DynamicAllocation:
         come = sum(count for ready_s, count in now.arriving if ready_s <= window.now_s + SLACK)
         now = replace(now, arriving=tuple(one for one in now.arriving if one[0] > window.now_s + SLACK))
         wanted = self._kept(running, now.idle_s, window.now_s) + come
-        return (None if wanted == running else spread(window.tasks, wanted * self.executor_slots)), now
+        if wanted == running:
+            return None, now
+        slots, together = wanted * self.executor_slots, sum(window.tasks.values())
+        return {name: max(1, round(count * slots / together)) for name, count in window.tasks.items()}, now
 
     def _after_a_tick(self, now: Allocated, at_s: float, done: float, running: int) -> Allocated:
         """Go on by a second in which `done` of a batch is done, 1 or more between two batches."""
@@ -113,7 +109,7 @@ class DynamicAllocation:
         if waited_s < (self.backlog_s if now.adding == 1 else self.sustained_s) - SLACK:
             return replace(now, waited_s=waited_s, idle_s=None)
         most = min(math.ceil(left * self.executor_ratio / self.executor_slots - SLACK), self.max_executors)
-        more = int(min(now.adding, most - running - now.coming))
+        more = int(min(now.adding, most - running - sum(count for _, count in now.arriving)))
         if more <= 0:
             return replace(now, waited_s=0.0, idle_s=None)
         return Allocated(2 * now.adding, 0.0, None, (*now.arriving, (at_s + _TICK_S + self.start_s, more)))
@@ -130,20 +126,13 @@ class DynamicAllocation:
         return max(1, self.min_executors, min(running, used))
 
 
-def spread(tasks: Tasks, slots: int) -> Mapping[str, int]:
-    """Spread slots over the operators as `tasks` are, at least one each."""
-    together = sum(tasks.values())
-    return {name: max(1, round(count * slots / together)) for name, count in tasks.items()}
-
-
 @dataclass(frozen=True)
 class KafkaLag:
     """KEDA's scaler for Apache Kafka (2.15): as many replicas as waiting records fill thresholds.
 
     Kubernetes' horizontal autoscaler carries it out with its defaults: at most twice the replicas or 4 more every
     15 s, and fewer only where no more were wanted for `stabilization_s`. There are at most as many replicas as
-    partitions, so a partition that is fuller than the others is read no faster. Each replica runs a task of every
-    operator. Records of a micro-batch wait until it commits.
+    partitions. Each replica runs a task of every operator. Records of a micro-batch wait until it commits.
 
     Deviation: one replica stays, where KEDA goes to none after its cooldownPeriod (300 s).
     """

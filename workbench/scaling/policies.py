@@ -1,15 +1,7 @@
 """Policies as functions of metrics: what they see, what they decide, and what they remember.
 
 A policy owns no clock and no state. `replay` hands it the metrics of a window and what it last returned to remember.
-It answers with what to deploy and what to remember next. Two members make a policy, so you can write your own::
-
-    class Doubling:
-        interval_s = 60.0
-
-        def decide(self, window, memory):
-            if max(window.busyness.values()) < 0.9:
-                return None, memory
-            return {name: 2 * tasks for name, tasks in window.tasks.items()}, memory
+It answers with what to deploy and what to remember next. Two members make a policy of your own: see CONTRIBUTING.md.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +10,7 @@ from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from workbench.checks import finite, require
+from workbench.checks import finite, require, shown
 from workbench.dataflow import Dataflow
 from workbench.errors import WorkbenchError
 from workbench.scaling._ds2 import Counters
@@ -117,7 +109,7 @@ def interval_of(policy: object) -> float:
     seconds = policy.interval_s  # type: ignore[attr-defined]
     if not (finite(seconds) and seconds > 0):  # called at every step: build no text without need
         raise WorkbenchError(
-            f"Policy {who} has interval_s = {_shown(seconds)}; it must be a finite number of seconds above 0."
+            f"Policy {who} has interval_s = {shown(seconds)}; it must be a finite number of seconds above 0."
         )
     return float(seconds)
 
@@ -127,7 +119,7 @@ def answered(policy: object, answer: Answer[Memory], operators: Sequence[str]) -
     who = f"Policy {_name(policy)}"
     if not (isinstance(answer, tuple) and len(answer) == len(("wanted", "memory"))):  # building its text can take long
         raise WorkbenchError(
-            f"{who} decided {_shown(answer)}; decide must return a pair: first the tasks by operator, a Decision or "
+            f"{who} decided {shown(answer)}; decide must return a pair: first the tasks by operator, a Decision or "
             "None, then what to remember."
         )
     wanted, memory = answer
@@ -141,12 +133,12 @@ def decided(who: str, wanted: Tasks | Decision, operators: Sequence[str]) -> Dec
     names = ", ".join(operators)
     require(
         isinstance(tasks, Mapping) and set(tasks) == set(operators),
-        f"{who} gave {_shown(tasks)}; tasks must be a mapping with one number for each of {names}.",
+        f"{who} gave {shown(tasks)}; tasks must be a mapping with one number for each of {names}.",
     )
     for name, count in tasks.items():
         require(
             isinstance(count, Integral) and not isinstance(count, bool) and count >= 1,
-            f"{who} gave operator {name!r} {_shown(count)} tasks; it needs a whole number of at least 1.",
+            f"{who} gave operator {name!r} {shown(count)} tasks; it needs a whole number of at least 1.",
         )
     together = sum(int(count) for count in tasks.values())
     require(
@@ -156,25 +148,20 @@ def decided(who: str, wanted: Tasks | Decision, operators: Sequence[str]) -> Dec
     )
     require(
         managed is None or isinstance(managed, Mapping),
-        f"{who} gave managed_mb = {_shown(managed)}; it must be a mapping of MB by operator, or None.",
+        f"{who} gave managed_mb = {shown(managed)}; it must be a mapping of MB by operator, or None.",
     )
     for name, memory in (managed or {}).items():
         require(
             name in operators and (memory is None or (finite(memory) and memory >= 0)),
-            f"{who} gave operator {name!r} {_shown(memory)} MB of managed memory; it must be a finite number of at "
+            f"{who} gave operator {name!r} {shown(memory)} MB of managed memory; it must be a finite number of at "
             f"least 0 or None, for operators of {names}.",
         )
     require(
         decision.cluster is None or isinstance(decision.cluster, Cluster),
-        f"{who} gave the placement {_shown(decision.cluster)}; it must be a Cluster or None.",
+        f"{who} gave the placement {shown(decision.cluster)}; it must be a Cluster or None.",
     )
     return decision
 
 
 def _name(policy: object) -> str:
     return policy.__name__ if isinstance(policy, type) else type(policy).__name__
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

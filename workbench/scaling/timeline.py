@@ -19,21 +19,21 @@ from workbench.scaling.policies import Managed, Tasks
 _HALVINGS = 60
 _EVEN = 1e-6  # share of the trigger interval below which a cohort's own waits are one
 _ROUNDING = 1e-13  # share of all records
+_ROUNDING_S = 1e-6
+_AT_TARGET = 0.99
+_SPAN_S = 5.0
 
 
 @dataclass(frozen=True, eq=False)
 class Waits:
-    """Waits of records in cohorts, shape (cohorts,).
+    """Waits of records in cohorts, shape (cohorts,)."""
 
-    Their number, the waits of the first and of the last (seconds), and the step in which they are consumed. Each waits
-    for the next trigger as well, evenly up to `trigger_s` seconds.
-    """
-
-    records: Floats
+    records: Floats  # their number
+    # first_s, last_s: waits of the first and of the last record, seconds
     first_s: Floats
     last_s: Floats
-    steps: Ints
-    trigger_s: float = 0.0
+    steps: Ints  # the step in which they are consumed
+    trigger_s: float = 0.0  # each record also waits for the next trigger, evenly up to these seconds
 
     @classmethod
     def of(cls, arrivals: Floats, consumed: Floats, step_s: float) -> "Waits":
@@ -122,11 +122,6 @@ def _time_of(records: Floats, inside: Floats, curve: Floats, times: Floats) -> F
     return seconds
 
 
-_AT_TARGET = 0.99
-_SPAN_S = 5.0
-_ROUNDING_S = 1e-6
-
-
 @dataclass(frozen=True)
 class Reconfiguration:
     """A change of the deployment."""
@@ -148,8 +143,6 @@ class Timeline:
 
     Parameters
     ----------
-    step_s
-        Length of a step, seconds.
     offered, consumed
         Records/s.
     backlog
@@ -159,20 +152,14 @@ class Timeline:
         trigger interval and the end of their batch.
     tasks
         Tasks of all operators together.
-    reconfigurations
-        All changes, in order.
     memory_mb
         Memory of one slot at the beginning, MB; 0 if it is unlimited.
-    paid_cpus, paid_memory_mb
-        Cores and memory (MB) that were paid: those of complete workers, or of the slots only.
-    workers
-        Workers that were paid.
+    paid_cpus, paid_memory_mb, workers
+        Cores, memory (MB) and workers that were paid: complete workers, or of the slots only.
     price_per_hour
         Price of one worker; None if unknown.
-    window_s
-        Window of the query, seconds; None without windows.
-    batch_s
-        Trigger interval of a query in micro-batches, seconds; 0 without batches.
+    window_s, batch_s
+        Window of the query, seconds, None without one; trigger interval in micro-batches, seconds, 0 without them.
     busy
         Share of each step in which records flowed at full pace: of a trigger interval, its batch.
     """
@@ -199,18 +186,15 @@ class Timeline:
         return np.arange(len(self.offered), dtype=np.float64) * self.step_s
 
     def summary(self) -> dict[str, float]:
-        """Return one row of a comparison.
+        """Return one row of a comparison: hours, bytes, seconds, and the cost if the price is known.
 
         ``at_target`` is the share of time in which the sources' queue was short, or was long for at most a span. A span
         is a window of the query, because sources stop while windows emit, and at least 5 s. A queue is short up to a
         hundredth of what arrives in a span.
 
-        Latencies are waits at the sources over all records that arrived (mean, p50, p99, seconds); in micro-batches a
-        record also waits for the next trigger, evenly up to one interval, and for its batch to end. A record that is
-        not consumed by the end counts with its wait until then, a lower bound.
-
-        Then follow hours of tasks, cores and GB; reconfigurations, bytes of state moved and seconds of downtime until
-        the end of the replay; and the cost if the price is known.
+        Latencies are waits at the sources over all records that arrived; in micro-batches also for the next trigger,
+        evenly up to one interval, and for the end of the batch. A record that is not consumed by the end counts with
+        its wait until then, a lower bound. Downtime counts until the end of the replay.
         """
         waits = Waits.of(self.offered * self.step_s, self.consumed * self.step_s, self.step_s)
         if self.batch_s > 0:

@@ -50,6 +50,7 @@ def test_every_policy_by_name_in_one_table(rates, tmp_path, capsys):
     assert header == "policy,time_s,offered_per_s,consumed_per_s,backlog,latency_s,tasks,workers"
     assert len(steps) == len(NAMES) * 540
     assert {line.split(",")[0] for line in steps} == set(NAMES)
+    assert set(rows_of(["q11", rates, "--slots", "12"], capsys)) == {"static", "ds2", "flink"}  # by default
 
 
 def test_a_planned_deployment_is_the_start(plans, tmp_path, capsys):
@@ -118,6 +119,9 @@ def test_a_hot_key_costs_throughput(rates, capsys):
         ([*Q11, "--hot-key", "sessions", "much", "1"], "'sessions much 1' must have numbers after the operator"),
         ([*Q11, "--hot-key", "join", "0.1", "1"], "for join, which is not an operator"),
         (["missing.json", "RATES"], "missing.json cannot be read"),
+        (["q11", "missing.csv", "--slots", "9"], "missing.csv cannot be read"),
+        (["q9", "RATES", "--slots", "9"], "There is no simulated query 'q9'"),
+        (["q11", "RATES", "--slots", "1"], "slots"),
         ([*Q11, "--seed", "-1"], "The seed is -1; it must be a whole number of at least 0"),
         ([*Q11, "--plan-rate", "5"], "one of several plans', but 'q11' has none. Leave it out (--plan-rate)."),
         (

@@ -7,6 +7,7 @@ from written_logs import BEGUN, TRUE, a_day, events, progress, progress_of, writ
 
 from workbench.observing import read_log
 
+TOLD = progress(7, 5, BEGUN, batch_s=1.0)["progress"]
 BROKEN = [
     {"Event": "SparkListenerTaskEnd"},
     {"Event": "SparkListenerStageCompleted", "Stage Info": None},
@@ -24,14 +25,13 @@ BROKEN = [
             None,
             "{",
             {"id": "q-1"},
-            progress(7, 5, BEGUN, batch_s=1.0)["progress"] | {"sources": None},
-            progress(7, 5, BEGUN, batch_s=1.0)["progress"] | {"timestamp": "yesterday"},
-            progress(7, 5, BEGUN, batch_s=1.0)["progress"] | {"batchId": None},
-            progress(7, 5, BEGUN, batch_s=1.0)["progress"] | {"durationMs": [1]},
+            TOLD | {"sources": None},
+            TOLD | {"timestamp": "yesterday"},
+            TOLD | {"batchId": None},
+            TOLD | {"durationMs": [1]},
             progress(9999, 10**400, BEGUN, batch_s=1.0)["progress"],
-            progress(9999, 5, BEGUN, batch_s=1.0)["progress"] | {"durationMs": {"triggerExecution": math.inf}},
-            progress(7, 5, BEGUN, batch_s=1.0)["progress"]
-            | {"sources": [{"endOffset": {"n": {"0": 5}}, "numInputRows": "x"}]},
+            TOLD | {"batchId": 9999, "durationMs": {"triggerExecution": math.inf}},
+            TOLD | {"sources": [{"endOffset": {"n": {"0": 5}}, "numInputRows": "x"}]},
         )
     ),
 ]

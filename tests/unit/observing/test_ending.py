@@ -21,7 +21,7 @@ def lasts(rows):
     return FULL_S - 1.1 * ROW_S * (CAP - rows) / SLOTS
 
 
-def runs(takes, *, start_s=30.0, pause_s=3600.0, name="orders", tasks=True, ends=True):
+def runs(takes, *, start_s=30.0, pause_s=3600.0, name="orders", tasks=True):
     """Yield the log of an application that runs a query again and again, each time until nothing is left."""
     if tasks:
         yield from application(SLOTS, "spark://m:7077")
@@ -40,8 +40,7 @@ def runs(takes, *, start_s=30.0, pause_s=3600.0, name="orders", tasks=True, ends
             else:
                 yield progress(number, taken, at_s, batch_s=batch_s, **of)
             number, at_s = number + 1, at_s + batch_s + 0.005
-        if ends:
-            yield {"Event": f"{LISTENER}QueryTerminatedEvent", "id": "q-1", "runId": run, "exception": None}
+        yield {"Event": f"{LISTENER}QueryTerminatedEvent", "id": "q-1", "runId": run, "exception": None}
         at_s += pause_s
 
 
@@ -51,11 +50,20 @@ def nightly(tmp_path_factory):
     return written(tmp_path_factory.mktemp("logs") / "app", runs([1_000_000, 1_520_000, 2_000_000]))
 
 
-def test_a_query_that_was_stopped_within_a_batch_does_not_end_by_itself(tmp_path):
-    log = list(runs([2_000_000]))
-    assert read_log(written(tmp_path / "ended", log)).ends
-    stopped = written(tmp_path / "stopped", [*log[:-2], log[-1]])  # the last batch has jobs and no progress
-    assert not read_log(stopped).ends
+ONE = list(runs([1_000_000]))
+
+
+@pytest.mark.parametrize(
+    ("log", "ends"),
+    [
+        (ONE, True),
+        ([*ONE[:-2], ONE[-1]], False),  # stopped within a batch: the last one has jobs and no progress
+        (ONE[:-1], False),
+        ([*ONE[:-1], ONE[-1] | {"exception": "java.lang.OutOfMemoryError"}], False),
+    ],
+)
+def test_one_run_that_ended_by_itself_is_one(tmp_path, log, ends):
+    assert read_log(written(tmp_path / "log", log)).ends is ends
 
 
 def test_what_runs_take_is_summed_up(nightly):
@@ -67,18 +75,6 @@ def test_what_runs_take_is_summed_up(nightly):
     assert found.full_s == pytest.approx(FULL_S, rel=0.01)
     assert found.most_s == pytest.approx(40 * FULL_S, rel=0.01)
     assert found.start_s == pytest.approx(30)
-
-
-def test_one_run_that_ended_by_itself_is_one(tmp_path):
-    one = read_log(written(tmp_path / "one", runs([1_000_000])))
-    assert one.ends
-    assert not read_log(written(tmp_path / "runs", runs([1_000_000], ends=False))).ends
-
-
-def test_a_failed_run_did_not_end(tmp_path):
-    log = list(runs([1_000_000]))
-    log[-1] |= {"exception": "java.lang.OutOfMemoryError"}
-    assert not read_log(written(tmp_path / "log", log)).ends
 
 
 def test_runs_of_a_few_batches_are_over_while_code_warms_up(tmp_path):

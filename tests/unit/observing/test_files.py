@@ -5,7 +5,7 @@ import struct
 
 import pyarrow as pa
 import pytest
-from written_logs import TRUE, a_day, events, written
+from written_logs import TRUE, a_day, application, events, written
 
 from workbench.errors import WorkbenchError
 from workbench.observing import read_log
@@ -112,10 +112,13 @@ def test_what_is_no_log_is_named(tmp_path, name, data, text):
     assert text in str(error.value)
 
 
-def test_a_folder_of_several_logs_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("log", "text"), [([], "and none has events"), ([*application(4, "yarn")], "of which app-1 is an event log")]
+)
+def test_a_folder_of_several_logs_is_refused(tmp_path, log, text):
     for name in ("app-1", "app-2"):
-        written(tmp_path / name, [])
-    with pytest.raises(WorkbenchError, match=r"holds 2 entries \(app-1, app-2\)"):
+        written(tmp_path / name, log)
+    with pytest.raises(WorkbenchError, match=rf"holds 2 entries \(app-1, app-2\), {text}"):
         read_log(tmp_path)
     with pytest.raises(WorkbenchError, match=r"does not exist\. Give a file, or a folder of files"):
         read_log(tmp_path / "none")

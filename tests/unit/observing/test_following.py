@@ -44,11 +44,8 @@ def appends(path, *data):
 
 def test_a_log_that_does_not_exist_yet_is_waited_for(tmp_path):
     path = tmp_path / "progress.jsonl"
-    assert followed(path, lambda: None, appends(path, PROGRESS[0]), lambda: None, appends(path, *PROGRESS[1:3])) == [
-        0,
-        1,
-        2,
-    ]
+    steps = (lambda: None, appends(path, PROGRESS[0]), lambda: None, appends(path, *PROGRESS[1:3]))
+    assert followed(path, *steps) == [0, 1, 2]
 
 
 def test_a_line_that_is_torn_is_read_when_it_is_whole(tmp_path):

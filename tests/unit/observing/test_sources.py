@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from written_logs import TRUE, a_day, application, events, progress_of, stamp, written
+from written_logs import TRUE, a_day, events, progress_of, stamp, written
 
 from workbench.errors import WorkbenchError
 from workbench.observing import headroom, read_events, read_log
@@ -70,13 +70,6 @@ def test_a_folder_of_files_is_read_in_the_order_of_its_events(tmp_path, parted):
     (folder / "_SUCCESS").touch()
     assert [one["progress"]["batchId"] for one in read_events(tmp_path)] == list(range(40))
     assert len(read_log(tmp_path / "progress").batches) == 35
-
-
-def test_a_folder_of_event_logs_is_refused(tmp_path):
-    for name in ("app-1", "app-2"):
-        written(tmp_path / name, application(4, "spark://m:7077"))
-    with pytest.raises(WorkbenchError, match=r"holds 2 entries \(app-1, app-2\), of which app-1 is an event log"):
-        read_log(tmp_path)
 
 
 def test_slots_are_given_where_progress_does_not_tell_them(tmp_path):

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.capacity import bids2
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.scaling import Controller, Decision, Static, Window
 from workbench.scaling.controller import needed_tasks, served
@@ -62,14 +61,6 @@ def test_no_other_split_serves_the_least_served_better(drawn):
     splits = product(*(range(1, most + 1) for most in wanted))
     best = max(served(dict(zip("abcd", one, strict=False)), need) for one in splits if sum(one) <= room)
     assert served(kept, need) == best
-
-
-@given(st.lists(st.floats(0.1, 9.0), min_size=2, max_size=5), st.integers(5, 30))
-def test_the_split_is_that_of_bids2(needs, room):
-    need = dict(zip("abcde", needs, strict=False))
-    kept = controller(room).fitting(dict.fromkeys(need, 30), need)
-    best = bids2({name: 1 / one for name, one in need.items()}, dict.fromkeys(need, 1.0), room)
-    assert served(kept, need) == pytest.approx(min(best.tasks[name] / need[name] for name in need))
 
 
 def test_an_operator_of_unknown_need_keeps_its_tasks():

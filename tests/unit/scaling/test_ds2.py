@@ -31,11 +31,7 @@ def test_example():
 
 
 def test_rationals_stay_exact():
-    exact = {
-        "filter": [(1200, 300, Fraction(3, 5)), (1000, 250, Fraction(1, 2))],
-        "count": [(240, 24, Fraction(4, 5))],
-        "sink": [(24, 0, Fraction(1, 100))],
-    }
+    exact = {name: [(*one[:2], Fraction(str(one[2]))) for one in rows] for name, rows in COUNTERS.items()}
     decision = ds2(CHAIN, exact, {"source": 9000})
     assert decision.true_rates["filter"] == (4000, 1000)
     assert decision.optimal_output == {"source": 9000, "filter": 2250, "count": 225, "sink": 0}

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 from published_runs import CASES, cases_needed
+from replayed import chain
 
-from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.dataflow import OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.scaling import FLINK, Ds2Policy, DynamicAllocation, KafkaLag, Static, replay
-from workbench.simulation import KeyTrace, OperatorModel, QueryModel, RateTrace
+from workbench.simulation import KeyTrace, OperatorModel, RateTrace
 
-FLOW = Dataflow("job", (Operator("source", "source"), Operator("batch", "batch")), (Edge("source", "batch"),))
 RATE, SLOTS = 111_000, 4  # records/s; of an executor
-MODEL = QueryModel(FLOW, {"batch": OperatorModel(OperatorProfile(10 / RATE, 0, 0, 1.0))})  # 10 slots carry the load
+MODEL = chain(batch=OperatorModel(OperatorProfile(10 / RATE, 0, 0, 1.0)))  # 10 slots carry the load
 LOAD = RateTrace.steps([(900, RATE), (900, 0), (900, RATE)])
 MOST = DynamicAllocation(executor_slots=SLOTS, max_executors=30, tasks=200, shuffle_tasks=104)
 
@@ -27,19 +27,24 @@ def executors(line, at_s):
     return line.tasks[int(at_s / line.step_s)] / SLOTS
 
 
-def test_thirty_executors_are_taken_where_three_suffice():
-    line = replayed(MOST)
-    assert executors(line, 60) == 30  # 1, 2, 4, 8 and 12 more within five seconds in which tasks wait
-    alone = replayed(Static())
-    assert alone.summary()["at_target"] == line.summary()["at_target"] == 1
-    assert line.summary()["core_hours"] > 5 * alone.summary()["core_hours"]
+@pytest.fixture(scope="module")
+def unbounded():
+    return replayed(MOST)
 
 
-def test_executors_with_shuffle_files_stay_after_the_load():
-    line = replayed(MOST)
-    assert executors(line, 950) == 30
-    assert executors(line, 980) == 26  # four ran no task that writes shuffle files
-    assert executors(line, 900 + 600) == 26
+def test_thirty_executors_are_taken_where_three_suffice_and_a_bound_meets_the_load_for_less(unbounded):
+    assert executors(unbounded, 60) == 30  # 1, 2, 4, 8 and 12 more within five seconds in which tasks wait
+    most, alone = unbounded.summary(), replayed(Static()).summary()
+    bound = replayed(DynamicAllocation(SLOTS, 200, 104, max_executors=10)).summary()
+    assert alone["at_target"] == bound["at_target"] == most["at_target"] == 1
+    assert most["core_hours"] > 5 * alone["core_hours"]
+    assert bound["core_hours"] < 0.5 * most["core_hours"]
+
+
+def test_executors_with_shuffle_files_stay_after_the_load(unbounded):
+    assert executors(unbounded, 950) == 30
+    assert executors(unbounded, 980) == 26  # four ran no task that writes shuffle files
+    assert executors(unbounded, 900 + 600) == 26
     assert executors(replayed(DynamicAllocation(SLOTS, 200, 104, max_executors=30, shuffle_s=120)), 1050) == 1
 
 
@@ -48,13 +53,6 @@ def test_the_collection_of_garbage_frees_shuffle_files():
     line = replayed(MOST, trace)
     assert executors(line, 300 + 1800) == 26
     assert executors(line, 300 + 1900) == 1
-
-
-def test_a_bound_meets_the_load_for_less():
-    capped = DynamicAllocation(SLOTS, 200, 104, max_executors=10)
-    most, bound = replayed(MOST).summary(), replayed(capped).summary()
-    assert bound["at_target"] >= most["at_target"] == 1
-    assert bound["core_hours"] < 0.5 * most["core_hours"]
 
 
 def test_no_more_executors_than_tasks_are_taken():

@@ -3,20 +3,16 @@
 import math
 
 import pytest
-from replayed import compare
+from replayed import chain, compare
 
-from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.dataflow import OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.scaling import AutoscalerSettings, Controller, Decision, Ds2Policy, Static, replay
-from workbench.simulation import OperatorModel, QueryModel, RateTrace
+from workbench.simulation import OperatorModel, RateTrace
 
-FLOW = Dataflow(
-    "pair",
-    (Operator("source", "source"), Operator("a", "map"), Operator("b", "map")),
-    (Edge("source", "a"), Edge("a", "b")),
-)
 PROFILES = {name: OperatorProfile(1e-3, 0, 0, 1.0) for name in "ab"}
-MODEL = QueryModel(FLOW, {name: OperatorModel(profile) for name, profile in PROFILES.items()})
+MODEL = chain("pair", **{name: OperatorModel(profile) for name, profile in PROFILES.items()})
+FLOW = MODEL.dataflow
 ONE = {"a": 1, "b": 1}
 LOAD = RateTrace.constant(500, 60)
 

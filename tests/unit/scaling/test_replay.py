@@ -1,27 +1,18 @@
 """Policies on a trace through the fluid engine."""
 
-import json
-
 import numpy as np
 import pytest
-from replayed import Scheduled, compare
+from replayed import Scheduled, chain
 
-from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.dataflow import OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.scaling import AutoscalerSettings, Ds2Policy, Static, replay
-from workbench.simulation import OperatorModel, QueryModel, RateTrace, StateModel
+from workbench.simulation import OperatorModel, RateTrace, StateModel
 
-FLOW = Dataflow(
-    "chain",
-    (Operator("source", "source"), Operator("map", "map"), Operator("count", "aggregate", stateful=True)),
-    (Edge("source", "map"), Edge("map", "count")),
-)
-MODEL = QueryModel(
-    FLOW,
-    {
-        "map": OperatorModel(OperatorProfile(1e-4, 0, 100, 0.5)),
-        "count": OperatorModel(OperatorProfile(2e-4, 0, 0, 1.0), state=StateModel(100.0, miss_s=0.0)),
-    },
+MODEL = chain(
+    stateful=("count",),
+    map=OperatorModel(OperatorProfile(1e-4, 0, 100, 0.5)),
+    count=OperatorModel(OperatorProfile(2e-4, 0, 0, 1.0), state=StateModel(100.0, miss_s=0.0)),
 )
 ONE = {"map": 1, "count": 1}  # each carries 10,000 records/s of the source
 QUICK = AutoscalerSettings(activation_s=10.0, policy_interval_s=10.0)
@@ -41,12 +32,6 @@ def test_beyond_it_the_backlog_grows_by_the_difference_and_latency_follows():
     assert line.backlog[-1] == pytest.approx(2_000 * 300, rel=1e-6)
     assert line.latency_s[-1] == pytest.approx(300 - 300 * 10 / 12, abs=1.0)
     assert line.summary()["at_target"] < 0.05
-
-
-def test_no_record_is_lost():
-    trace = RateTrace.steps([(100, 5_000), (100, 25_000), (200, 8_000)])
-    line = replay(trace, MODEL, Ds2Policy(QUICK), ONE, step_s=1.0, restart_s=5.0)
-    assert line.consumed.sum() * line.step_s + line.backlog[-1] == pytest.approx(trace.per_step(1.0).sum())
 
 
 def test_ds2_reaches_in_one_step_what_the_rate_needs():
@@ -77,30 +62,6 @@ def test_a_plan_for_catching_up_empties_the_backlog_sooner():
     assert fast.summary()["core_hours"] > slow.summary()["core_hours"]
 
 
-def test_policies_are_compared_on_one_trace():
-    trace = RateTrace.diurnal(2_000, 30_000, duration_s=3_600, period_s=3_600, peak_at_s=1_800)
-    rows = compare(trace, MODEL, {"static": Static(), "ds2": Ds2Policy(QUICK)}, {"map": 3, "count": 3}, memory_mb=1024)
-    assert rows["static"]["reconfigurations"] == 0
-    assert rows["ds2"]["core_hours"] < rows["static"]["core_hours"]
-    assert rows["static"]["gb_hours"] == pytest.approx(rows["static"]["core_hours"])
-    assert rows == compare(
-        trace, MODEL, {"static": Static(), "ds2": Ds2Policy(QUICK)}, {"map": 3, "count": 3}, memory_mb=1024
-    )
-
-
-def test_a_policy_of_the_user_is_two_members():
-    class Doubling:
-        interval_s = 50.0
-
-        def decide(self, window, memory):
-            if window.backlog["source"] > 0 and memory is None:
-                return {name: 2 * tasks for name, tasks in window.tasks.items()}, "done"
-            return None, memory
-
-    line = replay(RateTrace.constant(15_000, 300), MODEL, Doubling(), ONE, step_s=1.0)
-    assert [one.tasks for one in line.reconfigurations] == [{"map": 2, "count": 2}]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [({"restart_s": -1}, "restart_s is -1"), ({"step_s": 0}, "step_s is 0"), ({"state_bytes_per_s": 0}, "state_bytes")],
@@ -108,35 +69,3 @@ def test_a_policy_of_the_user_is_two_members():
 def test_wrong_numbers_are_refused(options, message):
     with pytest.raises(WorkbenchError, match=message):
         replay(RateTrace.constant(1, 10), MODEL, Static(), ONE, **options)
-
-
-def test_the_command_line_compares_policies(tmp_path, capsys):
-    from workbench.cli import main
-
-    rates = tmp_path / "rates.csv"
-    rates.write_text("time_s,rate_per_s\n" + "".join(f"{600 * i},{100_000 * (1 + i % 3)}\n" for i in range(6)))
-    assert main(["replay", "q11", str(rates), "--slots", "30", "--output", str(tmp_path / "steps.csv"), "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert set(rows) == {"static", "ds2", "flink"}
-    assert rows["static"]["reconfigurations"] == 0
-    steps = (tmp_path / "steps.csv").read_text().splitlines()
-    assert steps[0].startswith("policy,time_s,offered_per_s")
-    assert len(steps) > 3 * 100
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["replay", "q9", "RATES", "--slots", "9"], "There is no simulated query 'q9'"),
-        (["replay", "q11", "RATES", "--slots", "1"], "slots"),
-        (["replay", "q11", "RATES", "--slots", "9", "--policy", "magic"], "no policy 'magic'; use one of static"),
-        (["replay", "q11", "missing.csv", "--slots", "9"], "missing.csv cannot be read"),
-    ],
-)
-def test_a_replay_that_cannot_be_is_refused(tmp_path, capsys, arguments, message):
-    from workbench.cli import main
-
-    rates = tmp_path / "rates.csv"
-    rates.write_text("time_s,rate_per_s\n0,1000\n60,2000\n")
-    assert main([str(rates) if word == "RATES" else word for word in arguments]) == 2
-    assert message in capsys.readouterr().err

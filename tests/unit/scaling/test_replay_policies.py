@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from replayed import Scheduled, compare
+from replayed import Scheduled, chain, compare
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
@@ -40,19 +40,13 @@ from workbench.simulation import (
 from workbench.study import POLICIES
 from workbench.study.start import initial_tasks
 
-FLOW = Dataflow(
-    "chain",
-    (Operator("source", "source"), Operator("map", "map"), Operator("count", "aggregate", stateful=True)),
-    (Edge("source", "map"), Edge("map", "count")),
+MODEL = chain(
+    stateful=("count",),
+    map=OperatorModel(OperatorProfile(1e-4, 0, 100, 1.0)),
+    # 1000 MB are read all over: 10,000 records/s and task in memory, 2,000 from disk.
+    count=OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0), state=StateModel(1000.0, miss_s=4e-4)),
 )
-MODEL = QueryModel(
-    FLOW,
-    {
-        "map": OperatorModel(OperatorProfile(1e-4, 0, 100, 1.0)),
-        # 1000 MB are read all over: 10,000 records/s and task in memory, 2,000 from disk.
-        "count": OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0), state=StateModel(1000.0, miss_s=4e-4)),
-    },
-)
+FLOW = MODEL.dataflow
 ONE = {"map": 1, "count": 1}
 START = Decision(ONE, dict.fromkeys(ONE, 158.0))
 QUICK = AutoscalerSettings(activation_s=10.0, policy_interval_s=10.0, metrics_window_s=10.0)
@@ -70,14 +64,16 @@ def test_justin_gives_memory_first_and_none_to_what_has_no_state():
     assert without.reconfigurations[0].managed_mb == START.managed_mb
 
 
-def test_justin_acts_after_a_minute_and_a_full_window_of_two():
-    line = replay(RateTrace.constant(9_000, 900), MODEL, JustinPolicy(JUSTIN), START, step_s=5.0)
-    assert line.reconfigurations[0].at_s == 180.0  # section 5.1: the first reconfiguration of q3 and q11
-
-
-def test_flinks_autoscaler_acts_on_a_full_window_after_stabilising():
-    line = replay(RateTrace.constant(9_000, 1_500), MODEL, Ds2Policy(FLINK), START, step_s=5.0)
-    assert line.reconfigurations[0].at_s == FLINK.activation_s + FLINK.metrics_window_s == 1_200
+@pytest.mark.parametrize(
+    ("policy", "at_s"),
+    [
+        (JustinPolicy(JUSTIN), 180.0),  # section 5.1: the first reconfiguration of q3 and q11
+        (Ds2Policy(FLINK), FLINK.activation_s + FLINK.metrics_window_s),
+    ],
+)
+def test_a_policy_acts_once_it_is_active_on_a_full_window(policy, at_s):
+    line = replay(RateTrace.constant(9_000, 1_500), MODEL, policy, START, step_s=5.0)
+    assert line.reconfigurations[0].at_s == at_s
 
 
 @pytest.mark.parametrize(
@@ -117,23 +113,13 @@ def test_flinks_autoscaler_answers_overload_though_it_lets_operators_be_busy_all
 
 
 def test_what_is_asked_for_of_an_operator_behind_a_saturated_one_counts_whole():
-    window = Window(
-        60.0,
-        0.0,
-        FLOW,
-        {"map": 1, "count": 2},
-        {"source": 3_000.0},
-        {"source": 0.0},
-        {"map": ((1_000.0, 1_000.0, 1.0),), "count": ((500.0, 0.0, 0.5), (0.0, 0.0, 0.0))},
-        {"map": 1.0, "count": 0.25},
-    )
+    idle = (0.0, 0.0, 0.0)
+    counters = {"map": ((1_000.0, 1_000.0, 1.0),), "count": ((500.0, 0.0, 0.5), idle)}
+    busyness = {"map": 1.0, "count": 0.25}
+    window = Window(60.0, 0.0, FLOW, {"map": 1, "count": 2}, {"source": 3_000.0}, {"source": 0.0}, counters, busyness)
     assert utilization(window, {"source": 3_000.0}) == {"map": 3.0, "count": 1.5}
-    assert (
-        utilization(replace(window, counters={**window.counters, "count": ((0.0, 0.0, 0.0),) * 2}), {"source": 1.0})[
-            "count"
-        ]
-        == 0.25
-    )
+    unknown = replace(window, counters={**counters, "count": (idle,) * 2})
+    assert utilization(unknown, {"source": 1.0})["count"] == 0.25
 
 
 def test_windows_are_averaged_over_their_lengths():
@@ -159,20 +145,13 @@ def test_an_operator_that_would_not_change_triggers_nothing():
     assert idle.reconfigurations[0].tasks == ONE
 
 
-WINDOWED = QueryModel(
-    Dataflow(
-        "bursts",
-        (Operator("source", "source"), Operator("filter", "map"), Operator("window", "window", stateful=True),
-         Operator("join", "join")),
-        (Edge("source", "filter"), Edge("filter", "window"), Edge("window", "join")),
-    ),
-    {
-        "filter": OperatorModel(OperatorProfile(5e-5, 0, 0, 1.0)),
-        "window": OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0), windowed=True, emission_s=1e-5),
-        "join": OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0)),  # works only while the window emits
-    },
+WINDOWED = chain(
+    stateful=("window",),
     window_s=10.0,
-)  # fmt: skip
+    filter=OperatorModel(OperatorProfile(5e-5, 0, 0, 1.0)),
+    window=OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0), windowed=True, emission_s=1e-5),
+    join=OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0)),  # works only while the window emits
+)
 
 
 @pytest.mark.parametrize("rate", [6_000, 15_000, 40_000])
@@ -204,16 +183,9 @@ def test_the_default_ds2_comes_to_rest_on_the_windowed_preset():
 
 # --- placement
 
-SPIN = QueryModel(
-    Dataflow(
-        "spin",
-        (Operator("source", "source"), Operator("light", "map"), Operator("heavy", "map")),
-        (Edge("source", "light"), Edge("light", "heavy")),
-    ),
-    {
-        "light": OperatorModel(OperatorProfile(2e-5, 0.0, 100.0, 1.0)),
-        "heavy": OperatorModel(OperatorProfile(1e-4, 1.0, 0.0, 1.0)),
-    },
+SPIN = chain(
+    light=OperatorModel(OperatorProfile(2e-5, 0.0, 100.0, 1.0)),
+    heavy=OperatorModel(OperatorProfile(1e-4, 1.0, 0.0, 1.0)),
 )
 PROFILES = {name: one.profile for name, one in SPIN.operators.items()}
 
@@ -324,13 +296,8 @@ def test_whole_workers_are_paid_and_memory_levels_count():
 
 
 def test_a_change_of_memory_moves_the_state_too():
-    class Grow:
-        interval_s = 50.0
-
-        def decide(self, window, memory):
-            return Decision(window.tasks, {"map": None, "count": 316.0}), memory
-
-    line = replay(RateTrace.constant(1, 200), MODEL, Grow(), START, step_s=1.0, restart_s=5.0)
+    grow = Scheduled(((50.0, Decision(ONE, {"map": None, "count": 316.0})),))
+    line = replay(RateTrace.constant(1, 200), MODEL, grow, START, step_s=1.0, restart_s=5.0)
     assert [change.moved_bytes for change in line.reconfigurations] == [1000.0 * 2**20]
     assert line.reconfigurations[0].downtime_s == pytest.approx(5.0 + 1000 * 2**20 / 100e6)
 
@@ -402,10 +369,7 @@ def test_a_step_in_which_the_deployment_comes_up_counts_only_the_seconds_worked(
 
 @pytest.mark.parametrize(("load", "tasks"), [(0.9, 4), (0.99, 4), (1.02, 7), (0.36, 4), (0.33, 3)])
 def test_flink_keeps_its_tasks_up_to_full_utilization(load, tasks):
-    light = QueryModel(
-        Dataflow("one", (Operator("source", "source"), Operator("map", "map")), (Edge("source", "map"),)),
-        {"map": OperatorModel(OperatorProfile(1e-3, 0, 0, 1.0))},
-    )
+    light = chain(map=OperatorModel(OperatorProfile(1e-3, 0, 0, 1.0)))
     policy = Ds2Policy(replace(FLINK, scale_down_interval_s=0.0))
     decided = None
     window, memory = window_at(light, 4, load), None

@@ -8,18 +8,15 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from replayed import Scheduled
+from replayed import Scheduled, chain
 
-from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.dataflow import OperatorProfile
 from workbench.scaling import Static, replay
 from workbench.scaling.timeline import Waits
-from workbench.simulation import Deployment, OperatorModel, QueryModel, RateTrace, preset, steady_state
+from workbench.simulation import Deployment, OperatorModel, RateTrace, preset, steady_state
 from workbench.study.start import initial_tasks
 
-MAP = QueryModel(
-    Dataflow("one", (Operator("source", "source"), Operator("map", "map")), (Edge("source", "map"),)),
-    {"map": OperatorModel(OperatorProfile(1 / 200, 0, 0, 1.0))},
-)
+MAP = chain(map=OperatorModel(OperatorProfile(1 / 200, 0, 0, 1.0)))
 
 
 @pytest.mark.parametrize("step_s", [5.0, 1.0, 0.1])

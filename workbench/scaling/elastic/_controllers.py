@@ -1,22 +1,23 @@
 """How each paradigm reacts to the measured load: not at all, by repartitioning keys, or by moving cores and shards.
 
 Elasticutor moves shards when the fullest core exceeds theta = 1.2 times the mean in a window of 1 s (section 3.1). At
-low rates a window contains few records, and perfectly even keys exceed the threshold by chance again and again. So one
-of two conditions must hold too. The paper, with saturated sources, does not need them:
+low rates a window contains few records, and even keys exceed the threshold by chance again and again. So one of two
+conditions must hold too, which the paper, with saturated sources, does not need:
 
-- Counting noise does not explain the excess. The CPU time of the records that reach a core in a window is a compound
-  Poisson sum, here gamma-distributed: with mean m records and variance m (1 + variation). The fullest of n cores with
-  even work exceeds the gamma quantile of 1 - FALSE_ALARM / n with probability of at most FALSE_ALARM.
+- Chance does not explain the excess. The CPU time of the records that reach a core in a window is a compound Poisson
+  sum, here gamma-distributed, with mean m records and variance m (1 + variation). The fullest of n cores with even work
+  exceeds the gamma quantile of 1 - FALSE_ALARM / n with a probability of at most FALSE_ALARM.
 - The core is nearly saturated: it worked NEAR_SATURATION of the window, so chance alone makes records wait.
 
-Cores are given back by the same measure: if the target is met without them even when the window contained fewer
-records than usual by chance.
+Cores are given back if the target is met without them even when the window had fewer records than usual by chance.
 """
 
 import heapq
 import math
 from collections import deque
 from dataclasses import dataclass
+from itertools import product
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,27 +32,6 @@ from workbench.scaling.elastic.shards import DEFAULT_IMBALANCE, rebalance_shards
 
 FALSE_ALARM = 1e-4
 NEAR_SATURATION = 0.9
-
-
-def overloaded(
-    load: Floats | Ints, mean: Floats, *, threshold: float, variation: float, full: float
-) -> NDArray[np.bool_]:
-    """Return which cores have so much more work than `mean` that shards should move.
-
-    `load` and `mean` are records of mean cost in the window: of each core, and on average over the cores that share
-    them, shape (cores,). `threshold` is theta, `variation` the squared coefficient of variation of the CPU time of a
-    record, and `full` the records of mean cost that keep a core busy for the whole window.
-    """
-    explained = by_chance(mean, variation)
-    return np.asarray((load > threshold * mean) & ((load > explained) | (load >= NEAR_SATURATION * full)))
-
-
-def by_chance(mean: Floats, variation: float) -> Floats:
-    """Return the work, in records, that any of these exceeds with a probability of at most FALSE_ALARM."""
-    scale = 1.0 + variation  # variance / mean
-    return np.asarray(scale * gammainccinv(np.maximum(mean, 1e-9) / scale, FALSE_ALARM / len(mean)), dtype=np.float64)
-
-
 LEAST_GAIN = 0.05  # a global synchronisation must lower the imbalance by at least this share; not in the paper
 KEEP = 0.9  # cores that meet the target are kept if at least this share of them may be needed; not in the paper
 
@@ -64,8 +44,7 @@ class ElasticSettings:
     ----------
     window_s, rebalance_s, threshold
         Load is measured over sliding windows of 1 s. Shards move every 0.5 s while the imbalance exceeds 1.2
-        (section 3.1), if chance does not explain the imbalance or a core is nearly saturated. The paper does not have
-        this condition and would move shards forever at low rates; see ``_evenness``.
+        (section 3.1) and, which the paper does not ask, chance does not explain it or a core is nearly saturated.
     schedule_s
         Seconds between two decisions of the core scheduler; not stated in the paper, 1 s here.
     sync_s
@@ -98,38 +77,37 @@ class ElasticSettings:
             whole("moves_per_sync", self.moves_per_sync, 1)
 
 
-class LoadWindow:
-    """Records admitted in the last seconds, and their spread over the shards at the time."""
+def overloaded(
+    load: Floats | Ints, mean: Floats, operator: KeyedOperator, settings: ElasticSettings
+) -> NDArray[np.bool_]:
+    """Return which cores had so much more work than `mean` in the last window that shards should move.
 
-    def __init__(self, window_s: float) -> None:
-        self.window_s = window_s
-        self._steps: deque[tuple[float, float, Floats]] = deque()
-        self._since = 0.0
+    Both are records of mean cost, shape (cores,): of each core, and on average over the cores that share them.
+    """
+    explained = by_chance(mean, operator.variation)
+    full = settings.window_s / operator.cpu_s
+    return np.asarray((load > settings.threshold * mean) & ((load > explained) | (load >= NEAR_SATURATION * full)))
 
-    def add(self, now: float, admitted: float, shares: Floats) -> None:
-        """Add the records of a step that ended `now`."""
-        self._steps.append((now, admitted, shares))
-        while self._steps[0][0] <= now - self.window_s + 1e-9:
-            self._steps.popleft()
 
-    def clear(self, now: float) -> None:
-        """Discard all measurements: the shards have moved since."""
-        self._steps.clear()
-        self._since = now
+def by_chance(mean: Floats, variation: float) -> Floats:
+    """Return the work, in records, that any of these exceeds with a probability of at most FALSE_ALARM."""
+    scale = 1.0 + variation  # variance / mean
+    return np.asarray(scale * gammainccinv(np.maximum(mean, 1e-9) / scale, FALSE_ALARM / len(mean)), dtype=np.float64)
 
-    def full(self, now: float) -> bool:
-        """Whether a complete window was measured."""
-        return now - self._since >= self.window_s - 1e-9
 
-    def counts(self, shards: int) -> Floats:
-        """Return the records of each shard in the window, by the shares at the time."""
-        total = np.zeros(shards)
-        parts: dict[int, tuple[Floats, float]] = {}
-        for _, admitted, shares in self._steps:
-            parts[id(shares)] = shares, parts.get(id(shares), (shares, 0.0))[1] + admitted
-        for shares, admitted in parts.values():
-            total += admitted * shares
-        return total
+LoadWindow: TypeAlias = deque[tuple[float, Floats]]
+"""Records admitted in each of the last steps, as many as a window has, and their spread over the shards at the time."""
+
+
+def counts_of(window: LoadWindow, shards: int) -> Floats:
+    """Return the records of each shard in a window."""
+    total = np.zeros(shards)
+    parts: dict[int, tuple[Floats, float]] = {}
+    for admitted, shares in window:
+        parts[id(shares)] = shares, parts.get(id(shares), (shares, 0.0))[1] + admitted
+    for shares, admitted in parts.values():
+        total += admitted * shares
+    return total
 
 
 class StaticExecutors:
@@ -147,8 +125,7 @@ class StaticExecutors:
     def measured(self, counts: Floats, demand: float | None) -> None:
         """Act every `rebalance_s` on the load of each shard in the last window, in records.
 
-        `demand` scales it to the records that the sources had. None: the sources were held back, and their demand is
-        unknown.
+        `demand` scales it to the records that the sources had; None if it is unknown, because they were held back.
         """
 
     def step(self) -> None:
@@ -158,9 +135,8 @@ class StaticExecutors:
 class ResourceCentric(StaticExecutors):
     """One executor per core; shards are repartitioned over all executors under a global synchronisation.
 
-    The sources stop, records in flight are processed while upstream routing tables change, state moves, and the sources
-    continue. By default all moves of a plan share one synchronisation, which favours this paradigm: Elasticutor's
-    figure 11 gives the time per shard.
+    The sources stop, records in flight are processed while routing changes, state moves, and the sources continue. By
+    default all moves of a plan share one synchronisation, which favours this paradigm: figure 11 has one per shard.
     """
 
     def __init__(self, queues: Queues, window: LoadWindow, settings: ElasticSettings) -> None:
@@ -173,11 +149,11 @@ class ResourceCentric(StaticExecutors):
         """Stop the sources if moving shards makes the work of the cores more even."""
         del demand
         queues = self.queues
-        if queues.stopped or not self.window.full(queues.now) or not counts.any():
+        if queues.stopped or len(self.window) < (self.window.maxlen or 0) or not counts.any():
             return
         cores = queues.cluster.cores
         load, mean = np.bincount(queues.route, counts, cores), counts.sum() / cores
-        if not _overloaded(queues, load, np.full(cores, mean), self.settings).any():
+        if not overloaded(load, np.full(cores, mean), queues.operator, self.settings).any():
             return
         before = load.max() / mean
         plan = rebalance_shards(counts.tolist(), queues.route.tolist(), cores, self.settings.threshold)
@@ -197,9 +173,9 @@ class ResourceCentric(StaticExecutors):
         if self._plan and queues.empty:
             queues.move(self._plan, 0.0)
             self._plan = []
-        if not self._plan and queues.settled and queues.now >= self._until:
+        if not self._plan and not queues.moving.size and queues.now >= self._until:
             queues.stopped = False
-            self.window.clear(queues.now)
+            self.window.clear()  # the shards have moved since
 
 
 class ExecutorCentric(StaticExecutors):
@@ -251,18 +227,11 @@ class ExecutorCentric(StaticExecutors):
         required = np.append(required, cluster.cores - required.sum())
         if self.optimised:
             intensity = arrivals * (operator.record_bytes + operator.output_bytes) / required[:-1]
-            state = [operator.shard_bytes * operator.shards] * operator.executors
-            matrix = np.asarray(
-                assign_cores(
-                    current.tolist(),
-                    required.tolist(),
-                    [cluster.node_cores] * cluster.nodes,
-                    [*state, 0.0],
-                    [*self.home.tolist(), 0],
-                    [*intensity.tolist(), 0.0],
-                    self.settings.data_threshold,
-                ).matrix
-            )
+            state = [operator.shard_bytes * operator.shards] * operator.executors + [0.0]
+            homes, intensities = [*self.home.tolist(), 0], [*intensity.tolist(), 0.0]
+            cores, phi = [cluster.node_cores] * cluster.nodes, self.settings.data_threshold
+            answer = assign_cores(current.tolist(), required.tolist(), cores, state, homes, intensities, phi)
+            matrix = np.asarray(answer.matrix)
         else:
             matrix = self._anywhere(current, required)
         self._take(matrix[:, :-1], held, counts)
@@ -304,8 +273,7 @@ class ExecutorCentric(StaticExecutors):
         for node, executor in np.argwhere(matrix < current):
             mine = np.flatnonzero((self.owner == executor) & (queues.node == node))
             lost += [(int(core), int(executor)) for core in mine[matrix[node, executor] :]]
-        for core, _ in lost:
-            self.owner[core] = -1
+        self.owner[[core for core, _ in lost]] = -1
         for node, executor in np.argwhere(matrix > current):
             free = np.flatnonzero((self.owner == -1) & (queues.node == node))
             self.owner[free[: matrix[node, executor] - current[node, executor]]] = executor
@@ -331,7 +299,8 @@ class ExecutorCentric(StaticExecutors):
         taken = np.flatnonzero(self.owner >= 0)
         cores = np.bincount(self.owner[taken], minlength=executors)
         total = np.bincount(self.executor, counts, executors)
-        uneven = _overloaded(queues, load[taken], (total / np.maximum(cores, 1))[self.owner[taken]], self.settings)
+        mean = (total / np.maximum(cores, 1))[self.owner[taken]]
+        uneven = overloaded(load[taken], mean, queues.operator, self.settings)
         busy = set(self.executor[queues.moving].tolist())
         for executor in sorted(set(self.owner[taken[uneven]].tolist()) - busy):
             mine = np.flatnonzero(self.owner == executor)
@@ -344,15 +313,13 @@ class ExecutorCentric(StaticExecutors):
 
     def _matrix(self) -> Ints:
         """Return the cores [node][executor]."""
-        cluster = self.queues.cluster
-        matrix = np.zeros((cluster.nodes, len(self.home)), dtype=np.int64)
-        taken = self.owner >= 0
+        taken, shape = self.owner >= 0, (self.queues.cluster.nodes, len(self.home))
+        matrix = np.zeros(shape, dtype=np.int64)
         np.add.at(matrix, (self.queues.node[taken], self.owner[taken]), 1)
         return matrix
 
     def _own(self) -> None:
-        home = np.where(self.owner >= 0, self.home[self.owner], self.queues.node)
-        self.queues.set_homes(home)
+        self.queues.set_homes(np.where(self.owner >= 0, self.home[self.owner], self.queues.node))
 
 
 def even_owners(cluster: ElasticCluster, executors: int) -> Ints:
@@ -361,42 +328,23 @@ def even_owners(cluster: ElasticCluster, executors: int) -> Ints:
     quota[: cluster.cores % executors] += 1
     owner = np.full(cluster.cores, -1)
     node = np.arange(cluster.cores) // cluster.node_cores
-    for local in (True, False):
-        for executor in range(executors):
-            free = owner == -1
-            if local:
-                free &= node == executor % cluster.nodes
-            cores = np.flatnonzero(free)[: quota[executor]]
-            owner[cores] = executor
-            quota[executor] -= len(cores)
+    for local, executor in product((True, False), range(executors)):
+        free = (owner == -1) & (node == executor % cluster.nodes if local else True)
+        cores = np.flatnonzero(free)[: quota[executor]]
+        owner[cores] = executor
+        quota[executor] -= len(cores)
     return owner
 
 
 def even_route(operator: KeyedOperator, owner: Ints) -> Ints:
     """Return the core of each shard: the shards of an executor take its cores in turn."""
-    shards = np.arange(operator.executors * operator.shards)
-    route = np.zeros(len(shards), dtype=np.int64)
-    for executor in range(operator.executors):
-        cores = np.flatnonzero(owner == executor)
-        mine = shards // operator.shards == executor
-        route[mine] = cores[np.arange(operator.shards) % len(cores)]
-    return route
-
-
-def _overloaded(queues: Queues, load: Floats | Ints, mean: Floats, settings: ElasticSettings) -> NDArray[np.bool_]:
-    """Return which cores had too much work in the last window; see `overloaded`."""
-    operator = queues.operator
-    full = settings.window_s / operator.cpu_s
-    return overloaded(load, mean, threshold=settings.threshold, variation=operator.variation, full=full)
+    by_executor = (np.flatnonzero(owner == executor) for executor in range(operator.executors))
+    return np.concatenate([cores[np.arange(operator.shards) % len(cores)] for cores in by_executor])
 
 
 def _proportional(arrivals: Floats, cores: int) -> Ints:
     """Return one core per executor, and every further core for the executor with most work per core."""
-    given = np.ones(len(arrivals), dtype=np.int64)
-    most = [(-float(rate), j) for j, rate in enumerate(arrivals)]
-    heapq.heapify(most)
-    for _ in range(cores - len(arrivals)):
-        _, j = most[0]
-        given[j] += 1
-        heapq.heapreplace(most, (-float(arrivals[j]) / int(given[j]), j))
-    return given
+    further = cores - len(arrivals)
+    work = arrivals[:, None] / np.arange(1, further + 1)
+    most = np.argsort(-work, axis=None, kind="stable")[:further]
+    return 1 + np.bincount(most // max(1, further), minlength=len(arrivals))

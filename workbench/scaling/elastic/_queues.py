@@ -1,11 +1,10 @@
 """Records that wait at cores and network cards, and state that migrates: one operator, in short steps.
 
 Every core and every direction of a node's network card is a server with a bounded queue of work, counted in seconds.
-A record needs work of each server on its path. The fullest queue limits how many records the sources may send
-(back-pressure, as in Storm). Service times vary: the work that reaches a core in a step is gamma-distributed with the
-mean and variance of a compound Poisson sum. Migrating state takes at least half of a network card while records also
-need it. Records of a moving shard are held until its old core has processed its queue, the routing has changed and the
-state has arrived.
+A record needs work of each server on its path; the fullest queue limits how many records the sources may send
+(back-pressure, as in Storm). The work that reaches a core in a step is gamma-distributed with the mean and variance of
+a compound Poisson sum. Migrating state takes at least half of a network card while records also need it. Records of a
+moving shard are held until its old core has processed its queue, the routing has changed and the state has arrived.
 """
 
 from collections.abc import Iterable
@@ -19,14 +18,9 @@ from workbench.checks import not_negative, positive, whole
 
 @dataclass(frozen=True)
 class ElasticCluster:
-    """Nodes of equal size.
+    """Nodes of equal size: `nodes` and `node_cores` are n and c_i of Elasticutor.
 
-    Parameters
-    ----------
-    nodes, node_cores
-        n and c_i of Elasticutor.
-    network_bytes_per_s
-        Network of each node, in each direction; 1 Gbit/s in the paper.
+    `network_bytes_per_s` is that of each node, in each direction; 1 Gbit/s in the paper.
     """
 
     nodes: int = 32
@@ -50,22 +44,18 @@ class KeyedOperator:
 
     Parameters
     ----------
-    cpu_s
-        Mean CPU seconds per record.
-    variation
-        Squared coefficient of variation of the CPU seconds; N(mu, 0.5 mu) in the paper, in ms.
-    record_bytes, output_bytes
-        Size of a record, and of its output; the paper's operator has no consumer.
-    shard_bytes
-        State of one shard.
+    cpu_s, variation
+        CPU seconds per record: mean, and squared coefficient of variation; N(mu, 0.5 mu) in the paper, in ms.
+    record_bytes, output_bytes, shard_bytes
+        Size of a record, of its output (the paper's operator has no consumer), and of the state of one shard.
     executors, shards
         y executors with z shards each. The static and resource-centric paradigms use the same ``y * z`` shards.
     upstream
         Executors that send to this operator, spread evenly over the nodes.
     queue
-        Records that may wait for a core before the sources are held back; not in the paper. An executor's receive
-        buffer has 1024 in Storm, and eight cores share that of an elastic executor. With 1024 per core, queues last a
-        second, even out keys that are shuffled every four, and the throughput rises with the shuffles (Figure 6).
+        Records that may wait for a core before the sources are held back; not in the paper. In Storm, eight cores
+        share an elastic executor's buffer of 1024. With 1024 each, queues of a second even out keys that are shuffled
+        every four, and the throughput rises with the shuffles (Figure 6).
     """
 
     cpu_s: float = 1e-3
@@ -141,11 +131,6 @@ class Queues:
         """Set the node of the main process that the records of each core pass, shape (cores,)."""
         self.home = home
         self._work_known = False
-
-    @property
-    def settled(self) -> bool:
-        """Whether no shard is moving."""
-        return not self.moving.size
 
     @property
     def empty(self) -> bool:

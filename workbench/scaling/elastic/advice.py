@@ -31,14 +31,12 @@ def advise_executors(
     data_intensity: float = 0.0,
     shuffles_per_minute: float = 0.0,
     key_counts: Sequence[float] | None = None,
-    untracked_keys: int = 0,
-    untracked_records: float = 0.0,
 ) -> ExecutorAdvice:
     """Return the executors and shards for one operator by the rules of section 5.3.
 
-    One executor per node; two if records are large or the popularity of keys changes often, because an operator with
-    few executors then pays for remote cores and migration. Never as many executors as cores, which would be the static
-    paradigm. Shards: eight per task that an executor may grow to, between 256 and 1024, in powers of two.
+    One executor per node; two if records are large or the popularity of keys changes often, because few executors then
+    pay for remote cores and migration; never as many as cores, which would be the static paradigm. Eight shards per
+    task that an executor may grow to, between 256 and 1024, in powers of two.
 
     Parameters
     ----------
@@ -49,8 +47,6 @@ def advise_executors(
     key_counts
         Frequency of each key, if known: a key is never split, so there are no more useful shards than keys and no
         more useful cores than total / largest.
-    untracked_keys, untracked_records
-        Keys that `key_counts` does not list, and their records in total, as in ``KeyFrequencies``.
     """
     nodes, node_cores = whole("nodes", nodes, 1), whole("node_cores", node_cores, 1)
     cores = nodes * node_cores if operator_cores is None else whole("operator_cores", operator_cores, 1)
@@ -71,12 +67,14 @@ def advise_executors(
     shards = min(MOST_SHARDS, max(LEAST_SHARDS, 2 ** math.ceil(math.log2(SHARDS_PER_TASK * tasks))))
     sizes = [f"{shards:,} shards each: {SHARDS_PER_TASK} per task, within {LEAST_SHARDS} to {MOST_SHARDS}"]
     if key_counts is not None:
-        keys, records, largest = _keys(key_counts, untracked_keys, untracked_records)
+        counted = not_negatives("The count of key {}", key_counts)
+        require(any(counted), "key_counts has no key with a count above 0. Count the keys, or leave it out.")
+        keys = sum(count > 0 for count in counted)
         if keys < executors * shards:
             shards = max(1, keys // executors)
             each, there = "is" if shards == 1 else "are", "is" if keys == 1 else "are"
             sizes = [f"{units.some(shards, 'shard')} each {each} enough: there {there} only {units.some(keys, 'key')}"]
-        useful = records / largest
+        useful = math.fsum(counted) / max(counted)
         if useful < cores:
             few = f"{useful:.3g}"
             sizes.append(
@@ -84,15 +82,3 @@ def advise_executors(
             )
     reasons += sizes
     return ExecutorAdvice(executors, shards, tuple(reasons))
-
-
-def _keys(counts: Sequence[float], untracked_keys: int, untracked_records: float) -> tuple[int, float, float]:
-    """Return the number of keys, their records, and the records of the most frequent key."""
-    counted = not_negatives("The count of key {}", counts)
-    require(
-        len(counted) > 0 and max(counted) > 0,
-        "key_counts has no key with a count above 0. Count the keys, or leave it out.",
-    )
-    rest = whole("untracked_keys", untracked_keys, 0)
-    records = math.fsum(counted) + not_negative("untracked_records", untracked_records)
-    return sum(count > 0 for count in counted) + rest, records, max(counted)

@@ -1,19 +1,17 @@
 """Which core serves which executor: least migrated state, data-intensive executors at home (Elasticutor 4.2).
 
-The number of cores per executor is given. The assignment of cores to executors changes so that little state leaves its
-node. An executor is data-intensive if each of its cores moves more than phi bytes/s; such an executor takes cores of
-its local node only. If no assignment allows that, phi doubles.
+Each executor gets a given number of cores, so that little state leaves its node. An executor is data-intensive if each
+of its cores moves more than phi bytes/s; it takes cores of its local node only. If no assignment allows that, phi
+doubles.
 
 In the integer programme (section 4.2) the share x_ij / X_j is not linear. It becomes linear by choosing the total: z_jK
 = 1 if executor j has K cores in all, and x_ijK is their number on node i. An executor has at most its requirement and
-all spare cores, so few totals are possible. HiGHS solves the programme; one version of HiGHS always returns the same
-result.
+all spare cores, so few totals are possible. One version of HiGHS always returns the same result.
 
 Corrections of the printed Algorithm 1, which moves one core at a time, the cheapest move first: the loop runs by
 descending intensity (printed: "non-descending"); over- and under-provisioned executors are determined again after every
 move; free cores are used; a core is taken only where its executor has one; remote cores of data-intensive executors are
-released first, because constraint (c) stays violated otherwise; an executor that had to give up a core it needs is
-served again later.
+released first, because constraint (c) stays violated otherwise; an executor that gave up a core is served again.
 """
 
 import heapq
@@ -100,7 +98,9 @@ class _Work:
         node = self.problem.local_node[j]
         if self.free[node]:
             return node, None
-        donor = self.donors[node] or self._victim(node)
+        if (donor := self.donors[node]) is None:  # a core that another executor needs, but not its last core
+            others = (q for q in self.on_node[node] if not self.intensive[q] and self.totals[q] > 1)
+            donor = min(((self._release_cost(node, q), q) for q in others), default=None)
         return None if donor is None else (node, donor[1])
 
     def cheapest_core(self, j: int) -> tuple[int, int | None] | None:
@@ -140,22 +140,14 @@ class _Work:
     def matrix(self) -> Ints:
         """Return X, shape (nodes, executors)."""
         matrix = np.zeros((len(self.on_node), len(self.totals)), dtype=np.int64)
-        entries = [(node, j, cores) for node, held in enumerate(self.on_node) for j, cores in held.items()]
-        if entries:
-            nodes, executors, cores = np.array(entries).T
-            matrix[nodes, executors] = cores
+        for node, held in enumerate(self.on_node):
+            matrix[node, list(held)] = list(held.values())
         return matrix
 
     def _spare_core(self, node: int) -> _Donor | None:
         """Return the cheapest core on `node` of an over-provisioned executor."""
         held, required, totals = self.on_node[node], self.problem.required, self.totals
         return min(((self._release_cost(node, q), q) for q in held if totals[q] > required[q]), default=None)
-
-    def _victim(self, node: int) -> _Donor | None:
-        """Return the cheapest core on `node` that another executor needs, but not its last core."""
-        held = self.on_node[node]
-        others = (q for q in held if not self.intensive[q] and self.totals[q] > 1)
-        return min(((self._release_cost(node, q), q) for q in others), default=None)
 
     def _release_cost(self, node: int, q: int) -> float:
         """Return C-_iq = s_q (X_q - x_iq) / (X_q (X_q - 1)); all state leaves with the last core."""
@@ -168,17 +160,21 @@ _TIME_LIMIT, _INFEASIBLE = 1, 2
 
 def optimum(problem: CoreProblem, threshold: float, timeout_s: float | None) -> tuple[Ints | None, float | None]:
     """Return the cores [node][executor] with the least migrated bytes, and the bound; (None, None) if infeasible."""
-    scale = max(problem.state_bytes) or 1.0
-    programme = _Programme(problem, problem.intensive(threshold), scale)
-    if not programme.feasible:
+    homes = [home if few else None for home, few in zip(problem.local_node, problem.intensive(threshold), strict=True)]
+    if any(home is not None and k > problem.node_cores[home] for k, home in zip(problem.required, homes, strict=True)):
         return None, None
-    options = {"mip_rel_gap": 0.0} | ({} if timeout_s is None else {"time_limit": timeout_s})
+    scale = max(problem.state_bytes) or 1.0
+    programme = _Programme(problem, homes, scale)
+    costs, upper, integral = np.array(programme.variables).T
+    entries = [(i, column, value) for i, (row, _, _) in enumerate(programme.rows) for column, value in row.items()]
+    rows, columns, values = (np.asarray(part) for part in zip(*entries, strict=True))
+    matrix = coo_array((values, (rows, columns)), shape=(len(programme.rows), len(costs)))
     result = milp(
-        np.asarray(programme.costs),
-        constraints=programme.constraints(),
-        integrality=np.asarray(programme.integral),
-        bounds=Bounds(np.zeros(len(programme.upper)), np.asarray(programme.upper)),
-        options=options,
+        costs,
+        constraints=LinearConstraint(matrix, *np.array([ends for _, *ends in programme.rows]).T),
+        integrality=integral,
+        bounds=Bounds(np.zeros(len(upper)), upper),
+        options={"mip_rel_gap": 0.0} | ({} if timeout_s is None else {"time_limit": timeout_s}),
     )
     if result.status == _INFEASIBLE:
         return None, None
@@ -188,46 +184,42 @@ def optimum(problem: CoreProblem, threshold: float, timeout_s: float | None) -> 
                 f"No core assignment was found within timeout_s = {timeout_s}; allow more time or use method='greedy'."
             )
         raise RuntimeError(result.message)
-    matrix = np.zeros((len(problem.node_cores), len(problem.required)), dtype=np.int64)
+    cores = np.zeros((len(problem.node_cores), len(problem.required)), dtype=np.int64)
     for (node, j), variable in programme.cores:
-        matrix[node, j] += round(result.x[variable])
-    return matrix, max(0.0, float(result.mip_dual_bound)) * scale
+        cores[node, j] += round(result.x[variable])
+    return cores, max(0.0, float(result.mip_dual_bound)) * scale
 
 
 class _Programme:
-    """Variables and rows of the programme; state in units of the largest state."""
+    """Variables and rows of the programme; state in units of `scale`. `homes` has the only node of an executor (c)."""
 
-    def __init__(self, problem: CoreProblem, intensive: list[bool], scale: float) -> None:
-        self.costs: list[float] = []
-        self.upper: list[float] = []
-        self.integral: list[int] = []
-        self.feasible = True
+    def __init__(self, problem: CoreProblem, homes: Sequence[int | None], scale: float) -> None:
+        self.variables: list[tuple[float, float, int]] = []  # cost, upper bound, whether it is integral
         self.cores: list[tuple[tuple[int, int], int]] = []  # (node, executor) of every x_ijK
-        self._rows: list[tuple[dict[int, float], float, float]] = []  # coefficients, low, high
+        self.rows: list[tuple[dict[int, float], float, float]] = []  # coefficients, low, high
         used: list[dict[int, float]] = [{} for _ in problem.node_cores]
-        for j in range(len(problem.required)):
-            self._executor(problem, j, home=problem.local_node[j] if intensive[j] else None, scale=scale, used=used)
-        for row, cores in zip(used, problem.node_cores, strict=True):  # (a)
-            self._rows.append((row, 0.0, float(cores)))
-
-    def constraints(self) -> LinearConstraint:
-        """Return all rows as one sparse constraint."""
-        entries = [(i, column, value) for i, (row, _, _) in enumerate(self._rows) for column, value in row.items()]
-        rows, columns, values = (np.asarray(part) for part in zip(*entries, strict=True))
-        matrix = coo_array((values, (rows, columns)), shape=(len(self._rows), len(self.costs)))
-        return LinearConstraint(matrix, [low for _, low, _ in self._rows], [high for _, _, high in self._rows])
+        for j, home in enumerate(homes):
+            nodes = range(len(problem.node_cores)) if home is None else [home]
+            shares = self._executor(problem, j, nodes, used)
+            before = int(problem.current[:, j].sum())
+            weight = problem.state_bytes[j] / scale
+            for node, row in enumerate(problem.current.tolist()):
+                if row[j] and weight:  # what leaves this node: >= s (x~ / X~ - x / X)
+                    left = self._variable(1.0, math.inf, integral=False)
+                    terms = {variable: weight * share for variable, share in shares[node].items()}
+                    self.rows.append(({left: 1.0} | terms, weight * row[j] / before, math.inf))
+        for row_used, available in zip(used, problem.node_cores, strict=True):  # (a)
+            self.rows.append((row_used, 0.0, float(available)))
 
     def _executor(
-        self, problem: CoreProblem, j: int, *, home: int | None, scale: float, used: list[dict[int, float]]
-    ) -> None:
-        nodes = range(len(problem.node_cores)) if home is None else [home]  # (c)
+        self, problem: CoreProblem, j: int, nodes: Sequence[int], used: list[dict[int, float]]
+    ) -> list[dict[int, float]]:
+        """Add the possible numbers of cores of an executor, and return x_ij / X_j by node, in the variables."""
         room = sum(problem.node_cores[node] for node in nodes)
         spare = sum(problem.node_cores) - sum(problem.required)
         least = problem.required[j]
-        if least > room:
-            self.feasible = False
         choose_one: dict[int, float] = {}
-        shares: list[dict[int, float]] = [{} for _ in problem.node_cores]  # x_ij / X_j, in the variables
+        shares: list[dict[int, float]] = [{} for _ in problem.node_cores]
         for total in range(least, min(least + spare, room) + 1):  # (b)
             chosen = self._variable(0.0, 1)
             choose_one[chosen] = 1.0
@@ -239,21 +231,13 @@ class _Programme:
                 self.cores.append(((node, j), variable))
                 add_up[variable] = used[node][variable] = 1.0
                 shares[node][variable] = 1.0 / total
-            self._rows.append((add_up, 0.0, 0.0))
-        self._rows.append((choose_one, 1.0, 1.0))
-        before = int(problem.current[:, j].sum())
-        weight = problem.state_bytes[j] / scale
-        for node, row in enumerate(problem.current.tolist()):
-            if row[j] and weight:  # what leaves this node: >= s (x~ / X~ - x / X)
-                left = self._variable(1.0, math.inf, integral=False)
-                terms = {variable: weight * share for variable, share in shares[node].items()}
-                self._rows.append(({left: 1.0} | terms, weight * row[j] / before, math.inf))
+            self.rows.append((add_up, 0.0, 0.0))
+        self.rows.append((choose_one, 1.0, 1.0))
+        return shares
 
     def _variable(self, cost: float, upper: float, *, integral: bool = True) -> int:
-        self.costs.append(cost)
-        self.upper.append(float(upper))
-        self.integral.append(int(integral))
-        return len(self.costs) - 1
+        self.variables.append((cost, upper, integral))
+        return len(self.variables) - 1
 
 
 AssignmentMethod = Literal["greedy", "optimal"]
@@ -262,18 +246,11 @@ DEFAULT_THRESHOLD = 512 * 1024.0
 
 @dataclass(frozen=True)
 class Assignment:
-    """Cores of every executor on every node.
+    """Cores of every executor on every node: `matrix`, shape (nodes, executors).
 
-    Parameters
-    ----------
-    matrix
-        Shape (nodes, executors).
-    migrated_bytes
-        State that leaves its node with this change, C(X | current).
-    threshold
-        phi that was finally used, bytes/s per core.
-    bound
-        Proven lower bound of the migrated bytes at that threshold; None from the greedy method.
+    `migrated_bytes` is the state that leaves its node with this change, C(X | current), and `threshold` the phi that
+    was finally used, bytes/s per core. `bound` is a proven lower bound of the migrated bytes at that threshold; None
+    from the greedy method.
     """
 
     matrix: tuple[tuple[int, ...], ...]
@@ -296,9 +273,8 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
 ) -> Assignment:
     """Assign every executor the cores that it needs.
 
-    ``"greedy"`` is Algorithm 1 of the paper with corrections: it also uses free cores, releases the remote cores of
-    data-intensive executors first, takes cores only where an executor has some, and serves executors that lost a core.
-    ``"optimal"`` solves the integer programme of section 4.2 exactly.
+    ``"greedy"`` is Algorithm 1 of the paper with the corrections that the module states. ``"optimal"`` solves the
+    integer programme of section 4.2 exactly.
 
     Parameters
     ----------
@@ -308,16 +284,10 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
         k_j, the minimum number of cores per executor; executors may keep more.
     node_cores
         c_i, cores per node.
-    state_bytes
-        State of each executor.
-    local_node
-        I(j), the node of each executor's main process.
-    data_intensity
-        Bytes/s in and out per core of each executor.
+    state_bytes, local_node, data_intensity
+        Of each executor: its state; I(j), the node of its main process; bytes/s in and out per core.
     threshold
         Initial phi, bytes/s; 512 KiB/s in the paper.
-    method
-        ``"greedy"`` or ``"optimal"``.
     timeout_s
         Time limit of one exact solution. At the limit the best assignment found is returned, and `bound` limits its
         distance to the optimum.
@@ -325,50 +295,10 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
     Raises
     ------
     WorkbenchError
-        When the executors need more cores than there are, `current` does not fit the nodes, lengths or ranges are
-        wrong, or `timeout_s` ends before any assignment is found.
+        When the cores do not suffice, lengths or ranges are wrong, or `timeout_s` ends before any assignment is found.
     """
     methods = get_args(AssignmentMethod)
     require(method in methods, f"method is {method!r}; use one of {', '.join(map(repr, methods))}.")
-    problem = _checked(current, required, node_cores, state_bytes, local_node, data_intensity)
-    phi = positive("threshold", threshold)
-    while True:
-        bound = None
-        if method == "greedy":
-            matrix = greedy(problem, phi)
-        else:
-            matrix, bound = optimum(problem, phi, timeout_s)
-        if matrix is not None:
-            moved = migrated_bytes(problem.current, matrix, problem.state_bytes)
-            return Assignment(tuple(map(tuple, matrix.tolist())), moved, phi, bound)
-        phi *= 2  # ends: above the largest intensity only the number of cores binds, which was checked
-
-
-def migrated_bytes(
-    current: Sequence[Sequence[int]] | Ints, new: Sequence[Sequence[int]] | Ints, state_bytes: Sequence[float]
-) -> float:
-    """Return the state that leaves its node when cores move: C(new | current) of section 4.2.
-
-    State moves only between nodes, because tasks of one process share theirs (section 3.1). Shards are spread evenly
-    over an executor's cores, so a node holds the share x_ij / X_j of its state; without cores it counts as 0.
-    """
-    state = not_negatives("The state of executor {}", state_bytes)
-    nodes, executors = len(current), len(state)
-    held, kept = (_core_matrix(name, one, nodes, executors) for name, one in (("current", current), ("new", new)))
-    # max(1, ...): without cores there is no share, 0 / 1
-    leaving = held / np.maximum(1.0, held.sum(axis=0)) - kept / np.maximum(1.0, kept.sum(axis=0))
-    return float(np.maximum(0.0, leaving).sum(axis=0) @ np.asarray(state))
-
-
-def _checked(  # noqa: PLR0917 - the arguments of `assign_cores`
-    current: Sequence[Sequence[int]],
-    required: Sequence[int],
-    node_cores: Sequence[int],
-    state_bytes: Sequence[float],
-    local_node: Sequence[int],
-    data_intensity: Sequence[float],
-) -> CoreProblem:
-    """Check lengths and ranges, and return the problem in plain numbers."""
     executors, nodes = len(required), len(node_cores)
     require(executors > 0, "There are no executors; give at least one.")
     same_length("executor", executors, state_bytes=state_bytes, local_node=local_node, data_intensity=data_intensity)
@@ -389,14 +319,32 @@ def _checked(  # noqa: PLR0917 - the arguments of `assign_cores`
         f"The executors require {sum(required)} cores and the nodes have {sum(node_cores)}; "
         "add nodes, or allocate fewer cores (a higher latency target).",
     )
-    return CoreProblem(
-        held,
-        required,
-        node_cores,
-        not_negatives("The state of executor {}", state_bytes),
-        local_node,
-        not_negatives("The data intensity of executor {}", data_intensity),
-    )
+    state_bytes = not_negatives("The state of executor {}", state_bytes)
+    data_intensity = not_negatives("The data intensity of executor {}", data_intensity)
+    problem = CoreProblem(held, required, node_cores, state_bytes, local_node, data_intensity)
+    phi = positive("threshold", threshold)
+    while True:
+        matrix, bound = (greedy(problem, phi), None) if method == "greedy" else optimum(problem, phi, timeout_s)
+        if matrix is not None:
+            moved = migrated_bytes(problem.current, matrix, problem.state_bytes)
+            return Assignment(tuple(map(tuple, matrix.tolist())), moved, phi, bound)
+        phi *= 2  # ends: above the largest intensity only the number of cores binds, which was checked
+
+
+def migrated_bytes(
+    current: Sequence[Sequence[int]] | Ints, new: Sequence[Sequence[int]] | Ints, state_bytes: Sequence[float]
+) -> float:
+    """Return the state that leaves its node when cores move: C(new | current) of section 4.2.
+
+    State moves only between nodes, because tasks of one process share theirs (section 3.1). Shards are spread evenly
+    over an executor's cores, so a node holds the share x_ij / X_j of its state; without cores it counts as 0.
+    """
+    state = not_negatives("The state of executor {}", state_bytes)
+    nodes, executors = len(current), len(state)
+    held, kept = (_core_matrix(name, one, nodes, executors) for name, one in (("current", current), ("new", new)))
+    # max(1, ...): without cores there is no share, 0 / 1
+    leaving = held / np.maximum(1.0, held.sum(axis=0)) - kept / np.maximum(1.0, kept.sum(axis=0))
+    return float(np.maximum(0.0, leaving).sum(axis=0) @ np.asarray(state))
 
 
 def _core_matrix(name: str, matrix: Sequence[Sequence[float]] | Ints, nodes: int, executors: int) -> Ints:

@@ -28,18 +28,11 @@ AllocationStatus = Literal["ok", "exhausted", "insufficient", "unreachable"]
 
 @dataclass(frozen=True)
 class CoreAllocation:
-    """How many cores each executor needs.
+    """How many `cores` each executor needs, and the `latency` E[T] with these, seconds.
 
-    Parameters
-    ----------
-    cores
-        Cores per executor: the allocation that meets the target (``"ok"``), the last one within the supply
-        (``"exhausted"``), or the least stable one (``"insufficient"``, ``"unreachable"``).
-    latency
-        E[T] with these cores, seconds.
-    status
-        ``"ok"``; ``"exhausted"`` if the next core exceeds the supply; ``"insufficient"`` if the least stable allocation
-        already does; ``"unreachable"`` if the target is below the service times alone, which no number of cores meets.
+    The `status` is ``"ok"`` if they meet the target; ``"exhausted"`` if the next core exceeds the supply;
+    ``"insufficient"`` if the least stable allocation, which these are, already does; ``"unreachable"`` if the target is
+    below the service times alone, which no number of cores meets: these are the least stable allocation.
     """
 
     cores: tuple[int, ...]
@@ -50,9 +43,9 @@ class CoreAllocation:
 def erlang_c(servers: int, offered_load: float) -> float:
     """Return the probability that an arrival waits in an M/M/k queue (Erlang's C formula).
 
-    Computed from Erlang's B by its recursion. Its terms stay in [0, 1] and its rounding errors shrink from step to
-    step, so any number of servers is safe. For loads that would take many steps, Erlang's B is computed as a ratio of
-    Poisson probabilities, P(N = k) / P(N <= k).
+    It is 1.0 if ``offered_load >= servers``, when the queue grows forever. Computed from Erlang's B by its recursion,
+    whose terms stay in [0, 1] and whose rounding errors shrink from step to step, so any number of servers is safe; for
+    loads that would take many steps as a ratio of Poisson probabilities, P(N = k) / P(N <= k).
 
     Parameters
     ----------
@@ -60,11 +53,6 @@ def erlang_c(servers: int, offered_load: float) -> float:
         k, at least 1.
     offered_load
         a = lambda / mu, at least 0.
-
-    Returns
-    -------
-    float
-        In [0, 1]; 1.0 if ``offered_load >= servers``, when the queue grows forever.
 
     Raises
     ------
@@ -83,6 +71,8 @@ def jackson_latency(
 ) -> float:
     """Return the mean seconds that a record of the input stream spends in all executors together (equation 1).
 
+    They are inf if an executor with arrivals has no more cores than its offered load.
+
     Parameters
     ----------
     arrivals, service_rates, cores
@@ -90,20 +80,14 @@ def jackson_latency(
     source_rate
         lambda_0, records/s of the input stream.
 
-    Returns
-    -------
-    float
-        Seconds; inf if an executor with arrivals has no more cores than its offered load.
-
     Raises
     ------
     WorkbenchError
-        When lengths differ, or a rate is negative, not finite, or zero where it must be positive.
+        When lengths differ or a number is out of its range.
     """
-    arrivals, service_rates, source_rate = _checked(arrivals, service_rates, source_rate)
+    arrivals, service_rates, loads = _checked(arrivals, service_rates, source_rate)
     same_length("executor", len(arrivals), cores=cores)
     total = 0.0
-    loads = _loads(arrivals, service_rates)
     for arrival, service, load, given in zip(arrivals, service_rates, loads, cores, strict=True):
         k = whole("A number of cores", given, 0)
         if arrival == 0:
@@ -129,74 +113,60 @@ def allocate_cores(
         lambda_j (records/s) and mu_j (records/s of one core) per executor.
     source_rate
         lambda_0, records/s of the input stream.
-    target_latency
-        T_max, seconds.
-    cores
-        Available cores.
+    target_latency, cores
+        T_max, seconds; available cores.
 
     Raises
     ------
     WorkbenchError
-        When lengths differ or a number is out of its range. A target that cannot be met is not an error; see
-        ``CoreAllocation.status``.
+        When lengths differ or a number is out of its range. A target that cannot be met is a status, no error.
     """
-    arrivals, service_rates, source_rate = _checked(arrivals, service_rates, source_rate)
+    arrivals, service_rates, loads = _checked(arrivals, service_rates, source_rate)
     target = positive("target_latency", target_latency)
     supply = whole("cores", cores, 0)
-    loads = _loads(arrivals, service_rates)
     allocated = [_least_stable(load) for load in loads]
     times = [_sojourn_times(load, service) for load, service in zip(loads, service_rates, strict=True)]
     now = [arrival * next(series) for arrival, series in zip(arrivals, times, strict=True)]  # lambda_j E[T_j]
 
+    def given(status: AllocationStatus) -> CoreAllocation:
+        return CoreAllocation(tuple(allocated), sum(now) / source_rate, status)
+
     if target < sum(loads) / source_rate * (1 - SLACK):  # E[T] falls towards the service times, never below
-        return CoreAllocation(tuple(allocated), sum(now) / source_rate, "unreachable")
+        return given("unreachable")
     if sum(allocated) > supply:
-        return CoreAllocation(tuple(allocated), sum(now) / source_rate, "insufficient")
-
+        return given("insufficient")
     if sum(now) / source_rate <= target * (1 + SLACK):
-        return CoreAllocation(tuple(allocated), sum(now) / source_rate, "ok")
-
+        return given("ok")
     then = [arrival * next(series) for arrival, series in zip(arrivals, times, strict=True)]  # with one core more
     gains = [(b - a, j) for j, (a, b) in enumerate(zip(now, then, strict=True))]  # negated, for the heap
     heapq.heapify(gains)
-    free = supply - sum(allocated)
-    while sum(now) / source_rate > target * (1 + SLACK):
-        if free == 0:
-            return CoreAllocation(tuple(allocated), sum(now) / source_rate, "exhausted")
-        _, j = gains[0]
+    for _ in range(supply - sum(allocated)):
+        j = gains[0][1]
         allocated[j] += 1
-        free -= 1
         now[j], then[j] = then[j], arrivals[j] * next(times[j])
         heapq.heapreplace(gains, (then[j] - now[j], j))
-    return CoreAllocation(tuple(allocated), sum(now) / source_rate, "ok")
+        if sum(now) / source_rate <= target * (1 + SLACK):
+            return given("ok")
+    return given("exhausted")
 
 
 def _checked(
     arrivals: Sequence[float], service_rates: Sequence[float], source_rate: float
-) -> tuple[list[float], list[float], float]:
+) -> tuple[list[float], list[float], list[float]]:
+    """Return lambda_j, mu_j, and the busy cores lambda_j / mu_j."""
     require(len(arrivals) > 0, "There are no executors; give at least one arrival rate.")
     same_length("executor", len(arrivals), service_rates=service_rates)
-    return (
-        not_negatives("The arrival rate of executor {}", arrivals),
-        [
-            float(rate) if 0 < rate < math.inf else positive(f"The service rate of executor {j}", rate)
-            for j, rate in enumerate(service_rates)
-        ],
-        positive("source_rate", source_rate),
-    )
-
-
-def _loads(arrivals: Sequence[float], service_rates: Sequence[float]) -> list[float]:
-    """Return lambda_j / mu_j, the busy cores."""
-    loads = []
-    for j, (arrival, service) in enumerate(zip(arrivals, service_rates, strict=True)):
-        loads.append(arrival / service)
+    arriving = not_negatives("The arrival rate of executor {}", arrivals)
+    served = [positive(f"The service rate of executor {j}", rate) for j, rate in enumerate(service_rates)]
+    positive("source_rate", source_rate)
+    loads = [arrival / service for arrival, service in zip(arriving, served, strict=True)]
+    for j, load in enumerate(loads):
         require(
-            loads[-1] <= _MOST_BUSY,
-            f"Executor {j} has an arrival rate of {arrival!r} and a service rate of {service!r}; their ratio, the "
-            f"number of busy cores, must be at most {_MOST_BUSY:g}.",
+            load <= _MOST_BUSY,
+            f"Executor {j} has an arrival rate of {arriving[j]!r} and a service rate of {served[j]!r}; their ratio, "
+            f"the number of busy cores, must be at most {_MOST_BUSY:g}.",
         )
-    return loads
+    return arriving, served, loads
 
 
 def _least_stable(load: float) -> int:

@@ -1,12 +1,8 @@
 """Static, resource-centric, naive executor-centric and executor-centric scaling of one keyed operator, simulated.
 
-Elasticutor [1]_ compares four ways to spread the keys of an operator over the cores of a cluster:
-
-- ``"static"``: one executor per core, with fixed keys;
-- ``"resource-centric"``: one executor per core; keys are repartitioned over all executors under a global
-  synchronisation;
-- ``"naive-executor-centric"``: elastic executors that get cores on random nodes;
-- ``"executor-centric"``: elastic executors with the paper's scheduler (core allocation and assignment).
+Elasticutor [1]_ compares four ways to spread the keys of an operator over the cores of a cluster: one executor per core
+with fixed keys; the same, with keys repartitioned over all executors under a global synchronisation; elastic executors
+that get cores on random nodes; and elastic executors with the paper's scheduler (core allocation and assignment).
 
 References
 ----------
@@ -15,6 +11,7 @@ References
 """
 
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -29,10 +26,11 @@ from workbench.scaling.elastic._controllers import (
     LoadWindow,
     ResourceCentric,
     StaticExecutors,
+    counts_of,
     even_owners,
     even_route,
 )
-from workbench.scaling.elastic._queues import ElasticCluster, KeyedOperator, Queues, QueueStep
+from workbench.scaling.elastic._queues import ElasticCluster, KeyedOperator, Queues
 from workbench.simulation import KeyTrace, RateTrace
 
 _PER_DECADE = 200  # a bin is 1.2 % wide
@@ -83,7 +81,7 @@ class Source:
             return math.inf
         oldest = int(np.searchsorted(self._due, self.sent + 1e-6, side="right")) - 1
         self.wait_s = max(0.0, (step - oldest) * self._step_s)
-        return max(0.0, self._due_by(step + 1) - self.sent)
+        return self.waiting(step + 1)
 
     def demand(self, step: int, window_s: float, counted: float) -> float | None:
         """Return the records due in the last window over those `counted`, at least 1; None for a source held back."""
@@ -94,68 +92,15 @@ class Source:
 
     def waiting(self, steps: int) -> float:
         """Return the records due and not sent after `steps`; 0 without a rate."""
-        return 0.0 if self._due is None else max(0.0, self._due_by(steps) - self.sent)
+        return max(0.0, self._due_by(steps) - self.sent)
 
     def _due_by(self, step: int) -> float:
         return 0.0 if self._due is None else float(self._due[min(step, len(self._due) - 1)])
 
 
-class Totals:
-    """Sums over steps."""
-
-    def __init__(self) -> None:
-        self.latency = LatencyRecord()
-        self.served = self.remote_bytes = self.cores = 0.0
-
-    def add(self, step: QueueStep, latency_s: Floats, cores: int) -> None:
-        """Add a step in which `cores` were in use."""
-        self.latency.add(latency_s, step.weight)
-        self.served += step.served
-        self.remote_bytes += step.remote_bytes
-        self.cores += cores
-
-
-class Series:
-    """Throughput and mean latency of every second."""
-
-    def __init__(self, step_s: float) -> None:
-        self._step_s, self._steps = step_s, max(1, round(1 / step_s))
-        self._taken, self._served, self._waited, self._sent = 0, 0.0, 0.0, 0.0
-        self._rows: list[tuple[float, float, float]] = []
-
-    def add(self, step: QueueStep, latency_s: Floats) -> None:
-        """Add a step; the last second counts only if it is complete."""
-        self._taken += 1
-        self._served += step.served
-        self._waited += float(latency_s @ step.weight)
-        self._sent += step.admitted
-        if self._taken % self._steps == 0:
-            mean = self._waited / self._sent if self._sent else math.nan
-            self._rows.append((self._taken * self._step_s, self._served / (self._steps * self._step_s), mean))
-            self._served = self._waited = self._sent = 0.0
-
-    def columns(self) -> tuple[Floats, Floats, Floats]:
-        """Return the ends of the seconds, records/s, seconds of latency."""
-        ends, throughput, latency = np.array(self._rows).reshape(-1, 3).T
-        return ends, throughput, latency
-
-
 Paradigm = Literal["static", "resource-centric", "naive-executor-centric", "executor-centric"]
 PARADIGMS: tuple[Paradigm, ...] = get_args(Paradigm)
 DEFAULT_SETTINGS = ElasticSettings()
-TOTALS = (
-    "throughput_per_s",
-    "mean_latency_s",
-    "p99_latency_s",
-    "cores",
-    "shard_moves",
-    "core_moves",
-    "repartitions",
-    "migrated_bytes_per_s",
-    "remote_bytes_per_s",
-    "waiting",
-)
-"""Columns of a comparison, in order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,10 +109,6 @@ class ParadigmRun:
 
     Parameters
     ----------
-    paradigm
-        Its name.
-    throughput_per_s
-        Records processed per second.
     mean_latency_s, p99_latency_s
         Time from when a record is due at the source (with a rate) or is sent (without a rate) to its completion.
     cores
@@ -201,7 +142,7 @@ class ParadigmRun:
 
     def summary(self) -> dict[str, float]:
         """Return the totals by name, one row of a comparison."""
-        return {name: getattr(self, name) for name in TOTALS}
+        return {name: value for name, value in vars(self).items() if isinstance(value, int | float)}
 
 
 def simulate_paradigm(
@@ -247,54 +188,61 @@ def simulate_paradigm(
     service, measuring, scheduling = np.random.default_rng(whole("seed", seed, 0)).spawn(3)
     shards = operator.executors * operator.shards
     elastic = paradigm.endswith("executor-centric")
-    first_route: Ints = np.arange(shards) % cluster.cores  # even over all cores, or over those of each executor
+    route: Ints = np.arange(shards) % cluster.cores  # even over all cores, or over those of each executor
     if elastic:
-        first_route = even_route(operator, even_owners(cluster, operator.executors))
-    queues = Queues(cluster, operator, first_route, step_s, service)
-    window, source = LoadWindow(settings.window_s), Source(rate, step_s)
+        route = even_route(operator, even_owners(cluster, operator.executors))
+    queues = Queues(cluster, operator, route, step_s, service)
+    window: LoadWindow = deque(maxlen=math.ceil((settings.window_s - 1e-9) / step_s))
+    source = Source(rate, step_s)
     controller = StaticExecutors(queues, settings)
     if elastic:
         controller = ExecutorCentric(queues, settings, optimised=paradigm == "executor-centric", rng=scheduling)
     elif paradigm == "resource-centric":
         controller = ResourceCentric(queues, window, settings)
-
-    totals, series = Totals(), Series(step_s)
+    latencies = LatencyRecord()
+    seen = np.zeros((5, steps))  # in each step: records served, seconds waited, records sent, bytes on the way, cores
     start, epoch, next_rebalance = _counters(controller), -1, settings.rebalance_s
     for step in range(steps):
         if keys.epoch_at(step * step_s) != epoch:
             epoch = keys.epoch_at(step * step_s)
             queues.set_shares(keys.task_shares(epoch, shards))
         if step == first:
-            totals, start = Totals(), _counters(controller)
+            latencies, start = LatencyRecord(), _counters(controller)
         done = queues.advance(source.offered(step))
         latency = done.latency_s + source.wait_s
         source.sent += done.admitted
-        totals.add(done, latency, controller.cores_used)
-        series.add(done, latency)
-        window.add(queues.now, done.admitted, queues.shares)
+        latencies.add(latency, done.weight)
+        seen[:, step] = done.served, latency @ done.weight, done.admitted, done.remote_bytes, controller.cores_used
+        window.append((done.admitted, queues.shares))
         controller.step()
         if queues.now >= next_rebalance - 1e-9:
             next_rebalance += settings.rebalance_s
             # CPU time of each shard, in records of mean cost: a compound Poisson sum, here gamma-distributed
-            counts = measuring.gamma(window.counts(shards) / (1 + operator.variation), 1 + operator.variation)
+            counts = measuring.gamma(counts_of(window, shards) / (1 + operator.variation), 1 + operator.variation)
             controller.measured(counts, source.demand(step, settings.window_s, float(counts.sum())))
     measured_s = (steps - first) * step_s
     shard_moves, core_moves, repartitions, migrated = (
         end - begin for end, begin in zip(_counters(controller), start, strict=True)
     )
+    served, _, _, remote, cores = np.cumsum(seen[:, first:], axis=1)[:, -1].tolist()
+    each = max(1, round(1 / step_s))  # steps of a second; the last one counts only if it is complete
+    rows = steps // each
+    done_in, waited, sent = np.cumsum(seen[:3, : rows * each].reshape(3, rows, each), axis=2)[:, :, -1]
     return ParadigmRun(
         paradigm,
-        totals.served / measured_s,
-        totals.latency.mean,
-        totals.latency.quantile(0.99),
-        totals.cores / (steps - first),
+        served / measured_s,
+        latencies.mean,
+        latencies.quantile(0.99),
+        cores / (steps - first),
         int(shard_moves),
         int(core_moves),
         int(repartitions),
         migrated / measured_s,
-        totals.remote_bytes / measured_s,
+        remote / measured_s,
         source.waiting(steps),
-        *series.columns(),
+        each * np.arange(1, rows + 1, dtype=np.float64) * step_s,
+        done_in / (each * step_s),
+        np.divide(waited, sent, out=np.full(rows, math.nan), where=sent != 0),
     )
 
 
@@ -309,14 +257,7 @@ def compare_paradigms(
 ) -> tuple[ParadigmRun, ...]:
     """Run `simulate_paradigm` for each of `paradigms`, on the same keys, hashing and rate.
 
-    Parameters
-    ----------
-    operator, cluster, keys, options
-        As for `simulate_paradigm`, which also raises the same.
-    paradigms
-        Some of `PARADIGMS`.
-    progress
-        Is given a line about each before it runs.
+    `options` are those of `simulate_paradigm`; `progress` gets a line about each before it runs.
     """
     runs = []
     for place, name in enumerate(paradigms, start=1):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.checks import SLACK, not_negative, require, whole
+from workbench.errors import WorkbenchError
 
 DEFAULT_IMBALANCE = 1.2
 
@@ -15,14 +16,8 @@ DEFAULT_IMBALANCE = 1.2
 class ShardPlan:
     """A balanced mapping of shards to tasks.
 
-    Parameters
-    ----------
-    assignment
-        Task of each shard.
-    moves
-        ``(shard, from task, to task)``, in order.
-    imbalance
-        Largest task load / mean task load (over all tasks, empty ones too); 1.0 without any load.
+    `assignment` is the task of each shard, `moves` are ``(shard, from task, to task)``, in order. `imbalance` is the
+    largest task load / mean task load (over all tasks, empty ones too); 1.0 without any load.
     """
 
     assignment: tuple[int, ...]
@@ -37,11 +32,8 @@ def rebalance_shards(
 
     Each round moves one shard from the fullest task to the emptiest: the shard that leaves the least imbalance, ties by
     lowest index. Rounds end at the threshold, or if no such move lowers the imbalance. The paper does not have the
-    second rule and need not end. A round takes O(shards) steps.
-
-    Rounds also end if two tasks are equally full, because emptying one lowers nothing: whole-number loads of (1, 1),
-    (1, 1), () and () stay as they are, at an imbalance of 2. To continue as long as fewer tasks are at the maximum
-    would balance them, but is another rule. Measured loads are rarely equal.
+    second rule and need not end. A round takes O(shards) steps. Two tasks that are equally full end the rounds too:
+    loads of (1, 1), (1, 1), () and () stay as they are, at an imbalance of 2. Measured loads are rarely equal.
 
     Parameters
     ----------
@@ -49,20 +41,35 @@ def rebalance_shards(
         Work of each shard, in any unit; in the paper, the seconds spent on it in a sliding window of 1 s.
     assignment
         Task of each shard now.
-    tasks
-        Number of tasks, one per core.
     threshold
         theta, the accepted imbalance; at least 1.
 
     Raises
     ------
     WorkbenchError
-        When lengths differ, a load is negative or not finite, or a shard's task does not exist.
+        When lengths or ranges are wrong, or a shard's task does not exist.
     """
     tasks = whole("tasks", tasks, 1)
     limit = not_negative("threshold", threshold)
     require(limit >= 1, f"threshold is {threshold!r}; it must be at least 1, because the imbalance is never below 1.")
-    weights, owner = _checked(loads, assignment, tasks)
+    weights, given = np.asarray(loads, dtype=float), np.asarray(assignment)
+    require(weights.ndim == 1 and len(weights) > 0, "There are no shards; give the load of at least one.")
+    require(
+        weights.shape == given.shape,
+        f"There are {len(weights)} shard loads and {len(given)} assigned tasks; give one task per shard.",
+    )
+    for wrong in np.flatnonzero(~(np.isfinite(weights) & (weights >= 0))):
+        not_negative(f"The load of shard {wrong}", weights[wrong].item())
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    require(math.isfinite(total), f"The loads of the {len(weights)} shards add up to {total}; use a larger unit.")
+    astray = np.flatnonzero((given < 0) | (given >= tasks) | (given != np.floor(given)))
+    if astray.size:
+        raise WorkbenchError(
+            f"Shard {astray[0]} is assigned to task {given[astray[0]].item()!r}; "
+            f"the tasks are 0 to {tasks - 1}. Reassign the shards of removed tasks first."
+        )
+    owner = given.astype(np.int64)
     sums = np.bincount(owner, weights=weights, minlength=tasks)
     mean = float(sums.sum()) / tasks
     slack = SLACK * mean
@@ -94,26 +101,3 @@ def rebalance_shards(
         moves.append((shard, fullest, emptiest))
     imbalance = float(np.bincount(owner, weights=weights, minlength=tasks).max()) / mean if mean > 0 else 1.0
     return ShardPlan(tuple(owner.tolist()), tuple(moves), imbalance)
-
-
-def _checked(loads: Sequence[float], assignment: Sequence[int], tasks: int) -> tuple[np.ndarray, np.ndarray]:
-    weights, owner = np.asarray(loads, dtype=float), np.asarray(assignment)
-    require(weights.ndim == 1 and len(weights) > 0, "There are no shards; give the load of at least one.")
-    require(
-        weights.shape == owner.shape,
-        f"There are {len(weights)} shard loads and {len(owner)} assigned tasks; give one task per shard.",
-    )
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if wrong.size:
-        not_negative(f"The load of shard {wrong[0]}", weights[wrong[0]].item())
-    with np.errstate(over="ignore"):
-        total = float(weights.sum())
-    require(math.isfinite(total), f"The loads of the {len(weights)} shards add up to {total}; use a larger unit.")
-    astray = np.flatnonzero((owner < 0) | (owner >= tasks) | (owner != np.floor(owner)))
-    if astray.size:
-        require(
-            False,  # noqa: FBT003
-            f"Shard {astray[0]} is assigned to task {owner[astray[0]].item()!r}; "
-            f"the tasks are 0 to {tasks - 1}. Reassign the shards of removed tasks first.",
-        )
-    return weights, owner.astype(np.int64)

@@ -67,20 +67,20 @@ def test_uneven_keys_are_evened_out_at_a_low_rate_too():
 @pytest.mark.parametrize("mean", [0.5, 5.0, 50.0, 500.0])
 def test_chance_alone_seldom_overloads_a_core(mean):
     rng, variation, looks, cores = np.random.default_rng(1), 0.5, 4000, 16
-    load = rng.gamma(mean / (1 + variation), 1 + variation, (looks, cores))
-    alarms = [overloaded(row, np.full(cores, mean), threshold=1.2, variation=variation, full=math.inf).any()
-              for row in load]  # fmt: skip
-    assert sum(alarms) <= 4  # 0.4 expected
-    past = np.full(cores, mean)
+    load, even = rng.gamma(mean / (1 + variation), 1 + variation, (looks, cores)), np.full(cores, mean)
+    never_full = KeyedOperator(cpu_s=1e-300, variation=variation)
+    assert sum(overloaded(row, even, never_full, ElasticSettings()).any() for row in load) <= 4  # 0.4 expected
+    past = even.copy()
     past[0] += 8 * math.sqrt(mean * (1 + variation)) + 16
-    found = overloaded(past, np.full(cores, mean), threshold=1.2, variation=variation, full=math.inf)
+    found = overloaded(past, even, never_full, ElasticSettings())
     assert found.tolist() == [past[0] > 1.2 * mean, *[False] * 15]
 
 
 def test_a_nearly_saturated_core_is_overloaded_above_the_threshold():
     load, mean = np.array([91.0, 75.0, 89.0]), np.array([75.0, 75.0, 75.0])
-    assert overloaded(load, mean, threshold=1.2, variation=0.5, full=100.0).tolist() == [True, False, False]
-    assert not overloaded(load, mean, threshold=1.2, variation=0.5, full=200.0).any()
+    found = overloaded(load, mean, KeyedOperator(cpu_s=0.01), ElasticSettings())  # 100 records fill a window
+    assert found.tolist() == [True, False, False]
+    assert not overloaded(load, mean, KeyedOperator(cpu_s=0.005), ElasticSettings()).any()
 
 
 def test_large_state_makes_elasticity_lose_to_static():
@@ -147,7 +147,7 @@ def test_work_is_conserved_while_shards_move():
         done = one.advance(100.0 if step < 500 else 0.0)
         admitted, served = admitted + done.admitted, served + done.served
         assert one.backlog.min() >= 0
-    assert one.settled
+    assert not one.moving.size
     assert one.empty
     assert served == pytest.approx(admitted, rel=0.02)  # gamma-distributed work, right in the mean
 
@@ -157,14 +157,14 @@ def test_a_shard_is_held_until_its_state_has_crossed_the_network():
     one.move([(0, 15)], 0.002)
     for _ in range(98):
         one.advance(0.0)
-    assert not one.settled
+    assert one.moving.size
     for _ in range(4):
         one.advance(0.0)
-    assert one.settled
+    assert not one.moving.size
     assert one.migrated_bytes == 125e6
     one.move([(0, 14)], 0.002)  # a core of the same node
     one.advance(0.0)
-    assert one.settled
+    assert not one.moving.size
     assert one.migrated_bytes == 125e6
 
 
