@@ -145,13 +145,20 @@ class Study:
         if self.cluster is not None and self.slot_cpus == defaults.SLOT_CPUS:  # not given: Spark assigns whole cores
             object.__setattr__(self, "slot_cpus", 1.0)
         _ = self.space  # says what is wrong with it
-        if self.job_settings and self.testbed != "spark":
-            given = next(one.name for one in fields(JobSettings) if getattr(self, one.name) not in (NOOP, "", (), {}))
-            raise WorkbenchError(
-                f"{given} is given, but the {self.testbed} testbed starts no Spark. Remove it, or use testbed: spark."
-            )
-        self._check_source()
-        self._check_topic()
+        for testbed, name, needs in (
+            ("recorded", "table", "a table of measurements. Add 'table: FILE', a CSV file of memory_mb, slots and rate"),
+            ("observed", "log", "an event log. Add 'log: PATH', a file or folder that a running query writes"),
+        ):
+            given = getattr(self, name)
+            if self.testbed == testbed and given is None:
+                raise WorkbenchError(f"The {testbed} testbed needs {needs}.")
+            if self.testbed != testbed and given is not None:
+                raise WorkbenchError(
+                    f"{name} is {shown(given)}, which the {self.testbed} testbed does not read. Add "
+                    f"'testbed: {testbed}', or remove it."
+                )
+        self.given_rows.check()
+        self._check_spark()
         if len(self.slots) == 1 and not ((self.shared or self.log is not None) and self.form == "scaling"):
             raise WorkbenchError(
                 f"slots is {shown(list(self.slots))}; one slot count is enough only in a shared deployment on Spark, "
@@ -162,16 +169,26 @@ class Study:
             raise WorkbenchError(f"plan_memory_mb is {shown(list(self.plan_memory_mb))}; it must ascend. Sort it.")
         self._check_run()
         self._check_intervals()
-        if self.deployment == "shared" and self.testbed != "spark":
-            raise WorkbenchError(
-                f"deployment is 'shared', but the {self.testbed} testbed deploys each budget apart. Remove it, or use "
-                "testbed: spark."
-            )
-        if self.deployment == "shared" and self.cluster is not None:
-            raise WorkbenchError(
-                "deployment is 'shared', but on a cluster each budget is deployed apart: a smaller budget must use "
-                "fewer executors. Remove it."
-            )
+
+    def _check_spark(self) -> None:
+        """Refuse what is only for Spark on another testbed, and a deployment that cannot be shared."""
+        brought = [one.name for one in fields(JobSettings) if getattr(self, one.name) not in (NOOP, "", (), {})]
+        for given, what, lacks in (
+            (self.job_settings, f"{', '.join(brought[:1])} is given", "starts no Spark"),
+            (self.intervals, f"intervals is {shown(list(self.intervals))}", "has no trigger interval"),
+            (self.source == "kafka", "source is 'kafka'", "reads no topic"),
+            (self.deployment == "shared", "deployment is 'shared'", "deploys each budget apart"),
+        ):
+            if given and self.testbed != "spark":
+                raise WorkbenchError(
+                    f"{what}, but the {self.testbed} testbed {lacks}. Remove it, or use testbed: spark."
+                )
+        for given, why in (
+            (self.source == "kafka", "with source: kafka each budget needs its own: a new rate starts the query again"),
+            (self.cluster, "on a cluster each budget is deployed apart: a smaller budget must use fewer executors"),
+        ):
+            if given and self.deployment == "shared":
+                raise WorkbenchError(f"deployment is 'shared', but {why}. Remove it.")
 
     @property
     def given_rows(self) -> GivenRows:
@@ -268,48 +285,11 @@ class Study:
             raise WorkbenchError(
                 f"intervals is {shown(list(self.intervals))}; each must stand once. Remove what repeats."
             )
-        if self.intervals and self.testbed != "spark":
-            raise WorkbenchError(
-                f"The {self.testbed} testbed runs no micro-batches, so it has no trigger interval. "
-                "Remove 'intervals', or use testbed: spark."
-            )
         if self.latency_s is not None and len(self.intervals) < 2:
             raise WorkbenchError(
                 f"latency_s is {self.latency_s:g}, but there are no intervals to choose from. Add, for example, "
                 f"'intervals: [1, {self.interval_s:g}, 5]'."
             )
-
-    def _check_topic(self) -> None:
-        """Check that what reads a topic can."""
-        self.given_rows.check()
-        if self.source == "kafka" and self.testbed != "spark":
-            raise WorkbenchError(
-                f"source is 'kafka', but the {self.testbed} testbed reads no topic. Remove it, or use testbed: spark."
-            )
-        if self.source == "kafka" and self.deployment == "shared":
-            raise WorkbenchError(
-                "deployment is 'shared', but with source: kafka each budget needs its own: a new rate starts the query "
-                "again. Remove it."
-            )
-
-    def _check_source(self) -> None:
-        """Check that a testbed that reads a file has one, and no other has."""
-        for testbed, name, what in (
-            (
-                "recorded",
-                "table",
-                "a table of measurements. Add 'table: FILE', a CSV file with memory_mb, slots and rate",
-            ),
-            ("observed", "log", "an event log. Add 'log: PATH', a file or folder that a running query writes"),
-        ):
-            given = getattr(self, name)
-            if self.testbed == testbed and given is None:
-                raise WorkbenchError(f"The {testbed} testbed needs {what}.")
-            if self.testbed != testbed and given is not None:
-                raise WorkbenchError(
-                    f"{name} is {shown(given)}, which the {self.testbed} testbed does not read. Add "
-                    f"'testbed: {testbed}', or remove it."
-                )
 
 
 _HINTS = get_type_hints(Study, include_extras=True)
