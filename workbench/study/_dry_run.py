@@ -13,7 +13,7 @@ from workbench.dataflow import Budget
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Configuration, fill_s, load_curve_s, reusable
 from workbench.records import NOOP, Measurement
-from workbench.study.carry_out import prepare, runs_of
+from workbench.study.carry_out import prepare, runs_of, tell_recorded
 from workbench.study.catalogue import read_query
 from workbench.study.observed import explored_log
 from workbench.study.parts import Find
@@ -80,11 +80,7 @@ def dry_run(
 
 def _listed(study: Study, query: Query, explorer: ResourceExplorer, journal: Journal) -> DryRun:
     optimizer = explorer.optimizer
-    known = True
-    while known and (budget := explorer.ask()) is not None:
-        found, known = optimizer.recorded(query, budget)
-        for run in found:
-            explorer.tell(run)
+    tell_recorded(explorer, query)
     certain = [run.budget for run in explorer.runs]
     made, operators = len(certain), len(optimizer.testbed.operators(query))
     for budget in explorer.ahead():

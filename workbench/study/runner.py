@@ -36,10 +36,9 @@ from workbench.measuring import (
     result_of,
 )
 from workbench.records import Measurement, MstEstimate, Probe
-from workbench.study.carry_out import runs_of, study_steps
+from workbench.study.carry_out import SoFar, runs_of, study_steps
 from workbench.study.parts import testbed_of
 from workbench.study.planned import Planned
-from workbench.study.so_far import SoFar
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, SparkTestbed, Testbed
 from workbench.workload import Query

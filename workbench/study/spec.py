@@ -41,6 +41,10 @@ _SECONDS, _NO_SECONDS = (number(least, bounds.SECONDS, "seconds") for least in (
 _SLOTS = count(1, bounds.TASKS)
 _MEMORIES = list_of(count(1, bounds.MEMORY_MB), bounds.GRID, "whole numbers of MiB above 0, ascending")
 _CSV = text("the path of a CSV file")
+_READS = (
+    ("recorded", "table", "a table of measurements. Add 'table: FILE', a CSV file with memory_mb, slots and rate"),
+    ("observed", "log", "an event log. Add 'log: PATH', a file or folder that a running query writes"),
+)
 CLUSTER_KEYS = ("checkpoint", "executor_slots", "python", "environment", "driver_host", "event_log", "allocation_s")
 
 
@@ -145,10 +149,7 @@ class Study:
         if self.cluster is not None and self.slot_cpus == defaults.SLOT_CPUS:  # not given: Spark assigns whole cores
             object.__setattr__(self, "slot_cpus", 1.0)
         _ = self.space  # says what is wrong with it
-        for testbed, name, needs in (
-            ("recorded", "table", "a table of measurements. Add 'table: FILE', a CSV file of memory_mb, slots and rate"),
-            ("observed", "log", "an event log. Add 'log: PATH', a file or folder that a running query writes"),
-        ):
+        for testbed, name, needs in _READS:
             given = getattr(self, name)
             if self.testbed == testbed and given is None:
                 raise WorkbenchError(f"The {testbed} testbed needs {needs}.")

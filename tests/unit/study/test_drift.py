@@ -13,8 +13,7 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.records import OperatorCost
 from workbench.study import Study, drift, refuse_loss, run_study, study_drift
-from workbench.study._drift import CapacityFellError, scatter_of
-from workbench.study.change import Scatter
+from workbench.study._drift import CapacityFellError, Scatter, scatter_of
 from workbench.study.targets import plan_targets
 
 STUDY = Study(
