@@ -104,13 +104,6 @@ def _listed(study: Study, query: Query, explorer: ResourceExplorer, journal: Jou
         warm_s = [profiles * (own + more) for own, more in zip(WARM_S, sink_s, strict=True)]
         least, most = least + warm_s[0], min(study.most_s, most + warm_s[1])
         least = min(least, most)
-    return _with_sweep(study, query, optimizer, journal, DryRun(tuple(certain[made:]), runs, (least, most), made))
-
-
-def _with_sweep(
-    study: Study, query: Query, optimizer: ConfigurationOptimizer, journal: Journal, explored: DryRun
-) -> DryRun:
-    """Add the runs at the trigger intervals to choose from."""
     intervals = sorted({*study.intervals} - {study.interval_s})
     swept = [replace(study.space.corners[-1], interval_s=interval) for interval in intervals]
     left = [
@@ -119,13 +112,12 @@ def _with_sweep(
         if not reusable(Configuration(query, budget), optimizer.testbed, optimizer.estimator, journal, costs=False)
     ]
     times = [_seconds(optimizer, budget.interval_s) for budget in left]
-    least, most = (explored.seconds[end] + sum(one[end] for one in times) for end in (0, 1))
-    return replace(
-        explored,
-        runs=(explored.runs[0] + len(swept), explored.runs[1] + len(swept)),
-        seconds=(math.ceil(least), math.ceil(most)),
-        recorded=explored.recorded + len(swept) - len(left),
-        sweep=tuple(left),
+    return DryRun(
+        tuple(certain[made:]),
+        (runs[0] + len(swept), runs[1] + len(swept)),
+        (math.ceil(least + sum(one for one, _ in times)), math.ceil(most + sum(one for _, one in times))),
+        made + len(swept) - len(left),
+        tuple(left),
     )
 
 

@@ -70,7 +70,7 @@ def _kind(document: object) -> str:
 
 
 def what_the_hottest_takes(path: str, keys: KeyFrequencies, rate: float | None = None) -> str:
-    """Say in one sentence what the most frequent of `keys` takes in the query of a planned study, plans or a measurement.
+    """Say in one sentence what the most frequent of `keys` takes in a study that was planned, plans or a measurement.
 
     `rate`, records/s, is by default that of the last plan, or the one sustained. Raises WorkbenchError when the file is
     another, or no run has shown an operator behind a shuffle.

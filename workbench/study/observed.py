@@ -173,12 +173,6 @@ def shown_interval(running: RunningQuery, ending: EndingRuns | None, given_s: fl
     return None
 
 
-def _run(rows: float, deadline_s: float, start_s: float | None, ending: EndingRuns | None) -> EndingRun:
-    """Give the run that is asked for; how long it takes to start is as said, as seen, or as usual."""
-    seen_s = None if ending is None else ending.start_s
-    return EndingRun(rows, deadline_s, next(one for one in (start_s, seen_s, EndingRun.start_s) if one is not None))
-
-
 def observe(
     log: str | Path,
     *,
@@ -264,7 +258,10 @@ def observe(
         )
     running = read_log(log, query, progress, slots)
     ending = ending_runs(running.runs, running.batches) if running.ends else None
-    run = None if rows is None or deadline_s is None else _run(rows, deadline_s, start_s, ending)
+    starts_s = (start_s, None if ending is None else ending.start_s, EndingRun.start_s)  # as said, as seen, as usual
+    run = None
+    if rows is not None and deadline_s is not None:
+        run = EndingRun(rows, deadline_s, next(one for one in starts_s if one is not None))
     targets = targets if run is None else (run.rate,)
     interval_s = shown_interval(running, ending, interval_s)
     running = replace(running, cpus=running.cpus if slot_cpus is None else slot_cpus)
@@ -278,9 +275,8 @@ def observe(
     except WorkbenchError:
         parts = None
     explained = parts if parts is not None and parts.explains else None
-    known = Observed(running, found, explained, ending=ending, run=run, asked=how)
-    if planned_before is not None:
-        known = replace(known, compared=compare(running, found, planned_before, tuple(targets)))
+    compared = None if planned_before is None else compare(running, found, planned_before, tuple(targets))
+    known = Observed(running, found, explained, compared=compared, ending=ending, run=run, asked=how)
     if not targets:
         return known
     study = replace(
@@ -313,16 +309,17 @@ def gauges(running: RunningQuery, interval_s: float | None, outage_s: float) -> 
     found = headroom(running.batches, interval_s)
     last = running.batches[-1]
     recent = [one for one in running.batches if one.start_s + one.batch_s >= last.start_s + last.batch_s - RECENT_S]
-    passed_s = sum(one.since_s for one in recent if one.since_s < float("inf"))
-    is_known = found.rate is not None
+    after = [one for one in recent if one.since_s < math.inf]
+    passed_s = sum(one.since_s for one in after)
+    known = found.rate is not None
     states = running.states
     return {
         Gauge.HEADROOM: found.left,
         Gauge.CAPACITY: found.rate,
-        Gauge.CAPACITY_LOW: found.low if is_known else None,
-        Gauge.CAPACITY_HIGH: found.high if is_known else None,
+        Gauge.CAPACITY_LOW: found.low if known else None,
+        Gauge.CAPACITY_HIGH: found.high if known else None,
         Gauge.CAPACITY_AT_LEAST: found.at_least or None,
-        Gauge.RATE: sum(one.rows for one in recent if one.since_s < float("inf")) / passed_s if passed_s else None,
+        Gauge.RATE: sum(one.rows for one in after) / passed_s if passed_s else None,
         Gauge.PEAK: found.peak_rate,
         Gauge.BATCH_S: sum(one.batch_s for one in recent) / len(recent),
         Gauge.INTERVAL_S: interval_s,

@@ -9,11 +9,11 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from workbench import units
 from workbench.capacity.explore import Configured, Question
@@ -24,7 +24,6 @@ from workbench.measuring import (
     LOAD_CURVE,
     CapacityEstimator,
     Concluded,
-    Conclusion,
     Configuration,
     Deployed,
     Event,
@@ -48,6 +47,7 @@ T = TypeVar("T")
 
 _MOST_LINES = 200
 _BEGINS: frozenset[State] = frozenset({"idle", "cancelled", "failed"})
+_KINDS: Mapping[type, str] = {Question: "question", Configured: "configured", SoFar: "so_far"}
 
 
 class CancelledError(BaseException):
@@ -224,8 +224,10 @@ class Runner(Generic[T]):
         for text in (describe(event) or "").splitlines():
             self._log(text)
         match event:
-            case Concluded(what=what):
-                self._conclude(what)
+            case Concluded(what=what):  # shown until the next one of its kind
+                shown: dict[str, Any] = {_KINDS[type(what)]: what} if type(what) in _KINDS else {}
+                with self._lock:
+                    self._now = replace(self._now, **shown)
             case Deployed(budget=budget, resumed=resumed, machine=machine):
                 with self._lock:
                     self._probes[:] = resumed
@@ -236,35 +238,16 @@ class Runner(Generic[T]):
                 with self._lock:
                     self._probes.append(probe)
                     self._now = replace(self._now, probes=_count(self._probes))
-            case Finished(measurement=measurement):
-                self._show(measurement)
-            case Reused(measurement=measurement):
+            case Finished(measurement=measurement) | Reused(measurement=measurement):
+                probes, run = measurement.estimate.probes, self._now.run + isinstance(event, Reused)
                 with self._lock:
-                    self._now = replace(self._now, run=self._now.run + 1)
-                self._show(measurement)
+                    self._probes[:] = probes
+                    self._seconds.append(measurement.estimate.seconds)
+                    self._now = replace(self._now, run=run, probes=_count(probes), budget=measurement.budget)
+                return
             case _:
                 pass
-        if not isinstance(event, Finished | Reused):
-            self._check()
-
-    def _conclude(self, what: Conclusion) -> None:
-        """Show a conclusion until the next one of its kind."""
-        with self._lock:
-            match what:
-                case Question():
-                    self._now = replace(self._now, question=what)
-                case Configured():
-                    self._now = replace(self._now, configured=what)
-                case SoFar():
-                    self._now = replace(self._now, so_far=what)
-
-    def _show(self, measurement: Measurement) -> None:
-        """Show a measurement, whether it was made now or is recorded."""
-        with self._lock:
-            probes = measurement.estimate.probes
-            self._probes[:] = probes
-            self._seconds.append(measurement.estimate.seconds)
-            self._now = replace(self._now, probes=_count(probes), budget=measurement.budget)
+        self._check()
 
 
 def measuring(
