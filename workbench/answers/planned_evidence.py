@@ -317,11 +317,9 @@ def _runs(planned: Planned) -> list[Card]:
     asked = [row for row, why in enumerate(whys) if why.acquired is not None]
     if not asked:
         return [record]
-    last = figures.acquisition(Question(whys[asked[-1]], study.space, found.runs[: asked[-1]]))
-    return [
-        record,
-        Card("acquisition", "Why was the last budget asked for?", f"{last.finding}.", figures.draw_acquisition(last)),
-    ]
+    last = Question(whys[asked[-1]], study.space, found.runs[: asked[-1]])
+    drawn = figures.draw_acquisition(last)
+    return [record, Card("acquisition", "Why was the last budget asked for?", f"{last.sentence}.", drawn)]
 
 
 def _taken(measured: Sequence[Measurement], runs: int) -> str:

@@ -4,8 +4,8 @@ A drawing function returns a plain plotly figure whose traces keep their ``uid``
 be updated in place; ``layout.meta`` holds the finding and a text alternative.
 """
 
-from workbench.views.figures.acquisition import acquisition, draw_acquisition
-from workbench.views.figures.batch_times import batch_times, draw_batch_times, draw_head_room, head_room
+from workbench.views.figures.acquisition import draw_acquisition
+from workbench.views.figures.batch_times import batch_times, draw_batch_times, draw_head_room
 from workbench.views.figures.capacity import capacity, draw_capacity
 from workbench.views.figures.cost_vectors import (
     COST_NAMES,

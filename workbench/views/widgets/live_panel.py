@@ -113,7 +113,7 @@ def _panes(now: Snapshot) -> tuple[Pane, ...]:
         Pane(
             "Resource explorer: which budget is next, and why",
             lambda now: now.question,
-            lambda question: figures.draw_acquisition(figures.acquisition(question)),
+            figures.draw_acquisition,
         ),
         Pane("Configuration optimizer: how BIDS2 divides it", lambda now: now.configured, figures.draw_configured),
         Pane("Capacity estimator: the bracket of its maximum", _probes_of, figures.draw_bracket),

@@ -15,7 +15,7 @@ from workbench.capacity.planning import InstanceType
 from workbench.dataflow import Budget, Dataflow, Edge, Operator, SlotProfile
 from workbench.measuring import Configuration
 from workbench.records import Measurement, MstEstimate
-from workbench.views.figures.acquisition import acquisition, draw_acquisition
+from workbench.views.figures.acquisition import draw_acquisition
 from workbench.views.figures.capacity import aimed_at, capacity, capacity_of, draw_capacity
 from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow_graph, observed_graph
 from workbench.views.figures.exploration import convergence, draw_convergence
@@ -251,8 +251,7 @@ def test_the_gaussian_process_and_its_question_are_shown(exploration):
     answers = [0, 6, 1, 7, 2]
     runs = [exploration.runs[row] for row in answers]
     why = next_question(runs, range(len(runs)), space)
-    data = acquisition(Question(why, space, tuple(runs)))
-    figure = check_figure(draw_acquisition(data))
+    figure = check_figure(draw_acquisition(Question(why, space, tuple(runs))))
     for uid in ("mean", "improvement"):
         shown = trace(figure, f"acquisition-{uid}")
         assert np.array(shown.z) == pytest.approx(getattr(why.acquired, uid).T)
@@ -261,7 +260,7 @@ def test_the_gaussian_process_and_its_question_are_shown(exploration):
         assert (asked.x, asked.y) == ((f"{why.budget.slots}",), (f"{why.budget.profile.memory_mb:,}",))
         assert len(trace(figure, f"acquisition-runs-{uid}").x) == 5
     corner = Question(next_question(runs[:2], range(2), space), space, tuple(runs[:2]))
-    grid = check_figure(draw_acquisition(acquisition(corner)), corner.sentence)
+    grid = check_figure(draw_acquisition(corner), corner.sentence)
     assert [one.uid for one in grid.data] == ["acquisition-space", "acquisition-runs-space", "acquisition-asked-space"]
     assert len(trace(grid, "acquisition-runs-space").x) == 2
 
