@@ -179,29 +179,16 @@ def find_query(
 ) -> Query:
     """Return the query called `name`, fed from `dataset` or `inputs` where they are given.
 
-    Parameters
-    ----------
-    name
-        ``"nexmark:QUERY"``, or ``"module:name"`` of a function from streaming DataFrame to streaming DataFrame (it
-        needs a data set) or of a `Query`. Modules are looked for in the current folder first, and read again there.
-        Or ``"job.py#1"``: the first streaming query that a script starts; see `workbench.workload.Script`.
-    dataset, event_time
-        Path of the data, or ``kafka://HOST:PORT/TOPIC``, of which a sample is captured once; and its event-time column,
-        which is the query's own by default.
-    source
-        ``"replay"``: the data is replayed at a controlled rate. ``"kafka"``: the topic that `dataset` names is read by
-        Spark's own Kafka source.
-    schema
-        File with the schema of the topic's values; see `workbench.workload.kafka.read_schema`.
-    sink
-        Whose function ``foreachBatch`` calls; None: it calls none. One in the file of a script is what the script's
-        query gives to it.
-    inputs
-        Instead of `dataset` and `event_time`, for a function of several streaming DataFrames: those of each.
-    progress
-        Called with one line of text while a sample is captured.
-    imports
-        Whether a module of the user's is imported; see `read_query`.
+    `name` is ``"nexmark:QUERY"``; or ``"module:name"`` of a function from streaming DataFrame to streaming DataFrame,
+    which needs a data set, or of a `Query`: modules are looked for in the current folder first, and read again there;
+    or ``"job.py#1"``, the first streaming query that a script starts: see `workbench.workload.Script`.
+
+    `dataset` is a path, or ``kafka://HOST:PORT/TOPIC``, of which a sample is captured once, with a line of text to
+    `progress`; `event_time` its column, by default the query's own; `schema` a file with that of the topic's values,
+    see `workbench.workload.kafka.read_schema`. With the `source` ``"replay"`` the data is replayed at a controlled
+    rate; with ``"kafka"`` Spark's own source reads the topic. A function of several streaming DataFrames has `inputs`
+    instead. ``foreachBatch`` calls the function of `sink`; one in the file of a script is what the script's query gives
+    to it. For `imports` see `read_query`.
     """
     rows = GivenRows(dataset, event_time, source, schema, inputs, progress)
     rows.check()

@@ -193,30 +193,16 @@ def observe(
 ) -> Observed:
     """Read what a running query sustains from its log, and plan it for other rates.
 
-    Parameters
-    ----------
-    log, progress
-        Spark's event log, a log of its driver, or progress events: a file, or a folder; those events,
-        for an event log without them.
-    query
-        Name or id of the query; None: the log has one.
-    interval_s, slots, slot_cpus
-        Where the log does not show them: trigger interval, seconds; tasks that can run at once; cores of a slot.
-    targets, prices, margin, risk
-        Of a study.
-    measured
-        Path of a study's plans, which were measured, to compare with.
-    outage_min
-        Outage that is asked about, minutes, which the commands of advice repeat.
-    rows, deadline_s, start_s
-        Instead of `targets`: rows that a run takes, seconds from its start within which they must be done, and those
-        until its first batch; None: as the log shows, or `EndingRun.start_s`.
+    `log` is Spark's event log, a log of its driver, or progress events: a file, or a folder; `progress` has those
+    events for an event log without them. `query` is a name or id; None: the log has one. Where the log does not show
+    them, give `interval_s`, the trigger interval, seconds; `slots`, tasks that can run at once; `slot_cpus`, cores of a
+    slot. `targets`, `prices`, `margin` and `risk` are of a study, `measured` the path of plans that were measured, to
+    compare with. `outage_min` minutes are asked about, which the commands of advice repeat. Instead of `targets`:
+    `rows` that a run takes, within `deadline_s` seconds from its start, of which `start_s` are before its first batch;
+    None: as the log shows, or `EndingRun.start_s`.
 
-    Raises
-    ------
-    WorkbenchError
-        When the log cannot be read, has no such query, or leaves its trigger interval open, and when the plans were not
-        measured or cannot be compared.
+    Raises WorkbenchError when the log cannot be read, has no such query, or leaves its trigger interval open, and when
+    the plans were not measured or cannot be compared.
     """
     if interval_s is not None:
         positive("The trigger interval", interval_s, "seconds")

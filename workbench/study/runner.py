@@ -103,14 +103,9 @@ class Report:
 class Runner(Generic[T]):
     """Carries out one piece of work in a thread of its own; it can be cancelled and resumed.
 
-    Parameters
-    ----------
-    begins
-        What is known of the work before it is started.
-    work
-        Does it: given what to report to, yields events and returns the result. Started again it resumes.
-    estimator, costs
-        Whose probes are reported, and whether runs at lower rates follow, for the costs.
+    `begins` is what is known of the `work` before it is started. Given what to report to, the work yields events and
+    returns the result; started again it resumes. `estimator` is whose probes are reported; `costs`, whether runs at
+    lower rates follow.
     """
 
     def __init__(

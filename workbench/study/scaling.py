@@ -156,21 +156,12 @@ def replay_start(
 ) -> Replayed:
     """Replay `trace` under policies by name, from the same tasks on the same slots.
 
-    The row of a policy does not depend on the other policies.
-
-    Parameters
-    ----------
-    managed_mb
-        Part of a slot's memory that is managed at the beginning, MB; Justin's level 0. By default four tenths of a slot
-        are managed: Justin begins with 158 MB instead, level 0 of its evaluation, or with as much if that is less, and
-        the other policies do not split a slot's memory.
-    pool
-        Workers, for the policies that place tasks. The other policies run without contention between tasks.
-    fleet
-        Workers that are paid as a whole; a task takes the memory of its slot.
-    settings
-        Fields of `DynamicAllocation` and `KafkaLag`, and of `AutoscalerSettings` to change for all other policies
-        except ``static`` and ``flink``.
+    The row of a policy does not depend on the other policies. `managed_mb` of a slot's memory are managed at the
+    beginning, Justin's level 0. By default four tenths are: Justin begins with 158 MB instead, level 0 of its
+    evaluation, or with as much if that is less, and the other policies do not split a slot's memory. `pool` has the
+    workers of the policies that place tasks; the other policies run without contention between tasks. `fleet` are
+    workers that are paid as a whole; a task takes the memory of its slot. `settings` are fields of `DynamicAllocation`
+    and `KafkaLag`, and of `AutoscalerSettings` to change for all other policies except ``static`` and ``flink``.
     """
     share = _MANAGED_SHARE * start.memory_mb
     managed = min(BASE_MEMORY_MB, share) if managed_mb is None else managed_mb

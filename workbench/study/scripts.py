@@ -71,15 +71,9 @@ def draft_script(
 ) -> ScriptDraft:
     """Run a script with its streams recorded, and draft a study for each query that it starts.
 
-    Raises WorkbenchError when the script starts no query, or a sample is of no source.
-
-    Parameters
-    ----------
-    samples, event_times
-        Of each source, in the order in which the script reads them: ``NAME=FILE`` or a file, and its event-time column;
-        none: those that are found.
-    places
-        A study's `sink` and `checkpoint`; without: the script's own, or next to them.
+    `samples` are of each source, in the order in which the script reads them, ``NAME=FILE`` or a file, with their
+    `event_times`; none: those that are found. `places` are a study's `sink` and `checkpoint`; without: the script's
+    own, or next to them. Raises WorkbenchError when the script starts no query, or a sample is of no source.
     """
     check_places(places, script)
     named = ((one, re.fullmatch(r"([\w-]+)=(.*)", one, re.DOTALL)) for one in samples)

@@ -52,34 +52,7 @@ CLUSTER_KEYS = ("checkpoint", "executor_slots", "python", "environment", "driver
 class Study:
     """What to plan: the keys of a study file, each with the check that it must pass.
 
-    The reference (``docs/reference.md``, "Study") says what each means, and its default. Here is what code must know.
-
-    Parameters
-    ----------
-    inputs
-        By argument, the `dataset`, `event_time`, `share` and `renew` of each; see `workbench.workload.Input`.
-    master
-        On a cluster a slot has one whole core unless `slot_cpus` says more, and each budget has a deployment of its
-        own.
-    sink
-        Each run writes to a place of its own there, which is removed with it; see `workbench.records.Sink`.
-    executor_slots, python, environment, driver_host, event_log, allocation_s
-        Of a cluster: see `workbench.testbed.spark.Cluster`.
-    spark
-        As written: a value names a variable of the environment as ``${NAME}``, such as a secret's, which is never
-        written down. What the testbed must set itself is refused; see `workbench.records.OURS`.
-    warmup_s
-        Without a quota it is two minutes at most. What goes on compiling after it lowers the rate that is found.
-    patience_s, max_repeats
-        Of every run; see `CapacityEstimator`. Less of both is sooner done and less sure.
-    risk
-        See `Model.slots_for`.
-    prices
-        Without them, slots x memory is the cost.
-    choice, estimates
-        See `ResourceExplorer`.
-    file
-        Path of the file that says all this, which has no such key; None: there is none.
+    The reference (``docs/reference.md``, "Study") says what each means, and its default; comments what code must know.
     """
 
     query: Annotated[str, text("a text such as nexmark:q5 or jobs:orders")]
@@ -88,20 +61,25 @@ class Study:
     memory_mb: Annotated[tuple[int, ...], _MEMORIES]
     dataset: Annotated[str | None, text("the path of a file or folder")] = None
     event_time: Annotated[str | None, text("the name of a column")] = None
+    # by argument: see `workbench.workload.Input`
     inputs: Annotated[Inputs, inputs_by_argument] = field(default_factory=dict, hash=False)
     source: Annotated[str, one_of(*SOURCES)] = "replay"
     schema: Annotated[str | None, text("the path of a file")] = None
     output_mode: Annotated[OutputMode | None, one_of(*get_args(OutputMode))] = None
     testbed: Annotated[str, one_of("spark", "fluid", "recorded", "observed")] = "spark"
+    # on a cluster a slot has a whole core unless `slot_cpus` says more, and each budget a deployment of its own
     master: Annotated[str, text("local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn")] = LOCAL
+    # each run writes to a place of its own there, which is removed with it: see `workbench.records.Sink`
     sink: Annotated[str, text("a sink, such as parquet /data/out")] = NOOP
     checkpoint: Annotated[str, place_or_memory] = ""
+    # of a cluster: see `workbench.testbed.spark.Cluster`
     executor_slots: Annotated[int, _SLOTS] = Cluster.executor_slots
     python: Annotated[str | None, text("the path or name of an interpreter")] = None
     environment: Annotated[str | None, text("the path of an archive")] = None
     driver_host: Annotated[str | None, text("the name or address of this machine")] = None
     event_log: Annotated[str | None, text("the URI of a folder")] = None
     allocation_s: Annotated[float, _SECONDS] = Cluster.allocation_s
+    # as written: ``${NAME}`` is a variable of the environment, such as a secret; refuses `workbench.records.OURS`
     spark: Annotated[Mapping[str, str], settings] = field(default_factory=dict, hash=False)
     packages: Annotated[tuple[str, ...], texts("Maven coordinates")] = ()
     jars: Annotated[tuple[str, ...], texts("the path of a jar")] = ()
@@ -114,7 +92,9 @@ class Study:
     intervals: Annotated[tuple[float, ...], list_of(_SECONDS, bounds.INTERVALS, "seconds above 0")] = ()
     latency_s: Annotated[float | None, _SECONDS] = None
     tolerance: Annotated[float, number(0.001, 1, ends="[)")] = defaults.TOLERANCE
+    # without a quota it is two minutes at most; what goes on compiling after it lowers the rate that is found
     warmup_s: Annotated[float, _SECONDS] = defaults.WARMUP_CAP_S
+    # of every run: see `CapacityEstimator`; less of both is sooner done and less sure
     patience_s: Annotated[float, _NO_SECONDS] = defaults.PATIENCE_S
     max_repeats: Annotated[int, count(0, bounds.RUNS)] = defaults.MAX_REPEATS
     plan_memory_mb: Annotated[tuple[int, ...], _MEMORIES] = ()
@@ -128,7 +108,7 @@ class Study:
     start_s: Annotated[float, _NO_SECONDS] = EndingRun.start_s
     day: Annotated[str | None, _CSV] = None
     keys: Annotated[str | None, text("the path of a file that workbench keys --json printed")] = None
-    prices: Annotated[str | None, _CSV] = None
+    prices: Annotated[str | None, _CSV] = None  # without them, slots x memory is the cost
     form: Annotated[str, one_of(*FORMS, "halves")] = "scaling"
     minutes: Annotated[float | None, number(1, bounds.MINUTES, "minutes")] = None
     most_runs: Annotated[int, count(3, bounds.RUNS)] = 20
@@ -138,7 +118,7 @@ class Study:
     seed: Annotated[int, count(0, bounds.SEED)] = 0
     deployment: Annotated[str | None, one_of("shared", "separate")] = None
     growth: Annotated[Growth | None, one_of(*get_args(Growth))] = None
-    file: Annotated[str | None, text("the path of a study")] = None
+    file: Annotated[str | None, text("the path of a study")] = None  # that says all this; no key of it
 
     def __post_init__(self) -> None:
         for one in fields(self):

@@ -122,8 +122,7 @@ def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan)
 
     Micro-batches scale as a whole, in slots; the planned slots carry just the plan's capacity. The partitions of state
     are frozen: fewer slots take whole ones in turns and pay the fixed seconds of a task at each, and more slots than
-    partitions carry no more. A new deployment loads the state from its checkpoint; its reads are part of what a record
-    was seen to cost, so they cost nothing more here.
+    partitions carry no more. A new deployment loads the state; its reads are part of what a record was seen to cost.
     """
     nearest = nearest_run(runs, chosen.budget)
     seen = None if nearest is None else nearest.estimate.observation
@@ -197,11 +196,7 @@ def _parts(runs: Sequence[Measurement], chosen: CapacityPlan) -> MicroBatch | No
 
 
 def _kept_state(seen: Observation, rate: float) -> StateModel | None:
-    """Give the state that a deployment at `rate` (records/s) loads; None if none was seen.
-
-    It is taken to grow with the rate, which is the most it does: a window of twice the records has at most twice the
-    keys.
-    """
+    """Give the state that a deployment at `rate` (records/s) loads, which at most grows with it; None: none was seen."""
     kept = sum(one.state_kept_bytes or 0 for one in seen.operators)
     if not kept or seen.consumed_rate <= 0:
         return None
