@@ -143,11 +143,11 @@ def _counts(name: str, counts: Mapping[str, int]) -> list[tuple[str, int]]:
 def _shares(plan: CapacityPlan) -> tuple[str, go.Figure | None]:
     """Show where the slots go: to operators that run side by side, or to the stages of a batch, as far as is known."""
     if plan.allocation is not None and plan.allocation.tasks:
-        shares = figures.slot_shares(plan.allocation, plan.expected_rate)
-        return f"{shares.finding}.", figures.draw_slot_shares(shares)
+        finding = figures.slot_shares(plan.allocation, plan.expected_rate)
+        return f"{finding}.", figures.draw_slot_shares(plan.allocation, finding)
     if plan.layout is not None and plan.layout.stages:
-        layout = figures.stage_layout(plan.layout, timed=not plan.batch_parts)
-        return f"{layout.finding}.", figures.draw_stage_layout(layout)
+        finding = figures.stage_layout(plan.layout, timed=not plan.batch_parts)
+        return f"{finding}.", figures.draw_stage_layout(plan.layout, finding)
     return "", None
 
 
@@ -309,9 +309,9 @@ def _runs(planned: Planned) -> list[Card]:
             "Fitted": lambda one: "yes" if one[0] in found.fitted else "no",
         },
     )
-    data = figures.convergence(found)
-    figure = figures.draw_convergence(data) if any(map(math.isfinite, data.costs)) else None  # from four runs on
-    finding = f"{_taken(found.measurements, len(made))} {data.finding[0].upper()}{data.finding[1:]}."
+    ended = figures.convergence(found)
+    figure = figures.draw_convergence(found) if any(map(math.isfinite, found.costs)) else None  # from four runs on
+    finding = f"{_taken(found.measurements, len(made))} {ended[0].upper()}{ended[1:]}."
     title = "Which runs is it based on, and why those?"
     record = Card("runs", title, finding, figure, table)
     asked = [row for row, why in enumerate(whys) if why.acquired is not None]

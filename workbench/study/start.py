@@ -196,7 +196,7 @@ def _parts(runs: Sequence[Measurement], chosen: CapacityPlan) -> MicroBatch | No
 
 
 def _kept_state(seen: Observation, rate: float) -> StateModel | None:
-    """Give the state that a deployment at `rate` (records/s) loads, which at most grows with it; None: none was seen."""
+    """Give the state that a deployment at `rate` (records/s) loads, which at most grows with it; None: none seen."""
     kept = sum(one.state_kept_bytes or 0 for one in seen.operators)
     if not kept or seen.consumed_rate <= 0:
         return None

@@ -18,7 +18,7 @@ from workbench.records import Measurement, MstEstimate
 from workbench.views.figures.acquisition import draw_acquisition
 from workbench.views.figures.capacity import aimed_at, capacity, capacity_of, draw_capacity
 from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow_graph, observed_graph
-from workbench.views.figures.exploration import convergence, draw_convergence
+from workbench.views.figures.exploration import draw_convergence
 from workbench.views.figures.model_forms import draw_model_forms, model_forms
 from workbench.views.figures.risk import cost_risk, draw_cost_risk
 from workbench.views.figures.slot_layout import (
@@ -266,9 +266,8 @@ def test_the_gaussian_process_and_its_question_are_shown(exploration):
 
 
 def test_the_exploration_s_error_is_shown_after_each_run(exploration):
-    data = convergence(exploration)
-    assert data.finding == "7 of 8 runs were fitted; the exploration ended because 8 runs were made"
-    figure = check_figure(draw_convergence(data), data.finding)
+    finding = "7 of 8 runs were fitted; the exploration ended because 8 runs were made"
+    figure = check_figure(draw_convergence(exploration), finding)
     assert list(trace(figure, "convergence-costs").y)[:3] == [None, None, None]  # defined from four runs on
     (cross,) = trace(figure, "convergence-left-out").x
     assert cross == 8
@@ -276,40 +275,40 @@ def test_the_exploration_s_error_is_shown_after_each_run(exploration):
     assert "Error of the best form (records/s)" in axis_titles(figure)  # it may rise: no running minimum
     assert list(trace(figure, "convergence-rates").y) == [run.estimate.middle for run in exploration.runs]
     asked = [replace(run, predicted_rate=2e6) for run in exploration.runs]
-    expected = draw_convergence(convergence(replace(exploration, runs=tuple(asked))))
+    expected = draw_convergence(replace(exploration, runs=tuple(asked)))
     assert set(trace(expected, "convergence-objectives").y) == {2e6}
-    check_empty(draw_convergence(replace(data, costs=data.costs[:3])))
+    check_empty(draw_convergence(replace(exploration, costs=exploration.costs[:3])))
 
 
 def test_slot_shares_name_the_largest_and_the_bottleneck():
     found = Allocation({"map": 1, "join": 3}, 2e5, {"map": float("inf"), "join": 2e5})
-    data = slot_shares(found)
-    assert data.finding == (
+    finding = slot_shares(found)
+    assert finding == (
         "'join' takes 75 % of 4 slots; if tasks did not disturb each other, 'join' would be the first to fill up, at "
         "200 k records/s"
     )
-    assert slot_shares(found, 1.9e5).finding.endswith("at 200 k records/s; the measured capacity is lower")
-    assert slot_shares(found, 2.1e5).finding == data.finding
-    figure = check_figure(draw_slot_shares(data))
+    assert slot_shares(found, 1.9e5).endswith("at 200 k records/s; the measured capacity is lower")
+    assert slot_shares(found, 2.1e5) == finding
+    figure = check_figure(draw_slot_shares(found, finding), finding)
     assert figure.layout.xaxis.dtick >= 1  # no tick between two slots
     assert list(trace(figure, "shares-capacities").text) == ["any rate", "200 k"]
     assert list(trace(figure, "shares-tasks").text) == ["1 (25 %)", "3 (75 %)"]
-    check_empty(draw_slot_shares(slot_shares(None)))
+    check_empty(draw_slot_shares(Allocation({}, 0.0, {}), "None"))
 
 
 def test_a_layout_tells_what_is_frozen_and_when_batches_are_late():
     stages = [Stage("scan", 0.01, 1e-5, source=True), Stage("count", 0.05, 1e-4, stateful=True)]
     two, four = (laid_out(stages, slots, 1.0, rate=30_000) for slots in (2, 4))
-    data = stage_layout(replace(four, batch_s=two.batch_s | four.batch_s))
-    assert data.stateful == (False, True)
-    assert data.finding == (
-        f"{data.partitions[1]} state partitions, frozen by the checkpoint; batches take at most "
+    both = replace(four, batch_s=two.batch_s | four.batch_s)
+    finding = (
+        f"{four.partitions['count']} state partitions, frozen by the checkpoint; batches take at most "
         f"{units.seconds(two.batch_s[2])}, late at 1 of 2 slot counts"
     )
-    figure = check_figure(draw_stage_layout(data))
+    assert stage_layout(both) == finding
+    figure = check_figure(draw_stage_layout(both, finding), finding)
     assert "frozen" in trace(figure, "layout-partitions").text[1]
     assert axis_titles(figure) == {"Partitions"}
-    check_empty(draw_stage_layout(stage_layout(None)))
+    check_empty(draw_stage_layout(replace(both, stages=()), "None"))
 
 
 def test_what_bids2_says_of_a_budget_is_drawn_as_tasks_or_partitions():
@@ -456,8 +455,8 @@ def test_traces_stay_the_same_when_the_targets_change(exploration):
 def test_where_a_batch_s_time_is_known_the_layout_gives_none():
     stages = [Stage("scan", 0.01, 1e-5, source=True), Stage("count", 0.05, 1e-4, stateful=True)]
     layout = laid_out(stages, 4, 1.0, rate=3_000)
-    assert "batches take at most" in stage_layout(layout).finding
-    assert stage_layout(layout, timed=False).finding == (
+    assert "batches take at most" in stage_layout(layout)
+    assert stage_layout(layout, timed=False) == (
         f"{units.some(layout.stateful_partitions, 'state partition')}, frozen by the checkpoint; within the interval"
     )
 
