@@ -240,7 +240,6 @@ def _slow_10b(_: str) -> Iterator[Series]:
 
 
 def _filled(workers: int, slots: int) -> PlacementProblem:
-    """Give Q2-join with as many tasks as there are slots."""
     query = capsys_query("Q2-join")
     return placed(query, workers, slots, _scaled(query.tasks, workers * slots))
 

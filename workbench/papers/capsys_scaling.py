@@ -222,7 +222,6 @@ _FACTOR = f"Our factor: two inference tasks on a worker get {_TOGETHER:g} times 
 
 
 def _right(what: str, strategy: str, case: str = _PLAIN) -> Headline:
-    """Count cells that are right in every run."""
     return Headline(
         what,
         "cells",

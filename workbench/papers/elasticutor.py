@@ -24,7 +24,6 @@ def _over(x: str, *panels: Panel, log: bool = False) -> tuple[Panel, ...]:
 
 
 def _by(titles: tuple[str, ...], x: str) -> tuple[Panel, ...]:
-    """Give a panel of throughput for each of several cases."""
     return tuple(Panel(title, x, THROUGHPUT.y, log_x=True, log_y=True) for title in titles)
 
 

@@ -65,7 +65,6 @@ def _changed(**fields: float) -> KeyedOperator:
 
 
 def _totals(name: str, xs: Sequence[float | str], runs: Iterable[ParadigmRun], *panels: Panel) -> list[Series]:
-    """Series of the runs' totals, one for each panel."""
     done = list(runs)
     values = {THROUGHPUT: [run.throughput_per_s for run in done], LATENCY: [1e3 * run.mean_latency_s for run in done]}
     return [panel.series(name, xs, map(_finite, values[panel])) for panel in panels]

@@ -188,7 +188,6 @@ def _advantages(name: str) -> tuple[Headline, ...]:
 
 
 def _job(name: str) -> Reproduction:
-    """Compare TD, TL and Storm on a job."""
     job = JOBS[name]
     gains = Panel("Advantage of TD", "Compared with", "At most (%)", "bars")
     td, tl, default = _gains(job, {"TD": top_down, "TL": _TL})

@@ -110,7 +110,6 @@ class _Deployed(NamedTuple):
 
 
 def _deployed(query: str, policy: str) -> list[_Deployed]:
-    """Every configuration of a run, in order."""
     first = dict.fromkeys(_QUERIES[query].modelled, 1)
     managed_mb: Mapping[str, float | None] = dict.fromkeys(first, _BASE_MB)
     steps: list[tuple[float, Mapping[str, int], Mapping[str, float | None]]] = [(0.0, first, managed_mb)]

@@ -131,7 +131,6 @@ def _one_task(query: str) -> Iterator[Headline]:
 
 
 def _explored(query: str) -> Iterator[Headline]:
-    """Compare an exploration's form, effort and plan."""
     (row,) = published("iii", query)
     most, form = int(row["max_slots"]), row["form"]
     cell = published("iv", query)[-1]
@@ -157,7 +156,6 @@ def _explored(query: str) -> Iterator[Headline]:
 
 
 def _cells(query: str) -> Iterator[Headline]:
-    """Compare the slots of Table IV, from the printed model alone."""
     for cell in published("iv", query):
         what, read = f"Slots of {memory_of(cell)} for {query}", at(_FROM_PRINTED, memory_of(cell))
         yield Headline(what, "slots", float(cell["slots"]), read, query)

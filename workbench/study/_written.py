@@ -153,7 +153,6 @@ def static_tables(file: Path, function: str) -> tuple[str, ...]:
 
 
 def _keys_given(call: ast.Call) -> list[ast.expr]:
-    """Arguments of a call that name keys."""
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     if method in _BY_KEY:
         return [*call.args, *(one.value for one in call.keywords)]
@@ -270,7 +269,6 @@ def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:
 
 
 def _signature(asked: ast.arguments) -> inspect.Signature:
-    """Make the signature of a function from its text."""
     placed = [*asked.posonlyargs, *asked.args]
     lacking = len(placed) - len(asked.defaults)
     kind = inspect.Parameter

@@ -23,9 +23,10 @@ from workbench.errors import WorkbenchError
 from workbench.records import NOOP, JobSettings, Sink
 from workbench.study._written import state_keys, static_tables
 from workbench.study.catalogue import check_sink, find_query, needed_arguments
+from workbench.study.local import slot_cpus, slots_here
 from workbench.study.own import file_of, module_of
 from workbench.study.spec import check_key
-from workbench.testbed.spark import SLOT_SHARE, quota_permitted, sink_packages, usable_cores
+from workbench.testbed.spark import sink_packages
 from workbench.workload import Dataset, Script, as_spark, first_rows, is_text, plain
 
 LOOKED_AT = 200_000
@@ -226,11 +227,7 @@ def _fed(one: Found) -> Iterator[str]:
 
 
 def _lines(name: str, found: Sequence[Found], places: Mapping[str, str]) -> Iterator[str]:
-    fractions = quota_permitted()
-    cpus = defaults.SLOT_CPUS if fractions else 1.0
-    room = (
-        max(1, math.floor(usable_cores() * SLOT_SHARE / cpus + 1e-9)) if fractions else max(1, int(usable_cores()) - 1)
-    )
+    room = max(1, slots_here())
     slots = sorted({1, max(1, room // 2), room})
     yield f"# What does {name} need? Next: workbench plan STUDY --dry-run says what is measured, and how long it takes."
     yield f"query: {written(name)}"
@@ -246,7 +243,7 @@ def _lines(name: str, found: Sequence[Found], places: Mapping[str, str]) -> Iter
     yield f"targets: [{', '.join(str(1000 * rate) for rate in _RATES)}]        # records/s: put your rates here"
     yield f"slots: {slots}                    # slot counts to measure; all of them fit this machine"
     yield f"memory_mb: [{defaults.MEMORY_MB}]               # MB per slot"
-    yield f"slot_cpus: {cpus:g}"
+    yield f"slot_cpus: {slot_cpus():g}"
     for key, hint in _PLACES.items():
         yield f"{key}: {written(places[key])}" if key in places else hint
     if Path(_PRICES).exists():

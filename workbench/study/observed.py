@@ -8,9 +8,9 @@ from pathlib import Path
 from workbench import bounds, defaults, units
 from workbench.capacity import Exploration
 from workbench.capacity.explore import conclude
-from workbench.capacity.model import Asked, MicroBatch, fit_micro_batch
+from workbench.capacity.model import MARGIN, Asked, MicroBatch, fit_micro_batch
 from workbench.capacity.planning import read_instances
-from workbench.checks import positive, within
+from workbench.checks import SLACK, positive, within
 from workbench.errors import WorkbenchError
 from workbench.observing import (
     LEFT_OUT,
@@ -24,7 +24,6 @@ from workbench.observing import (
     unseen,
 )
 from workbench.records import EndingRun, Gauge
-from workbench.study.compared import Compared, compare
 from workbench.study.planned import Planned, asked_of, read_planned
 from workbench.study.spec import Study
 from workbench.study.targets import plan_targets
@@ -36,6 +35,20 @@ OUTAGE_MIN = 10.0
 """Outage that is asked about by default, minutes."""
 
 _COUNTS = 0.2  # share of the operators' time from which an operator's skew counts
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a study expects of the cores that a running query has."""
+
+    query: str  # that was studied; the names of a job and of its study may differ
+    slots: int  # of the study, that are as many cores
+    rate: float  # records/s that its model expects of them, with the 90 % interval
+    low: float
+    high: float
+    times: float  # what the log's query sustains over that
+    agrees: bool
+    takes: tuple[tuple[float, int | None], ...]  # slots of the running query by target rate; None: never
 
 
 @dataclass(frozen=True)
@@ -121,6 +134,44 @@ def _worked_off_s(outage_s: float, load: float, fixed_s: float, interval_s: floa
     over = max(1.0, (outage_s - limit_s) / (interval_s - limit_s))
     batches = max(1, math.ceil(-math.log(over) / math.log(kept)))
     return batches * limit_s + (outage_s - limit_s) * kept * (1 - kept**batches) / (1 - kept)
+
+
+def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: tuple[float, ...] = ()) -> Compared:
+    """Hold what a log shows, which knows the level, against a study that was measured, which knows how capacity grows.
+
+    The slots of the two are different cores. What a log's query sustains, over what the study's model expects of as
+    many cores, says how many measured cores one of its cores is worth; with it the measured growth is carried over.
+    """
+    if found.rate is None:
+        raise WorkbenchError(f"What {running.name} sustains is not identifiable from its log: {found.why_not}.")
+    budget = measured.exploration.runs[-1].budget
+    slots = max(1, round(running.slots * running.cpus / budget.profile.cpus))
+    model = measured.exploration.model
+    if found.interval_s != budget.interval_s:
+        model = model.at_interval(found.interval_s)
+    as_much = running.memory_mb * budget.profile.cpus / running.cpus  # for each core as the query's
+    memory = min(model.memory_, key=lambda one: (abs(one - as_much), one))
+    there = [(memory, slots)]
+    (rate,), ((low,), (high,)) = model.predict(there), model.interval(there)
+    if not rate > 0:
+        raise WorkbenchError(
+            f"The study's model says nothing of {units.some(slots, 'slot')}, as many cores as the "
+            f"{units.some(running.slots, 'slot')} of {running.name} have. Measure fewer slots, then compare again."
+        )
+    study, times = measured.study, found.rate / rate
+    margin = study.margin or (MARGIN if study.risk is None else 1.0)
+    margin = margin if study.outage is None else max(margin, study.outage.margin)
+    takes: list[tuple[float, int | None]] = []
+    for target in targets:
+        try:
+            many = model.slots_for(target / times, memory, margin, risk=study.risk)
+            takes.append((target, max(1, math.ceil(many * budget.profile.cpus / running.cpus - SLACK))))
+        except WorkbenchError:
+            takes.append((target, None))
+    agrees = found.low <= high and low <= found.high
+    return Compared(
+        measured.study.query, slots, float(rate), float(low), float(high), float(times), agrees, tuple(takes)
+    )
 
 
 def explored_log(study: Study) -> Exploration:

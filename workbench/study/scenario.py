@@ -124,7 +124,6 @@ class Scenario:
                 )
 
     def _replay_keyed(self, trace: RateTrace, progress: Callable[[str], None]) -> ReplayedParadigms:
-        """Replay the load on a keyed operator under Elasticutor's paradigms."""
         given = [name for name in _NOT_KEYED if getattr(self, name) not in (None, ())]
         if given:
             raise WorkbenchError(
@@ -200,7 +199,6 @@ class Scenario:
         )
 
     def _keys(self) -> dict[str, KeyTrace]:
-        """Return the popularity of the keys by operator."""
         keys: dict[str, KeyTrace] = {}
         given = {"hot_key": self.hot_key, "shuffle_keys": self.shuffle_keys, "keys": self.keys}
         for name, words in given.items():

@@ -237,13 +237,11 @@ def _inside(query: ScriptQuery, decoded: pa.Table, event_time: str | None) -> st
 
 
 def _raw(sample: pa.Table) -> bool:
-    """Whether a sample has records as they are, not decoded."""
     kafkas = {*kafka.COLUMNS, *kafka.COLUMNS.values(), kafka.VALUE, kafka.HEADERS, "headers", "topic", "timestampType"}
     return kafka.VALUE in sample.column_names and kafkas.issuperset(sample.column_names)
 
 
 def _nested(fields: Any, name: str) -> str | None:  # noqa: ANN401 - a schema or a struct of Arrow's
-    """Find a field inside objects."""
     for one in fields:
         if pa.types.is_struct(one.type):
             if one.type.get_field_index(name) >= 0:
@@ -269,7 +267,6 @@ def _lines_of(source: ScriptSource, sample: str | None) -> Iterator[str]:
 
 
 def _lines(query: ScriptQuery, found: Recorded, job: JobSettings, left: Sequence[str]) -> Iterator[str]:
-    """Give the lines of a study that a script adds."""
     yield f"output_mode: {written(query.output_mode)}"
     yield from _interval(query.trigger)
     for key in _KEYS.values():

@@ -27,8 +27,7 @@ from workbench.views.figures.probes import Probes, draw_bracket, draw_probes, pr
 from workbench.views.figures.pruning import draw_pruning, pruning
 from workbench.views.figures.reproduced import draw_reproduced
 from workbench.views.figures.risk import RiskPoint, cost_risk, draw_cost_risk
-from workbench.views.figures.search_tree import choice_words, plan_at, search_tree
-from workbench.views.figures.search_tree_drawing import draw_search_tree
+from workbench.views.figures.search_tree import choice_words, draw_search_tree, plan_at, search_tree
 from workbench.views.figures.shards import draw_shard_balance, shard_balance
 from workbench.views.figures.slot_layout import (
     draw_configured,

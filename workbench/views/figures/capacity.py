@@ -202,7 +202,6 @@ def draw_capacity(data: Capacity) -> go.Figure:
 
 
 def _far_axes(data: Capacity) -> tuple[Properties, Properties]:
-    """Make logarithmic axes, from the fewest slots to beyond the last."""
     low, high = _far_ends(data)
     slots = {"type": "log", "range": [math.log10(low), math.log10(high)], **theme.log_ticks(low, high)}
     return slots, {"type": "log", "dtick": 1 if theme.many_decades(*_rates(data)) else "D2"}
@@ -235,7 +234,6 @@ def _predicted(model: Model, grid: np.ndarray, knots: int, *, memory: float = 0.
 
 
 def _curve(uid: str, label: str, number: int, curve: Curve, axis: str) -> list[Properties]:
-    """Make one curve with its interval."""
     where = {"x": curve.at, "xaxis": axis, "yaxis": axis.replace("x", "y"), "type": "scatter"}
     band = {**where, "hoverinfo": "skip", "mode": "lines", "line": {"width": 0}}
     what = "slots" if axis == "x" else "MB"
@@ -263,7 +261,6 @@ def _curve(uid: str, label: str, number: int, curve: Curve, axis: str) -> list[P
 
 
 def _memories(data: Capacity) -> list[int]:
-    """Memories of the runs that were fitted, MB."""
     return sorted({memory for memory, _, _, fitted in data.runs if fitted})
 
 

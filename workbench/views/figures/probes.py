@@ -121,7 +121,6 @@ def draw_bracket(data: Probes) -> go.Figure:
 
 
 def _rates(panels: go.Figure, data: Probes) -> None:
-    """Draw the rates into the first row."""
     _closing(panels, data)
     _offered(panels, data)
     for verdict, sign in VERDICTS.items():

@@ -8,8 +8,7 @@ from workbench.placement import CostVector, PlacementProblem, Plan, Spread, sear
 from workbench.views.figures.cost_vectors import cost_vectors, draw_cost_vectors, draw_pareto
 from workbench.views.figures.placement_map import draw_placement_map, placement_map
 from workbench.views.figures.pruning import draw_pruning, pruning
-from workbench.views.figures.search_tree import plan_at, search_tree
-from workbench.views.figures.search_tree_drawing import draw_search_tree
+from workbench.views.figures.search_tree import draw_search_tree, plan_at, search_tree
 from workbench.views.figures.spread import draw_spreads, spreads
 
 
