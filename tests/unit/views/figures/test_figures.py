@@ -150,16 +150,11 @@ def test_half_a_record_of_backlog_is_no_five_hundred_millions(estimate):
 
 def test_figures_have_an_alternative_and_wait_for_data(estimate):
     nothing = replace(estimate, probes=(), rate=None, low=0.0)
-    for made, empty in (
-        (draw_probes(probes("q5", BUDGET, estimate)), draw_probes(probes("q5", BUDGET, nothing))),
-        (draw_batch_times(batch_times("q5", BUDGET, estimate)), draw_batch_times(batch_times("q5", BUDGET, nothing))),
-        (
-            draw_operators(operators("q5", estimate.observation)),
-            draw_operators(operators("q5", replace(estimate.observation, operators=()))),
-        ),
-    ):
-        check_figure(made)
-        check_empty(empty)
+    for collect, draw in ((probes, draw_probes), (batch_times, draw_batch_times)):
+        check_figure(draw(collect("q5", BUDGET, estimate)))
+        check_empty(draw(collect("q5", BUDGET, nothing)))
+    check_figure(draw_operators(operators("q5", estimate.observation)))
+    check_empty(draw_operators(operators("q5", replace(estimate.observation, operators=()))))
 
 
 @pytest.mark.parametrize(

@@ -119,14 +119,8 @@ def test_what_fewer_slots_than_measured_carry_is_unknown_not_nothing(planned, ra
 def test_every_circumstance_that_is_worse_takes_no_less(planned, rate):
     easy = Question(rate / 2, 1024, margin=1.1, worker_slots=4)
     base = ask(planned.exploration, easy)
-    for worse in (
-        replace(easy, rate=rate),
-        replace(easy, margin=1.5),
-        replace(easy, risk=0.01),
-        replace(easy, more_skew=0.5),
-    ):
-        answer = ask(planned.exploration, worse)
-        assert answer.plan.budget.slots >= base.plan.budget.slots, worse
+    for worse in ({"rate": rate}, {"margin": 1.5}, {"risk": 0.01}, {"more_skew": 0.5}):
+        assert ask(planned.exploration, replace(easy, **worse)).plan.budget.slots >= base.plan.budget.slots, worse
     spare = ask(planned.exploration, replace(easy, one_lost=True))
     assert spare.workers == base.workers + 1
     assert spare.survives
@@ -257,14 +251,8 @@ def test_a_worker_type_sets_shape_and_price(planned):
 @pytest.mark.parametrize("with_plans", [True, False])
 def test_workers_hold_whole_executors_where_their_size_was_measured(planned, with_plans):
     def panel_of(size):
-        on = replace(
-            planned.study,
-            testbed="spark",
-            master="yarn",
-            checkpoint="hdfs://n/c",
-            executor_slots=size,
-            slots=(size, 2 * size),
-        )
+        cluster = {"testbed": "spark", "master": "yarn", "checkpoint": "hdfs://n/c", "executor_slots": size}
+        on = replace(planned.study, **cluster, slots=(size, 2 * size))
         return WhatIf(replace(planned, study=on, plans=planned.plans if with_plans else ()), (TYPE,))
 
     panel = panel_of(3)
@@ -294,26 +282,19 @@ def test_a_type_that_no_longer_fits_is_not_answered_for_when_the_rate_moves(plan
         assert panel.answer is None
 
 
-def test_a_worker_type_beyond_the_sliders_extends_them(planned):
-    huge = InstanceType("huge", "cloud", "here", 128, 524288, 9.0, "USD", "list", "2026-01")
+@pytest.mark.parametrize(("vcpus", "memory_mb", "price"), [(128, 524288, 9.0), (200, 2**20, 900.0)])
+def test_a_worker_type_beyond_the_sliders_extends_them(planned, vcpus, memory_mb, price):
+    huge = replace(TYPE, name="huge", vcpus=vcpus, memory_mb=memory_mb, price_per_hour=price, currency="JPY")
     panel = WhatIf(planned, (huge, TYPE))
     panel.memory.value = 2048
     panel.instance.value = "huge"
-    assert (panel.shape.value, panel.price.value) == (slots_per_worker(128, 524288, SlotProfile(1.0, 2048)), 9.0)
-    assert panel.shape.value > 64
+    slots = slots_per_worker(vcpus, memory_mb, SlotProfile(1.0, 2048))
+    assert (panel.shape.value, panel.price.value) == (slots, price)
+    assert slots > 64
+    assert panel.answer.question.worker_slots == slots
+    assert f"{price * panel.answer.workers:g} JPY per hour" in panel.text.value
     panel.instance.value = "large"
     assert (panel.shape.value, panel.price.value) == (6, 0.5)
-
-
-def test_no_slider_holds_less_than_a_worker_type_says(planned):
-    huge = replace(TYPE, name="huge", vcpus=200, memory_mb=2**20, price_per_hour=900.0, currency="JPY")
-    panel = WhatIf(planned, (TYPE, huge))
-    panel.instance.value = "huge"
-    slots = slots_per_worker(200, 2**20, SlotProfile(1.0, panel.memory.value))
-    assert slots > 64
-    assert (panel.shape.value, panel.price.value) == (slots, 900.0)
-    assert panel.answer.question.worker_slots == slots
-    assert "900 JPY per hour" in panel.text.value
 
 
 @pytest.mark.parametrize(("control", "value"), [("shape", 5), ("price", 0.7)])
