@@ -155,12 +155,6 @@ def test_slots_that_carry_nothing_have_no_place_on_a_logarithmic_axis_and_do_no_
     check_figure(draw_capacity(replace(data, curves=(nothing,))), "A finding")
 
 
-def test_a_target_s_words_on_logarithmic_axes_are_on_the_other_side_than_its_mark(exploration):
-    targets = [(11, 1e5, 512), (14, 4e5, 512), (3670, 6e7, 512)]
-    notes = draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")).layout.annotations
-    assert [note.xanchor for note in notes if note.text.startswith("target")] == ["right", "right", "left"]
-
-
 def test_on_logarithmic_axes_a_curve_s_straight_lines_stay_on_the_model(exploration):
     for targets, reach in ([(3670, 6e7, 512)], 0), ((), 3670):
         (curve,) = capacity_of(exploration.model, (), targets, [512], "A finding", reach=reach).curves
@@ -172,30 +166,27 @@ def test_on_logarithmic_axes_a_curve_s_straight_lines_stay_on_the_model(explorat
         assert drawn == pytest.approx(exploration.model.predict([[512, at] for at in between]), rel=0.02)
 
 
-def test_a_target_s_words_stand_where_the_curve_is_not(exploration):
-    targets = [(3, 2e5, 512), (40, 2e6, 512)]
-    notes = draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")).layout.annotations
-    assert [(note.text, note.xanchor) for note in notes if note.text.startswith("target")] == [
-        ("target 200 k records/s", "right"),
-        ("target 2 M records/s", "left"),
-    ]
-
-
-def test_the_words_of_two_targets_close_to_each_other_stand_on_two_sides(exploration):
-    highest = float(exploration.model.predict([[512, 40]])[0])
-    targets = [(2, 0.02 * highest, 512), (3, 0.05 * highest, 512), (40, highest, 512)]
-    notes = draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")).layout.annotations
-    sides = [note.xanchor for note in notes if note.text.startswith("target")]
-    assert sides == ["right", "left", "left"]
-
-
-def test_words_that_stand_between_two_lines_need_twice_the_room(exploration):
-    highest = float(exploration.model.predict([[512, 40]])[0])
-    targets = [(2, 0.09 * highest, 512), (4, 0.22 * highest, 512), (40, highest, 512)]
-    data = capacity_of(exploration.model, (), targets, [512], "A finding")
-    notes = [note for note in draw_capacity(data).layout.annotations if note.text.startswith("target")]
-    assert [note.yanchor for note in notes] == ["bottom", "top", "top"]
-    assert notes[0].xanchor != notes[1].xanchor
+@pytest.mark.parametrize(
+    ("targets", "sides", "places"),
+    [
+        ([(11, 1e5), (14, 4e5), (3670, 6e7)], ["right", "right", "left"], None),  # on the other side than its mark
+        ([(3, 2e5), (40, 2e6)], ["right", "left"], None),  # where the curve is not
+        ([(2, 0.02), (3, 0.05), (40, 1.0)], ["right", "left", "left"], None),  # close to each other: on two sides
+        ([(2, 0.09), (4, 0.22), (40, 1.0)], None, ["bottom", "top", "top"]),  # between two lines: twice the room
+    ],
+)
+def test_a_target_s_words_stand_where_there_is_room(exploration, targets, sides, places):
+    highest = float(exploration.model.predict([[512, 40]])[0])  # of which rates up to 1 are shares
+    aimed = [(slots, rate if rate > 1 else rate * highest, 512) for slots, rate in targets]
+    figure = draw_capacity(capacity_of(exploration.model, (), aimed, [512], "A finding"))
+    notes = [note for note in figure.layout.annotations if note.text.startswith("target")]
+    assert [note.text for note in notes] == [f"target {units.rate(rate)}" for _, rate, _ in sorted(aimed)]
+    found = [note.xanchor for note in notes]
+    if places is None:
+        assert found == sides
+    else:
+        assert [note.yanchor for note in notes] == places
+        assert found[0] != found[1]
 
 
 def test_curves_are_the_model_s(exploration):
