@@ -11,14 +11,14 @@ from workbench.capacity import ConfigurationOptimizer, ResourceExplorer
 from workbench.capacity.explore import LEAST_RUNS, minimal_first
 from workbench.dataflow import Budget
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Configuration, fill_s, load_curve_s, reusable
+from workbench.measuring import Configuration, fill_s, load_curve_s, reusable
 from workbench.records import NOOP, Measurement
 from workbench.study.carry_out import prepare, runs_of, tell_recorded
 from workbench.study.catalogue import read_query
 from workbench.study.observed import explored_log
 from workbench.study.parts import Find
 from workbench.study.spec import Study
-from workbench.testbed import Simulated, Testbed, WarmTestbed
+from workbench.testbed import Simulated, WarmTestbed
 from workbench.workload import Query, Script, Unread
 
 # Least and most of one run, as seen on Spark on two cores: seconds until it is observed, and probes.
@@ -44,14 +44,7 @@ class DryRun:
     read: str = ""  # of the query's module, of which nothing was run; "" for a benchmark's
 
 
-def dry_run(
-    study: Study,
-    journal: Journal | None = None,
-    *,
-    testbed: Testbed | None = None,
-    estimator: CapacityEstimator | None = None,
-    find: Find = read_query,
-) -> DryRun:
+def dry_run(study: Study, journal: Journal | None = None, *, find: Find = read_query) -> DryRun:
     """Say what `run_study` would measure and roughly how long that takes; nothing is deployed.
 
     The study may be a stranger's: no module that it names is imported, unless `find` does.
@@ -60,7 +53,7 @@ def dry_run(
         explored_log(study)
         return DryRun((), (1, 1), (0.0, 0.0))
     journal = journal or Journal(Path(os.devnull, "none"))  # where nothing can be recorded
-    query, explorer, _ = prepare(study, journal, testbed=testbed, estimator=estimator, find=find)
+    query, explorer, _ = prepare(study, journal, find=find)
     doubt = read = ""
     if isinstance(query.build, Script):
         read = f"{query.build.path.name} was not run: workbench init says what it starts."

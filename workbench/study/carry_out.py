@@ -113,13 +113,12 @@ def planned_so_far(
     study: Study,
     journal: Journal,
     *,
-    find: Find = find_query,
     asked: Asked | None = None,
     testbed: Testbed | None = None,
     estimator: CapacityEstimator | None = None,
 ) -> Planned:
     """Plan with the finished runs that the journal has, as where a study was interrupted; nothing is deployed."""
-    query, explorer, instances = prepare(study, journal, find=find, testbed=testbed, estimator=estimator)
+    query, explorer, instances = prepare(study, journal, testbed=testbed, estimator=estimator)
     tell_recorded(explorer, query)
     made = explorer.runs
     reason = f"interrupted after {units.some(len(made), 'run')}"

@@ -125,12 +125,11 @@ def replay_policies(
     trace: RateTrace,
     *,
     slots: int,
-    memory_mb: float = 2048.0,
     policies: Sequence[str] = tuple(POLICIES),
     restart_s: float = 10.0,
 ) -> Replayed:
-    """Replay `trace` on the simulated `query` under each of `policies`; see `replay_start`."""
-    return replay_start(simulated_start(query, slots, memory_mb), trace, policies, restart_s=restart_s)
+    """Replay `trace` on the simulated `query`, in slots of 2,048 MB, under each of `policies`; see `replay_start`."""
+    return replay_start(simulated_start(query, slots, 2048.0), trace, policies, restart_s=restart_s)
 
 
 def replay_restarts(
