@@ -92,12 +92,9 @@ def draft(
     names = _names(name, data) if len(data) > 1 else ("",)
     samples = [first_rows(Dataset.at(one), LOOKED_AT) for one in data]
     times: Sequence[str | None] = event_times or [event_time_of(sample) for sample in samples]
-    found = []
-    for one, path, sample, event_time in zip(names, data, samples, times, strict=True):
-        keys = _keys(file, function, [column for column in sample.column_names if column != event_time])
-        hot = {column: share for column, share in hot_columns(sample, event_time) if not keys or column in keys}
-        found.append(Found(one, path, event_time, hot, keys))
-    found = with_unique(found, samples)
+    named = () if file is None else state_keys(file, function) or ()
+    each = zip(names, data, samples, times, strict=True)
+    found = with_unique([found_in(*one, named) for one in each], samples)
     if len(found) == 1 and found[0].renew and len(asked := needed_arguments(name) or ("rows",)) == 1:
         found = [replace(found[0], name=asked[0])]
     return drafted(name, found, tables=() if file is None else static_tables(file, function), places=places)
@@ -173,11 +170,13 @@ def _names(query: str, data: Sequence[str]) -> Sequence[str]:
     return asked
 
 
-def _keys(file: Path | None, function: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """Give the columns that the query's state or join goes by; none where its text does not show them."""
-    named = None if file is None else state_keys(file, function)
-    lower = {one.lower() for one in named or ()}  # Spark ignores case
-    return tuple(column for column in columns if column.lower() in lower)
+def found_in(name: str, data: str, sample: pa.Table, event_time: str | None, named: Iterable[str]) -> Found:
+    """Find the columns that the query's state or join goes by, as its text has `named` them, and the hot ones."""
+    lower = {one.lower() for one in named}  # Spark ignores case
+    columns = (one for one in sample.column_names if event_time not in {one, f"value.{one}"})
+    keys = tuple(one for one in columns if one.lower() in lower)
+    hot = {column: share for column, share in hot_columns(sample, event_time) if not keys or column in keys}
+    return Found(name, data, event_time, hot, keys)
 
 
 def event_time_of(sample: pa.Table) -> str | None:

@@ -28,7 +28,7 @@ from workbench.study.draft import (
     check_places,
     drafted,
     event_time_of,
-    hot_columns,
+    found_in,
     with_unique,
     written,
 )
@@ -160,10 +160,8 @@ def _found(
         decoded = first_rows(Dataset.at(sample), LOOKED_AT)
         _check_columns(source, decoded, sample)
         data, time = sample, event_time or _marked(query, decoded) or event_time_of(decoded)
-    name, goes_by = re.sub(r"\W", "_", source.name), {one.lower() for one in query.keys}
-    keys = tuple(one for one in decoded.column_names if one.lower() in goes_by and time not in {one, f"value.{one}"})
-    hot = {column: share for column, share in hot_columns(decoded, time) if not keys or column in keys}
-    return Found(name, data, time, hot, keys), sample or data, decoded
+    name = re.sub(r"\W", "_", source.name)
+    return found_in(name, data, decoded, time, query.keys), sample or data, decoded
 
 
 def _made() -> str:
