@@ -112,7 +112,7 @@ class GivenRows:
     @property
     def datasets(self) -> tuple[str, ...]:
         """Names of the data sets, in the order of the inputs."""
-        return (*([] if self.dataset is None else [self.dataset]), *(one["dataset"] for one in self.inputs.values()))
+        return (*([self.dataset] if self.dataset else []), *(one["dataset"] for one in self.inputs.values()))
 
     @property
     def data(self) -> Dataset | tuple[Input, ...]:

@@ -113,23 +113,16 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
 
 def mark_interval(figure: go.Figure, interval_s: float, **where: int) -> None:
     """Draw the trigger interval across a figure of batch times."""
-    figure.add_hline(
-        y=interval_s,
-        line={"color": theme.BLACK, "width": 1, "dash": "dash"},
-        annotation={"text": f"interval {units.seconds(interval_s)}", "font": {"size": 12}},
-        annotation_position="top left",
-        **where,
-    )
+    line = {"color": theme.BLACK, "width": 1, "dash": "dash"}
+    words = {"text": f"interval {units.seconds(interval_s)}", "font": {"size": 12}}
+    figure.add_hline(y=interval_s, line=line, annotation=words, annotation_position="top left", **where)
 
 
 def mark_rows(figure: go.Figure, rows: float, text: str, colour: str) -> None:
     """Draw a number of rows per batch down a figure of batch times."""
-    figure.add_vline(
-        x=rows,
-        line={"color": colour, "width": 1, "dash": "dot"},
-        annotation={"text": text, "font": {"size": 12, "color": theme.ink(colour)}, "y": 0.02, "yanchor": "bottom"},
-        annotation_position="bottom left",
-    )
+    line = {"color": colour, "width": 1, "dash": "dot"}
+    words = {"text": text, "font": {"size": 12, "color": theme.ink(colour)}, "y": 0.02, "yanchor": "bottom"}
+    figure.add_vline(x=rows, line=line, annotation=words, annotation_position="bottom left")
 
 
 def _finding(query: str, budget: Budget, line: Line | None, crossing: float | None) -> str:

@@ -172,7 +172,6 @@ def draw_capacity(data: Capacity) -> go.Figure:
     traces.append(_targets(data))
     figure.add_traces(traces)
     shapes, notes = _marks(data)
-    ticks = sorted({memory for memory, _, _, _ in data.runs})
     across_axis, up_axis = _far_axes(data) if data.far else ({"type": "linear", "rangemode": "tozero"},) * 2
     figure.update_layout(
         shapes=shapes,
@@ -182,22 +181,11 @@ def draw_capacity(data: Capacity) -> go.Figure:
         yaxis={"title_text": "Capacity (records/s)", "tickformat": "~s", **up_axis},
     )
     if two:
-        figure.update_layout(
-            xaxis2={
-                "title_text": "Memory per slot (MB)",
-                "type": "log",
-                "domain": [0.71, 1],
-                "anchor": "y2",
-                "tickvals": ticks,
-                "ticktext": [f"{tick:,g}" for tick in ticks],
-            },
-            yaxis2={
-                "title_text": "Capacity (records/s)",
-                "tickformat": "~s",
-                "rangemode": "tozero",
-                "anchor": "x2",
-            },
-        )
+        ticks = sorted({memory for memory, _, _, _ in data.runs})
+        words = {"tickvals": ticks, "ticktext": [f"{tick:,g}" for tick in ticks]}
+        memory = {"title_text": "Memory per slot (MB)", "type": "log", "domain": [0.71, 1], "anchor": "y2", **words}
+        up_axis = {"tickformat": "~s", "rangemode": "tozero", "anchor": "x2"}
+        figure.update_layout(xaxis2=memory, yaxis2={"title_text": "Capacity (records/s)", **up_axis})
     return theme.room_for_legend(figure)
 
 
@@ -236,27 +224,14 @@ def _predicted(model: Model, grid: np.ndarray, knots: int, *, memory: float = 0.
 def _curve(uid: str, label: str, number: int, curve: Curve, axis: str) -> list[Properties]:
     where = {"x": curve.at, "xaxis": axis, "yaxis": axis.replace("x", "y"), "type": "scatter"}
     band = {**where, "hoverinfo": "skip", "mode": "lines", "line": {"width": 0}}
-    what = "slots" if axis == "x" else "MB"
+    fill = {"fill": "tonexty", "fillcolor": theme.BAND, "showlegend": number == 0}
+    hover = f"{label}, %{{x:.0f}} {'slots' if axis == 'x' else 'MB'}: %{{y:.4~s}} records/s<extra></extra>"
+    line = {"color": theme.SEQUENCE[number % len(theme.SEQUENCE)], "dash": _DASHES[number % len(_DASHES)]}
+    look = {"mode": "lines", "line": line, "hovertemplate": hover}
     return [
         {**band, "uid": f"capacity-high-{uid}", "name": "interval's high end", "y": curve.high, "showlegend": False},
-        {
-            **band,
-            "uid": f"capacity-low-{uid}",
-            "name": f"{units.percent(LEVEL)} interval",
-            "y": curve.low,
-            "fill": "tonexty",
-            "fillcolor": theme.BAND,
-            "showlegend": number == 0,
-        },
-        {
-            **where,
-            "uid": f"capacity-model-{uid}",
-            "name": label,
-            "y": curve.rate,
-            "mode": "lines",
-            "line": {"color": theme.SEQUENCE[number % len(theme.SEQUENCE)], "dash": _DASHES[number % len(_DASHES)]},
-            "hovertemplate": f"{label}, %{{x:.0f}} {what}: %{{y:.4~s}} records/s<extra></extra>",
-        },
+        {**band, "uid": f"capacity-low-{uid}", "name": f"{units.percent(LEVEL)} interval", "y": curve.low, **fill},
+        {**where, "uid": f"capacity-model-{uid}", "name": label, "y": curve.rate, **look},
     ]
 
 
@@ -274,25 +249,17 @@ def _runs(data: Capacity, axis: str, memory: int | None) -> Properties:
     ]
     memories = _memories(data)
     of = f", {memory:,} MB" if memory is not None and len(memories) > 1 else ""
+    hover = "%{customdata[1]} slots of %{customdata[0]} MB: %{y:.4~s} records/s, the bracket's middle<extra></extra>"
+    symbol = "x" if memory is None else _SYMBOLS[memories.index(memory) % len(_SYMBOLS)]
     return {
         "type": "scatter",
         "uid": f"capacity-runs-{'left-out' if memory is None else memory}-{'1' if axis == 'x' else '2'}",
         "name": f"{data.origin}, not fitted" if memory is None else f"{data.origin}{of}",
         "x": [run[1] if axis == "x" else run[0] for run in runs],
-        "xaxis": axis,
-        "yaxis": axis.replace("x", "y"),
         "y": [rate for _, _, rate, _ in runs],
-        "customdata": [[memory, slots] for memory, slots, _, _ in runs],
-        "mode": "markers",
-        "marker": {
-            "color": theme.BLACK,
-            "symbol": "x" if memory is None else _SYMBOLS[memories.index(memory) % len(_SYMBOLS)],
-            "size": 8,
-        },
-        "hovertemplate": (
-            "%{customdata[1]} slots of %{customdata[0]} MB: %{y:.4~s} records/s, the bracket's middle<extra></extra>"
-        ),
-        "showlegend": bool(runs) and axis == "x",
+        **{"xaxis": axis, "yaxis": axis.replace("x", "y"), "showlegend": bool(runs) and axis == "x"},
+        **{"customdata": [[memory, slots] for memory, slots, _, _ in runs], "hovertemplate": hover},
+        **{"mode": "markers", "marker": {"color": theme.BLACK, "symbol": symbol, "size": 8}},
     }
 
 

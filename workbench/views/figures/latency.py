@@ -88,16 +88,10 @@ def draw_latency_cores(data: LatencyCores) -> go.Figure:
     for level, word, dash, colour in lines:
         if level > 0:
             figure.add_hline(y=1000 * level, line={"color": colour, "width": 1, "dash": dash})
-            figure.add_annotation(
-                text=f"{word}: {units.seconds(level)}",
-                font={"size": 12, "color": colour},
-                x=1,
-                xref="paper",
-                xanchor="right",
-                y=math.log10(1000 * level),  # annotations on a logarithmic axis take the logarithm
-                yanchor="bottom" if word == "target" else "top",
-                showarrow=False,
-            )
+            # annotations on a logarithmic axis take the logarithm
+            where = {"x": 1, "xref": "paper", "xanchor": "right", "y": math.log10(1000 * level), "showarrow": False}
+            look = {"font": {"size": 12, "color": colour}, "yanchor": "bottom" if word == "target" else "top"}
+            figure.add_annotation(text=f"{word}: {units.seconds(level)}", **where, **look)
     levels = [1000 * value for value in (*data.latencies, data.target_s, data.service_s) if value > 0]
     low, high = math.log10(min(levels)), math.log10(max(levels))
     room = 0.14 * max(high - low, 0.2)

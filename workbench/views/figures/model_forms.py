@@ -114,30 +114,15 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
     x, y = [slots for slots, _ in data.targets], [rate for _, rate in data.targets]
     look = {"look": (theme.VERMILLION, "diamond", 11), "hover": "%{y:.4~s} records/s: %{x:,} slots", **left}
     traces.marks(panels, "forms-targets", "planned for a target", x, y, showlegend=bool(y), **look)
-    panels.add_vrect(  # after the curves: an empty panel takes none
-        x0=data.most_measured,
-        x1=data.slots[-1],
-        fillcolor=theme.GREY,
-        opacity=0.1,
-        line_width=0,
-        layer="below",
-        annotation={"text": "extrapolated"},
-        annotation_position="top left",
-        **left,
-    )
+    shade = {"fillcolor": theme.GREY, "opacity": 0.1, "line_width": 0, "layer": "below"}
+    words = {"annotation": {"text": "extrapolated"}, "annotation_position": "top left"}
+    panels.add_vrect(data.most_measured, data.slots[-1], **shade, **words, **left)  # an empty panel takes none
     errors = [curve.error for curve in data.curves]
-    traces.bars(
-        panels,
-        "forms-errors",
-        "errors",
-        errors,
-        ["not defined" if error is None else units.scaled(error, "") for error in errors],
-        y=forms,
-        marker={"color": [theme.SEQUENCE[n % len(theme.SEQUENCE)] for n in range(len(errors))]},
-        hover="%{y}: %{x:.4~s} records/s",
-        row=1,
-        col=2,
-    )
+    told = ["not defined" if error is None else units.scaled(error, "") for error in errors]
+    look = {"color": [theme.SEQUENCE[n % len(theme.SEQUENCE)] for n in range(len(errors))]}
+    right = {"row": 1, "col": 2}
+    hover = "%{y}: %{x:.4~s} records/s"
+    traces.bars(panels, "forms-errors", "errors", errors, told, y=forms, marker=look, hover=hover, **right)
     across: dict[str, object] = {"range": [0, data.slots[-1]]}
     up: dict[str, object] = {"rangemode": "tozero", "tickformat": "~s"}
     if data.far:
@@ -147,7 +132,6 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
     panels.update_xaxes(title_text=f"Slots of {data.memory_mb:,g} MB", **across, **left)
     panels.update_yaxes(title_text="Capacity (records/s)", **up, **left)
     most = max((error for error in errors if error is not None), default=1.0)
-    right = {"row": 1, "col": 2}
     title = "Error, one run<br>left out (records/s)"
     panels.update_xaxes(title_text=title, tickformat="~s", nticks=4, range=[0, 1.35 * most], **right)
     panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category", **right)

@@ -371,24 +371,14 @@ def _edges(figure: go.Figure, data: SearchTree, seen: list[TreeNode]) -> None:
 def _marks(figure: go.Figure, uid: str, sign: Sign, nodes: list[TreeNode], *, size: float, labelled: bool) -> None:
     """Draw marks of one kind; choices carry their label inside, others outside."""
     inside = sign.symbol == "circle"
-    traces.marks(
-        figure,
-        uid,
-        sign.word,
-        [node.level for node in nodes],
-        [node.row for node in nodes],
-        customdata=[node.key for node in nodes],
-        text=[node.label for node in nodes] if labelled else None,
-        hovertext=[theme.plain(node.text).replace("\n", "<br>") for node in nodes],
-        mode="markers+text" if labelled else "markers",
-        textposition="middle center" if inside else "middle right",
-        textfont={"size": 10 if inside else 11, "color": "white" if inside else theme.GREY},
-        look=(sign.colour, sign.symbol, size),
-        marker={"line": {"width": 1.5, "color": sign.colour}},
-        hover="%{hovertext}",
-        showlegend=bool(nodes),
-        cliponaxis=False,
-    )
+    x, y = [node.level for node in nodes], [node.row for node in nodes]
+    said = [theme.plain(node.text).replace("\n", "<br>") for node in nodes]
+    told = {"customdata": [node.key for node in nodes], "hovertext": said, "hover": "%{hovertext}"}
+    font = {"size": 10 if inside else 11, "color": "white" if inside else theme.GREY}
+    words = {"textposition": "middle center" if inside else "middle right", "textfont": font}
+    words |= {"mode": "markers+text", "text": [node.label for node in nodes]} if labelled else {"text": None}
+    look = {"look": (sign.colour, sign.symbol, size), "marker": {"line": {"width": 1.5, "color": sign.colour}}}
+    traces.marks(figure, uid, sign.word, x, y, showlegend=bool(nodes), cliponaxis=False, **told, **words, **look)
 
 
 def _bands(figure: go.Figure, data: SearchTree) -> None:

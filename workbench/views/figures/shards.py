@@ -60,15 +60,9 @@ def draw_shard_balance(data: ShardBalance) -> go.Figure:
     )
     hatching = {"fgcolor": theme.GREY, "size": 5, "fillmode": "overlay"}
     for uid, name, loads, shards, colour, shape in series:
-        figure.add_bar(
-            uid=uid,
-            name=name,
-            x=tasks,
-            y=loads,
-            customdata=shards,
-            marker={"color": colour, "pattern": {**hatching, "shape": shape}},
-            hovertemplate="task %{x} " + name + ": %{y:.3f} times the mean, %{customdata} shards<extra></extra>",
-        )
+        hover = "task %{x} " + name + ": %{y:.3f} times the mean, %{customdata} shards<extra></extra>"
+        look = {"marker": {"color": colour, "pattern": {**hatching, "shape": shape}}, "hovertemplate": hover}
+        figure.add_bar(uid=uid, name=name, x=tasks, y=loads, customdata=shards, **look)
     beside = {"font": {"size": 12}, "x": 1, "xanchor": "left", "yanchor": "middle", "xshift": 4}
     limit = f"threshold {units.number(data.threshold)}"
     for level, word, dash in ((1.0, "mean", "dot"), (data.threshold, limit, "dash")):

@@ -87,16 +87,10 @@ def draw_stage_layout(layout: BatchLayout, finding: str) -> go.Figure:
     figure = theme.figure(finding, 150 + 46 * len(stages), "Bars: partitions per stage.")
     if not stages:
         return theme.not_enough(figure, "the costs of the stages are unknown.")
-    traces.bars(
-        figure,
-        "layout-partitions",
-        "partitions",
-        partitions,
-        [f"{count:,}{', frozen' * stage.stateful}" for count, stage in zip(partitions, stages, strict=True)],
-        y=[theme.plain(stage.name) for stage in stages],
-        marker={"color": [theme.VERMILLION if stage.stateful else theme.BLUE for stage in stages]},
-        hover="%{y}: %{x:,} partitions",
-    )
+    words = [f"{count:,}{', frozen' * stage.stateful}" for count, stage in zip(partitions, stages, strict=True)]
+    names, hover = [theme.plain(stage.name) for stage in stages], "%{y}: %{x:,} partitions"
+    look = {"color": [theme.VERMILLION if stage.stateful else theme.BLUE for stage in stages]}
+    traces.bars(figure, "layout-partitions", "partitions", partitions, words, y=names, marker=look, hover=hover)
     most = 1.3 * max(partitions)
     figure.update_xaxes(title_text="Partitions", range=[0, most], **theme.whole_ticks(0, most))
     figure.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category")

@@ -133,17 +133,9 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
     panels.update_yaxes(title_text="Rate (records/s)", **theme.upright(tops.rate), row=1, col=1)
     tasks_axis = {**theme.upright(tops.tasks), "tickformat": ",d"}
     panels.update_yaxes(title_text="Tasks", **tasks_axis, nticks=5, row=2, col=1, secondary_y=False)
-    panels.update_yaxes(
-        title={"text": "Memory (GiB), dashed", "font": {"color": theme.ink(theme.GREEN)}},
-        **theme.upright(tops.memory_mb / 1024),
-        tickmode="auto",
-        nticks=5,
-        showgrid=False,
-        visible=tops.memory_mb > 0,
-        row=2,
-        col=1,
-        secondary_y=True,
-    )
+    title = {"text": "Memory (GiB), dashed", "font": {"color": theme.ink(theme.GREEN)}}
+    memory_axis = {**theme.upright(tops.memory_mb / 1024), "tickmode": "auto", "visible": tops.memory_mb > 0}
+    panels.update_yaxes(title=title, **memory_axis, nticks=5, showgrid=False, row=2, col=1, secondary_y=True)
     backlog_axis = theme.upright(max(tops.backlog, theme.FEW_RECORDS))
     panels.update_yaxes(title_text="Backlog (records)", **backlog_axis, nticks=5, row=3, col=1)
     latency_axis = theme.upright(tops.latency_s / waited)
@@ -165,30 +157,21 @@ def _label_flat_panels(panels: go.Figure, tops: Tops) -> None:
 
 def _changes(panels: go.Figure, data: TimelineSeries, scale: float, unit: str) -> None:
     """Mark reconfigurations by a triangle in the panel of tasks, and shade their downtime in every panel."""
-    traces.marks(
-        panels,
-        "timeline-reconfigurations",
-        "reconfiguration",
-        [change.at_s / scale for change in data.reconfigurations],
-        [sum(change.tasks.values()) for change in data.reconfigurations],
-        text=[
-            f"{units.some(sum(change.tasks.values()), 'task')} from here: "
-            + ", ".join(f"{theme.plain(name)} {count}" for name, count in change.tasks.items())
-            + f"<br>nothing ran for {units.seconds(change.downtime_s)}, {units.size(change.moved_bytes)} of state moved"
-            for change in data.reconfigurations
-        ],
-        look=(theme.VERMILLION, "triangle-down", 11),
-        marker={"line": {"color": "white", "width": 1}},
-        hover=f"%{{x:.4~g}} {unit}: %{{text}}",
-        showlegend=bool(data.reconfigurations),
-        cliponaxis=False,
-        row=2,
-        col=1,
-    )
+    changes = data.reconfigurations
+    counts = [sum(change.tasks.values()) for change in changes]
+    said = [
+        f"{units.some(count, 'task')} from here: "
+        + ", ".join(f"{theme.plain(name)} {tasks}" for name, tasks in change.tasks.items())
+        + f"<br>nothing ran for {units.seconds(change.downtime_s)}, {units.size(change.moved_bytes)} of state moved"
+        for change, count in zip(changes, counts, strict=True)
+    ]
+    mark = {"look": (theme.VERMILLION, "triangle-down", 11), "marker": {"line": {"color": "white", "width": 1}}}
+    told = {"text": said, "hover": f"%{{x:.4~g}} {unit}: %{{text}}", "showlegend": bool(changes), "cliponaxis": False}
+    uid, times = "timeline-reconfigurations", [change.at_s / scale for change in changes]
+    traces.marks(panels, uid, "reconfiguration", times, counts, **mark, **told, row=2, col=1)
     line = {"width": 1, "color": theme.VERMILLION}
     look = {"xref": "x", "yref": "paper", "fillcolor": theme.VERMILLION, "opacity": 0.18, "line": line}
-    shown = data.reconfigurations[:_MARKED]
-    downtimes = [(one.at_s / scale, (one.at_s + one.downtime_s) / scale) for one in shown]
+    downtimes = [(one.at_s / scale, (one.at_s + one.downtime_s) / scale) for one in changes[:_MARKED]]
     panels.update_layout(shapes=[traces.box(began, ended, 0, 1, **look) for began, ended in downtimes])
 
 

@@ -47,24 +47,15 @@ def draw_trigger_intervals(data: TriggerIntervals) -> go.Figure:
         symbol = ("circle", "square", "diamond", "triangle-up", "star")[number % 5]
         above = [max(0.0, point.high - point.rate) if isfinite(point.high) else 0.0 for point in points]
         below = [max(0.0, point.rate - point.low) for point in points]
-        for column in (1, 2):
-            traces.marks(
-                panels,
-                f"interval-{number}-{column}",
-                label,
-                [point.interval_s if column == 1 else point.mean_latency_s for point in points],
-                [point.rate for point in points],
-                legendgroup=label,
-                showlegend=column == 1,
-                error_y={"type": "data", "symmetric": False, "array": above, "arrayminus": below, "thickness": 1.2},
-                customdata=[[units.seconds(point.interval_s), units.seconds(point.mean_latency_s)] for point in points],
-                mode="lines+markers",
-                line={"color": colour},
-                look=(colour, symbol, 9),
-                hover="interval %{customdata[0]}, latency %{customdata[1]}: %{y:.4~s} records/s",
-                row=1,
-                col=column,
-            )
+        error = {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "thickness": 1.2}
+        times = [(point.interval_s, point.mean_latency_s) for point in points]
+        told = {"customdata": [list(map(units.seconds, pair)) for pair in times], "legendgroup": label}
+        look = {"mode": "lines+markers", "line": {"color": colour}, "look": (colour, symbol, 9), "error_y": error}
+        hover = "interval %{customdata[0]}, latency %{customdata[1]}: %{y:.4~s} records/s"
+        for column, x in enumerate(zip(*times, strict=True), start=1):
+            uid, where = f"interval-{number}-{column}", {"showlegend": column == 1, "row": 1, "col": column}
+            rates = [point.rate for point in points]
+            traces.marks(panels, uid, label, x, rates, hover=hover, **told, **look, **where)
     every = sorted({point.interval_s for _, points in data.deployments for point in points})
     ticks = {"tickvals": every, "ticktext": [f"{value:g}" for value in every]}
     panels.update_xaxes(title_text="Trigger interval (s)", type="log", **ticks, row=1, col=1)
