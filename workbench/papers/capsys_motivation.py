@@ -188,9 +188,7 @@ FIGURES = (
                 at("ours", "meet the target", "Plans"),
                 "Q1-sliding",
             ),
-            Headline(
-                "P6, compared with P1", "change", 100 * (9 / 14 - 1), change(_FIRST, _LAST), "Q1-sliding"
-            ),
+            Headline("P6, compared with P1", "change", 100 * (9 / 14 - 1), change(_FIRST, _LAST), "Q1-sliding"),
             Headline("back-pressure of P1", "%", 6.8, at("ours", "P1", "Back-pressure"), "Q1-sliding"),
             Headline("of P6", "%", 86.4, at("ours", "P6", "Back-pressure"), "Q1-sliding"),
             Headline("Plans of Q2-join", "plans", 665.0, at("ours", "all", "Plans"), "Q2-join"),
