@@ -139,9 +139,9 @@ def at(name: str, x: float | str, panel: str | None = None) -> Reader:
     return lambda made: made.named(name, panel).at(x)
 
 
-def mean(name: str, panel: str | None = None) -> Reader:
+def mean(name: str) -> Reader:
     """Read the mean of the series `name`."""
-    return lambda made: statistics.fmean(made.named(name, panel).values)
+    return lambda made: statistics.fmean(made.named(name).values)
 
 
 def ratio(above: Reader, below: Reader) -> Reader:

@@ -72,9 +72,10 @@ def _slots_here(most: int) -> dict[str, Any]:
     slots = [*range(1, min(most, slots_here()) + 1)]
     if len(slots) < 2:
         raise WorkbenchError(
-            f"Of the {usable_cores():g} cores of this machine {len(slots)} can be a slot, and a plan takes runs on two sizes at "
-            "least. Start the notebooks as root, so that a slot can be a fraction of a core; let a container write "
-            "/sys/fs/cgroup; or use a machine of three cores. What one slot sustains is measured in 01_measure.ipynb."
+            f"Of the {usable_cores():g} cores of this machine {len(slots)} can be a slot, and a plan takes runs on two "
+            "sizes at least. Start the notebooks as root, so that a slot can be a fraction of a core; let a container "
+            "write /sys/fs/cgroup; or use a machine of three cores. What one slot sustains is measured in "
+            "01_measure.ipynb."
         )
     return {"testbed": "spark", "slots": slots, "slot_cpus": slot_cpus(), "deployment": "shared"}
 

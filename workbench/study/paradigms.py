@@ -99,8 +99,8 @@ def replay_paradigms(
 
 def paradigms_csv(replayed: ReplayedParadigms) -> str:
     """Write throughput and mean latency of every second of every paradigm as comma-separated text."""
-    runs = {run.paradigm: (run.time_s, run.throughput_series, run.latency_series) for run in replayed.runs}
-    return series_csv(SERIES, runs)
+    runs = replayed.runs
+    return series_csv(SERIES, ((run.paradigm, (run.time_s, run.throughput_series, run.latency_series)) for run in runs))
 
 
 def _with(group: Group, settings: Mapping[str, float]) -> Group:

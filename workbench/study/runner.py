@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 from workbench import units
@@ -253,15 +252,12 @@ def measuring(
     estimator: CapacityEstimator | None = None,
     *,
     costs: bool = True,
-    output: Path | None = None,
 ) -> Runner[Measurement]:
     """Measure one budget in a thread: a runner whose result is the measurement."""
     chosen = estimator or CapacityEstimator()
 
     def work(report: Report) -> Generator[Event, None, Measurement]:
-        return measure(
-            Configuration(query, budget), _watched(testbed, report), chosen, journal, costs=costs, output=output
-        )
+        return measure(Configuration(query, budget), _watched(testbed, report), chosen, journal, costs=costs)
 
     profile = budget.profile
     what = f"{query.name} on {units.some(budget.slots, 'slot')} of {profile.cpus:g} core and {profile.memory_mb:,} MB"

@@ -121,22 +121,22 @@ class Replayed:
 
 
 def replay_policies(
-    query: str,
-    trace: RateTrace,
-    *,
-    slots: int,
-    policies: Sequence[str] = tuple(POLICIES),
-    restart_s: float = 10.0,
+    query: str, trace: RateTrace, *, slots: int, policies: Sequence[str] = tuple(POLICIES), restart_s: float = 10.0
 ) -> Replayed:
     """Replay `trace` on the simulated `query`, in slots of 2,048 MB, under each of `policies`; see `replay_start`."""
     return replay_start(simulated_start(query, slots, 2048.0), trace, policies, restart_s=restart_s)
 
 
 def replay_restarts(
-    query: str, trace: RateTrace, *, restarts_s: Sequence[float] = RESTARTS_S, **how: Any
+    query: str,
+    trace: RateTrace,
+    *,
+    slots: int,
+    policies: Sequence[str] = tuple(POLICIES),
+    restarts_s: Sequence[float] = RESTARTS_S,
 ) -> dict[float, Replayed]:
     """Replay `trace` as `replay_policies` does, once for each restart time, seconds."""
-    return {one: replay_policies(query, trace, restart_s=one, **how) for one in restarts_s}
+    return {one: replay_policies(query, trace, slots=slots, policies=policies, restart_s=one) for one in restarts_s}
 
 
 def replay_start(
@@ -306,14 +306,14 @@ def _whole(values: Mapping[str, float]) -> dict[str, Any]:
 def timelines_csv(lines: Mapping[str, Timeline]) -> str:
     """Write every step of every timeline as comma-separated text."""
     fields_of = attrgetter("times_s", "offered", "consumed", "backlog", "latency_s", "tasks", "workers")
-    return series_csv(COLUMNS, {name: fields_of(line) for name, line in lines.items()})
+    return series_csv(COLUMNS, ((name, fields_of(line)) for name, line in lines.items()))
 
 
-def series_csv(header: Sequence[str], series: Mapping[str, Iterable[np.ndarray]]) -> str:
+def series_csv(header: Sequence[str], series: Iterable[tuple[str, Iterable[np.ndarray]]]) -> str:
     """Write columns by name as comma-separated text: one row by value, which begins with the name."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
-    for name, columns in series.items():
+    for name, columns in series:
         writer.writerows((for_spreadsheet(name), *row) for row in zip(*(one.tolist() for one in columns), strict=True))
     return text.getvalue()

@@ -164,11 +164,11 @@ class Study:
                 raise WorkbenchError(
                     f"{what}, but the {self.testbed} testbed {lacks}. Remove it, or use testbed: spark."
                 )
-        for given, why in (
+        for wrong, why in (
             (self.source == "kafka", "with source: kafka each budget needs its own: a new rate starts the query again"),
             (self.cluster, "on a cluster each budget is deployed apart: a smaller budget must use fewer executors"),
         ):
-            if given and self.deployment == "shared":
+            if wrong and self.deployment == "shared":
                 raise WorkbenchError(f"deployment is 'shared', but {why}. Remove it.")
 
     @property

@@ -43,19 +43,19 @@ def draw_acquisition(question: Question) -> go.Figure:
         top = 1.6 * float(table.max()) or 1.0  # words stay readable on the darkest cell
         within = " ± %{customdata:.3~s}" * (doubt is not None)
         hover = "%{x} slots of %{y} MB" + f": {name} %{{z:.3~s}}{within} records/s" * bool(name)
-        text = [[word(value) if name else "" for value in row] for row in table.tolist()]
-        told = {"customdata": doubt, "text": text, "texttemplate": "%{text}", "hover": hover}
+        said = [[word(value) if name else "" for value in row] for row in table.tolist()]
+        told = {"customdata": doubt, "text": said, "texttemplate": "%{text}", "hover": hover}
         look = {"colorscale": [[0, "#FFFFFF"], [1, colour]], "x": slots, "y": memories, "row": 1, "col": col}
         traces.heat(panels, f"acquisition-{uid}", name or "space", table.tolist(), top, **told, **look)
         marks = (
             ("runs", "measured, and how often", measured, "circle-open", theme.BLACK),
             ("asked", "asked for next", asked, "diamond-open", theme.PURPLE),
         )
-        for mark, said, places, symbol, ink in marks:
+        for mark, what, places, symbol, ink in marks:
             x, y, text = ([f"{place[column]:,}" for place in places] for column in range(3))
             shape = {"look": (ink, symbol, 30 if mark == "runs" else 38), "marker": {"line": {"width": 2}}}
-            words = {"text": text, "hover": f"{said}: %{{text}}" if mark == "runs" else said, "showlegend": col == 1}
-            traces.marks(panels, f"acquisition-{mark}-{uid}", said, x, y, row=1, col=col, **shape, **words)
+            words = {"text": text, "hover": f"{what}: %{{text}}" if mark == "runs" else what, "showlegend": col == 1}
+            traces.marks(panels, f"acquisition-{mark}-{uid}", what, x, y, row=1, col=col, **shape, **words)
         title = f"Slots<br>{name}<br>(records/s)" if name else "Slots"
         panels.update_xaxes(title_text=title, categoryorder="array", categoryarray=slots, row=1, col=col)
     panels.update_yaxes(categoryorder="array", categoryarray=memories)

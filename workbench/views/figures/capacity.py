@@ -251,15 +251,18 @@ def _runs(data: Capacity, axis: str, memory: int | None) -> Properties:
     of = f", {memory:,} MB" if memory is not None and len(memories) > 1 else ""
     hover = "%{customdata[1]} slots of %{customdata[0]} MB: %{y:.4~s} records/s, the bracket's middle<extra></extra>"
     symbol = "x" if memory is None else _SYMBOLS[memories.index(memory) % len(_SYMBOLS)]
+    where = {"xaxis": axis, "yaxis": axis.replace("x", "y"), "showlegend": bool(runs) and axis == "x"}
+    told = {"customdata": [[memory, slots] for memory, slots, _, _ in runs], "hovertemplate": hover}
     return {
         "type": "scatter",
         "uid": f"capacity-runs-{'left-out' if memory is None else memory}-{'1' if axis == 'x' else '2'}",
         "name": f"{data.origin}, not fitted" if memory is None else f"{data.origin}{of}",
         "x": [run[1] if axis == "x" else run[0] for run in runs],
         "y": [rate for _, _, rate, _ in runs],
-        **{"xaxis": axis, "yaxis": axis.replace("x", "y"), "showlegend": bool(runs) and axis == "x"},
-        **{"customdata": [[memory, slots] for memory, slots, _, _ in runs], "hovertemplate": hover},
-        **{"mode": "markers", "marker": {"color": theme.BLACK, "symbol": symbol, "size": 8}},
+        "mode": "markers",
+        "marker": {"color": theme.BLACK, "symbol": symbol, "size": 8},
+        **where,
+        **told,
     }
 
 

@@ -179,9 +179,9 @@ def _marks(panels: go.Figure, data: Probes) -> None:
             continue
         within = bottom <= rate <= top
         text = f"{said}: {units.rate(rate)}" + ("" if within else ", above" if rate > top else ", below")
-        words = {"text": text, "font": {"size": 12, "color": colour}, "bgcolor": "rgba(255,255,255,0.8)"}
+        x = 0.005 if place == "top left" else 0.995
+        words = {"text": text, "x": x, "font": {"size": 12, "color": colour}, "bgcolor": "rgba(255,255,255,0.8)"}
         where = {"annotation_position": place if rate >= bottom else place.replace("bottom", "top"), "row": 1, "col": 1}
-        words["x"] = 0.005 if place == "top left" else 0.995
         line = {"color": colour, "width": 1 if within else 0, "dash": dash}
         panels.add_hline(y=min(max(rate, bottom), top), line=line, annotation=words, **where)
 

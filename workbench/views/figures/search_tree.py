@@ -376,9 +376,10 @@ def _marks(figure: go.Figure, uid: str, sign: Sign, nodes: list[TreeNode], *, si
     told = {"customdata": [node.key for node in nodes], "hovertext": said, "hover": "%{hovertext}"}
     font = {"size": 10 if inside else 11, "color": "white" if inside else theme.GREY}
     words = {"textposition": "middle center" if inside else "middle right", "textfont": font}
-    words |= {"mode": "markers+text", "text": [node.label for node in nodes]} if labelled else {"text": None}
+    mode, text = ("markers+text", [node.label for node in nodes]) if labelled else ("markers", None)
     look = {"look": (sign.colour, sign.symbol, size), "marker": {"line": {"width": 1.5, "color": sign.colour}}}
-    traces.marks(figure, uid, sign.word, x, y, showlegend=bool(nodes), cliponaxis=False, **told, **words, **look)
+    shown = {"mode": mode, "text": text, "showlegend": bool(nodes), "cliponaxis": False}
+    traces.marks(figure, uid, sign.word, x, y, **told, **words, **look, **shown)
 
 
 def _bands(figure: go.Figure, data: SearchTree) -> None:

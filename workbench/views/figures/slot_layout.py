@@ -1,6 +1,7 @@
 """How slots are used: shares of slot time by operator, or the stages of a micro-batch and their partitions."""
 
 import math
+from collections.abc import Sequence
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -44,7 +45,7 @@ def draw_slot_shares(allocation: Allocation, finding: str) -> go.Figure:
     panels = make_subplots(cols=2, shared_yaxes=True, horizontal_spacing=0.05, figure=figure)
     names = [theme.plain(name) for name in tasks]
     counts = list(tasks.values())
-    columns = (
+    columns: tuple[tuple[str, str, Sequence[float], list[str]], ...] = (
         ("shares-tasks", "Slots (tasks at once)", counts, [f"{n} ({units.share(n / total)})" for n in counts]),
         (
             "shares-capacities",
