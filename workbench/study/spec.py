@@ -305,7 +305,7 @@ def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}."
             raise WorkbenchError(f"{what} has the unknown key {shown(key)}; {hint} Correct or remove it.")
     try:
-        data = _of_run(_of_day(data))
+        data = _with_rates(data)
     except WorkbenchError as error:
         raise WorkbenchError(f"{what}: {error}") from error
     for name, example in _EXAMPLES.items():
@@ -317,20 +317,17 @@ def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
         raise WorkbenchError(f"{what}: {error.message}", settings=error.settings) from error
 
 
-def _of_day(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Take what is not said of the rates from the day's load."""
+def _with_rates(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Take the rates that are not said from the day's load, or from the run that must end in time."""
     day = data.get("day")
-    if not isinstance(day, str) or "targets" in data:
+    if "targets" in data:
         return data
-    trace = RateTrace.from_csv(day)
-    above = trace.rates_per_s[trace.rates_per_s > 0]
-    return {"targets": [trace.peak_per_s], "low_rate": float(min(above, default=trace.peak_per_s)), **data}
-
-
-def _of_run(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Take the rate that a run needs which must end in time."""
+    if isinstance(day, str):
+        trace = RateTrace.from_csv(day)
+        above = trace.rates_per_s[trace.rates_per_s > 0]
+        return {"targets": [trace.peak_per_s], "low_rate": float(min(above, default=trace.peak_per_s)), **data}
     given = {name: check_key(name, data[name]) for name in ("rows", "deadline_s", "start_s") if name in data}
-    if "targets" in data or given.get("rows") is None or given.get("deadline_s") is None:
+    if given.get("rows") is None or given.get("deadline_s") is None:
         return data
     return {"targets": [EndingRun(**given).rate], **data}
 
