@@ -1,5 +1,6 @@
 """The operators at the maximum rate: how busy each is, and what it could do alone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
@@ -52,28 +53,22 @@ def draw_operators(data: Operators) -> go.Figure:
     )
     if not data.metrics:
         return theme.not_enough(figure, "no operator was observed.")
-    titles = ("Busyness of its tasks (%)", "True rate (records/s per task)", "CPU used (cores)")
-    formats = (".3~f", "~s", ".3~f")
     panels = make_subplots(cols=3, shared_yaxes=True, horizontal_spacing=0.045, figure=figure)
     rates = [metrics.true_processing_rate for metrics in data.metrics]
-    columns: tuple[tuple[list[float | None], list[str]], ...] = (
-        ([100 * metrics.busyness for metrics in data.metrics], [units.share(m.busyness) for m in data.metrics]),
-        (list(rates), ["no records" if rate is None else units.scaled(rate, "") for rate in rates]),
-        (list(data.cores), [units.number(cores, digits=2) for cores in data.cores]),
+    words = ["no records" if rate is None else units.scaled(rate, "") for rate in rates]
+    busy, cores = [100 * metrics.busyness for metrics in data.metrics], [units.number(one, 2) for one in data.cores]
+    columns: tuple[tuple[str, str, Sequence[float | None], list[str]], ...] = (
+        ("Busyness of its tasks (%)", ".3~f", busy, [units.share(metrics.busyness) for metrics in data.metrics]),
+        ("True rate (records/s per task)", "~s", rates, words),
+        ("CPU used (cores)", ".3~f", data.cores, cores),
     )
     labels = [theme.plain(label) for label in data.labels]
-    for column, (values, texts) in enumerate(columns, start=1):
+    for column, (title, ticks, values, texts) in enumerate(columns, start=1):
         look = {"marker": {"color": theme.BLUE}, "hover": "%{y}: %{x:.4~s}", "row": 1, "col": column}
-        traces.bars(panels, f"operators-{column}", titles[column - 1], values, texts, y=labels, **look)
+        traces.bars(panels, f"operators-{column}", title, values, texts, y=labels, **look)
         top = max((value for value in values if value is not None), default=1.0) or 1.0
-        panels.update_xaxes(
-            title_text=titles[column - 1],
-            range=[0, 1.28 * top],
-            tickformat=formats[column - 1],
-            nticks=5,
-            row=1,
-            col=column,
-        )
+        axis = {"title_text": title, "range": [0, 1.28 * top], "tickformat": ticks, "nticks": 5}
+        panels.update_xaxes(**axis, row=1, col=column)
     panels.update_yaxes(autorange="reversed", ticks="", showgrid=False)
     panels.update_layout(bargap=0.35, margin_t=50)
     return panels

@@ -115,9 +115,8 @@ def draw_policies(data: Policies) -> go.Figure:
         traces.bars(panels, f"policies-{field}", title, finite, labels, y=names, **look)
         top = max((value for value in values if math.isfinite(value)), default=0.0) or 1.0
         room = max(_LEAST_ROOM, _LETTER * max(map(len, labels)) / _PANEL)
-        panels.update_xaxes(
-            title_text=title, range=[0, top / (1 - room)], tickformat=theme.ticks(top), nticks=4, row=1, col=column
-        )
+        axis = {"title_text": title, "range": [0, top / (1 - room)], "tickformat": theme.ticks(top), "nticks": 4}
+        panels.update_xaxes(**axis, row=1, col=column)
     panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category")
     panels.update_layout(bargap=0.35)
     return theme.room_for_legend(panels)

@@ -348,14 +348,9 @@ def draw_search_tree(data: SearchTree, step: int | None = None, *, line: int = _
     _marks(figure, "tree-present", here, present, size=size + 8, labelled=False)
     _bands(figure, data)
     every = max(1, -(-levels // 40))
-    figure.update_xaxes(
-        title_text="Worker, for one operator after the other",
-        tickvals=list(range(1, levels + 1, every)),
-        ticktext=[f"w{worker}" for worker in data.workers[::every]],
-        tickangle=0,
-        range=[-0.6, levels + 1.2],
-        showgrid=False,
-    )
+    words = [f"w{worker}" for worker in data.workers[::every]]
+    ticks = {"tickvals": list(range(1, levels + 1, every)), "ticktext": words, "tickangle": 0, "showgrid": False}
+    figure.update_xaxes(title_text="Worker, for one operator after the other", range=[-0.6, levels + 1.2], **ticks)
     figure.update_yaxes(range=[data.rows - 0.2, -1 - _NAMES / room], visible=False)
     return theme.room_for_legend(figure)
 
