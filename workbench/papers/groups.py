@@ -242,6 +242,21 @@ def _figure_9(name: str) -> Reproduction:
     )
 
 
+def _grown(name: str) -> Reader:
+    return change(at(name, 1), at(name, 7))
+
+
+def _bargain(name: str, other: str, published: tuple[float, float], words: str = "") -> Headline:
+    what, read = f"{name}, compared with {other}", ratio(mean(name), mean(other))
+    return Headline(what, "times", published, read, only="Bargain detection", words=words)
+
+
+def _steady(made: Reproduction) -> float:
+    return 100 * min(made.named(_MOVING).values) / max(made.named(_MOVING).values)
+
+
+_BY_TRAFFIC = "Gain by communication, second pair at 200 to 120 MB/s"
+_SEVEN_TIMES, _FAST = "TL's gain as one group gets seven times the tasks", ratio(at("ours", "TD"), at("ours", "TL"))
 _TOPOLOGY = (
     "The text has topology and total traffic, only a drawing the division among edges, so the percentages differ. "
     "Twelve nodes; Storm assigns tasks in turn to as many nodes as TD uses."
@@ -268,13 +283,7 @@ _FIGURES = (
         "The same pipeline of three groups; the numbers of tasks and costs are ours.",
         _figure_4a,
         headlines=(
-            Headline(
-                "Gain by communication, second pair at 200 to 120 MB/s",
-                "change",
-                (-100.0, 0.0),
-                _second("imc", 200),
-                words="a linear fall",
-            ),
+            Headline(_BY_TRAFFIC, "change", (-100.0, 0.0), _second("imc", 200), words="a linear fall"),
             Headline("by relative significance", "change", 0.0, _second("rs", 180), words="constant"),
         ),
     ),
@@ -286,14 +295,8 @@ _FIGURES = (
         "The published groups and nodes; the traffic is ours.",
         _figure_4b,
         headlines=(
-            Headline(
-                "TL's gain as one group gets seven times the tasks",
-                "change",
-                (-100.0, 0.0),
-                change(at("TL", 1), at("TL", 7)),
-                words="a substantial fall",
-            ),
-            Headline("TD's", "change", 0.0, change(at("TD", 1), at("TD", 7)), words="unaffected"),
+            Headline(_SEVEN_TIMES, "change", (-100.0, 0.0), _grown("TL"), words="a substantial fall"),
+            Headline("TD's", "change", 0.0, _grown("TD"), words="unaffected"),
         ),
     ),
     PaperFigure(
@@ -306,11 +309,7 @@ _FIGURES = (
         _figure_5,
         headlines=(
             Headline(
-                "Allocations of TD, compared with TL",
-                "times",
-                (100.0, 1000.0),
-                ratio(at("ours", "TD"), at("ours", "TL")),
-                words="two orders of magnitude",
+                "Allocations of TD, compared with TL", "times", (100.0, 1000.0), _FAST, words="two orders of magnitude"
             ),
             Headline("TD", "allocations/s", 264.0, at("ours", "TD")),
         ),
@@ -354,21 +353,8 @@ _FIGURES = (
         _figure_8,
         ("Bargain detection", "Twitter trending topics"),
         headlines=(
-            Headline(
-                "TD-IMC, compared with TL",
-                "times",
-                (0.9, 1.1),
-                ratio(mean("TD-IMC"), mean("TL")),
-                only="Bargain detection",
-                words="comparable",
-            ),
-            Headline(
-                "TD-RS, compared with TD-IMC",
-                "times",
-                MORE,
-                ratio(mean("TD-RS"), mean("TD-IMC")),
-                only="Bargain detection",
-            ),
+            _bargain("TD-IMC", "TL", (0.9, 1.1), "comparable"),
+            _bargain("TD-RS", "TD-IMC", MORE),
         ),
     ),
     PaperFigure(
@@ -382,11 +368,7 @@ _FIGURES = (
         tuple(JOBS),
         headlines=(
             Headline(
-                "Lowest gain with reconfiguration, of its highest",
-                "%",
-                (80.0, 100.0),
-                lambda made: 100 * min(made.named(_MOVING).values) / max(made.named(_MOVING).values),
-                words="almost constant",
+                "Lowest gain with reconfiguration, of its highest", "%", (80.0, 100.0), _steady, words="almost constant"
             ),
             Headline(
                 "TD at the peak, compared with Storm", "times", 2.0, ratio(at("TD at the peak", 3), at("Storm", 3))
