@@ -383,9 +383,7 @@ _FIGURES = (
         "The same search, compiled, on one core; measured when the figure is drawn, the proof that there is no "
         "plan included.",
         _figure_10a,
-        headlines=(
-            Headline("Longest time to the first plan", "ms", (0.0, 100.0), _longest, words="at most 100 ms"),
-        ),
+        headlines=(Headline("Longest time to the first plan", "ms", (0.0, 100.0), _longest, words="at most 100 ms"),),
     ),
     PaperFigure(
         "Figure 10b",

@@ -362,9 +362,7 @@ _FIGURES = (
         "have two each; section 5.3 advises one per node. python benchmarks/scaling.py times the scheduler.",
         redrawn(NAME, "Table 3", _NODES, _PUBLISHED_3),
         slow=runs.table_3,
-        headlines=(
-            Headline("Throughput on 32 nodes, of that on 8", "%", 100 * 218.6 / 66.6, _GROWN),
-        ),
+        headlines=(Headline("Throughput on 32 nodes, of that on 8", "%", 100 * 218.6 / 66.6, _GROWN),),
     ),
 )
 PAPER = Paper(NAME, "Elasticutor: Rapid Elasticity for Realtime Stateful Stream Processing (SIGMOD 2019)", _FIGURES)

@@ -269,17 +269,11 @@ def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:
 
 
 def _signature(asked: ast.arguments) -> inspect.Signature:
-    placed = [*asked.posonlyargs, *asked.args]
-    lacking = len(placed) - len(asked.defaults)
     kind = inspect.Parameter
-    made = [
-        kind(
-            one.arg,
-            kind.POSITIONAL_ONLY if place < len(asked.posonlyargs) else kind.POSITIONAL_OR_KEYWORD,
-            default=kind.empty if place < lacking else None,
-        )
-        for place, one in enumerate(placed)
-    ]
+    placed = [*asked.posonlyargs, *asked.args]
+    kinds = [kind.POSITIONAL_ONLY] * len(asked.posonlyargs) + [kind.POSITIONAL_OR_KEYWORD] * len(asked.args)
+    defaults = [kind.empty] * (len(placed) - len(asked.defaults)) + [None] * len(asked.defaults)
+    made = [kind(one.arg, how, default=default) for one, how, default in zip(placed, kinds, defaults, strict=True)]
     if asked.vararg:
         made.append(kind(asked.vararg.arg, kind.VAR_POSITIONAL))
     for one, default in zip(asked.kwonlyargs, asked.kw_defaults, strict=True):

@@ -190,13 +190,8 @@ class Scenario:
                 f"{self.prices} has no instance type {self.instance!r}; use one of {', '.join(listed)}."
             )
         chosen = listed[self.instance]
-        return Fleet(
-            WorkerShape(chosen.vcpus, chosen.memory_mb),
-            start.memory_mb,
-            start.slot_cpus,
-            chosen.price_per_hour,
-            chosen.currency,
-        )
+        shape = WorkerShape(chosen.vcpus, chosen.memory_mb)
+        return Fleet(shape, start.memory_mb, start.slot_cpus, chosen.price_per_hour, chosen.currency)
 
     def _keys(self) -> dict[str, KeyTrace]:
         keys: dict[str, KeyTrace] = {}

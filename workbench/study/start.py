@@ -137,22 +137,15 @@ def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan)
         measured = batch_query(chosen, seen.operators, chosen.budget.profile.cpus)
     else:
         measured = measured_query(name, seen.operators, seen.edges or None)
-    sources = measured.dataflow.sources
     frozen = _frozen(chosen)
     slowdown = _slowdown(runs, chosen, frozen) if chosen.has_interval else (1.0,)
-    return QueryModel(
-        measured.dataflow,
-        {
-            name: OperatorModel(
-                profile,
-                partitions=frozen,
-                slowdown=slowdown,
-                state=_kept_state(seen, chosen.rate) if chosen.has_interval else None,
-            )
-            for name, profile in measured.profiles.items()
-            if name not in sources
-        },
-    )
+    state = _kept_state(seen, chosen.rate) if chosen.has_interval else None
+    operators = {
+        name: OperatorModel(profile, partitions=frozen, slowdown=slowdown, state=state)
+        for name, profile in measured.profiles.items()
+        if name not in measured.dataflow.sources
+    }
+    return QueryModel(measured.dataflow, operators)
 
 
 def _slowdown(runs: Sequence[Measurement], chosen: CapacityPlan, frozen: int | None) -> tuple[float, ...]:

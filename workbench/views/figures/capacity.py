@@ -173,19 +173,15 @@ def draw_capacity(data: Capacity) -> go.Figure:
     figure.add_traces(traces)
     shapes, notes = _marks(data)
     across_axis, up_axis = _far_axes(data) if data.far else ({"type": "linear", "rangemode": "tozero"},) * 2
-    figure.update_layout(
-        shapes=shapes,
-        annotations=notes,
-        legend_traceorder="normal",
-        xaxis={"title_text": "Slots", "domain": [0, 0.6 if two else 1], **across_axis},
-        yaxis={"title_text": "Capacity (records/s)", "tickformat": "~s", **up_axis},
-    )
+    figure.update_layout(shapes=shapes, annotations=notes, legend_traceorder="normal")
+    figure.update_layout(xaxis={"title_text": "Slots", "domain": [0, 0.6 if two else 1], **across_axis})
+    figure.update_layout(yaxis={"title_text": "Capacity (records/s)", "tickformat": "~s", **up_axis})
     if two:
         ticks = sorted({memory for memory, _, _, _ in data.runs})
         words = {"tickvals": ticks, "ticktext": [f"{tick:,g}" for tick in ticks]}
         memory = {"title_text": "Memory per slot (MB)", "type": "log", "domain": [0.71, 1], "anchor": "y2", **words}
-        up_axis = {"tickformat": "~s", "rangemode": "tozero", "anchor": "x2"}
-        figure.update_layout(xaxis2=memory, yaxis2={"title_text": "Capacity (records/s)", **up_axis})
+        rates = {"title_text": "Capacity (records/s)", "tickformat": "~s", "rangemode": "tozero", "anchor": "x2"}
+        figure.update_layout(xaxis2=memory, yaxis2=rates)
     return theme.room_for_legend(figure)
 
 
@@ -352,13 +348,8 @@ def _marks(data: Capacity) -> tuple[list[Properties], list[Properties]]:
         room = close * (1 + (below and not was_below))  # both stand between the two lines
         left ^= left == was_left and noted(rate) - before < room
         before, was_left, was_below = noted(rate), left, below
-        look = {"font": {"size": 12, "color": theme.ink(theme.VERMILLION)}}
-        where = {
-            "xref": "x domain",
-            "x": 0 if left else 1,
-            "xanchor": "left" if left else "right",
-            "y": noted(rate),
-            "yanchor": "top" if below else "bottom",
-        }
-        notes.append({**where, **look, "text": f"target {units.rate(rate)}", "showarrow": False})
+        across = {"xref": "x domain", "x": 0 if left else 1, "xanchor": "left" if left else "right"}
+        up = {"y": noted(rate), "yanchor": "top" if below else "bottom"}
+        look = {"font": {"size": 12, "color": theme.ink(theme.VERMILLION)}, "showarrow": False}
+        notes.append({**across, **up, **look, "text": f"target {units.rate(rate)}"})
     return shapes, notes

@@ -29,20 +29,12 @@ def draw_reproduced(data: Reproduction, finding: str) -> go.Figure:
     rows = math.ceil(len(data.panels) / columns)
     turned = _TURNED if any(_turned(one.x, columns) for one in data.series) else 0
     row_height = _HEIGHT + turned
-    drawn = theme.figure(
-        finding,
-        row_height * rows + 60,
-        f"{len(data.panels)} panels: {'; '.join(f'{one.title}, {one.y} over {one.x}' for one in data.panels)}. "
-        "Values of the paper are grey, hatched or open.",
-    )
-    make_subplots(
-        rows=rows,
-        cols=columns,
-        subplot_titles=[theme.plain(one.title) for one in data.panels],
-        horizontal_spacing=0.12,
-        vertical_spacing=(_GAP + turned) / (row_height * rows),
-        figure=drawn,
-    )
+    shown = "; ".join(f"{one.title}, {one.y} over {one.x}" for one in data.panels)
+    shows = f"{len(data.panels)} panels: {shown}. Values of the paper are grey, hatched or open."
+    drawn = theme.figure(finding, row_height * rows + 60, shows)
+    gaps = {"horizontal_spacing": 0.12, "vertical_spacing": (_GAP + turned) / (row_height * rows)}
+    titles = [theme.plain(one.title) for one in data.panels]
+    make_subplots(rows=rows, cols=columns, subplot_titles=titles, figure=drawn, **gaps)
     drawn.update_annotations(font_size=13)
     names = [list(dict.fromkeys(one.name for one in data.series if one.published == side)) for side in (False, True)]
     seen: set[str] = set()

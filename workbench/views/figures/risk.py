@@ -107,9 +107,9 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
     look = {"mode": "lines+markers", "line": {"color": theme.BLUE, "width": 1.5}, "look": (theme.BLUE, None, 5)}
     traces.marks(figure, "risk-curve", "deployments", across, [100 * risk for risk in shown], **look, **told)
     risks = [100 * max(point.risk, _SHOWN_RISK) for _, point in data.marks]
-    told = {"customdata": [(point.slots, point.cost) for _, point in data.marks], "hover": hover, "cliponaxis": False}
+    told = {"customdata": [(point.slots, point.cost) for _, point in data.marks], "hover": hover}
     places = ["top right" if place < middle else "bottom left" for place in marked]
-    words = {"mode": "markers+text", "text": _labels(data.marks), "textposition": places}
+    words = {"mode": "markers+text", "text": _labels(data.marks), "textposition": places, "cliponaxis": False}
     mark = (theme.VERMILLION, "diamond", 12)
     traces.marks(figure, "risk-margins", "deployments by margin", marked, risks, look=mark, **words, **told)
     left, right = 0.96 * min(across), 1.04 * max(across)

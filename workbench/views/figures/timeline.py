@@ -101,14 +101,9 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
     )
     if not data.duration_s:
         return theme.not_enough(figure, "nothing was replayed.")
-    panels = make_subplots(
-        rows=4,
-        shared_xaxes=True,
-        vertical_spacing=0.035,
-        row_heights=[0.34, 0.22, 0.22, 0.22],
-        specs=[[{}], [{"secondary_y": True}], [{}], [{}]],
-        figure=figure,
-    )
+    sizes = {"vertical_spacing": 0.035, "row_heights": [0.34, 0.22, 0.22, 0.22]}
+    specs: list[list[dict[str, bool]]] = [[{}], [{"secondary_y": True}], [{}], [{}]]
+    panels = make_subplots(rows=4, shared_xaxes=True, specs=specs, figure=figure, **sizes)
     scale, unit = units.time_scale(data.duration_s)
     tops = data.tops
     waited, waited_unit = units.time_scale(tops.latency_s)
