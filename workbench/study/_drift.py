@@ -212,9 +212,7 @@ def study_drift(before: Planned, now: Planned) -> Drift:
         _differences(earlier[common[-1]][-1], later[common[-1]][-1]) + _study_differences(before, now),
         scatter,
         tuple(_promises(before, now)),
-        cores=relative_speed(
-            core_speed_of(now.exploration.measurements), core_speed_of(before.exploration.measurements)
-        ),
+        cores=relative_speed(*(core_speed_of(one.exploration.measurements) for one in (now, before))),
     )
 
 

@@ -169,9 +169,7 @@ def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: 
         except WorkbenchError:
             takes.append((target, None))
     agrees = found.low <= high and low <= found.high
-    return Compared(
-        measured.study.query, slots, float(rate), float(low), float(high), float(times), agrees, tuple(takes)
-    )
+    return Compared(study.query, slots, float(rate), float(low), float(high), float(times), agrees, tuple(takes))
 
 
 def explored_log(study: Study) -> Exploration:

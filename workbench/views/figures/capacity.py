@@ -128,9 +128,7 @@ def capacity_of(
     most = int(model.slots_[-1])
     last = max([most, reach, *(slots for slots, _, _ in targets)]) * _ROOM
     grid = _slots(float(model.slots_[0]), last, far=last / _ROOM > _FAR * most)
-    curves = [
-        Curve(memory, tuple(grid.tolist()), *_predicted(model, grid, knots, memory=memory)) for memory in memories
-    ]
+    curves = [Curve(one, tuple(grid.tolist()), *_predicted(model, grid, knots, memory=one)) for one in memories]
     memory_curves = list(across or ())
     if across is None and len(model.memory_) > 1:
         memory_grid = np.geomspace(float(model.memory_[0]), float(model.memory_[-1]), _POINTS // 2)

@@ -25,9 +25,7 @@ class PlacementMap:
     operators: tuple[str, ...]
     workers: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
-    loads: tuple[
-        tuple[float | None, ...], ...
-    ]  # by resource, per speed, as a multiple of the mean; None where all is 0
+    loads: tuple[tuple[float | None, ...], ...]  # by resource and speed, as multiples of the mean; None where all is 0
 
 
 def placement_map(problem: PlacementProblem, counts: ArrayLike | None, name: str = "This plan") -> PlacementMap:

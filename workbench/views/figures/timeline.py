@@ -206,10 +206,9 @@ def draw_overlaid(series: Mapping[str, TimelineSeries], policy: str) -> go.Figur
         for row, values in enumerate(columns, start=2):
             look = {"look": (colour, dash, 1.1), "line": {"shape": "hv" if row == 2 else "linear"}}
             told = {"legendgroup": f"overlay-{place}", "showlegend": row == 2, "row": row, "col": 1}
-            times, hover = [time / scale for time in other.times_s], f"{theme.plain(name)}: %{{y:.4~s}}"
-            traces.lines(
-                figure, f"overlay-{place}-{row}", theme.plain(name), times, values, hover=hover, **told, **look
-            )
+            times, said = [time / scale for time in other.times_s], theme.plain(name)
+            told["hover"] = f"{said}: %{{y:.4~s}}"
+            traces.lines(figure, f"overlay-{place}-{row}", said, times, values, **told, **look)
     step = next((one for one in _STEPS_S if shown.duration_s / one < _MOST_TICKS), _STEPS_S[-1])
     ticks = range(0, int(shown.duration_s) + 1, step)
     figure.update_xaxes(tickvals=[tick / scale for tick in ticks])
