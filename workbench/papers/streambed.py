@@ -140,9 +140,8 @@ def _explored(query: str) -> Iterator[Headline]:
         forms = dict(zip(made.named("ours", runs.FORMS.title).x, made.named("ours", runs.FORMS.title).y, strict=True))
         return 100 * (forms.get(form) or 0.0) / sum(value or 0.0 for value in forms.values())
 
-    yield Headline(
-        f"Explorations of {query} that choose the {form} form", "%", 100.0, chosen, query, f"{form}, in one,"
-    )
+    what = f"Explorations of {query} that choose the {form} form"
+    yield Headline(what, "%", 100.0, chosen, query, f"{form}, in one,")
     for name, unit, column in (
         ("optimizer calls", "calls", "optimizer_calls"),
         ("estimator runs", "runs", "estimator_runs"),

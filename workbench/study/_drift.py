@@ -297,12 +297,9 @@ def _operator_changes(before: Measurement, now: Measurement, scatter: Scatter) -
             continue
         errors = ((old.per_record_error or 0.0) / old.per_record_s, (cost.per_record_error or 0.0) / cost.per_record_s)
         tolerated = quantile * math.sqrt(2 * scatter.deviation**2 + sum(error**2 for error in errors))
-        ratio = math.log(cost.per_record_s / old.per_record_s)
-        changes.append(
-            Change(
-                f"Cost of {cost.operator}", "s per record", old.per_record_s, cost.per_record_s, ratio, ratio, tolerated
-            )
-        )
+        ratio, thing = math.log(cost.per_record_s / old.per_record_s), f"Cost of {cost.operator}"
+        was_s, now_s = old.per_record_s, cost.per_record_s
+        changes.append(Change(thing, "s per record", was_s, now_s, ratio, ratio, tolerated))
     return changes
 
 

@@ -152,9 +152,8 @@ def draw_capacity(data: Capacity) -> go.Figure:
     only. Traces and layout are made as plain dictionaries and added at once, which takes a quarter of the time: sliders
     wait for this figure.
     """
-    figure = theme.figure(
-        data.finding, 470, "Capacity over slots: measured points, model with its interval, targets; and over memory."
-    )
+    shows = "Capacity over slots: measured points, model with its interval, targets; and over memory."
+    figure = theme.figure(data.finding, 470, shows)
     if not data.curves:
         return theme.not_enough(figure, "no model was fitted.")
     two = bool(data.memory_curves)

@@ -71,9 +71,8 @@ def cost_vectors(
 
 def draw_cost_vectors(data: CostVectors) -> go.Figure:
     """Draw one line per plan over the three costs: parallel coordinates."""
-    figure = theme.figure(
-        data.finding, 400, "Parallel coordinates: one line per plan over its CPU, state access and network cost."
-    )
+    shows = "Parallel coordinates: one line per plan over its CPU, state access and network cost."
+    figure = theme.figure(data.finding, 400, shows)
     if not data.points:
         return theme.not_enough(figure, "there are no plans; loosen the thresholds.")
     looks = (("#A8A8A8", 1), (theme.BLUE, 1.5), (theme.VERMILLION, 3.5))

@@ -87,9 +87,8 @@ def model_forms(exploration: Exploration, found: FormComparison) -> ModelForms:
 
 def draw_model_forms(data: ModelForms) -> go.Figure:
     """Draw the curves through the runs on the left, over the law's interval, and the errors on the right."""
-    figure = theme.figure(
-        data.finding, 420, "Left: capacity over slots by every form. Right: mean error on a run left out, by form."
-    )
+    shows = "Left: capacity over slots by every form. Right: mean error on a run left out, by form."
+    figure = theme.figure(data.finding, 420, shows)
     if len(data.curves) < 2:
         return theme.not_enough(figure, "forms are compared from two runs on.")
     panels = make_subplots(cols=2, column_widths=[0.66, 0.34], horizontal_spacing=0.14, figure=figure)

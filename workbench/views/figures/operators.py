@@ -48,9 +48,8 @@ def operators(query: str, observation: Observation) -> Operators:
 
 def draw_operators(data: Operators) -> go.Figure:
     """Draw three bars per operator: busyness, true processing rate, CPU."""
-    figure = theme.figure(
-        data.finding, 170 + 42 * len(data.metrics), "Bars per operator: busyness, true processing rate, CPU used."
-    )
+    shows = "Bars per operator: busyness, true processing rate, CPU used."
+    figure = theme.figure(data.finding, 170 + 42 * len(data.metrics), shows)
     if not data.metrics:
         return theme.not_enough(figure, "no operator was observed.")
     panels = make_subplots(cols=3, shared_yaxes=True, horizontal_spacing=0.045, figure=figure)

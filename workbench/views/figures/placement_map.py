@@ -59,9 +59,8 @@ def draw_placement_map(data: PlacementMap) -> go.Figure:
     """Draw the counts as a map, and under it the loads, 1 being the mean."""
     rows, extra = max(1, len(data.operators)), len(RESOURCES)
     height = 190 + 30 * (rows + extra)
-    figure = theme.figure(
-        data.finding, height, "Map: tasks of every operator (rows) on every worker (columns); below, loads per worker."
-    )
+    shows = "Map: tasks of every operator (rows) on every worker (columns); below, loads per worker."
+    figure = theme.figure(data.finding, height, shows)
     if not data.counts:
         return theme.not_enough(figure, "no plan has been chosen yet.")
     panels = make_subplots(

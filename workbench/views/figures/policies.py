@@ -97,9 +97,8 @@ def _compared(rows: Mapping[str, Mapping[str, float]], best: str, money: str) ->
 
 def draw_policies(data: Policies) -> go.Figure:
     """Draw one row of bars per policy, one panel per measure."""
-    figure = theme.figure(
-        data.finding, 170 + 42 * len(data.names), "Bars per policy: time at target, latency, cost, changes."
-    )
+    shows = "Bars per policy: time at target, latency, cost, changes."
+    figure = theme.figure(data.finding, 170 + 42 * len(data.names), shows)
     if not data.names:
         return theme.not_enough(figure, "no policy was replayed.")
     panels = make_subplots(cols=len(data.columns), shared_yaxes=True, horizontal_spacing=0.035, figure=figure)

@@ -97,9 +97,8 @@ def draw_probes(data: Probes) -> go.Figure:
     figure = theme.figure(data.finding, 680, "Three panels over time: rates of the probes, batch times, backlog.")
     if not data.points:
         return theme.not_enough(figure, "no probe has ended.")
-    panels = make_subplots(
-        rows=3, shared_xaxes=True, vertical_spacing=0.05, row_heights=[0.5, 0.27, 0.23], figure=figure
-    )
+    heights = [0.5, 0.27, 0.23]
+    panels = make_subplots(rows=3, shared_xaxes=True, vertical_spacing=0.05, row_heights=heights, figure=figure)
     _rates(panels, data)
     _per_batch(panels, data)
     panels.update_yaxes(title_text="Batch time (s)", rangemode="tozero", row=2, col=1)

@@ -329,9 +329,8 @@ def draw_search_tree(data: SearchTree, step: int | None = None, *, line: int = _
     chosen, place = (data.finding, None) if step is None else data.trail[step]
     title = chosen if step is None else f"Step {step} of {data.steps}: {chosen}"
     present = [] if place is None else [data.nodes[place]]
-    figure = theme.figure(
-        title, height, "Tree of the search from left to right: operators as bands, workers as columns."
-    )
+    shows = "Tree of the search from left to right: operators as bands, workers as columns."
+    figure = theme.figure(title, height, shows)
     if len(data.nodes) <= 1:
         return theme.not_enough(figure, "the search made no choice.")
     room = (height - _MARGINS) / (data.rows + 2)

@@ -33,9 +33,8 @@ def slot_shares(allocation: Allocation, capacity: float | None = None) -> str:
 def draw_slot_shares(allocation: Allocation, finding: str) -> go.Figure:
     """Draw tasks per operator, and the rate that they sustain with the source rate as a line."""
     tasks = allocation.tasks
-    figure = theme.figure(
-        finding, 180 + 34 * len(tasks), "Bars per operator: tasks, and the source rate that they sustain."
-    )
+    shows = "Bars per operator: tasks, and the source rate that they sustain."
+    figure = theme.figure(finding, 180 + 34 * len(tasks), shows)
     if not tasks:
         return theme.not_enough(figure, "no slots were assigned to operators.")
     rate = None if allocation.bottleneck is None else allocation.source_rate

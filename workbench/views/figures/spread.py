@@ -53,9 +53,8 @@ def spreads(found: Sequence[Spread]) -> Spreads:
 
 def draw_spreads(data: Spreads) -> go.Figure:
     """Draw one row per shape: whole range, the middle eight tenths, the median and the best plan."""
-    figure = theme.figure(
-        data.finding, 190 + 46 * len(data.shapes), "One row per worker shape: range of random placements and the best."
-    )
+    shows = "One row per worker shape: range of random placements and the best."
+    figure = theme.figure(data.finding, 190 + 46 * len(data.shapes), shows)
     if not data.shapes:
         return theme.not_enough(figure, "no placement has a limited rate.")
     labels = [shape.label for shape in data.shapes]

@@ -96,9 +96,8 @@ def timeline(line: Timeline, policy: str = "The policy", *, points: int = POINTS
 
 def draw_timeline(data: TimelineSeries) -> go.Figure:
     """Draw four panels over one time axis: rates, tasks, backlog, latency; reconfigurations across all of them."""
-    figure = theme.figure(
-        data.finding, 720, "Four panels over time: rates, tasks, backlog and latency; reconfigurations are marked."
-    )
+    shows = "Four panels over time: rates, tasks, backlog and latency; reconfigurations are marked."
+    figure = theme.figure(data.finding, 720, shows)
     if not data.duration_s:
         return theme.not_enough(figure, "nothing was replayed.")
     sizes = {"vertical_spacing": 0.035, "row_heights": [0.34, 0.22, 0.22, 0.22]}

@@ -36,9 +36,8 @@ def trigger_intervals(measurements: Sequence[Measurement]) -> TriggerIntervals:
 
 def draw_trigger_intervals(data: TriggerIntervals) -> go.Figure:
     """Draw capacity over the interval on the left, over the mean latency on the right."""
-    figure = theme.figure(
-        data.finding, 400, "Left: capacity over the trigger interval. Right: capacity over the mean latency."
-    )
+    shows = "Left: capacity over the trigger interval. Right: capacity over the mean latency."
+    figure = theme.figure(data.finding, 400, shows)
     if not data.deployments:
         return theme.not_enough(figure, "no interval sustained a rate.")
     panels = make_subplots(cols=2, shared_yaxes=True, horizontal_spacing=0.05, figure=figure)
