@@ -184,12 +184,8 @@ def _columns(given: ast.expr, known: dict[str, ast.expr]) -> set[str] | None:
     return named or None
 
 
-def arguments_of(build: Callable[..., Any]) -> tuple[str, ...] | None:
+def needed(signature: inspect.Signature) -> tuple[str, ...] | None:
     """Names of the arguments that a query must be given; None where it takes any."""
-    return _needed(inspect.signature(build, follow_wrapped=False))
-
-
-def _needed(signature: inspect.Signature) -> tuple[str, ...] | None:
     asked = signature.parameters.values()
     if any(one.kind is one.VAR_POSITIONAL for one in asked):
         return None
@@ -216,7 +212,7 @@ def _check_arguments(name: str, signature: inspect.Signature, inputs: Sequence[s
             f"The query {name!r} takes {takes}; it must take one: the streaming DataFrame of its rows, which the "
             f"workbench feeds. Read static tables inside the function, and give other arguments defaults.{each}"
         ) from None
-    named = _needed(signature)
+    named = needed(signature)
     if inputs and named is not None and (own := tuple(signature.parameters)[: len(inputs)]) != tuple(inputs):
         raise WorkbenchError(
             f"The inputs of the query {name!r} are called {', '.join(inputs)}, and the arguments of its function "

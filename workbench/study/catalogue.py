@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import WorkbenchError
 from workbench.records import Sink
 from workbench.study._written import (
-    arguments_of,
     check_batch_function,
     check_function,
     check_loaded,
     check_module,
+    needed,
     signature_of,
     written_signature,
 )
@@ -278,7 +278,8 @@ def _loaded(name: str, kind: str) -> Any:  # noqa: ANN401 - what can be called, 
 def needed_arguments(name: str) -> tuple[str, ...] | None:
     """Names of the arguments that the query called `name`, a function of the user's, must be given; None: any."""
     found = _loaded(name, "query")
-    return arguments_of(found.build if isinstance(found, Query) else found)
+    signature = signature_of(found.build if isinstance(found, Query) else found)
+    return None if signature is None else needed(signature)
 
 
 def recorded_query(name: str, table: str) -> Query:

@@ -91,26 +91,18 @@ class Snapshot:
         return self.state in _BEGINS
 
 
-@dataclass(frozen=True)
-class Report:
-    """What a deployment reports to while it works for minutes at a stretch; both end the work if it is cancelled."""
-
-    say: Callable[[str], None]  # logs one line
-    check: Callable[[], None]
-
-
 class Runner(Generic[T]):
     """Carries out one piece of work in a thread of its own; it can be cancelled and resumed.
 
-    `begins` is what is known of the `work` before it is started. Given what to report to, the work yields events and
-    returns the result; started again it resumes. `estimator` is whose probes are reported; `costs`, whether runs at
+    `begins` is what is known of the `work` before it is started. Given the runner to report to, the work yields events
+    and returns the result; started again it resumes. `estimator` is whose probes are reported; `costs`, whether runs at
     lower rates follow.
     """
 
     def __init__(
         self,
         begins: Snapshot,
-        work: Callable[[Report], Generator[Event, None, T]],
+        work: Callable[["Runner[T]"], Generator[Event, None, T]],
         estimator: CapacityEstimator,
         *,
         costs: bool = False,
@@ -126,7 +118,6 @@ class Runner(Generic[T]):
         self._lines: deque[Line] = deque(maxlen=_MOST_LINES)
         self._probes: list[Probe] = []
         self._seconds: list[float] = []
-        self._report = Report(self._say, self._check)
         self._now = replace(begins, most_probes=estimator.steps.most_probes)
 
     def start(self) -> None:
@@ -188,7 +179,7 @@ class Runner(Generic[T]):
         state: State = "failed"
         error: tuple[str, str] | None = None
         try:
-            self._result = result_of(self._work(self._report), self._hear)
+            self._result = result_of(self._work(self), self._hear)
             state = "done"
         except CancelledError:
             state = "cancelled"
@@ -200,13 +191,15 @@ class Runner(Generic[T]):
             self._now = replace(self._now, state=state, step=step, error=error)
             self._lines.append(Line(self._worked_s, step if error is None else error[1]))
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """End the work if it is cancelled: for a deployment that works for minutes at a stretch."""
         if self._cancel.is_set():
             raise CancelledError
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Log one line, and `check`."""
         self._log(text)
-        self._check()
+        self.check()
 
     def _log(self, text: str) -> None:
         with self._lock:
@@ -241,7 +234,7 @@ class Runner(Generic[T]):
                 return
             case _:
                 pass
-        self._check()
+        self.check()
 
 
 def measuring(
@@ -256,7 +249,7 @@ def measuring(
     """Measure one budget in a thread: a runner whose result is the measurement."""
     chosen = estimator or CapacityEstimator()
 
-    def work(report: Report) -> Generator[Event, None, Measurement]:
+    def work(report: Runner[Measurement]) -> Generator[Event, None, Measurement]:
         return measure(Configuration(query, budget), _watched(testbed, report), chosen, journal, costs=costs)
 
     profile = budget.profile
@@ -270,7 +263,7 @@ def planning(
 ) -> Runner[Planned]:
     """Explore and plan a study in a thread: a runner whose result is the planned study."""
 
-    def work(report: Report) -> Generator[Event, None, Planned]:
+    def work(report: Runner[Planned]) -> Generator[Event, None, Planned]:
         watched = _watched(testbed or testbed_of(study, report.say), report)
         return study_steps(study, journal, progress=report.say, testbed=watched, estimator=estimator)
 
@@ -303,7 +296,7 @@ def time_left(
     return here + later_runs * (mean_run_s or estimate.seconds + here)
 
 
-def _watched(testbed: Testbed, report: Report) -> Testbed:
+def _watched(testbed: Testbed, report: Runner[Any]) -> Testbed:
     """Let Spark, which works for minutes at a stretch, look for a cancellation meanwhile."""
     if isinstance(testbed, SparkTestbed):
         return replace(testbed, progress=report.say, check_owner=report.check)
