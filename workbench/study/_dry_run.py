@@ -127,8 +127,7 @@ def _runs_in_all(
     minimal = min(later, len({*study.memory_mb} - memories)) if operators else 0
     most = min(runs_of(study), count + later * study.estimates + minimal)
     if explorer.available is not None:
-        grid = (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb)
-        most = max(count, min(most, sum(map(explorer.available, grid))))
+        most = max(count, min(most, sum(map(explorer.available, study.space.budgets))))
     # The first run that can end it by its cost is the one after those that are kept in any case.
     least = min(most, max(count, LEAST_RUNS + 1), count + later * study.estimates, runs_of(study) - bool(minimal))
     return max(count, least), most

@@ -156,13 +156,12 @@ def prepare(
         size = study.cluster.executor_slots
         cheapest(instances, size, least, executor_slots=size)  # what nobody can deploy is not worth measuring
     query = query_of(study, find or partial(find_query, progress=progress))
-    if isinstance(testbed, SparkTestbed):
-        for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):
-            testbed.check(budget)
-        for interval in study.intervals:
-            testbed.check(replace(study.space.corners[-1], interval_s=interval))
-    shared = study.shared and isinstance(testbed, Sharing)
     budgets = study.space.budgets
+    if isinstance(testbed, SparkTestbed):
+        swept = (replace(study.space.corners[-1], interval_s=interval) for interval in study.intervals)
+        for budget in (*budgets, *swept):
+            testbed.check(budget)
+    shared = study.shared and isinstance(testbed, Sharing)
     optimizer = ConfigurationOptimizer(
         WarmTestbed(testbed, budgets) if shared else testbed,
         estimator or estimator_of(study),
