@@ -237,12 +237,10 @@ def _intervals(planned: Planned) -> list[Card]:
     if not planned.sweep:
         return []
     left_out = intervals_left_out(planned.sweep)
-    data = figures.trigger_intervals(
-        [run for run in planned.sweep if isinstance(run, Measurement) and run.budget.interval_s not in left_out]
-    )
+    runs = [run for run in planned.sweep if isinstance(run, Measurement) and run.budget.interval_s not in left_out]
     lacking = (f"The {one:g} s interval was left out: {why}" for one, why in left_out.items())
-    finding = " ".join((f"{data.finding}.", *lacking))
-    return [Card("intervals", "What does more latency buy?", finding, figures.draw_trigger_intervals(data))]
+    finding = " ".join((f"{figures.trigger_intervals(runs)}.", *lacking))
+    return [Card("intervals", "What does more latency buy?", finding, figures.draw_trigger_intervals(runs))]
 
 
 def _finite(value: float) -> float | None:

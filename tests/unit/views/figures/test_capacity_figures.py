@@ -388,18 +388,18 @@ def test_more_latency_buys_capacity():
         budget=replace(first.budget, interval_s=4.0),
         estimate=replace(first.estimate, rate=2 * first.estimate.rate, low=2 * first.estimate.rate, high=float("inf")),
     )
-    data = trigger_intervals([slow, first, replace(first, estimate=replace(first.estimate, rate=None, low=0.0))])
-    ((label, points),) = data.deployments
-    assert label == "4 slots of 0.2 cores, 512 MB"
-    assert [point.interval_s for point in points] == [2.0, 4.0]
-    assert points[1].high == float("inf")
+    runs = [slow, first, replace(first, estimate=replace(first.estimate, rate=None, low=0.0))]
+    figure = check_figure(draw_trigger_intervals(runs), trigger_intervals(runs))
+    rates, waits = figure.data
+    assert rates.name == waits.name == "4 slots of 0.2 cores, 512 MB"
+    assert list(rates.x) == [2.0, 4.0]
+    assert list(rates.error_y.array) == [pytest.approx(first.estimate.high - rates.y[0]), 0]  # the other has no end
     whole = first.estimate.observation.batches[1:]
-    assert points[0].mean_latency_s == pytest.approx(1.0 + np.mean([batch.duration_s for batch in whole]))
-    assert data.finding.startswith("From 2 s to 4 s the capacity of q5 grows 2 times, from ")
-    figure = check_figure(draw_trigger_intervals(data))
+    assert waits.x[0] == pytest.approx(1.0 + np.mean([batch.duration_s for batch in whole]))
+    assert trigger_intervals(runs).startswith("From 2 s to 4 s the capacity of q5 grows 2 times, from ")
     assert {"Trigger interval (s)", "Mean latency of a record (s)", "Capacity (records/s)"} <= axis_titles(figure)
-    assert "one trigger interval only, 2 s" in trigger_intervals([first]).finding
-    check_empty(draw_trigger_intervals(trigger_intervals([])))
+    assert "one trigger interval only, 2 s" in trigger_intervals([first])
+    check_empty(draw_trigger_intervals([]))
 
 
 FLOW = Dataflow(
