@@ -178,16 +178,16 @@ def _operators(measurement: Measurement) -> list[Card]:
     if not observation.operators:
         text = f"The testbed {measurement.testbed} reports no operators."
         return [Card("operators", title, text, kind="no-data")]
-    data = figures.operators(measurement.query, observation)
+    finding, busiest = figures.operators(measurement.query, observation), figures.busiest_operator(observation)
     table = _operators_table(observation.operators, measurement.costs)
-    figure = figures.draw_operators(data) if data.metrics else None
-    said, busiest = "", data.busiest
-    if busiest is not None:
-        said = (
-            f": its tasks are busy {units.share(busiest.busyness)} of the time and process "
-            f"{units.rate(busiest.true_processing_rate)} each while busy"
-        )
-    return [Card("operators", title, f"{data.finding}{said}.", figure, table)]
+    if busiest is None:
+        return [Card("operators", title, f"{finding}.", table=table)]
+    said = (
+        f": its tasks are busy {units.share(busiest.busyness)} of the time and process "
+        f"{units.rate(busiest.true_processing_rate)} each while busy"
+    )
+    figure = figures.draw_operators(observation, finding)
+    return [Card("operators", title, f"{finding}{said}.", figure, table)]
 
 
 def _operators_table(metrics: tuple[OperatorMetrics, ...], costs: tuple[OperatorCost, ...]) -> Table:

@@ -19,7 +19,7 @@ from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow
 from workbench.views.figures.exploration import convergence, draw_convergence
 from workbench.views.figures.latency import draw_latency_cores, latency_cores
 from workbench.views.figures.model_forms import draw_model_forms, model_forms
-from workbench.views.figures.operators import draw_operators, operators
+from workbench.views.figures.operators import busiest_operator, draw_operators, operators
 from workbench.views.figures.paradigms import Paradigms, draw_paradigms, paradigms
 from workbench.views.figures.placement_map import PlacementMap, draw_placement_map, placement_map
 from workbench.views.figures.policies import KEEPS_UP, Policies, draw_policies, policies
