@@ -67,7 +67,7 @@ def forms(planned: Planned) -> list[Card]:
     finding = f"{findings.forms(found)}{_assumed(planned.exploration)}"
     if found.chosen is None:
         return [Card("forms", title, finding, kind="no-data")]
-    figure = figures.draw_model_forms(figures.model_forms(planned.exploration, found))
+    figure = figures.draw_model_forms(planned.exploration, found)
     return [Card("forms", title, finding, figure, _forms_table(found))]
 
 

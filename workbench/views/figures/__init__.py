@@ -18,7 +18,7 @@ from workbench.views.figures.cost_vectors import (
 from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow_graph, observed_graph
 from workbench.views.figures.exploration import convergence, draw_convergence
 from workbench.views.figures.latency import draw_latency_cores, latency_cores
-from workbench.views.figures.model_forms import draw_model_forms, model_forms
+from workbench.views.figures.model_forms import draw_model_forms
 from workbench.views.figures.operators import busiest_operator, draw_operators, operators
 from workbench.views.figures.paradigms import Paradigms, draw_paradigms, paradigms
 from workbench.views.figures.placement_map import PlacementMap, draw_placement_map, placement_map

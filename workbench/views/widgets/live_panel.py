@@ -120,7 +120,7 @@ def _panes(now: Snapshot) -> tuple[Pane, ...]:
         Pane(
             "Capacity model: the forms, fitted after each run",
             lambda now: None if now.so_far is None else now.so_far.planned,
-            lambda planned: figures.draw_model_forms(figures.model_forms(planned.exploration, planned.forms)),
+            lambda planned: figures.draw_model_forms(planned.exploration, planned.forms),
         ),
     )
 

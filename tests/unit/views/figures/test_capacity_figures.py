@@ -19,7 +19,7 @@ from workbench.views.figures.acquisition import draw_acquisition
 from workbench.views.figures.capacity import aimed_at, capacity, capacity_of, draw_capacity
 from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow_graph, observed_graph
 from workbench.views.figures.exploration import draw_convergence
-from workbench.views.figures.model_forms import draw_model_forms, model_forms
+from workbench.views.figures.model_forms import draw_model_forms
 from workbench.views.figures.risk import cost_risk, draw_cost_risk
 from workbench.views.figures.slot_layout import (
     draw_configured,
@@ -93,7 +93,7 @@ def test_memory_has_a_scale_of_its_own(exploration):
 
 def test_no_point_is_called_measured_that_was_simulated(exploration):
     names = [one.name for one in draw_capacity(capacity(exploration, [])).data if one.showlegend]
-    names += [one.name for one in draw_model_forms(model_forms(exploration, compare_forms(exploration))).data]
+    names += [one.name for one in draw_model_forms(exploration, compare_forms(exploration)).data]
     assert "simulated" in names
     assert [name for name in names if "measured" in name] == []
 
@@ -214,25 +214,25 @@ def test_other_targets_need_no_new_curves(exploration):
 def test_forms_are_compared_by_curve_and_by_error(exploration):
     made = plan(exploration, 2e6, memory_mb=[512])
     found = compare_forms(exploration, [made])
-    data = model_forms(exploration, found)
-    assert [curve.form for curve in data.curves] == ["linear", "sqrt", "log", "scaling"]
-    assert data.slots[-1] == pytest.approx(48)
-    figure = check_figure(draw_model_forms(data))
+    figure = check_figure(draw_model_forms(exploration, found))
+    assert list(trace(figure, "forms-errors").y) == ["linear", "sqrt", "log", "scaling"]
+    slots = trace(figure, "forms-sqrt").x
+    assert slots[-1] == pytest.approx(48)
     assert list(trace(figure, "forms-errors").x) == [fit.left_out for fit in found.fits]
     assert "Error, one run<br>left out (records/s)" in axis_titles(figure)
     assert trace(figure, f"forms-{found.chosen}").name == f"{found.chosen} (the paper's choice)"
     assert trace(figure, "forms-scaling").name == "scaling (in use)"
     (target,) = zip(trace(figure, "forms-targets").x, trace(figure, "forms-targets").y, strict=True)
     assert target == (made.budget.slots, 2e6)
-    low, high = exploration.model.interval([[512, slots] for slots in data.slots])
+    low, high = exploration.model.interval([[512, count] for count in slots])
     assert list(trace(figure, "forms-band").y) == pytest.approx([*high, *low[::-1]])
-    at = next(curve for curve in data.curves if curve.form == "sqrt").rates[-1]
-    assert at == pytest.approx(CapacityModel("sqrt").fit(exploration.points, exploration.rates).predict([[512, 48]])[0])
+    sqrt = CapacityModel("sqrt").fit(exploration.points, exploration.rates)
+    assert trace(figure, "forms-sqrt").y[-1] == pytest.approx(sqrt.predict([[512, 48]])[0])
 
 
 def test_forms_far_beyond_the_runs_are_drawn_on_logarithmic_axes(exploration):
     found = compare_forms(exploration, [plan(exploration, 1e7, memory_mb=[512])])
-    figure = check_figure(draw_model_forms(model_forms(exploration, found)))
+    figure = check_figure(draw_model_forms(exploration, found))
     assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
     assert all(rate is None or rate > 0 for form in ("linear", "log") for rate in trace(figure, f"forms-{form}").y)
 
