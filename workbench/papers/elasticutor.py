@@ -32,13 +32,8 @@ def _figure_11(_: str) -> Reproduction:
     cells = tuple(f"{name} {where}" for name in _REASSIGNED for where in ("in the node", "to another node"))
     times = [runs.reassignment_ms(name, moves_node=moves) for name in _REASSIGNED for moves in (False, True)]
     sync, migration = zip(*times, strict=True)
-    return Reproduction(
-        (panel,),
-        (
-            panel.series("synchronisation", cells, sync),
-            panel.series("state migration", cells, (value or None for value in migration)),
-        ),
-    )
+    moved = panel.series("state migration", cells, (value or None for value in migration))
+    return Reproduction((panel,), (panel.series("synchronisation", cells, sync), moved))
 
 
 def _figure_12(_: str) -> Reproduction:
@@ -47,16 +42,10 @@ def _figure_12(_: str) -> Reproduction:
     upstream, sizes = (1, 8, 32, 128), (32, 256, 2048, 32768)
     waiting = [dataclasses.replace(KeyedOperator(), upstream=count) for count in upstream]
     moved = [dataclasses.replace(KeyedOperator(), shard_bytes=1024.0 * size) for size in sizes]
-    return Reproduction(
-        (sync, migration),
-        (
-            *(
-                sync.series(name, upstream, (runs.reassignment_ms(name, one)[0] for one in waiting))
-                for name in _REASSIGNED
-            ),
-            migration.series("RC and Elasticutor", sizes, (runs.reassignment_ms("RC", one)[1] for one in moved)),
-        ),
-    )
+    times = {name: [runs.reassignment_ms(name, one)[0] for one in waiting] for name in _REASSIGNED}
+    moves = migration.series("RC and Elasticutor", sizes, (runs.reassignment_ms("RC", one)[1] for one in moved))
+    synced = (sync.series(name, upstream, each) for name, each in times.items())
+    return Reproduction((sync, migration), (*synced, moves))
 
 
 _SPEED_UP = Panel("Speed-up", "Cores of one executor", "Throughput (x that of one core)", log_x=True, log_y=True)
@@ -64,6 +53,7 @@ _TAIL = Panel("Latency", "Cores of one executor", "p99 latency (x that on one co
 _MOST = _SPEED_UP.series("paper, 8 KB or 0.01 ms: at most", (1, 256), (16.0, 16.0), published=True)
 _MOVED = {runs.MIGRATED: (13.9, 2.4), runs.REMOTE: (235.3, 21.6)}  # MB/s: naive, optimised
 _BOTH = ("naive executor-centric", "Elasticutor")
+_PUBLISHED_2 = [panel.series("paper", _BOTH, rates, published=True) for panel, rates in _MOVED.items()]
 _TABLE_3 = {8: 66.6e3, 16: 121.3e3, 32: 218.6e3}  # records/s by nodes
 _NODES = (*_over(runs.GROWTH.x, THROUGHPUT), runs.GROWTH)
 
@@ -342,12 +332,7 @@ _FIGURES = (
         "simulated",
         "Recorded. The moving load of Figure 19. The optimised scheduler keeps almost all records on their node "
         "here, so that ratio is larger than published; the naive one moves less state.",
-        redrawn(
-            NAME,
-            "Figure 19",
-            tuple(_MOVED),
-            (panel.series("paper", _BOTH, rates, published=True) for panel, rates in _MOVED.items()),
-        ),
+        redrawn(NAME, "Figure 19", tuple(_MOVED), _PUBLISHED_2),
         headlines=tuple(_naive(panel.title, naive / optimised) for panel, (naive, optimised) in _MOVED.items()),
     ),
     PaperFigure(

@@ -98,26 +98,20 @@ def _figure_4a(_: str) -> Reproduction:
     # at twice the traffic the second pair, and at any less the first, is the more significant one (Equation 2)
     jobs = [Job((10, 10, 10), (100, 100, 290), ((0, 1, 100), (1, 2, edge))) for edge in shrinking]
     panel = Panel("Gain", "Communication of the second pair (MB/s; the first: 100)", "Gain (MB/s)")
-    return Reproduction(
-        (panel,),
-        tuple(
-            panel.series(name, shrinking, [task_level(one, (100,) * 8, priority, "diagonal").gain for one in jobs])
-            for priority, name in _PRIORITIES.items()
-        ),
-    )
+    gains = {
+        name: [task_level(one, (100,) * 8, priority, "diagonal").gain for one in jobs]
+        for priority, name in _PRIORITIES.items()
+    }
+    return Reproduction((panel,), tuple(panel.series(name, shrinking, each) for name, each in gains.items()))
 
 
 def _figure_4b(_: str) -> Reproduction:
     factors = tuple(range(1, 8))
     jobs = [Job((10, 10 * factor), (200, 200), ((0, 1, 100),)) for factor in factors]
     panel = Panel("Gain", "Tasks of the second group, in tens (the first: 10)", "Gain (MB/s)")
-    return Reproduction(
-        (panel,),
-        tuple(
-            panel.series(name, factors, [allocate(one, (80,) * 6).gain for one in jobs])
-            for name, allocate in {"TD": top_down, "TL": _TL_DIAGONAL}.items()
-        ),
-    )
+    gains = {"TD": [top_down(one, (80,) * 6).gain for one in jobs]}
+    gains["TL"] = [_TL_DIAGONAL(one, (80,) * 6).gain for one in jobs]
+    return Reproduction((panel,), tuple(panel.series(name, factors, each) for name, each in gains.items()))
 
 
 def four_groups() -> tuple[Job, tuple[float, ...]]:
@@ -195,14 +189,8 @@ def _job(name: str) -> Reproduction:
     # what TD saves of the traffic, beyond Storm
     more = max(100 * (a - b) / total for a, b in zip(td.y, default.y, strict=True) if a is not None and b is not None)
     ours = (_most(td.y, default.y), _most(td.y, tl.y), more)
-    return Reproduction(
-        (_GAIN, gains),
-        (
-            *(td, tl, default),
-            gains.series("paper", _LABELS, _ADVANTAGES[name], published=True),
-            gains.series("ours", _LABELS, ours),
-        ),
-    )
+    paper = gains.series("paper", _LABELS, _ADVANTAGES[name], published=True)
+    return Reproduction((_GAIN, gains), (td, tl, default, paper, gains.series("ours", _LABELS, ours)))
 
 
 def _figure_8(name: str) -> Reproduction:
@@ -229,17 +217,11 @@ def _figure_9(name: str) -> Reproduction:
     gain = Panel("Gain", "Step", "Gain (MB/s)")
     rate = Panel("Input rate", "Step", "Input rate (% of the peak)")
     moves = Panel("Moves", "Step", "Tasks that move", "bars")
-
-    return Reproduction(
-        (gain, rate, moves),
-        (
-            gain.series(_MOVING, steps, moving),
-            gain.series("TD at the peak", steps, (peak.scaled(share).gain(fixed) for share in _CHANGING)),
-            gain.series("Storm", steps, (peak.scaled(share).gain(storm) for share in _CHANGING)),
-            rate.series("rate", steps, (100 * share for share in _CHANGING)),
-            moves.series("moved tasks", steps, moved),
-        ),
-    )
+    gains = [gain.series(_MOVING, steps, moving)]
+    for label, counts in (("TD at the peak", fixed), ("Storm", storm)):
+        gains.append(gain.series(label, steps, (peak.scaled(share).gain(counts) for share in _CHANGING)))
+    rates = rate.series("rate", steps, (100 * share for share in _CHANGING))
+    return Reproduction((gain, rate, moves), (*gains, rates, moves.series("moved tasks", steps, moved)))
 
 
 def _grown(name: str) -> Reader:

@@ -62,17 +62,14 @@ def _table_iii(query: str) -> Reproduction:
     effort = [float(row[name]) for name in ("optimizer_calls", "estimator_runs", "training_minutes")]
     coefficients = [float(row[name]) for name in model.x if isinstance(name, str)]
     planned = {memory_of(cell): float(cell["slots"]) for cell in published("iv", query)}
-    return Reproduction(
-        (runs.ERROR, runs.EXPECTED, runs.IMPROVEMENT, panel, runs.MODEL, runs.FORMS, runs.EFFORT, runs.PLANNED),
-        (
-            *found,
-            *curves,
-            runs.MODEL.series(f"paper, {row['form']}", model.x, coefficients, published=True),
-            runs.FORMS.series("paper", (row["form"],), (1.0,), published=True),
-            runs.EFFORT.series("paper", efforts.x, effort, published=True),
-            runs.PLANNED.series("paper", planned, planned.values(), published=True),
-        ),
+    paper = (
+        runs.MODEL.series(f"paper, {row['form']}", model.x, coefficients, published=True),
+        runs.FORMS.series("paper", (row["form"],), (1.0,), published=True),
+        runs.EFFORT.series("paper", efforts.x, effort, published=True),
+        runs.PLANNED.series("paper", planned, planned.values(), published=True),
     )
+    panels = (runs.ERROR, runs.EXPECTED, runs.IMPROVEMENT, panel, runs.MODEL, runs.FORMS, runs.EFFORT, runs.PLANNED)
+    return Reproduction(panels, (*found, *curves, *paper))
 
 
 def _table_iv(query: str) -> Reproduction:
