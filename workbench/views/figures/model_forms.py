@@ -1,5 +1,7 @@
 """The forms of capacity model side by side: their curves over slots, and their errors on a run left out."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -8,7 +10,7 @@ from workbench import units
 from workbench.capacity import Exploration
 from workbench.capacity.model import SCALING
 from workbench.capacity.planning import fitted_form
-from workbench.records import FormComparison
+from workbench.records import FormComparison, FormFit
 from workbench.views import findings, theme
 from workbench.views.figures import traces
 from workbench.views.figures.capacity import origin_of
@@ -41,9 +43,9 @@ def draw_model_forms(exploration: Exploration, found: FormComparison) -> go.Figu
     marks = {found.chosen: ["the paper's choice"]} if found.chosen is not None else {}
     marks.setdefault(found.used, []).append("in use")
     panels = make_subplots(cols=2, column_widths=[0.66, 0.34], horizontal_spacing=0.14, figure=figure)
-    left, right = ({"row": 1, "col": col} for col in (1, 2))
+    left = {"row": 1, "col": 1}
     law = models.get(SCALING)
-    low, high = np.empty((2, 0)) if law is None else law.interval(where)
+    low, high = (np.empty(0), np.empty(0)) if law is None else law.interval(where)
     x, y = [*slots, *reversed(slots)] if len(low) else [], [*high.tolist(), *reversed(low.tolist())]
     look = {"look": (None, None, 0), "fill": "toself", "fillcolor": theme.BAND, "showlegend": bool(x), **left}
     traces.lines(panels, "forms-band", "the law's 90 % interval", x, y, **look)
@@ -66,11 +68,6 @@ def draw_model_forms(exploration: Exploration, found: FormComparison) -> go.Figu
     shade = {"fillcolor": theme.GREY, "opacity": 0.1, "line_width": 0, "layer": "below"}
     words = {"annotation": {"text": "extrapolated"}, "annotation_position": "top left"}
     panels.add_vrect(most, last, **shade, **words, **left)  # an empty panel takes none
-    forms, errors = [fit.form for fit, _ in curves], [fit.left_out for fit, _ in curves]
-    told = ["not defined" if error is None else units.scaled(error, "") for error in errors]
-    look = {"color": [theme.SEQUENCE[n % len(theme.SEQUENCE)] for n in range(len(errors))]}
-    hover = "%{y}: %{x:.4~s} records/s"
-    traces.bars(panels, "forms-errors", "errors", errors, told, y=forms, marker=look, hover=hover, **right)
     across: dict[str, object] = {"range": [0, last]}
     up: dict[str, object] = {"rangemode": "tozero", "tickformat": "~s"}
     if far:
@@ -79,8 +76,17 @@ def draw_model_forms(exploration: Exploration, found: FormComparison) -> go.Figu
         up = {"type": "log", "tickformat": "~s", "dtick": 1}
     panels.update_xaxes(title_text=f"Slots of {memory:,g} MB", **across, **left)
     panels.update_yaxes(title_text="Capacity (records/s)", **up, **left)
+    _draw_errors(panels, [fit for fit, _ in curves])
+    return theme.room_for_legend(panels)
+
+
+def _draw_errors(panels: go.Figure, fits: Sequence[FormFit]) -> None:
+    forms, errors, right = [fit.form for fit in fits], [fit.left_out for fit in fits], {"row": 1, "col": 2}
+    told = ["not defined" if error is None else units.scaled(error, "") for error in errors]
+    look = {"color": [theme.SEQUENCE[n % len(theme.SEQUENCE)] for n in range(len(errors))]}
+    hover = "%{y}: %{x:.4~s} records/s"
+    traces.bars(panels, "forms-errors", "errors", errors, told, y=forms, marker=look, hover=hover, **right)
     worst = max((error for error in errors if error is not None), default=1.0)
     title = "Error, one run<br>left out (records/s)"
     panels.update_xaxes(title_text=title, tickformat="~s", nticks=4, range=[0, 1.35 * worst], **right)
     panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category", **right)
-    return theme.room_for_legend(panels)
