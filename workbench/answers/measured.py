@@ -145,10 +145,11 @@ def _found(measurement: Measurement) -> str:
 def _batches(measurement: Measurement) -> list[Card]:
     data = figures.batch_times(measurement.query, measurement.budget, measurement.estimate, measurement.load_curve)
     title = "How does a batch's time grow with its size?"
-    if not data.rows:
+    rows = [batch.records for batch, _ in data.batches]
+    if not rows:
         return [Card("batches", title, "No probe was made after the warm-up.", kind="no-data")]
     part = "" if data.line is None else f" The fixed part is {units.share(data.line.fixed / data.interval_s)} of it."
-    ends = f"{units.scaled(min(data.rows), '')} to {units.scaled(max(data.rows), 'records')}"
+    ends = f"{units.scaled(min(rows), '')} to {units.scaled(max(rows), 'records')}"
     finding = f"{data.finding}.{part} Seen were batches of {ends}."
     return [Card("batches", title, finding, figures.draw_batch_times(data), _batches_table(measurement))]
 

@@ -43,9 +43,7 @@ class BatchTimes:
     """What the figure shows: whole batches of the probes and of the observations at lower rates, and their line."""
 
     finding: str
-    rows: tuple[int, ...]
-    seconds: tuple[float, ...]
-    verdicts: tuple[str, ...]
+    batches: tuple[tuple[Batch, str], ...]  # with the verdict on their probe
     interval_s: float
     line: Line | None  # fitted to the batches of valid probes; None where they are too few or too alike
     crossing: float | None  # rows per batch at which the line meets the interval
@@ -61,38 +59,29 @@ def batch_times(query: str, budget: Budget, estimate: MstEstimate, load_curve: S
         for batch in probe.observation.batches[1:]
     ]
     batches += [(batch, "lower load") for probe in load_curve for batch in probe.observation.batches[1:]]
-    rows = tuple(batch.records for batch, _ in batches)
-    seconds = tuple(batch.duration_s for batch, _ in batches)
     counted = [(batch.records, batch.duration_s) for batch, verdict in batches if verdict in COUNTED]
     told_apart = count_levels(sorted(records for records, _ in counted)) >= MIN_LEVELS
     line = fit_line(counted) if told_apart else None
     crossing = None
     if line is not None and line.slope > 0 and budget.interval_s > line.fixed:
         crossing = (budget.interval_s - line.fixed) / line.slope
-    return BatchTimes(
-        _finding(query, budget, line, crossing),
-        rows,
-        seconds,
-        tuple(verdict for _, verdict in batches),
-        budget.interval_s,
-        line,
-        crossing,
-        None if estimate.rate is None else estimate.low * budget.interval_s,
-    )
+    marked = None if estimate.rate is None else estimate.low * budget.interval_s
+    finding = _finding(query, budget, line, crossing)
+    return BatchTimes(finding, tuple(batches), budget.interval_s, line, crossing, marked)
 
 
 def draw_batch_times(data: BatchTimes) -> go.Figure:
     """Draw the batches, the line, the interval and their crossing."""
     figure = theme.figure(data.finding, 460, "Points: batch time over records per batch, with the fitted line.")
-    if not data.rows:
+    if not data.batches:
         return theme.not_enough(figure, "no batch was completed.")
     for verdict, sign in VERDICTS.items():
-        chosen = [place for place, value in enumerate(data.verdicts) if value == verdict]
-        x, y = ([values[place] for place in chosen] for values in (data.rows, data.seconds))
+        chosen = [batch for batch, given in data.batches if given == verdict]
+        x, y = [batch.records for batch in chosen], [batch.duration_s for batch in chosen]
         look = {"look": (sign.colour, sign.symbol, 7), "marker": {"opacity": 0.75}}
         if chosen:
             traces.marks(figure, f"batches-{verdict}", sign.word, x, y, hover="%{x:,} records in %{y:.3f} s", **look)
-    right = 1.06 * max((*data.rows, data.crossing or 0.0, data.marked or 0.0, 1.0))
+    right = 1.06 * max((*(batch.records for batch, _ in data.batches), data.crossing or 0.0, data.marked or 0.0, 1.0))
     if data.line is not None:
         ends = [data.line.fixed, data.line.fixed + data.line.slope * right]
         name = f"fit: {units.seconds(data.line.fixed)} + {units.seconds(data.line.slope)} per record"

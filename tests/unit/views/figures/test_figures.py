@@ -89,7 +89,7 @@ def test_probes_without_an_end_have_no_last_band(estimate):
 
 def test_batch_times_meet_the_interval(estimate):
     data = batch_times("q5", BUDGET, estimate)
-    assert len(data.rows) == 9
+    assert len(data.batches) == 9
     assert data.line.fixed == pytest.approx(0.5)
     assert data.line.slope == pytest.approx(1e-3)
     assert data.crossing == pytest.approx(1500)
@@ -101,7 +101,8 @@ def test_batch_times_meet_the_interval(estimate):
 def test_batches_at_lower_rates_are_part_of_the_line(estimate):
     curve = (replace(estimate.probes[1], judgement=None),)
     data = batch_times("q5", BUDGET, estimate, curve)
-    assert data.verdicts.count("lower load") == len(estimate.probes[1].observation.batches) - 1
+    lower = [verdict for _, verdict in data.batches if verdict == "lower load"]
+    assert len(lower) == len(estimate.probes[1].observation.batches) - 1
     assert data.line.fixed == pytest.approx(0.5)
     draw_batch_times(data)
 

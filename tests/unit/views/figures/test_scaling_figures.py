@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -224,10 +225,10 @@ def test_where_the_dearest_keeps_up_best_the_cheaper_ones_are_named_too():
 
 def test_latency_follows_the_best_allocation_of_every_number_of_cores():
     data = latency_cores(*RATES, 0.0054, 60, names=["parse", "count", "sink"])
-    assert data.cores == tuple(range(36, 61))
-    assert all(earlier > later for earlier, later in zip(data.latencies, data.latencies[1:], strict=False))
-    for cores, latency in zip(data.allocations, data.latencies, strict=True):
-        assert latency == pytest.approx(jackson_latency(*RATES, cores))
+    assert [sum(one.cores) for one in data.followed] == list(range(36, 61))
+    assert all(earlier.latency > later.latency for earlier, later in pairwise(data.followed))
+    for one in data.followed:
+        assert one.latency == pytest.approx(jackson_latency(*RATES, one.cores))
     assert data.chosen.status == "ok"
     figure = check_figure(draw_latency_cores(data), "38 cores keep the mean latency at 5.19 ms, under 5.4 ms")
     assert list(trace(figure, "latency-chosen").x) == [38]
