@@ -170,15 +170,9 @@ _ADVANTAGES: Mapping[str, tuple[float, float, float]] = {
 
 
 def _advantages(name: str) -> tuple[Headline, ...]:
-    return tuple(
-        Headline(
-            f"TD's advantage over {label}" if label in {"Storm", "TL"} else f"{label} by TD",
-            "change",
-            published,
-            at("ours", label),
-        )
-        for label, published in zip(_LABELS, _ADVANTAGES[name], strict=True)
-    )
+    names = (f"TD's advantage over {label}" if label in {"Storm", "TL"} else f"{label} by TD" for label in _LABELS)
+    cells = zip(names, _ADVANTAGES[name], _LABELS, strict=True)
+    return tuple(Headline(name, "change", published, at("ours", label)) for name, published, label in cells)
 
 
 def _job(name: str) -> Reproduction:

@@ -20,7 +20,6 @@ class ShardBalance:
     after: tuple[float, ...]
     shards_before: tuple[int, ...]
     shards_after: tuple[int, ...]
-    moves: int
     threshold: float
 
 
@@ -29,7 +28,7 @@ def shard_balance(
 ) -> ShardBalance:
     """Add up the loads of the shards of every task; takes the arguments and the result of `rebalance_shards`."""
     if not len(loads) or sum(loads) <= 0:
-        return ShardBalance("The shards have no load", (), (), (), (), 0, threshold)
+        return ShardBalance("The shards have no load", (), (), (), (), threshold)
     mean = sum(loads) / tasks
 
     def per_task(owners: Sequence[int]) -> tuple[tuple[float, ...], tuple[int, ...]]:
@@ -45,7 +44,7 @@ def shard_balance(
             f"Moving {units.count(len(plan.moves))} of {units.count(len(loads))} shards lowers the fullest task from "
             f"{units.number(max(before))} to {units.number(max(after))} times the mean load"
         )
-    return ShardBalance(finding, before, after, shards_before, shards_after, len(plan.moves), threshold)
+    return ShardBalance(finding, before, after, shards_before, shards_after, threshold)
 
 
 def draw_shard_balance(data: ShardBalance) -> go.Figure:
