@@ -127,7 +127,7 @@ def planned_so_far(
 
 
 def tell_recorded(explorer: ResourceExplorer, query: Query) -> None:
-    """Tell an explorer the runs that the journal has, up to the first that it lacks."""
+    """Give an explorer the runs that the journal has, up to the first that it lacks."""
     known = True
     while known and (budget := explorer.ask()) is not None:
         runs, known = explorer.optimizer.recorded(query, budget)
