@@ -142,10 +142,11 @@ def _found(measurement: Measurement) -> str:
 def _batches(measurement: Measurement) -> list[Card]:
     data = figures.batch_times(measurement.query, measurement.budget, measurement.estimate, measurement.load_curve)
     title = "How does a batch's time grow with its size?"
-    if not data.rows:
+    rows = [batch.records for batch, _ in data.batches]
+    if not rows:
         return [Card("batches", title, "No probe was made after the warm-up.", kind="no-data")]
     part = "" if data.line is None else f" The fixed part is {units.share(data.line.fixed / data.interval_s)} of it."
-    ends = f"{units.scaled(min(data.rows), '')} to {units.scaled(max(data.rows), 'records')}"
+    ends = f"{units.scaled(min(rows), '')} to {units.scaled(max(rows), 'records')}"
     finding = f"{data.finding}.{part} Seen were batches of {ends}."
     return [Card("batches", title, finding, figures.draw_batch_times(data), _batches_table(measurement))]
 
@@ -172,16 +173,16 @@ def _operators(measurement: Measurement) -> list[Card]:
         text = "No rate was sustained, so there is no observation at a maximum. Give more slots or probe lower rates."
         text = text if observation is None else f"The testbed {measurement.testbed} reports no operators."
         return [Card("operators", title, text, kind="no-data")]
-    data = figures.operators(measurement.query, observation)
+    finding, busiest = figures.operators(measurement.query, observation), figures.busiest_operator(observation)
     table = _operators_table(observation.operators, measurement.costs)
-    figure = figures.draw_operators(data) if data.metrics else None
-    said, busiest = "", data.busiest
-    if busiest is not None:
-        said = (
-            f": its tasks are busy {units.share(busiest.busyness)} of the time and process "
-            f"{units.rate(busiest.true_processing_rate)} each while busy"
-        )
-    return [Card("operators", title, f"{data.finding}{said}.", figure, table)]
+    if busiest is None:
+        return [Card("operators", title, f"{finding}.", table=table)]
+    said = (
+        f": its tasks are busy {units.share(busiest.busyness)} of the time and process "
+        f"{units.rate(busiest.true_processing_rate)} each while busy"
+    )
+    figure = figures.draw_operators(observation, finding)
+    return [Card("operators", title, f"{finding}{said}.", figure, table)]
 
 
 def _operators_table(metrics: tuple[OperatorMetrics, ...], costs: tuple[OperatorCost, ...]) -> Table:

@@ -20,7 +20,7 @@ from workbench.observing import EndingRuns, StateSeen
 from workbench.records import EndingRun
 from workbench.study import Observed
 from workbench.views.cards import Card, fold, gather, tabulate
-from workbench.views.figures import draw_head_room, head_room
+from workbench.views.figures import draw_head_room
 from workbench.views.findings import about
 
 _TIGHT = 0.3  # left over the peak, below which a query is not safe
@@ -54,7 +54,7 @@ def answer(found: Observed, outage_s: float) -> Answer:
         "Head-room at the peak of the load",
         cautions={**changes(found), **_doubts(found)},
         about=_what_it_is(found),
-        draw=lambda: draw_head_room(head_room(found, _sentence(found).removesuffix("."))),
+        draw=lambda: draw_head_room(found, _sentence(found).removesuffix(".")),
         evidence=(partial(_batches, found), partial(_operators, found)),
     )
 

@@ -101,18 +101,17 @@ def compared(given: PlacementInput, found: Comparison, again: Again, shown: Plac
 
 def shapes(found: Sequence[Spread]) -> Answer:
     """Answer which worker shape to choose where tasks are placed at random."""
-    data = figures.spreads(found)
     return Answer(
         "shapes",
         _SHAPE,
-        f"{data.finding}.",
+        f"{figures.spreads(found)}.",
         "CALCULATED",
         ("rates by the loads given, not by running a placement",),
         rows=tuple(map(_shape, found)),
         caption="Rates that random placements sustain, the shape to choose first",
         listed=False,
         chosen=0,
-        draw=lambda: figures.draw_spreads(data),
+        draw=lambda: figures.draw_spreads(found),
     )
 
 
@@ -416,10 +415,10 @@ def _told(plans: Sequence[Plan], best: int, method: str) -> str:
 
 def _thresholds(found: PlacementStudy) -> list[Card]:
     tuning = found.tuning
-    data = figures.pruning(found.searches)
+    pruned, drawn = figures.pruning(found.searches), figures.draw_pruning(found.searches)
     late = "" if tuning.minimal else "; one ran out of time, so they may be loose"
     finding = (
-        f"{data.finding}. CAPS's tuning (section 5.2) ends with the thresholds {_costs(tuning.thresholds)}, after "
+        f"{pruned}. CAPS's tuning (section 5.2) ends with the thresholds {_costs(tuning.thresholds)}, after "
         f"{units.some(tuning.probes, 'probe')}{late}."
         + ("" if found.admitted is None else f" They admit {units.some(found.admitted, 'plan')}.")
     )
@@ -433,7 +432,7 @@ def _thresholds(found: PlacementStudy) -> list[Card]:
             "Whole space searched": lambda one: "yes" if one[1].exhausted else "no",
         },
     )
-    return [Card("thresholds", "How tight can the thresholds be?", finding, figures.draw_pruning(data), table)]
+    return [Card("thresholds", "How tight can the thresholds be?", finding, drawn, table)]
 
 
 def _problem(found: PlacementStudy) -> list[Card]:

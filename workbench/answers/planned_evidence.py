@@ -65,7 +65,7 @@ def forms(planned: Planned) -> list[Card]:
     finding = f"{findings.forms(found)}{_assumed(planned.exploration)}"
     if found.chosen is None:
         return [Card("forms", title, finding, kind="no-data")]
-    figure = figures.draw_model_forms(figures.model_forms(planned.exploration, found))
+    figure = figures.draw_model_forms(planned.exploration, found)
     return [Card("forms", title, finding, figure, _forms_table(found))]
 
 
@@ -141,11 +141,11 @@ def _counts(name: str, counts: Mapping[str, int]) -> list[tuple[str, int]]:
 def _shares(plan: CapacityPlan) -> tuple[str, go.Figure | None]:
     """Show where the slots go: to operators that run side by side, or to the stages of a batch, as far as is known."""
     if plan.allocation is not None and plan.allocation.tasks:
-        shares = figures.slot_shares(plan.allocation, plan.expected_rate)
-        return f"{shares.finding}.", figures.draw_slot_shares(shares)
+        finding = figures.slot_shares(plan.allocation, plan.expected_rate)
+        return f"{finding}.", figures.draw_slot_shares(plan.allocation, finding)
     if plan.layout is not None and plan.layout.stages:
-        layout = figures.stage_layout(plan.layout, timed=not plan.batch_parts)
-        return f"{layout.finding}.", figures.draw_stage_layout(layout)
+        finding = figures.stage_layout(plan.layout, timed=not plan.batch_parts)
+        return f"{finding}.", figures.draw_stage_layout(plan.layout, finding)
     return "", None
 
 
@@ -235,12 +235,10 @@ def _intervals(planned: Planned) -> list[Card]:
     if not planned.sweep:
         return []
     left_out = intervals_left_out(planned.sweep)
-    data = figures.trigger_intervals(
-        [run for run in planned.sweep if isinstance(run, Measurement) and run.budget.interval_s not in left_out]
-    )
+    runs = [run for run in planned.sweep if isinstance(run, Measurement) and run.budget.interval_s not in left_out]
     lacking = (f"The {one:g} s interval was left out: {why}" for one, why in left_out.items())
-    finding = " ".join((f"{data.finding}.", *lacking))
-    return [Card("intervals", "What does more latency buy?", finding, figures.draw_trigger_intervals(data))]
+    finding = " ".join((f"{figures.trigger_intervals(runs)}.", *lacking))
+    return [Card("intervals", "What does more latency buy?", finding, figures.draw_trigger_intervals(runs))]
 
 
 def _finite(value: float) -> float | None:
@@ -307,19 +305,17 @@ def _runs(planned: Planned) -> list[Card]:
             "Fitted": lambda one: "yes" if one[0] in found.fitted else "no",
         },
     )
-    data = figures.convergence(found)
-    figure = figures.draw_convergence(data) if any(map(math.isfinite, data.costs)) else None  # from four runs on
-    finding = f"{_taken(found.measurements, len(made))} {data.finding[0].upper()}{data.finding[1:]}."
+    ended = figures.convergence(found)
+    figure = figures.draw_convergence(found) if any(map(math.isfinite, found.costs)) else None  # from four runs on
+    finding = f"{_taken(found.measurements, len(made))} {ended[0].upper()}{ended[1:]}."
     title = "Which runs is it based on, and why those?"
     record = Card("runs", title, finding, figure, table)
     asked = [row for row, why in enumerate(whys) if why.acquired is not None]
     if not asked:
         return [record]
-    last = figures.acquisition(Question(whys[asked[-1]], study.space, found.runs[: asked[-1]]))
-    return [
-        record,
-        Card("acquisition", "Why was the last budget asked for?", f"{last.finding}.", figures.draw_acquisition(last)),
-    ]
+    last = Question(whys[asked[-1]], study.space, found.runs[: asked[-1]])
+    drawn = figures.draw_acquisition(last)
+    return [record, Card("acquisition", "Why was the last budget asked for?", f"{last.sentence}.", drawn)]
 
 
 def _taken(measured: Sequence[Measurement], runs: int) -> str:

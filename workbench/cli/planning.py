@@ -103,7 +103,7 @@ def _say_unlisted(say: Progress, study: Study, would: DryRun) -> None:
 def _show_so_far(study: Study, journal: Journal, asked: Asked, *, as_json: bool) -> None:
     """Show what an interrupted study allows to say; where no run was finished, nothing."""
     with suppress(WorkbenchError):
-        planned = planned_so_far(study, journal, find=find_query, asked=asked)
+        planned = planned_so_far(study, journal, asked=asked)
         if as_json:
             print(json.dumps(planned_to_dict(planned_document(planned)), indent=1))
         else:

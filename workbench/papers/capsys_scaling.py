@@ -118,16 +118,8 @@ class _At:
 
 def _controller(scaling: Any, strategy: str, seed: int, together: float) -> Controller[Any]:  # noqa: ANN401
     worker = Worker(4.0, together / _COSTS["inference"], 1.25e9)
-    return Controller(
-        scaling,
-        _profiles(together),
-        _WORKERS,
-        _SLOTS,
-        worker,
-        _STRATEGIES[strategy],
-        seed,
-        ceilings=CEILINGS if strategy == "CAPSys" else None,
-    )
+    placing, ceilings = _STRATEGIES[strategy], CEILINGS if strategy == "CAPSys" else None
+    return Controller(scaling, _profiles(together), _WORKERS, _SLOTS, worker, placing, seed, ceilings=ceilings)
 
 
 def _model(together: float) -> QueryModel:
@@ -161,22 +153,13 @@ def _slow_table_4(_: str) -> Iterator[Series]:
 
 def right(ours: Sequence[Series], strategy: str, case: str = "") -> int:
     """Count the cells of a strategy, of eight, that are right in every run; `case` is one of the panels' endings."""
-    cells = [
-        one.at(f"{strategy} {step}")
-        for one in ours
-        for step in range(1, 5)
-        if one.panel in {f"Throughput met{case}", f"Resources right{case}"}
-    ]
-    return sum(cell == 100 for cell in cells)
+    panels, steps = {f"Throughput met{case}", f"Resources right{case}"}, [f"{strategy} {step}" for step in range(1, 5)]
+    return sum(one.at(step) == 100 for one in ours if one.panel in panels for step in steps)
 
 
+_TICKS = {f"{strategy} {step}": cell for strategy, cells in TABLE_4.items() for step, cell in enumerate(cells, 1)}
 _PUBLISHED_4 = tuple(
-    panel.series(
-        "paper",
-        (f"{strategy} {step}" for strategy in TABLE_4 for step in range(1, 5)),
-        (100.0 * cell[place % 2] for cells in TABLE_4.values() for cell in cells),
-        published=True,
-    )
+    panel.series("paper", _TICKS, (100.0 * cell[place % 2] for cell in _TICKS.values()), published=True)
     for place, panel in enumerate(_PANELS)
 )
 
@@ -222,7 +205,6 @@ _FACTOR = f"Our factor: two inference tasks on a worker get {_TOGETHER:g} times 
 
 
 def _right(what: str, strategy: str, case: str = _PLAIN) -> Headline:
-    """Count cells that are right in every run."""
     return Headline(
         what,
         "cells",

@@ -24,7 +24,6 @@ def _over(x: str, *panels: Panel, log: bool = False) -> tuple[Panel, ...]:
 
 
 def _by(titles: tuple[str, ...], x: str) -> tuple[Panel, ...]:
-    """Give a panel of throughput for each of several cases."""
     return tuple(Panel(title, x, THROUGHPUT.y, log_x=True, log_y=True) for title in titles)
 
 
@@ -33,13 +32,8 @@ def _figure_11(_: str) -> Reproduction:
     cells = tuple(f"{name} {where}" for name in _REASSIGNED for where in ("in the node", "to another node"))
     times = [runs.reassignment_ms(name, moves_node=moves) for name in _REASSIGNED for moves in (False, True)]
     sync, migration = zip(*times, strict=True)
-    return Reproduction(
-        (panel,),
-        (
-            panel.series("synchronisation", cells, sync),
-            panel.series("state migration", cells, (value or None for value in migration)),
-        ),
-    )
+    moved = panel.series("state migration", cells, (value or None for value in migration))
+    return Reproduction((panel,), (panel.series("synchronisation", cells, sync), moved))
 
 
 def _figure_12(_: str) -> Reproduction:
@@ -48,16 +42,10 @@ def _figure_12(_: str) -> Reproduction:
     upstream, sizes = (1, 8, 32, 128), (32, 256, 2048, 32768)
     waiting = [dataclasses.replace(KeyedOperator(), upstream=count) for count in upstream]
     moved = [dataclasses.replace(KeyedOperator(), shard_bytes=1024.0 * size) for size in sizes]
-    return Reproduction(
-        (sync, migration),
-        (
-            *(
-                sync.series(name, upstream, (runs.reassignment_ms(name, one)[0] for one in waiting))
-                for name in _REASSIGNED
-            ),
-            migration.series("RC and Elasticutor", sizes, (runs.reassignment_ms("RC", one)[1] for one in moved)),
-        ),
-    )
+    times = {name: [runs.reassignment_ms(name, one)[0] for one in waiting] for name in _REASSIGNED}
+    moves = migration.series("RC and Elasticutor", sizes, (runs.reassignment_ms("RC", one)[1] for one in moved))
+    synced = (sync.series(name, upstream, each) for name, each in times.items())
+    return Reproduction((sync, migration), (*synced, moves))
 
 
 _SPEED_UP = Panel("Speed-up", "Cores of one executor", "Throughput (x that of one core)", log_x=True, log_y=True)
@@ -65,6 +53,7 @@ _TAIL = Panel("Latency", "Cores of one executor", "p99 latency (x that on one co
 _MOST = _SPEED_UP.series("paper, 8 KB or 0.01 ms: at most", (1, 256), (16.0, 16.0), published=True)
 _MOVED = {runs.MIGRATED: (13.9, 2.4), runs.REMOTE: (235.3, 21.6)}  # MB/s: naive, optimised
 _BOTH = ("naive executor-centric", "Elasticutor")
+_PUBLISHED_2 = [panel.series("paper", _BOTH, rates, published=True) for panel, rates in _MOVED.items()]
 _TABLE_3 = {8: 66.6e3, 16: 121.3e3, 32: 218.6e3}  # records/s by nodes
 _NODES = (*_over(runs.GROWTH.x, THROUGHPUT), runs.GROWTH)
 
@@ -76,12 +65,15 @@ _PUBLISHED_3 = tuple(
 )
 
 
-_OFTEN, _CHEAP, _USUAL, _MUCH = "16 shuffles per minute", "0.01 ms per record", "1 ms, 128 B", (2.0, math.inf)
+_OFTEN, _CHEAP, _BASE, _MUCH = "16 shuffles per minute", "0.01 ms per record", "1 ms, 128 B", (2.0, math.inf)
 _FALL = ratio(
     ratio(at("static", 8192, _CHEAP), at("static", 128, _CHEAP)),
     ratio(at("Elasticutor", 8192, _CHEAP), at("Elasticutor", 128, _CHEAP)),
 )
 _LARGE = change(at("32 KB", 256, _OFTEN), at("32 MB", 256, _OFTEN))
+_SHARD = ratio(at("synchronisation", "RC in the node"), at("synchronisation", "Elasticutor in the node"))
+_SYNC, _BOTH_SYNCS = ratio(at("RC", 32), at("Elasticutor", 32)), "both synchronisations"
+_GROWN = at("one executor per node", 32, "Growth")
 _TAILS = ratio(at("ours", "static", P99.title), at("ours", "Elasticutor", P99.title))
 
 
@@ -207,13 +199,7 @@ _FIGURES = (
         "network of 1 Gbit/s.",
         _figure_11,
         headlines=(
-            Headline(
-                "Reassignment of a shard under RC, of Elasticutor's",
-                "times",
-                MORE,
-                ratio(at("synchronisation", "RC in the node"), at("synchronisation", "Elasticutor in the node")),
-                fitted="both synchronisations",
-            ),
+            Headline("Reassignment of a shard under RC, of Elasticutor's", "times", MORE, _SHARD, fitted=_BOTH_SYNCS),
         ),
     ),
     PaperFigure(
@@ -226,13 +212,7 @@ _FIGURES = (
         _figure_12,
         headlines=(
             Headline("Synchronisation under Elasticutor", "ms", 2.0, at("Elasticutor", 32), fitted="its 2 ms"),
-            Headline(
-                "under RC, of Elasticutor's",
-                "times",
-                (100.0, 1000.0),
-                ratio(at("RC", 32), at("Elasticutor", 32)),
-                fitted="both synchronisations",
-            ),
+            Headline("under RC, of Elasticutor's", "times", (100.0, 1000.0), _SYNC, fitted=_BOTH_SYNCS),
         ),
     ),
     PaperFigure(
@@ -245,7 +225,7 @@ _FIGURES = (
         redrawn(NAME, "Figure 13", (_SPEED_UP,), (_MOST,)),
         slow=runs.figure_13,
         headlines=(
-            Headline("Speed-up on 256 cores", "times", (128.0, 256.0), at(_USUAL, 256), words="efficient"),
+            Headline("Speed-up on 256 cores", "times", (128.0, 256.0), at(_BASE, 256), words="efficient"),
             Headline("with records of 8 KB", "times", (1.0, 16.0), at("8 KB", 256)),
             Headline("at 0.01 ms", "times", (1.0, 16.0), at("0.01 ms", 256)),
         ),
@@ -260,9 +240,7 @@ _FIGURES = (
         "records of 2 KB and more it rises by less than a half.",
         redrawn(NAME, "Figure 13", (_TAIL,)),
         headlines=(
-            Headline(
-                "p99 latency on 256 cores, of one's", "times", (0.5, 2.0), at(_USUAL, 256), words="about the same"
-            ),
+            Headline("p99 latency on 256 cores, of one's", "times", (0.5, 2.0), at(_BASE, 256), words="about the same"),
             Headline("with records of 8 KB", "times", _MUCH, at("8 KB", 256), words="much more"),
             Headline("at 0.01 ms", "times", _MUCH, at("0.01 ms", 256), words="much more"),
         ),
@@ -354,12 +332,7 @@ _FIGURES = (
         "simulated",
         "Recorded. The moving load of Figure 19. The optimised scheduler keeps almost all records on their node "
         "here, so that ratio is larger than published; the naive one moves less state.",
-        redrawn(
-            NAME,
-            "Figure 19",
-            tuple(_MOVED),
-            (panel.series("paper", _BOTH, rates, published=True) for panel, rates in _MOVED.items()),
-        ),
+        redrawn(NAME, "Figure 19", tuple(_MOVED), _PUBLISHED_2),
         headlines=tuple(_naive(panel.title, naive / optimised) for panel, (naive, optimised) in _MOVED.items()),
     ),
     PaperFigure(
@@ -372,14 +345,7 @@ _FIGURES = (
         "have two each; section 5.3 advises one per node. python benchmarks/scaling.py times the scheduler.",
         redrawn(NAME, "Table 3", _NODES, _PUBLISHED_3),
         slow=runs.table_3,
-        headlines=(
-            Headline(
-                "Throughput on 32 nodes, of that on 8",
-                "%",
-                100 * 218.6 / 66.6,
-                at("one executor per node", 32, "Growth"),
-            ),
-        ),
+        headlines=(Headline("Throughput on 32 nodes, of that on 8", "%", 100 * 218.6 / 66.6, _GROWN),),
     ),
 )
 PAPER = Paper(NAME, "Elasticutor: Rapid Elasticity for Realtime Stateful Stream Processing (SIGMOD 2019)", _FIGURES)

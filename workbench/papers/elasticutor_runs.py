@@ -65,7 +65,6 @@ def _changed(**fields: float) -> KeyedOperator:
 
 
 def _totals(name: str, xs: Sequence[float | str], runs: Iterable[ParadigmRun], *panels: Panel) -> list[Series]:
-    """Series of the runs' totals, one for each panel."""
     done = list(runs)
     values = {THROUGHPUT: [run.throughput_per_s for run in done], LATENCY: [1e3 * run.mean_latency_s for run in done]}
     return [panel.series(name, xs, map(_finite, values[panel])) for panel in panels]
@@ -184,15 +183,11 @@ def figure_16(workload: str) -> Iterator[Series]:
     """Throughput over shards per executor and executors, for one of `WORKLOADS`."""
     size, shuffles = WORKLOADS[workload]
     for executors in _EXECUTORS:
-        runs = [
-            _run(
-                "Elasticutor",
-                # the state of the operator stays 256 MB
-                _changed(executors=executors, shards=z, shard_bytes=2**28 / (executors * z), record_bytes=size),
-                shuffles=shuffles,
-            )
+        operators = [  # whose state stays 256 MB
+            _changed(executors=executors, shards=z, shard_bytes=2**28 / (executors * z), record_bytes=size)
             for z in _SHARDS
         ]
+        runs = [_run("Elasticutor", one, shuffles=shuffles) for one in operators]
         yield from _totals(f"y = {executors}", _SHARDS, runs, THROUGHPUT)
     for name in ("static", "RC"):
         run = _run(name, _changed(record_bytes=size), shuffles=shuffles)
@@ -230,14 +225,10 @@ def table_3(_: str) -> Iterator[Series]:
     """Throughput of the exchange's operator over nodes, records/s, and as % of that on 8 nodes."""
     nodes = (8, 16, 32)
     for name, executors in (("32 executors", lambda _: 32), ("one executor per node", lambda count: count)):
-        runs = [
-            _run(
-                "Elasticutor",
-                dataclasses.replace(_ORDERS, executors=executors(count), shards=8192 // executors(count)),
-                cluster=ElasticCluster(nodes=count),
-            )
-            for count in nodes
-        ]
+        runs = []
+        for count in nodes:
+            operator = dataclasses.replace(_ORDERS, executors=executors(count), shards=8192 // executors(count))
+            runs.append(_run("Elasticutor", operator, cluster=ElasticCluster(nodes=count)))
         rates = [run.throughput_per_s for run in runs]
         yield THROUGHPUT.series(name, nodes, rates)
         yield GROWTH.series(name, nodes, (100 * rate / rates[0] for rate in rates))

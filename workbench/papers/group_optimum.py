@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from workbench.arrays import Floats
-from workbench.checks import SLACK, require
+from workbench.checks import SLACK, require, wholes
 from workbench.placement import GroupAllocation, Job, top_down
 
 MOST_STEPS = 20_000_000  # states x what one node can hold
@@ -87,9 +87,6 @@ def _followed_back(job: Job, best: list[Floats], loads: dict[_Load, float]) -> l
     return counts
 
 
-Counts = Sequence[Sequence[int]]
-
-
 @dataclass(frozen=True)
 class Reallocation:
     """What a reconfiguration would bring."""
@@ -98,7 +95,7 @@ class Reallocation:
     moved: int  # tasks that change their node
 
 
-def reallocate(job: Job, capacity: Sequence[float], current: Counts) -> Reallocation:
+def reallocate(job: Job, capacity: Sequence[float], current: Sequence[Sequence[int]]) -> Reallocation:
     """Allocate again and match the result to the nodes so that few tasks move.
 
     The algorithms do not care which of several equal nodes gets which tasks; the matching does: it gives every node's
@@ -107,7 +104,17 @@ def reallocate(job: Job, capacity: Sequence[float], current: Counts) -> Realloca
     to these nodes.
     """
     limits = [float(value) for value in capacity]
-    _check(job, limits, current)
+    require(
+        len(current) == len(job.sizes) and all(len(row) == len(limits) for row in current),
+        f"current must have {len(job.sizes)} rows (groups) of {len(limits)} numbers (nodes).",
+    )
+    for group, (size, row) in enumerate(zip(job.sizes, current, strict=True)):
+        wholes(f"The number of tasks of group {group} on node {{}}", row, 0)
+        require(
+            sum(row) == size,
+            f"current places {sum(row)} tasks of group {group}, which has {size}; "
+            "reallocate keeps the number of tasks, so give a complete allocation of the same groups.",
+        )
     fresh = top_down(job, capacity)
     old, new = np.asarray(current, dtype=np.int64), np.asarray(fresh.counts)
     cost = np.asarray(job.task_cost)
@@ -121,22 +128,3 @@ def reallocate(job: Job, capacity: Sequence[float], current: Counts) -> Realloca
         GroupAllocation(tuple(map(tuple, counts.tolist())), job.gain(counts.tolist()), fresh.unplaced),
         int(new.sum() - kept[rows, columns].sum()),
     )
-
-
-def _check(job: Job, limits: Sequence[float], current: Counts) -> None:
-    require(
-        len(current) == len(job.sizes) and all(len(row) == len(limits) for row in current),
-        f"current must have {len(job.sizes)} rows (groups) of {len(limits)} numbers (nodes).",
-    )
-    for group, (size, row) in enumerate(zip(job.sizes, current, strict=True)):
-        for node, tasks in enumerate(row):
-            require(
-                math.isfinite(tasks) and tasks == int(tasks) and tasks >= 0,
-                f"current has {tasks!r} tasks of group {group} on node {node}; it must be a whole number of at least "
-                "0.",
-            )
-        require(
-            sum(row) == size,
-            f"current places {sum(row)} tasks of group {group}, which has {size}; "
-            "reallocate keeps the number of tasks, so give a complete allocation of the same groups.",
-        )

@@ -98,26 +98,20 @@ def _figure_4a(_: str) -> Reproduction:
     # at twice the traffic the second pair, and at any less the first, is the more significant one (Equation 2)
     jobs = [Job((10, 10, 10), (100, 100, 290), ((0, 1, 100), (1, 2, edge))) for edge in shrinking]
     panel = Panel("Gain", "Communication of the second pair (MB/s; the first: 100)", "Gain (MB/s)")
-    return Reproduction(
-        (panel,),
-        tuple(
-            panel.series(name, shrinking, [task_level(one, (100,) * 8, priority, "diagonal").gain for one in jobs])
-            for priority, name in _PRIORITIES.items()
-        ),
-    )
+    gains = {
+        name: [task_level(one, (100,) * 8, priority, "diagonal").gain for one in jobs]
+        for priority, name in _PRIORITIES.items()
+    }
+    return Reproduction((panel,), tuple(panel.series(name, shrinking, each) for name, each in gains.items()))
 
 
 def _figure_4b(_: str) -> Reproduction:
     factors = tuple(range(1, 8))
     jobs = [Job((10, 10 * factor), (200, 200), ((0, 1, 100),)) for factor in factors]
     panel = Panel("Gain", "Tasks of the second group, in tens (the first: 10)", "Gain (MB/s)")
-    return Reproduction(
-        (panel,),
-        tuple(
-            panel.series(name, factors, [allocate(one, (80,) * 6).gain for one in jobs])
-            for name, allocate in {"TD": top_down, "TL": _TL_DIAGONAL}.items()
-        ),
-    )
+    gains = {"TD": [top_down(one, (80,) * 6).gain for one in jobs]}
+    gains["TL"] = [_TL_DIAGONAL(one, (80,) * 6).gain for one in jobs]
+    return Reproduction((panel,), tuple(panel.series(name, factors, each) for name, each in gains.items()))
 
 
 def four_groups() -> tuple[Job, tuple[float, ...]]:
@@ -176,19 +170,12 @@ _ADVANTAGES: Mapping[str, tuple[float, float, float]] = {
 
 
 def _advantages(name: str) -> tuple[Headline, ...]:
-    return tuple(
-        Headline(
-            f"TD's advantage over {label}" if label in {"Storm", "TL"} else f"{label} by TD",
-            "change",
-            published,
-            at("ours", label),
-        )
-        for label, published in zip(_LABELS, _ADVANTAGES[name], strict=True)
-    )
+    names = (f"TD's advantage over {label}" if label in {"Storm", "TL"} else f"{label} by TD" for label in _LABELS)
+    cells = zip(names, _ADVANTAGES[name], _LABELS, strict=True)
+    return tuple(Headline(name, "change", published, at("ours", label)) for name, published, label in cells)
 
 
 def _job(name: str) -> Reproduction:
-    """Compare TD, TL and Storm on a job."""
     job = JOBS[name]
     gains = Panel("Advantage of TD", "Compared with", "At most (%)", "bars")
     td, tl, default = _gains(job, {"TD": top_down, "TL": _TL})
@@ -196,14 +183,8 @@ def _job(name: str) -> Reproduction:
     # what TD saves of the traffic, beyond Storm
     more = max(100 * (a - b) / total for a, b in zip(td.y, default.y, strict=True) if a is not None and b is not None)
     ours = (_most(td.y, default.y), _most(td.y, tl.y), more)
-    return Reproduction(
-        (_GAIN, gains),
-        (
-            *(td, tl, default),
-            gains.series("paper", _LABELS, _ADVANTAGES[name], published=True),
-            gains.series("ours", _LABELS, ours),
-        ),
-    )
+    paper = gains.series("paper", _LABELS, _ADVANTAGES[name], published=True)
+    return Reproduction((_GAIN, gains), (td, tl, default, paper, gains.series("ours", _LABELS, ours)))
 
 
 def _figure_8(name: str) -> Reproduction:
@@ -230,19 +211,28 @@ def _figure_9(name: str) -> Reproduction:
     gain = Panel("Gain", "Step", "Gain (MB/s)")
     rate = Panel("Input rate", "Step", "Input rate (% of the peak)")
     moves = Panel("Moves", "Step", "Tasks that move", "bars")
-
-    return Reproduction(
-        (gain, rate, moves),
-        (
-            gain.series(_MOVING, steps, moving),
-            gain.series("TD at the peak", steps, (peak.scaled(share).gain(fixed) for share in _CHANGING)),
-            gain.series("Storm", steps, (peak.scaled(share).gain(storm) for share in _CHANGING)),
-            rate.series("rate", steps, (100 * share for share in _CHANGING)),
-            moves.series("moved tasks", steps, moved),
-        ),
-    )
+    gains = [gain.series(_MOVING, steps, moving)]
+    for label, counts in (("TD at the peak", fixed), ("Storm", storm)):
+        gains.append(gain.series(label, steps, (peak.scaled(share).gain(counts) for share in _CHANGING)))
+    rates = rate.series("rate", steps, (100 * share for share in _CHANGING))
+    return Reproduction((gain, rate, moves), (*gains, rates, moves.series("moved tasks", steps, moved)))
 
 
+def _grown(name: str) -> Reader:
+    return change(at(name, 1), at(name, 7))
+
+
+def _bargain(name: str, other: str, published: tuple[float, float], words: str = "") -> Headline:
+    what, read = f"{name}, compared with {other}", ratio(mean(name), mean(other))
+    return Headline(what, "times", published, read, only="Bargain detection", words=words)
+
+
+def _steady(made: Reproduction) -> float:
+    return 100 * min(made.named(_MOVING).values) / max(made.named(_MOVING).values)
+
+
+_BY_TRAFFIC = "Gain by communication, second pair at 200 to 120 MB/s"
+_SEVEN_TIMES, _FAST = "TL's gain as one group gets seven times the tasks", ratio(at("ours", "TD"), at("ours", "TL"))
 _TOPOLOGY = (
     "The text has topology and total traffic, only a drawing the division among edges, so the percentages differ. "
     "Twelve nodes; Storm assigns tasks in turn to as many nodes as TD uses."
@@ -269,13 +259,7 @@ _FIGURES = (
         "The same pipeline of three groups; the numbers of tasks and costs are ours.",
         _figure_4a,
         headlines=(
-            Headline(
-                "Gain by communication, second pair at 200 to 120 MB/s",
-                "change",
-                (-100.0, 0.0),
-                _second("imc", 200),
-                words="a linear fall",
-            ),
+            Headline(_BY_TRAFFIC, "change", (-100.0, 0.0), _second("imc", 200), words="a linear fall"),
             Headline("by relative significance", "change", 0.0, _second("rs", 180), words="constant"),
         ),
     ),
@@ -287,14 +271,8 @@ _FIGURES = (
         "The published groups and nodes; the traffic is ours.",
         _figure_4b,
         headlines=(
-            Headline(
-                "TL's gain as one group gets seven times the tasks",
-                "change",
-                (-100.0, 0.0),
-                change(at("TL", 1), at("TL", 7)),
-                words="a substantial fall",
-            ),
-            Headline("TD's", "change", 0.0, change(at("TD", 1), at("TD", 7)), words="unaffected"),
+            Headline(_SEVEN_TIMES, "change", (-100.0, 0.0), _grown("TL"), words="a substantial fall"),
+            Headline("TD's", "change", 0.0, _grown("TD"), words="unaffected"),
         ),
     ),
     PaperFigure(
@@ -307,11 +285,7 @@ _FIGURES = (
         _figure_5,
         headlines=(
             Headline(
-                "Allocations of TD, compared with TL",
-                "times",
-                (100.0, 1000.0),
-                ratio(at("ours", "TD"), at("ours", "TL")),
-                words="two orders of magnitude",
+                "Allocations of TD, compared with TL", "times", (100.0, 1000.0), _FAST, words="two orders of magnitude"
             ),
             Headline("TD", "allocations/s", 264.0, at("ours", "TD")),
         ),
@@ -355,21 +329,8 @@ _FIGURES = (
         _figure_8,
         ("Bargain detection", "Twitter trending topics"),
         headlines=(
-            Headline(
-                "TD-IMC, compared with TL",
-                "times",
-                (0.9, 1.1),
-                ratio(mean("TD-IMC"), mean("TL")),
-                only="Bargain detection",
-                words="comparable",
-            ),
-            Headline(
-                "TD-RS, compared with TD-IMC",
-                "times",
-                MORE,
-                ratio(mean("TD-RS"), mean("TD-IMC")),
-                only="Bargain detection",
-            ),
+            _bargain("TD-IMC", "TL", (0.9, 1.1), "comparable"),
+            _bargain("TD-RS", "TD-IMC", MORE),
         ),
     ),
     PaperFigure(
@@ -383,11 +344,7 @@ _FIGURES = (
         tuple(JOBS),
         headlines=(
             Headline(
-                "Lowest gain with reconfiguration, of its highest",
-                "%",
-                (80.0, 100.0),
-                lambda made: 100 * min(made.named(_MOVING).values) / max(made.named(_MOVING).values),
-                words="almost constant",
+                "Lowest gain with reconfiguration, of its highest", "%", (80.0, 100.0), _steady, words="almost constant"
             ),
             Headline(
                 "TD at the peak, compared with Storm", "times", 2.0, ratio(at("TD at the peak", 3), at("Storm", 3))

@@ -78,17 +78,14 @@ class Compared:
     @property
     def verdict(self) -> Verdict:
         """Whether ours agrees within `CLOSE`, and if not, whether it differs in size alone or in sign."""
-        if self.ours is None:
-            return "not here"
-        return "fitted" if self.headline.fitted and self._as_found == "agrees" else self._as_found
+        found, _ = self._judged
+        return "fitted" if self.headline.fitted and found == "agrees" else found
 
     @property
     def difference(self) -> str:
         """Where ours differs, in sign or by how much, and what of it was fitted to the published number."""
-        if self.ours is None:
-            return "not here"
-        fitted = f" (fitted to this: {self.headline.fitted})" if self.headline.fitted else ""
-        return self._said + fitted
+        fitted = self.headline.fitted if self.ours is not None else ""
+        return self._judged[1] + (f" (fitted to this: {fitted})" if fitted else "")
 
     @property
     def sentence(self) -> str:
@@ -98,40 +95,28 @@ class Compared:
         return f"{head.what}: {head.said} published{ours}, {self.difference}"
 
     @property
-    def _value(self) -> float:
-        return math.nan if self.ours is None else self.ours
-
-    @property
-    def _nearest(self) -> float:
-        """The value as published that is nearest to ours."""
-        low, high = self.headline.ends
-        return min(max(self._value, low), high)
-
-    @property
-    def _as_found(self) -> Verdict:
-        (low, high), even, value = self.headline.ends, self.headline.even, self._value
+    def _judged(self) -> tuple[Verdict, str]:
+        """What ours is next to the published number, and in words."""
+        head, value = self.headline, self.ours
+        if value is None:
+            return "not here", "not here"
+        (low, high), even = head.ends, head.even
+        nearest = min(max(value, low), high)  # as published
         above = even is not None and low >= even < high and value <= even
         below = even is not None and low < even >= high and value >= even
         if above or below:
-            return "sign differs"
-        allowed = CLOSE * abs(self._nearest)
-        if self.headline.unit in _PERCENT:
+            return "sign differs", "no difference here" if value == even else "the sign differs"
+        allowed, off = CLOSE * abs(nearest), abs(value - nearest)
+        if head.unit in _PERCENT:
             allowed = min(max(allowed, POINTS[0]), POINTS[1])
-        return "agrees" if abs(value - self._nearest) <= allowed else "size differs"
-
-    @property
-    def _said(self) -> str:
-        value, nearest = self._value, self._nearest
-        found = self._as_found
-        if found == "sign differs":
-            return "no difference here" if value == self.headline.even else "the sign differs"
-        if found == "agrees":
-            return "as published"
-        if self.headline.unit in _PERCENT:
-            return f"{units.number(abs(value - nearest))} points {'more' if value > nearest else 'less'}"
+        if off <= allowed:
+            return "agrees", "as published"
+        more = "more" if value > nearest else "less"
+        if head.unit in _PERCENT:
+            return "size differs", f"{units.number(off)} points {more}"
         if nearest > 0 < value:
-            return f"{units.number(value / nearest, 2)} times as much"
-        return f"{self.headline.written(abs(value - nearest))} {'more' if value > nearest else 'less'}"
+            return "size differs", f"{units.number(value / nearest, 2)} times as much"
+        return "size differs", f"{head.written(off)} {more}"
 
 
 def at(name: str, x: float | str, panel: str | None = None) -> Reader:
@@ -139,9 +124,9 @@ def at(name: str, x: float | str, panel: str | None = None) -> Reader:
     return lambda made: made.named(name, panel).at(x)
 
 
-def mean(name: str, panel: str | None = None) -> Reader:
+def mean(name: str) -> Reader:
     """Read the mean of the series `name`."""
-    return lambda made: statistics.fmean(made.named(name, panel).values)
+    return lambda made: statistics.fmean(made.named(name).values)
 
 
 def ratio(above: Reader, below: Reader) -> Reader:

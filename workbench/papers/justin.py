@@ -62,13 +62,8 @@ def _query(name: str, tasks: int, working_set_mb: float | None, before: tuple[st
     names = ("source", _SOURCE, *before, "main", "sink")
     stateful = working_set_mb is not None
     state = None if working_set_mb is None else StateModel(working_set_mb, miss_s=26 * cpu_s, locality=0.78)
-    flow = Dataflow(
-        name,
-        tuple(
-            Operator(one, "source" if one == "source" else "map", stateful=one == "main" and stateful) for one in names
-        ),
-        tuple(Edge(*pair) for pair in pairwise(names)),
-    )
+    operators = [Operator(one, "source" if one == "source" else "map", one == "main" and stateful) for one in names]
+    flow = Dataflow(name, tuple(operators), tuple(Edge(*pair) for pair in pairwise(names)))
     models = {one: OperatorModel(OperatorProfile(1e-6, 0, 100, 1.0)) for one in before}
     models[_SOURCE] = OperatorModel(OperatorProfile(_BUSY_SOURCE / _RATE, 0, 100, 1.0))
     models["main"] = OperatorModel(OperatorProfile(cpu_s, 0, 100, 0.1), state=state)
@@ -110,7 +105,6 @@ class _Deployed(NamedTuple):
 
 
 def _deployed(query: str, policy: str) -> list[_Deployed]:
-    """Every configuration of a run, in order."""
     first = dict.fromkeys(_QUERIES[query].modelled, 1)
     managed_mb: Mapping[str, float | None] = dict.fromkeys(first, _BASE_MB)
     steps: list[tuple[float, Mapping[str, int], Mapping[str, float | None]]] = [(0.0, first, managed_mb)]

@@ -62,17 +62,14 @@ def _table_iii(query: str) -> Reproduction:
     effort = [float(row[name]) for name in ("optimizer_calls", "estimator_runs", "training_minutes")]
     coefficients = [float(row[name]) for name in model.x if isinstance(name, str)]
     planned = {memory_of(cell): float(cell["slots"]) for cell in published("iv", query)}
-    return Reproduction(
-        (runs.ERROR, runs.EXPECTED, runs.IMPROVEMENT, panel, runs.MODEL, runs.FORMS, runs.EFFORT, runs.PLANNED),
-        (
-            *found,
-            *curves,
-            runs.MODEL.series(f"paper, {row['form']}", model.x, coefficients, published=True),
-            runs.FORMS.series("paper", (row["form"],), (1.0,), published=True),
-            runs.EFFORT.series("paper", efforts.x, effort, published=True),
-            runs.PLANNED.series("paper", planned, planned.values(), published=True),
-        ),
+    paper = (
+        runs.MODEL.series(f"paper, {row['form']}", model.x, coefficients, published=True),
+        runs.FORMS.series("paper", (row["form"],), (1.0,), published=True),
+        runs.EFFORT.series("paper", efforts.x, effort, published=True),
+        runs.PLANNED.series("paper", planned, planned.values(), published=True),
     )
+    panels = (runs.ERROR, runs.EXPECTED, runs.IMPROVEMENT, panel, runs.MODEL, runs.FORMS, runs.EFFORT, runs.PLANNED)
+    return Reproduction(panels, (*found, *curves, *paper))
 
 
 def _table_iv(query: str) -> Reproduction:
@@ -131,7 +128,6 @@ def _one_task(query: str) -> Iterator[Headline]:
 
 
 def _explored(query: str) -> Iterator[Headline]:
-    """Compare an exploration's form, effort and plan."""
     (row,) = published("iii", query)
     most, form = int(row["max_slots"]), row["form"]
     cell = published("iv", query)[-1]
@@ -141,9 +137,8 @@ def _explored(query: str) -> Iterator[Headline]:
         forms = dict(zip(made.named("ours", runs.FORMS.title).x, made.named("ours", runs.FORMS.title).y, strict=True))
         return 100 * (forms.get(form) or 0.0) / sum(value or 0.0 for value in forms.values())
 
-    yield Headline(
-        f"Explorations of {query} that choose the {form} form", "%", 100.0, chosen, query, f"{form}, in one,"
-    )
+    what = f"Explorations of {query} that choose the {form} form"
+    yield Headline(what, "%", 100.0, chosen, query, f"{form}, in one,")
     for name, unit, column in (
         ("optimizer calls", "calls", "optimizer_calls"),
         ("estimator runs", "runs", "estimator_runs"),
@@ -157,7 +152,6 @@ def _explored(query: str) -> Iterator[Headline]:
 
 
 def _cells(query: str) -> Iterator[Headline]:
-    """Compare the slots of Table IV, from the printed model alone."""
     for cell in published("iv", query):
         what, read = f"Slots of {memory_of(cell)} for {query}", at(_FROM_PRINTED, memory_of(cell))
         yield Headline(what, "slots", float(cell["slots"]), read, query)

@@ -201,7 +201,6 @@ def _slots(exploration: Exploration, cell: Mapping[str, str]) -> float:
 
 
 def _over_seeds(panel: Panel, names: Iterable[str], values: Sequence[Sequence[float]]) -> Series:
-    """Give the median and the range of every column."""
     columns = list(zip(*values, strict=True))
     return panel.series(FOUND, names, *([float(of(one)) for one in columns] for of in (statistics.median, min, max)))
 

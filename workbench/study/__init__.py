@@ -1,14 +1,12 @@
 """Studies: what the user asks for, run from beginning to end with progress, cancelling and resuming."""
 
-from workbench.study._drift import Drift, drift, refuse_loss, study_drift
+from workbench.study._drift import Change, Drift, drift, refuse_loss, study_drift
 from workbench.study._dry_run import DryRun, dry_run
-from workbench.study.carry_out import planned_so_far, prepare, run_study
+from workbench.study.carry_out import SoFar, planned_so_far, prepare, run_study
 from workbench.study.catalogue import find_query, read_query
-from workbench.study.change import Change
 from workbench.study.draft import Draft, draft
 from workbench.study.history import StudyHistory
-from workbench.study.hottest import what_the_hottest_takes
-from workbench.study.inputs import PROBLEM, plans_path, resolved
+from workbench.study.inputs import PROBLEM, plans_path, resolved, what_the_hottest_takes
 from workbench.study.local import first_study, first_testbed, loop_study, quick_estimator, small_budget, spark_here
 from workbench.study.observed import Observed, gauges, observe
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
@@ -29,7 +27,6 @@ from workbench.study.scaling import (
 )
 from workbench.study.scenario import Scenario
 from workbench.study.scripts import ScriptDraft, draft_script
-from workbench.study.so_far import SoFar
 from workbench.study.spec import CLUSTER_KEYS, Study, read_study, study_from
 from workbench.study.start import Start, measured_start, planned_start, simulated_start
 from workbench.study.targets import intervals_left_out, plan_on

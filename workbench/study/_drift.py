@@ -1,7 +1,8 @@
 """Capacity drift: what changed since the previous run of the same study, and whether noise alone explains it.
 
-Of a study the runs count that its model was fitted to, those of one budget by their mean. How large a change noise
-explains is said in `workbench.study.change`; it follows from
+A change is called one only if it is larger than chance makes it in 19 of 20 cases; of several things compared one by
+one, none is called one by chance in 19 of 20 cases. Rates are compared as ratios, on the logarithmic scale. Of a study
+the runs count that its model was fitted to, those of one budget by their mean. What chance explains follows from
 
 - the width of both brackets: the maximum lies anywhere between their ends;
 - the scatter of repeats: of both studies' runs about their models. With few of them a general expectation counts too:
@@ -17,6 +18,7 @@ from statistics import fmean, geometric_mean
 from typing import Literal
 
 import numpy as np
+from scipy.stats import t as student
 
 from workbench import units
 from workbench.capacity import Exploration
@@ -24,15 +26,78 @@ from workbench.capacity.model import why_no_capacity
 from workbench.capacity.planning import IntervalSpeedup, capacity_at, interval_points, interval_speedups
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
-from workbench.measuring import EXPECTED_DEVIATION, expected_deviation, with_prior
-from workbench.records import Measurement, Setting, core_speed_of
+from workbench.measuring import EXPECTED_DEVIATION, EXPECTED_WEIGHT, expected_deviation, with_prior
+from workbench.records import Measurement, core_speed_of
 from workbench.speed import RelativeSpeed, relative_speed
-from workbench.study.change import Change, Scatter
 from workbench.study.planned import Planned
 
 _LAW_PARAMETERS = 3  # of the scaling law: scale and two exponents
 
 _SLACK = 1e-9
+LEVEL = 0.95
+"""Share of changes by chance that are not to be called changes."""
+
+Judgement = Literal["lower", "higher", "within noise", "unknown"]
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Relative standard deviation of one measurement, and the degrees of freedom that it is known with."""
+
+    deviation: float = EXPECTED_DEVIATION
+    freedom: int = EXPECTED_WEIGHT
+
+    def quantile(self, comparisons: int = 1) -> float:
+        """How many standard deviations chance makes in all but one of twenty cases, for any of several (Bonferroni)."""
+        return float(student.ppf(1 - (1 - LEVEL) / (2 * comparisons), self.freedom))
+
+
+@dataclass(frozen=True)
+class Change:
+    """One quantity before and now, compared on the logarithmic scale.
+
+    `least` and `most` are ends of ln(now / before): of the brackets' middles for a rate, and equal then; infinite where
+    one is open. `before` and `now` are geometric means of several runs; None where there was none.
+    """
+
+    thing: str
+    unit: str
+    before: float | None
+    now: float | None
+    least: float
+    most: float
+    tolerated: float  # largest abs(ln(now / before)) that chance explains
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as large it is; None where that is not known to a point."""
+        return math.exp(self.most) if self.least == self.most else None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """At least and at most how many times as large it is; 0 and inf where nothing is known."""
+        return math.exp(self.least), math.exp(self.most)
+
+    @property
+    def fall_by_chance(self) -> float:
+        """Largest relative fall that chance explains."""
+        return -math.expm1(-self.tolerated)
+
+    @property
+    def rise_by_chance(self) -> float:
+        """Largest relative rise that chance explains; a rise to twice undoes a fall to half."""
+        return math.expm1(self.tolerated)
+
+    @property
+    def judgement(self) -> Judgement:
+        """Whether it changed beyond the noise; ``"unknown"`` where a bracket is open on the side that decides."""
+        if self.most < -self.tolerated:
+            return "lower"
+        if self.least > self.tolerated:
+            return "higher"
+        if -self.tolerated <= self.least and self.most <= self.tolerated:
+            return "within noise"
+        return "unknown"
 
 
 class CapacityFellError(WorkbenchError):
@@ -147,9 +212,7 @@ def study_drift(before: Planned, now: Planned) -> Drift:
         _differences(earlier[common[-1]][-1], later[common[-1]][-1]) + _study_differences(before, now),
         scatter,
         tuple(_promises(before, now)),
-        cores=relative_speed(
-            core_speed_of(now.exploration.measurements), core_speed_of(before.exploration.measurements)
-        ),
+        cores=relative_speed(*(core_speed_of(one.exploration.measurements) for one in (now, before))),
     )
 
 
@@ -184,7 +247,7 @@ def scatter_of(explorations: Iterable[Exploration]) -> Scatter:
 
 @dataclass(frozen=True)
 class _Capacity:
-    """The capacity of a budget: the mean of its runs' logarithms twice and the variance of that, or an open range."""
+    """The capacity of a budget: the mean of its runs' logarithms twice and its variance, or an open range."""
 
     rate: float | None
     low: float
@@ -215,7 +278,7 @@ def _capacity_change(budget: Budget, before: _Capacity, now: _Capacity, quantile
 def _overall(pairs: Sequence[tuple[_Capacity, _Capacity]], changes: Sequence[Change], quantile: float) -> Change:
     """Mean of the logarithms of the ratios; budgets whose ratio is open do not count."""
     known = [(pair, change.most) for pair, change in zip(pairs, changes, strict=True) if change.least == change.most]
-    thing = f"Capacity over {len(known)} budget{'' if len(known) == 1 else 's'}"
+    thing = f"Capacity over {units.some(len(known), 'budget')}"
     if not known:
         return Change(thing, "", None, None, -math.inf, math.inf, 0.0)
     mean = fmean(ratio for _, ratio in known)
@@ -234,12 +297,9 @@ def _operator_changes(before: Measurement, now: Measurement, scatter: Scatter) -
             continue
         errors = ((old.per_record_error or 0.0) / old.per_record_s, (cost.per_record_error or 0.0) / cost.per_record_s)
         tolerated = quantile * math.sqrt(2 * scatter.deviation**2 + sum(error**2 for error in errors))
-        ratio = math.log(cost.per_record_s / old.per_record_s)
-        changes.append(
-            Change(
-                f"Cost of {cost.operator}", "s per record", old.per_record_s, cost.per_record_s, ratio, ratio, tolerated
-            )
-        )
+        ratio, thing = math.log(cost.per_record_s / old.per_record_s), f"Cost of {cost.operator}"
+        was_s, now_s = old.per_record_s, cost.per_record_s
+        changes.append(Change(thing, "s per record", was_s, now_s, ratio, ratio, tolerated))
     return changes
 
 
@@ -265,10 +325,9 @@ def _gains(planned: Planned) -> Mapping[float, IntervalSpeedup]:
 
 
 def _differences(before: Measurement, now: Measurement) -> tuple[Difference, ...]:
-    versions = (Difference("Workbench version", before.workbench_version, now.workbench_version),)
-    testbeds = (Difference("Testbed", before.testbed, now.testbed),)
     return (
-        *(each for each in (*versions, *testbeds) if each.before != each.now),
+        *_unequal("Workbench version", {"": before.workbench_version}, {"": now.workbench_version}),
+        *_unequal("Testbed", {"": before.testbed}, {"": now.testbed}),
         *_unequal("Machine", before.machine.described(), now.machine.described()),
         *_unequal("Setting", before.settings, now.settings),
     )
@@ -277,20 +336,14 @@ def _differences(before: Measurement, now: Measurement) -> tuple[Difference, ...
 def _study_differences(before: Planned, now: Planned) -> tuple[Difference, ...]:
     asked = ("targets", "slots", "memory_mb", "tolerance", "margin", "risk", "form", "prices")
     names = ("dataset", "inputs", "schema", *asked)
-    return tuple(
-        Difference(f"Study: {name}", str(getattr(before.study, name)), str(getattr(now.study, name)))
-        for name in names
-        if getattr(before.study, name) != getattr(now.study, name)
-    )
+    return tuple(_unequal("Study", *({name: getattr(one.study, name) for name in names} for one in (before, now))))
 
 
-def _unequal(
-    what: str, before: Mapping[str, Setting] | Mapping[str, str], now: Mapping[str, Setting] | Mapping[str, str]
-) -> Iterable[Difference]:
+def _unequal(what: str, before: Mapping[str, object], now: Mapping[str, object]) -> Iterable[Difference]:
     for name in dict.fromkeys((*before, *now)):
         was, became = before.get(name, "not recorded"), now.get(name, "not recorded")
         if was != became:
-            yield Difference(f"{what}: {name}", str(was), str(became))
+            yield Difference(f"{what}: {name}" if name else what, str(was), str(became))
 
 
 def _by_budget(exploration: Exploration) -> dict[Budget, list[Measurement]]:
@@ -309,8 +362,8 @@ def _by_budget(exploration: Exploration) -> dict[Budget, list[Measurement]]:
 
 def _words(budget: Budget) -> str:
     return (
-        f"{budget.slots:,} slot{'' if budget.slots == 1 else 's'} of {budget.profile.cpus:g} core and "
-        f"{budget.profile.memory_mb:,} MB at {budget.interval_s:g} s"
+        f"{units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB "
+        f"at {budget.interval_s:g} s"
     )
 
 

@@ -11,14 +11,14 @@ from workbench.capacity import ConfigurationOptimizer, ResourceExplorer
 from workbench.capacity.explore import LEAST_RUNS, minimal_first
 from workbench.dataflow import Budget
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Configuration, fill_s, load_curve_s, reusable
+from workbench.measuring import Configuration, fill_s, load_curve_s, reusable
 from workbench.records import NOOP, Measurement
-from workbench.study.carry_out import prepare, runs_of
+from workbench.study.carry_out import prepare, runs_of, tell_recorded
 from workbench.study.catalogue import read_query
 from workbench.study.observed import explored_log
 from workbench.study.parts import Find
 from workbench.study.spec import Study
-from workbench.testbed import Simulated, Testbed, WarmTestbed
+from workbench.testbed import Simulated, WarmTestbed
 from workbench.workload import Query, Script, Unread
 
 # Least and most of one run, as seen on Spark on two cores: seconds until it is observed, and probes.
@@ -44,14 +44,7 @@ class DryRun:
     read: str = ""  # of the query's module, of which nothing was run; "" for a benchmark's
 
 
-def dry_run(
-    study: Study,
-    journal: Journal | None = None,
-    *,
-    testbed: Testbed | None = None,
-    estimator: CapacityEstimator | None = None,
-    find: Find = read_query,
-) -> DryRun:
+def dry_run(study: Study, journal: Journal | None = None, *, find: Find = read_query) -> DryRun:
     """Say what `run_study` would measure and roughly how long that takes; nothing is deployed.
 
     The study may be a stranger's: no module that it names is imported, unless `find` does.
@@ -60,7 +53,7 @@ def dry_run(
         explored_log(study)
         return DryRun((), (1, 1), (0.0, 0.0))
     journal = journal or Journal(Path(os.devnull, "none"))  # where nothing can be recorded
-    query, explorer, _ = prepare(study, journal, testbed=testbed, estimator=estimator, find=find)
+    query, explorer, _ = prepare(study, journal, find=find)
     doubt = read = ""
     if isinstance(query.build, Script):
         read = f"{query.build.path.name} was not run: workbench init says what it starts."
@@ -80,11 +73,7 @@ def dry_run(
 
 def _listed(study: Study, query: Query, explorer: ResourceExplorer, journal: Journal) -> DryRun:
     optimizer = explorer.optimizer
-    known = True
-    while known and (budget := explorer.ask()) is not None:
-        found, known = optimizer.recorded(query, budget)
-        for run in found:
-            explorer.tell(run)
+    tell_recorded(explorer, query)
     certain = [run.budget for run in explorer.runs]
     made, operators = len(certain), len(optimizer.testbed.operators(query))
     for budget in explorer.ahead():
@@ -108,13 +97,6 @@ def _listed(study: Study, query: Query, explorer: ResourceExplorer, journal: Jou
         warm_s = [profiles * (own + more) for own, more in zip(WARM_S, sink_s, strict=True)]
         least, most = least + warm_s[0], min(study.most_s, most + warm_s[1])
         least = min(least, most)
-    return _with_sweep(study, query, optimizer, journal, DryRun(tuple(certain[made:]), runs, (least, most), made))
-
-
-def _with_sweep(
-    study: Study, query: Query, optimizer: ConfigurationOptimizer, journal: Journal, explored: DryRun
-) -> DryRun:
-    """Add the runs at the trigger intervals to choose from."""
     intervals = sorted({*study.intervals} - {study.interval_s})
     swept = [replace(study.space.corners[-1], interval_s=interval) for interval in intervals]
     left = [
@@ -123,13 +105,12 @@ def _with_sweep(
         if not reusable(Configuration(query, budget), optimizer.testbed, optimizer.estimator, journal, costs=False)
     ]
     times = [_seconds(optimizer, budget.interval_s) for budget in left]
-    least, most = (explored.seconds[end] + sum(one[end] for one in times) for end in (0, 1))
-    return replace(
-        explored,
-        runs=(explored.runs[0] + len(swept), explored.runs[1] + len(swept)),
-        seconds=(math.ceil(least), math.ceil(most)),
-        recorded=explored.recorded + len(swept) - len(left),
-        sweep=tuple(left),
+    return DryRun(
+        tuple(certain[made:]),
+        (runs[0] + len(swept), runs[1] + len(swept)),
+        (math.ceil(least + sum(one for one, _ in times)), math.ceil(most + sum(one for _, one in times))),
+        made + len(swept) - len(left),
+        tuple(left),
     )
 
 
@@ -146,8 +127,7 @@ def _runs_in_all(
     minimal = min(later, len({*study.memory_mb} - memories)) if operators else 0
     most = min(runs_of(study), count + later * study.estimates + minimal)
     if explorer.available is not None:
-        grid = (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb)
-        most = max(count, min(most, sum(map(explorer.available, grid))))
+        most = max(count, min(most, sum(map(explorer.available, study.space.budgets))))
     # The first run that can end it by its cost is the one after those that are kept in any case.
     least = min(most, max(count, LEAST_RUNS + 1), count + later * study.estimates, runs_of(study) - bool(minimal))
     return max(count, least), most

@@ -47,28 +47,26 @@ def list_of(item: Check, most: int, allowed: str) -> Check:
     return check
 
 
-def text(allowed: str) -> Check:
-    """Allow texts that are not empty."""
-
-    def check(name: str, value: object) -> str:
-        if not isinstance(value, str) or not value.strip() or "\0" in value or len(value) > bounds.TEXT:
-            raise WorkbenchError(
-                f"{name} is {shown(value)}; it must be {allowed}, of at most {bounds.TEXT:,} characters."
-            )
+def _must(fits: Callable[[Any], bool], allowed: str) -> Check:
+    def check(name: str, value: object) -> object:
+        if not fits(value):
+            raise WorkbenchError(f"{name} is {shown(value)}; it must be {allowed}.")
         return value
 
     return check
+
+
+def text(allowed: str) -> Check:
+    """Allow texts that are not empty."""
+    return _must(
+        lambda one: isinstance(one, str) and one.strip() != "" and "\0" not in one and len(one) <= bounds.TEXT,
+        f"{allowed}, of at most {bounds.TEXT:,} characters",
+    )
 
 
 def one_of(*allowed: str) -> Check:
     """Allow these texts."""
-
-    def check(name: str, value: object) -> str:
-        if not isinstance(value, str) or value not in allowed:
-            raise WorkbenchError(f"{name} is {shown(value)}; it must be one of {', '.join(allowed)}.")
-        return value
-
-    return check
+    return _must(lambda one: isinstance(one, str) and one in allowed, f"one of {', '.join(allowed)}")
 
 
 def settings(name: str, value: object) -> dict[str, str]:
@@ -77,13 +75,10 @@ def settings(name: str, value: object) -> dict[str, str]:
         raise WorkbenchError(f"{name} is {shown(value)}; it must be a mapping, such as spark.some.name: value.")
     if len(value) > bounds.GRID:
         raise WorkbenchError(f"{name} has {len(value):,} entries; it must have at most {bounds.GRID:,}.")
-    return {key: str(one).lower() if isinstance(one, bool) else _plain(key, one) for key, one in value.items()}
-
-
-def _plain(key: object, value: object) -> str:
-    if not isinstance(value, str | int | float):
-        raise WorkbenchError(f"spark: {shown(key)} is {shown(value)}; it must be a text, a number, true or false.")
-    return str(value)
+    for key, one in value.items():
+        if not isinstance(one, str | int | float):
+            raise WorkbenchError(f"spark: {shown(key)} is {shown(one)}; it must be a text, a number, true or false.")
+    return {key: str(one).lower() if isinstance(one, bool) else str(one) for key, one in value.items()}
 
 
 def place_or_memory(name: str, value: object) -> str:
@@ -103,17 +98,18 @@ def inputs_by_argument(name: str, value: object) -> dict[str, dict[str, Any]]:
             f"{name} is {shown(value)}; it must name the data set of each argument of the query's function, such as "
             "orders: {dataset: orders.parquet, event_time: time}."
         )
-    return {key: _input(f"{name}: {shown(key)}", key, one) for key, one in value.items()}
-
-
-def _input(name: str, key: object, value: object) -> dict[str, Any]:
-    argument = isinstance(key, str) and key.isidentifier()
-    if not (argument and isinstance(value, Mapping) and "dataset" in value and value.keys() <= _INPUT.keys()):
-        raise WorkbenchError(
-            f"{name} is {shown(value)}; it must be an argument of the query's function, with its dataset, and may "
-            f"have {', '.join([*_INPUT][1:])}."
-        )
-    return {key: check(f"{name}: {key}", value[key]) for key, check in _INPUT.items() if value.get(key) is not None}
+    found = {}
+    for argument, one in value.items():
+        what = f"{name}: {shown(argument)}"
+        known = isinstance(one, Mapping) and "dataset" in one and one.keys() <= _INPUT.keys()
+        if not (known and isinstance(argument, str) and argument.isidentifier()):
+            raise WorkbenchError(
+                f"{what} is {shown(one)}; it must be an argument of the query's function, with its dataset, and may "
+                f"have {', '.join([*_INPUT][1:])}."
+            )
+        given = ((key, check) for key, check in _INPUT.items() if one.get(key) is not None)
+        found[argument] = {key: check(f"{what}: {key}", one[key]) for key, check in given}
+    return found
 
 
 _INPUT: Mapping[str, Check] = {

@@ -153,7 +153,6 @@ def static_tables(file: Path, function: str) -> tuple[str, ...]:
 
 
 def _keys_given(call: ast.Call) -> list[ast.expr]:
-    """Arguments of a call that name keys."""
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     if method in _BY_KEY:
         return [*call.args, *(one.value for one in call.keywords)]
@@ -185,12 +184,8 @@ def _columns(given: ast.expr, known: dict[str, ast.expr]) -> set[str] | None:
     return named or None
 
 
-def arguments_of(build: Callable[..., Any]) -> tuple[str, ...] | None:
+def needed(signature: inspect.Signature) -> tuple[str, ...] | None:
     """Names of the arguments that a query must be given; None where it takes any."""
-    return _needed(inspect.signature(build, follow_wrapped=False))
-
-
-def _needed(signature: inspect.Signature) -> tuple[str, ...] | None:
     asked = signature.parameters.values()
     if any(one.kind is one.VAR_POSITIONAL for one in asked):
         return None
@@ -217,7 +212,7 @@ def _check_arguments(name: str, signature: inspect.Signature, inputs: Sequence[s
             f"The query {name!r} takes {takes}; it must take one: the streaming DataFrame of its rows, which the "
             f"workbench feeds. Read static tables inside the function, and give other arguments defaults.{each}"
         ) from None
-    named = _needed(signature)
+    named = needed(signature)
     if inputs and named is not None and (own := tuple(signature.parameters)[: len(inputs)]) != tuple(inputs):
         raise WorkbenchError(
             f"The inputs of the query {name!r} are called {', '.join(inputs)}, and the arguments of its function "
@@ -270,18 +265,11 @@ def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:
 
 
 def _signature(asked: ast.arguments) -> inspect.Signature:
-    """Make the signature of a function from its text."""
-    placed = [*asked.posonlyargs, *asked.args]
-    lacking = len(placed) - len(asked.defaults)
     kind = inspect.Parameter
-    made = [
-        kind(
-            one.arg,
-            kind.POSITIONAL_ONLY if place < len(asked.posonlyargs) else kind.POSITIONAL_OR_KEYWORD,
-            default=kind.empty if place < lacking else None,
-        )
-        for place, one in enumerate(placed)
-    ]
+    placed = [*asked.posonlyargs, *asked.args]
+    kinds = [kind.POSITIONAL_ONLY] * len(asked.posonlyargs) + [kind.POSITIONAL_OR_KEYWORD] * len(asked.args)
+    defaults = [kind.empty] * (len(placed) - len(asked.defaults)) + [None] * len(asked.defaults)
+    made = [kind(one.arg, how, default=default) for one, how, default in zip(placed, kinds, defaults, strict=True)]
     if asked.vararg:
         made.append(kind(asked.vararg.arg, kind.VAR_POSITIONAL))
     for one, default in zip(asked.kwonlyargs, asked.kw_defaults, strict=True):

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 
 from workbench import units
@@ -15,13 +15,12 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Concluded, Estimated, Event, Finished, Reused, ignore, result_of
-from workbench.records import InstanceType, Run
+from workbench.records import CapacityPlan, InstanceType, Measurement, Run
 from workbench.simulation import RateTrace
 from workbench.study.catalogue import find_query
 from workbench.study.observed import explored_log
 from workbench.study.parts import Find, estimator_of, query_of, testbed_of
 from workbench.study.planned import Planned, asked_of
-from workbench.study.so_far import SoFar
 from workbench.study.spec import Study
 from workbench.study.targets import plan_targets
 from workbench.testbed import RecordedTestbed, Sharing, SparkTestbed, Testbed, WarmTestbed
@@ -29,6 +28,7 @@ from workbench.workload import Query, read_key_frequencies
 
 _SMALL = 4
 """Budgets up to which the grid is the space: all are measured, and one again."""
+_SURE, _NEAR = 2.0, 3.0  # high / low of an answer's interval at most, and times beyond the runs at most
 
 
 def run_study(
@@ -57,10 +57,9 @@ def study_steps(
 ) -> Generator[Event, None, Planned]:
     """Explore, model and plan: yield what happens and return the plans.
 
-    After each run it yields what all of them say so far, as `Concluded` with `SoFar`.
-
-    What the journal holds is not measured again. A budget that cannot be measured is a run that failed: the others go
-    on, and it is tried again when you run the study again.
+    After each run it yields what all of them say so far, as `Concluded` with `SoFar`. What the journal holds is not
+    measured again. A budget that cannot be measured is a run that failed: the others go on, and it is tried again when
+    you run the study again.
     """
     asked = asked or asked_of(study)
     if study.log is not None:
@@ -114,22 +113,26 @@ def planned_so_far(
     study: Study,
     journal: Journal,
     *,
-    find: Find = find_query,
     asked: Asked | None = None,
     testbed: Testbed | None = None,
     estimator: CapacityEstimator | None = None,
 ) -> Planned:
     """Plan with the finished runs that the journal has, as where a study was interrupted; nothing is deployed."""
-    query, explorer, instances = prepare(study, journal, find=find, testbed=testbed, estimator=estimator)
+    query, explorer, instances = prepare(study, journal, testbed=testbed, estimator=estimator)
+    tell_recorded(explorer, query)
+    made = explorer.runs
+    reason = f"interrupted after {units.some(len(made), 'run')}"
+    found = conclude(made, reason, form=study.form, choice="edge", growth=study.growth, least=1)
+    return plan_targets(study, replace(found, asked=asked or asked_of(study)), (), instances)
+
+
+def tell_recorded(explorer: ResourceExplorer, query: Query) -> None:
+    """Give an explorer the runs that the journal has, up to the first that it lacks."""
     known = True
     while known and (budget := explorer.ask()) is not None:
         runs, known = explorer.optimizer.recorded(query, budget)
         for run in runs:
             explorer.tell(run)
-    made = explorer.runs
-    reason = f"interrupted after {units.some(len(made), 'run')}"
-    found = conclude(made, reason, form=study.form, choice="edge", growth=study.growth, least=1)
-    return plan_targets(study, replace(found, asked=asked or asked_of(study)), (), instances)
 
 
 def prepare(
@@ -141,10 +144,7 @@ def prepare(
     estimator: CapacityEstimator | None = None,
     find: Find | None = None,
 ) -> tuple[Query, ResourceExplorer, tuple[InstanceType, ...]]:
-    """Check that `study` can be carried out here, before long work starts; give its query, explorer and price list.
-
-    `find` finds its query, by importing the user's module, as by default, or without.
-    """
+    """Check that `study` can be carried out here, before long work starts; give its query, explorer and price list."""
     testbed = testbed or testbed_of(study, progress)
     if study.day is not None:
         RateTrace.from_csv(study.day)
@@ -156,13 +156,12 @@ def prepare(
         size = study.cluster.executor_slots
         cheapest(instances, size, least, executor_slots=size)  # what nobody can deploy is not worth measuring
     query = query_of(study, find or partial(find_query, progress=progress))
-    if isinstance(testbed, SparkTestbed):
-        for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):
-            testbed.check(budget)
-        for interval in study.intervals:
-            testbed.check(replace(study.space.corners[-1], interval_s=interval))
-    shared = study.shared and isinstance(testbed, Sharing)
     budgets = study.space.budgets
+    if isinstance(testbed, SparkTestbed):
+        swept = (replace(study.space.corners[-1], interval_s=interval) for interval in study.intervals)
+        for budget in (*budgets, *swept):
+            testbed.check(budget)
+    shared = study.shared and isinstance(testbed, Sharing)
     optimizer = ConfigurationOptimizer(
         WarmTestbed(testbed, budgets) if shared else testbed,
         estimator or estimator_of(study),
@@ -193,3 +192,64 @@ def _recorded(testbed: RecordedTestbed, query: Query, budget: Budget) -> int:
         return testbed.count(query, budget)
     except WorkbenchError:
         return 1
+
+
+@dataclass(frozen=True, eq=False)
+class SoFar:
+    """What `runs` say of the targets of `study`, before it is over."""
+
+    study: Study
+    runs: tuple[Run, ...]
+    instances: tuple[InstanceType, ...]
+
+    @cached_property
+    def planned(self) -> Planned | None:
+        """The model of the runs and what would be planned with it, however sure; None where they allow no model."""
+        study = self.study
+        try:
+            found = conclude(self.runs, self._after, form=study.form, choice="edge", growth=study.growth, least=1)
+            return plan_targets(study, found, (), self.instances)
+        except WorkbenchError:
+            return None
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """An answer where it is sure enough, else what was sustained; of simulated runs, which take no time, nothing.
+
+        An answer has a 90 % interval whose ends differ by at most a factor of 2, and goes at most 3 times beyond the
+        runs. Or it is an upper bound: slots that were measured, and whose interval lies above the rate.
+        """
+        made = [run for run in self.runs if isinstance(run, Measurement)]
+        if not made or not made[-1].ran:
+            return ()
+        best = max(made, key=lambda run: run.estimate.low)
+        slots = units.some(best.budget.slots, "slot")
+        known = f"{self._after}: at least {units.rate(best.estimate.low)} on {slots}, by a probe that was sustained"
+        if self.planned is None:
+            return (known,) if best.estimate.low else ()
+        fewest = min(run.budget.slots for run in made)  # a plan has no fewer
+        bound = fewest if fewest > min(self.study.slots) else 0
+        sure = [
+            plan
+            for plan in self.planned.plans
+            if (plan.high <= _SURE * plan.low and plan.extrapolation <= _NEAR)
+            or (plan.budget.slots == bound and plan.low >= plan.rate)
+        ]
+        answered = {plan.rate for plan in sure}
+        open_ = [units.rate(rate) for rate in self.study.targets if rate not in answered]
+        said = [f"answer {self._after}: {_needs(plan, bound)}" for plan in sure]
+        return (*said, *([f"{known}; not answered yet: {', '.join(open_)}"] if open_ else []))
+
+    @property
+    def _after(self) -> str:
+        return f"after {units.some(len(self.runs), 'run')}"
+
+
+def _needs(plan: CapacityPlan, fewest: int) -> str:
+    """Say what a rate needs; with `fewest` slots, of which fewer are still to be measured, at most."""
+    slots, profile = plan.budget.slots, plan.budget.profile
+    return (
+        f"{plan.query} at {units.rate(plan.rate)} needs {'at most ' * (slots == fewest)}{units.some(slots, 'slot')} of "
+        f"{profile.cpus:g} core and {profile.memory_mb:,} MB (capacity {units.rate(plan.expected_rate)}, 90 % interval "
+        f"{units.rate(plan.low)} to {units.rate(plan.high)})."
+    )

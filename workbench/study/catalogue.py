@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import WorkbenchError
 from workbench.records import Sink
 from workbench.study._written import (
-    arguments_of,
     check_batch_function,
     check_function,
     check_loaded,
     check_module,
+    needed,
     signature_of,
     written_signature,
 )
@@ -100,11 +100,6 @@ class GivenRows:
                 settings=("source",),
             )
 
-    def check_client(self) -> None:
-        """Refuse client settings that Spark's Kafka source cannot use, before anything is deployed."""
-        if self.source == "kafka":
-            kafka.java_settings(kafka.client_settings())
-
     def require_captured(self) -> None:
         """Refuse a topic of which no sample is here, where none must be made."""
         for url in self.datasets:
@@ -117,22 +112,14 @@ class GivenRows:
     @property
     def datasets(self) -> tuple[str, ...]:
         """Names of the data sets, in the order of the inputs."""
-        return (*([] if self.dataset is None else [self.dataset]), *(one["dataset"] for one in self.inputs.values()))
+        return (*([self.dataset] if self.dataset else []), *(one["dataset"] for one in self.inputs.values()))
 
     @property
     def data(self) -> Dataset | tuple[Input, ...]:
         """The data sets, which are there and can be read."""
-        return self.several() if self.inputs else self.one(self.event_time)
-
-    def one(self, event_time: str | None) -> Dataset:
-        """Give the data set with this event-time column."""
-        data = Dataset.at(self._place(self.dataset or ""), event_time)
-        check_dataset(data, event_time)
-        return data
-
-    def several(self) -> tuple[Input, ...]:
-        """Give the inputs."""
-        found = [
+        if not self.inputs:
+            return self.one(self.event_time)
+        found = tuple(
             Input(
                 name,
                 Dataset.at(self._place(one["dataset"]), one.get("event_time")),
@@ -140,10 +127,16 @@ class GivenRows:
                 tuple(one.get("renew", ())),
             )
             for name, one in self.inputs.items()
-        ]
+        )
         for made in found:
             check_input(made)
-        return tuple(found)
+        return found
+
+    def one(self, event_time: str | None) -> Dataset:
+        """Give the data set with this event-time column."""
+        data = Dataset.at(self._place(self.dataset or ""), event_time)
+        check_dataset(data, event_time)
+        return data
 
     def _place(self, dataset: str) -> str:
         """Give the path of a data set: of a topic, that of its sample, captured at its first use."""
@@ -182,104 +175,86 @@ def find_query(
     sink: Sink | None = None,
     inputs: Inputs = ONE_INPUT,
     progress: Callable[[str], None] = lambda _: None,
+    imports: bool = True,
 ) -> Query:
     """Return the query called `name`, fed from `dataset` or `inputs` where they are given.
 
-    Parameters
-    ----------
-    name
-        ``"nexmark:QUERY"``, or ``"module:name"`` of a function from streaming DataFrame to streaming DataFrame (it
-        needs a data set) or of a `Query`. Modules are looked for in the current folder first, and read again there.
-        Or ``"job.py#1"``: the first streaming query that a script starts; see `workbench.workload.Script`.
-    dataset, event_time
-        Path of the data, or ``kafka://HOST:PORT/TOPIC``, of which a sample is captured once; and its event-time column,
-        which is the query's own by default.
-    source
-        ``"replay"``: the data is replayed at a controlled rate. ``"kafka"``: the topic that `dataset` names is read by
-        Spark's own Kafka source.
-    schema
-        File with the schema of the topic's values; see `workbench.workload.kafka.read_schema`.
-    sink
-        Whose function ``foreachBatch`` calls; None: it calls none. One in the file of a script is what the script's
-        query gives to it.
-    inputs
-        Instead of `dataset` and `event_time`, for a function of several streaming DataFrames: those of each.
-    progress
-        Called with one line of text while a sample is captured.
+    `name` is ``"nexmark:QUERY"``; or ``"module:name"`` of a function from streaming DataFrame to streaming DataFrame,
+    which needs a data set, or of a `Query`: modules are looked for in the current folder first, and read again there;
+    or ``"job.py#1"``, the first streaming query that a script starts: see `workbench.workload.Script`.
+
+    `dataset` is a path, or ``kafka://HOST:PORT/TOPIC``, of which a sample is captured once, with a line of text to
+    `progress`; `event_time` its column, by default the query's own; `schema` a file with that of the topic's values,
+    see `workbench.workload.kafka.read_schema`. With the `source` ``"replay"`` the data is replayed at a controlled
+    rate; with ``"kafka"`` Spark's own source reads the topic. A function of several streaming DataFrames has `inputs`
+    instead. ``foreachBatch`` calls the function of `sink`; one in the file of a script is what the script's query gives
+    to it. For `imports` see `read_query`.
     """
     rows = GivenRows(dataset, event_time, source, schema, inputs, progress)
     rows.check()
-    rows.check_client()
-    if (script := Script.named(name)) is not None:
-        if (folder := str(script.path.parent)) not in sys.path:  # for the modules next to it, in Spark's processes
-            sys.path.insert(0, folder)
-        query = _started_by(script, rows, output_mode)
-        return query if sink is None else replace(query, sink=_scripts_own(script, sink) or _loaded_sink(sink))
+    if source == "kafka":  # Spark's source has no use for some settings: say so before anything is deployed
+        kafka.java_settings(kafka.client_settings())
+    if not imports:
+        rows.require_captured()
     module, _, attribute = name.partition(":")
-    if not module or not attribute:
+    if (script := Script.named(name)) is not None:
+        if imports and (folder := str(script.path.parent)) not in sys.path:  # for the modules next to it, in Spark
+            sys.path.insert(0, folder)
+        query = _started_by(script, rows)
+    elif not module or not attribute:
         raise WorkbenchError(
             f"The query {name!r} is not of the form nexmark:QUERY or module:function; "
             "for example nexmark:q5, or jobs:orders for the function orders in jobs.py; or job.py#1 for the first "
             "streaming query that the script job.py starts."
         )
-    query = _found(name, rows)
-    if source == "kafka":
-        query = replace(query, topic=dataset)
+    else:
+        query = _found(name, rows) if imports or module == "nexmark" else _read(name, rows)
+        query = replace(query, topic=dataset) if source == "kafka" else query
     if sink is not None:
-        query = replace(query, sink=_loaded_sink(sink))
+        query = replace(query, sink=check_sink(sink, script, imports=imports))
     return replace(query, output_mode=output_mode) if output_mode else query
 
 
-def read_query(
-    name: str,
-    dataset: str | None = None,
-    event_time: str | None = None,
-    output_mode: OutputMode | None = None,
-    source: str = SOURCES[0],
-    *,
-    schema: str | None = None,
-    sink: Sink | None = None,
-    inputs: Inputs = ONE_INPUT,
-) -> Query:
+def read_query(name: str, *rows: Any, **more: Any) -> Query:  # noqa: ANN401 - those of `find_query`
     """Return the query called `name` as `find_query` does, without importing a module of the user's: it cannot run.
 
     No topic is read either: a sample of it must be here. A name that its module's text does not define as a function
     may be a `Query`, of which nothing else is known then.
     """
-    rows = GivenRows(dataset, event_time, source, schema, inputs)
-    rows.check()
-    rows.check_client()
-    rows.require_captured()
-    if (script := Script.named(name)) is not None:
-        query = _started_by(script, rows, output_mode)
-        return query if sink is None else replace(query, sink=check_sink(sink, script))
-    module, _, attribute = name.partition(":")
-    calls = None if sink is None else check_sink(sink)
-    if not module or not attribute or module == "nexmark":
-        query = find_query(name, dataset, event_time, output_mode, source, schema=schema, inputs=inputs)
-        return replace(query, sink=calls)
+    return find_query(name, *rows, **more, imports=False)
+
+
+def _read(name: str, rows: GivenRows) -> Query:
+    """Look for a user's query in the text of its module, and feed it."""
     found = read_own(name, "query")
+    attribute = name.partition(":")[2]
     name = f"{found.module}:{attribute}"
     check_module(name, found.file)
-    check_function(name, found.file, attribute, tuple(inputs))
-    if not dataset and not inputs and found.surely:
+    check_function(name, found.file, attribute, tuple(rows.inputs))
+    if rows.datasets:
+        return Query(name, found, rows.data, rows.event_time)
+    if found.surely:
         raise _needs_data(name)
-    data = rows.data if dataset or inputs else Dataset(str(found.file), "csv")
-    topic = dataset if source == "kafka" else None
-    return Query(name, found, data, event_time, output_mode or "append", topic=topic, sink=calls)
+    return Query(name, found, Dataset(str(found.file), "csv"), rows.event_time)
 
 
-def _scripts_own(script: Script, sink: Sink) -> ScriptBatches | None:
-    """Give what the script itself gives to ``foreachBatch``, where the sink names its file; it is not imported."""
+def check_sink(sink: Sink, script: Script | None = None, *, imports: bool = False) -> Callable[..., object]:
+    """Give what ``foreachBatch`` is to call: of `script`, which does not run yet, or of a module, read or imported."""
     file, _, function = sink.function.rpartition(":")
-    return ScriptBatches(script, function) if file.endswith(".py") and Path(file).resolve() == script.path else None
-
-
-def _loaded_sink(sink: Sink) -> Callable[..., object]:
-    """Load what ``foreachBatch`` is to call."""
-    found: Callable[..., object] = _loaded(sink.function, "the sink")
-    check_batch_function(_named(sink.function), signature_of(found), placed=bool(sink.place))
-    return found
+    if script is not None and file.endswith(".py") and Path(file).resolve() == script.path:
+        return ScriptBatches(script, function)
+    called: Callable[..., object]
+    if imports:
+        name, called = _named(sink.function), _loaded(sink.function, "the sink")
+        signature = signature_of(called)
+    else:
+        found = called = read_own(sink.function, "the sink")
+        attribute = sink.function.partition(":")[2]
+        name = f"{found.module}:{attribute}"
+        check_module(name, found.file)
+        signature = written_signature(found.file, attribute)
+    check_batch_function(name, signature, placed=bool(sink.place))
+    return called
 
 
 def _named(name: str) -> str:
@@ -300,22 +275,11 @@ def _loaded(name: str, kind: str) -> Any:  # noqa: ANN401 - what can be called, 
     return found
 
 
-def check_sink(sink: Sink, script: Script | None = None) -> Callable[..., object]:
-    """Give what ``foreachBatch`` is to call, of `script` or of a module that is read and not imported."""
-    if script is not None and (own := _scripts_own(script, sink)) is not None:
-        return own
-    found = read_own(sink.function, "the sink")
-    attribute = sink.function.partition(":")[2]
-    name = f"{found.module}:{attribute}"
-    check_module(name, found.file)
-    check_batch_function(name, written_signature(found.file, attribute), placed=bool(sink.place))
-    return found
-
-
 def needed_arguments(name: str) -> tuple[str, ...] | None:
     """Names of the arguments that the query called `name`, a function of the user's, must be given; None: any."""
     found = _loaded(name, "query")
-    return arguments_of(found.build if isinstance(found, Query) else found)
+    signature = signature_of(found.build if isinstance(found, Query) else found)
+    return None if signature is None else needed(signature)
 
 
 def recorded_query(name: str, table: str) -> Query:
@@ -338,14 +302,14 @@ def _found(name: str, rows: GivenRows) -> Query:
         check_loaded(name, found.build, tuple(rows.inputs) or own)
         return _fed(found, rows)
     check_loaded(name, found, tuple(rows.inputs))
-    if not rows.inputs and not rows.dataset:
+    if not rows.datasets:
         raise _needs_data(name)
     return Query(name, found, rows.data, rows.event_time)
 
 
-def _started_by(script: Script, rows: GivenRows, output_mode: OutputMode | None) -> Query:
+def _started_by(script: Script, rows: GivenRows) -> Query:
     """Return a query that a script starts; the script runs where the query does."""
-    if not rows.inputs and not rows.dataset:
+    if not rows.datasets:
         raise WorkbenchError(
             f"The query {script.name} needs rows of its source. See which it reads, and write a study: workbench init "
             f"{shlex.quote(script.call)}",
@@ -357,7 +321,7 @@ def _started_by(script: Script, rows: GivenRows, output_mode: OutputMode | None)
             "and name the sample that workbench init made.",
             settings=("source",),
         )
-    return Query(script.name, script, rows.data, rows.event_time, output_mode or "append")
+    return Query(script.name, script, rows.data, rows.event_time)
 
 
 def _needs_data(name: str) -> WorkbenchError:
@@ -371,7 +335,7 @@ def _needs_data(name: str) -> WorkbenchError:
 def _fed(query: Query, rows: GivenRows) -> Query:
     """Return `query` with the rows that are asked for, or its own."""
     if rows.inputs:
-        return replace(query, dataset=rows.several(), event_time=None)
+        return replace(query, dataset=rows.data, event_time=None)
     if rows.dataset:
         return query.reading(rows.one(rows.event_time or query.event_time))
     if rows.event_time:

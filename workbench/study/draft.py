@@ -23,9 +23,10 @@ from workbench.errors import WorkbenchError
 from workbench.records import NOOP, JobSettings, Sink
 from workbench.study._written import state_keys, static_tables
 from workbench.study.catalogue import check_sink, find_query, needed_arguments
+from workbench.study.local import slot_cpus, slots_here
 from workbench.study.own import file_of, module_of
 from workbench.study.spec import check_key
-from workbench.testbed.spark import SLOT_SHARE, quota_permitted, sink_packages, usable_cores
+from workbench.testbed.spark import sink_packages
 from workbench.workload import Dataset, Script, as_spark, first_rows, is_text, plain
 
 LOOKED_AT = 200_000
@@ -91,12 +92,9 @@ def draft(
     names = _names(name, data) if len(data) > 1 else ("",)
     samples = [first_rows(Dataset.at(one), LOOKED_AT) for one in data]
     times: Sequence[str | None] = event_times or [event_time_of(sample) for sample in samples]
-    found = []
-    for one, path, sample, event_time in zip(names, data, samples, times, strict=True):
-        keys = _keys(file, function, [column for column in sample.column_names if column != event_time])
-        hot = {column: share for column, share in hot_columns(sample, event_time) if not keys or column in keys}
-        found.append(Found(one, path, event_time, hot, keys))
-    found = with_unique(found, samples)
+    named = () if file is None else state_keys(file, function) or ()
+    each = zip(names, data, samples, times, strict=True)
+    found = with_unique([found_in(*one, named) for one in each], samples)
     if len(found) == 1 and found[0].renew and len(asked := needed_arguments(name) or ("rows",)) == 1:
         found = [replace(found[0], name=asked[0])]
     return drafted(name, found, tables=() if file is None else static_tables(file, function), places=places)
@@ -172,11 +170,13 @@ def _names(query: str, data: Sequence[str]) -> Sequence[str]:
     return asked
 
 
-def _keys(file: Path | None, function: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """Give the columns that the query's state or join goes by; none where its text does not show them."""
-    named = None if file is None else state_keys(file, function)
-    lower = {one.lower() for one in named or ()}  # Spark ignores case
-    return tuple(column for column in columns if column.lower() in lower)
+def found_in(name: str, data: str, sample: pa.Table, event_time: str | None, named: Iterable[str]) -> Found:
+    """Find the columns that the query's state or join goes by, as its text has `named` them, and the hot ones."""
+    lower = {one.lower() for one in named}  # Spark ignores case
+    columns = (one for one in sample.column_names if event_time not in {one, f"value.{one}"})
+    keys = tuple(one for one in columns if one.lower() in lower)
+    hot = {column: share for column, share in hot_columns(sample, event_time) if not keys or column in keys}
+    return Found(name, data, event_time, hot, keys)
 
 
 def event_time_of(sample: pa.Table) -> str | None:
@@ -226,11 +226,7 @@ def _fed(one: Found) -> Iterator[str]:
 
 
 def _lines(name: str, found: Sequence[Found], places: Mapping[str, str]) -> Iterator[str]:
-    fractions = quota_permitted()
-    cpus = defaults.SLOT_CPUS if fractions else 1.0
-    room = (
-        max(1, math.floor(usable_cores() * SLOT_SHARE / cpus + 1e-9)) if fractions else max(1, int(usable_cores()) - 1)
-    )
+    room = max(1, slots_here())
     slots = sorted({1, max(1, room // 2), room})
     yield f"# What does {name} need? Next: workbench plan STUDY --dry-run says what is measured, and how long it takes."
     yield f"query: {written(name)}"
@@ -246,7 +242,7 @@ def _lines(name: str, found: Sequence[Found], places: Mapping[str, str]) -> Iter
     yield f"targets: [{', '.join(str(1000 * rate) for rate in _RATES)}]        # records/s: put your rates here"
     yield f"slots: {slots}                    # slot counts to measure; all of them fit this machine"
     yield f"memory_mb: [{defaults.MEMORY_MB}]               # MB per slot"
-    yield f"slot_cpus: {cpus:g}"
+    yield f"slot_cpus: {slot_cpus():g}"
     for key, hint in _PLACES.items():
         yield f"{key}: {written(places[key])}" if key in places else hint
     if Path(_PRICES).exists():

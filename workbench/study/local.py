@@ -22,6 +22,12 @@ def slot_cpus() -> float:
     return SLOT_CPUS if quota_permitted() else 1.0
 
 
+def slots_here() -> int:
+    """Slots that this machine can serve."""
+    cores = usable_cores()
+    return int((cores * SLOT_SHARE / slot_cpus() if quota_permitted() else cores - 1) + 1e-9)
+
+
 def small_budget() -> Budget:
     """One slot for what fits any machine, the default number where quotas are permitted."""
     return Budget(SLOTS if quota_permitted() else 1, SlotProfile(slot_cpus(), MEMORY_MB))
@@ -63,14 +69,13 @@ def _study(asked: dict[str, Any], most_runs: int, simulated: bool, most_slots: i
 
 def _slots_here(most: int) -> dict[str, Any]:
     """One slot, two and so on to `most`, or as many as this machine can serve."""
-    cores = usable_cores()
-    room = cores * SLOT_SHARE / slot_cpus() if quota_permitted() else cores - 1
-    slots = [*range(1, min(most, int(room + 1e-9)) + 1)]
+    slots = [*range(1, min(most, slots_here()) + 1)]
     if len(slots) < 2:
         raise WorkbenchError(
-            f"Of the {cores:g} cores of this machine {len(slots)} can be a slot, and a plan takes runs on two sizes at "
-            "least. Start the notebooks as root, so that a slot can be a fraction of a core; let a container write "
-            "/sys/fs/cgroup; or use a machine of three cores. What one slot sustains is measured in 01_measure.ipynb."
+            f"Of the {usable_cores():g} cores of this machine {len(slots)} can be a slot, and a plan takes runs on two "
+            "sizes at least. Start the notebooks as root, so that a slot can be a fraction of a core; let a container "
+            "write /sys/fs/cgroup; or use a machine of three cores. What one slot sustains is measured in "
+            "01_measure.ipynb."
         )
     return {"testbed": "spark", "slots": slots, "slot_cpus": slot_cpus(), "deployment": "shared"}
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from workbench import bounds, defaults, units
 from workbench.capacity import Exploration
 from workbench.capacity.explore import conclude
-from workbench.capacity.model import Asked, MicroBatch, fit_micro_batch
+from workbench.capacity.model import MARGIN, Asked, MicroBatch, fit_micro_batch
 from workbench.capacity.planning import read_instances
-from workbench.checks import positive, within
+from workbench.checks import SLACK, positive, within
 from workbench.errors import WorkbenchError
 from workbench.observing import (
     LEFT_OUT,
@@ -24,7 +24,6 @@ from workbench.observing import (
     unseen,
 )
 from workbench.records import EndingRun, Gauge
-from workbench.study.compared import Compared, compare
 from workbench.study.planned import Planned, asked_of, read_planned
 from workbench.study.spec import Study
 from workbench.study.targets import plan_targets
@@ -36,6 +35,20 @@ OUTAGE_MIN = 10.0
 """Outage that is asked about by default, minutes."""
 
 _COUNTS = 0.2  # share of the operators' time from which an operator's skew counts
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a study expects of the cores that a running query has."""
+
+    query: str  # that was studied; the names of a job and of its study may differ
+    slots: int  # of the study, that are as many cores
+    rate: float  # records/s that its model expects of them, with the 90 % interval
+    low: float
+    high: float
+    times: float  # what the log's query sustains over that
+    agrees: bool
+    takes: tuple[tuple[float, int | None], ...]  # slots of the running query by target rate; None: never
 
 
 @dataclass(frozen=True)
@@ -123,6 +136,42 @@ def _worked_off_s(outage_s: float, load: float, fixed_s: float, interval_s: floa
     return batches * limit_s + (outage_s - limit_s) * kept * (1 - kept**batches) / (1 - kept)
 
 
+def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: tuple[float, ...] = ()) -> Compared:
+    """Hold what a log shows, which knows the level, against a study that was measured, which knows how capacity grows.
+
+    The slots of the two are different cores. What a log's query sustains, over what the study's model expects of as
+    many cores, says how many measured cores one of its cores is worth; with it the measured growth is carried over.
+    """
+    if found.rate is None:
+        raise WorkbenchError(f"What {running.name} sustains is not identifiable from its log: {found.why_not}.")
+    budget = measured.exploration.runs[-1].budget
+    slots = max(1, round(running.slots * running.cpus / budget.profile.cpus))
+    model = measured.exploration.model
+    if found.interval_s != budget.interval_s:
+        model = model.at_interval(found.interval_s)
+    as_much = running.memory_mb * budget.profile.cpus / running.cpus  # for each core as the query's
+    memory = min(model.memory_, key=lambda one: (abs(one - as_much), one))
+    there = [(memory, slots)]
+    (rate,), ((low,), (high,)) = model.predict(there), model.interval(there)
+    if not rate > 0:
+        raise WorkbenchError(
+            f"The study's model says nothing of {units.some(slots, 'slot')}, as many cores as the "
+            f"{units.some(running.slots, 'slot')} of {running.name} have. Measure fewer slots, then compare again."
+        )
+    study, times = measured.study, found.rate / rate
+    margin = study.margin or (MARGIN if study.risk is None else 1.0)
+    margin = margin if study.outage is None else max(margin, study.outage.margin)
+    takes: list[tuple[float, int | None]] = []
+    for target in targets:
+        try:
+            many = model.slots_for(target / times, memory, margin, risk=study.risk)
+            takes.append((target, max(1, math.ceil(many * budget.profile.cpus / running.cpus - SLACK))))
+        except WorkbenchError:
+            takes.append((target, None))
+    agrees = found.low <= high and low <= found.high
+    return Compared(study.query, slots, float(rate), float(low), float(high), float(times), agrees, tuple(takes))
+
+
 def explored_log(study: Study) -> Exploration:
     """Read the log of a study's query, and fit the model to what it shows."""
     running = read_log(study.log or "", study.query)
@@ -173,12 +222,6 @@ def shown_interval(running: RunningQuery, ending: EndingRuns | None, given_s: fl
     return None
 
 
-def _run(rows: float, deadline_s: float, start_s: float | None, ending: EndingRuns | None) -> EndingRun:
-    """Give the run that is asked for; how long it takes to start is as said, as seen, or as usual."""
-    seen_s = None if ending is None else ending.start_s
-    return EndingRun(rows, deadline_s, next(one for one in (start_s, seen_s, EndingRun.start_s) if one is not None))
-
-
 def observe(
     log: str | Path,
     *,
@@ -199,30 +242,16 @@ def observe(
 ) -> Observed:
     """Read what a running query sustains from its log, and plan it for other rates.
 
-    Parameters
-    ----------
-    log, progress
-        Spark's event log, a log of its driver, or progress events: a file, or a folder; those events,
-        for an event log without them.
-    query
-        Name or id of the query; None: the log has one.
-    interval_s, slots, slot_cpus
-        Where the log does not show them: trigger interval, seconds; tasks that can run at once; cores of a slot.
-    targets, prices, margin, risk
-        Of a study.
-    measured
-        Path of a study's plans, which were measured, to compare with.
-    outage_min
-        Outage that is asked about, minutes, which the commands of advice repeat.
-    rows, deadline_s, start_s
-        Instead of `targets`: rows that a run takes, seconds from its start within which they must be done, and those
-        until its first batch; None: as the log shows, or `EndingRun.start_s`.
+    `log` is Spark's event log, a log of its driver, or progress events: a file, or a folder; `progress` has those
+    events for an event log without them. `query` is a name or id; None: the log has one. Where the log does not show
+    them, give `interval_s`, the trigger interval, seconds; `slots`, tasks that can run at once; `slot_cpus`, cores of a
+    slot. `targets`, `prices`, `margin` and `risk` are of a study, `measured` the path of plans that were measured, to
+    compare with. `outage_min` minutes are asked about, which the commands of advice repeat. Instead of `targets`:
+    `rows` that a run takes, within `deadline_s` seconds from its start, of which `start_s` are before its first batch;
+    None: as the log shows, or `EndingRun.start_s`.
 
-    Raises
-    ------
-    WorkbenchError
-        When the log cannot be read, has no such query, or leaves its trigger interval open, and when the plans were not
-        measured or cannot be compared.
+    Raises WorkbenchError when the log cannot be read, has no such query, or leaves its trigger interval open, and when
+    the plans were not measured or cannot be compared.
     """
     if interval_s is not None:
         positive("The trigger interval", interval_s, "seconds")
@@ -264,7 +293,10 @@ def observe(
         )
     running = read_log(log, query, progress, slots)
     ending = ending_runs(running.runs, running.batches) if running.ends else None
-    run = None if rows is None or deadline_s is None else _run(rows, deadline_s, start_s, ending)
+    starts_s = (start_s, None if ending is None else ending.start_s, EndingRun.start_s)  # as said, as seen, as usual
+    run = None
+    if rows is not None and deadline_s is not None:
+        run = EndingRun(rows, deadline_s, next(one for one in starts_s if one is not None))
     targets = targets if run is None else (run.rate,)
     interval_s = shown_interval(running, ending, interval_s)
     running = replace(running, cpus=running.cpus if slot_cpus is None else slot_cpus)
@@ -278,9 +310,8 @@ def observe(
     except WorkbenchError:
         parts = None
     explained = parts if parts is not None and parts.explains else None
-    known = Observed(running, found, explained, ending=ending, run=run, asked=how)
-    if planned_before is not None:
-        known = replace(known, compared=compare(running, found, planned_before, tuple(targets)))
+    compared = None if planned_before is None else compare(running, found, planned_before, tuple(targets))
+    known = Observed(running, found, explained, compared=compared, ending=ending, run=run, asked=how)
     if not targets:
         return known
     study = replace(
@@ -313,16 +344,17 @@ def gauges(running: RunningQuery, interval_s: float | None, outage_s: float) -> 
     found = headroom(running.batches, interval_s)
     last = running.batches[-1]
     recent = [one for one in running.batches if one.start_s + one.batch_s >= last.start_s + last.batch_s - RECENT_S]
-    passed_s = sum(one.since_s for one in recent if one.since_s < float("inf"))
-    is_known = found.rate is not None
+    after = [one for one in recent if one.since_s < math.inf]
+    passed_s = sum(one.since_s for one in after)
+    known = found.rate is not None
     states = running.states
     return {
         Gauge.HEADROOM: found.left,
         Gauge.CAPACITY: found.rate,
-        Gauge.CAPACITY_LOW: found.low if is_known else None,
-        Gauge.CAPACITY_HIGH: found.high if is_known else None,
+        Gauge.CAPACITY_LOW: found.low if known else None,
+        Gauge.CAPACITY_HIGH: found.high if known else None,
         Gauge.CAPACITY_AT_LEAST: found.at_least or None,
-        Gauge.RATE: sum(one.rows for one in recent if one.since_s < float("inf")) / passed_s if passed_s else None,
+        Gauge.RATE: sum(one.rows for one in after) / passed_s if passed_s else None,
         Gauge.PEAK: found.peak_rate,
         Gauge.BATCH_S: sum(one.batch_s for one in recent) / len(recent),
         Gauge.INTERVAL_S: interval_s,

@@ -1,7 +1,5 @@
 """Elasticutor's paradigms on one load: a keyed operator, its cluster and its keys, by names and numbers."""
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
@@ -20,6 +18,7 @@ from workbench.scaling.elastic import (
     compare_paradigms,
 )
 from workbench.simulation import KeyTrace, RateTrace
+from workbench.study.scaling import series_csv
 
 KEYED = "keyed"
 """Name of the keyed operator, as a query of ``workbench replay``."""
@@ -100,13 +99,8 @@ def replay_paradigms(
 
 def paradigms_csv(replayed: ReplayedParadigms) -> str:
     """Write throughput and mean latency of every second of every paradigm as comma-separated text."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(SERIES)
-    for run in replayed.runs:
-        columns = (run.time_s.tolist(), run.throughput_series.tolist(), run.latency_series.tolist())
-        writer.writerows((run.paradigm, *row) for row in zip(*columns, strict=True))
-    return text.getvalue()
+    runs = replayed.runs
+    return series_csv(SERIES, ((run.paradigm, (run.time_s, run.throughput_series, run.latency_series)) for run in runs))
 
 
 def _with(group: Group, settings: Mapping[str, float]) -> Group:

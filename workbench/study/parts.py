@@ -26,7 +26,6 @@ def query_of(study: Study, find: Find = find_query) -> Query:
         if place not in sys.path:
             sys.path.append(place)
     sink = study.job_settings.writes
-    calls = {"sink": sink} if sink.function else {}
     query = find(
         study.query,
         study.dataset,
@@ -35,7 +34,7 @@ def query_of(study: Study, find: Find = find_query) -> Query:
         study.source,
         schema=study.schema,
         inputs=study.inputs,
-        **calls,
+        sink=sink if sink.function else None,
     )
     if isinstance(query, Query) and query.output_mode not in MODES[sink.kind]:
         raise WorkbenchError(

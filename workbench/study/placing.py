@@ -74,16 +74,10 @@ def study_placement(
 ) -> PlacementStudy:
     """Find the plan that sustains most, what other methods do, the front, and how tight thresholds can be.
 
-    Raises WorkbenchError when a number is out of its range, or the method has no plan.
-
-    Parameters
-    ----------
-    method
-        Whose plan to show, see `place`; that of the method that sustains most by default.
-    seed, samples, timeout_s, thresholds, odrp
-        As for `compare`: `draws` and `weights` there.
-    shapes
-        (workers, slots) to compare; by default half as large, the same and twice as large, where rates are known.
+    The plan of `method` is shown, see `place`; by default that of the one that sustains most. `samples` and `odrp` are
+    the `draws` and `weights` of `compare`. `shapes` are (workers, slots) to compare; by default half as large, the same
+    and twice as large, where rates are known. Raises WorkbenchError when a number is out of its range, or the method
+    has no plan.
     """
     check_methods([method] if method else [], seed=seed, draws=samples, timeout_s=timeout_s, weights=odrp)
     problem = given.problem

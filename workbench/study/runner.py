@@ -9,11 +9,10 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from workbench import units
 from workbench.capacity.explore import Configured, Question
@@ -24,7 +23,6 @@ from workbench.measuring import (
     LOAD_CURVE,
     CapacityEstimator,
     Concluded,
-    Conclusion,
     Configuration,
     Deployed,
     Event,
@@ -36,10 +34,9 @@ from workbench.measuring import (
     result_of,
 )
 from workbench.records import Measurement, MstEstimate, Probe
-from workbench.study.carry_out import runs_of, study_steps
+from workbench.study.carry_out import SoFar, runs_of, study_steps
 from workbench.study.parts import testbed_of
 from workbench.study.planned import Planned
-from workbench.study.so_far import SoFar
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, SparkTestbed, Testbed
 from workbench.workload import Query
@@ -49,6 +46,7 @@ T = TypeVar("T")
 
 _MOST_LINES = 200
 _BEGINS: frozenset[State] = frozenset({"idle", "cancelled", "failed"})
+_KINDS: Mapping[type, str] = {Question: "question", Configured: "configured", SoFar: "so_far"}
 
 
 class CancelledError(BaseException):
@@ -93,31 +91,18 @@ class Snapshot:
         return self.state in _BEGINS
 
 
-@dataclass(frozen=True)
-class Report:
-    """What a deployment reports to while it works for minutes at a stretch; both end the work if it is cancelled."""
-
-    say: Callable[[str], None]  # logs one line
-    check: Callable[[], None]
-
-
 class Runner(Generic[T]):
     """Carries out one piece of work in a thread of its own; it can be cancelled and resumed.
 
-    Parameters
-    ----------
-    begins
-        What is known of the work before it is started.
-    work
-        Does it: given what to report to, yields events and returns the result. Started again it resumes.
-    estimator, costs
-        Whose probes are reported, and whether runs at lower rates follow, for the costs.
+    `begins` is what is known of the `work` before it is started. Given the runner to report to, the work yields events
+    and returns the result; started again it resumes. `estimator` is whose probes are reported; `costs`, whether runs at
+    lower rates follow.
     """
 
     def __init__(
         self,
         begins: Snapshot,
-        work: Callable[[Report], Generator[Event, None, T]],
+        work: Callable[["Runner[T]"], Generator[Event, None, T]],
         estimator: CapacityEstimator,
         *,
         costs: bool = False,
@@ -133,7 +118,6 @@ class Runner(Generic[T]):
         self._lines: deque[Line] = deque(maxlen=_MOST_LINES)
         self._probes: list[Probe] = []
         self._seconds: list[float] = []
-        self._report = Report(self._say, self._check)
         self._now = replace(begins, most_probes=estimator.steps.most_probes)
 
     def start(self) -> None:
@@ -195,7 +179,7 @@ class Runner(Generic[T]):
         state: State = "failed"
         error: tuple[str, str] | None = None
         try:
-            self._result = result_of(self._work(self._report), self._hear)
+            self._result = result_of(self._work(self), self._hear)
             state = "done"
         except CancelledError:
             state = "cancelled"
@@ -207,13 +191,15 @@ class Runner(Generic[T]):
             self._now = replace(self._now, state=state, step=step, error=error)
             self._lines.append(Line(self._worked_s, step if error is None else error[1]))
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """End the work if it is cancelled: for a deployment that works for minutes at a stretch."""
         if self._cancel.is_set():
             raise CancelledError
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Log one line, and `check`."""
         self._log(text)
-        self._check()
+        self.check()
 
     def _log(self, text: str) -> None:
         with self._lock:
@@ -225,8 +211,10 @@ class Runner(Generic[T]):
         for text in (describe(event) or "").splitlines():
             self._log(text)
         match event:
-            case Concluded(what=what):
-                self._conclude(what)
+            case Concluded(what=what):  # shown until the next one of its kind
+                shown: dict[str, Any] = {_KINDS[type(what)]: what} if type(what) in _KINDS else {}
+                with self._lock:
+                    self._now = replace(self._now, **shown)
             case Deployed(budget=budget, resumed=resumed, machine=machine):
                 with self._lock:
                     self._probes[:] = resumed
@@ -237,35 +225,16 @@ class Runner(Generic[T]):
                 with self._lock:
                     self._probes.append(probe)
                     self._now = replace(self._now, probes=_count(self._probes))
-            case Finished(measurement=measurement):
-                self._show(measurement)
-            case Reused(measurement=measurement):
+            case Finished(measurement=measurement) | Reused(measurement=measurement):
+                probes, run = measurement.estimate.probes, self._now.run + isinstance(event, Reused)
                 with self._lock:
-                    self._now = replace(self._now, run=self._now.run + 1)
-                self._show(measurement)
+                    self._probes[:] = probes
+                    self._seconds.append(measurement.estimate.seconds)
+                    self._now = replace(self._now, run=run, probes=_count(probes), budget=measurement.budget)
+                return
             case _:
                 pass
-        if not isinstance(event, Finished | Reused):
-            self._check()
-
-    def _conclude(self, what: Conclusion) -> None:
-        """Show a conclusion until the next one of its kind."""
-        with self._lock:
-            match what:
-                case Question():
-                    self._now = replace(self._now, question=what)
-                case Configured():
-                    self._now = replace(self._now, configured=what)
-                case SoFar():
-                    self._now = replace(self._now, so_far=what)
-
-    def _show(self, measurement: Measurement) -> None:
-        """Show a measurement, whether it was made now or is recorded."""
-        with self._lock:
-            probes = measurement.estimate.probes
-            self._probes[:] = probes
-            self._seconds.append(measurement.estimate.seconds)
-            self._now = replace(self._now, probes=_count(probes), budget=measurement.budget)
+        self.check()
 
 
 def measuring(
@@ -276,15 +245,12 @@ def measuring(
     estimator: CapacityEstimator | None = None,
     *,
     costs: bool = True,
-    output: Path | None = None,
 ) -> Runner[Measurement]:
     """Measure one budget in a thread: a runner whose result is the measurement."""
     chosen = estimator or CapacityEstimator()
 
-    def work(report: Report) -> Generator[Event, None, Measurement]:
-        return measure(
-            Configuration(query, budget), _watched(testbed, report), chosen, journal, costs=costs, output=output
-        )
+    def work(report: Runner[Measurement]) -> Generator[Event, None, Measurement]:
+        return measure(Configuration(query, budget), _watched(testbed, report), chosen, journal, costs=costs)
 
     profile = budget.profile
     what = f"{query.name} on {units.some(budget.slots, 'slot')} of {profile.cpus:g} core and {profile.memory_mb:,} MB"
@@ -297,7 +263,7 @@ def planning(
 ) -> Runner[Planned]:
     """Explore and plan a study in a thread: a runner whose result is the planned study."""
 
-    def work(report: Report) -> Generator[Event, None, Planned]:
+    def work(report: Runner[Planned]) -> Generator[Event, None, Planned]:
         watched = _watched(testbed or testbed_of(study, report.say), report)
         return study_steps(study, journal, progress=report.say, testbed=watched, estimator=estimator)
 
@@ -330,7 +296,7 @@ def time_left(
     return here + later_runs * (mean_run_s or estimate.seconds + here)
 
 
-def _watched(testbed: Testbed, report: Report) -> Testbed:
+def _watched(testbed: Testbed, report: Runner[Any]) -> Testbed:
     """Let Spark, which works for minutes at a stretch, look for a cancellation meanwhile."""
     if isinstance(testbed, SparkTestbed):
         return replace(testbed, progress=report.say, check_owner=report.check)

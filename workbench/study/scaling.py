@@ -2,10 +2,14 @@
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from workbench import units
 from workbench.checks import finite, shown
@@ -117,16 +121,10 @@ class Replayed:
 
 
 def replay_policies(
-    query: str,
-    trace: RateTrace,
-    *,
-    slots: int,
-    memory_mb: float = 2048.0,
-    policies: Sequence[str] = tuple(POLICIES),
-    restart_s: float = 10.0,
+    query: str, trace: RateTrace, *, slots: int, policies: Sequence[str] = tuple(POLICIES), restart_s: float = 10.0
 ) -> Replayed:
-    """Replay `trace` on the simulated `query` under each of `policies`; see `replay_start`."""
-    return replay_start(simulated_start(query, slots, memory_mb), trace, policies, restart_s=restart_s)
+    """Replay `trace` on the simulated `query`, in slots of 2,048 MB, under each of `policies`; see `replay_start`."""
+    return replay_start(simulated_start(query, slots, 2048.0), trace, policies, restart_s=restart_s)
 
 
 def replay_restarts(
@@ -134,15 +132,11 @@ def replay_restarts(
     trace: RateTrace,
     *,
     slots: int,
-    memory_mb: float = 2048.0,
     policies: Sequence[str] = tuple(POLICIES),
     restarts_s: Sequence[float] = RESTARTS_S,
 ) -> dict[float, Replayed]:
     """Replay `trace` as `replay_policies` does, once for each restart time, seconds."""
-    return {
-        one: replay_policies(query, trace, slots=slots, memory_mb=memory_mb, policies=policies, restart_s=one)
-        for one in restarts_s
-    }
+    return {one: replay_policies(query, trace, slots=slots, policies=policies, restart_s=one) for one in restarts_s}
 
 
 def replay_start(
@@ -161,21 +155,12 @@ def replay_start(
 ) -> Replayed:
     """Replay `trace` under policies by name, from the same tasks on the same slots.
 
-    The row of a policy does not depend on the other policies.
-
-    Parameters
-    ----------
-    managed_mb
-        Part of a slot's memory that is managed at the beginning, MB; Justin's level 0. By default four tenths of a slot
-        are managed: Justin begins with 158 MB instead, level 0 of its evaluation, or with as much if that is less, and
-        the other policies do not split a slot's memory.
-    pool
-        Workers, for the policies that place tasks. The other policies run without contention between tasks.
-    fleet
-        Workers that are paid as a whole; a task takes the memory of its slot.
-    settings
-        Fields of `DynamicAllocation` and `KafkaLag`, and of `AutoscalerSettings` to change for all other policies
-        except ``static`` and ``flink``.
+    The row of a policy does not depend on the other policies. `managed_mb` of a slot's memory are managed at the
+    beginning, Justin's level 0. By default four tenths are: Justin begins with 158 MB instead, level 0 of its
+    evaluation, or with as much if that is less, and the other policies do not split a slot's memory. `pool` has the
+    workers of the policies that place tasks; the other policies run without contention between tasks. `fleet` are
+    workers that are paid as a whole; a task takes the memory of its slot. `settings` are fields of `DynamicAllocation`
+    and `KafkaLag`, and of `AutoscalerSettings` to change for all other policies except ``static`` and ``flink``.
     """
     share = _MANAGED_SHARE * start.memory_mb
     managed = min(BASE_MEMORY_MB, share) if managed_mb is None else managed_mb
@@ -227,19 +212,17 @@ def named_policies(
 
     `base_mb` is Justin's level 0, `start_s` the seconds until a new executor runs, the rest as for `replay_start`.
     """
-    known = {made: {one.name for one in fields(made)} for made in (AutoscalerSettings, DynamicAllocation, KafkaLag)}
-    strange = [name for name in settings if not any(name in names for names in known.values())]
+    known = {made: [one.name for one in fields(made)] for made in (AutoscalerSettings, DynamicAllocation, KafkaLag)}
+    allowed = dict.fromkeys(chain.from_iterable(known.values()))
+    strange = [name for name in settings if name not in allowed]
     if strange:
-        allowed = ", ".join(dict.fromkeys(name for made in known for name in [one.name for one in fields(made)]))
-        raise WorkbenchError(f"An autoscaler has no setting {strange[0]!r}; it has {allowed}.")
+        raise WorkbenchError(f"An autoscaler has no setting {strange[0]!r}; it has {', '.join(allowed)}.")
     frozen = _partitions(model)
     most: Mapping[str, float] = {} if frozen is None else {"max_parallelism": frozen}
     given = {made: {name: settings[name] for name in settings if name in names} for made, names in known.items()}
     # The names are checked above; the settings check their values.
-    ds2, flink = (
-        replace(one, **{**most, **changed})  # type: ignore[arg-type]
-        for one, changed in ((JUSTIN, given[AutoscalerSettings]), (FLINK, _AS_THEY_ARE))
-    )
+    ds2 = replace(JUSTIN, **{**most, **given[AutoscalerSettings]})  # type: ignore[arg-type]
+    flink = replace(FLINK, **most)  # type: ignore[arg-type]
     width = {} if frozen is None else {"tasks": frozen}
     shipped: Mapping[str, Callable[[], AnyPolicy]] = {
         "ds2": lambda: Ds2Policy(ds2),
@@ -322,14 +305,15 @@ def _whole(values: Mapping[str, float]) -> dict[str, Any]:
 
 def timelines_csv(lines: Mapping[str, Timeline]) -> str:
     """Write every step of every timeline as comma-separated text."""
+    fields_of = attrgetter("times_s", "offered", "consumed", "backlog", "latency_s", "tasks", "workers")
+    return series_csv(COLUMNS, ((name, fields_of(line)) for name, line in lines.items()))
+
+
+def series_csv(header: Sequence[str], series: Iterable[tuple[str, Iterable[np.ndarray]]]) -> str:
+    """Write columns by name as comma-separated text: one row by value, which begins with the name."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for name, line in lines.items():
-        columns = (
-            line.times_s, line.offered, line.consumed, line.backlog, line.latency_s, line.tasks, line.workers
-        )  # fmt: skip
-        writer.writerows(
-            (for_spreadsheet(name), *step) for step in zip(*(column.tolist() for column in columns), strict=True)
-        )
+    writer.writerow(header)
+    for name, columns in series:
+        writer.writerows((for_spreadsheet(name), *row) for row in zip(*(one.tolist() for one in columns), strict=True))
     return text.getvalue()

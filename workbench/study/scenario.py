@@ -45,59 +45,34 @@ Words = Sequence[str | float]
 
 @dataclass(frozen=True)
 class Scenario:
-    """A load, what it is replayed on, and under which policies. None and what is empty are left out.
+    """A load, what it is replayed on, and under which policies. None and what is empty are left out."""
 
-    Parameters
-    ----------
-    query
-        A simulated query, the path of a study that was planned, of plans or of a measurement, or `KEYED`.
-    rates, time_column, rate_column
-        CSV file of the load, and its columns: seconds and records/s.
-    slots, memory_mb, managed_mb
-        Slots at the beginning; memory of one, and the managed part of it, MiB.
-    plan_rate
-        Target rate of the plan, records/s; the last plan by default.
-    policies
-        Names, or ``module:name`` of your own; for a keyed operator paradigms. None: the usual ones.
-    settings
-        Of all autoscalers but ``flink``; of a keyed operator and its elasticity.
-    restart_s
-        Downtime of a reconfiguration, seconds.
-    response
-        Operator, CSV file and tasks of a measured response of state to memory.
-    workers, worker_slots, worker_cpus, worker_io_mb, worker_net_mb
-        Workers of the policies that place tasks, or nodes of a keyed operator; slots, cores and MiB/s of each.
-    prices, instance
-        Price list, and the type of it that is paid for.
-    hot_key, shuffle_keys, keys
-        Operator; share, exponent of Zipf's law, or file of frequencies; changes a minute.
-    seed
-        Of random placements, keys and service times.
-    """
-
-    query: str
-    rates: str
-    time_column: str = "time_s"
-    rate_column: str = "rate_per_s"
-    slots: int | None = None
-    plan_rate: float | None = None
-    memory_mb: float = 2048.0
-    managed_mb: float | None = None
-    policies: Sequence[str] = ()
+    query: str  # a simulated query, the path of a study that was planned, of plans or of a measurement, or `KEYED`
+    rates: str  # CSV file of the load
+    time_column: str = "time_s"  # of it, seconds
+    rate_column: str = "rate_per_s"  # records/s
+    slots: int | None = None  # at the beginning
+    plan_rate: float | None = None  # target rate of the plan, records/s; the last plan by default
+    memory_mb: float = 2048.0  # of a slot, MiB
+    managed_mb: float | None = None  # the managed part of it, MiB
+    policies: Sequence[str] = ()  # names, or ``module:name`` of your own; for a keyed operator paradigms
+    # of all autoscalers but ``flink``; of a keyed operator and its elasticity
     settings: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    restart_s: float = 10.0
-    response: Words = ()
+    restart_s: float = 10.0  # downtime of a reconfiguration, seconds
+    response: Words = ()  # operator, CSV file and tasks of a measured response of state to memory
+    # workers of the policies that place tasks, or nodes of a keyed operator; slots, cores and MiB/s of each
     workers: int | None = None
     worker_slots: int = 4
     worker_cpus: float | None = None
     worker_io_mb: float | None = None
     worker_net_mb: float | None = None
-    prices: str | None = None
+    prices: str | None = None  # a price list, and the type of it that is paid for
     instance: str | None = None
+    # operator; share, exponent of Zipf's law, or file of frequencies; changes a minute
     hot_key: Words = ()
     shuffle_keys: Words = ()
     keys: Words = ()
-    seed: int = 0
+    seed: int = 0  # of random placements, keys and service times
 
     def trace(self) -> RateTrace:
         """Read the load."""
@@ -149,7 +124,6 @@ class Scenario:
                 )
 
     def _replay_keyed(self, trace: RateTrace, progress: Callable[[str], None]) -> ReplayedParadigms:
-        """Replay the load on a keyed operator under Elasticutor's paradigms."""
         given = [name for name in _NOT_KEYED if getattr(self, name) not in (None, ())]
         if given:
             raise WorkbenchError(
@@ -216,16 +190,10 @@ class Scenario:
                 f"{self.prices} has no instance type {self.instance!r}; use one of {', '.join(listed)}."
             )
         chosen = listed[self.instance]
-        return Fleet(
-            WorkerShape(chosen.vcpus, chosen.memory_mb),
-            start.memory_mb,
-            start.slot_cpus,
-            chosen.price_per_hour,
-            chosen.currency,
-        )
+        shape = WorkerShape(chosen.vcpus, chosen.memory_mb)
+        return Fleet(shape, start.memory_mb, start.slot_cpus, chosen.price_per_hour, chosen.currency)
 
     def _keys(self) -> dict[str, KeyTrace]:
-        """Return the popularity of the keys by operator."""
         keys: dict[str, KeyTrace] = {}
         given = {"hot_key": self.hot_key, "shuffle_keys": self.shuffle_keys, "keys": self.keys}
         for name, words in given.items():

@@ -28,7 +28,7 @@ from workbench.study.draft import (
     check_places,
     drafted,
     event_time_of,
-    hot_columns,
+    found_in,
     with_unique,
     written,
 )
@@ -71,15 +71,9 @@ def draft_script(
 ) -> ScriptDraft:
     """Run a script with its streams recorded, and draft a study for each query that it starts.
 
-    Raises WorkbenchError when the script starts no query, or a sample is of no source.
-
-    Parameters
-    ----------
-    samples, event_times
-        Of each source, in the order in which the script reads them: ``NAME=FILE`` or a file, and its event-time column;
-        none: those that are found.
-    places
-        A study's `sink` and `checkpoint`; without: the script's own, or next to them.
+    `samples` are of each source, in the order in which the script reads them, ``NAME=FILE`` or a file, with their
+    `event_times`; none: those that are found. `places` are a study's `sink` and `checkpoint`; without: the script's
+    own, or next to them. Raises WorkbenchError when the script starts no query, or a sample is of no source.
     """
     check_places(places, script)
     named = ((one, re.fullmatch(r"([\w-]+)=(.*)", one, re.DOTALL)) for one in samples)
@@ -166,10 +160,8 @@ def _found(
         decoded = first_rows(Dataset.at(sample), LOOKED_AT)
         _check_columns(source, decoded, sample)
         data, time = sample, event_time or _marked(query, decoded) or event_time_of(decoded)
-    name, goes_by = re.sub(r"\W", "_", source.name), {one.lower() for one in query.keys}
-    keys = tuple(one for one in decoded.column_names if one.lower() in goes_by and time not in {one, f"value.{one}"})
-    hot = {column: share for column, share in hot_columns(decoded, time) if not keys or column in keys}
-    return Found(name, data, time, hot, keys), sample or data, decoded
+    name = re.sub(r"\W", "_", source.name)
+    return found_in(name, data, decoded, time, query.keys), sample or data, decoded
 
 
 def _made() -> str:
@@ -243,13 +235,11 @@ def _inside(query: ScriptQuery, decoded: pa.Table, event_time: str | None) -> st
 
 
 def _raw(sample: pa.Table) -> bool:
-    """Whether a sample has records as they are, not decoded."""
     kafkas = {*kafka.COLUMNS, *kafka.COLUMNS.values(), kafka.VALUE, kafka.HEADERS, "headers", "topic", "timestampType"}
     return kafka.VALUE in sample.column_names and kafkas.issuperset(sample.column_names)
 
 
 def _nested(fields: Any, name: str) -> str | None:  # noqa: ANN401 - a schema or a struct of Arrow's
-    """Find a field inside objects."""
     for one in fields:
         if pa.types.is_struct(one.type):
             if one.type.get_field_index(name) >= 0:
@@ -275,7 +265,6 @@ def _lines_of(source: ScriptSource, sample: str | None) -> Iterator[str]:
 
 
 def _lines(query: ScriptQuery, found: Recorded, job: JobSettings, left: Sequence[str]) -> Iterator[str]:
-    """Give the lines of a study that a script adds."""
     yield f"output_mode: {written(query.output_mode)}"
     yield from _interval(query.trigger)
     for key in _KEYS.values():

@@ -41,6 +41,10 @@ _SECONDS, _NO_SECONDS = (number(least, bounds.SECONDS, "seconds") for least in (
 _SLOTS = count(1, bounds.TASKS)
 _MEMORIES = list_of(count(1, bounds.MEMORY_MB), bounds.GRID, "whole numbers of MiB above 0, ascending")
 _CSV = text("the path of a CSV file")
+_READS = (
+    ("recorded", "table", "a table of measurements. Add 'table: FILE', a CSV file with memory_mb, slots and rate"),
+    ("observed", "log", "an event log. Add 'log: PATH', a file or folder that a running query writes"),
+)
 CLUSTER_KEYS = ("checkpoint", "executor_slots", "python", "environment", "driver_host", "event_log", "allocation_s")
 
 
@@ -48,34 +52,7 @@ CLUSTER_KEYS = ("checkpoint", "executor_slots", "python", "environment", "driver
 class Study:
     """What to plan: the keys of a study file, each with the check that it must pass.
 
-    The reference (``docs/reference.md``, "Study") says what each means, and its default. Here is what code must know.
-
-    Parameters
-    ----------
-    inputs
-        By argument, the `dataset`, `event_time`, `share` and `renew` of each; see `workbench.workload.Input`.
-    master
-        On a cluster a slot has one whole core unless `slot_cpus` says more, and each budget has a deployment of its
-        own.
-    sink
-        Each run writes to a place of its own there, which is removed with it; see `workbench.records.Sink`.
-    executor_slots, python, environment, driver_host, event_log, allocation_s
-        Of a cluster: see `workbench.testbed.spark.Cluster`.
-    spark
-        As written: a value names a variable of the environment as ``${NAME}``, such as a secret's, which is never
-        written down. What the testbed must set itself is refused; see `workbench.records.OURS`.
-    warmup_s
-        Without a quota it is two minutes at most. What goes on compiling after it lowers the rate that is found.
-    patience_s, max_repeats
-        Of every run; see `CapacityEstimator`. Less of both is sooner done and less sure.
-    risk
-        See `Model.slots_for`.
-    prices
-        Without them, slots x memory is the cost.
-    choice, estimates
-        See `ResourceExplorer`.
-    file
-        Path of the file that says all this, which has no such key; None: there is none.
+    The reference (``docs/reference.md``, "Study") says what each means, and its default; comments what code must know.
     """
 
     query: Annotated[str, text("a text such as nexmark:q5 or jobs:orders")]
@@ -84,20 +61,25 @@ class Study:
     memory_mb: Annotated[tuple[int, ...], _MEMORIES]
     dataset: Annotated[str | None, text("the path of a file or folder")] = None
     event_time: Annotated[str | None, text("the name of a column")] = None
+    # by argument: see `workbench.workload.Input`
     inputs: Annotated[Inputs, inputs_by_argument] = field(default_factory=dict, hash=False)
     source: Annotated[str, one_of(*SOURCES)] = "replay"
     schema: Annotated[str | None, text("the path of a file")] = None
     output_mode: Annotated[OutputMode | None, one_of(*get_args(OutputMode))] = None
     testbed: Annotated[str, one_of("spark", "fluid", "recorded", "observed")] = "spark"
+    # on a cluster a slot has a whole core unless `slot_cpus` says more, and each budget a deployment of its own
     master: Annotated[str, text("local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn")] = LOCAL
+    # each run writes to a place of its own there, which is removed with it: see `workbench.records.Sink`
     sink: Annotated[str, text("a sink, such as parquet /data/out")] = NOOP
     checkpoint: Annotated[str, place_or_memory] = ""
+    # of a cluster: see `workbench.testbed.spark.Cluster`
     executor_slots: Annotated[int, _SLOTS] = Cluster.executor_slots
     python: Annotated[str | None, text("the path or name of an interpreter")] = None
     environment: Annotated[str | None, text("the path of an archive")] = None
     driver_host: Annotated[str | None, text("the name or address of this machine")] = None
     event_log: Annotated[str | None, text("the URI of a folder")] = None
     allocation_s: Annotated[float, _SECONDS] = Cluster.allocation_s
+    # as written: ``${NAME}`` is a variable of the environment, such as a secret; refuses `workbench.records.OURS`
     spark: Annotated[Mapping[str, str], settings] = field(default_factory=dict, hash=False)
     packages: Annotated[tuple[str, ...], texts("Maven coordinates")] = ()
     jars: Annotated[tuple[str, ...], texts("the path of a jar")] = ()
@@ -110,7 +92,9 @@ class Study:
     intervals: Annotated[tuple[float, ...], list_of(_SECONDS, bounds.INTERVALS, "seconds above 0")] = ()
     latency_s: Annotated[float | None, _SECONDS] = None
     tolerance: Annotated[float, number(0.001, 1, ends="[)")] = defaults.TOLERANCE
+    # without a quota it is two minutes at most; what goes on compiling after it lowers the rate that is found
     warmup_s: Annotated[float, _SECONDS] = defaults.WARMUP_CAP_S
+    # of every run: see `CapacityEstimator`; less of both is sooner done and less sure
     patience_s: Annotated[float, _NO_SECONDS] = defaults.PATIENCE_S
     max_repeats: Annotated[int, count(0, bounds.RUNS)] = defaults.MAX_REPEATS
     plan_memory_mb: Annotated[tuple[int, ...], _MEMORIES] = ()
@@ -124,7 +108,7 @@ class Study:
     start_s: Annotated[float, _NO_SECONDS] = EndingRun.start_s
     day: Annotated[str | None, _CSV] = None
     keys: Annotated[str | None, text("the path of a file that workbench keys --json printed")] = None
-    prices: Annotated[str | None, _CSV] = None
+    prices: Annotated[str | None, _CSV] = None  # without them, slots x memory is the cost
     form: Annotated[str, one_of(*FORMS, "halves")] = "scaling"
     minutes: Annotated[float | None, number(1, bounds.MINUTES, "minutes")] = None
     most_runs: Annotated[int, count(3, bounds.RUNS)] = 20
@@ -134,7 +118,7 @@ class Study:
     seed: Annotated[int, count(0, bounds.SEED)] = 0
     deployment: Annotated[str | None, one_of("shared", "separate")] = None
     growth: Annotated[Growth | None, one_of(*get_args(Growth))] = None
-    file: Annotated[str | None, text("the path of a study")] = None
+    file: Annotated[str | None, text("the path of a study")] = None  # that says all this; no key of it
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -145,13 +129,17 @@ class Study:
         if self.cluster is not None and self.slot_cpus == defaults.SLOT_CPUS:  # not given: Spark assigns whole cores
             object.__setattr__(self, "slot_cpus", 1.0)
         _ = self.space  # says what is wrong with it
-        if self.job_settings and self.testbed != "spark":
-            given = next(one.name for one in fields(JobSettings) if getattr(self, one.name) not in (NOOP, "", (), {}))
-            raise WorkbenchError(
-                f"{given} is given, but the {self.testbed} testbed starts no Spark. Remove it, or use testbed: spark."
-            )
-        self._check_source()
-        self._check_topic()
+        for testbed, name, needs in _READS:
+            given = getattr(self, name)
+            if self.testbed == testbed and given is None:
+                raise WorkbenchError(f"The {testbed} testbed needs {needs}.")
+            if self.testbed != testbed and given is not None:
+                raise WorkbenchError(
+                    f"{name} is {shown(given)}, which the {self.testbed} testbed does not read. Add "
+                    f"'testbed: {testbed}', or remove it."
+                )
+        self.given_rows.check()
+        self._check_spark()
         if len(self.slots) == 1 and not ((self.shared or self.log is not None) and self.form == "scaling"):
             raise WorkbenchError(
                 f"slots is {shown(list(self.slots))}; one slot count is enough only in a shared deployment on Spark, "
@@ -162,16 +150,26 @@ class Study:
             raise WorkbenchError(f"plan_memory_mb is {shown(list(self.plan_memory_mb))}; it must ascend. Sort it.")
         self._check_run()
         self._check_intervals()
-        if self.deployment == "shared" and self.testbed != "spark":
-            raise WorkbenchError(
-                f"deployment is 'shared', but the {self.testbed} testbed deploys each budget apart. Remove it, or use "
-                "testbed: spark."
-            )
-        if self.deployment == "shared" and self.cluster is not None:
-            raise WorkbenchError(
-                "deployment is 'shared', but on a cluster each budget is deployed apart: a smaller budget must use "
-                "fewer executors. Remove it."
-            )
+
+    def _check_spark(self) -> None:
+        """Refuse what is only for Spark on another testbed, and a deployment that cannot be shared."""
+        brought = [one.name for one in fields(JobSettings) if getattr(self, one.name) not in (NOOP, "", (), {})]
+        for given, what, lacks in (
+            (self.job_settings, f"{', '.join(brought[:1])} is given", "starts no Spark"),
+            (self.intervals, f"intervals is {shown(list(self.intervals))}", "has no trigger interval"),
+            (self.source == "kafka", "source is 'kafka'", "reads no topic"),
+            (self.deployment == "shared", "deployment is 'shared'", "deploys each budget apart"),
+        ):
+            if given and self.testbed != "spark":
+                raise WorkbenchError(
+                    f"{what}, but the {self.testbed} testbed {lacks}. Remove it, or use testbed: spark."
+                )
+        for wrong, why in (
+            (self.source == "kafka", "with source: kafka each budget needs its own: a new rate starts the query again"),
+            (self.cluster, "on a cluster each budget is deployed apart: a smaller budget must use fewer executors"),
+        ):
+            if wrong and self.deployment == "shared":
+                raise WorkbenchError(f"deployment is 'shared', but {why}. Remove it.")
 
     @property
     def given_rows(self) -> GivenRows:
@@ -268,48 +266,11 @@ class Study:
             raise WorkbenchError(
                 f"intervals is {shown(list(self.intervals))}; each must stand once. Remove what repeats."
             )
-        if self.intervals and self.testbed != "spark":
-            raise WorkbenchError(
-                f"The {self.testbed} testbed runs no micro-batches, so it has no trigger interval. "
-                "Remove 'intervals', or use testbed: spark."
-            )
         if self.latency_s is not None and len(self.intervals) < 2:
             raise WorkbenchError(
                 f"latency_s is {self.latency_s:g}, but there are no intervals to choose from. Add, for example, "
                 f"'intervals: [1, {self.interval_s:g}, 5]'."
             )
-
-    def _check_topic(self) -> None:
-        """Check that what reads a topic can."""
-        self.given_rows.check()
-        if self.source == "kafka" and self.testbed != "spark":
-            raise WorkbenchError(
-                f"source is 'kafka', but the {self.testbed} testbed reads no topic. Remove it, or use testbed: spark."
-            )
-        if self.source == "kafka" and self.deployment == "shared":
-            raise WorkbenchError(
-                "deployment is 'shared', but with source: kafka each budget needs its own: a new rate starts the query "
-                "again. Remove it."
-            )
-
-    def _check_source(self) -> None:
-        """Check that a testbed that reads a file has one, and no other has."""
-        for testbed, name, what in (
-            (
-                "recorded",
-                "table",
-                "a table of measurements. Add 'table: FILE', a CSV file with memory_mb, slots and rate",
-            ),
-            ("observed", "log", "an event log. Add 'log: PATH', a file or folder that a running query writes"),
-        ):
-            given = getattr(self, name)
-            if self.testbed == testbed and given is None:
-                raise WorkbenchError(f"The {testbed} testbed needs {what}.")
-            if self.testbed != testbed and given is not None:
-                raise WorkbenchError(
-                    f"{name} is {shown(given)}, which the {self.testbed} testbed does not read. Add "
-                    f"'testbed: {testbed}', or remove it."
-                )
 
 
 _HINTS = get_type_hints(Study, include_extras=True)
@@ -344,7 +305,7 @@ def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}."
             raise WorkbenchError(f"{what} has the unknown key {shown(key)}; {hint} Correct or remove it.")
     try:
-        data = _of_run(_of_day(data))
+        data = _with_rates(data)
     except WorkbenchError as error:
         raise WorkbenchError(f"{what}: {error}") from error
     for name, example in _EXAMPLES.items():
@@ -356,20 +317,17 @@ def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
         raise WorkbenchError(f"{what}: {error.message}", settings=error.settings) from error
 
 
-def _of_day(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Take what is not said of the rates from the day's load."""
+def _with_rates(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Take the rates that are not said from the day's load, or from the run that must end in time."""
     day = data.get("day")
-    if not isinstance(day, str) or "targets" in data:
+    if "targets" in data:
         return data
-    trace = RateTrace.from_csv(day)
-    above = trace.rates_per_s[trace.rates_per_s > 0]
-    return {"targets": [trace.peak_per_s], "low_rate": float(min(above, default=trace.peak_per_s)), **data}
-
-
-def _of_run(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Take the rate that a run needs which must end in time."""
+    if isinstance(day, str):
+        trace = RateTrace.from_csv(day)
+        above = trace.rates_per_s[trace.rates_per_s > 0]
+        return {"targets": [trace.peak_per_s], "low_rate": float(min(above, default=trace.peak_per_s)), **data}
     given = {name: check_key(name, data[name]) for name in ("rows", "deadline_s", "start_s") if name in data}
-    if "targets" in data or given.get("rows") is None or given.get("deadline_s") is None:
+    if given.get("rows") is None or given.get("deadline_s") is None:
         return data
     return {"targets": [EndingRun(**given).rate], **data}
 

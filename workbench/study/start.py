@@ -122,8 +122,7 @@ def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan)
 
     Micro-batches scale as a whole, in slots; the planned slots carry just the plan's capacity. The partitions of state
     are frozen: fewer slots take whole ones in turns and pay the fixed seconds of a task at each, and more slots than
-    partitions carry no more. A new deployment loads the state from its checkpoint; its reads are part of what a record
-    was seen to cost, so they cost nothing more here.
+    partitions carry no more. A new deployment loads the state; its reads are part of what a record was seen to cost.
     """
     nearest = nearest_run(runs, chosen.budget)
     seen = None if nearest is None else nearest.estimate.observation
@@ -138,22 +137,15 @@ def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan)
         measured = batch_query(chosen, seen.operators, chosen.budget.profile.cpus)
     else:
         measured = measured_query(name, seen.operators, seen.edges or None)
-    sources = measured.dataflow.sources
     frozen = _frozen(chosen)
     slowdown = _slowdown(runs, chosen, frozen) if chosen.has_interval else (1.0,)
-    return QueryModel(
-        measured.dataflow,
-        {
-            name: OperatorModel(
-                profile,
-                partitions=frozen,
-                slowdown=slowdown,
-                state=_kept_state(seen, chosen.rate) if chosen.has_interval else None,
-            )
-            for name, profile in measured.profiles.items()
-            if name not in sources
-        },
-    )
+    state = _kept_state(seen, chosen.rate) if chosen.has_interval else None
+    operators = {
+        name: OperatorModel(profile, partitions=frozen, slowdown=slowdown, state=state)
+        for name, profile in measured.profiles.items()
+        if name not in measured.dataflow.sources
+    }
+    return QueryModel(measured.dataflow, operators)
 
 
 def _slowdown(runs: Sequence[Measurement], chosen: CapacityPlan, frozen: int | None) -> tuple[float, ...]:
@@ -197,11 +189,7 @@ def _parts(runs: Sequence[Measurement], chosen: CapacityPlan) -> MicroBatch | No
 
 
 def _kept_state(seen: Observation, rate: float) -> StateModel | None:
-    """Give the state that a deployment at `rate` (records/s) loads; None if none was seen.
-
-    It is taken to grow with the rate, which is the most it does: a window of twice the records has at most twice the
-    keys.
-    """
+    """Give the state that a deployment at `rate` (records/s) loads, which at most grows with it; None: none seen."""
     kept = sum(one.state_kept_bytes or 0 for one in seen.operators)
     if not kept or seen.consumed_rate <= 0:
         return None

@@ -83,9 +83,8 @@ def verify_plan(
     if plan.layout is not None:
         state, source = plan.layout.stateful_partitions, plan.layout.source_partitions.values()
         layout = ({} if state is None else {"state": state}) | ({"source": max(source)} if source else {})
-    probes: Sequence[Probe] = yield from verify(
-        query_of(planned.study), plan.budget, testbed, estimator, rates, layout=layout
-    )
+    query = query_of(planned.study)
+    probes: Sequence[Probe] = yield from verify(query, plan.budget, testbed, estimator, rates, layout=layout)
     return Verified(plan, *probes)
 
 

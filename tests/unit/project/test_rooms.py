@@ -36,7 +36,6 @@ LOOKED_INTO = {
     "workbench.measuring.fingerprint",
     "workbench.placement.methods",
     "workbench.study._drift",
-    "workbench.study.change",
     "workbench.study.local",
     "workbench.study.parts",
     "workbench.study.planned",

@@ -45,22 +45,6 @@ def test_the_module_of_the_current_folder_is_loaded_after_one_of_that_name_elsew
     assert find_query("myjobs:orders", "orders.csv")
 
 
-@pytest.mark.usefixtures("here")
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
-        (("nexmark:q99",), "q11:tumbling"),
-        (("myjobs:orders",), r"needs data to read. Give the path .*\(dataset, event_time\)\.$"),
-        (("myjobs:order", "orders.csv"), r"no function 'order'. Did you mean myjobs:orders\? Its functions are orders"),
-        (("nomodule:orders",), r"'nomodule' .* cannot be imported: .* Run the command in the folder"),
-        (("q5",), "'q5' is not of the form nexmark:QUERY or module:function"),
-    ],
-)
-def test_a_query_that_is_not_there_is_told_with_the_next_step(query, said):
-    with pytest.raises(WorkbenchError, match=said):
-        find_query(*query)
-
-
 OWN = """
 from workbench.workload.query import Dataset, Query
 
@@ -73,17 +57,34 @@ orders = Query("own", build, Dataset({path!r}, "csv", {event_time!r}))
 """
 
 
+GONE, ODD = (OWN.format(path=path, event_time=time) for path, time in (("gone.csv", None), ("orders.csv", "tine")))
+FAILS = "cannot be imported: {}.*Fix it; .* if __name__ == '__main__'"
+
+
 @pytest.mark.parametrize(
-    ("own", "said"),
+    ("text", "query", "said"),
     [
-        ({"path": "gone.csv", "event_time": None}, r"The dataset 'gone\.csv' does not exist; check the path"),
-        ({"path": "orders.csv", "event_time": "tine"}, r"no column 'tine' .* Did you mean 'time'"),
+        (None, ("nexmark:q99",), "q11:tumbling"),
+        (None, ("myjobs:orders",), r"needs data to read. Give the path .*\(dataset, event_time\)\.$"),
+        (
+            None,
+            ("myjobs:order", "orders.csv"),
+            r"no function 'order'. Did you mean myjobs:orders\? Its functions are orders",
+        ),
+        (None, ("nomodule:orders",), r"'nomodule' .* cannot be imported: .* Run the command in the folder"),
+        (None, ("q5",), "'q5' is not of the form nexmark:QUERY or module:function"),
+        (None, ("myjobs:orders", "orders.csv", "when"), "no column 'when'"),
+        (GONE, ("myjobs:orders",), r"'gone\.csv' does not exist; check the path"),
+        (ODD, ("myjobs:orders",), r"no column 'tine' .* Did you mean 'time'"),
+        ("import sys\nsys.exit()\n", ("myjobs:orders", "orders.csv"), FAILS.format("SystemExit: ")),
+        ("raise ValueError(3)\n", ("myjobs:orders", "orders.csv"), FAILS.format("ValueError: 3")),
     ],
 )
-def test_what_a_query_s_own_data_lacks_is_told_before_anything_starts(here, own, said):
-    (here / "myjobs.py").write_text(OWN.format(**own))
+def test_what_cannot_be_found_is_told_with_the_next_step(here, text, query, said):
+    if text is not None:
+        (here / "myjobs.py").write_text(text)
     with pytest.raises(WorkbenchError, match=said):
-        find_query("myjobs:orders")
+        find_query(*query)
 
 
 def test_a_query_with_data_of_its_own_is_fed_from_it_or_from_what_is_given(here):
@@ -100,19 +101,6 @@ def test_an_event_time_without_data_is_not_passed_over(here, name):
         WorkbenchError, match=r"The event time 'n' is a column of a data set, and none is given: .*Give a data set"
     ):
         find_query(name, event_time="n")
-
-
-@pytest.mark.parametrize(("does", "said"), [("sys.exit()", "SystemExit: "), ("raise ValueError(3)", "ValueError: 3")])
-def test_a_module_that_ends_or_fails_when_imported_is_told(here, does, said):
-    (here / "myjobs.py").write_text(f"import sys\n{does}\n")
-    with pytest.raises(WorkbenchError, match=f"cannot be imported: {said}.*Fix it; .* if __name__ == '__main__'"):
-        find_query("myjobs:orders", "orders.csv")
-
-
-@pytest.mark.usefixtures("here")
-def test_a_missing_event_time_column_is_told_before_anything_starts():
-    with pytest.raises(WorkbenchError, match="no column 'when'"):
-        find_query("myjobs:orders", "orders.csv", "when")
 
 
 def test_an_edited_module_is_read_anew(here):

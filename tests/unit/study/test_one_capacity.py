@@ -30,12 +30,17 @@ def planned(request, tmp_path_factory):
     """A plan of measured micro-batches, within the runs and beyond them, and its file."""
     found = staged_exploration()
     chosen = plan(found, request.param, memory_mb=[600])
-    document = PlannedStudy(
-        study={}, reason="three runs", plans=(chosen,), refused=(), runs=found.runs, sweep=(), instances=()
-    )
-    path = tmp_path_factory.mktemp("planned") / "plan.json"
-    document.to_json(path)
-    return found, chosen, path
+    return found, chosen, written(tmp_path_factory.mktemp("planned"), chosen, found.runs)
+
+
+def written(folder, chosen, runs):
+    PlannedStudy(study={}, reason="three runs", plans=(chosen,), runs=runs).to_json(folder / "plan.json")
+    return folder / "plan.json"
+
+
+def static(start, rate, seconds=1800.0):
+    """Replay a constant rate without any changes."""
+    return replay_start(start, RateTrace.constant(rate, seconds), ["static"]).timelines["static"]
 
 
 def held(chosen, rate):
@@ -64,8 +69,7 @@ def test_the_replay_sustains_just_the_plans_capacity(planned, share, sustained):
     _, chosen, path = planned
     start = planned_start(path)
     assert dict(start.tasks) == {BATCH: chosen.budget.slots}
-    trace = RateTrace.constant(share * chosen.expected_rate, 1800.0)
-    line = replay_start(start, trace, ["static"]).timelines["static"]
+    line = static(start, share * chosen.expected_rate)
     assert (line.backlog[-1] < 60 * chosen.expected_rate) == sustained
     if not sustained:
         assert line.consumed[-1] == pytest.approx(chosen.expected_rate, rel=0.01)
@@ -74,17 +78,14 @@ def test_the_replay_sustains_just_the_plans_capacity(planned, share, sustained):
 def test_a_record_of_a_micro_batch_waits_for_its_trigger_and_for_its_batch(planned):
     _, chosen, path = planned
     interval_s = chosen.budget.interval_s
-    line = replay_start(
-        planned_start(path), RateTrace.constant(0.5 * chosen.expected_rate, 1800.0), ["static"]
-    ).timelines["static"]
+    line = static(planned_start(path), 0.5 * chosen.expected_rate)
     found = line.summary()
     fixed = planned_start(path).batch_fixed[-1]
     batch = fixed + (1 - fixed) * 0.5  # half of what the rows of a full batch take, and all that they do not add to
     assert found["latency_p50_s"] == pytest.approx((0.5 + batch) * interval_s, rel=0.1)
     assert found["latency_p99_s"] == pytest.approx((0.99 + batch) * interval_s, rel=0.1)
     assert line.latency_s[-1] == pytest.approx((1 + batch) * interval_s, rel=0.1)
-    pipelined = replay_start(simulated_start("q1", 8, 2048.0), RateTrace.constant(1000.0, 1800.0), ["static"])
-    assert pipelined.rows["static"]["latency_p99_s"] < 0.1
+    assert static(simulated_start("q1", 8, 2048.0), 1000.0).summary()["latency_p99_s"] < 0.1
 
 
 def test_frozen_partitions_end_the_growth(planned):
@@ -94,9 +95,8 @@ def test_frozen_partitions_end_the_growth(planned):
     start = planned_start(path)
     carried = {}
     for slots in (frozen, 2 * frozen):
-        deployed = replace(start, tasks={BATCH: slots})
-        line = replay_start(deployed, RateTrace.constant(10 * frozen * chosen.expected_rate, 1800.0), ["static"])
-        carried[slots] = line.timelines["static"].consumed[-1]
+        line = static(replace(start, tasks={BATCH: slots}), 10 * frozen * chosen.expected_rate)
+        carried[slots] = line.consumed[-1]
     assert carried[2 * frozen] == pytest.approx(carried[frozen], rel=1e-6)
     growing = replay_start(start, RateTrace.constant(10 * frozen * chosen.expected_rate, 7200.0), ["ds2", "flink"])
     for line in growing.timelines.values():
@@ -119,9 +119,7 @@ def test_a_new_deployment_loads_the_state_that_was_seen(tmp_path):
     runs = tuple(with_kept(run, 200 << 20) for run in found.runs)
     chosen = plan(found, 60_000.0, memory_mb=[600])
     nearest = nearest_run(runs, chosen.budget).estimate.observation
-    path = tmp_path / "plan.json"
-    PlannedStudy(study={}, reason="", plans=(chosen,), refused=(), runs=runs, sweep=(), instances=()).to_json(path)
-    start = planned_start(path)
+    start = planned_start(written(tmp_path, chosen, runs))
     state = start.model.operators[BATCH].state
     assert state.working_set_mb == pytest.approx(200 * chosen.rate / nearest.consumed_rate)
     frozen = chosen.layout.stateful_partitions
@@ -132,8 +130,7 @@ def test_a_new_deployment_loads_the_state_that_was_seen(tmp_path):
     for change in line.reconfigurations:
         assert change.moved_bytes == pytest.approx(state.working_set_mb * 2**20)
         assert change.downtime_s == pytest.approx(10.0 + change.moved_bytes / change.tasks[BATCH] / 100e6)
-    stateless = replay_start(few, RateTrace.constant(0.5 * chosen.expected_rate, 600.0), ["static"])
-    assert not stateless.timelines["static"].reconfigurations
+    assert not static(few, 0.5 * chosen.expected_rate, 600.0).reconfigurations
 
 
 def with_kept(run, kept):
@@ -185,17 +182,12 @@ def test_fewer_slots_take_the_frozen_partitions_in_turns(tmp_path, slots, cpus):
     runs = [engine.run(n, divided=(4 * n,) * (n == 4), loads=(0.2, 0.5) * (n == 4), cpus=cpus) for n in (1, 2, 4)]
     found = conclude(runs, "measured", choice="edge")
     chosen = plan(found, 260_000.0, memory_mb=[1024])
-    path = tmp_path / "plan.json"
-    PlannedStudy(study={}, reason="", plans=(chosen,), refused=(), runs=found.runs, sweep=(), instances=()).to_json(
-        path
-    )
     frozen = chosen.layout.stateful_partitions
     assert frozen == chosen.budget.slots == 8
-    deployed = replace(planned_start(path), tasks={BATCH: slots})
-    line = replay_start(deployed, RateTrace.constant(1e7, 600.0), ["static"]).timelines["static"]
+    deployed = replace(planned_start(written(tmp_path, chosen, found.runs)), tasks={BATCH: slots})
     carried = engine.carried(slots, frozen, 2.0)
-    assert line.consumed[-1] == pytest.approx(carried, rel=0.02)
+    assert static(deployed, 1e7, 600.0).consumed[-1] == pytest.approx(carried, rel=0.02)
     for share in (0.1, 0.5):  # of few rows partial aggregation sends on a larger part, which is not modelled
-        calm = replay_start(deployed, RateTrace.constant(share * carried, 600.0), ["static"]).rows["static"]
+        calm = static(deployed, share * carried, 600.0).summary()
         batch_s = engine.restarted_s(2.0 * share * carried, slots, frozen)
         assert calm["latency_p50_s"] == pytest.approx(0.5 * 2.0 + batch_s, rel=0.08)

@@ -24,13 +24,18 @@ STUDY = Study("nexmark:q1", (1e6,), (2, 8), (512, 1024), testbed="fluid", most_r
 PATIENCE_S = 60
 
 
+def ended(runner):
+    """Start it, or resume it; what is known when it has ended."""
+    runner.start()
+    return runner.wait(PATIENCE_S)
+
+
 def test_a_measurement_in_a_thread_is_the_same_measurement(tmp_path):
     runner = measuring(preset("q1"), BUDGET, FluidTestbed(), Journal(tmp_path / "a.jsonl"), ESTIMATOR)
     assert runner.snapshot().state == "idle"
     assert runner.snapshot().may_start
     assert not runner.snapshot().ran
-    runner.start()
-    now = runner.wait(PATIENCE_S)
+    now = ended(runner)
     events = measure(Configuration(preset("q1"), BUDGET), FluidTestbed(), ESTIMATOR, Journal(tmp_path / "b.jsonl"))
     alone = result_of(events)
     assert (now.state, now.error, now.run, now.left_s) == ("done", None, 1, None)
@@ -53,16 +58,14 @@ def test_cancelled_and_resumed_it_repeats_no_finished_probe(tmp_path):
     testbed = Interrupted(cancel_at_fifth)
     journal = Journal(tmp_path / "journal.jsonl")
     runner = measuring(preset("q1"), BUDGET, testbed, journal, ESTIMATOR)
-    runner.start()
-    now = runner.wait(PATIENCE_S)
+    now = ended(runner)
     assert (now.state, now.may_start, now.error) == ("cancelled", True, None)
     assert now.lines[-1].text == "cancelled; what was measured is kept"
     recorded = len(journal.entries("probe"))
     assert recorded == now.probes + 1  # the warm-up
     with pytest.raises(WorkbenchError, match="has no result yet: it is cancelled"):
         _ = runner.result
-    runner.start()
-    now = runner.wait(PATIENCE_S)
+    now = ended(runner)
     assert now.state == "done"
     assert any(line.text.startswith(f"resuming: {recorded} finished probes") for line in now.lines)
     probes = journal.entries("probe")
@@ -76,23 +79,20 @@ def test_a_measurement_cancelled_with_its_kernel_goes_on_in_another(tmp_path):
     first = None
     testbed = Interrupted(lambda number: first.cancel() if number == 4 else None)
     first = measuring(preset("q1"), BUDGET, testbed, journal, ESTIMATOR)
-    first.start()
-    done = first.wait(PATIENCE_S).probes
+    done = ended(first).probes
     assert done > 0
     seen = []
     second = measuring(
         preset("q1"), BUDGET, Interrupted(lambda _: seen.append(second.snapshot().probes)), journal, ESTIMATOR
     )
-    second.start()
-    assert second.wait(PATIENCE_S).state == "done"
+    assert ended(second).state == "done"
     assert seen[0] == done
 
 
 def test_what_goes_wrong_is_told(tmp_path):
     few = Budget(1, SlotProfile(1.0, 1024))
     runner = measuring(preset("q5"), few, FluidTestbed(), Journal(tmp_path / "journal.jsonl"), ESTIMATOR)
-    runner.start()
-    now = runner.wait(PATIENCE_S)
+    now = ended(runner)
     assert now.state == "failed"
     assert now.may_start
     assert now.error[0] == "WorkbenchError"
@@ -130,11 +130,9 @@ def test_a_study_is_planned_and_goes_on_after_a_cancellation(tmp_path):
     runner = None
     testbed = Interrupted(lambda number: runner.cancel() if number == 12 else None)
     runner = planning(STUDY, Journal(tmp_path / "a.jsonl"), testbed)
-    runner.start()
-    cancelled = runner.wait(PATIENCE_S)
+    cancelled = ended(runner)
     assert cancelled.state == "cancelled"
-    runner.start()
-    now = runner.wait(PATIENCE_S)
+    now = ended(runner)
     assert now.state == "done"
     assert now.most_runs == 4
     assert now.run >= 4
@@ -151,8 +149,7 @@ def test_a_study_tells_which_query_and_budget_is_measured_now(tmp_path):
 
     runner = planning(STUDY, Journal(tmp_path / "a.jsonl"), Interrupted(look))
     assert runner.snapshot().budget is None
-    runner.start()
-    assert runner.wait(PATIENCE_S).state == "done"
+    assert ended(runner).state == "done"
     measured = [run.budget for run in runner.result.exploration.measurements]
     assert {query for query, _ in seen} == {"nexmark:q1"}
     assert list(dict.fromkeys(budget for _, budget in seen)) == list(dict.fromkeys(measured))
@@ -160,8 +157,7 @@ def test_a_study_tells_which_query_and_budget_is_measured_now(tmp_path):
 
 def test_time_left_counts_halvings_of_the_bracket(tmp_path):
     runner = measuring(preset("q1"), BUDGET, FluidTestbed(), Journal(tmp_path / "a.jsonl"), ESTIMATOR, costs=False)
-    runner.start()
-    estimate = runner.wait(PATIENCE_S).estimate
+    estimate = ended(runner).estimate
     assert time_left(None, 0.02, 0, 0, None) is None
     assert time_left(estimate, 0.02, 0, 0, None) == 0
     made = [probe.seconds for probe in estimate.probes if probe.phase == "probe"]

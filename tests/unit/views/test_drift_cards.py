@@ -8,8 +8,7 @@ from example_measurement import example_measurement
 from workbench.dataflow import Budget, SlotProfile
 from workbench.speed import RelativeSpeed
 from workbench.study import Change, Drift
-from workbench.study._drift import Difference, Promise
-from workbench.study.change import Scatter
+from workbench.study._drift import Difference, Promise, Scatter
 from workbench.views.drift_cards import drift_cards, finding, previous_measurement
 
 

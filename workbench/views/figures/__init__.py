@@ -1,11 +1,11 @@
-"""Figures in two pure steps: a data function says what is shown, a drawing function shows it.
+"""Figures in two pure steps: a data function, or a record, says what is shown, a drawing function shows it.
 
 A drawing function returns a plain plotly figure whose traces keep their ``uid`` and order, so that a live figure can
 be updated in place; ``layout.meta`` holds the finding and a text alternative.
 """
 
-from workbench.views.figures.acquisition import acquisition, draw_acquisition
-from workbench.views.figures.batch_times import batch_times, draw_batch_times, draw_head_room, head_room
+from workbench.views.figures.acquisition import draw_acquisition
+from workbench.views.figures.batch_times import batch_times, draw_batch_times, draw_head_room
 from workbench.views.figures.capacity import capacity, draw_capacity
 from workbench.views.figures.cost_vectors import (
     COST_NAMES,
@@ -18,8 +18,8 @@ from workbench.views.figures.cost_vectors import (
 from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow_graph, observed_graph
 from workbench.views.figures.exploration import convergence, draw_convergence
 from workbench.views.figures.latency import draw_latency_cores, latency_cores
-from workbench.views.figures.model_forms import draw_model_forms, model_forms
-from workbench.views.figures.operators import draw_operators, operators
+from workbench.views.figures.model_forms import draw_model_forms
+from workbench.views.figures.operators import busiest_operator, draw_operators, operators
 from workbench.views.figures.paradigms import Paradigms, draw_paradigms, paradigms
 from workbench.views.figures.placement_map import PlacementMap, draw_placement_map, placement_map
 from workbench.views.figures.policies import KEEPS_UP, Policies, draw_policies, policies
@@ -27,8 +27,7 @@ from workbench.views.figures.probes import Probes, draw_bracket, draw_probes, pr
 from workbench.views.figures.pruning import draw_pruning, pruning
 from workbench.views.figures.reproduced import draw_reproduced
 from workbench.views.figures.risk import RiskPoint, cost_risk, draw_cost_risk
-from workbench.views.figures.search_tree import choice_words, plan_at, search_tree
-from workbench.views.figures.search_tree_drawing import draw_search_tree
+from workbench.views.figures.search_tree import choice_words, draw_search_tree, plan_at, search_tree
 from workbench.views.figures.shards import draw_shard_balance, shard_balance
 from workbench.views.figures.slot_layout import (
     draw_configured,

@@ -43,9 +43,7 @@ class BatchTimes:
     """What the figure shows: whole batches of the probes and of the observations at lower rates, and their line."""
 
     finding: str
-    rows: tuple[int, ...]
-    seconds: tuple[float, ...]
-    verdicts: tuple[str, ...]
+    batches: tuple[tuple[Batch, str], ...]  # with the verdict on their probe
     interval_s: float
     line: Line | None  # fitted to the batches of valid probes; None where they are too few or too alike
     crossing: float | None  # rows per batch at which the line meets the interval
@@ -61,38 +59,29 @@ def batch_times(query: str, budget: Budget, estimate: MstEstimate, load_curve: S
         for batch in probe.observation.batches[1:]
     ]
     batches += [(batch, "lower load") for probe in load_curve for batch in probe.observation.batches[1:]]
-    rows = tuple(batch.records for batch, _ in batches)
-    seconds = tuple(batch.duration_s for batch, _ in batches)
     counted = [(batch.records, batch.duration_s) for batch, verdict in batches if verdict in COUNTED]
     told_apart = count_levels(sorted(records for records, _ in counted)) >= MIN_LEVELS
     line = fit_line(counted) if told_apart else None
     crossing = None
     if line is not None and line.slope > 0 and budget.interval_s > line.fixed:
         crossing = (budget.interval_s - line.fixed) / line.slope
-    return BatchTimes(
-        _finding(query, budget, line, crossing),
-        rows,
-        seconds,
-        tuple(verdict for _, verdict in batches),
-        budget.interval_s,
-        line,
-        crossing,
-        None if estimate.rate is None else estimate.low * budget.interval_s,
-    )
+    marked = None if estimate.rate is None else estimate.low * budget.interval_s
+    finding = _finding(query, budget, line, crossing)
+    return BatchTimes(finding, tuple(batches), budget.interval_s, line, crossing, marked)
 
 
 def draw_batch_times(data: BatchTimes) -> go.Figure:
     """Draw the batches, the line, the interval and their crossing."""
     figure = theme.figure(data.finding, 460, "Points: batch time over records per batch, with the fitted line.")
-    if not data.rows:
+    if not data.batches:
         return theme.not_enough(figure, "no batch was completed.")
     for verdict, sign in VERDICTS.items():
-        chosen = [place for place, value in enumerate(data.verdicts) if value == verdict]
-        x, y = ([values[place] for place in chosen] for values in (data.rows, data.seconds))
+        chosen = [batch for batch, given in data.batches if given == verdict]
+        x, y = [batch.records for batch in chosen], [batch.duration_s for batch in chosen]
         look = {"look": (sign.colour, sign.symbol, 7), "marker": {"opacity": 0.75}}
         if chosen:
             traces.marks(figure, f"batches-{verdict}", sign.word, x, y, hover="%{x:,} records in %{y:.3f} s", **look)
-    right = 1.06 * max((*data.rows, data.crossing or 0.0, data.marked or 0.0, 1.0))
+    right = 1.06 * max((*(batch.records for batch, _ in data.batches), data.crossing or 0.0, data.marked or 0.0, 1.0))
     if data.line is not None:
         ends = [data.line.fixed, data.line.fixed + data.line.slope * right]
         name = f"fit: {units.seconds(data.line.fixed)} + {units.seconds(data.line.slope)} per record"
@@ -113,23 +102,16 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
 
 def mark_interval(figure: go.Figure, interval_s: float, **where: int) -> None:
     """Draw the trigger interval across a figure of batch times."""
-    figure.add_hline(
-        y=interval_s,
-        line={"color": theme.BLACK, "width": 1, "dash": "dash"},
-        annotation={"text": f"interval {units.seconds(interval_s)}", "font": {"size": 12}},
-        annotation_position="top left",
-        **where,
-    )
+    line = {"color": theme.BLACK, "width": 1, "dash": "dash"}
+    words = {"text": f"interval {units.seconds(interval_s)}", "font": {"size": 12}}
+    figure.add_hline(y=interval_s, line=line, annotation=words, annotation_position="top left", **where)
 
 
 def mark_rows(figure: go.Figure, rows: float, text: str, colour: str) -> None:
     """Draw a number of rows per batch down a figure of batch times."""
-    figure.add_vline(
-        x=rows,
-        line={"color": colour, "width": 1, "dash": "dot"},
-        annotation={"text": text, "font": {"size": 12, "color": theme.ink(colour)}, "y": 0.02, "yanchor": "bottom"},
-        annotation_position="bottom left",
-    )
+    line = {"color": colour, "width": 1, "dash": "dot"}
+    words = {"text": text, "font": {"size": 12, "color": theme.ink(colour)}, "y": 0.02, "yanchor": "bottom"}
+    figure.add_vline(x=rows, line=line, annotation=words, annotation_position="bottom left")
 
 
 def _finding(query: str, budget: Budget, line: Line | None, crossing: float | None) -> str:
@@ -141,66 +123,34 @@ def _finding(query: str, budget: Budget, line: Line | None, crossing: float | No
     return f"{text}: {units.rate(crossing / budget.interval_s)} fill the {units.seconds(budget.interval_s)} interval"
 
 
-@dataclass(frozen=True)
-class HeadRoom:
-    """What the figure shows: batches, of a long log some, and rows of a batch at rates."""
-
-    finding: str
-    rows: tuple[int, ...]
-    seconds: tuple[float, ...]
-    interval_s: float
-    line: tuple[float, float] | None  # fixed seconds, and seconds a row; None where they cannot be separated
-    low: float | None  # at the ends of the rate's interval, and at the rate; None without one
-    middle: float | None
-    high: float | None
-    peak: float  # at the peak of the load
-
-
-def head_room(found: Observed, finding: str) -> HeadRoom:
-    """Collect what the figure shows of a query."""
+def draw_head_room(found: Observed, finding: str) -> go.Figure:
+    """Draw batches of a log, of a long one some, the line through them, the interval, and the rows that fill it."""
     room, running = found.headroom, found.running
+    figure = theme.figure(finding, 440, "Points: batch time over rows per batch, with the line to the interval.")
     kept = [batch for batch in running.batches if batch.slots == running.slots]
     kept = kept[:: max(1, -(-len(kept) // _MOST_POINTS))]
-    low, middle, high = (
-        (None, None, None)
-        if room.rate is None
-        else tuple(rate * room.interval_s for rate in (room.low, room.rate, room.high))
-    )
-    return HeadRoom(
-        finding,
-        tuple(batch.rows for batch in kept),
-        tuple(batch.batch_s for batch in kept),
-        room.interval_s,
-        (room.fixed_s, room.per_row_s) if room.per_row_s > 0 else None,
-        low,
-        middle,
-        high,
-        room.peak_rate * room.interval_s,
-    )
-
-
-def draw_head_room(data: HeadRoom) -> go.Figure:
-    """Draw the batches, the line through them, the interval, and the rows at which they meet."""
-    figure = theme.figure(data.finding, 440, "Points: batch time over rows per batch, with the line to the interval.")
-    if not data.rows:
+    if not kept:
         return theme.not_enough(figure, "the log has no batch with rows.")
-    right = 1.08 * max(*data.rows, data.peak, data.high or 0.0)
-    if data.low is not None and data.high is not None:
-        figure.add_vrect(x0=data.low, x1=data.high, fillcolor=theme.BLUE, opacity=0.12, line_width=0)
+    rows, seconds = [batch.rows for batch in kept], [batch.batch_s for batch in kept]
+    interval_s, peak = room.interval_s, room.peak_rate * room.interval_s
+    right = 1.08 * max(*rows, peak, 0.0 if room.rate is None else room.high * interval_s)
+    if room.rate is not None:
+        low, high = room.low * interval_s, room.high * interval_s
+        figure.add_vrect(x0=low, x1=high, fillcolor=theme.BLUE, opacity=0.12, line_width=0)
     grey = {"look": (theme.GREY, None, 5), "marker": {"opacity": 0.6}, "hover": "%{x:,} rows in %{y:.3f} s"}
-    traces.marks(figure, "observed-batches", "batches seen", data.rows, data.seconds, **grey)
-    if data.line is not None:
-        fixed, per_row = data.line
+    traces.marks(figure, "observed-batches", "batches seen", rows, seconds, **grey)
+    if room.per_row_s > 0:
         ends = np.array([0.0, right])
-        name = f"line through the batches: {units.seconds(fixed)} + {units.seconds(per_row)} a row"
-        traces.lines(figure, "observed-line", name, ends, fixed + per_row * ends, look=(theme.BLUE, None, 2))
-    if data.middle is not None:
-        name = f"what it sustains: {units.rate(data.middle / data.interval_s, 2)}"
+        name = f"line through the batches: {units.seconds(room.fixed_s)} + {units.seconds(room.per_row_s)} a row"
+        line = room.fixed_s + room.per_row_s * ends
+        traces.lines(figure, "observed-line", name, ends, line, look=(theme.BLUE, None, 2))
+    if room.rate is not None:
         look = {"look": (theme.BLUE, "diamond", 12), "hover": "%{x:,.0f} rows fill the interval"}
-        traces.marks(figure, "observed-maximum", name, [data.middle], [data.interval_s], **look)
-    if data.interval_s:
-        mark_interval(figure, data.interval_s)
-    mark_rows(figure, data.peak, f"peak {units.rate(data.peak / data.interval_s, 2)}", theme.VERMILLION)
+        name = f"what it sustains: {units.rate(room.rate, 2)}"
+        traces.marks(figure, "observed-maximum", name, [room.rate * interval_s], [interval_s], **look)
+    if interval_s:
+        mark_interval(figure, interval_s)
+    mark_rows(figure, peak, f"peak {units.rate(room.peak_rate, 2)}", theme.VERMILLION)
     figure.update_xaxes(title_text="Rows per batch", range=[0, right], tickformat="~s")
-    figure.update_yaxes(title_text="Batch time (s)", range=[0, 1.1 * max(data.interval_s, *data.seconds)])
+    figure.update_yaxes(title_text="Batch time (s)", range=[0, 1.1 * max(interval_s, *seconds)])
     return theme.room_for_legend(figure)

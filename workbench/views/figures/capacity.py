@@ -128,9 +128,7 @@ def capacity_of(
     most = int(model.slots_[-1])
     last = max([most, reach, *(slots for slots, _, _ in targets)]) * _ROOM
     grid = _slots(float(model.slots_[0]), last, far=last / _ROOM > _FAR * most)
-    curves = [
-        Curve(memory, tuple(grid.tolist()), *_predicted(model, grid, knots, memory=memory)) for memory in memories
-    ]
+    curves = [Curve(one, tuple(grid.tolist()), *_predicted(model, grid, knots, memory=one)) for one in memories]
     memory_curves = list(across or ())
     if across is None and len(model.memory_) > 1:
         memory_grid = np.geomspace(float(model.memory_[0]), float(model.memory_[-1]), _POINTS // 2)
@@ -154,9 +152,8 @@ def draw_capacity(data: Capacity) -> go.Figure:
     only. Traces and layout are made as plain dictionaries and added at once, which takes a quarter of the time: sliders
     wait for this figure.
     """
-    figure = theme.figure(
-        data.finding, 470, "Capacity over slots: measured points, model with its interval, targets; and over memory."
-    )
+    shows = "Capacity over slots: measured points, model with its interval, targets; and over memory."
+    figure = theme.figure(data.finding, 470, shows)
     if not data.curves:
         return theme.not_enough(figure, "no model was fitted.")
     two = bool(data.memory_curves)
@@ -172,37 +169,20 @@ def draw_capacity(data: Capacity) -> go.Figure:
     traces.append(_targets(data))
     figure.add_traces(traces)
     shapes, notes = _marks(data)
-    ticks = sorted({memory for memory, _, _, _ in data.runs})
     across_axis, up_axis = _far_axes(data) if data.far else ({"type": "linear", "rangemode": "tozero"},) * 2
-    figure.update_layout(
-        shapes=shapes,
-        annotations=notes,
-        legend_traceorder="normal",
-        xaxis={"title_text": "Slots", "domain": [0, 0.6 if two else 1], **across_axis},
-        yaxis={"title_text": "Capacity (records/s)", "tickformat": "~s", **up_axis},
-    )
+    figure.update_layout(shapes=shapes, annotations=notes, legend_traceorder="normal")
+    figure.update_layout(xaxis={"title_text": "Slots", "domain": [0, 0.6 if two else 1], **across_axis})
+    figure.update_layout(yaxis={"title_text": "Capacity (records/s)", "tickformat": "~s", **up_axis})
     if two:
-        figure.update_layout(
-            xaxis2={
-                "title_text": "Memory per slot (MB)",
-                "type": "log",
-                "domain": [0.71, 1],
-                "anchor": "y2",
-                "tickvals": ticks,
-                "ticktext": [f"{tick:,g}" for tick in ticks],
-            },
-            yaxis2={
-                "title_text": "Capacity (records/s)",
-                "tickformat": "~s",
-                "rangemode": "tozero",
-                "anchor": "x2",
-            },
-        )
+        ticks = sorted({memory for memory, _, _, _ in data.runs})
+        words = {"tickvals": ticks, "ticktext": [f"{tick:,g}" for tick in ticks]}
+        memory = {"title_text": "Memory per slot (MB)", "type": "log", "domain": [0.71, 1], "anchor": "y2", **words}
+        rates = {"title_text": "Capacity (records/s)", "tickformat": "~s", "rangemode": "tozero", "anchor": "x2"}
+        figure.update_layout(xaxis2=memory, yaxis2=rates)
     return theme.room_for_legend(figure)
 
 
 def _far_axes(data: Capacity) -> tuple[Properties, Properties]:
-    """Make logarithmic axes, from the fewest slots to beyond the last."""
     low, high = _far_ends(data)
     slots = {"type": "log", "range": [math.log10(low), math.log10(high)], **theme.log_ticks(low, high)}
     return slots, {"type": "log", "dtick": 1 if theme.many_decades(*_rates(data)) else "D2"}
@@ -235,35 +215,20 @@ def _predicted(model: Model, grid: np.ndarray, knots: int, *, memory: float = 0.
 
 
 def _curve(uid: str, label: str, number: int, curve: Curve, axis: str) -> list[Properties]:
-    """Make one curve with its interval."""
     where = {"x": curve.at, "xaxis": axis, "yaxis": axis.replace("x", "y"), "type": "scatter"}
     band = {**where, "hoverinfo": "skip", "mode": "lines", "line": {"width": 0}}
-    what = "slots" if axis == "x" else "MB"
+    fill = {"fill": "tonexty", "fillcolor": theme.BAND, "showlegend": number == 0}
+    hover = f"{label}, %{{x:.0f}} {'slots' if axis == 'x' else 'MB'}: %{{y:.4~s}} records/s<extra></extra>"
+    line = {"color": theme.SEQUENCE[number % len(theme.SEQUENCE)], "dash": _DASHES[number % len(_DASHES)]}
+    look = {"mode": "lines", "line": line, "hovertemplate": hover}
     return [
         {**band, "uid": f"capacity-high-{uid}", "name": "interval's high end", "y": curve.high, "showlegend": False},
-        {
-            **band,
-            "uid": f"capacity-low-{uid}",
-            "name": f"{units.percent(LEVEL)} interval",
-            "y": curve.low,
-            "fill": "tonexty",
-            "fillcolor": theme.BAND,
-            "showlegend": number == 0,
-        },
-        {
-            **where,
-            "uid": f"capacity-model-{uid}",
-            "name": label,
-            "y": curve.rate,
-            "mode": "lines",
-            "line": {"color": theme.SEQUENCE[number % len(theme.SEQUENCE)], "dash": _DASHES[number % len(_DASHES)]},
-            "hovertemplate": f"{label}, %{{x:.0f}} {what}: %{{y:.4~s}} records/s<extra></extra>",
-        },
+        {**band, "uid": f"capacity-low-{uid}", "name": f"{units.percent(LEVEL)} interval", "y": curve.low, **fill},
+        {**where, "uid": f"capacity-model-{uid}", "name": label, "y": curve.rate, **look},
     ]
 
 
 def _memories(data: Capacity) -> list[int]:
-    """Memories of the runs that were fitted, MB."""
     return sorted({memory for memory, _, _, fitted in data.runs if fitted})
 
 
@@ -277,25 +242,20 @@ def _runs(data: Capacity, axis: str, memory: int | None) -> Properties:
     ]
     memories = _memories(data)
     of = f", {memory:,} MB" if memory is not None and len(memories) > 1 else ""
+    hover = "%{customdata[1]} slots of %{customdata[0]} MB: %{y:.4~s} records/s, the bracket's middle<extra></extra>"
+    symbol = "x" if memory is None else _SYMBOLS[memories.index(memory) % len(_SYMBOLS)]
+    where = {"xaxis": axis, "yaxis": axis.replace("x", "y"), "showlegend": bool(runs) and axis == "x"}
+    told = {"customdata": [[memory, slots] for memory, slots, _, _ in runs], "hovertemplate": hover}
     return {
         "type": "scatter",
         "uid": f"capacity-runs-{'left-out' if memory is None else memory}-{'1' if axis == 'x' else '2'}",
         "name": f"{data.origin}, not fitted" if memory is None else f"{data.origin}{of}",
         "x": [run[1] if axis == "x" else run[0] for run in runs],
-        "xaxis": axis,
-        "yaxis": axis.replace("x", "y"),
         "y": [rate for _, _, rate, _ in runs],
-        "customdata": [[memory, slots] for memory, slots, _, _ in runs],
         "mode": "markers",
-        "marker": {
-            "color": theme.BLACK,
-            "symbol": "x" if memory is None else _SYMBOLS[memories.index(memory) % len(_SYMBOLS)],
-            "size": 8,
-        },
-        "hovertemplate": (
-            "%{customdata[1]} slots of %{customdata[0]} MB: %{y:.4~s} records/s, the bracket's middle<extra></extra>"
-        ),
-        "showlegend": bool(runs) and axis == "x",
+        "marker": {"color": theme.BLACK, "symbol": symbol, "size": 8},
+        **where,
+        **told,
     }
 
 
@@ -385,13 +345,8 @@ def _marks(data: Capacity) -> tuple[list[Properties], list[Properties]]:
         room = close * (1 + (below and not was_below))  # both stand between the two lines
         left ^= left == was_left and noted(rate) - before < room
         before, was_left, was_below = noted(rate), left, below
-        look = {"font": {"size": 12, "color": theme.ink(theme.VERMILLION)}}
-        where = {
-            "xref": "x domain",
-            "x": 0 if left else 1,
-            "xanchor": "left" if left else "right",
-            "y": noted(rate),
-            "yanchor": "top" if below else "bottom",
-        }
-        notes.append({**where, **look, "text": f"target {units.rate(rate)}", "showarrow": False})
+        across = {"xref": "x domain", "x": 0 if left else 1, "xanchor": "left" if left else "right"}
+        up = {"y": noted(rate), "yanchor": "top" if below else "bottom"}
+        look = {"font": {"size": 12, "color": theme.ink(theme.VERMILLION)}, "showarrow": False}
+        notes.append({**across, **up, **look, "text": f"target {units.rate(rate)}"})
     return shapes, notes

@@ -31,11 +31,6 @@ class PlanPoint:
     cost: CostVector
     front: bool
 
-    @property
-    def label(self) -> str:
-        """What the plan is called in figures."""
-        return f"plan {self.number}"
-
 
 @dataclass(frozen=True)
 class CostVectors:
@@ -76,23 +71,18 @@ def cost_vectors(
 
 def draw_cost_vectors(data: CostVectors) -> go.Figure:
     """Draw one line per plan over the three costs: parallel coordinates."""
-    figure = theme.figure(
-        data.finding, 400, "Parallel coordinates: one line per plan over its CPU, state access and network cost."
-    )
+    shows = "Parallel coordinates: one line per plan over its CPU, state access and network cost."
+    figure = theme.figure(data.finding, 400, shows)
     if not data.points:
         return theme.not_enough(figure, "there are no plans; loosen the thresholds.")
-    groups = (
-        ("vectors-others", "other plans", [p for p in data.points if not p.front], "#A8A8A8", "circle-open", 1),
-        ("vectors-front", "on the Pareto front", [p for p in data.points if p.front], theme.BLUE, "circle", 1.5),
-        ("vectors-chosen", _chosen_name(data), _chosen(data), theme.VERMILLION, "diamond", 3.5),
-    )
-    for uid, name, points, colour, symbol, width in groups:
+    looks = (("#A8A8A8", 1), (theme.BLUE, 1.5), (theme.VERMILLION, 3.5))
+    for (uid, name, points, symbol), (colour, width) in zip(_groups(data), looks, strict=True):
         x, y = traces.broken(list(zip(COST_NAMES.values(), point.cost, strict=True)) for point in points)
         numbers = [number for point in points for number in (*[point.number] * 3, None)]
         told = {"customdata": numbers, "hover": "plan %{customdata}: %{x} %{y:.3f}"}
         line = {"look": (colour, symbol, 9 if width > 2 else 6), "line": {"color": colour, "width": width}}
         shown = {"mode": "lines+markers", "cliponaxis": False, "showlegend": bool(points)}
-        traces.marks(figure, uid, name, x, y, **told, **line, **shown)
+        traces.marks(figure, f"vectors-{uid}", name, x, y, **told, **line, **shown)
     limits = [limit if limit <= 1 else None for limit in data.thresholds]
     words, known = list(COST_NAMES.values()), any(limit is not None for limit in limits)
     look = {"look": (theme.BLACK, "line-ew-open", 46), "marker": {"line": {"width": 2.5}}, "showlegend": known}
@@ -110,17 +100,13 @@ def draw_pareto(data: CostVectors) -> go.Figure:
     figure = theme.figure(data.trade, 440, f"Scatter of plans: {COST_NAMES[across]} across, {COST_NAMES[up]} up.")
     if not data.points:
         return theme.not_enough(figure, "there are no plans; loosen the thresholds.")
-    groups = (
-        ("pareto-others", "other plans", [p for p in data.points if not p.front], theme.GREY, "circle-open", 8),
-        ("pareto-front", "on the Pareto front", [p for p in data.points if p.front], theme.BLUE, "circle", 9),
-        ("pareto-chosen", _chosen_name(data), _chosen(data), theme.VERMILLION, "diamond", 15),
-    )
-    for uid, name, points, colour, symbol, size in groups:
+    looks = ((theme.GREY, 8), (theme.BLUE, 9), (theme.VERMILLION, 15))
+    for (uid, name, points, symbol), (colour, size) in zip(_groups(data), looks, strict=True):
         x, y = ([getattr(point.cost, cost) for point in points] for cost in data.axes)
-        said = [f"{point.label}<br>{cost_words(point.cost)}" for point in points]
+        said = [f"plan {point.number}<br>{cost_words(point.cost)}" for point in points]
         told = {"customdata": [point.number for point in points], "hovertext": said}
         look = {"look": (colour, symbol, size), "hover": "%{hovertext}", "cliponaxis": False}
-        traces.marks(figure, uid, name, x, y, showlegend=bool(points), **told, **look)
+        traces.marks(figure, f"pareto-{uid}", name, x, y, showlegend=bool(points), **told, **look)
     tops = [_top(data, name) for name in data.axes]
     for axis, name, add in (("x", across, figure.add_vline), ("y", up, figure.add_hline)):
         limit = getattr(data.thresholds, name)
@@ -141,12 +127,12 @@ def cost_words(cost: CostVector) -> str:
     return f"CPU {cost.cpu:.3f}, state access {cost.io:.3f}, network {cost.net:.3f}"
 
 
-def _chosen(data: CostVectors) -> list[PlanPoint]:
-    return [point for point in data.points if point.number == data.chosen]
-
-
-def _chosen_name(data: CostVectors) -> str:
-    return "chosen" if data.chosen is None else f"chosen: plan {data.chosen}"
+def _groups(data: CostVectors) -> tuple[tuple[str, str, list[PlanPoint], str], ...]:
+    """Give plans off the front, on it, and the chosen one, with their names and shapes."""
+    off, on = ([point for point in data.points if point.front == front] for front in (False, True))
+    name = "chosen" if data.chosen is None else f"chosen: plan {data.chosen}"
+    chosen = ("chosen", name, [point for point in data.points if point.number == data.chosen], "diamond")
+    return ("others", "other plans", off, "circle-open"), ("front", "on the Pareto front", on, "circle"), chosen
 
 
 def _top(data: CostVectors, dimension: Dimension | None = None) -> float:

@@ -106,19 +106,11 @@ def draw_dataflow_graph(data: DataflowGraph) -> go.Figure:
         look = {"look": (theme.GREY, dash, 1.6), "mode": "lines+markers", "marker": arrow}
         traces.lines(figure, uid, name, x, y, showlegend=bool(x), **look)
     letters = max(4, int(_CHARACTERS / columns))
-    figure.add_scatter(
-        uid="graph-operators",
-        name="operators",
-        x=[node.column for node in data.nodes],
-        y=[node.row for node in data.nodes],
-        text=[_label(node, letters) for node in data.nodes],
-        customdata=[node.name for node in data.nodes],
-        hovertext=[theme.plain(f"{node.name}: {_facts(node)}") for node in data.nodes],
-        mode="text",
-        textfont={"size": 12, "color": "#1F1F1F"},
-        hovertemplate="%{hovertext}<extra></extra>",
-        showlegend=False,
-    )
+    x, y = [node.column for node in data.nodes], [node.row for node in data.nodes]
+    facts = [theme.plain(f"{node.name}: {_facts(node)}") for node in data.nodes]
+    told = {"customdata": [node.name for node in data.nodes], "hovertext": facts, "hover": "%{hovertext}"}
+    words = {"text": [_label(node, letters) for node in data.nodes], "textfont": {"size": 12, "color": "#1F1F1F"}}
+    traces.marks(figure, "graph-operators", "operators", x, y, mode="text", look=(), showlegend=False, **told, **words)
     figure.update_layout(shapes=[shape for node in data.nodes for shape in _box(node)])
     figure.update_xaxes(visible=False, range=[-0.45, columns - 0.55])
     figure.update_yaxes(visible=False, range=[max(rows) + 0.5, min(rows) - 0.5])

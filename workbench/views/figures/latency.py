@@ -19,9 +19,7 @@ class LatencyCores:
     """What the figure shows."""
 
     finding: str
-    cores: tuple[int, ...]  # in total, from the least stable number on
-    latencies: tuple[float, ...]  # mean, of their best allocation
-    allocations: tuple[tuple[int, ...], ...]  # cores per executor
+    followed: tuple[CoreAllocation, ...]  # the best of each number of cores, from the least stable number on
     executors: tuple[str, ...]
     service_s: float  # the service times alone: no number of cores is faster
     target_s: float
@@ -40,7 +38,7 @@ def latency_cores(
     """Follow the greedy allocation core by core, up to `cores`; see `allocate_cores`. No executors: an empty figure."""
     executors = tuple(names or (f"executor {number}" for number in range(len(arrivals))))
     if not len(arrivals):
-        return LatencyCores("There are no executors", (), (), (), (), 0.0, target_latency, None)
+        return LatencyCores("There are no executors", (), (), 0.0, target_latency, None)
     chosen = allocate_cores(arrivals, service_rates, source_rate, target_latency, cores)
     service_s = sum(a / s for a, s in zip(arrivals, service_rates, strict=True)) / source_rate
     least = sum(allocate_cores(arrivals, service_rates, source_rate, target_latency, 0).cores)
@@ -51,33 +49,24 @@ def latency_cores(
         allocate_cores(arrivals, service_rates, source_rate, near, supply)
         for supply in sorted({*range(least, cores + 1, step), max(least, cores), sum(chosen.cores)})
     ]
-    by_cores = {sum(one.cores): one for one in followed}
-    steps = sorted(by_cores)
-    return LatencyCores(
-        _finding(chosen, target_latency, service_s, cores),
-        tuple(steps),
-        tuple(by_cores[number].latency for number in steps),
-        tuple(by_cores[number].cores for number in steps),
-        executors,
-        service_s,
-        target_latency,
-        chosen,
-    )
+    best = {sum(one.cores): one for one in followed}
+    steps, finding = tuple(best[number] for number in sorted(best)), _finding(chosen, target_latency, service_s, cores)
+    return LatencyCores(finding, steps, executors, service_s, target_latency, chosen)
 
 
 def draw_latency_cores(data: LatencyCores) -> go.Figure:
     """Draw latency over cores on a logarithmic axis, with the target, the lower bound and the chosen number."""
     figure = theme.figure(data.finding, 420, "Line: mean latency over cores, with the target and the service time.")
-    if not data.cores:
+    if not data.followed:
         return theme.not_enough(figure, "there are no executors.")
     shares = [
-        ", ".join(f"{theme.plain(name)} {cores}" for name, cores in zip(data.executors, allocation, strict=True))
-        for allocation in data.allocations
+        ", ".join(f"{theme.plain(name)} {cores}" for name, cores in zip(data.executors, one.cores, strict=True))
+        for one in data.followed
     ]
-    waits = [1000 * latency for latency in data.latencies]
+    totals, waits = [sum(one.cores) for one in data.followed], [1000 * one.latency for one in data.followed]
     look = {"mode": "lines+markers", "line": {"color": theme.BLUE}, "look": (theme.BLUE, None, 5)}
     told = {"text": shares if len(data.executors) <= 12 else None, "hover": "%{x:,} cores: %{y:.4~g} ms<br>%{text}"}
-    traces.marks(figure, "latency-curve", "best allocation", data.cores, waits, **look, **told)
+    traces.marks(figure, "latency-curve", "best allocation", totals, waits, **look, **told)
     found = [data.chosen] if data.chosen is not None and data.chosen.status == "ok" else []
     cores, latencies = [sum(best.cores) for best in found], [1000 * best.latency for best in found]
     words = {"mode": "markers+text", "text": [units.some(count, "core") for count in cores]}
@@ -88,17 +77,11 @@ def draw_latency_cores(data: LatencyCores) -> go.Figure:
     for level, word, dash, colour in lines:
         if level > 0:
             figure.add_hline(y=1000 * level, line={"color": colour, "width": 1, "dash": dash})
-            figure.add_annotation(
-                text=f"{word}: {units.seconds(level)}",
-                font={"size": 12, "color": colour},
-                x=1,
-                xref="paper",
-                xanchor="right",
-                y=math.log10(1000 * level),  # annotations on a logarithmic axis take the logarithm
-                yanchor="bottom" if word == "target" else "top",
-                showarrow=False,
-            )
-    levels = [1000 * value for value in (*data.latencies, data.target_s, data.service_s) if value > 0]
+            # annotations on a logarithmic axis take the logarithm
+            where = {"x": 1, "xref": "paper", "xanchor": "right", "y": math.log10(1000 * level), "showarrow": False}
+            look = {"font": {"size": 12, "color": colour}, "yanchor": "bottom" if word == "target" else "top"}
+            figure.add_annotation(text=f"{word}: {units.seconds(level)}", **where, **look)
+    levels = [value for value in (*waits, 1000 * data.target_s, 1000 * data.service_s) if value > 0]
     low, high = math.log10(min(levels)), math.log10(max(levels))
     room = 0.14 * max(high - low, 0.2)
     figure.update_xaxes(title_text="Cores", rangemode="normal", tickformat=",d")

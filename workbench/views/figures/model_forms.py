@@ -1,7 +1,6 @@
 """The forms of capacity model side by side: their curves over slots, and their errors on a run left out."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -11,7 +10,7 @@ from workbench import units
 from workbench.capacity import Exploration
 from workbench.capacity.model import SCALING
 from workbench.capacity.planning import fitted_form
-from workbench.records import FormComparison
+from workbench.records import FormComparison, FormFit
 from workbench.views import findings, theme
 from workbench.views.figures import traces
 from workbench.views.figures.capacity import origin_of
@@ -22,133 +21,72 @@ _FAR = 4.0  # from which on axes are logarithmic
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
-@dataclass(frozen=True)
-class FormCurve:
-    """One form: capacity over the slots, and its mean error on a run left out (None: not defined), records/s."""
+def draw_model_forms(exploration: Exploration, found: FormComparison) -> go.Figure:
+    """Draw the forms' curves through the runs on the left, over the law's interval, and their errors on the right.
 
-    form: str
-    rates: tuple[float, ...]
-    error: float | None
-
-
-@dataclass(frozen=True)
-class ModelForms:
-    """What the figure shows, rates in records/s."""
-
-    finding: str
-    memory_mb: float  # where the curves are
-    slots: tuple[float, ...]
-    curves: tuple[FormCurve, ...]  # of the paper's forms, others in use, the scaling law
-    marks: Mapping[str, str]  # what is said of a form in addition to its name: the paper's choice, in use
-    band: tuple[tuple[float, ...], tuple[float, ...]]  # ends of the law's 90 % interval; empty where it has none
-    runs: tuple[tuple[float, float, bool], ...]  # fitted: slots, rate, whether at `memory_mb`
-    targets: tuple[tuple[int, float], ...]  # slots and rate of the plans
-    most_measured: float  # slots of a fitted run
-    origin: str = "measured"  # what the runs are: measured, simulated, recorded or observed
-
-    @property
-    def far(self) -> bool:
-        """Whether only logarithmic axes show both what was measured and the last slots."""
-        return self.slots[-1] > _FAR * self.most_measured
-
-
-def model_forms(exploration: Exploration, found: FormComparison) -> ModelForms:
-    """Collect the curves of the forms compared, at the memory of the largest target and up to its slots."""
+    The curves are at the memory of the largest target and go up to its slots.
+    """
+    shows = "Left: capacity over slots by every form. Right: mean error on a run left out, by form."
+    figure = theme.figure(findings.forms(found).removesuffix("."), 420, shows)
+    models = {fit.form: fitted_form(exploration, fit.form) for fit in found.fits}
+    curves = [(fit, model) for fit in found.fits if (model := models[fit.form]) is not None]
+    if len(curves) < 2:
+        return theme.not_enough(figure, "forms are compared from two runs on.")
     points, rates = exploration.points, exploration.rates
     memory = found.targets[-1].memory_mb if found.targets else float(np.median(points[:, 0]))
-    targets = tuple((one.slots, one.rate) for one in found.targets if one.slots is not None)
-    most = float(points[:, 1].max())
-    least, last = float(points[:, 1].min()), max(_BEYOND * most, *(1.1 * slots for slots, _ in targets), 0.0)
-    slots = np.geomspace(least, last, _POINTS) if last > _FAR * most else np.linspace(least, last, _POINTS)
-    where = np.column_stack([np.full_like(slots, memory), slots])
-    models = {fit.form: fitted_form(exploration, fit.form) for fit in found.fits}
-    curves = tuple(
-        FormCurve(fit.form, tuple(map(float, model.predict(where))), fit.left_out)
-        for fit in found.fits
-        if (model := models[fit.form]) is not None
-    )
-    law = models.get(SCALING)
-    low, high = ((), ()) if law is None else (tuple(map(float, end)) for end in law.interval(where))
-    words = {found.chosen: ["the paper's choice"]} if found.chosen is not None else {}
-    words.setdefault(found.used, []).append("in use")
-    return ModelForms(
-        findings.forms(found).removesuffix("."),
-        memory,
-        tuple(slots.tolist()),
-        curves,
-        {form: ", ".join(said) for form, said in words.items()},
-        (low, high),
-        tuple((float(n), float(rate), bool(m == memory)) for (m, n), rate in zip(points, rates, strict=True)),
-        targets,
-        most,
-        origin_of(exploration),
-    )
-
-
-def draw_model_forms(data: ModelForms) -> go.Figure:
-    """Draw the curves through the runs on the left, over the law's interval, and the errors on the right."""
-    figure = theme.figure(
-        data.finding, 420, "Left: capacity over slots by every form. Right: mean error on a run left out, by form."
-    )
-    if len(data.curves) < 2:
-        return theme.not_enough(figure, "forms are compared from two runs on.")
+    targets = [(one.slots, one.rate) for one in found.targets if one.slots is not None]
+    least, most = float(points[:, 1].min()), float(points[:, 1].max())
+    last = max(_BEYOND * most, *(1.1 * slots for slots, _ in targets), 0.0)
+    far = last > _FAR * most
+    at = np.geomspace(least, last, _POINTS) if far else np.linspace(least, last, _POINTS)
+    where, slots = np.column_stack([np.full_like(at, memory), at]), at.tolist()
+    marks = {found.chosen: ["the paper's choice"]} if found.chosen is not None else {}
+    marks.setdefault(found.used, []).append("in use")
     panels = make_subplots(cols=2, column_widths=[0.66, 0.34], horizontal_spacing=0.14, figure=figure)
     left = {"row": 1, "col": 1}
-    low, high = data.band
-    x, y = [*data.slots, *reversed(data.slots)] if low else [], [*high, *reversed(low)]
-    look = {"look": (None, None, 0), "fill": "toself", "fillcolor": theme.BAND, "showlegend": bool(low), **left}
+    law = models.get(SCALING)
+    low, high = (np.empty(0), np.empty(0)) if law is None else law.interval(where)
+    x, y = [*slots, *reversed(slots)] if len(low) else [], [*high.tolist(), *reversed(low.tolist())]
+    look = {"look": (None, None, 0), "fill": "toself", "fillcolor": theme.BAND, "showlegend": bool(x), **left}
     traces.lines(panels, "forms-band", "the law's 90 % interval", x, y, **look)
-    forms = [curve.form for curve in data.curves]
-    names = [f"{form} ({data.marks[form]})" if form in data.marks else form for form in forms]
-    for number, (curve, name) in enumerate(zip(data.curves, names, strict=True)):
+    for number, (fit, model) in enumerate(curves):
+        said = f" ({', '.join(marks[fit.form])})" if fit.form in marks else ""
         colour, dash = theme.SEQUENCE[number % len(theme.SEQUENCE)], _DASHES[number % len(_DASHES)]
-        look = {"look": (colour, dash, 3 if curve.form in data.marks else 1.5), **left}
-        rates = [rate if rate > 0 or not data.far else None for rate in curve.rates]  # none on a logarithmic axis
-        hover = f"{curve.form}, %{{x:.0f}} slots: %{{y:.4~s}} records/s"
-        traces.lines(panels, f"forms-{curve.form}", name, data.slots, rates, hover=hover, **look)
-    for here, symbol, word in ((True, "circle", data.origin), (False, "circle-open", f"{data.origin} at other memory")):
-        runs = [run for run in data.runs if run[2] == here]
-        uid, x, y = f"forms-runs-{'here' if here else 'elsewhere'}", [run[0] for run in runs], [run[1] for run in runs]
+        look = {"look": (colour, dash, 3 if said else 1.5), **left}
+        y = [rate if rate > 0 or not far else None for rate in model.predict(where).tolist()]  # log of none
+        hover = f"{fit.form}, %{{x:.0f}} slots: %{{y:.4~s}} records/s"
+        traces.lines(panels, f"forms-{fit.form}", f"{fit.form}{said}", slots, y, hover=hover, **look)
+    origin, here = origin_of(exploration), points[:, 0] == memory
+    elsewhere = f"{origin} at other memory"
+    for uid, kept, symbol, word in (("here", here, "circle", origin), ("elsewhere", ~here, "circle-open", elsewhere)):
+        x, y = points[kept, 1].tolist(), rates[kept].tolist()
         look = {"look": (theme.BLACK, symbol, 8), "hover": "%{x:,} slots: %{y:.4~s} records/s", **left}
-        traces.marks(panels, uid, word, x, y, showlegend=bool(runs), **look)
-    x, y = [slots for slots, _ in data.targets], [rate for _, rate in data.targets]
+        traces.marks(panels, f"forms-runs-{uid}", word, x, y, showlegend=bool(x), **look)
+    x, y = [slots for slots, _ in targets], [rate for _, rate in targets]
     look = {"look": (theme.VERMILLION, "diamond", 11), "hover": "%{y:.4~s} records/s: %{x:,} slots", **left}
     traces.marks(panels, "forms-targets", "planned for a target", x, y, showlegend=bool(y), **look)
-    panels.add_vrect(  # after the curves: an empty panel takes none
-        x0=data.most_measured,
-        x1=data.slots[-1],
-        fillcolor=theme.GREY,
-        opacity=0.1,
-        line_width=0,
-        layer="below",
-        annotation={"text": "extrapolated"},
-        annotation_position="top left",
-        **left,
-    )
-    errors = [curve.error for curve in data.curves]
-    traces.bars(
-        panels,
-        "forms-errors",
-        "errors",
-        errors,
-        ["not defined" if error is None else units.scaled(error, "") for error in errors],
-        y=forms,
-        marker={"color": [theme.SEQUENCE[n % len(theme.SEQUENCE)] for n in range(len(errors))]},
-        hover="%{y}: %{x:.4~s} records/s",
-        row=1,
-        col=2,
-    )
-    across: dict[str, object] = {"range": [0, data.slots[-1]]}
+    shade = {"fillcolor": theme.GREY, "opacity": 0.1, "line_width": 0, "layer": "below"}
+    words = {"annotation": {"text": "extrapolated"}, "annotation_position": "top left"}
+    panels.add_vrect(most, last, **shade, **words, **left)  # an empty panel takes none
+    across: dict[str, object] = {"range": [0, last]}
     up: dict[str, object] = {"rangemode": "tozero", "tickformat": "~s"}
-    if data.far:
-        ends = (0.85 * data.slots[0], data.slots[-1])
+    if far:
+        ends = (0.85 * least, last)
         across = {"type": "log", "range": list(np.log10(ends)), **theme.log_ticks(*ends)}
         up = {"type": "log", "tickformat": "~s", "dtick": 1}
-    panels.update_xaxes(title_text=f"Slots of {data.memory_mb:,g} MB", **across, **left)
+    panels.update_xaxes(title_text=f"Slots of {memory:,g} MB", **across, **left)
     panels.update_yaxes(title_text="Capacity (records/s)", **up, **left)
-    most = max((error for error in errors if error is not None), default=1.0)
-    right = {"row": 1, "col": 2}
-    title = "Error, one run<br>left out (records/s)"
-    panels.update_xaxes(title_text=title, tickformat="~s", nticks=4, range=[0, 1.35 * most], **right)
-    panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category", **right)
+    _draw_errors(panels, [fit for fit, _ in curves])
     return theme.room_for_legend(panels)
+
+
+def _draw_errors(panels: go.Figure, fits: Sequence[FormFit]) -> None:
+    forms, errors, right = [fit.form for fit in fits], [fit.left_out for fit in fits], {"row": 1, "col": 2}
+    told = ["not defined" if error is None else units.scaled(error, "") for error in errors]
+    look = {"color": [theme.SEQUENCE[n % len(theme.SEQUENCE)] for n in range(len(errors))]}
+    hover = "%{y}: %{x:.4~s} records/s"
+    traces.bars(panels, "forms-errors", "errors", errors, told, y=forms, marker=look, hover=hover, **right)
+    worst = max((error for error in errors if error is not None), default=1.0)
+    title = "Error, one run<br>left out (records/s)"
+    panels.update_xaxes(title_text=title, tickformat="~s", nticks=4, range=[0, 1.35 * worst], **right)
+    panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category", **right)

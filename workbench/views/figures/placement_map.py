@@ -25,9 +25,7 @@ class PlacementMap:
     operators: tuple[str, ...]
     workers: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
-    loads: tuple[
-        tuple[float | None, ...], ...
-    ]  # by resource, per speed, as a multiple of the mean; None where all is 0
+    loads: tuple[tuple[float | None, ...], ...]  # by resource and speed, as multiples of the mean; None where all is 0
 
 
 def placement_map(problem: PlacementProblem, counts: ArrayLike | None, name: str = "This plan") -> PlacementMap:
@@ -61,9 +59,8 @@ def draw_placement_map(data: PlacementMap) -> go.Figure:
     """Draw the counts as a map, and under it the loads, 1 being the mean."""
     rows, extra = max(1, len(data.operators)), len(RESOURCES)
     height = 190 + 30 * (rows + extra)
-    figure = theme.figure(
-        data.finding, height, "Map: tasks of every operator (rows) on every worker (columns); below, loads per worker."
-    )
+    shows = "Map: tasks of every operator (rows) on every worker (columns); below, loads per worker."
+    figure = theme.figure(data.finding, height, shows)
     if not data.counts:
         return theme.not_enough(figure, "no plan has been chosen yet.")
     panels = make_subplots(

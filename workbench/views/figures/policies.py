@@ -97,9 +97,8 @@ def _compared(rows: Mapping[str, Mapping[str, float]], best: str, money: str) ->
 
 def draw_policies(data: Policies) -> go.Figure:
     """Draw one row of bars per policy, one panel per measure."""
-    figure = theme.figure(
-        data.finding, 170 + 42 * len(data.names), "Bars per policy: time at target, latency, cost, changes."
-    )
+    shows = "Bars per policy: time at target, latency, cost, changes."
+    figure = theme.figure(data.finding, 170 + 42 * len(data.names), shows)
     if not data.names:
         return theme.not_enough(figure, "no policy was replayed.")
     panels = make_subplots(cols=len(data.columns), shared_yaxes=True, horizontal_spacing=0.035, figure=figure)
@@ -115,9 +114,8 @@ def draw_policies(data: Policies) -> go.Figure:
         traces.bars(panels, f"policies-{field}", title, finite, labels, y=names, **look)
         top = max((value for value in values if math.isfinite(value)), default=0.0) or 1.0
         room = max(_LEAST_ROOM, _LETTER * max(map(len, labels)) / _PANEL)
-        panels.update_xaxes(
-            title_text=title, range=[0, top / (1 - room)], tickformat=theme.ticks(top), nticks=4, row=1, col=column
-        )
+        axis = {"title_text": title, "range": [0, top / (1 - room)], "tickformat": theme.ticks(top), "nticks": 4}
+        panels.update_xaxes(**axis, row=1, col=column)
     panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category")
     panels.update_layout(bargap=0.35)
     return theme.room_for_legend(panels)

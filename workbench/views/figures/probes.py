@@ -97,9 +97,8 @@ def draw_probes(data: Probes) -> go.Figure:
     figure = theme.figure(data.finding, 680, "Three panels over time: rates of the probes, batch times, backlog.")
     if not data.points:
         return theme.not_enough(figure, "no probe has ended.")
-    panels = make_subplots(
-        rows=3, shared_xaxes=True, vertical_spacing=0.05, row_heights=[0.5, 0.27, 0.23], figure=figure
-    )
+    heights = [0.5, 0.27, 0.23]
+    panels = make_subplots(rows=3, shared_xaxes=True, vertical_spacing=0.05, row_heights=heights, figure=figure)
     _rates(panels, data)
     _per_batch(panels, data)
     panels.update_yaxes(title_text="Batch time (s)", rangemode="tozero", row=2, col=1)
@@ -121,29 +120,18 @@ def draw_bracket(data: Probes) -> go.Figure:
 
 
 def _rates(panels: go.Figure, data: Probes) -> None:
-    """Draw the rates into the first row."""
     _closing(panels, data)
     _offered(panels, data)
     for verdict, sign in VERDICTS.items():
         chosen = [point for point in data.points if point.verdict == verdict]
+        x, y = [(point.began_s + point.ended_s) / 2 for point in chosen], [point.consumed for point in chosen]
+        told = {"customdata": [[point.number, theme.plain(point.reason)] for point in chosen], "cliponaxis": False}
+        hover = "probe %{customdata[0]}: %{y:.4~s} records/s consumed<br>%{customdata[1]}"
+        words = {"text": [str(point.number or "") for point in chosen], "textposition": "bottom center"}
+        look = {"mode": "markers+text", "textfont": {"size": 11}, "look": (sign.colour, sign.symbol, 11)}
         if chosen:
-            traces.marks(
-                panels,
-                f"probes-{verdict}",
-                f"consumed: {sign.word}",
-                [(point.began_s + point.ended_s) / 2 for point in chosen],
-                [point.consumed for point in chosen],
-                mode="markers+text",
-                text=[str(point.number) if point.number else "" for point in chosen],
-                textposition="bottom center",
-                textfont={"size": 11},
-                look=(sign.colour, sign.symbol, 11),
-                customdata=[[point.number, theme.plain(point.reason)] for point in chosen],
-                hover="probe %{customdata[0]}: %{y:.4~s} records/s consumed<br>%{customdata[1]}",
-                cliponaxis=False,
-                row=1,
-                col=1,
-            )
+            uid, name, where = f"probes-{verdict}", f"consumed: {sign.word}", {"row": 1, "col": 1}
+            traces.marks(panels, uid, name, x, y, hover=hover, **told, **words, **look, **where)
     _marks(panels, data)
     panels.update_yaxes(title_text="Rate (records/s)", tickformat="~s", range=_rate_range(data), row=1, col=1)
 
@@ -189,19 +177,12 @@ def _marks(panels: go.Figure, data: Probes) -> None:
         if rate is None:
             continue
         within = bottom <= rate <= top
-        panels.add_hline(
-            y=min(max(rate, bottom), top),
-            line={"color": colour, "width": 1 if within else 0, "dash": dash},
-            annotation={
-                "text": f"{said}: {units.rate(rate)}" + ("" if within else ", above" if rate > top else ", below"),
-                "x": 0.005 if place == "top left" else 0.995,
-                "font": {"size": 12, "color": colour},
-                "bgcolor": "rgba(255,255,255,0.8)",
-            },
-            annotation_position=place if rate >= bottom else place.replace("bottom", "top"),
-            row=1,
-            col=1,
-        )
+        text = f"{said}: {units.rate(rate)}" + ("" if within else ", above" if rate > top else ", below")
+        x = 0.005 if place == "top left" else 0.995
+        words = {"text": text, "x": x, "font": {"size": 12, "color": colour}, "bgcolor": "rgba(255,255,255,0.8)"}
+        where = {"annotation_position": place if rate >= bottom else place.replace("bottom", "top"), "row": 1, "col": 1}
+        line = {"color": colour, "width": 1 if within else 0, "dash": dash}
+        panels.add_hline(y=min(max(rate, bottom), top), line=line, annotation=words, **where)
 
 
 def _offered(panels: go.Figure, data: Probes) -> None:

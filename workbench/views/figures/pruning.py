@@ -1,7 +1,6 @@
 """What a threshold of the CPU cost prunes: plans that remain and nodes that are searched, against the threshold."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
@@ -10,66 +9,51 @@ from workbench.placement import CostVector, SearchResult
 from workbench.views import theme
 from workbench.views.figures import traces
 
-
-@dataclass(frozen=True)
-class Pruning:
-    """What the figure shows, by ascending threshold; `exhausted` says whether a search was finished."""
-
-    finding: str
-    thresholds: tuple[float, ...]
-    plans: tuple[int, ...]
-    nodes: tuple[int, ...]
-    exhausted: tuple[bool, ...]
-
-    @property
-    def tightest(self) -> float | None:
-        """The lowest threshold that some plan met; None if none did."""
-        return next((limit for limit, plans in zip(self.thresholds, self.plans, strict=True) if plans), None)
+Searches = Sequence[tuple[CostVector, SearchResult]]
 
 
-def pruning(searches: Iterable[tuple[CostVector, SearchResult]]) -> Pruning:
-    """Collect searches under several thresholds of the CPU cost; one that is off counts as 1, the worst."""
-    found = sorted(((min(1.0, limits.cpu), result) for limits, result in searches), key=lambda pair: pair[0])
-    thresholds = tuple(limit for limit, _ in found)
-    plans = tuple(result.count for _, result in found)
-    nodes = tuple(result.nodes for _, result in found)
-    exhausted = tuple(result.exhausted for _, result in found)
-    tightest = next((place for place, count in enumerate(plans) if count), None)
+def _ordered(searches: Searches) -> list[tuple[float, SearchResult]]:
+    """Order searches by their threshold of the CPU cost; one that is off counts as 1, the worst."""
+    return sorted(((min(1.0, limits.cpu), result) for limits, result in searches), key=lambda pair: pair[0])
+
+
+def pruning(searches: Searches) -> str:
+    """Say what the tightest threshold leaves that some plan meets."""
+    found = _ordered(searches)
     if not found:
-        finding = "No search was made"
-    elif tightest is None:
-        finding = f"No plan meets a threshold of the CPU cost up to {units.number(thresholds[-1])}"
-    else:
-        most = max(nodes)
-        share = nodes[tightest] / most if most else 1.0
-        saved = (
-            f"{units.share(share)} of the nodes of the widest search" if share < 1 else "as many nodes as the widest"
-        )
-        finding = (
-            f"A threshold of {units.number(thresholds[tightest])} on the CPU cost leaves "
-            f"{units.count(plans[tightest])} of {units.count(max(plans))} plans, at {saved}"
-        )
-    return Pruning(finding, thresholds, plans, nodes, exhausted)
+        return "No search was made"
+    met = next(((limit, result) for limit, result in found if result.count), None)
+    if met is None:
+        return f"No plan meets a threshold of the CPU cost up to {units.number(found[-1][0])}"
+    tightest, result = met
+    most = max(one.nodes for _, one in found)
+    share = result.nodes / most if most else 1.0
+    widest = f"{units.share(share)} of the nodes of the widest search" if share < 1 else "as many nodes as the widest"
+    left = f"{units.count(result.count)} of {units.count(max(one.count for _, one in found))} plans"
+    return f"A threshold of {units.number(tightest)} on the CPU cost leaves {left}, at {widest}"
 
 
-def draw_pruning(data: Pruning) -> go.Figure:
+def draw_pruning(searches: Searches) -> go.Figure:
     """Draw plans and nodes on a logarithmic axis, and shade where no plan is left."""
-    figure = theme.figure(data.finding, 400, "Two lines over the threshold: plans that meet it and nodes searched.")
-    if not data.thresholds:
+    found = _ordered(searches)
+    shows = "Two lines over the threshold: plans that meet it and nodes searched."
+    figure = theme.figure(pruning(searches), 400, shows)
+    if not found:
         return theme.not_enough(figure, "no search was made.")
+    limits = [limit for limit, _ in found]
     series = (
-        ("pruning-nodes", "nodes searched", data.nodes, theme.VERMILLION, "square", "dash"),
-        ("pruning-plans", "plans within the threshold", data.plans, theme.BLUE, "circle", "solid"),
+        ("pruning-nodes", "nodes searched", [one.nodes for _, one in found], theme.VERMILLION, "square", "dash"),
+        ("pruning-plans", "plans within the threshold", [one.count for _, one in found], theme.BLUE, "circle", "solid"),
     )
     for uid, name, values, colour, symbol, dash in series:
         counts = [value or None for value in values]  # a logarithmic axis has no zero
-        late = ["" if done else " (not finished: at least)" for done in data.exhausted]
+        late = ["" if one.exhausted else " (not finished: at least)" for _, one in found]
         look = {"mode": "lines+markers", "line": {"color": colour, "dash": dash}, "look": (colour, symbol, 8)}
         hover = "threshold %{x:.3f}: %{y:,} " + name.split()[0] + "%{customdata}"
-        traces.marks(figure, uid, name, data.thresholds, counts, customdata=late, hover=hover, **look)
-    tightest = data.tightest
-    right = max(data.thresholds)
-    if tightest is None or tightest > data.thresholds[0]:
+        traces.marks(figure, uid, name, limits, counts, customdata=late, hover=hover, **look)
+    tightest = next((limit for limit, one in found if one.count), None)
+    right = limits[-1]
+    if tightest is None or tightest > limits[0]:
         words = {"text": "no plan", "font": {"size": 12, "color": theme.GREY}}
         shade = {"fillcolor": theme.GREY, "opacity": 0.1, "line_width": 0, "layer": "below"}
         end = right if tightest is None else tightest

@@ -29,20 +29,12 @@ def draw_reproduced(data: Reproduction, finding: str) -> go.Figure:
     rows = math.ceil(len(data.panels) / columns)
     turned = _TURNED if any(_turned(one.x, columns) for one in data.series) else 0
     row_height = _HEIGHT + turned
-    drawn = theme.figure(
-        finding,
-        row_height * rows + 60,
-        f"{len(data.panels)} panels: {'; '.join(f'{one.title}, {one.y} over {one.x}' for one in data.panels)}. "
-        "Values of the paper are grey, hatched or open.",
-    )
-    make_subplots(
-        rows=rows,
-        cols=columns,
-        subplot_titles=[theme.plain(one.title) for one in data.panels],
-        horizontal_spacing=0.12,
-        vertical_spacing=(_GAP + turned) / (row_height * rows),
-        figure=drawn,
-    )
+    shown = "; ".join(f"{one.title}, {one.y} over {one.x}" for one in data.panels)
+    shows = f"{len(data.panels)} panels: {shown}. Values of the paper are grey, hatched or open."
+    drawn = theme.figure(finding, row_height * rows + 60, shows)
+    gaps = {"horizontal_spacing": 0.12, "vertical_spacing": (_GAP + turned) / (row_height * rows)}
+    titles = [theme.plain(one.title) for one in data.panels]
+    make_subplots(rows=rows, cols=columns, subplot_titles=titles, figure=drawn, **gaps)
     drawn.update_annotations(font_size=13)
     names = [list(dict.fromkeys(one.name for one in data.series if one.published == side)) for side in (False, True)]
     seen: set[str] = set()
@@ -75,14 +67,7 @@ def _turned(names: Sequence[float | str], columns: int) -> bool:
 
 def _bars(one: Series, style: int) -> go.Bar:
     colour = theme.GREY if one.published else theme.SEQUENCE[style % len(theme.SEQUENCE)]
-    return go.Bar(
-        name=one.name,
-        x=list(one.x),
-        y=_plotted(one),
-        error_y=_range(one),
-        marker={"color": colour, "pattern": _HATCHED if one.published else {}},
-        hovertemplate=f"%{{x}}, {theme.plain(one.name)}: %{{y:.4~s}}<extra></extra>",
-    )
+    return go.Bar(marker={"color": colour, "pattern": _HATCHED if one.published else {}}, **_drawn(one))
 
 
 def _marks(one: Series, panel: Panel, style: int) -> go.Scatter:
@@ -91,20 +76,18 @@ def _marks(one: Series, panel: Panel, style: int) -> go.Scatter:
     few = len(one.x) <= _FEW_POINTS
     lines = panel.shape == "line" and len(one.x) > 1
     return go.Scatter(
-        name=one.name,
-        x=list(one.x),
-        y=_plotted(one, positive=panel.log_y),
-        error_y=_range(one),
         mode="lines+markers" if lines and few else "lines" if lines else "markers",
         line={"color": colour, "width": 1.8, "dash": "dash" if one.published else _DASHES[style % len(_DASHES)]},
         marker={"color": colour, "symbol": symbol, "size": 11 if one.published else 7},
-        hovertemplate=f"%{{x}}, {theme.plain(one.name)}: %{{y:.4~s}}<extra></extra>",
         cliponaxis=False,
+        **_drawn(one, positive=panel.log_y),
     )
 
 
-def _plotted(one: Series, *, positive: bool = False) -> list[float | None]:
-    return [None if value is None or (positive and value <= 0) else value for value in one.y]
+def _drawn(one: Series, *, positive: bool = False) -> dict[str, object]:
+    y = [None if value is None or (positive and value <= 0) else value for value in one.y]
+    hover = f"%{{x}}, {theme.plain(one.name)}: %{{y:.4~s}}<extra></extra>"
+    return {"name": one.name, "x": list(one.x), "y": y, "error_y": _range(one), "hovertemplate": hover}
 
 
 def _range(one: Series) -> dict[str, object] | None:

@@ -109,11 +109,9 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
     risks = [100 * max(point.risk, _SHOWN_RISK) for _, point in data.marks]
     told = {"customdata": [(point.slots, point.cost) for _, point in data.marks], "hover": hover}
     places = ["top right" if place < middle else "bottom left" for place in marked]
-    words = {"mode": "markers+text", "text": _labels(data.marks), "textposition": places}
+    words = {"mode": "markers+text", "text": _labels(data.marks), "textposition": places, "cliponaxis": False}
     mark = (theme.VERMILLION, "diamond", 12)
-    traces.marks(
-        figure, "risk-margins", "deployments by margin", marked, risks, look=mark, cliponaxis=False, **words, **told
-    )
+    traces.marks(figure, "risk-margins", "deployments by margin", marked, risks, look=mark, **words, **told)
     left, right = 0.96 * min(across), 1.04 * max(across)
     wide = {"type": "log", "range": [math.log10(left), math.log10(right)], **theme.log_ticks(left, right)}
     figure.update_xaxes(
@@ -122,13 +120,8 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
         **({} if priced or right > _WIDE * left else theme.whole_ticks(left, right)),
     )
     low, high = math.log10(100 * min(shown)), math.log10(100 * max(shown))
-    figure.update_yaxes(
-        title_text="Risk of falling short (%)",
-        type="log",
-        tickvals=_TICKS,
-        ticktext=["≤ 0.1" if tick == _TICKS[0] else f"{tick:g}" for tick in _TICKS],
-        range=[low - 0.35, high + 0.25],
-    )
+    ticks = {"tickvals": _TICKS, "ticktext": ["≤ 0.1" if tick == _TICKS[0] else f"{tick:g}" for tick in _TICKS]}
+    figure.update_yaxes(title_text="Risk of falling short (%)", type="log", range=[low - 0.35, high + 0.25], **ticks)
     return theme.room_for_legend(figure)
 
 

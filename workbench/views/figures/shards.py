@@ -20,7 +20,6 @@ class ShardBalance:
     after: tuple[float, ...]
     shards_before: tuple[int, ...]
     shards_after: tuple[int, ...]
-    moves: int
     threshold: float
 
 
@@ -29,7 +28,7 @@ def shard_balance(
 ) -> ShardBalance:
     """Add up the loads of the shards of every task; takes the arguments and the result of `rebalance_shards`."""
     if not len(loads) or sum(loads) <= 0:
-        return ShardBalance("The shards have no load", (), (), (), (), 0, threshold)
+        return ShardBalance("The shards have no load", (), (), (), (), threshold)
     mean = sum(loads) / tasks
 
     def per_task(owners: Sequence[int]) -> tuple[tuple[float, ...], tuple[int, ...]]:
@@ -45,7 +44,7 @@ def shard_balance(
             f"Moving {units.count(len(plan.moves))} of {units.count(len(loads))} shards lowers the fullest task from "
             f"{units.number(max(before))} to {units.number(max(after))} times the mean load"
         )
-    return ShardBalance(finding, before, after, shards_before, shards_after, len(plan.moves), threshold)
+    return ShardBalance(finding, before, after, shards_before, shards_after, threshold)
 
 
 def draw_shard_balance(data: ShardBalance) -> go.Figure:
@@ -60,15 +59,9 @@ def draw_shard_balance(data: ShardBalance) -> go.Figure:
     )
     hatching = {"fgcolor": theme.GREY, "size": 5, "fillmode": "overlay"}
     for uid, name, loads, shards, colour, shape in series:
-        figure.add_bar(
-            uid=uid,
-            name=name,
-            x=tasks,
-            y=loads,
-            customdata=shards,
-            marker={"color": colour, "pattern": {**hatching, "shape": shape}},
-            hovertemplate="task %{x} " + name + ": %{y:.3f} times the mean, %{customdata} shards<extra></extra>",
-        )
+        hover = "task %{x} " + name + ": %{y:.3f} times the mean, %{customdata} shards<extra></extra>"
+        look = {"marker": {"color": colour, "pattern": {**hatching, "shape": shape}}, "hovertemplate": hover}
+        figure.add_bar(uid=uid, name=name, x=tasks, y=loads, customdata=shards, **look)
     beside = {"font": {"size": 12}, "x": 1, "xanchor": "left", "yanchor": "middle", "xshift": 4}
     limit = f"threshold {units.number(data.threshold)}"
     for level, word, dash in ((1.0, "mean", "dot"), (data.threshold, limit, "dash")):

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,66 +11,48 @@ from workbench.placement import Spread
 from workbench.views import theme
 from workbench.views.figures import traces
 
-_QUANTILES = (0.0, 0.1, 0.5, 0.9, 1.0)
+
+def spreads(found: Sequence[Spread]) -> str:
+    """Say on which shape most random placements do well; shapes on which nothing limits the rate do not count."""
+    kept = _limited(found)
+    if not kept:
+        return "Nothing limits the rate of any placement"
+    safest = max(kept, key=lambda one: one.quantile(0.1))
+    least = safest.quantile(0.1)
+    lost = round(1 - least / safest.best, 3) if safest.best else 0.0
+    below = f"{units.share(lost)} below the best plan" if lost else "as much as the best plan"
+    return f"On {_label(safest)} slots nine of ten random placements sustain {units.rate(least)} or more, {below}"
 
 
-@dataclass(frozen=True)
-class ShapeRates:
-    """Rates on one shape, records/s: quantiles 0, 10, 50, 90, 100 % of random placements, and the best plan's."""
-
-    label: str
-    quantiles: tuple[float, ...]
-    best: float
+def _limited(found: Sequence[Spread]) -> list[Spread]:
+    return [one for one in found if len(one.rates) and math.isfinite(one.best) and np.isfinite(one.rates).all()]
 
 
-@dataclass(frozen=True)
-class Spreads:
-    """What the figure shows, in the order given; `samples` is the number of random placements per shape."""
-
-    finding: str
-    shapes: tuple[ShapeRates, ...]
-    samples: int
+def _label(one: Spread) -> str:
+    return f"{one.workers:,} x {one.slots:,}"
 
 
-def spreads(found: Sequence[Spread]) -> Spreads:
-    """Collect the spreads of rates; shapes on which nothing limits the rate are left out."""
-    kept = [one for one in found if len(one.rates) and math.isfinite(one.best) and np.isfinite(one.rates).all()]
-    shapes = tuple(
-        ShapeRates(f"{one.workers:,} x {one.slots:,}", tuple(one.quantile(q) for q in _QUANTILES), one.best)
-        for one in kept
-    )
-    if not shapes:
-        return Spreads("Nothing limits the rate of any placement", (), 0)
-    safest = max(shapes, key=lambda shape: shape.quantiles[1])
-    lost = round(1 - safest.quantiles[1] / safest.best, 3) if safest.best else 0.0
-    finding = (
-        f"On {safest.label} slots nine of ten random placements sustain {units.rate(safest.quantiles[1])} or more, "
-        + (f"{units.share(lost)} below the best plan" if lost else "as much as the best plan")
-    )
-    return Spreads(finding, shapes, max(len(one.rates) for one in kept))
-
-
-def draw_spreads(data: Spreads) -> go.Figure:
+def draw_spreads(found: Sequence[Spread]) -> go.Figure:
     """Draw one row per shape: whole range, the middle eight tenths, the median and the best plan."""
-    figure = theme.figure(
-        data.finding, 190 + 46 * len(data.shapes), "One row per worker shape: range of random placements and the best."
-    )
-    if not data.shapes:
+    kept = _limited(found)
+    shows = "One row per worker shape: range of random placements and the best."
+    figure = theme.figure(spreads(found), 190 + 46 * len(kept), shows)
+    if not kept:
         return theme.not_enough(figure, "no placement has a limited rate.")
-    labels = [shape.label for shape in data.shapes]
-    spans = (("spread-range", "all random placements", 0, 4, 3), ("spread-middle", "eight of ten", 1, 3, 15))
+    labels = [_label(one) for one in kept]
+    spans = (("spread-range", "all random placements", 0.0, 1.0, 3), ("spread-middle", "eight of ten", 0.1, 0.9, 15))
     for uid, name, low, high, width in spans:
-        x, y = traces.broken([(one.quantiles[end], one.label) for end in (low, high)] for one in data.shapes)
+        x, y = traces.broken([(one.quantile(end), _label(one)) for end in (low, high)] for one in kept)
         line = (theme.BLUE if width < 10 else "#8FBFDD", None, width)
         traces.lines(figure, uid, name, x, y, look=line, hover="%{x:.4~s} records/s")
     marks = (
-        ("spread-median", "median", [shape.quantiles[2] for shape in data.shapes], theme.BLACK, "line-ns-open", 20),
-        ("spread-best", "best plan found", [shape.best for shape in data.shapes], theme.VERMILLION, "diamond", 12),
+        ("spread-median", "median", [one.quantile(0.5) for one in kept], theme.BLACK, "line-ns-open", 20),
+        ("spread-best", "best plan found", [one.best for one in kept], theme.VERMILLION, "diamond", 12),
     )
     for uid, name, values, colour, symbol, size in marks:
         look = {"look": (colour, symbol, size), "hover": name + " on %{y}: %{x:.4~s} records/s", "cliponaxis": False}
         traces.marks(figure, uid, name, values, labels, **look)
-    top = max(max(shape.best, shape.quantiles[-1]) for shape in data.shapes)
+    top = max(max(one.best, one.quantile(1.0)) for one in kept)
     figure.update_xaxes(title_text="Sustained rate (records/s)", tickformat="~s", range=[0, 1.06 * top])
     figure.update_yaxes(title_text="Workers x slots", type="category", autorange="reversed", showgrid=False)
     return theme.room_for_legend(figure)

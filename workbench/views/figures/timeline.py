@@ -96,19 +96,13 @@ def timeline(line: Timeline, policy: str = "The policy", *, points: int = POINTS
 
 def draw_timeline(data: TimelineSeries) -> go.Figure:
     """Draw four panels over one time axis: rates, tasks, backlog, latency; reconfigurations across all of them."""
-    figure = theme.figure(
-        data.finding, 720, "Four panels over time: rates, tasks, backlog and latency; reconfigurations are marked."
-    )
+    shows = "Four panels over time: rates, tasks, backlog and latency; reconfigurations are marked."
+    figure = theme.figure(data.finding, 720, shows)
     if not data.duration_s:
         return theme.not_enough(figure, "nothing was replayed.")
-    panels = make_subplots(
-        rows=4,
-        shared_xaxes=True,
-        vertical_spacing=0.035,
-        row_heights=[0.34, 0.22, 0.22, 0.22],
-        specs=[[{}], [{"secondary_y": True}], [{}], [{}]],
-        figure=figure,
-    )
+    sizes = {"vertical_spacing": 0.035, "row_heights": [0.34, 0.22, 0.22, 0.22]}
+    specs: list[list[dict[str, bool]]] = [[{}], [{"secondary_y": True}], [{}], [{}]]
+    panels = make_subplots(rows=4, shared_xaxes=True, specs=specs, figure=figure, **sizes)
     scale, unit = units.time_scale(data.duration_s)
     tops = data.tops
     waited, waited_unit = units.time_scale(tops.latency_s)
@@ -133,17 +127,9 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
     panels.update_yaxes(title_text="Rate (records/s)", **theme.upright(tops.rate), row=1, col=1)
     tasks_axis = {**theme.upright(tops.tasks), "tickformat": ",d"}
     panels.update_yaxes(title_text="Tasks", **tasks_axis, nticks=5, row=2, col=1, secondary_y=False)
-    panels.update_yaxes(
-        title={"text": "Memory (GiB), dashed", "font": {"color": theme.ink(theme.GREEN)}},
-        **theme.upright(tops.memory_mb / 1024),
-        tickmode="auto",
-        nticks=5,
-        showgrid=False,
-        visible=tops.memory_mb > 0,
-        row=2,
-        col=1,
-        secondary_y=True,
-    )
+    title = {"text": "Memory (GiB), dashed", "font": {"color": theme.ink(theme.GREEN)}}
+    memory_axis = {**theme.upright(tops.memory_mb / 1024), "tickmode": "auto", "visible": tops.memory_mb > 0}
+    panels.update_yaxes(title=title, **memory_axis, nticks=5, showgrid=False, row=2, col=1, secondary_y=True)
     backlog_axis = theme.upright(max(tops.backlog, theme.FEW_RECORDS))
     panels.update_yaxes(title_text="Backlog (records)", **backlog_axis, nticks=5, row=3, col=1)
     latency_axis = theme.upright(tops.latency_s / waited)
@@ -165,30 +151,21 @@ def _label_flat_panels(panels: go.Figure, tops: Tops) -> None:
 
 def _changes(panels: go.Figure, data: TimelineSeries, scale: float, unit: str) -> None:
     """Mark reconfigurations by a triangle in the panel of tasks, and shade their downtime in every panel."""
-    traces.marks(
-        panels,
-        "timeline-reconfigurations",
-        "reconfiguration",
-        [change.at_s / scale for change in data.reconfigurations],
-        [sum(change.tasks.values()) for change in data.reconfigurations],
-        text=[
-            f"{units.some(sum(change.tasks.values()), 'task')} from here: "
-            + ", ".join(f"{theme.plain(name)} {count}" for name, count in change.tasks.items())
-            + f"<br>nothing ran for {units.seconds(change.downtime_s)}, {units.size(change.moved_bytes)} of state moved"
-            for change in data.reconfigurations
-        ],
-        look=(theme.VERMILLION, "triangle-down", 11),
-        marker={"line": {"color": "white", "width": 1}},
-        hover=f"%{{x:.4~g}} {unit}: %{{text}}",
-        showlegend=bool(data.reconfigurations),
-        cliponaxis=False,
-        row=2,
-        col=1,
-    )
+    changes = data.reconfigurations
+    counts = [sum(change.tasks.values()) for change in changes]
+    said = [
+        f"{units.some(count, 'task')} from here: "
+        + ", ".join(f"{theme.plain(name)} {tasks}" for name, tasks in change.tasks.items())
+        + f"<br>nothing ran for {units.seconds(change.downtime_s)}, {units.size(change.moved_bytes)} of state moved"
+        for change, count in zip(changes, counts, strict=True)
+    ]
+    mark = {"look": (theme.VERMILLION, "triangle-down", 11), "marker": {"line": {"color": "white", "width": 1}}}
+    told = {"text": said, "hover": f"%{{x:.4~g}} {unit}: %{{text}}", "showlegend": bool(changes), "cliponaxis": False}
+    uid, times = "timeline-reconfigurations", [change.at_s / scale for change in changes]
+    traces.marks(panels, uid, "reconfiguration", times, counts, **mark, **told, row=2, col=1)
     line = {"width": 1, "color": theme.VERMILLION}
     look = {"xref": "x", "yref": "paper", "fillcolor": theme.VERMILLION, "opacity": 0.18, "line": line}
-    shown = data.reconfigurations[:_MARKED]
-    downtimes = [(one.at_s / scale, (one.at_s + one.downtime_s) / scale) for one in shown]
+    downtimes = [(one.at_s / scale, (one.at_s + one.downtime_s) / scale) for one in changes[:_MARKED]]
     panels.update_layout(shapes=[traces.box(began, ended, 0, 1, **look) for began, ended in downtimes])
 
 
@@ -228,10 +205,9 @@ def draw_overlaid(series: Mapping[str, TimelineSeries], policy: str) -> go.Figur
         for row, values in enumerate(columns, start=2):
             look = {"look": (colour, dash, 1.1), "line": {"shape": "hv" if row == 2 else "linear"}}
             told = {"legendgroup": f"overlay-{place}", "showlegend": row == 2, "row": row, "col": 1}
-            times, hover = [time / scale for time in other.times_s], f"{theme.plain(name)}: %{{y:.4~s}}"
-            traces.lines(
-                figure, f"overlay-{place}-{row}", theme.plain(name), times, values, hover=hover, **told, **look
-            )
+            times, said = [time / scale for time in other.times_s], theme.plain(name)
+            told["hover"] = f"{said}: %{{y:.4~s}}"
+            traces.lines(figure, f"overlay-{place}-{row}", said, times, values, **told, **look)
     step = next((one for one in _STEPS_S if shown.duration_s / one < _MOST_TICKS), _STEPS_S[-1])
     ticks = range(0, int(shown.duration_s) + 1, step)
     figure.update_xaxes(tickvals=[tick / scale for tick in ticks])

@@ -25,19 +25,9 @@ def _scatter(drawn: go.Figure, what: str, names: Sequence[str], more: dict[str, 
 
 def bars(drawn: go.Figure, uid: str, name: str, values: Sequence[Any], words: Sequence[str], **more: Any) -> None:  # noqa: ANN401
     """Add lying bars with words at their ends, one for each of the names `y`; `hover` as for `marks`."""
+    look = {"orientation": "h", "textposition": "outside", "cliponaxis": False, "showlegend": False}
     hover = more.pop("hover")
-    drawn.add_bar(
-        uid=uid,
-        name=name,
-        x=values,
-        text=words,
-        orientation="h",
-        textposition="outside",
-        cliponaxis=False,
-        showlegend=False,
-        hovertemplate=f"{hover}<extra></extra>",
-        **more,
-    )
+    drawn.add_bar(uid=uid, name=name, x=values, text=words, hovertemplate=f"{hover}<extra></extra>", **look, **more)
 
 
 def heat(drawn: go.Figure, uid: str, name: str, cells: Any, top: float, **more: Any) -> None:  # noqa: ANN401

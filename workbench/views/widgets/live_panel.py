@@ -109,14 +109,14 @@ def _panes(now: Snapshot) -> tuple[Pane, ...]:
         Pane(
             "Resource explorer: which budget is next, and why",
             lambda now: now.question,
-            lambda question: figures.draw_acquisition(figures.acquisition(question)),
+            figures.draw_acquisition,
         ),
         Pane("Configuration optimizer: how BIDS2 divides it", lambda now: now.configured, figures.draw_configured),
         Pane("Capacity estimator: the bracket of its maximum", _probes_of, figures.draw_bracket),
         Pane(
             "Capacity model: the forms, fitted after each run",
             lambda now: None if now.so_far is None else now.so_far.planned,
-            lambda planned: figures.draw_model_forms(figures.model_forms(planned.exploration, planned.forms)),
+            lambda planned: figures.draw_model_forms(planned.exploration, planned.forms),
         ),
     )
 

@@ -291,7 +291,7 @@ ASKED = {"query": "nexmark:q5", "targets": [1e4], "slots": [1, 2], "memory_mb": 
     ("more", "message"),
     [
         ({"intervals": [1, 5]}, r"intervals is \[1.0, 5.0\] without the interval_s of 2 s"),
-        ({"intervals": [1, 2], "testbed": "fluid"}, r"fluid testbed .* has no trigger interval. Remove 'intervals'"),
+        ({"intervals": [1, 2], "testbed": "fluid"}, r"but the fluid testbed has no trigger interval. Remove it"),
         ({"latency_s": 4}, r"latency_s is 4, but there are no intervals to choose from. Add"),
         ({"intervals": [0, 2]}, r"intervals\[0\] is 0; it must be at least 0.001 and at most 604800"),
     ],

@@ -233,11 +233,11 @@ def test_reallocation_moves_nothing_for_the_same_job():
         ),
         (
             lambda: reallocate(THREE, (50, 50, 50), ((1.5, 1.5, 0), (6, 0, 0), (2, 0, 0))),
-            "current has 1.5 tasks of group 0 on node 0; it must be a whole number of at least 0.",
+            "The number of tasks of group 0 on node 0 is 1.5; it must be a whole number of at least 0.",
         ),
         (
             lambda: reallocate(THREE, (50, 50, 50), ((3, 0, 0), (7, -1, 0), (2, 0, 0))),
-            "current has -1 tasks of group 1 on node 1; it must be a whole number of at least 0.",
+            "The number of tasks of group 1 on node 1 is -1; it must be a whole number of at least 0.",
         ),
     ],
 )

@@ -15,11 +15,11 @@ from workbench.capacity.planning import InstanceType
 from workbench.dataflow import Budget, Dataflow, Edge, Operator, SlotProfile
 from workbench.measuring import Configuration
 from workbench.records import Measurement, MstEstimate
-from workbench.views.figures.acquisition import acquisition, draw_acquisition
+from workbench.views.figures.acquisition import draw_acquisition
 from workbench.views.figures.capacity import aimed_at, capacity, capacity_of, draw_capacity
 from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow_graph, observed_graph
-from workbench.views.figures.exploration import convergence, draw_convergence
-from workbench.views.figures.model_forms import draw_model_forms, model_forms
+from workbench.views.figures.exploration import draw_convergence
+from workbench.views.figures.model_forms import draw_model_forms
 from workbench.views.figures.risk import cost_risk, draw_cost_risk
 from workbench.views.figures.slot_layout import (
     draw_configured,
@@ -93,7 +93,7 @@ def test_memory_has_a_scale_of_its_own(exploration):
 
 def test_no_point_is_called_measured_that_was_simulated(exploration):
     names = [one.name for one in draw_capacity(capacity(exploration, [])).data if one.showlegend]
-    names += [one.name for one in draw_model_forms(model_forms(exploration, compare_forms(exploration))).data]
+    names += [one.name for one in draw_model_forms(exploration, compare_forms(exploration)).data]
     assert "simulated" in names
     assert [name for name in names if "measured" in name] == []
 
@@ -155,12 +155,6 @@ def test_slots_that_carry_nothing_have_no_place_on_a_logarithmic_axis_and_do_no_
     check_figure(draw_capacity(replace(data, curves=(nothing,))), "A finding")
 
 
-def test_a_target_s_words_on_logarithmic_axes_are_on_the_other_side_than_its_mark(exploration):
-    targets = [(11, 1e5, 512), (14, 4e5, 512), (3670, 6e7, 512)]
-    notes = draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")).layout.annotations
-    assert [note.xanchor for note in notes if note.text.startswith("target")] == ["right", "right", "left"]
-
-
 def test_on_logarithmic_axes_a_curve_s_straight_lines_stay_on_the_model(exploration):
     for targets, reach in ([(3670, 6e7, 512)], 0), ((), 3670):
         (curve,) = capacity_of(exploration.model, (), targets, [512], "A finding", reach=reach).curves
@@ -172,30 +166,27 @@ def test_on_logarithmic_axes_a_curve_s_straight_lines_stay_on_the_model(explorat
         assert drawn == pytest.approx(exploration.model.predict([[512, at] for at in between]), rel=0.02)
 
 
-def test_a_target_s_words_stand_where_the_curve_is_not(exploration):
-    targets = [(3, 2e5, 512), (40, 2e6, 512)]
-    notes = draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")).layout.annotations
-    assert [(note.text, note.xanchor) for note in notes if note.text.startswith("target")] == [
-        ("target 200 k records/s", "right"),
-        ("target 2 M records/s", "left"),
-    ]
-
-
-def test_the_words_of_two_targets_close_to_each_other_stand_on_two_sides(exploration):
-    highest = float(exploration.model.predict([[512, 40]])[0])
-    targets = [(2, 0.02 * highest, 512), (3, 0.05 * highest, 512), (40, highest, 512)]
-    notes = draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")).layout.annotations
-    sides = [note.xanchor for note in notes if note.text.startswith("target")]
-    assert sides == ["right", "left", "left"]
-
-
-def test_words_that_stand_between_two_lines_need_twice_the_room(exploration):
-    highest = float(exploration.model.predict([[512, 40]])[0])
-    targets = [(2, 0.09 * highest, 512), (4, 0.22 * highest, 512), (40, highest, 512)]
-    data = capacity_of(exploration.model, (), targets, [512], "A finding")
-    notes = [note for note in draw_capacity(data).layout.annotations if note.text.startswith("target")]
-    assert [note.yanchor for note in notes] == ["bottom", "top", "top"]
-    assert notes[0].xanchor != notes[1].xanchor
+@pytest.mark.parametrize(
+    ("targets", "sides", "places"),
+    [
+        ([(11, 1e5), (14, 4e5), (3670, 6e7)], ["right", "right", "left"], None),  # on the other side than its mark
+        ([(3, 2e5), (40, 2e6)], ["right", "left"], None),  # where the curve is not
+        ([(2, 0.02), (3, 0.05), (40, 1.0)], ["right", "left", "left"], None),  # close to each other: on two sides
+        ([(2, 0.09), (4, 0.22), (40, 1.0)], None, ["bottom", "top", "top"]),  # between two lines: twice the room
+    ],
+)
+def test_a_target_s_words_stand_where_there_is_room(exploration, targets, sides, places):
+    highest = float(exploration.model.predict([[512, 40]])[0])  # of which rates up to 1 are shares
+    aimed = [(slots, rate if rate > 1 else rate * highest, 512) for slots, rate in targets]
+    figure = draw_capacity(capacity_of(exploration.model, (), aimed, [512], "A finding"))
+    notes = [note for note in figure.layout.annotations if note.text.startswith("target")]
+    assert [note.text for note in notes] == [f"target {units.rate(rate)}" for _, rate, _ in sorted(aimed)]
+    found = [note.xanchor for note in notes]
+    if places is None:
+        assert found == sides
+    else:
+        assert [note.yanchor for note in notes] == places
+        assert found[0] != found[1]
 
 
 def test_curves_are_the_model_s(exploration):
@@ -223,25 +214,25 @@ def test_other_targets_need_no_new_curves(exploration):
 def test_forms_are_compared_by_curve_and_by_error(exploration):
     made = plan(exploration, 2e6, memory_mb=[512])
     found = compare_forms(exploration, [made])
-    data = model_forms(exploration, found)
-    assert [curve.form for curve in data.curves] == ["linear", "sqrt", "log", "scaling"]
-    assert data.slots[-1] == pytest.approx(48)
-    figure = check_figure(draw_model_forms(data))
+    figure = check_figure(draw_model_forms(exploration, found))
+    assert list(trace(figure, "forms-errors").y) == ["linear", "sqrt", "log", "scaling"]
+    slots = trace(figure, "forms-sqrt").x
+    assert slots[-1] == pytest.approx(48)
     assert list(trace(figure, "forms-errors").x) == [fit.left_out for fit in found.fits]
     assert "Error, one run<br>left out (records/s)" in axis_titles(figure)
     assert trace(figure, f"forms-{found.chosen}").name == f"{found.chosen} (the paper's choice)"
     assert trace(figure, "forms-scaling").name == "scaling (in use)"
     (target,) = zip(trace(figure, "forms-targets").x, trace(figure, "forms-targets").y, strict=True)
     assert target == (made.budget.slots, 2e6)
-    low, high = exploration.model.interval([[512, slots] for slots in data.slots])
+    low, high = exploration.model.interval([[512, count] for count in slots])
     assert list(trace(figure, "forms-band").y) == pytest.approx([*high, *low[::-1]])
-    at = next(curve for curve in data.curves if curve.form == "sqrt").rates[-1]
-    assert at == pytest.approx(CapacityModel("sqrt").fit(exploration.points, exploration.rates).predict([[512, 48]])[0])
+    sqrt = CapacityModel("sqrt").fit(exploration.points, exploration.rates)
+    assert trace(figure, "forms-sqrt").y[-1] == pytest.approx(sqrt.predict([[512, 48]])[0])
 
 
 def test_forms_far_beyond_the_runs_are_drawn_on_logarithmic_axes(exploration):
     found = compare_forms(exploration, [plan(exploration, 1e7, memory_mb=[512])])
-    figure = check_figure(draw_model_forms(model_forms(exploration, found)))
+    figure = check_figure(draw_model_forms(exploration, found))
     assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
     assert all(rate is None or rate > 0 for form in ("linear", "log") for rate in trace(figure, f"forms-{form}").y)
 
@@ -251,8 +242,7 @@ def test_the_gaussian_process_and_its_question_are_shown(exploration):
     answers = [0, 6, 1, 7, 2]
     runs = [exploration.runs[row] for row in answers]
     why = next_question(runs, range(len(runs)), space)
-    data = acquisition(Question(why, space, tuple(runs)))
-    figure = check_figure(draw_acquisition(data))
+    figure = check_figure(draw_acquisition(Question(why, space, tuple(runs))))
     for uid in ("mean", "improvement"):
         shown = trace(figure, f"acquisition-{uid}")
         assert np.array(shown.z) == pytest.approx(getattr(why.acquired, uid).T)
@@ -261,15 +251,14 @@ def test_the_gaussian_process_and_its_question_are_shown(exploration):
         assert (asked.x, asked.y) == ((f"{why.budget.slots}",), (f"{why.budget.profile.memory_mb:,}",))
         assert len(trace(figure, f"acquisition-runs-{uid}").x) == 5
     corner = Question(next_question(runs[:2], range(2), space), space, tuple(runs[:2]))
-    grid = check_figure(draw_acquisition(acquisition(corner)), corner.sentence)
+    grid = check_figure(draw_acquisition(corner), corner.sentence)
     assert [one.uid for one in grid.data] == ["acquisition-space", "acquisition-runs-space", "acquisition-asked-space"]
     assert len(trace(grid, "acquisition-runs-space").x) == 2
 
 
 def test_the_exploration_s_error_is_shown_after_each_run(exploration):
-    data = convergence(exploration)
-    assert data.finding == "7 of 8 runs were fitted; the exploration ended because 8 runs were made"
-    figure = check_figure(draw_convergence(data), data.finding)
+    finding = "7 of 8 runs were fitted; the exploration ended because 8 runs were made"
+    figure = check_figure(draw_convergence(exploration), finding)
     assert list(trace(figure, "convergence-costs").y)[:3] == [None, None, None]  # defined from four runs on
     (cross,) = trace(figure, "convergence-left-out").x
     assert cross == 8
@@ -277,40 +266,40 @@ def test_the_exploration_s_error_is_shown_after_each_run(exploration):
     assert "Error of the best form (records/s)" in axis_titles(figure)  # it may rise: no running minimum
     assert list(trace(figure, "convergence-rates").y) == [run.estimate.middle for run in exploration.runs]
     asked = [replace(run, predicted_rate=2e6) for run in exploration.runs]
-    expected = draw_convergence(convergence(replace(exploration, runs=tuple(asked))))
+    expected = draw_convergence(replace(exploration, runs=tuple(asked)))
     assert set(trace(expected, "convergence-objectives").y) == {2e6}
-    check_empty(draw_convergence(replace(data, costs=data.costs[:3])))
+    check_empty(draw_convergence(replace(exploration, costs=exploration.costs[:3])))
 
 
 def test_slot_shares_name_the_largest_and_the_bottleneck():
     found = Allocation({"map": 1, "join": 3}, 2e5, {"map": float("inf"), "join": 2e5})
-    data = slot_shares(found)
-    assert data.finding == (
+    finding = slot_shares(found)
+    assert finding == (
         "'join' takes 75 % of 4 slots; if tasks did not disturb each other, 'join' would be the first to fill up, at "
         "200 k records/s"
     )
-    assert slot_shares(found, 1.9e5).finding.endswith("at 200 k records/s; the measured capacity is lower")
-    assert slot_shares(found, 2.1e5).finding == data.finding
-    figure = check_figure(draw_slot_shares(data))
+    assert slot_shares(found, 1.9e5).endswith("at 200 k records/s; the measured capacity is lower")
+    assert slot_shares(found, 2.1e5) == finding
+    figure = check_figure(draw_slot_shares(found, finding), finding)
     assert figure.layout.xaxis.dtick >= 1  # no tick between two slots
     assert list(trace(figure, "shares-capacities").text) == ["any rate", "200 k"]
     assert list(trace(figure, "shares-tasks").text) == ["1 (25 %)", "3 (75 %)"]
-    check_empty(draw_slot_shares(slot_shares(None)))
+    check_empty(draw_slot_shares(Allocation({}, 0.0, {}), "None"))
 
 
 def test_a_layout_tells_what_is_frozen_and_when_batches_are_late():
     stages = [Stage("scan", 0.01, 1e-5, source=True), Stage("count", 0.05, 1e-4, stateful=True)]
     two, four = (laid_out(stages, slots, 1.0, rate=30_000) for slots in (2, 4))
-    data = stage_layout(replace(four, batch_s=two.batch_s | four.batch_s))
-    assert data.stateful == (False, True)
-    assert data.finding == (
-        f"{data.partitions[1]} state partitions, frozen by the checkpoint; batches take at most "
+    both = replace(four, batch_s=two.batch_s | four.batch_s)
+    finding = (
+        f"{four.partitions['count']} state partitions, frozen by the checkpoint; batches take at most "
         f"{units.seconds(two.batch_s[2])}, late at 1 of 2 slot counts"
     )
-    figure = check_figure(draw_stage_layout(data))
+    assert stage_layout(both) == finding
+    figure = check_figure(draw_stage_layout(both, finding), finding)
     assert "frozen" in trace(figure, "layout-partitions").text[1]
     assert axis_titles(figure) == {"Partitions"}
-    check_empty(draw_stage_layout(stage_layout(None)))
+    check_empty(draw_stage_layout(replace(both, stages=()), "None"))
 
 
 def test_what_bids2_says_of_a_budget_is_drawn_as_tasks_or_partitions():
@@ -399,18 +388,18 @@ def test_more_latency_buys_capacity():
         budget=replace(first.budget, interval_s=4.0),
         estimate=replace(first.estimate, rate=2 * first.estimate.rate, low=2 * first.estimate.rate, high=float("inf")),
     )
-    data = trigger_intervals([slow, first, replace(first, estimate=replace(first.estimate, rate=None, low=0.0))])
-    ((label, points),) = data.deployments
-    assert label == "4 slots of 0.2 cores, 512 MB"
-    assert [point.interval_s for point in points] == [2.0, 4.0]
-    assert points[1].high == float("inf")
+    runs = [slow, first, replace(first, estimate=replace(first.estimate, rate=None, low=0.0))]
+    figure = check_figure(draw_trigger_intervals(runs), trigger_intervals(runs))
+    rates, waits = figure.data
+    assert rates.name == waits.name == "4 slots of 0.2 cores, 512 MB"
+    assert list(rates.x) == [2.0, 4.0]
+    assert list(rates.error_y.array) == [pytest.approx(first.estimate.high - rates.y[0]), 0]  # the other has no end
     whole = first.estimate.observation.batches[1:]
-    assert points[0].mean_latency_s == pytest.approx(1.0 + np.mean([batch.duration_s for batch in whole]))
-    assert data.finding.startswith("From 2 s to 4 s the capacity of q5 grows 2 times, from ")
-    figure = check_figure(draw_trigger_intervals(data))
+    assert waits.x[0] == pytest.approx(1.0 + np.mean([batch.duration_s for batch in whole]))
+    assert trigger_intervals(runs).startswith("From 2 s to 4 s the capacity of q5 grows 2 times, from ")
     assert {"Trigger interval (s)", "Mean latency of a record (s)", "Capacity (records/s)"} <= axis_titles(figure)
-    assert "one trigger interval only, 2 s" in trigger_intervals([first]).finding
-    check_empty(draw_trigger_intervals(trigger_intervals([])))
+    assert "one trigger interval only, 2 s" in trigger_intervals([first])
+    check_empty(draw_trigger_intervals([]))
 
 
 FLOW = Dataflow(
@@ -457,8 +446,8 @@ def test_traces_stay_the_same_when_the_targets_change(exploration):
 def test_where_a_batch_s_time_is_known_the_layout_gives_none():
     stages = [Stage("scan", 0.01, 1e-5, source=True), Stage("count", 0.05, 1e-4, stateful=True)]
     layout = laid_out(stages, 4, 1.0, rate=3_000)
-    assert "batches take at most" in stage_layout(layout).finding
-    assert stage_layout(layout, timed=False).finding == (
+    assert "batches take at most" in stage_layout(layout)
+    assert stage_layout(layout, timed=False) == (
         f"{units.some(layout.stateful_partitions, 'state partition')}, frozen by the checkpoint; within the interval"
     )
 

@@ -12,7 +12,7 @@ from workbench.metrics import Batch, Observation, OperatorMetrics
 from workbench.records import Judgement, MstEstimate, Probe, Verdict
 from workbench.views import findings
 from workbench.views.figures.batch_times import VERDICTS, batch_times, draw_batch_times
-from workbench.views.figures.operators import draw_operators, operators
+from workbench.views.figures.operators import busiest_operator, draw_operators, operators
 from workbench.views.figures.probes import draw_bracket, draw_probes, probes
 
 
@@ -89,7 +89,7 @@ def test_probes_without_an_end_have_no_last_band(estimate):
 
 def test_batch_times_meet_the_interval(estimate):
     data = batch_times("q5", BUDGET, estimate)
-    assert len(data.rows) == 9
+    assert len(data.batches) == 9
     assert data.line.fixed == pytest.approx(0.5)
     assert data.line.slope == pytest.approx(1e-3)
     assert data.crossing == pytest.approx(1500)
@@ -101,7 +101,8 @@ def test_batch_times_meet_the_interval(estimate):
 def test_batches_at_lower_rates_are_part_of_the_line(estimate):
     curve = (replace(estimate.probes[1], judgement=None),)
     data = batch_times("q5", BUDGET, estimate, curve)
-    assert data.verdicts.count("lower load") == len(estimate.probes[1].observation.batches) - 1
+    lower = [verdict for _, verdict in data.batches if verdict == "lower load"]
+    assert len(lower) == len(estimate.probes[1].observation.batches) - 1
     assert data.line.fixed == pytest.approx(0.5)
     draw_batch_times(data)
 
@@ -115,19 +116,20 @@ def test_batch_times_of_one_size_have_no_line(estimate):
 
 
 def test_operators_leave_the_source_out(estimate):
-    data = operators("q5", estimate.observation)
-    assert data.labels == ("map (4 tasks)", "count (4 tasks)")
-    assert data.cores == pytest.approx((0.2, 0.2))
-    assert data.busiest.operator == "count"
-    assert data.finding == "Operator 'count' takes 75 % of the slot time that q5 uses at its maximum rate"
-    assert operators("q0", replace(estimate.observation, operators=())).finding.startswith("q0 has no operators")
+    finding = "Operator 'count' takes 75 % of the slot time that q5 uses at its maximum rate"
+    assert operators("q5", estimate.observation) == finding
+    figure = check_figure(draw_operators(estimate.observation, finding), finding)
+    assert list(trace(figure, "operators-3").y) == ["map (4 tasks)", "count (4 tasks)"]
+    assert list(trace(figure, "operators-3").x) == pytest.approx([0.2, 0.2])
+    assert busiest_operator(estimate.observation).operator == "count"
+    assert operators("q0", replace(estimate.observation, operators=())).startswith("q0 has no operators")
 
 
 def test_figures_state_finding_units_and_stay_cartesian(estimate):
     drawn = (
         draw_probes(probes("a<b", BUDGET, estimate)),
         draw_batch_times(batch_times("a<b", BUDGET, estimate)),
-        draw_operators(operators("a<b", estimate.observation)),
+        draw_operators(estimate.observation, operators("a<b", estimate.observation)),
     )
     for figure in drawn:
         assert "a<b" in figure.layout.meta["finding"]
@@ -150,16 +152,11 @@ def test_half_a_record_of_backlog_is_no_five_hundred_millions(estimate):
 
 def test_figures_have_an_alternative_and_wait_for_data(estimate):
     nothing = replace(estimate, probes=(), rate=None, low=0.0)
-    for made, empty in (
-        (draw_probes(probes("q5", BUDGET, estimate)), draw_probes(probes("q5", BUDGET, nothing))),
-        (draw_batch_times(batch_times("q5", BUDGET, estimate)), draw_batch_times(batch_times("q5", BUDGET, nothing))),
-        (
-            draw_operators(operators("q5", estimate.observation)),
-            draw_operators(operators("q5", replace(estimate.observation, operators=()))),
-        ),
-    ):
-        check_figure(made)
-        check_empty(empty)
+    for collect, draw in ((probes, draw_probes), (batch_times, draw_batch_times)):
+        check_figure(draw(collect("q5", BUDGET, estimate)))
+        check_empty(draw(collect("q5", BUDGET, nothing)))
+    check_figure(draw_operators(estimate.observation, "Some work"))
+    check_empty(draw_operators(replace(estimate.observation, operators=()), "None"))
 
 
 @pytest.mark.parametrize(

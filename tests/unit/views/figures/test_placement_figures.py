@@ -8,8 +8,7 @@ from workbench.placement import CostVector, PlacementProblem, Plan, Spread, sear
 from workbench.views.figures.cost_vectors import cost_vectors, draw_cost_vectors, draw_pareto
 from workbench.views.figures.placement_map import draw_placement_map, placement_map
 from workbench.views.figures.pruning import draw_pruning, pruning
-from workbench.views.figures.search_tree import plan_at, search_tree
-from workbench.views.figures.search_tree_drawing import draw_search_tree
+from workbench.views.figures.search_tree import draw_search_tree, plan_at, search_tree
 from workbench.views.figures.spread import draw_spreads, spreads
 
 
@@ -105,29 +104,30 @@ def test_the_map_names_the_fullest_worker(problem):
 def test_pruning_shows_where_no_plan_is_left(problem):
     limits = (0.0, 0.3, 0.6, 1.0)
     searches = [(CostVector(cpu=limit), search(problem, CostVector(cpu=limit))) for limit in reversed(limits)]
-    data = pruning(searches)
-    assert data.thresholds == limits
-    assert data.plans == tuple(sorted(data.plans))
-    assert data.tightest == next(limit for limit, plans in zip(limits, data.plans, strict=True) if plans)
-    assert data.finding.startswith(f"A threshold of {data.tightest:g} on the CPU cost leaves ")
-    figure = check_figure(draw_pruning(data))
-    assert list(trace(figure, "pruning-plans").y) == [count or None for count in data.plans]
+    plans = [found.count for _, found in reversed(searches)]
+    assert plans == sorted(plans)
+    tightest = next(limit for limit, count in zip(limits, plans, strict=True) if count)
+    assert pruning(searches).startswith(f"A threshold of {tightest:g} on the CPU cost leaves ")
+    figure = check_figure(draw_pruning(searches), pruning(searches))
+    assert tuple(trace(figure, "pruning-plans").x) == limits
+    assert list(trace(figure, "pruning-plans").y) == [count or None for count in plans]
     assert "Threshold of the CPU cost (0 ideal, 1 worst)" in axis_titles(figure)
-    check_empty(draw_pruning(pruning([])))
-    assert pruning(searches[-1:]).finding == "No plan meets a threshold of the CPU cost up to 0"
+    check_empty(draw_pruning([]))
+    assert pruning(searches[-1:]) == "No plan meets a threshold of the CPU cost up to 0"
 
 
 def test_spreads_prefer_the_shape_that_most_placements_do_well_on():
     found = (Spread(4, 4, 100.0, np.linspace(50.0, 100.0, 11)), Spread(8, 2, 90.0, np.linspace(80.0, 90.0, 11)))
-    data = spreads(found)
-    assert data.shapes[0].quantiles == pytest.approx((50, 55, 75, 95, 100))
     expected = "On 8 x 2 slots nine of ten random placements sustain 81 records/s or more, 10 % below the best plan"
-    figure = check_figure(draw_spreads(data), expected)
+    figure = check_figure(draw_spreads(found), expected)
+    ends = [list(trace(figure, f"spread-{one}").x)[:2] for one in ("range", "middle", "median")]
+    assert ends == [pytest.approx(one) for one in ([50, 100], [55, 95], [75, 85])]
     assert list(trace(figure, "spread-best").x) == [100, 90]
     assert "Sustained rate (records/s)" in axis_titles(figure)
     few = Spread(2, 2, 100.0, np.array([10.0, 20.0, 30.0]))
-    assert spreads([few]).shapes[0].quantiles[1] == few.quantile(0.1) == 10.0  # the table's own
-    check_empty(draw_spreads(spreads([Spread(1, 1, float("inf"), np.array([np.inf]))])))
+    assert "sustain 10 records/s or more" in spreads([few])
+    assert few.quantile(0.1) == 10.0  # the table's own
+    check_empty(draw_spreads([Spread(1, 1, float("inf"), np.array([np.inf]))]))
 
 
 def test_the_tree_keeps_the_way_to_the_best_plan(problem, tree):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from workbench.placement import CostVector, PlacementProblem, count_plans, search
-from workbench.views.figures.search_tree import search_tree
-from workbench.views.figures.search_tree_drawing import draw_search_tree
+from workbench.views.figures.search_tree import draw_search_tree, search_tree
 from workbench.views.widgets.caps_explorer import OFF, CapsExplorer, threshold, traced
 from workbench.views.widgets.scripted import WhileDragged
 

@@ -37,6 +37,12 @@ def filled(later):
     return not isinstance(later.children[0], ipywidgets.HTML)
 
 
+def ended(panel):
+    """Click on start; what is known when the work has ended."""
+    panel.start.click()
+    return panel.wait(PATIENCE_S)
+
+
 def panel_of(work):
     return LivePanel(Runner(Snapshot("the work"), eventless(work), ESTIMATOR))
 
@@ -66,8 +72,7 @@ def test_start_measures_and_shows_the_probes(tmp_path):
     assert "It appears here when the work above is done." in later.children[0].value
     assert (panel.start.description, panel.start.disabled, panel.cancel.disabled) == ("Start", False, True)
     assert "not started" in panel.state.value
-    panel.start.click()
-    now = panel.wait(PATIENCE_S)
+    now = ended(panel)
     assert now.state == "done"
     assert "✔ done" in panel.state.value
     assert "The maximum is between" in panel.state.value
@@ -90,8 +95,7 @@ def test_start_measures_and_shows_the_probes(tmp_path):
 def test_the_chart_of_a_study_names_the_query_and_the_budget_that_is_measured(tmp_path):
     study = Study("nexmark:q1", (1e6, 2e6, 3e6), (2, 8), (512,), testbed="fluid", most_runs=4)
     panel = LivePanel(planning(study, Journal(tmp_path / "j.jsonl"), FluidTestbed()))
-    panel.start.click()
-    assert panel.wait(PATIENCE_S).state == "done"
+    assert ended(panel).state == "done"
     last = panel.runner.result.exploration.measurements[-1]
     assert "for 3 target rates" in panel.state.value
     assert panel.panes[2].chart.finding == findings.capacity("nexmark:q1", last.budget, last.estimate, ran=False)
@@ -108,13 +112,11 @@ def test_a_study_shows_the_loop_is_cancelled_and_resumed(tmp_path):
         "Capacity estimator",
         "Capacity model",
     ]
-    panel.start.click()
-    assert panel.wait(PATIENCE_S).state == "cancelled"
+    assert ended(panel).state == "cancelled"
     asked = panel.runner.snapshot().question
     assert explorer.chart.finding == asked.sentence
     assert panel.start.description == "Resume"
-    panel.start.click()
-    last = panel.wait(PATIENCE_S)
+    last = ended(panel)
     assert last.state == "done", last.error
     assert any(line.startswith("resuming: ") for line in panel.lines.lines)
     assert panel.alarm.widget.value == ""
@@ -146,8 +148,7 @@ def test_a_resume_while_the_end_is_being_drawn_is_followed_to_the_end():
             clicks[0].start()
 
     panel._show = draws
-    panel.start.click()
-    panel.wait(PATIENCE_S)
+    ended(panel)
     clicks[0].join(PATIENCE_S)
     assert panel.wait(PATIENCE_S).state == "done"
     assert "✔ done" in panel.state.value
@@ -178,16 +179,14 @@ def test_an_error_of_the_work_shows_as_a_card_and_goes_with_the_next_start():
     assert panel.wait(PATIENCE_S).state == "failed"
     assert "ValueError: &lt;b&gt;broken&lt;/b&gt;" in panel.alarm.widget.value
     assert panel.lines.lines[-1].endswith("<b>broken</b>")
-    panel.start.click()
-    assert panel.wait(PATIENCE_S).state == "done"
+    assert ended(panel).state == "done"
     assert panel.alarm.widget.value == ""
 
 
 def test_an_error_of_what_follows_shows_as_a_card():
     panel = panel_of(lambda _: "result")
     later = panel.then("What follows", lambda result: result.missing)
-    panel.start.click()
-    panel.wait(PATIENCE_S)
+    ended(panel)
     assert "AttributeError" in later.children[0].value
 
 

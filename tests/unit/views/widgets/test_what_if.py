@@ -119,14 +119,8 @@ def test_what_fewer_slots_than_measured_carry_is_unknown_not_nothing(planned, ra
 def test_every_circumstance_that_is_worse_takes_no_less(planned, rate):
     easy = Question(rate / 2, 1024, margin=1.1, worker_slots=4)
     base = ask(planned.exploration, easy)
-    for worse in (
-        replace(easy, rate=rate),
-        replace(easy, margin=1.5),
-        replace(easy, risk=0.01),
-        replace(easy, more_skew=0.5),
-    ):
-        answer = ask(planned.exploration, worse)
-        assert answer.plan.budget.slots >= base.plan.budget.slots, worse
+    for worse in ({"rate": rate}, {"margin": 1.5}, {"risk": 0.01}, {"more_skew": 0.5}):
+        assert ask(planned.exploration, replace(easy, **worse)).plan.budget.slots >= base.plan.budget.slots, worse
     spare = ask(planned.exploration, replace(easy, one_lost=True))
     assert spare.workers == base.workers + 1
     assert spare.survives
@@ -257,14 +251,8 @@ def test_a_worker_type_sets_shape_and_price(planned):
 @pytest.mark.parametrize("with_plans", [True, False])
 def test_workers_hold_whole_executors_where_their_size_was_measured(planned, with_plans):
     def panel_of(size):
-        on = replace(
-            planned.study,
-            testbed="spark",
-            master="yarn",
-            checkpoint="hdfs://n/c",
-            executor_slots=size,
-            slots=(size, 2 * size),
-        )
+        cluster = {"testbed": "spark", "master": "yarn", "checkpoint": "hdfs://n/c", "executor_slots": size}
+        on = replace(planned.study, **cluster, slots=(size, 2 * size))
         return WhatIf(replace(planned, study=on, plans=planned.plans if with_plans else ()), (TYPE,))
 
     panel = panel_of(3)
