@@ -35,7 +35,7 @@ from werkzeug.serving import WSGIRequestHandler, run_simple
 
 class Once(WSGIRequestHandler):
     def handle_expect_100(self):
-        return True  # else it goes on twice, and Amazon's asynchronous client waits for ever
+        return True  # else it goes on twice, and Amazon's asynchronous client waits forever
 
 store, asked, late_s = DomainDispatcherApplication(create_backend_app), [0], float(sys.argv[2]) / 1000
 

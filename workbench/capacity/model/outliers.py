@@ -77,8 +77,8 @@ def why_no_capacity(run: Run) -> str | None:
         return run.failure
     estimate = run.estimate
     if not estimate.rate:
-        beside = _disturbance(estimate)
-        return "no rate was sustained." if beside is None else f"no rate was sustained. {beside.sentence}."
+        worst = _disturbance(estimate)
+        return "no rate was sustained." if worst is None else f"no rate was sustained. {worst.sentence}."
     least = f"so the query carries at least {units.rate(estimate.low)}."
     if estimate.limit == "source":
         return f"the source was the limit, {least}"
