@@ -2,8 +2,8 @@
 
     python benchmarks/stores.py --python SERVER/bin/python [--rate 20000] [--observed 40] [memory folder 0 30 200]
 
-Nexmark q5, which keeps state, runs on two slots at one rate. A number is an S3 store on loopback that answers each
-request so many milliseconds later: moto's server, in the environment of `--python` (``pip install moto[server]``),
+Nexmark q5, which keeps state, runs on two slots at one rate. A number N is an S3 store on loopback that answers each
+request N milliseconds later: moto's server, in the environment of `--python` (``pip install moto[server]``),
 reached as ``s3a://``, with Hadoop's connector from Maven Central. Prints for each place the driver's seconds of a batch
 for offsets and commits, the seconds in which a partition commits its state, the seconds of a batch, and the requests
 of a batch.
