@@ -237,7 +237,7 @@ class ResourceExplorer:
         return self.conclude()
 
     def conclude(self) -> Exploration:
-        """Fit the model to the runs recorded so far; see `conclude`."""
+        """Fit the model to the runs recorded so far; see `conclude`. Where time ended them, one is enough."""
         return conclude(
             self._runs,
             self._late or self.reason() or "ended early",
@@ -246,6 +246,7 @@ class ResourceExplorer:
             most_runs=self.most_runs,
             choice=self.choice,
             growth=self.growth,
+            least=1 if self._late else None,
         )
 
     def ahead(self) -> tuple[Budget, ...]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from workbench import units
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space
 from workbench.capacity.explore import Question, reasons
 from workbench.capacity.explore.acquisition import acquire, edge, farthest, nearest
@@ -90,17 +91,18 @@ def test_the_corners_of_most_slots_come_first_where_a_warm_deployment_is_made_fo
     assert set(space.corners) == set(Space((2, 4, 8), (512, 1024)).corners)
 
 
-def test_no_run_begins_that_would_end_after_the_time(tmp_path):
+@pytest.mark.parametrize(("most_s", "slots"), [(240.0, [2, 8]), (60.0, [2])])  # each takes 100 s
+def test_no_run_begins_that_would_end_after_the_time_and_one_is_enough(tmp_path, most_s, slots):
     passed = [0.0]
     explorer = ResourceExplorer(
         ConfigurationOptimizer(Timed(passed), CapacityEstimator(), Journal(tmp_path / "j.jsonl")),
         Space((2, 4, 8), (512,)),
-        most_s=250.0,
+        most_s=most_s,
         clock=lambda: passed[0],
     )
     found = explorer.run(nexmark.query("q1"))
-    assert [run.budget.slots for run in found.measurements] == [2, 8]  # 200 s, and a third would end at 300 s
-    assert found.reason == "its 4.16667 minutes were over after 2 runs"
+    assert [run.budget.slots for run in found.measurements] == slots
+    assert found.reason == f"its {most_s / 60:g} minutes were over after {units.some(len(slots), 'run')}"
 
 
 class Timed(FluidTestbed):
