@@ -64,7 +64,7 @@ def judge(  # noqa: C901 - each way to an answer
     slots: int | None = None,
     interval_s: float = math.inf,
 ) -> Judgement:
-    """Judge `observation`, at a finite rate and with at least three whole batches; its validity is decided before.
+    """Judge `observation`, at a finite rate; whether it is valid is decided before the verdict.
 
     Parameters
     ----------

@@ -52,9 +52,11 @@ _MOMENT_S = 1.0  # of a load, to try what to replay
 
 def find_template(name: str | Path) -> Path:
     """Find a report notebook: a path, or the name of one of ours with or without ``.ipynb``."""
-    path, ours = Path(name), template_folder()
-    own = [ours / path.name, ours / f"{path.name}.ipynb"] if len(path.parts) == 1 else []
-    for candidate in [path, *own]:
+    path = Path(name)
+    if is_there(path) and path.is_file():
+        return path
+    ours = template_folder()
+    for candidate in [ours / path.name, ours / f"{path.name}.ipynb"] if len(path.parts) == 1 else []:
         if is_there(candidate) and candidate.is_file():
             return candidate
     known = ", ".join(sorted(notebook.stem for notebook in ours.glob("*.ipynb")))

@@ -37,7 +37,7 @@ class SimulatedClock:
 
 
 class Engine(ABC):
-    """Processes records step by step, without operators; `batch_s` is a multiple of `step_s`, both in seconds."""
+    """Processes records step by step, by default without operators; `batch_s` is a multiple of `step_s`, in seconds."""
 
     step_s: float
     batch_s: float

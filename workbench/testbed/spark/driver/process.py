@@ -27,6 +27,7 @@ ENDS_S, ENDS_ON_CLUSTER_S = 30.0, 120.0
 
 _CHECK_S = 0.25
 _NOTED = 50  # lines of each log that an error takes along
+_END = 1 << 16  # bytes of what a process said that are kept
 
 
 def go_on() -> None:
@@ -46,11 +47,15 @@ def environment_of_modules() -> dict[str, str]:
 
 
 def ask_apart(module: str, asked: object, longest_s: float | None = None) -> tuple[str, str]:
-    """Run `module` in a process of its own, which gets `asked` as JSON; return its answer, and all else that it said.
+    """Run `module` in a process of its own, which gets `asked` as JSON; return its answer, and the end of what it said.
 
-    It raises `subprocess.TimeoutExpired` after `longest_s` seconds. In the end all that the process started is killed.
+    It raises `subprocess.TimeoutExpired` after `longest_s` seconds. In the end all that the process started is killed,
+    and its temporary files are removed.
     """
-    with tempfile.TemporaryFile("w+", errors="replace") as said:
+    with (
+        tempfile.TemporaryDirectory(prefix="workbench-apart-", ignore_cleanup_errors=True) as folder,
+        tempfile.TemporaryFile() as said,
+    ):
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", module],
             stdin=subprocess.PIPE,
@@ -58,7 +63,7 @@ def ask_apart(module: str, asked: object, longest_s: float | None = None) -> tup
             stderr=said,
             text=True,
             start_new_session=True,
-            env=environment_of_modules(),
+            env=environment_of_modules() | {"TMPDIR": folder},
         )
         try:
             found, _ = process.communicate(json.dumps(asked), longest_s)
@@ -66,8 +71,8 @@ def ask_apart(module: str, asked: object, longest_s: float | None = None) -> tup
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        said.seek(0)
-        return found, said.read()
+        said.seek(max(0, said.seek(0, os.SEEK_END) - _END))
+        return found, said.read().decode(errors="replace")
 
 
 @contextmanager

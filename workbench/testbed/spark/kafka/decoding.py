@@ -40,18 +40,19 @@ _SETTINGS = {
 def main() -> None:
     """Read what standard input asks for, and print what was seen of it."""
     asked = json.load(sys.stdin)
-    with answering() as result, batch_session(asked["jars"]) as spark:
-        jvm: Any = spark._jvm  # noqa: SLF001
-        for name in ("string", "bytes"):  # what is not Avro may ask for GiB
-            jvm.java.lang.System.setProperty(f"org.apache.avro.limits.{name}.maxLength", _MOST)
-        try:
-            seen = _read(spark, asked)
-        except Py4JJavaError as error:
-            seen = {"error": reason(error, {})}
-        except PySparkException as error:
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-            seen = {"error": [*lines[:1], *causes][-1]}
+    with answering() as result:
+        with batch_session(asked["jars"]) as spark:
+            jvm: Any = spark._jvm  # noqa: SLF001
+            for name in ("string", "bytes"):  # what is not Avro may ask for GiB
+                jvm.java.lang.System.setProperty(f"org.apache.avro.limits.{name}.maxLength", _MOST)
+            try:
+                seen = _read(spark, asked)
+            except Py4JJavaError as error:
+                seen = {"error": reason(error, {})}
+            except PySparkException as error:
+                lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+                causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+                seen = {"error": [*lines[:1], *causes][-1]}
         json.dump(seen, result)
 
 
