@@ -121,7 +121,8 @@ def _sentence(found: Observed) -> str:
     if found.ending is not None:
         return _runs_of(where, found.ending, found.run)
     if room.rate is None:
-        return f"What {where} sustains is not identifiable from its log: {room.why_not}.{_bound(found)}"
+        option = "" if room.interval_s else " Name it with --interval."
+        return f"What {where} sustains is not identifiable from its log: {room.why_not}.{option}{_bound(found)}"
     ends = f"{units.scaled(room.low, '', 2)} to {units.scaled(room.high, '', 2)}"
     left = room.left
     if left is None or left <= 0:

@@ -352,7 +352,10 @@ def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
     rate is not identifiable, or where the log has no tasks, so that nothing is known of what a batch is made of.
     """
     if found.rate is None:
-        raise WorkbenchError(f"What {running.name} sustains is not identifiable from its log: {found.why_not}.")
+        raise WorkbenchError(
+            f"What {running.name} sustains is not identifiable from its log: {found.why_not}.",
+            settings=() if found.interval_s else ("interval_s",),
+        )
     blocks = running.usual_blocks
     if not running.slots or running.cpu_share is None:
         raise WorkbenchError(

@@ -147,7 +147,7 @@ class Controller(Generic[Memory]):
             (_ratio(count, need[name]), index, name)
             for index, name in enumerate(tasks)
             if name in need
-            for count in range(1, tasks[name])
+            for count in range(1, min(int(tasks[name]), room))  # none can keep more
         )
         for _, _, name in further[: room - sum(kept.values())]:
             kept[name] += 1

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from workbench.checks import SLACK, positive
+from workbench.checks import SLACK, positive, whole
 from workbench.scaling._ds2 import Counters, ds2
 from workbench.scaling._justin import (
     BASE_MEMORY_MB,
@@ -208,6 +208,7 @@ class JustinPolicy:
     base_mb: float = BASE_MEMORY_MB  # managed memory of level 0, MB
 
     def __post_init__(self) -> None:
+        whole("max_level", self.max_level, 1)
         positive("base_mb", self.base_mb)
 
     @property

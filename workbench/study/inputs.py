@@ -69,13 +69,13 @@ def _kind(document: object) -> str:
     return "frequencies of keys" if {"column", "counts"} <= document.keys() else ""
 
 
-def what_the_hottest_takes(path: str, keys: KeyFrequencies, rate: float | None = None) -> str:
+def what_the_hottest_takes(plan: str, keys: KeyFrequencies, rate: float | None = None) -> str:
     """Say in one sentence what the most frequent of `keys` takes in a study that was planned, plans or a measurement.
 
     `rate`, records/s, is by default that of the last plan, or the one sustained. Raises WorkbenchError when the file is
     another, or no run has shown an operator behind a shuffle.
     """
-    kind, file = resolved(path, "keys", "a study, plans or a measurement as its plan")
+    kind, file = resolved(plan, "keys", "a study, plans or a measurement as its plan")
     if kind != MEASUREMENT:
         planned = PlannedStudy.from_json(file)
         runs, rates = planned.measurements, [one.rate for one in planned.plans]
@@ -86,10 +86,10 @@ def what_the_hottest_takes(path: str, keys: KeyFrequencies, rate: float | None =
     found = hot_key(runs, keys, times)
     if found is None:
         raise WorkbenchError(
-            f"No run of {path} has shown an operator behind a shuffle, so no key is kept in one task. Leave it out.",
+            f"No run of {plan} has shown an operator behind a shuffle, so no key is kept in one task. Leave it out.",
             settings=("plan",),
         )
     asked = rate or next((one for one in reversed(rates) if one > 0), None)
     if asked is None:
-        raise WorkbenchError(f"{path} names no rate; give one, records/s.", settings=("rate",))
+        raise WorkbenchError(f"{plan} names no rate; give one, records/s.", settings=("rate",))
     return found.sentence(asked)

@@ -68,6 +68,10 @@ def test_an_operator_of_unknown_need_keeps_its_tasks():
     assert controller(6).fitting({"a": 9, "b": 9}, {"b": 9.0}) == {"a": 5, "b": 1}
 
 
+def test_as_many_tasks_as_anybody_wants_take_no_more_memory():
+    assert controller(6).fitting({"a": 10**15, "b": 2.0}) == {"a": 5, "b": 1}
+
+
 def test_needs_are_fractions_of_true_rates():
     tasks = {"light": 2, "heavy": 3}
     assert needed_tasks(window(tasks, {"light": 0.05, "heavy": 0.25})) == pytest.approx({"light": 0.5, "heavy": 2.5})

@@ -28,7 +28,6 @@ from workbench.capacity.model.forms import as_points, as_runs
 from workbench.capacity.model.growth import believe
 from workbench.capacity.model.scaling_law import fit_scaling_law
 from workbench.errors import WorkbenchError
-from workbench.metrics import Disturbance
 from workbench.records import FailedRun, Measurement, MstEstimate, Run
 
 AGREEMENT = 0.005
@@ -77,8 +76,8 @@ def why_no_capacity(run: Run) -> str | None:
         return run.failure
     estimate = run.estimate
     if not estimate.rate:
-        worst = _disturbance(estimate)
-        return "no rate was sustained." if worst is None else f"no rate was sustained. {worst.sentence}."
+        hindered = _hindrance(estimate)
+        return "no rate was sustained." if hindered is None else f"no rate was sustained while {hindered[0]}."
     least = f"so the query carries at least {units.rate(estimate.low)}."
     if estimate.limit == "source":
         return f"the source was the limit, {least}"
@@ -119,18 +118,23 @@ def _words(runs: Sequence[Run], row: int) -> str:
     return f"{row + 1} ({units.some(budget.slots, 'slot')} of {budget.profile.memory_mb:,} MB)"
 
 
-def _disturbance(estimate: MstEstimate) -> Disturbance | None:
-    """Return the worst one of the probes; None if it can have hidden little."""
+def _hindrance(estimate: MstEstimate) -> tuple[str, str] | None:
+    """Say what else may be why no rate was sustained, and what to do about it; None if it can have hidden little."""
     worst = max((one.observation.disturbance for one in estimate.probes), key=lambda one: one.worst, default=None)
-    return worst if worst is not None and worst.worst > DISTURBED else None
+    if worst is None or worst.worst <= DISTURBED:
+        return None
+    if worst.other_load >= max(worst.steal, worst.throttled, worst.slowdown):
+        return "other processes took much of the machine", "End what else runs on the machine."
+    return "the machine gave its cores only in part", "Measure where cores are not shared, nor limited from outside."
 
 
 def _advice(run: Run) -> str:
     if isinstance(run, FailedRun):
         return "What failed is tried again when the same is run again; leave out slots or memory_mb that keep failing."
     if not run.estimate.rate:
+        hindered = _hindrance(run.estimate)
         more = "Give a slot more memory_mb, or more slot_cpus."
-        return more if _disturbance(run.estimate) is None else f"End what else runs on the machine. {more}"
+        return more if hindered is None else f"{hindered[1]} {more}"
     if run.estimate.limit == "source":
         return "Explore fewer or slower slots (slots, slot_cpus), so that the query is the limit."
     if run.estimate.limit == "none":

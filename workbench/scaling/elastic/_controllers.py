@@ -344,7 +344,11 @@ def even_route(operator: KeyedOperator, owner: Ints) -> Ints:
 
 def _proportional(arrivals: Floats, cores: int) -> Ints:
     """Return one core per executor, and every further core for the executor with most work per core."""
-    further = cores - len(arrivals)
-    work = arrivals[:, None] / np.arange(1, further + 1)
-    most = np.argsort(-work, axis=None, kind="stable")[:further]
-    return 1 + np.bincount(most // max(1, further), minlength=len(arrivals))
+    given = np.ones(len(arrivals), dtype=np.int64)
+    most = [(-float(rate), j) for j, rate in enumerate(arrivals)]
+    heapq.heapify(most)
+    for _ in range(cores - len(arrivals)):
+        _, j = most[0]
+        given[j] += 1
+        heapq.heapreplace(most, (-float(arrivals[j]) / int(given[j]), j))
+    return given

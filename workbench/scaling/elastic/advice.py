@@ -45,8 +45,9 @@ def advise_executors(
     data_intensity
         Bytes/s in and out per core.
     key_counts
-        Frequency of each key, if known: a key is never split, so there are no more useful shards than keys and no
-        more useful cores than total / largest.
+        Frequency of every key, if known: a key is never split, so there are no more useful shards than keys and no
+        more useful cores than total / largest. Where only the most frequent keys are counted, pass the shares of
+        `KeyTrace.from_counts`, which spreads the others.
     """
     nodes, node_cores = whole("nodes", nodes, 1), whole("node_cores", node_cores, 1)
     cores = nodes * node_cores if operator_cores is None else whole("operator_cores", operator_cores, 1)

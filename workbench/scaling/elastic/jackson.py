@@ -85,7 +85,7 @@ def jackson_latency(
     WorkbenchError
         When lengths differ or a number is out of its range.
     """
-    arrivals, service_rates, loads = _checked(arrivals, service_rates, source_rate)
+    arrivals, service_rates, loads, source_rate = _checked(arrivals, service_rates, source_rate)
     same_length("executor", len(arrivals), cores=cores)
     total = 0.0
     for arrival, service, load, given in zip(arrivals, service_rates, loads, cores, strict=True):
@@ -121,7 +121,7 @@ def allocate_cores(
     WorkbenchError
         When lengths differ or a number is out of its range. A target that cannot be met is a status, no error.
     """
-    arrivals, service_rates, loads = _checked(arrivals, service_rates, source_rate)
+    arrivals, service_rates, loads, source_rate = _checked(arrivals, service_rates, source_rate)
     target = positive("target_latency", target_latency)
     supply = whole("cores", cores, 0)
     allocated = [_least_stable(load) for load in loads]
@@ -152,13 +152,13 @@ def allocate_cores(
 
 def _checked(
     arrivals: Sequence[float], service_rates: Sequence[float], source_rate: float
-) -> tuple[list[float], list[float], list[float]]:
-    """Return lambda_j, mu_j, and the busy cores lambda_j / mu_j."""
+) -> tuple[list[float], list[float], list[float], float]:
+    """Return lambda_j, mu_j, the busy cores lambda_j / mu_j, and lambda_0."""
     require(len(arrivals) > 0, "There are no executors; give at least one arrival rate.")
     same_length("executor", len(arrivals), service_rates=service_rates)
     arriving = not_negatives("The arrival rate of executor {}", arrivals)
     served = [positive(f"The service rate of executor {j}", rate) for j, rate in enumerate(service_rates)]
-    positive("source_rate", source_rate)
+    source = positive("source_rate", source_rate)
     loads = [arrival / service for arrival, service in zip(arriving, served, strict=True)]
     for j, load in enumerate(loads):
         require(
@@ -166,7 +166,7 @@ def _checked(
             f"Executor {j} has an arrival rate of {arriving[j]!r} and a service rate of {served[j]!r}; their ratio, "
             f"the number of busy cores, must be at most {_MOST_BUSY:g}.",
         )
-    return arriving, served, loads
+    return arriving, served, loads, source
 
 
 def _least_stable(load: float) -> int:

@@ -150,7 +150,7 @@ def draw_head_room(found: Observed, finding: str) -> go.Figure:
         traces.marks(figure, "observed-maximum", name, [room.rate * interval_s], [interval_s], **look)
     if interval_s:
         mark_interval(figure, interval_s)
-    mark_rows(figure, peak, f"peak {units.rate(room.peak_rate, 2)}", theme.VERMILLION)
+        mark_rows(figure, peak, f"peak {units.rate(room.peak_rate, 2)}", theme.VERMILLION)
     figure.update_xaxes(title_text="Rows per batch", range=[0, right], tickformat="~s")
     figure.update_yaxes(title_text="Batch time (s)", range=[0, 1.1 * max(interval_s, *seconds)])
     return theme.room_for_legend(figure)

@@ -155,16 +155,24 @@ def test_the_edge_goes_on_where_it_can(tmp_path):
     assert list(found.left_out) == [1]
 
 
-def test_neighbours_of_a_run_that_sustains_no_rate_are_named(planned):
+@pytest.mark.parametrize(
+    ("disturbance", "said", "advice"),
+    [
+        (Disturbance(other_load=0.53), " while other processes took much of the machine.", "End what else runs"),
+        (Disturbance(throttled=0.53), " while the machine gave its cores only in part.", "Measure where cores are"),
+        (Disturbance(other_load=0.1), ".", "Give a slot more"),
+    ],
+)
+def test_what_else_hindered_a_run_that_sustains_no_rate_is_named(planned, disturbance, said, advice):
     runs = list(planned.exploration.measurements)
     estimate = runs[1].estimate
     probe = estimate.probes[-1]
-    beside = replace(probe, observation=replace(probe.observation, disturbance=Disturbance(other_load=0.53)))
-    probes = (*estimate.probes[:-1], beside)
+    hindered = replace(probe, observation=replace(probe.observation, disturbance=disturbance))
+    probes = (*estimate.probes[:-1], hindered)
     runs[1] = replace(runs[1], estimate=replace(estimate, rate=None, low=0.0, observation=None, probes=probes))
     found = conclude(runs, "ended", choice="edge")
-    assert found.left_out[1] == "no rate was sustained. Others took 53.0 % of the machine."
-    assert advise([runs[1]]).startswith("End what else runs on the machine.")
+    assert found.left_out[1] == f"no rate was sustained{said}"
+    assert advise([runs[1]]).startswith(advice)
 
 
 @pytest.mark.parametrize(
