@@ -116,7 +116,7 @@ def test_executors_that_share_no_worker_bound_their_number():
 def test_what_cannot_be_packed_is_refused_with_the_next_step():
     with pytest.raises(WorkbenchError, match=r"None of the 1 instance types holds a driver and a slot of each plan"):
         pack([plan_of(1, cpus=8.0)], [instance(4.0, 8192)])
-    with pytest.raises(WorkbenchError, match=r"no price list.*--prices"):
+    with pytest.raises(WorkbenchError, match=r"no price list.*\(prices\)"):
         pack([plan_of(1)], [])
     with pytest.raises(WorkbenchError, match=r"no plan to put on a cluster"):
         pack([], [instance(4.0, 8192)])
