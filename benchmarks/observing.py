@@ -1,6 +1,6 @@
 """What `workbench observe` says of a query whose capacity is known, from the log of a load that never reaches it.
 
-    python benchmarks/observing.py [--slots 4] [--day 80] [nexmark:q1 ... trips]
+    python benchmarks/observing.py [--slots 4] [--slot-cpus 0.2] [--day 80] [nexmark:q1 ... trips]
 
 On real Spark: each query is deployed once and its maximum is read, before and after; in between, a day's load,
 compressed into `--day` seconds, is put on it three times, with its peak at 30, 50 and 70 % of the maximum. Each day is
@@ -31,7 +31,7 @@ from extrapolation import QUERIES, query_of
 LOGS = Path(".workbench/benchmark/logs")
 LEVELS = (0.7, 0.5, 0.3)
 NIGHT = 0.1  # lowest load over the peak
-INTERVAL_S, CPUS, MEMORY_MB = 2.0, 0.2, 1024
+INTERVAL_S, MEMORY_MB = 2.0, 1024
 SETTLE_S, READ_S = 16.0, 20.0
 
 
@@ -59,13 +59,13 @@ def day(run, budget, peak, seconds):
         run.settle(INTERVAL_S)
 
 
-def recorded(name, slots, seconds):
+def recorded(name, slots, cpus, seconds):
     """Run the days of a query, or find them: the log, the maxima read, and the peaks in their order."""
-    log = LOGS / f"{name.replace(':', '-')}-{slots}.jsonl"
+    log = LOGS / f"{name.replace(':', '-')}-{slots}x{cpus:g}.jsonl"
     truth = log.with_suffix(".json")
     if truth.exists():
         return log, json.loads(truth.read_text())
-    budget = Budget(slots, SlotProfile(CPUS, MEMORY_MB), INTERVAL_S)
+    budget = Budget(slots, SlotProfile(cpus, MEMORY_MB), INTERVAL_S)
     with SparkTestbed().deploy(query_of(name), budget) as run:
         maxima = [reading(run, budget), reading(run, budget)]
         known = statistics.geometric_mean(maxima)
@@ -87,10 +87,12 @@ def days_of(log):
     return list(names)[-1 - len(LEVELS) : -1]
 
 
-def compare(name, slots, seconds):
-    log, truth = recorded(name, slots, seconds)
+def compare(name, slots, cpus, seconds):
+    log, truth = recorded(name, slots, cpus, seconds)
     known = statistics.geometric_mean(truth["maxima"])
-    print(f"{name}, {slots} slots: read {', '.join(units.rate(one) for one in truth['maxima'])}", flush=True)
+    print(
+        f"{name}, {slots} slots of {cpus:g}: read {', '.join(units.rate(one) for one in truth['maxima'])}", flush=True
+    )
     rows = []
     for level, query in zip(LEVELS, days_of(log), strict=True):
         seen = read_log(log, query)
@@ -112,10 +114,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("queries", nargs="*", default=QUERIES)
     parser.add_argument("--slots", type=int, default=4)
+    parser.add_argument("--slot-cpus", type=float, default=0.2)
     parser.add_argument("--day", type=float, default=80.0)
     options = parser.parse_args()
     LOGS.mkdir(parents=True, exist_ok=True)
-    rows = [row for name in options.queries for row in compare(name, options.slots, options.day)]
+    rows = [row for name in options.queries for row in compare(name, options.slots, options.slot_cpus, options.day)]
     for level in LEVELS:
         own = [row for row in rows if row[0] == level]
         if own:
