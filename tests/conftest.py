@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import sys
 from dataclasses import asdict, dataclass, field
 
 import published_runs
@@ -19,6 +20,12 @@ settings.load_profile("workbench")
 
 TIMES = int(os.environ.get("FAULT_TIMES", "1"))
 """How often a test injects its fault at random moments; ``make test-all`` and ``benchmarks/faults.py`` set it."""
+
+
+@pytest.fixture(autouse=True)
+def _own_path(monkeypatch):
+    """Take back what a test puts on the path: loading a user's module leaves its folder there."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
 
 
 def unskipped(report):

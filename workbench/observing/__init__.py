@@ -1,7 +1,7 @@
 """Observing: what a query that already runs sustains, from the logs it leaves, without a testbed."""
 
 from workbench.observing.events import PROGRESS, USEFUL, read_events
-from workbench.observing.headroom import Headroom, as_measurement, headroom, unseen
+from workbench.observing.headroom import Headroom, as_measurement, headroom, not_identifiable, unseen
 from workbench.observing.log import LEFT_OUT, follow_log, read_log
 from workbench.observing.running_query import EndingRuns, RunningQuery, SeenBatch, ending_runs
 from workbench.observing.series import Drift

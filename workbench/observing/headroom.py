@@ -345,6 +345,14 @@ def _bend(bent: float) -> float:
     return bent * _BENT / math.hypot(bent, _BENT) if math.isfinite(bent) else _BENT
 
 
+def not_identifiable(running: RunningQuery, found: Headroom) -> WorkbenchError:
+    """Say why the log shows no rate that the query sustains."""
+    return WorkbenchError(
+        f"What {running.name} sustains is not identifiable from its log: {found.why_not}.",
+        settings=() if found.interval_s else ("interval_s",),
+    )
+
+
 def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
     """Give what a log shows in the form of a measurement: the rate read from it, and its batches at all loads.
 
@@ -352,10 +360,7 @@ def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
     rate is not identifiable, or where the log has no tasks, so that nothing is known of what a batch is made of.
     """
     if found.rate is None:
-        raise WorkbenchError(
-            f"What {running.name} sustains is not identifiable from its log: {found.why_not}.",
-            settings=() if found.interval_s else ("interval_s",),
-        )
+        raise not_identifiable(running, found)
     blocks = running.usual_blocks
     if not running.slots or running.cpu_share is None:
         raise WorkbenchError(

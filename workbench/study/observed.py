@@ -20,6 +20,7 @@ from workbench.observing import (
     as_measurement,
     ending_runs,
     headroom,
+    not_identifiable,
     read_log,
     unseen,
 )
@@ -143,10 +144,7 @@ def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: 
     many cores, says how many measured cores one of its cores is worth; with it the measured growth is carried over.
     """
     if found.rate is None:
-        raise WorkbenchError(
-            f"What {running.name} sustains is not identifiable from its log: {found.why_not}.",
-            settings=() if found.interval_s else ("interval_s",),
-        )
+        raise not_identifiable(running, found)
     budget = measured.exploration.runs[-1].budget
     slots = max(1, round(running.slots * running.cpus / budget.profile.cpus))
     model = measured.exploration.model
