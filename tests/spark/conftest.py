@@ -23,6 +23,8 @@ def spark(tmp_path_factory):
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1g")
+        # as in a deployment: a compiler's thread that ends would take its CPU seconds along
+        .config("spark.driver.extraJavaOptions", "-XX:-UseDynamicNumberOfCompilerThreads")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", str(SHUFFLES))
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
