@@ -96,6 +96,8 @@ def run_plan(options: argparse.Namespace) -> int:
 
 
 def _say_unlisted(say: Progress, study: Study, would: DryRun) -> None:
+    if would.smaller:
+        say.keep(would.smaller)
     for slots in dict.fromkeys(one.slots for one in would.first if one.slots not in study.slots):
         say.keep(f"also measuring {units.some(slots, 'slot')}, {UNLISTED}")
 
@@ -174,7 +176,7 @@ def _show_dry_run(would: DryRun, study: Study, *, as_json: bool) -> int:
     least, most = would.runs
     print(f"{units.some(most, 'run')} in all" if least == most else f"then up to {most} runs in all, {least} at least")
     print(f"about {_range(*would.seconds)}")
-    for said in filter(None, (would.doubt, would.read, study.job_settings.writes.warning)):
+    for said in filter(None, (would.smaller, would.doubt, would.read, study.job_settings.writes.warning)):
         show(said)
     return DONE
 

@@ -16,7 +16,7 @@ from workbench.records import NOOP, Measurement
 from workbench.study.carry_out import prepare, runs_of, tell_recorded
 from workbench.study.catalogue import read_query
 from workbench.study.observed import explored_log
-from workbench.study.parts import Find
+from workbench.study.parts import Find, fitting, testbed_of
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, WarmTestbed
 from workbench.workload import Query, Script, Unread
@@ -40,6 +40,7 @@ class DryRun:
     seconds: tuple[float, float]  # least and most of those that are not recorded, roughly
     recorded: int = 0
     sweep: tuple[Budget, ...] = ()  # the largest at the trigger intervals to choose from, where not recorded
+    smaller: str = ""  # slot counts that this machine cannot provide, which are left out
     doubt: str = ""  # why runs that are recorded may be listed all the same; "" where they are not
     read: str = ""  # of the query's module, of which nothing was run; "" for a benchmark's
 
@@ -53,7 +54,9 @@ def dry_run(study: Study, journal: Journal | None = None, *, find: Find = read_q
         explored_log(study)
         return DryRun((), (1, 1), (0.0, 0.0))
     journal = journal or Journal(Path(os.devnull, "none"))  # where nothing can be recorded
-    query, explorer, _ = prepare(study, journal, find=find)
+    testbed = testbed_of(study, lambda _: None)
+    study, smaller = fitting(study, testbed)
+    query, explorer, _ = prepare(study, journal, find=find, testbed=testbed)
     doubt = read = ""
     if isinstance(query.build, Script):
         read = f"{query.build.path.name} was not run: workbench init says what it starts."
@@ -68,7 +71,7 @@ def dry_run(study: Study, journal: Journal | None = None, *, find: Find = read_q
             f"{query.name} is not defined as a function in {query.build.file.name}, and a dry run imports none of your "
             "modules: runs that are recorded may be listed."
         )
-    return replace(_listed(study, query, explorer, journal), doubt=doubt, read=read)
+    return replace(_listed(study, query, explorer, journal), smaller=smaller, doubt=doubt, read=read)
 
 
 def _listed(study: Study, query: Query, explorer: ResourceExplorer, journal: Journal) -> DryRun:

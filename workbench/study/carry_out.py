@@ -19,7 +19,7 @@ from workbench.records import CapacityPlan, InstanceType, Measurement, Run
 from workbench.simulation import RateTrace
 from workbench.study.catalogue import find_query
 from workbench.study.observed import explored_log
-from workbench.study.parts import Find, estimator_of, query_of, testbed_of
+from workbench.study.parts import Find, estimator_of, fitting, query_of, testbed_of
 from workbench.study.planned import Planned, asked_of
 from workbench.study.spec import Study
 from workbench.study.targets import plan_targets
@@ -65,6 +65,10 @@ def study_steps(
     if study.log is not None:
         instances = read_instances(Path(study.prices)) if study.prices else ()
         return plan_targets(study, replace(explored_log(study), asked=asked), (), instances)
+    testbed = testbed or testbed_of(study, progress)
+    study, smaller = fitting(study, testbed)
+    if smaller:
+        progress(smaller)
     query, explorer, instances = prepare(study, journal, progress=progress, testbed=testbed, estimator=estimator)
     warm = explorer.optimizer.testbed
     with warm if isinstance(warm, WarmTestbed) else nullcontext():
@@ -118,6 +122,8 @@ def planned_so_far(
     estimator: CapacityEstimator | None = None,
 ) -> Planned:
     """Plan with the finished runs that the journal has, as where a study was interrupted; nothing is deployed."""
+    testbed = testbed or testbed_of(study, lambda _: None)
+    study, _ = fitting(study, testbed)
     query, explorer, instances = prepare(study, journal, testbed=testbed, estimator=estimator)
     tell_recorded(explorer, query)
     made = explorer.runs

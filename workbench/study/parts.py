@@ -2,8 +2,10 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator
 from workbench.records import MODES
@@ -69,4 +71,26 @@ def testbed_of(study: Study, progress: Callable[[str], None]) -> Testbed:
         warmup_cap_s=min(SparkTestbed.warmup_cap_s, study.warmup_s),
         settings=study.job_settings,
         progress=progress,
+    )
+
+
+def fitting(study: Study, testbed: Testbed) -> tuple[Study, str]:
+    """Leave out the slot counts that this machine cannot provide, and say so; "" where it provides all, or none.
+
+    What it cannot provide, and cannot leave out, is refused when the study is prepared.
+    """
+    if not isinstance(testbed, SparkTestbed) or testbed.cluster:
+        return study, ""
+    most = testbed.most_slots(study.slot_cpus)
+    slots = tuple(count for count in study.slots if count <= most)
+    try:
+        fits = replace(study, slots=slots)
+    except WorkbenchError:  # a count alone is not enough for the study's model
+        return study, ""
+    if fits == study:
+        return study, ""
+    left = ", ".join(f"{count:,}" for count in study.slots if count > most)
+    return fits, (
+        f"leaving out {left} slots: this machine provides {units.some(most, 'slot')} of {study.slot_cpus:g} core "
+        "beside the driver"
     )

@@ -206,3 +206,15 @@ def test_a_topic_without_a_sample_is_refused_unless_one_may_be_captured(tmp_path
 
     assert dry_run(study, find=capturing).runs[1] > 0
     assert asked[0][1] == study.dataset
+
+
+def test_slot_counts_that_this_machine_cannot_provide_are_left_out(monkeypatch):
+    monkeypatch.setattr("workbench.testbed.spark.testbed.usable_cores", lambda: 1.2)
+    study = replace(SPARK, slots=(1, 2, 3, 4), slot_cpus=0.25, deployment=None)
+    would = dry_run(study)
+    assert {budget.slots for budget in would.first} <= {1, 2, 3}
+    assert "leaving out 4 slots" in would.smaller
+    assert "3 slots of 0.25 core" in would.smaller
+    assert dry_run(replace(study, slots=(1, 2, 3))).smaller == ""
+    with pytest.raises(WorkbenchError, match="Use 3 slots or fewer"):
+        dry_run(replace(study, slots=(4, 5)))

@@ -196,10 +196,9 @@ class SparkTestbed:
                 f"cores in total; it must be at least {LEAST_CORES:g} cores.",
                 settings=("slot_cpus", "slots"),
             )
-        cores = usable_cores()
-        most = cores * SLOT_SHARE if self.slot_cpus == "auto" else max(1.0, cores - 1)
-        if budget.cpus > most + 1e-9:
-            fit = int(most / budget.profile.cpus + 1e-9)
+        cores, most = usable_cores(), self._most_cores()
+        fit = self.most_slots(budget.profile.cpus)
+        if budget.slots > fit:
             raise WorkbenchError(
                 f"{budget.slots:,} slots of {budget.profile.cpus:g} cores need {budget.cpus:g} cores; of the {cores:g} "
                 f"cores of this machine at most {most:g} can be slots (the driver needs the rest). "
@@ -214,6 +213,14 @@ class SparkTestbed:
                 f"Slots of {budget.profile.cpus:g} cores need a CPU quota; without one a slot is one whole core.",
                 settings=("slot_cpus",),
             )
+
+    def most_slots(self, cpus: float) -> int:
+        """Return how many slots of `cpus` cores this machine can provide beside the driver."""
+        return int(self._most_cores() / cpus + 1e-9)
+
+    def _most_cores(self) -> float:
+        cores = usable_cores()
+        return cores * SLOT_SHARE if self.slot_cpus == "auto" else max(1.0, cores - 1)
 
     @contextmanager
     def deploy(
