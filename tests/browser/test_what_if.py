@@ -29,7 +29,7 @@ def test_every_what_if_slider_changes_the_figure(run_notebook):
     whole_notebook(page, "02_plan")
     typed = row_of(panel, "Target rate, typed (e.g. 1.5 M)").locator("input")
     assert typed.input_value() == "1,000,000"  # as planned, between two steps
-    panel.get_by_text("Margin, price, skew, outage, interval").click()
+    panel.get_by_text("Margin, price, skew, outage, interval, wait").click()
     for description, key in (
         ("Target rate (records/s)", "PageUp"),
         ("Memory per slot", "End"),

@@ -92,5 +92,5 @@ def fitting(study: Study, testbed: Testbed) -> tuple[Study, str]:
     left = ", ".join(f"{count:,}" for count in study.slots if count > most)
     return fits, (
         f"leaving out {left} slots: this machine provides {units.some(most, 'slot')} of {study.slot_cpus:g} core "
-        "beside the driver"
+        "next to the driver"
     )

@@ -52,17 +52,24 @@ def counted(exploration: Exploration, core_speed: float | None) -> CountedCores 
 
 
 def on_cores(
-    exploration: Exploration, cores: CountedCores | None, interval_s: float | None = None
+    exploration: Exploration, cores: CountedCores | None, interval_s: float | None = None, more_s: float = 0.0
 ) -> tuple[Model, IntervalSpeedup]:
     """Give a model, and what to multiply its capacity by on `cores`, with the doubt of that.
 
-    `interval_s` is another trigger interval than the explored one, which needs the parts of a batch. Raises
-    `WorkbenchError` when the fixed work of a batch may fill the interval there.
+    `interval_s` is another trigger interval than the explored one, which needs the parts of a batch; so does `more_s`,
+    for which each batch waits longer than those measured: the rows of a shorter interval then arrive in a whole one.
+    Raises `WorkbenchError` when the fixed work of a batch may fill the interval there.
     """
     model, explored_s = exploration.model, exploration.fitted_runs[-1].budget.interval_s
     interval_s = explored_s if interval_s is None else interval_s
+    if more_s >= interval_s:
+        raise WorkbenchError(
+            f"A batch that waits {more_s:g} s longer fills the trigger interval of {interval_s:g} s. Plan for a longer "
+            "interval."
+        )
+    share, interval_s = 1 - more_s / interval_s, interval_s - more_s
     if cores is None or not cores.other:
-        return model if interval_s == explored_s else model.at_interval(interval_s), IntervalSpeedup()
+        return model if interval_s == explored_s else model.at_interval(interval_s), IntervalSpeedup(share)
 
     def there(times: float) -> Model:
         in_proportion = model.batch is None and interval_s == explored_s
@@ -78,7 +85,7 @@ def on_cores(
         )
     reach = float(student.ppf((1 + LEVEL) / 2, EXPECTED_WEIGHT))
     return there(cores.times), IntervalSpeedup(
-        cores.times, deviation=math.log(high / low) / 2 / reach, freedom=EXPECTED_WEIGHT
+        share * cores.times, deviation=math.log(high / low) / 2 / reach, freedom=EXPECTED_WEIGHT
     )
 
 

@@ -39,6 +39,9 @@ class Question:
     # how many times as fast as the reference machine's the cores of a worker are, as in a price list; None: as those
     # measured
     core_speed: float | None = None
+    # seconds for which a batch waits longer than those measured, as on a checkpoint store that answers more slowly. The
+    # slots do nothing meanwhile. It needs the parts of a batch, as `interval_s` does
+    more_s: float = 0.0
 
     def __post_init__(self) -> None:
         if self.worker_slots < 1:
@@ -50,7 +53,11 @@ class Question:
                 f"The slots of a worker are {self.worker_slots}; they must fill whole executors of {size}, as measured."
                 f" Use {max(size, self.worker_slots // size * size)}, or another multiple of {size}."
             )
-        for name, value in (("price of a worker", self.worker_price), ("additional skew", self.more_skew)):
+        for name, value in (
+            ("price of a worker", self.worker_price),
+            ("additional skew", self.more_skew),
+            ("additional wait of a batch", self.more_s),
+        ):
             if not (math.isfinite(value) and value >= 0):
                 raise WorkbenchError(f"The {name} is {value!r}; it must be a finite number of at least 0.")
 
@@ -89,7 +96,7 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
     explored = exploration.fitted_runs[-1].budget
     interval_s = explored.interval_s if question.interval_s is None else question.interval_s
     cores = counted(exploration, question.core_speed)
-    model, gain = on_cores(exploration, cores, interval_s)
+    model, gain = on_cores(exploration, cores, interval_s, question.more_s)
     place, rate, memory = Place(exploration, model, gain, cores), question.rate, question.memory_mb
     worse, shape, size = 1 + question.more_skew, question.worker_slots, question.executor_slots
     margin = margin_of(question.margin, question.risk, question.outage)

@@ -215,7 +215,7 @@ class SparkTestbed:
             )
 
     def most_slots(self, cpus: float) -> int:
-        """Return how many slots of `cpus` cores this machine can provide beside the driver."""
+        """Return how many slots of `cpus` cores this machine can provide next to the driver."""
         return int(self._most_cores() / cpus + 1e-9)
 
     def _most_cores(self) -> float:

@@ -34,7 +34,7 @@ class Curves:
     def at(self, answer: Answer, finding: str) -> Capacity:
         """Give what the figure shows of `answer`."""
         plan, memory, interval_s = answer.plan, answer.question.memory_mb, answer.plan.budget.interval_s
-        model, gain = on_cores(self.exploration, plan.cores, interval_s)
+        model, gain = on_cores(self.exploration, plan.cores, interval_s, answer.question.more_s)
         room = max(int(model.slots_[-1]), 2 ** math.ceil(math.log2(answer.workers * answer.question.worker_slots)))
         key = (memory, room, interval_s, gain.ratio)
         if key not in self.kept:
@@ -47,7 +47,7 @@ class Curves:
 
 def _times(curve: Curve, gain: IntervalSpeedup) -> Curve:
     """Multiply a curve by `gain`; the doubts of both add up as independent ones do."""
-    if not gain.uncertain:
+    if gain == IntervalSpeedup():
         return curve
     rate = gain.ratio * np.maximum(curve.rate, SLACK)
 

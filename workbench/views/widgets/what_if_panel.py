@@ -110,10 +110,11 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         explored_s = self.exploration.fitted_runs[-1].budget.interval_s
         longest = max(_LONGEST_INTERVAL_S, 2 * explored_s)
         self.interval = slider("Trigger interval (s)", explored_s, min(0.5, explored_s), longest, 0.5, form=".1f")
-        self.interval.disabled = self.exploration.model.batch is None
+        self.wait = slider("Wait per batch, more than measured (s)", 0.0, 0.0, longest, 0.1, form=".1f")
+        self.interval.disabled = self.wait.disabled = self.exploration.model.batch is None
         self.controls = (
             self.rate, self.memory, self.margin, self.risk, self.shape, self.price, self.lost, self.skew, self.outage,
-            self.catch_up, self.interval,
+            self.catch_up, self.interval, self.wait,
         )  # fmt: skip
 
     def _listen(self) -> None:
@@ -130,9 +131,9 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
 
     def _laid_out(self) -> ipywidgets.Box:
         """Put the controls on one side, the less used ones folded, and what they change on the other."""
-        rarely = (self.margin, self.price, self.skew, self.outage, self.catch_up, self.interval)
+        rarely = (self.margin, self.price, self.skew, self.outage, self.catch_up, self.interval, self.wait)
         often = (self.rate, self.typed, self.memory, self.risk, self.instance, self.shape, self.lost)
-        asked_for = ipywidgets.VBox([*often, folded("Margin, price, skew, outage, interval", *rarely)])
+        asked_for = ipywidgets.VBox([*often, folded("Margin, price, skew, outage, interval, wait", *rarely)])
         answered = ipywidgets.VBox(
             [
                 self.alarm.widget,
@@ -164,6 +165,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             outage=Outage(60 * self.outage.value, 60 * self.catch_up.value) if self.outage.value else None,
             interval_s=None if self.interval.disabled else self.interval.value,
             executor_slots=self._executor_slots,
+            more_s=self.wait.value,
             core_speed=chosen.core_speed if (chosen := self._instances.get(self.instance.value)) else None,
         )
 

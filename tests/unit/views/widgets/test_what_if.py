@@ -394,3 +394,24 @@ def test_a_worker_type_brings_its_cores():
     assert np.all(there > 1.9 * np.array(lines["usual"].rate))
     doubt = (np.log(np.divide(lines[name].high, lines[name].low))[0] for name in ("fast", "usual"))
     assert next(doubt) > next(doubt) + 0.05
+
+
+def test_a_longer_wait_leaves_a_batch_the_rows_of_a_shorter_interval():
+    exploration = read_planned(Path("data/q5.recorded.json")).exploration
+    explored_s = exploration.fitted_runs[-1].budget.interval_s
+    wait_s = 0.25 * explored_s
+    answer = ask(exploration, Question(20_000, 1024, 1.0, more_s=wait_s))
+    shorter = exploration.model.at_interval(explored_s - wait_s)
+    expected = 0.75 * shorter.predict([[1024, answer.plan.budget.slots]])[0]
+    assert answer.plan.expected_rate == pytest.approx(expected)
+    assert answer.plan.budget.interval_s == explored_s
+    with pytest.raises(WorkbenchError, match="fills the trigger interval"):
+        ask(exploration, Question(20_000, 1024, more_s=explored_s))
+
+
+def test_the_curve_stands_at_the_capacity_of_a_longer_wait():
+    panel = WhatIf(read_planned(Path("data/q5.recorded.json")))
+    panel.wait.value = 0.4
+    plan = panel.answer.plan
+    (curve,) = panel._curves.at(panel.answer, "").curves
+    assert np.interp(plan.budget.slots, curve.at, curve.rate) == pytest.approx(plan.expected_rate, rel=0.02)
