@@ -224,16 +224,18 @@ class ResourceExplorer:
             When a budget has fewer slots than the query has operators, or too few runs show a capacity for a model.
         """
         begun = last = self.clock()
-        longest_s = 0.0
+        lasted = list[float]()
         while (question := self.question()) is not None:
+            # The first run holds the warm-up, which no later one has.
+            longest_s = max(lasted[1:], default=self.optimizer.estimator.most_s or 0.0)
             if self._runs and last + longest_s > begun + self.most_s:
                 self._late = f"its {self.most_s / 60:g} minutes were over after {units.some(len(self._runs), 'run')}"
                 break
             yield Concluded(question)
             self.tell((yield from self.optimizer.steps(query, question.why.budget))[-1])
             now = self.clock()
-            # The first run holds the warm-up, which no later one has.
-            longest_s, last = max(longest_s, now - last if len(self._runs) > 1 else 0.0), now
+            lasted.append(now - last)
+            last = now
         return self.conclude()
 
     def conclude(self) -> Exploration:

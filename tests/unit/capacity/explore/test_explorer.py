@@ -91,11 +91,14 @@ def test_the_corners_of_most_slots_come_first_where_a_warm_deployment_is_made_fo
     assert set(space.corners) == set(Space((2, 4, 8), (512, 1024)).corners)
 
 
-@pytest.mark.parametrize(("most_s", "slots"), [(240.0, [2, 8]), (60.0, [2])])  # each takes 100 s
-def test_no_run_begins_that_would_end_after_the_time_and_one_is_enough(tmp_path, most_s, slots):
+@pytest.mark.parametrize(
+    ("run_s", "most_s", "slots"),  # each takes 100 s
+    [(None, 240.0, [2, 8]), (None, 60.0, [2]), (90.0, 150.0, [2]), (90.0, 210.0, [2, 8])],
+)
+def test_no_run_begins_that_would_end_after_the_time_and_one_is_enough(tmp_path, run_s, most_s, slots):
     passed = [0.0]
     explorer = ResourceExplorer(
-        ConfigurationOptimizer(Timed(passed), CapacityEstimator(), Journal(tmp_path / "j.jsonl")),
+        ConfigurationOptimizer(Timed(passed), CapacityEstimator(most_s=run_s), Journal(tmp_path / "j.jsonl")),
         Space((2, 4, 8), (512,)),
         most_s=most_s,
         clock=lambda: passed[0],
