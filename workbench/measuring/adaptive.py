@@ -29,7 +29,7 @@ _WARM_UP_FRACTION = 1024
 _GALLOP, _DOUBLE, _BEYOND = 1.25, 2.0, 1.1
 _LEAP, _IDLE_LEAP = 4.0, 8.0
 _NEAR = 3
-_DISTINCT_SIZES = 1.02
+_DISTINCT_SIZES, _APART = 1.02, 1.2
 _LOOK_BACK = 3
 _WINDOW = 6  # intervals observed: state is snapshotted in every fourth batch
 _LEAST_SETTLE_S, _LEAST_WINDOW_S = 2.0, 12.0
@@ -315,12 +315,18 @@ def _highest(grid: Grid, limit: float) -> float:
 
 
 def _line_rate(batches: Iterable[Batch], interval_s: float) -> float | None:
-    """Rate at which a batch takes `interval_s`; None if the batches do not show it."""
+    """Rate at which a batch takes `interval_s`; None if the batches do not show it.
+
+    Where rows say nothing of a batch that takes longer, it is a rate that shows what one of few rows takes.
+    """
     points = [(float(batch.records), batch.duration_s) for batch in batches]
     line = fit_line(points)
     if line is None:
         return None
     fixed, slope = line.fixed, line.slope
+    rows_low, rows_high = min(x for x, _ in points), max(x for x, _ in points)
+    if fixed >= interval_s and rows_high > _APART * rows_low and min(y for _, y in points) > interval_s:
+        return rows_low / _LEAP / interval_s
     if slope <= 0 or fixed >= interval_s:  # too little spread to separate a from b: in proportion
         seconds, rows = sum(y for _, y in points), sum(x for x, _ in points)
         fixed, slope = 0.0, seconds / rows

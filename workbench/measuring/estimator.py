@@ -23,7 +23,7 @@ from workbench.measuring.schedule import Schedule, Step
 from workbench.measuring.streambed import SIMPLE_QUERIES, StreamBedSchedule
 from workbench.measuring.verdict import COMPILING, MIN_WHOLE_BATCHES, judge, keeps_up
 from workbench.metrics import MAX_DISTURBANCE, Batch, Observation
-from workbench.records import MstEstimate, Probe, Setting
+from workbench.records import MstEstimate, Probe, Setting, overrun_s
 from workbench.testbed import Run, SharedRun
 
 ScheduleName = Literal["adaptive", "streambed"]
@@ -35,6 +35,7 @@ _LATE_START = 0.002
 _LATE_WINDOWS = 3
 _UNUSUAL, _WINDOWS = 1.5, 3  # times the least disturbed of more windows than a burst of load lasts
 _NOT_OFFERED_REPEATS = 2
+_TRIED = 2  # probes after which a batch that fits no interval, whatever its rows, ends the estimate
 _FILL_S, _FILL_INTERVALS = 45.0, 6  # most for a state to fill; q5's begins to lose rows after 12 s
 # Of the guess, for the state to fill: q5 with an empty state is up to 1.4 times as fast as later.
 _FILL_SHARE, _FILL_AFTER_LOOK = 0.95, 0.75
@@ -245,7 +246,10 @@ class _Session:
     filling: Observation | None = None
 
     def is_over(self, made: Sequence[Probe]) -> bool:
-        """Whether the time is up after the probes `made`; one that has no answer yet gets as much again."""
+        """Whether the time is up after the probes `made`, or no rate can fit; without an answer yet, it is doubled."""
+        warm = [probe for probe in made if probe.phase == "probe" and probe.observation.compiling <= COMPILING]
+        if len(warm) >= _TRIED and overrun_s(warm, self._shared_interval_s) is not None:
+            return True
         passed, most_s = self.estimator.clock() - self.started, self.estimator.most_s
         if most_s is None or made[-1].phase != "probe" or passed < most_s:
             return False

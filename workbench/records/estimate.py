@@ -1,6 +1,7 @@
 """An estimate of the maximum sustainable throughput (MST): its probes, its bracket, its interval, its costs."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,7 @@ from workbench.metrics import Observation
 Phase = Literal["warm-up", "probe", "reading"]
 Limit = Literal["query", "source", "none"]
 Verdict = Literal["sustained", "overloaded", "source-bound", "disturbed", "not-offered", "warming", "not-at-capacity"]
+_FEW = 4  # a batch of few rows has at most one in as many as another
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,19 @@ class Probe:
     def answered(self, verdict: str) -> bool:
         """Whether the verdict is `verdict`."""
         return self.judgement is not None and self.judgement.verdict == verdict
+
+
+def overrun_s(probes: Sequence[Probe], interval_s: float) -> float | None:
+    """Seconds of a batch of few rows, where no batch of `probes` met the interval: it fits none, whatever the rate.
+
+    None where one met it, or all had about as many rows, so that their rows may be why. Few are at most a quarter of
+    the most that a batch had; the shortest of these batches counts.
+    """
+    batches = [batch for probe in probes if probe.phase == "probe" for batch in probe.observation.batches]
+    few = max((batch.records for batch in batches), default=0) / _FEW
+    if any(batch.duration_s <= interval_s for batch in batches):
+        return None
+    return min((batch.duration_s for batch in batches if batch.records <= few), default=None)
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,14 @@ import random
 from dataclasses import replace
 
 import pytest
+from cold_driver import ColdRun
 from simulated_run import SimulatedRun, bracket_of, estimate
 
 from workbench.errors import WorkbenchError
 from workbench.measuring import STATEFUL_QUERIES, CapacityEstimator, judge
 from workbench.measuring.adaptive import Grid
 from workbench.measuring.streambed import StreamBedSchedule
+from workbench.records import overrun_s
 
 GRID = Grid(0.01)
 
@@ -55,6 +57,19 @@ def test_all_fail_down_to_the_lowest_rate():
     assert (result.low, result.rate, result.observation) == (0.0, None, None)
     assert result.high == GRID.rate(GRID.above(100.0))
     assert not result.exhausted
+
+
+@pytest.mark.parametrize(("fixed_s", "fits"), [(2.6, False), (1.9, True)])
+def test_an_estimate_ends_where_a_batch_of_few_rows_takes_longer_than_the_interval(fixed_s, fits):
+    run = ColdRun(0, scatter=0.0, warms_in_s=1.0, start=60.0)
+    run.fixed_s = fixed_s
+    result = estimate(run)
+    assert (result.rate is not None) == fits
+    if fits:
+        assert overrun_s(result.probes, run.interval_s) is None
+    else:
+        assert len(result.probes) == 4  # the warm-up, two that tell the line, and one of few rows
+        assert overrun_s(result.probes, run.interval_s) == pytest.approx(fixed_s, rel=0.1)
 
 
 def test_source_limit_is_not_the_querys_mst():

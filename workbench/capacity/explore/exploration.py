@@ -146,9 +146,10 @@ def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str], wante
     if len(causes) == 1 and all(isinstance(run, FailedRun) for run in runs):
         return next(iter(causes))  # other budgets would not help
     others = {row: "it failed." if isinstance(runs[row], FailedRun) else why for row, why in left_out.items()}
+    few = f"Only {count}" if count else "None"
     said = [
         *causes,
-        f"Only {count} of {len(runs)} runs give{'s' * (count == 1)} a capacity; a model needs at least {wanted}.",
+        f"{few} of {len(runs)} runs give{'s' * (count <= 1)} a capacity; a model needs at least {wanted}.",
         describe_runs(runs, others),
         advise(runs[row] for row in left_out) or "Explore more budgets (slots, memory_mb, most_runs).",
     ]

@@ -29,7 +29,7 @@ from workbench.capacity.explore.acquisition import edge
 from workbench.capacity.explore.exploration import MOST_RUNS, Choice, Exploration, conclude, costs_of, stopping_row
 from workbench.capacity.explore.optimizer import ConfigurationOptimizer, minimal_first
 from workbench.capacity.explore.questions import Question, Why, next_question, on_the_way
-from workbench.capacity.model import SCALING, STREAMBED_FORMS, Growth, Model, why_no_capacity
+from workbench.capacity.model import SCALING, STREAMBED_FORMS, Growth, Model, full, why_no_capacity
 from workbench.checks import shown
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
@@ -284,6 +284,8 @@ class ResourceExplorer:
                 return f"run {stop + 1} raised the model's error from {before} to {after}"
         if self._calls >= len(self.space.corners) and all(why_no_capacity(run) for run in self._runs):
             return "no corner of the space gave a capacity"
+        if any(run.budget.slots == self.space.slots[-1] and full(run) is not None for run in self._runs):
+            return "a batch of few rows took longer than the trigger interval, on the most slots"
         if len(self._runs) >= self.most_runs:
             return f"{len(self._runs)} runs were made"
         if self.most_calls is not None and self._calls >= self.most_calls:

@@ -10,6 +10,7 @@ from workbench.capacity.model.model import MARGIN, Law, Model, least_integer
 from workbench.capacity.model.outliers import (
     advise,
     describe_runs,
+    full,
     review_readings,
     unmeasured_memory_mb,
     why_no_capacity,

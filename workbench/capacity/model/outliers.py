@@ -28,12 +28,13 @@ from workbench.capacity.model.forms import as_points, as_runs
 from workbench.capacity.model.growth import believe
 from workbench.capacity.model.scaling_law import fit_scaling_law
 from workbench.errors import WorkbenchError
-from workbench.records import FailedRun, Measurement, MstEstimate, Run
+from workbench.records import FailedRun, Measurement, MstEstimate, Run, overrun_s
 
 AGREEMENT = 0.005
 DISTURBED = 0.2
 """Share of the machine that others take from which they may be why a run sustains no rate."""
 
+_ROOM = 4  # times what a batch costs whatever its rows, which leaves them most of the interval
 SHORTFALL = 0.8
 LOW = 0.5
 LEAST_BUDGETS = 3
@@ -76,8 +77,12 @@ def why_no_capacity(run: Run) -> str | None:
         return run.failure
     estimate = run.estimate
     if not estimate.rate:
-        hindered = _hindrance(estimate)
-        return "no rate was sustained." if hindered is None else f"no rate was sustained while {hindered[0]}."
+        hindered, least_s, interval_s = _hindrance(estimate), full(run), run.budget.interval_s
+        down_to = f" down to {units.rate(estimate.high)}" if math.isfinite(estimate.high) else ""
+        why = f"no rate was sustained{down_to}" if least_s is None else f"a batch of few rows took {least_s:.1f} s"
+        while_ = "" if hindered is None else f" while {hindered[0]}"
+        more = "" if least_s is None else f", more than the trigger interval of {interval_s:g} s"
+        return f"{why}{while_}{more}."
     least = f"so the query carries at least {units.rate(estimate.low)}."
     if estimate.limit == "source":
         return f"the source was the limit, {least}"
@@ -88,6 +93,11 @@ def why_no_capacity(run: Run) -> str | None:
         ended = "the probes ran out" if estimate.exhausted else "the highest rate allowed was reached"
         return f"{ended} before a rate was too high, {least}"
     return None
+
+
+def full(run: Run) -> float | None:
+    """Seconds of a batch of few rows, where even these filled the interval of `run`; None where they did not."""
+    return overrun_s(run.estimate.probes, run.budget.interval_s) if isinstance(run, Measurement) else None
 
 
 def unmeasured_memory_mb(runs: Sequence[Run]) -> tuple[int, ...]:
@@ -132,8 +142,13 @@ def _advice(run: Run) -> str:
     if isinstance(run, FailedRun):
         return "What failed is tried again when the same is run again; leave out slots or memory_mb that keep failing."
     if not run.estimate.rate:
-        hindered = _hindrance(run.estimate)
+        hindered, least_s = _hindrance(run.estimate), full(run)
         more = "Give a slot more memory_mb, or more slot_cpus."
+        if least_s is not None:
+            longer = math.ceil(_ROOM * least_s)
+            more = (
+                f"Plan for a longer trigger interval, such as interval_s: {longer}, or for stronger slots (slot_cpus)."
+            )
         return more if hindered is None else f"{hindered[1]} {more}"
     if run.estimate.limit == "source":
         return "Explore fewer or slower slots (slots, slot_cpus), so that the query is the limit."

@@ -17,7 +17,7 @@ from workbench.capacity.model.outliers import advise
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal, JournalError
 from workbench.measuring import CapacityEstimator
-from workbench.metrics import Disturbance
+from workbench.metrics import Batch, Disturbance
 from workbench.records import FailedRun
 from workbench.study import Study, read_planned, run_study, write_planned
 from workbench.testbed import FluidTestbed
@@ -127,7 +127,7 @@ def test_a_query_that_always_fails_ends_after_the_corners_with_the_reason_first(
     message = str(raised.value)
     assert message.startswith(SAID)
     assert message.count(SAID) == 1
-    assert "Only 0 of 2 runs give a capacity; a model needs at least 2. Run 1 (2 slots of 512 MB), 2 (16" in message
+    assert "None of 2 runs gives a capacity; a model needs at least 2. Run 1 (2 slots of 512 MB), 2 (16" in message
     assert message.endswith("leave out slots or memory_mb that keep failing.")
     assert "--" not in message
     assert testbed.tried == [(2, 512)]
@@ -140,7 +140,7 @@ def test_one_reason_for_all_runs_is_all_that_is_said(planned):
         conclude(runs, "")
     assert str(raised.value) == "Spark refuses the query."
     other = failed_run(third, "It ran out of memory.")
-    with pytest.raises(WorkbenchError, match=r"refuses the query\. It ran out of memory\. Only 0 of 3 runs give"):
+    with pytest.raises(WorkbenchError, match=r"refuses the query\. It ran out of memory\. None of 3 runs gives"):
         conclude([*runs, other], "")
 
 
@@ -171,7 +171,7 @@ def test_what_else_hindered_a_run_that_sustains_no_rate_is_named(planned, distur
     probes = (*estimate.probes[:-1], hindered)
     runs[1] = replace(runs[1], estimate=replace(estimate, rate=None, low=0.0, observation=None, probes=probes))
     found = conclude(runs, "ended", choice="edge")
-    assert found.left_out[1] == f"no rate was sustained{said}"
+    assert found.left_out[1] == f"no rate was sustained down to {units.rate(estimate.high)}{said}"
     assert advise([runs[1]]).startswith(advice)
 
 
@@ -190,24 +190,51 @@ def test_what_else_hindered_a_run_that_sustains_no_rate_is_named(planned, distur
         ),
         (
             {"rate": None, "low": 0.0, "observation": None},
-            "no rate was sustained.",
+            "no rate was sustained down to {high}.",
             "Give a slot more memory_mb, or more slot_cpus.",
         ),
     ],
 )
 def test_what_is_no_capacity_is_not_fitted_and_is_said(planned, changes, said, advice):
     runs = list(planned.exploration.measurements)
-    low = runs[1].estimate.low
+    ends = {end: units.rate(getattr(runs[1].estimate, end)) for end in ("low", "high")}
     runs[1] = replace(runs[1], estimate=replace(runs[1].estimate, **changes))
     found = conclude(runs, "ended", choice="edge")
     assert 1 not in found.fitted
-    assert dict(found.left_out) == {1: said.format(low=units.rate(low))}
+    assert dict(found.left_out) == {1: said.format(**ends)}
     without = conclude([*runs[:1], *runs[2:]], "ended", choice="edge")
     assert found.model.predict([[512, 40]]) == pytest.approx(without.model.predict([[512, 40]]))
     one = plan(found, 2e6, memory_mb=(512, 1024))
     card = concerns(one.cards)["runs left out"]
-    assert f"Run 2 (16 slots of 512 MB): {said.format(low=units.rate(low))}" in card.finding
+    assert f"Run 2 (16 slots of 512 MB): {said.format(**ends)}" in card.finding
     assert card.advice == advice
+
+
+def full_run(run):
+    """Make a run whose batches take 7 s, with many rows and with few, at a trigger interval of 5 s."""
+    probe = next(one for one in run.estimate.probes if one.phase == "probe")
+    batches = tuple(Batch(7.0 * number, 7.0, rows, rows, 0.0) for number, rows in enumerate((1, 9000, 9000)))
+    failed = replace(probe, observation=replace(probe.observation, batches=batches))
+    estimate = replace(run.estimate, rate=None, low=0.0, observation=None, probes=(failed,))
+    return replace(run, budget=replace(run.budget, interval_s=5.0), estimate=estimate)
+
+
+def test_a_batch_that_fits_no_interval_is_named_with_a_longer_one(planned):
+    runs = [full_run(run) for run in planned.exploration.measurements[:2]]
+    with pytest.raises(WorkbenchError) as raised:
+        conclude(runs, "ended")
+    assert "a batch of few rows took 7.0 s, more than the trigger interval of 5 s" in str(raised.value)
+    assert "interval_s: 28" in str(raised.value)
+
+
+def test_the_explorer_ends_where_even_the_most_slots_have_no_room_for_rows(planned, tmp_path):
+    run = full_run(planned.exploration.measurements[0])
+    journal = Journal(tmp_path / "j.jsonl")
+    explorer = ResourceExplorer(
+        ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), journal), Space((1, run.budget.slots), (512,))
+    )
+    explorer.tell(run)
+    assert "longer than the trigger interval" in explorer.reason()
 
 
 def test_the_run_that_is_shown_in_full_is_none_that_failed(planned):
@@ -223,7 +250,7 @@ def test_where_the_source_bounds_all_runs_there_is_no_model(planned):
         replace(run, estimate=replace(run.estimate, limit="source", high=math.inf))
         for run in planned.exploration.measurements
     ]
-    with pytest.raises(WorkbenchError, match=r"^Only 0 of 9 runs .* the source was the limit.* so that the query is"):
+    with pytest.raises(WorkbenchError, match=r"^None of 9 runs .* the source was the limit.* so that the query is"):
         conclude(runs, "ended", choice="edge")
     assert overstatement(runs) is None
 
