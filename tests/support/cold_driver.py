@@ -44,6 +44,9 @@ class ColdRun(SimulatedRun):
     def turn(self, _budget, _layout=None):
         self.ramp = []
 
+    def empty(self):
+        return True
+
     def fill(self, least_s, _most_s):
         self.settle(least_s)
         return True

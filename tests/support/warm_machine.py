@@ -67,6 +67,10 @@ class WarmMachine:
         self.clock.now_s += 4
         self.empty_s = self.clock.now_s
 
+    def empty(self):
+        self.turn(self.budget)
+        return True
+
     def set_rate(self, rate):
         self.rate = rate
 

@@ -300,6 +300,8 @@ class _Search:
             # A state is filled at the rate that is probed first: its batches are no other size, but colder ones.
             probes = [self.history[0], *valid] if alike and math.isinf(self.history[0].rate) else valid
             rate = _line_rate((batch for probe in probes for batch in probe.observation.batches), self.interval_s)
+        if rate == 0:
+            rate = min(probe.rate for probe in valid) / _DOUBLE
         return self.grid.below(first_rate(self.history) if rate is None else rate)
 
 
@@ -317,17 +319,16 @@ def _highest(grid: Grid, limit: float) -> float:
 def _line_rate(batches: Iterable[Batch], interval_s: float) -> float | None:
     """Rate at which a batch takes `interval_s`; None if the batches do not show it.
 
-    Where rows say nothing of a batch that takes longer, it is a rate that shows what one of few rows takes.
+    0 where a batch without rows would take longer: by its fixed work, or by a state that a lower rate would not leave.
     """
     points = [(float(batch.records), batch.duration_s) for batch in batches]
     line = fit_line(points)
     if line is None:
         return None
     fixed, slope = line.fixed, line.slope
-    rows_low, rows_high = min(x for x, _ in points), max(x for x, _ in points)
-    if fixed >= interval_s and rows_high > _APART * rows_low and min(y for _, y in points) > interval_s:
-        return rows_low / _LEAP / interval_s
+    rows = sorted(x for x, _ in points)
+    if fixed >= interval_s and rows[-1] > _APART * rows[0] and min(y for _, y in points) > interval_s:
+        return 0.0
     if slope <= 0 or fixed >= interval_s:  # too little spread to separate a from b: in proportion
-        seconds, rows = sum(y for _, y in points), sum(x for x, _ in points)
-        fixed, slope = 0.0, seconds / rows
+        fixed, slope = 0.0, sum(y for _, y in points) / sum(rows)
     return (interval_s - fixed) / slope / interval_s if slope > 0 else None

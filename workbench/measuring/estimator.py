@@ -35,6 +35,7 @@ _LATE_START = 0.002
 _LATE_WINDOWS = 3
 _UNUSUAL, _WINDOWS = 1.5, 3  # times the least disturbed of more windows than a burst of load lasts
 _NOT_OFFERED_REPEATS = 2
+_FAR = 1.5  # times a rate, of one whose state it cannot begin with
 _TRIED = 2  # probes after which a batch that fits no interval, whatever its rows, ends the estimate
 _FILL_S, _FILL_INTERVALS = 45.0, 6  # most for a state to fill; q5's begins to lose rows after 12 s
 # Of the guess, for the state to fill: q5 with an empty state is up to 1.4 times as fast as later.
@@ -244,6 +245,8 @@ class _Session:
     waited_s: float = 0.0
     windows: list[float] = field(default_factory=list)  # how disturbed each was
     filling: Observation | None = None
+    seen: Observation | None = None  # last
+    highest: float = 0.0  # rate since the state was empty, records/s
 
     def is_over(self, made: Sequence[Probe]) -> bool:
         """Whether the time is up after the probes `made`, or no rate can fit; without an answer yet, it is doubled."""
@@ -270,6 +273,7 @@ class _Session:
                 waits_since = self.estimator.clock()
                 self.run.await_quiet(max(0.0, self.estimator.patience_s - self.waited_s))
                 self.waited_s += self.estimator.clock() - waits_since
+            filled = self._begin_again(step.rate)
             observation = self._observe(step.rate)
             judgement = judge(
                 observation,
@@ -281,6 +285,7 @@ class _Session:
                 interval_s=self._shared_interval_s,
             )
             self.disturbed = judgement.repeatable
+        self.seen = observation
         at_s, took_s = begun - self.started + self.before_s, self.estimator.clock() - begun
         return Probe(
             number, step.phase, rate, step.attempt, observation, judgement, at_s, took_s, steady, filled=filled
@@ -356,10 +361,28 @@ class _Session:
             run.settle(_LOOK_INTERVALS[0] * interval_s)
             look = filling_rate(run.observe(_LOOK_INTERVALS[1] * interval_s).batches[1:])
             rate = self.steps.near(max(_FILL_AFTER_LOOK * look, 1.0))
+        return self._fill_at(run, rate)
+
+    def _fill_at(self, run: SharedRun, rate: float) -> tuple[Observation, bool]:
+        times, self.highest = self.steps.times(run.budget.interval_s), rate
         run.set_rate(rate)
-        filled = run.fill(self.steps.times(interval_s).settle_s, fill_s(interval_s))
-        self.filling = run.observe(self.steps.times(interval_s).window_s)
+        filled = run.fill(times.settle_s, fill_s(run.budget.interval_s))
+        self.filling = run.observe(times.window_s)
         return self.filling, filled
+
+    def _begin_again(self, rate: float) -> bool | None:
+        """Begin with an empty state where a far higher rate filled it: what that left, this one would pay for.
+
+        A join goes through all of its state in each batch. Returns whether the state is full again; None where the
+        query went on.
+        """
+        self.highest = max(self.highest, rate)
+        stateful = self.seen is not None and any(operator.keeps_state for operator in self.seen.operators)
+        if self.highest < _FAR * rate or not stateful or self.steps.times(self.run.budget.interval_s).cooldown_s:
+            return None
+        if not isinstance(self.run, SharedRun) or not self.run.empty():
+            return None
+        return self._fill_at(self.run, rate)[1]
 
 
 def fill_s(interval_s: float) -> float:

@@ -10,7 +10,7 @@ from workbench.metrics import Observation
 Phase = Literal["warm-up", "probe", "reading"]
 Limit = Literal["query", "source", "none"]
 Verdict = Literal["sustained", "overloaded", "source-bound", "disturbed", "not-offered", "warming", "not-at-capacity"]
-_FEW = 4  # a batch of few rows has at most one in as many as another
+_LOW = 4  # times as high as a low rate is the highest
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,18 @@ class Probe:
 
 
 def overrun_s(probes: Sequence[Probe], interval_s: float) -> float | None:
-    """Seconds of a batch of few rows, where no batch of `probes` met the interval: it fits none, whatever the rate.
+    """Seconds of a batch at a low rate, where no batch of `probes` met the interval: no rate fits it.
 
-    None where one met it, or all had about as many rows, so that their rows may be why. Few are at most a quarter of
-    the most that a batch had; the shortest of these batches counts.
+    None where one met it, or all were probed at about one rate, so that their rows may be why. A low rate is at most a
+    quarter of the highest; its shortest batch counts. A batch of few rows at a high rate does not: it pays for the
+    state that the rate has left.
     """
-    batches = [batch for probe in probes if probe.phase == "probe" for batch in probe.observation.batches]
-    few = max((batch.records for batch in batches), default=0) / _FEW
-    if any(batch.duration_s <= interval_s for batch in batches):
+    probed = [probe for probe in probes if probe.phase == "probe"]
+    low = max((probe.rate for probe in probed), default=0.0) / _LOW
+    if any(batch.duration_s <= interval_s for probe in probed for batch in probe.observation.batches):
         return None
-    return min((batch.duration_s for batch in batches if batch.records <= few), default=None)
+    few = (batch.duration_s for probe in probed if probe.rate <= low for batch in probe.observation.batches)
+    return min(few, default=None)
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,9 @@ class SharedRun(Run, Protocol):
     def turn(self, budget: Budget, layout: Mapping[str, int] | None = None) -> None:
         """Start the query again on `budget`, which has at most the slots deployed; its state begins empty."""
 
+    def empty(self) -> bool:
+        """Start the query again with an empty state, and return True; False where that cannot be done."""
+
     def fill(self, least_s: float, most_s: float) -> bool:
         """Let the state reach its working size, within `least_s` to `most_s` seconds; return whether it has.
 

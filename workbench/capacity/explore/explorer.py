@@ -285,7 +285,7 @@ class ResourceExplorer:
         if self._calls >= len(self.space.corners) and all(why_no_capacity(run) for run in self._runs):
             return "no corner of the space gave a capacity"
         if any(run.budget.slots == self.space.slots[-1] and full(run) is not None for run in self._runs):
-            return "a batch of few rows took longer than the trigger interval, on the most slots"
+            return "on the most slots a batch took longer than the trigger interval at a low rate, too"
         if len(self._runs) >= self.most_runs:
             return f"{len(self._runs)} runs were made"
         if self.most_calls is not None and self._calls >= self.most_calls:

@@ -79,7 +79,7 @@ def why_no_capacity(run: Run) -> str | None:
     if not estimate.rate:
         hindered, least_s, interval_s = _hindrance(estimate), full(run), run.budget.interval_s
         down_to = f" down to {units.rate(estimate.high)}" if math.isfinite(estimate.high) else ""
-        why = f"no rate was sustained{down_to}" if least_s is None else f"a batch of few rows took {least_s:.1f} s"
+        why = f"no rate was sustained{down_to}" if least_s is None else f"a batch took {least_s:.1f} s at a low rate, too"
         while_ = "" if hindered is None else f" while {hindered[0]}"
         more = "" if least_s is None else f", more than the trigger interval of {interval_s:g} s"
         return f"{why}{while_}{more}."
@@ -96,7 +96,7 @@ def why_no_capacity(run: Run) -> str | None:
 
 
 def full(run: Run) -> float | None:
-    """Seconds of a batch of few rows, where even these filled the interval of `run`; None where they did not."""
+    """Seconds of a batch at a low rate, where it filled the interval of `run`, too; None where one met it."""
     return overrun_s(run.estimate.probes, run.budget.interval_s) if isinstance(run, Measurement) else None
 
 

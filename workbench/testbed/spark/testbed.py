@@ -71,6 +71,8 @@ class SparkRun:
     source: SourceProfile
     expected_rate: float
     _connection: Connection
+    _layout: Mapping[str, int] | None = None
+    _restarts: bool = True  # whether its rows begin again with the query
     _check: Callable[[], None] = go_on
     _said: Callable[[], str] = str
     _progress: Callable[[str], None] = lambda _: None
@@ -89,7 +91,13 @@ class SparkRun:
                 settings=("slots",),
             )
         self.source, self.expected_rate = self._ask("turn", Turn(budget, *_partitions(layout or {}, budget)))
-        self.budget = budget
+        self.budget, self._layout = budget, layout
+
+    def empty(self) -> bool:
+        """Start the query again with an empty state; False on a cluster and on a topic, which is read further."""
+        if self._restarts:
+            self.turn(self.budget, self._layout)
+        return self._restarts
 
     def set_rate(self, rate: float) -> None:
         """Offer `rate` records/s from the next batch on; inf offers the maximum rate that fits the interval."""
@@ -306,8 +314,18 @@ class SparkTestbed:
             facts["checkpoint"] = self._keeps(in_memory=folder.parent == _MEMORY_FOLDER)
             here = there or replace(describe(), slots=slots)
             machine = replace(here, facts={**here.facts, **facts})
+            restarts = self.cluster is None and query.topic is None
             yield SparkRun(
-                budget, machine, source, expected, driver.connection, self.check_owner, driver.said, self.progress
+                budget,
+                machine,
+                source,
+                expected,
+                driver.connection,
+                layout,
+                restarts,
+                self.check_owner,
+                driver.said,
+                self.progress,
             )
 
     @contextmanager

@@ -211,11 +211,12 @@ def test_what_is_no_capacity_is_not_fitted_and_is_said(planned, changes, said, a
 
 
 def full_run(run):
-    """Make a run whose batches take 7 s, with many rows and with few, at a trigger interval of 5 s."""
+    """Make a run whose batches take 7 s at a high rate and at a low one, at a trigger interval of 5 s."""
     probe = next(one for one in run.estimate.probes if one.phase == "probe")
-    batches = tuple(Batch(7.0 * number, 7.0, rows, rows, 0.0) for number, rows in enumerate((1, 9000, 9000)))
+    batches = tuple(Batch(7.0 * number, 7.0, 9000, 9000, 0.0) for number in range(3))
     failed = replace(probe, observation=replace(probe.observation, batches=batches))
-    estimate = replace(run.estimate, rate=None, low=0.0, observation=None, probes=(failed,))
+    probes = tuple(replace(failed, rate=rate) for rate in (9000.0, 2000.0))
+    estimate = replace(run.estimate, rate=None, low=0.0, observation=None, probes=probes)
     return replace(run, budget=replace(run.budget, interval_s=5.0), estimate=estimate)
 
 
@@ -223,7 +224,7 @@ def test_a_batch_that_fits_no_interval_is_named_with_a_longer_one(planned):
     runs = [full_run(run) for run in planned.exploration.measurements[:2]]
     with pytest.raises(WorkbenchError) as raised:
         conclude(runs, "ended")
-    assert "a batch of few rows took 7.0 s, more than the trigger interval of 5 s" in str(raised.value)
+    assert "a batch took 7.0 s at a low rate, too, more than the trigger interval of 5 s" in str(raised.value)
     assert "interval_s: 28" in str(raised.value)
 
 
