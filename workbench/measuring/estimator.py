@@ -247,13 +247,17 @@ class _Session:
     filling: Observation | None = None
     seen: Observation | None = None  # last
     highest: float = 0.0  # rate since the state was empty, records/s
+    filled_s: float = 0.0  # seconds in which its state was filled again
 
     def is_over(self, made: Sequence[Probe]) -> bool:
-        """Whether the time is up after the probes `made`, or no rate can fit; without an answer yet, it is doubled."""
+        """Whether the time is up after the probes `made`, or no rate can fit; without an answer yet, it is doubled.
+
+        What it takes to fill a state again, after a rate far above, is not counted.
+        """
         warm = [probe for probe in made if probe.phase == "probe" and probe.observation.compiling <= COMPILING]
         if len(warm) >= _TRIED and overrun_s(warm, self._shared_interval_s) is not None:
             return True
-        passed, most_s = self.estimator.clock() - self.started, self.estimator.most_s
+        passed, most_s = self.estimator.clock() - self.started - self.filled_s, self.estimator.most_s
         if most_s is None or made[-1].phase != "probe" or passed < most_s:
             return False
         found = self.steps.conclude(made, self.run.budget.interval_s)
@@ -382,7 +386,10 @@ class _Session:
             return None
         if not isinstance(self.run, SharedRun) or not self.run.empty():
             return None
-        return self._fill_at(self.run, rate)[1]
+        begun = self.estimator.clock()
+        filled = self._fill_at(self.run, rate)[1]
+        self.filled_s += self.estimator.clock() - begun
+        return filled
 
 
 def fill_s(interval_s: float) -> float:

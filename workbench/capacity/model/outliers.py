@@ -79,10 +79,10 @@ def why_no_capacity(run: Run) -> str | None:
     if not estimate.rate:
         hindered, least_s, interval_s = _hindrance(estimate), full(run), run.budget.interval_s
         down_to = f" down to {units.rate(estimate.high)}" if math.isfinite(estimate.high) else ""
-        why = f"no rate was sustained{down_to}" if least_s is None else f"a batch took {least_s:.1f} s at a low rate, too"
-        while_ = "" if hindered is None else f" while {hindered[0]}"
-        more = "" if least_s is None else f", more than the trigger interval of {interval_s:g} s"
-        return f"{why}{while_}{more}."
+        why = f"no rate was sustained{down_to}"
+        if least_s is not None:
+            why = f"a batch took {least_s:.1f} s at a low rate, too, more than the trigger interval of {interval_s:g} s"
+        return f"{why}." if hindered is None else f"{why} while {hindered[0]}."
     least = f"so the query carries at least {units.rate(estimate.low)}."
     if estimate.limit == "source":
         return f"the source was the limit, {least}"
@@ -153,7 +153,7 @@ def _advice(run: Run) -> str:
     if run.estimate.limit == "source":
         return "Explore fewer or slower slots (slots, slot_cpus), so that the query is the limit."
     if run.estimate.limit == "none":
-        return "Raise the tolerance, so that the probes suffice."
+        return "Allow more minutes, or raise the tolerance, so that the probes suffice."
     return "Look for a limit outside the query, such as a generator's rate."
 
 

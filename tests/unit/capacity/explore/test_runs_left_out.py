@@ -186,7 +186,7 @@ def test_what_else_hindered_a_run_that_sustains_no_rate_is_named(planned, distur
         (
             {"limit": "none", "high": math.inf, "exhausted": True},
             "the probes ran out before a rate was too high, so the query carries at least {low}.",
-            "Raise the tolerance, so that the probes suffice.",
+            "Allow more minutes, or raise the tolerance, so that the probes suffice.",
         ),
         (
             {"rate": None, "low": 0.0, "observation": None},
