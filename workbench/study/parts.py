@@ -16,7 +16,8 @@ from workbench.workload import Query
 
 Find = Callable[..., Query]
 _AS_RECORDED = 0.001
-_RUN_S = 90.0  # after which a run of a shared deployment begins no further probe
+# Seconds after which a run of a shared deployment begins no further probe: filling its state, and three probes.
+_RUN_S, _FILL_S, _PROBES_INTERVALS = 90.0, 45.0, 22.5
 
 
 def query_of(study: Study, find: Find = find_query) -> Query:
@@ -55,7 +56,7 @@ def estimator_of(study: Study) -> CapacityEstimator:
         warmup_cap_s=study.warmup_s,
         patience_s=study.patience_s,
         max_repeats=study.max_repeats,
-        most_s=_RUN_S if study.shared else None,
+        most_s=max(_RUN_S, _FILL_S + _PROBES_INTERVALS * study.interval_s) if study.shared else None,
     )
 
 
