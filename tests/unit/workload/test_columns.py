@@ -178,7 +178,7 @@ def test_a_file_of_pandas_3_is_read(tmp_path, kind):
     assert got.column("__index_level_0__").to_pylist() == [7, 9]  # as Spark's own reader has it
 
 
-def test_what_is_inferred_from_csv_is_read(tmp_path):
+def test_what_is_inferred_from_csv_and_json_is_read(tmp_path):
     (tmp_path / "x.csv").write_text(
         ",clock,day,at,flag,price,none\n0,12:34:56,2024-01-31,2024-01-31 12:00:00,true,1.5,\n1,00:00:01,,,,,\n"
     )
@@ -192,9 +192,6 @@ def test_what_is_inferred_from_csv_is_read(tmp_path):
         "price": [1.5, None],
         "none": [None, None],
     }
-
-
-def test_what_is_inferred_from_json_is_read(tmp_path):
     text = '{"a": {"at": "2024-01-31 12:00:00", "n": null, "none": {}}, "l": [{"z": [1.5]}], "e": []}\n{"a": null}\n'
     (tmp_path / "x.json").write_text(text)
     replay = prepare(Dataset.at(str(tmp_path / "x.json")), None, tmp_path)
@@ -225,19 +222,15 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_spark_cannot_hold_is_refused_with_the_column_and_the_type(name):
     kind, said = REFUSED[name]
-    with pytest.raises(
-        QueryError, match=rf"^The column 'x' of 'f' has type .*, and Spark cannot hold {said}.*leave it"
-    ):
+    said = rf"^The column 'x' of 'f' has type .*, and Spark cannot hold {said}.*leave it"
+    with pytest.raises(QueryError, match=said):
         spark_schema(pa.schema([("n", pa.int8()), ("x", kind)]), "f")
 
 
-def test_a_value_that_does_not_fit_is_refused_with_the_column(tmp_path):
+def test_a_value_that_does_not_fit_is_refused_with_the_column_also_further_down(tmp_path):
     pq.write_table(pa.table({"n": [1], "x": pa.array([2**63], pa.uint64())}), tmp_path / "x.parquet")
     with pytest.raises(QueryError, match=r"^The column 'x' has type uint64, .* as int64, .* 9223372036854775808"):
         check(Dataset.at(str(tmp_path / "x.parquet")), None)
-
-
-def test_a_value_that_does_not_fit_further_down_is_refused_as_well(tmp_path):
     values = pa.array([1] * 2000 + [2**64 - 1], pa.uint64())
     pq.write_table(pa.table({"x": values}), tmp_path / "x.parquet")
     check(Dataset.at(str(tmp_path / "x.parquet")), None)
@@ -252,9 +245,6 @@ def test_names_that_are_the_same_for_spark_are_refused_with_both(tmp_path, names
     first, second = (name or "_c0" for name in names)
     with pytest.raises(QueryError, match=rf"takes the columns '{first}' and '{second}' of .* for the same. Rename one"):
         check(Dataset.at(str(tmp_path / "x.parquet")), None)
-
-
-def test_names_that_are_the_same_in_csv_are_refused(tmp_path):
     (tmp_path / "x.csv").write_text("a,a\n1,2\n")
     with pytest.raises(QueryError, match=r"CSV file contained multiple columns named a\. "):
         check(Dataset.at(str(tmp_path / "x.csv")), None)

@@ -28,14 +28,10 @@ def orders(tmp_path):
     return path
 
 
-def test_a_row_keeps_its_lateness_when_its_event_time_is_replaced(orders, tmp_path):
+def test_a_row_keeps_its_lateness_when_its_event_time_is_replaced_and_the_data_is_looped_over(orders, tmp_path):
     replay = prepare(Dataset.at(str(orders)), "time", tmp_path)
     got = rows(replay, 0, 3).column("time").cast(pa.int64()).to_pylist()
     assert got == [0, 1_000_000, 2_000_000 - 3_000_000]
-
-
-def test_the_data_is_looped_over_for_ever(orders, tmp_path):
-    replay = prepare(Dataset.at(str(orders)), "time", tmp_path)
     assert rows(replay, 2, 7).column("amount").to_pylist() == [3, 1, 2, 3, 1]
 
 
@@ -91,14 +87,11 @@ def test_iso_text_is_an_event_time_in_every_format(tmp_path, kind, texts):
     assert got == [0, 1_000_000, 2_000_000 - 2_000_000]
 
 
-@pytest.mark.parametrize("text_type", [pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
-def test_iso_text_may_be_stored_in_any_of_parquets_ways(tmp_path, text_type):
-    data = written(tmp_path, "parquet", ISO[1], text_type)
-    check(data, "time")
-    assert prepare(data, "time", tmp_path).rows == 3
-
-
-def test_days_are_an_event_time(tmp_path):
+def test_iso_text_may_be_stored_in_any_of_parquets_ways_and_be_a_day(tmp_path):
+    for text_type in (pa.large_string(), pa.dictionary(pa.int32(), pa.string())):
+        data = written(tmp_path, "parquet", ISO[1], text_type)
+        check(data, "time")
+        assert prepare(data, "time", tmp_path).rows == 3
     replay = prepare(written(tmp_path, "parquet", ["2024-01-02", "2024-01-01"]), "time", tmp_path)
     assert rows(replay, 1, 2).column("time").cast(pa.int64()).to_pylist() == [1_000_000 - 86_400_000_000]
 
@@ -113,16 +106,12 @@ def test_days_are_an_event_time(tmp_path):
     ],
 )
 def test_text_that_is_no_time_is_told_before_anything_starts(tmp_path, texts, reason):
-    with pytest.raises(
-        WorkbenchError, match=rf"'time' is text, but not all of it ISO .*{reason}\. Write all of them as 2024-01-31T12"
-    ):
+    with pytest.raises(WorkbenchError, match=rf"'time' is text, but not all of it ISO .*{reason}\. Write all of them"):
         check(written(tmp_path, "parquet", texts), "time")
 
 
 def test_a_missing_event_time_column_is_named_with_the_nearest(orders):
-    with pytest.raises(
-        WorkbenchError, match=r"no column 'tim' .*; its columns are time, shop, amount\. Did you mean 'time'\?$"
-    ):
+    with pytest.raises(WorkbenchError, match=r"no column 'tim' .*; .* time, shop, amount\. Did you mean 'time'\?$"):
         check(Dataset.at(str(orders)), "tim")
 
 
@@ -148,17 +137,14 @@ def test_empty_event_times_are_counted(tmp_path):
             use()
 
 
-def test_a_file_of_the_wrong_format_is_refused_with_the_next_step(tmp_path):
-    (tmp_path / "bad.parquet").write_text("not parquet")
-    with pytest.raises(WorkbenchError, match=r"cannot be read as parquet: .* or convert it to Parquet"):
-        check(Dataset.at(str(tmp_path / "bad.parquet")), None)
-
-
-def test_a_path_without_data_is_refused(tmp_path):
+def test_a_path_without_data_and_a_file_of_the_wrong_format_are_refused_with_the_next_step(tmp_path):
     with pytest.raises(WorkbenchError, match=r"does not exist; give the path .* from the folder in which you run this"):
         Dataset.at(str(tmp_path / "nowhere"))
     with pytest.raises(WorkbenchError, match=r"holds no \.parquet, \.csv"):
         Dataset.at(str(tmp_path))
+    (tmp_path / "bad.parquet").write_text("not parquet")
+    with pytest.raises(WorkbenchError, match=r"cannot be read as parquet: .* or convert it to Parquet"):
+        check(Dataset.at(str(tmp_path / "bad.parquet")), None)
 
 
 def test_a_query_takes_the_event_time_of_its_data_set():

@@ -183,19 +183,14 @@ def no_spark(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_spark")
-@pytest.mark.parametrize("method", ["auto", "exact", "sketch"])
-def test_a_mistyped_column_is_refused_at_once_with_the_columns_named(tmp_path, capsys, method):
-    (tmp_path / "orders.csv").write_text("customer_id,amount\nc0,1\n")
-    assert cli.main(["keys", str(tmp_path / "orders.csv"), "custmer_id", "--method", method]) == BAD_INPUT
-    said = capsys.readouterr().err
-    assert "no column 'custmer_id'; its columns are customer_id, amount. Did you mean 'customer_id'?" in said
-
-
-@pytest.mark.usefixtures("no_spark")
-def test_the_command_counts_a_file_without_spark(tmp_path, capsys):
+def test_the_command_counts_a_file_without_spark_and_refuses_a_mistyped_column_at_once(tmp_path, capsys):
     (tmp_path / "orders.csv").write_text("customer_id\n" + "c0\n" * 2 + "".join(f"c{n}\n" for n in range(1, 9)))
     assert cli.main(["keys", str(tmp_path / "orders.csv"), "customer_id"]) == DONE
     assert "More than 5 tasks do not raise the rate" in capsys.readouterr().out
+    for method in ("auto", "exact", "sketch"):
+        assert cli.main(["keys", str(tmp_path / "orders.csv"), "custmer_id", "--method", method]) == BAD_INPUT
+        said = capsys.readouterr().err
+        assert "no column 'custmer_id'; its columns are customer_id. Did you mean 'customer_id'?" in said
 
 
 def test_a_column_without_a_key_is_refused(tmp_path):

@@ -156,27 +156,23 @@ def test_renewed_fields_of_json_are_others_in_each_pass(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("renew", "said"),
     [
         (("value.none",), "2 of 2 values of the column 'value' have no JSON field 'none'"),
         (("value.price",), "'value.price', whose values are not all whole numbers"),
         (("value.id", "key.id"), "inside the columns value and key"),
+        (("x",), "renew has 'x', no column of .*orders.parquet"),
+        (("time",), "renew has 'time', timestamp.* of .*orders.parquet"),
+        (("price",), "renew has 'price', double of .*orders.parquet"),
     ],
 )
-def test_fields_that_cannot_be_renewed_are_refused(tmp_path, fields, said):
+def test_what_cannot_be_renewed_is_refused(tmp_path, renew, said):
     values = [json.dumps({"id": number, "price": number + 0.5}).encode() for number in range(2)]
-    pq.write_table(pa.table({"value": values, "key": values}), tmp_path / "orders.parquet")
+    times = pa.array([1, 2], pa.timestamp("us", "UTC"))
+    columns = {"value": values, "key": values, "price": [1.5, 2.5], "time": times}
+    pq.write_table(pa.table(columns), tmp_path / "orders.parquet")
     with pytest.raises(QueryError, match=said):
-        check_input(Input("orders", Dataset(str(tmp_path / "orders.parquet"), "parquet"), renew=fields))
-
-
-@pytest.mark.parametrize(("column", "what"), [("x", "no column"), ("time", "timestamp"), ("price", "double")])
-def test_what_cannot_be_renewed_is_refused(tmp_path, column, what):
-    table = pa.table({"price": [1.5], "time": pa.array([1], pa.timestamp("us", "UTC"))})
-    pq.write_table(table, tmp_path / "orders.parquet")
-    given = Input("orders", Dataset(str(tmp_path / "orders.parquet"), "parquet", "time"), renew=(column,))
-    with pytest.raises(QueryError, match=f"renew has '{column}', {what}.* of .*orders.parquet"):
-        check_input(given)
+        check_input(Input("orders", Dataset(str(tmp_path / "orders.parquet"), "parquet", "time"), renew=renew))
 
 
 def test_a_share_is_met_in_every_part_of_the_loop(two, tmp_path):
