@@ -47,13 +47,10 @@ def test_the_source_gives_the_rows_of_all_inputs_once(batch):
     check_read("q", [batch])
 
 
-def test_an_input_that_is_read_twice_counts_once(batch):
+def test_an_input_that_is_read_twice_or_written_to_two_places_counts_once(batch):
     again = replace(batch, progress={"sources": [source(0, 200), source(1, 100), source(0, 200)]})
     assert again.of_inputs == {0: 200, 1: 100}
     assert times_read(again) == 2
-
-
-def test_a_batch_that_is_written_to_two_places_is_read_twice_and_counts_once(batch):
     twice = replace(batch, progress={"sources": [source(0, 400), source(1, 200)]})
     assert twice.of_inputs == {0: 200, 1: 100}
 

@@ -20,23 +20,17 @@ def batch(released, *read, scanned=True, dropped=0):
     return BatchLog(0, {"sources": [source], "stateOperators": [{"numRowsDroppedByWatermark": dropped}]}, stages)
 
 
-def test_what_every_scan_read_whole_passes():
+def test_what_every_scan_read_whole_passes_and_rows_that_were_never_read_are_no_throughput():
     check_read("q", [batch(100, 100, 100), batch(50, 50, 50)])
     check_read("q", [batch(100, 60, scanned=False)])  # which stage reads is not known
     check_read("q", [])
-
-
-def test_rows_that_were_never_read_are_no_throughput():
     with pytest.raises(WorkbenchError, match=r"'q' released 200 rows, .* read 190, so its rate is unknown.* \(limit\)"):
         check_read("q", [batch(100, 100), batch(100, 90)])
 
 
 @pytest.mark.parametrize(("dropped", "share"), [(0, 0.0), (5, 0.05), (50, 50 / 145)])
-def test_the_share_that_came_late_is_told(dropped, share):
+def test_the_share_that_came_late_is_told_and_when_most_are_late_there_is_no_rate(dropped, share):
     kept = [SimpleNamespace(state_rows_updated=95), SimpleNamespace(state_rows_updated=None)]
     assert dropped_late("q", [batch(100, 100, dropped=dropped)], kept) == pytest.approx(share)
-
-
-def test_when_most_rows_are_late_there_is_no_rate():
     with pytest.raises(WorkbenchError, match=r"'q' drops 90 % of what reaches its state"):
         dropped_late("q", [batch(100, 100, dropped=90)], [SimpleNamespace(state_rows_updated=10)])
