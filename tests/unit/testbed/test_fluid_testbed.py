@@ -208,9 +208,9 @@ def test_what_cannot_be_deployed_is_refused(make, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"noise": -0.1}, "noise is -0.1; it must be 0 to 1"),
-        ({"jitter": 0.5}, "jitter is 0.5; it must be 0 to 0.3"),
-        ({"step_s": 0.0}, "step_s is 0.0; it must be above 0 seconds"),
+        ({"noise": -0.1}, "noise is -0.1; it must be at least 0 and at most 1"),
+        ({"jitter": 0.5}, "jitter is 0.5; it must be at least 0 and at most 0.3"),
+        ({"step_s": 0.0}, r"step_s is 0.0; it must be a finite number above 0 \(seconds\)"),
     ],
 )
 def test_settings_are_checked(settings, message):

@@ -80,7 +80,7 @@ def test_of_large_records_fewer_are_read_so_that_they_are_the_newest(begun):
         ({"rows": 0}, "rows is 0"),
         ({"seconds": -1.0}, "seconds is -1.0"),
         ({"seconds": math.inf}, "seconds is inf"),
-        ({"megabytes": 2000}, "at most 1024"),
+        ({"megabytes": 2000}, "at most 1,024"),
     ],
 )
 def test_limits_are_checked(given, text):
