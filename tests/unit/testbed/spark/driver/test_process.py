@@ -1,14 +1,15 @@
-"""What is said when Spark's driver process is gone."""
+"""What is said when Spark's driver process is gone, and a process that answers one question."""
 
 import signal
 from multiprocessing import Pipe
+from pathlib import Path
 
 import pytest
 
 from workbench.cli.progress import Progress
 from workbench.errors import QueryError, WorkbenchError
 from workbench.testbed.spark.driver.live import failed_at_run_time
-from workbench.testbed.spark.driver.process import LEFT, DriverProcess, answer, ended
+from workbench.testbed.spark.driver.process import LEFT, DriverProcess, answer, ask_apart, ended
 from workbench.testbed.spark.testbed import SparkRun
 
 
@@ -108,3 +109,27 @@ def test_whose_fault_it_is_crosses_the_pipe(kind):
 )
 def test_a_query_is_to_blame_unless_the_budget_may_be(failure, kind):
     assert type(failed_at_run_time("q", failure)) is kind
+
+
+ASKED = """
+import json
+import sys
+import tempfile
+
+from workbench.testbed.spark.driver.process import answering
+
+asked = json.load(sys.stdin)
+with answering() as result:
+    print("x" * 200_000 + asked["last"])
+    result.write(tempfile.mkdtemp())
+"""
+
+
+def test_it_answers_its_last_words_are_kept_and_its_files_are_removed(tmp_path, monkeypatch):
+    (tmp_path / "asked_apart.py").write_text(ASKED)
+    monkeypatch.syspath_prepend(tmp_path)
+    answer, said = ask_apart("asked_apart", {"last": "word"})
+    assert Path(answer).is_absolute()
+    assert not Path(answer).exists()
+    assert said.endswith("xword\n")
+    assert len(said) < 100_000
