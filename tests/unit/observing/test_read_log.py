@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from written_logs import BEGUN, LISTENER, TRUE, a_day, events, progress, progress_of, task, written
+from event_log_lines import task
+from written_logs import BEGUN, LISTENER, TRUE, a_day, events, progress, progress_of, written
 
 from workbench.errors import WorkbenchError
 from workbench.observing import LEFT_OUT, headroom, log, read_log, unseen
@@ -50,7 +51,7 @@ def test_batches_with_a_stage_of_their_own_change_no_other_operators(tmp_path):
                 event["Stage IDs"] = [*event["Stage IDs"], 10_000 + seen]
         if event["Event"] == "SparkListenerStageCompleted" and merges and event["Stage Info"]["Parent IDs"]:
             own = {"Stage ID": 10_000 + seen, "Stage Attempt ID": 0, "Parent IDs": [event["Stage Info"]["Stage ID"]]}
-            extra += [task(10_000 + seen, number, 1, 0.001, scans=False) for number in range(10)]
+            extra += [task(10_000 + seen, number, read=1, counts={8: 1}, run_ms=1) for number in range(10)]
             extra.append(event | {"Stage Info": event["Stage Info"] | own})
     plain, merged = (read_log(written(tmp_path / name, one)) for name, one in (("plain", log), ("merged", extra)))
     for one, other in zip(plain.blocks, merged.blocks, strict=True):

@@ -3,19 +3,16 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from replayed import chain
 
-from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.dataflow import OperatorProfile
 from workbench.scaling import Controller, Decision, Static, Window
 from workbench.scaling.controller import needed_tasks, served
-from workbench.simulation import Deployment, RateTrace, Worker, steady_state
+from workbench.simulation import Deployment, OperatorModel, RateTrace, Worker, steady_state
 from workbench.study import Pool, replay_start, simulated_start
 
-FLOW = Dataflow(
-    "two",
-    (Operator("source", "source"), Operator("light", "map"), Operator("heavy", "map")),
-    (Edge("source", "light"), Edge("light", "heavy")),
-)
 PROFILES = {name: OperatorProfile(1e-4, 0.0, 0.0, 1.0) for name in ("light", "heavy")}
+FLOW = chain(**{name: OperatorModel(profile) for name, profile in PROFILES.items()}).dataflow
 
 
 class Wants:
