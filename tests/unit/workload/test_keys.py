@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
 import pytest
+from parquet_rows import stored
 
 from workbench.cli import keys
 from workbench.errors import WorkbenchError
@@ -95,11 +95,8 @@ class Asked:
     ],
 )
 def test_of_a_parquet_file_the_key_alone_is_read(tmp_path, kind, asked):
-    table = pa.table(
-        {"city": pa.array([1, 2]).cast(pa.string()).cast(kind), "at": pa.array([1, 2], pa.timestamp("ns"))}
-    )
-    pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
-    data = Dataset.at(str(tmp_path / "x.parquet"))
+    city = pa.array([1, 2]).cast(pa.string()).cast(kind)
+    data = stored(tmp_path, {"city": city, "at": pa.array([1, 2], pa.timestamp("ns"))})
     assert _keys(Asked(), data, "city") == f"struct<city:{asked}>"
     with pytest.raises(WorkbenchError, match=r"no column 'ct'; its columns are city, at\. Did you mean"):
         _keys(Asked(), data, "ct")
