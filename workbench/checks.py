@@ -18,6 +18,11 @@ def require(condition: bool, message: str) -> None:
         raise WorkbenchError(message)
 
 
+def one_of(thing: str, value: object, allowed: Sequence[str]) -> None:
+    """Require `value` to be one of the `allowed` ones."""
+    require(value in allowed, f"{thing} is {value!r}; use one of {', '.join(map(repr, allowed))}.")
+
+
 def shown(value: object) -> str:
     """Show a value in an error message, numbers with commas; a long one is cut."""
     try:
@@ -114,9 +119,9 @@ def not_negatives(thing: str, values: Iterable[float]) -> list[float]:
     return [not_negative(thing.format(index), value) for index, value in enumerate(values)]
 
 
-def wholes(thing: str, values: Iterable[float], least: int) -> list[int]:
-    """Return whole numbers of at least `least`; `thing` names one of them, with ``{}`` for its index."""
-    return [whole(thing.format(index), value, least) for index, value in enumerate(values)]
+def wholes(thing: str, values: Iterable[float]) -> list[int]:
+    """Return whole numbers of at least 0; `thing` names one of them, with ``{}`` for its index."""
+    return [whole(thing.format(index), value, 0) for index, value in enumerate(values)]
 
 
 def same_length(what: str, count: int, **vectors: Sequence[object]) -> None:

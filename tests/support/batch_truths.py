@@ -11,6 +11,15 @@ SCAN = {"name": "1 scan", "fixed_s": 0.05, "per_row_s": 8e-6}
 STATE = {"name": "2 aggregate", "fixed_s": 0.2, "per_row_s": 4e-5, "scale": 3.0, "power": 0.8, "state": True}
 
 
+def filling(batch_s, interval_s):
+    """Rows/s of batches that last the interval, found by bisection."""
+    low, high = 0.0, 1e9
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if batch_s(middle) < interval_s else (low, middle)
+    return low / interval_s
+
+
 class Engine:
     """Micro-batches: a driver's seconds, then the stages one after the other, in waves."""
 
@@ -22,13 +31,16 @@ class Engine:
         self.topic = topic  # its partitions, which the source has whatever is asked of it
 
     def batch_s(self, rows, slots, partitions, speed=1.0):
-        slower = self.slower(slots)
         counts = [self.tasks_of(stage, partitions) for stage in self.stages]
+        return self._took_s(rows, slots, counts, self.slower(slots) / speed)
+
+    def _took_s(self, rows, slots, counts, slower=1.0):
+        """Seconds of a batch whose stages have these `counts` of tasks."""
         spent = sum(
             math.ceil(count / slots) * self.task_s(stage, rows / count)
             for stage, count in zip(self.stages, counts, strict=True)
         )
-        return self.driver_s + self.driver_task_s * sum(counts) + spent * slower / speed
+        return self.driver_s + self.driver_task_s * sum(counts) + spent * slower
 
     def slower(self, slots):
         return (1 + self.contention * (slots - 1) ** 2) * slots**self.loses
@@ -44,28 +56,16 @@ class Engine:
         return stage["fixed_s"] + stage["per_row_s"] * self.rows_of(stage, fed)
 
     def rate(self, slots, partitions, interval_s, speed=1.0):
-        """Rows/s of batches that fill the interval, found by bisection."""
-        low, high = 0.0, 1e9
-        for _ in range(100):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.batch_s(middle, slots, partitions, speed) < interval_s else (low, middle)
-        return low / interval_s
+        """Rows/s of batches that fill the interval."""
+        return filling(lambda rows: self.batch_s(rows, slots, partitions, speed), interval_s)
+
+    def carried(self, slots, frozen, interval_s):
+        """The same of a deployment that was restarted."""
+        return filling(lambda rows: self.restarted_s(rows, slots, frozen), interval_s)
 
     def restarted_s(self, rows, slots, frozen):
         """Seconds of a batch with a partition of the source for each slot, and `frozen` ones of the state."""
-        counts = [frozen if stage.get("state") else slots for stage in self.stages]
-        return self.driver_s + self.driver_task_s * sum(counts) + sum(
-            math.ceil(count / slots) * self.task_s(stage, rows / count)
-            for stage, count in zip(self.stages, counts, strict=True)
-        )  # fmt: skip
-
-    def carried(self, slots, frozen, interval_s):
-        """Rows/s of such a deployment, found by bisection."""
-        low, high = 0.0, 1e9
-        for _ in range(100):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.restarted_s(middle, slots, frozen) <= interval_s else (low, middle)
-        return low / interval_s
+        return self._took_s(rows, slots, [frozen if stage.get("state") else slots for stage in self.stages])
 
     def probe(self, slots, partitions, interval_s, share=1.0, *, own=None, number=1):
         """A reading, or a run at a `share` of the rate."""

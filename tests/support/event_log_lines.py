@@ -7,7 +7,9 @@ from workbench.testbed.spark.log.operators import SourceCost, operator_metrics
 QUERY = "q-1"
 
 
-def task(stage, partition, *, read=0, scanned=0, wrote=0, run_ms=100, cpu_ms=50):
+def task(stage, partition, *, read=0, scanned=0, wrote=0, counts=None, run_ms=100, cpu_ms=50):
+    """The end of a task whose accumulators count up by `counts`, without them that of the plan by what it scanned."""
+    counts = counts or ({7: scanned} if scanned else {})
     return {
         "Event": "SparkListenerTaskEnd",
         "Stage ID": stage,
@@ -16,11 +18,11 @@ def task(stage, partition, *, read=0, scanned=0, wrote=0, run_ms=100, cpu_ms=50)
         "Task Info": {
             "Index": partition,
             "Partition ID": partition,
-            "Accumulables": [{"ID": 7, "Update": str(scanned), "Metadata": "sql"}] if scanned else [],
+            "Accumulables": [{"ID": one, "Update": str(more), "Metadata": "sql"} for one, more in counts.items()],
         },
         "Task Metrics": {
             "Executor Run Time": run_ms,
-            "Executor CPU Time": cpu_ms * 1_000_000,
+            "Executor CPU Time": int(cpu_ms * 1_000_000),
             "Shuffle Read Metrics": {"Total Records Read": read, "Fetch Wait Time": 0},
             "Shuffle Write Metrics": {"Shuffle Records Written": wrote, "Shuffle Bytes Written": 10 * wrote},
             "Input Metrics": {"Records Read": 0},
@@ -28,9 +30,9 @@ def task(stage, partition, *, read=0, scanned=0, wrote=0, run_ms=100, cpu_ms=50)
     }
 
 
-def stage(number, parents=(), failure=None):
+def stage(number, parents=(), failure=None, begun_ms=1000, ended_ms=1400):
     info = {"Stage ID": number, "Stage Attempt ID": 0, "Parent IDs": list(parents)}
-    info |= {"Submission Time": 1000, "Completion Time": 1400}
+    info |= {"Submission Time": begun_ms, "Completion Time": ended_ms}
     return {
         "Event": "SparkListenerStageCompleted",
         "Stage Info": info | ({"Failure Reason": failure} if failure else {}),
@@ -74,27 +76,23 @@ def node(name, *children, ids=None):
     return {"nodeName": name, "simpleString": name, "metrics": metrics, "children": list(children)}
 
 
-PLAN = node(
-    "StateStoreSave", node("MicroBatchScan x", ids={7: "number of output rows"}), ids={8: "number of output rows"}
-)
-BEGIN = [
-    {
-        "Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
-        "executionId": 3,
-        "sparkPlanInfo": PLAN,
-    },
-    {
-        "Event": "SparkListenerJobStart",
-        "Stage IDs": [1, 2],
-        "Properties": {"streaming.sql.batchId": "0", "sql.streaming.queryId": QUERY, "spark.sql.execution.id": "3"},
-    },
-]
+def plan_of(execution, plan):
+    event = {"Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart", "executionId": execution}
+    return event | {"sparkPlanInfo": plan}
+
+
+def job(*stages, execution=3, **properties):
+    known = {"streaming.sql.batchId": "0", "sql.streaming.queryId": QUERY, "spark.sql.execution.id": str(execution)}
+    return {"Event": "SparkListenerJobStart", "Stage IDs": list(stages), "Properties": known | properties}
+
+
+SCANNED, SAVED = {7: "number of output rows"}, {8: "number of output rows"}
+PLAN = node("StateStoreSave", node("MicroBatchScan x", ids=SCANNED), ids=SAVED)
+BEGIN = [plan_of(3, PLAN), job(1, 2)]
 
 
 def state_task(partition, read):
-    event = task(2, partition, read=read)
-    event["Task Info"]["Accumulables"] = [{"ID": 8, "Update": "1", "Metadata": "sql"}]
-    return event
+    return task(2, partition, read=read, counts={8: 1})
 
 
 BATCH = [
@@ -115,20 +113,8 @@ def write(path, events):
             log.write(json.dumps(event) + "\n")
 
 
-def plan_of(execution, plan):
-    event = {"Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart", "executionId": execution}
-    return event | {"sparkPlanInfo": plan}
-
-
-def job(*stages, execution=3, **properties):
-    known = {"streaming.sql.batchId": "0", "sql.streaming.queryId": QUERY, "spark.sql.execution.id": str(execution)}
-    return {"Event": "SparkListenerJobStart", "Stage IDs": list(stages), "Properties": known | properties}
-
-
-def counting(number, partition, *accumulators, read=0, wrote=0):
-    event = task(number, partition, read=read, wrote=wrote)
-    event["Task Info"]["Accumulables"] = [{"ID": one, "Update": "5", "Metadata": "sql"} for one in accumulators]
-    return event
+def counting(number, partition, *accumulators, read=0):
+    return task(number, partition, read=read, counts=dict.fromkeys(accumulators, 5))
 
 
 def state(updated, size):
@@ -146,6 +132,3 @@ def committed(log, events, *states):
 
 def operators_of(batch):
     return operator_metrics([batch], 2.0, 1.0, SourceCost())[0][1:]
-
-
-SCANNED = {7: "number of output rows"}

@@ -53,7 +53,7 @@ def page(cards):
             "kind": card.kind,
             "folded": card.folded,
             "words": words(card.html),
-            "table": None if card.table is None else [[_cell(one) for one in row] for row in card.table.rows],
+            "table": None if card.table is None else [[rounded(one) for one in row] for row in card.table.rows],
             "columns": None if card.table is None else [" ".join(column).strip() for column in card.table.columns],
             "figure": None if card.figure is None else [_trace(one) for one in card.figure.data],
         }
@@ -82,10 +82,6 @@ def document(told):
 def words(markup):
     """Text of some markup, its elements apart."""
     return " | ".join(filter(None, (html.unescape(part).strip() for part in re.split(r"<[^>]*>", markup))))
-
-
-def _cell(value):
-    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _trace(trace):

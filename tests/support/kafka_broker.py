@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyspark
+from standalone_cluster import free_port
 
 from workbench.testbed.spark import find_java
 
@@ -75,12 +76,6 @@ def _fetched(folder):
             raise NoMavenError(reason or done.stderr.strip()[-200:])
         (JARS / "done").touch()
     return f"{JARS}/*"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def certified(folder):

@@ -3,34 +3,15 @@
 They are drawn from ranges that anything published falls into, and none of them is a preset.
 """
 
-from itertools import pairwise
+from dataclasses import replace
 
 import numpy as np
+from replayed import chain
 
 from workbench.capacity import Allocation, bids2
-from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
-from workbench.simulation import Deployment, OperatorModel, QueryModel, StateModel, steady_state
+from workbench.dataflow import OperatorProfile
+from workbench.simulation import Deployment, OperatorModel, StateModel, steady_state
 from workbench.simulation.waves import input_ratios
-
-
-def chain(operators, **settings):
-    """Query of operators in a row, by name; the last one is the sink."""
-    names = ["source", *operators]
-    flow = Dataflow(
-        "chain",
-        tuple(
-            Operator(
-                name, "source" if name == "source" else "operator", name in operators and keeps_state(operators[name])
-            )
-            for name in names
-        ),
-        tuple(Edge(upstream, downstream) for upstream, downstream in pairwise(names)),
-    )
-    return QueryModel(flow, operators, **settings)
-
-
-def keeps_state(operator):
-    return operator.profile.state_bytes > 0
 
 
 def operator(cpu_s, selectivity=1.0, *, stateful=False, **mechanisms):
@@ -63,12 +44,9 @@ def random_query(seed):
                 mechanisms |= {"windowed": True, "emission_s": cpu_s * random.uniform(0, 0.3)}
         operators[f"o{number}"] = operator(cpu_s, 10 ** random.uniform(-2, 0), stateful=stateful, **mechanisms)
     operators["sink"] = operator(0.15e-6, 0.0)
-    return chain(
-        operators,
-        window_s=10.0 if windowed else None,
-        live_mb=random.uniform(0, 60),
-        noise=10 ** random.uniform(-1.5, -0.7),
-    )
+    keep_state = [name for name, one in operators.items() if one.profile.state_bytes > 0]
+    made = chain(stateful=keep_state, window_s=10.0 if windowed else None, **operators)
+    return replace(made, live_mb=random.uniform(0, 60), noise=10 ** random.uniform(-1.5, -0.7))
 
 
 def dealt(query, memory_mb, slots) -> Allocation:

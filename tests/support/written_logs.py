@@ -5,14 +5,13 @@ import math
 from datetime import UTC, datetime
 
 import numpy as np
+from event_log_lines import SAVED, SCANNED, job, node, plan_of, stage, task
 
 LISTENER = "org.apache.spark.sql.streaming.StreamingQueryListener$"
-SQL = "org.apache.spark.sql.execution.ui."
 BEGUN = 1_780_000_020.0  # a whole number of any interval used here
 
 DRIVER_S, TASK_S, ROW_S = 0.2, 0.01, 4e-5  # of a batch, of a task of the stage, of a row on one slot
 SELECTIVITY = 0.1
-SCANNED, SAVED = 7, 8  # accumulators
 
 
 def capacity(slots, interval_s, driver_s=DRIVER_S):
@@ -73,33 +72,25 @@ def executor(name, cores):
 
 def batch(number, rows, fires, *, ran_s, batch_s, slots, name, query, run, tasks):
     execution = number + 1
-    plan = node(
-        "StateStoreSave",
-        node("Exchange", node("MicroBatchScan orders", metrics={SCANNED: "number of output rows"})),
-        metrics={SAVED: "number of output rows"},
-    )
-    yield {"Event": f"{SQL}SparkListenerSQLExecutionStart", "executionId": execution, "sparkPlanInfo": plan}
+    scan = node("MicroBatchScan orders", ids=SCANNED)
+    yield plan_of(execution, node("StateStoreSave", node("Exchange", scan), ids=SAVED))
     stages = (2 * number, 2 * number + 1)
-    yield {
-        "Event": "SparkListenerJobStart",
-        "Stage IDs": list(stages),
-        "Properties": {
-            "streaming.sql.batchId": str(number),
-            "sql.streaming.queryId": query,
-            "spark.sql.execution.id": str(execution),
-        },
-    }
+    of_query = {"streaming.sql.batchId": str(number), "sql.streaming.queryId": query}
+    yield job(*stages, execution=execution, **of_query)
     whole = 1 + SELECTIVITY
-    for stage, share, many in zip(stages, (1 / whole, SELECTIVITY / whole), tasks, strict=True):
-        scans = stage == stages[0]
-        yield {"Event": "SparkListenerTaskStart", "Stage ID": stage}  # of no use
+    for place, share, many in zip(stages, (1 / whole, SELECTIVITY / whole), tasks, strict=True):
+        yield {"Event": "SparkListenerTaskStart", "Stage ID": place}  # of no use
         each_s = share * ran_s / math.ceil(many / slots)
+        took = {"run_ms": round(1000 * each_s), "cpu_ms": 900 * each_s}
         for partition in range(many):
             own = rows // many + (partition < rows % many)
-            yield task(stage, partition, own if scans else int(SELECTIVITY * own), each_s, scans=scans)
-        info = {"Stage ID": stage, "Stage Attempt ID": 0, "Parent IDs": [] if scans else [stages[0]]}
-        times = {"Submission Time": int(1000 * fires), "Completion Time": int(1000 * (fires + share * ran_s))}
-        yield {"Event": "SparkListenerStageCompleted", "Stage Info": info | times}
+            passed = int(SELECTIVITY * own)
+            if place == stages[0]:
+                yield task(place, partition, counts={7: own}, wrote=passed, **took)
+            else:
+                yield task(place, partition, counts={8: passed}, read=passed, **took)
+        parents = stages[: stages.index(place)]
+        yield stage(place, parents, None, int(1000 * fires), int(1000 * (fires + share * ran_s)))
     yield progress(number, rows, fires, batch_s=batch_s, name=name, query=query, run=run)
 
 
@@ -134,29 +125,6 @@ def progress_of(log):
 
 def stamp(seconds):
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def task(stage, partition, rows, ran_s, *, scans):
-    accumulated = {"ID": SCANNED if scans else SAVED, "Update": str(rows), "Metadata": "sql"}
-    return {
-        "Event": "SparkListenerTaskEnd",
-        "Stage ID": stage,
-        "Stage Attempt ID": 0,
-        "Task End Reason": {"Reason": "Success"},
-        "Task Info": {"Index": partition, "Partition ID": partition, "Accumulables": [accumulated]},
-        "Task Metrics": {
-            "Executor Run Time": round(1000 * ran_s),
-            "Executor CPU Time": int(0.9e9 * ran_s),
-            "Shuffle Read Metrics": {"Total Records Read": 0 if scans else rows, "Fetch Wait Time": 0},
-            "Shuffle Write Metrics": {"Shuffle Records Written": int(SELECTIVITY * rows) if scans else 0},
-            "Input Metrics": {"Records Read": 0},
-        },
-    }
-
-
-def node(name, *children, metrics=None):
-    known = [{"accumulatorId": key, "name": metric} for key, metric in (metrics or {}).items()]
-    return {"nodeName": name, "simpleString": name, "metrics": known, "children": list(children)}
 
 
 def written(path, given):

@@ -282,23 +282,12 @@ def test_names_that_control_a_terminal(came_to, capsys):
 
 def test_operators_of_a_problem_that_control_a_terminal_or_are_markup(came_to, capsys):
     problem = yaml.safe_load((STORED.parents[1] / "data" / "placement.yaml").read_text())
-    names = {name: f"{EVIL}{name}" for name in problem["operators"]}
-    Path("placement.yaml").write_text(yaml.safe_dump(hostile_problem(problem, names), allow_unicode=True))
+    Path("placement.yaml").write_text(yaml.safe_dump(hostile(problem, {*problem["operators"]}), allow_unicode=True))
     assert command("place", "placement.yaml") == 0
     said = capsys.readouterr().out
     assert controls(said) == set()
     assert "[red]" in said.replace("\n", "").replace(" ", "")
     came_to("colours of rich and escapes of the terminal come out as they are spelled")
-
-
-def hostile_problem(data, names):
-    if isinstance(data, str):
-        return names.get(data, data)
-    if isinstance(data, list):
-        return [hostile_problem(one, names) for one in data]
-    if isinstance(data, dict):
-        return {names.get(key, key): hostile_problem(value, names) for key, value in data.items()}
-    return data
 
 
 HOSTILE_WORDS = ("$(touch pwned)", "`touch pwned`", "'; touch pwned; '", '"; touch pwned; "', "a\ntouch pwned\n")

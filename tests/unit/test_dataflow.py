@@ -15,6 +15,8 @@ def test_topological_order_follows_the_edges_whatever_the_order_of_the_operators
     flow = Dataflow("q", (SINK, MAP, SOURCE), (Edge("map", "sink"), Edge("source", "map")))
     assert flow.topological_order() == ("source", "map", "sink")
     assert flow.sources == ("source",)
+    joined = Dataflow("join", (Operator("a", "source"), Operator("b", "source"), Operator("c", "join")), JOIN)
+    assert joined.feeding == {"c": JOIN}
 
 
 def test_a_budget_adds_up_its_slots():
@@ -63,8 +65,3 @@ def test_what_feeds_an_operator_is_found_without_searching_all_edges():
     assert found.optimal_output["o199"] == 1e3
     dataflow_graph(flow)
     assert Counted.walks < 20  # and not once for every operator
-
-
-def test_what_feeds_an_operator():
-    flow = Dataflow("join", (Operator("a", "source"), Operator("b", "source"), Operator("c", "join")), JOIN)
-    assert flow.feeding == {"c": JOIN}

@@ -47,17 +47,14 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch)
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
 
 
-def test_bytes_are_written_as_they_are(tmp_path):
-    write_whole(tmp_path / "x.zip", b"\x00\xff")
-    assert (tmp_path / "x.zip").read_bytes() == b"\x00\xff"
-
-
 @pytest.mark.parametrize("mask", [0, 0o077, 0o777])
 @pytest.mark.parametrize("mode", [0o600, 0o644])
-def test_who_may_read_a_file_does_not_depend_on_the_umask(tmp_path, mask, mode):
+def test_bytes_are_written_as_they_are_and_who_may_read_them_does_not_depend_on_the_umask(tmp_path, mask, mode):
     before = os.umask(mask)
     try:
-        write_whole(tmp_path / "x", "text", mode)
+        write_whole(tmp_path / "x.zip", b"\x00\xff", mode)
     finally:
         os.umask(before)
-    assert (tmp_path / "x").stat().st_mode & 0o777 == mode
+    assert (tmp_path / "x.zip").stat().st_mode & 0o777 == mode
+    (tmp_path / "x.zip").chmod(0o600)
+    assert (tmp_path / "x.zip").read_bytes() == b"\x00\xff"

@@ -45,25 +45,21 @@ def test_entries_come_back_in_order_by_kind_and_key(journal):
     assert journal.entries(key="q1")[1].kind == "estimate"
 
 
-def test_line_format_is_fixed(journal):
+def test_no_file_is_an_empty_journal_and_the_format_of_a_line_is_fixed(journal):
+    assert journal.entries() == ()
+    assert not journal.path.parent.exists()
     journal.append("probe", "q1", "two\nlines")
     assert journal.path.read_text() == '{"v": 1, "kind": "probe", "key": "q1", "data": "two\\nlines"}\n'
 
 
-def test_no_file_is_an_empty_journal(journal):
-    assert journal.entries() == ()
-    assert not journal.path.parent.exists()
-
-
-def test_corrupt_line_in_the_middle_is_named(journal):
-    filled(journal, 3)
+@pytest.mark.parametrize("key", [None, "a"])
+def test_corrupt_line_in_the_middle_is_named_also_where_another_key_is_asked_for(journal, key):
+    for one in ("a", "b", "a"):
+        journal.append("probe", one, 1)
     lines = journal.path.read_text().splitlines()
-    lines[1] = lines[1][:-4]
-    journal.path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(
-        WorkbenchError, match=r"^Line 2 of the journal .*journal\.jsonl is corrupt .* delete that line\.$"
-    ):
-        journal.entries()
+    journal.path.write_text("\n".join([lines[0], lines[1][:-4], lines[2]]) + "\n")
+    with pytest.raises(WorkbenchError, match=r"^Line 2 of the journal .*\.jsonl is corrupt .* delete that line\.$"):
+        journal.entries(key=key)
 
 
 def test_last_line_that_is_garbage_with_a_newline_is_cut_off(journal):
@@ -140,16 +136,8 @@ def test_a_file_that_cannot_be_written_is_told_and_not_a_defect(journal, monkeyp
 
     monkeypatch.setattr("workbench.journal.fcntl.flock", refuse)
     for use in (journal.check, journal.entries, lambda: journal.append("probe", "a", 2)):
-        with pytest.raises(
-            WorkbenchError, match=rf"journal.jsonl cannot be read or written: {fault.strerror}.*(journal)"
-        ):
+        with pytest.raises(WorkbenchError, match=rf"jsonl cannot be read or written: {fault.strerror}.*(journal)"):
             use()
-
-
-def test_a_folder_that_cannot_be_made_is_told(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(WorkbenchError, match=r"folder of the journal .* cannot be made: .*(journal)"):
-        Journal(tmp_path / "file" / "sub" / "j.jsonl").append("probe", "a", 1)
 
 
 def test_an_append_reads_the_end_of_the_file_alone():
@@ -189,20 +177,15 @@ def parsed(monkeypatch):
     return calls
 
 
-def test_every_line_is_parsed_once_however_many_keys_are_asked_for(journal, monkeypatch):
+def test_every_line_is_parsed_once_however_many_keys_are_asked_for_and_whoever_appends(journal, monkeypatch):
     for number in range(40):
         journal.append("probe", f"q{number % 20}", number)
     calls = parsed(monkeypatch)
     for key in range(20):
         assert [entry.data for entry in journal.entries(key=f"q{key}")] == [key, key + 20]
     assert len(calls) == 40 + 40  # each once to know its key, and once to be given
-
-
-def test_what_others_append_is_read_alone(journal, monkeypatch):
-    filled(journal, 30, "a")
-    assert len(journal.entries(key="a")) == 30
     Journal(journal.path).append("probe", "b", 30)
-    calls = parsed(monkeypatch)
+    calls.clear()
     assert journal.entries(key="b") == (Entry("probe", "b", 30),)
     assert len(calls) == 2
 
@@ -218,7 +201,10 @@ def test_a_file_that_was_replaced_or_cut_is_read_again(journal, tmp_path):
     assert [entry.data for entry in journal.entries(key="a")] == [2, 1]
 
 
-def test_a_name_that_no_file_can_have_is_refused():
+def test_a_name_that_no_file_can_have_and_a_folder_that_cannot_be_made_are_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WorkbenchError, match=r"folder of the journal .* cannot be made: .*(journal)"):
+        Journal(tmp_path / "file" / "sub" / "j.jsonl").append("probe", "a", 1)
     endless = Journal("x" * 300)
     for use in (endless.entries, endless.lines, endless.check, lambda: endless.append("probe", "q", {})):
         with pytest.raises(JournalError, match=r"cannot be read or written: File name too long. Choose another file"):
@@ -247,15 +233,6 @@ def test_of_one_key_a_torn_end_is_left_out_until_it_is_whole(journal):
         assert before == [entry.data for entry in one.entries()]
         journal.path.write_bytes(content)
         assert [entry.data for entry in one.entries(key="a")] == [0, 1]
-
-
-def test_a_corrupt_line_of_another_key_is_named_too(journal):
-    for key in ("a", "b", "a"):
-        journal.append("probe", key, 1)
-    lines = journal.path.read_text().splitlines()
-    journal.path.write_text("\n".join([lines[0], lines[1][:-4], lines[2]]) + "\n")
-    with pytest.raises(WorkbenchError, match=r"^Line 2 of the journal .* is corrupt"):
-        journal.entries(key="a")
 
 
 def drop_first(lines):

@@ -16,6 +16,8 @@ def test_a_document_may_be_as_deep_as_the_bound_and_no_deeper():
         with pytest.raises(ValueError, match=r"^it is nested more than 64 deep$"):
             parse_json(deeper)
     assert parse_json(json.dumps(["[" * 100])) == ["[" * 100]  # brackets of a text are none
+    document = {"names": ["["] * 70, "values": [0] * 1_000_001}
+    assert parse_json(json.dumps(document)) == document
 
 
 def test_a_key_that_is_there_twice_is_refused_in_what_is_written_by_hand():
@@ -85,15 +87,7 @@ def test_a_cell_that_is_no_finite_number_is_refused(text):
         finite_cell(text, "Line 3 of t.csv", "rate")
 
 
-def test_a_merge_key_may_override_what_it_merges():
+def test_a_merge_key_may_override_what_it_merges_and_texts_of_digits_stay_what_they_are():
     text = "defs:\n  a: &a {x: 1}\n  b: &b\n    <<: *a\n    x: 2\nc:\n  <<: *b\n  y: 3\n"
     assert parse_yaml(text)["c"] == {"x": 2, "y": 3}
-
-
-def test_a_zero_alone_and_texts_of_digits_stay_what_they_are():
     assert parse_yaml("[0, 0.5, 0e3, 0x1F, '024', 1_024, -0]") == [0, 0.5, 0, 31, "024", 1024, 0]
-
-
-def test_json_with_brackets_in_its_texts_may_be_as_long_as_any_other():
-    document = {"names": ["["] * 70, "values": [0] * 1_000_001}
-    assert parse_json(json.dumps(document)) == document

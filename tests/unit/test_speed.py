@@ -20,10 +20,6 @@ def took(arithmetic=1.0, reads=1.0, batch=None):
     return CoreSpeed(arithmetic, reads, batch)
 
 
-def test_one_stalled_read_does_not_disturb():
-    assert typical([took(1.0, 2.0), took(1.1, 200.0), took(5.0, 2.1)]) == took(1.1, 2.1)
-
-
 def test_each_half_is_what_the_clock_says():
     times = iter([1.0, 1.5, 1.6])
     timing = CoreTimer(cpu_s=lambda: next(times), cells=1000).time()
@@ -31,17 +27,13 @@ def test_each_half_is_what_the_clock_says():
     assert timing.reads_s == pytest.approx(0.1)
 
 
-def test_the_work_is_done_on_the_slots_cores_and_the_thread_moved_back():
+def test_the_work_is_done_on_the_slots_cores_if_they_are_there_and_the_thread_moved_back():
     cores = os.sched_getaffinity(0)
     there = []
     chosen = {max(cores)}
     CoreTimer(chosen, cpu_s=lambda: there.append(os.sched_getaffinity(0)) or 0.0, cells=1000).time()
     assert there == [chosen] * 3
     assert os.sched_getaffinity(0) == cores
-
-
-def test_cores_that_are_gone_do_not_end_the_measurement():
-    cores = os.sched_getaffinity(0)
     assert CoreTimer({10_000}, cells=1000).time().reads_s >= 0
     assert os.sched_getaffinity(0) == cores
 
@@ -72,19 +64,20 @@ def test_a_machine_is_timed_four_times_a_second_and_its_median_counts():
     assert found == took(1.2, 2.2)
     assert ended_s == 20.0
     assert left == 10  # the first one is cold, then one at the start and four a second
-
-
-def test_no_time_is_enough_for_one_timing():
     assert measured([took(9, 9), took(1.0, 2.0)], 0.0) == (took(1.0, 2.0), 0.0, 0)
 
 
-def test_the_batch_counts_where_it_ran():
+def test_a_stalled_read_does_not_disturb_and_the_batch_counts_where_it_ran():
+    assert typical([took(1.0, 2.0), took(1.1, 200.0), took(5.0, 2.1)]) == took(1.1, 2.1)
     assert typical([took(1, 1), took(1, 1, 0.2), took(1, 1, 0.4)]).batch_s == pytest.approx(0.3)
     assert typical([took(1, 1)]).batch_s is None
     assert str(took(0.00025, 0.000304, 0.21)) == "arithmetic 0.25 ms, random reads 0.30 ms, Spark batch 210 ms"
 
 
 def test_cores_are_compared_by_the_pieces_that_both_have():
+    untimed = took(0.0, 0.0)
+    assert not untimed.pieces
+    assert relative_speed(None, took()) is relative_speed(took(), None) is relative_speed(took(), untimed) is None
     found = relative_speed(took(1.65, 1.65, 2.1), took(1.0, 1.0))
     assert found.times == pytest.approx(1 / 1.65)
     assert (found.low, found.high) == pytest.approx((1 / 1.65 / 1.15, 1.15 / 1.65))
@@ -92,12 +85,6 @@ def test_cores_are_compared_by_the_pieces_that_both_have():
     three = relative_speed(took(2.0, 1.0, 0.8), took(1.0, 1.0, 0.1))
     assert tuple(three) == pytest.approx(((1 / 2 * 1 * 1 / 8) ** (1 / 3), 1 / 8, 1.0))
     assert not three.differs
-
-
-def test_cores_that_nobody_timed_are_not_compared():
-    untimed = took(0.0, 0.0)
-    assert not untimed.pieces
-    assert relative_speed(None, took()) is relative_speed(took(), None) is relative_speed(took(), untimed) is None
 
 
 @given(here=st.builds(took, SECONDS, SECONDS, SECONDS | st.none()), there=st.builds(took, SECONDS, SECONDS))

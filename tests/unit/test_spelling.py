@@ -21,12 +21,9 @@ def test_a_path_is_named_from_this_folder_or_home(here, tmp_path):
     assert spelled(tmp_path / "jane" / "q 5.yaml") == "~/'q 5.yaml'"
     assert short(tmp_path / "jane" / "q 5.yaml") == short("~/q 5.yaml") == "~/q 5.yaml"
     assert spelled("../else/q5.yaml") == "../else/q5.yaml"
-
-
-@pytest.mark.usefixtures("here")
-def test_of_a_path_elsewhere_the_name_is_left():
-    assert spelled("/home/alice/acme/s.yaml") == "s.yaml"
+    assert spelled("/home/alice/acme/s.yaml") == "s.yaml"  # of a path elsewhere the name is left
     assert spelled("/tmp/x y/my study.yaml") == "'my study.yaml'"
+    assert spelled("-lead.yaml") == "./-lead.yaml"  # it begins no option
 
 
 def test_a_path_has_no_detours(here, tmp_path):
@@ -59,16 +56,11 @@ def test_a_folder_that_was_deleted_is_no_obstacle(here):
     assert spelled("/home/alice/s.yaml") == "s.yaml"
 
 
-@pytest.mark.usefixtures("here")
-def test_a_leading_dash_begins_no_option():
-    assert spelled("-lead.yaml") == "./-lead.yaml"
-    assert spelled_options({"query": "-q", "prices": "-p.csv"}) == "--query=-q --prices ./-p.csv"
-
-
 def test_options_are_spelled_with_short_paths(here):
     given = {"query": "my q", "interval": 2.0, "prices": "/home/alice/p.csv", "journal": str(here / "m.jsonl")}
     assert spelled_options(given) == "--query 'my q' --interval 2 --prices p.csv --journal m.jsonl"
     assert spelled_options({"checkpoint": "/mnt/all/here"}) == "--checkpoint /mnt/all/here"  # the executors' path
+    assert spelled_options({"query": "-q", "prices": "-p.csv"}) == "--query=-q --prices ./-p.csv"
 
 
 def test_a_report_is_spelled_as_a_shell_and_the_report_read_it(here, tmp_path):

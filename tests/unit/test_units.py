@@ -32,11 +32,8 @@ def test_quantities_are_written_with_their_unit(write, value):
     assert write(value) == WRITTEN[write][value]
 
 
-def test_a_count_has_the_name_of_what_is_counted():
+def test_a_count_has_the_name_of_what_is_counted_and_what_is_left_over_of_a_calculation_is_0():
     assert units.count(1_234_567, "rows") == "1,234,567 rows"
-
-
-def test_what_is_left_over_of_a_calculation_is_written_as_0():
     assert [units.number(value) for value in (5e-324, -4.4e-20, 1.23e-15)] == ["0", "0", "0.00000000000000123"]
     assert (units.padded(4.4e-20, "s"), units.seconds(5e-324)) == ("0 s", "0 ns")
 

@@ -109,7 +109,7 @@ def reallocate(job: Job, capacity: Sequence[float], current: Sequence[Sequence[i
         f"current must have {len(job.sizes)} rows (groups) of {len(limits)} numbers (nodes).",
     )
     for group, (size, row) in enumerate(zip(job.sizes, current, strict=True)):
-        wholes(f"The number of tasks of group {group} on node {{}}", row, 0)
+        wholes(f"The number of tasks of group {group} on node {{}}", row)
         require(
             sum(row) == size,
             f"current places {sum(row)} tasks of group {group}, which has {size}; "

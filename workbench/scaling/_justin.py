@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from workbench import units
-from workbench.checks import SLACK, not_negative, require, whole
+from workbench.checks import SLACK, not_negative, one_of, require, whole
 
 BASE_MEMORY_MB = 158.0
 Guard = Literal["differs", "exceeds"]
@@ -91,10 +91,7 @@ class JustinVariant:
     once: bool = False
 
     def __post_init__(self) -> None:
-        require(
-            self.guard in get_args(Guard),
-            f"guard is {self.guard!r}; use one of {', '.join(map(repr, get_args(Guard)))}.",
-        )
+        one_of("guard", self.guard, get_args(Guard))
         not_negative("min_gain", self.min_gain)
         _share_or_none("give_back_hit_rate", self.give_back_hit_rate)
 

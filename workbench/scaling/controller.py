@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, get_args
 
 from workbench import units
-from workbench.checks import require, whole
+from workbench.checks import one_of, require, whole
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.placement import (
     CEILINGS,
@@ -68,10 +68,7 @@ class Controller(Generic[Memory]):
     def __post_init__(self) -> None:
         whole("workers", self.workers, 1)
         whole("slots", self.slots, 1)
-        require(
-            self.strategy in get_args(Strategy),
-            f"The placement strategy is {self.strategy!r}; use one of {', '.join(map(repr, get_args(Strategy)))}.",
-        )
+        one_of("The placement strategy", self.strategy, get_args(Strategy))
 
     @property
     def interval_s(self) -> float:

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from workbench import units
+from workbench.checks import positive, within
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics, TaskSample
@@ -76,11 +77,9 @@ class FluidTestbed:
 
     def __post_init__(self) -> None:
         for name, high in (("noise", 1.0), ("jitter", 0.3)):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value <= high:
-                raise WorkbenchError(f"{name} is {value!r}; it must be 0 to {high:g} (standard deviation / mean).")
-        if not self.step_s > 0:
-            raise WorkbenchError(f"step_s is {self.step_s!r}; it must be above 0 seconds.")
+            if (value := getattr(self, name)) is not None:
+                within(name, value, 0, high, "standard deviation / mean", ends="[]")
+        positive("step_s", self.step_s, "seconds")
 
     @property
     def identity(self) -> str:

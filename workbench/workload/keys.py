@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import pyarrow.dataset as pads
 
-from workbench.checks import require
+from workbench.checks import one_of, require
 from workbench.errors import QueryError, WorkbenchError
 from workbench.reading import parse_json, read_text
 from workbench.records import structure
@@ -82,10 +82,7 @@ class KeyFrequencies:
             min(self.counts) > 0 and list(self.counts) == sorted(self.counts, reverse=True),
             f"The counts of column {self.column!r} must be above 0 and descend.",
         )
-        require(
-            self.method in get_args(Method),
-            f"method is {self.method!r}; use one of {', '.join(map(repr, get_args(Method)))}.",
-        )
+        one_of("method", self.method, get_args(Method))
 
     @property
     def untracked_keys(self) -> int:
@@ -230,10 +227,7 @@ def _check_counting(method: str, top: int, tracked: int, partitions: Sequence[in
         tracked >= top, f"tracked is {tracked!r} and top is {top!r}; the sketch must track at least the keys listed."
     )
     require(all(p >= 1 for p in partitions), f"partitions is {list(partitions)!r}; each must be at least 1.")
-    require(
-        method in {"auto", *get_args(Method)},
-        f"method is {method!r}; use one of 'auto', {', '.join(map(repr, get_args(Method)))}.",
-    )
+    one_of("method", method, ("auto", *get_args(Method)))
 
 
 def count_keys_here(

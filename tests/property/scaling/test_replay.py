@@ -7,15 +7,15 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from replayed import chain
 
-from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.dataflow import OperatorProfile
 from workbench.scaling import AutoscalerSettings, Decision, Ds2Policy, JustinPolicy, JustinVariant, Static, replay
 from workbench.simulation import (
     Cluster,
     Deployment,
     KeyTrace,
     OperatorModel,
-    QueryModel,
     RateTrace,
     State,
     StateModel,
@@ -25,11 +25,6 @@ from workbench.simulation import (
     steady_state,
 )
 
-FLOW = Dataflow(
-    "chain",
-    (Operator("source", "source"), Operator("a", "map"), Operator("b", "count", stateful=True), Operator("c", "map")),
-    (Edge("source", "a"), Edge("a", "b"), Edge("b", "c")),
-)
 MILLI = st.integers(1, 20).map(lambda value: value / 1e4)
 MEMORY = st.none() | st.sampled_from([158.0, 316.0, 632.0])
 
@@ -40,7 +35,7 @@ def queries(draw, linear=False):
         state = StateModel(draw(st.integers(1, 3000)), miss_s=draw(MILLI)) if name == "b" and not linear else None
         return OperatorModel(OperatorProfile(draw(MILLI), 0, 0, draw(st.sampled_from([0.5, 1.0, 2.0]))), state=state)
 
-    return QueryModel(FLOW, {name: operator(name) for name in "abc"})
+    return chain(stateful="b", **{name: operator(name) for name in "abc"})
 
 
 STEPS = st.lists(st.tuples(st.sampled_from([30.0, 60.0]), st.integers(0, 20_000)), min_size=1, max_size=4)
@@ -102,7 +97,7 @@ def test_ds2_converges_in_one_step_on_linear_costs(model, rate):
 )
 def test_an_overload_is_answered_however_settings_and_steps_divide(limits, step_s, memory):
     policy = JustinPolicy(limits) if memory else Ds2Policy(limits)
-    model = QueryModel(FLOW, {name: OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0)) for name in "abc"})
+    model = chain(stateful="b", **{name: OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0)) for name in "abc"})
     line = replay(RateTrace.constant(15_000, 600), model, policy, dict.fromkeys("abc", 1), step_s=step_s)
     assert line.reconfigurations
     # After the activation one look may pass; whole looks fill the metrics window; then an interval may still run.
@@ -139,11 +134,10 @@ def test_a_flooded_deployment_reaches_the_closed_form_of_its_memory_and_keys(mod
     steps=st.lists(st.tuples(st.integers(0, 5_000), st.sampled_from([1.0, 0.5])), min_size=1, max_size=12),
 )
 def test_a_step_without_contention_is_that_of_the_general_engine(model, windowed, cold, steps):
-    operators = dict(model.operators)
+    query = replace(model, warm_up=WarmUp(5.0, 1.0, 5.0) if cold else WarmUp(0.0, 0.0, 0.0))
     if windowed:
-        operators["a"] = replace(operators["a"], windowed=True, emission_s=1e-4)
-    warm_up = WarmUp(5.0, 1.0, 5.0) if cold else WarmUp(0.0, 0.0, 0.0)
-    query = QueryModel(FLOW, operators, window_s=4.0 if windowed else None, warm_up=warm_up)
+        emits = replace(query.operators["a"], windowed=True, emission_s=1e-4)
+        query = replace(query, operators={**query.operators, "a": emits}, window_s=4.0)
     tasks = {"a": 2, "b": 3, "c": 1}
     somewhere = Cluster((Worker(),), {name: (count,) for name, count in tasks.items()})
     lone, placed = (Deployment(query, tasks, managed_mb={"b": 158.0}, cluster=one) for one in (None, somewhere))

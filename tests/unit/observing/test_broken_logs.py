@@ -37,10 +37,12 @@ BROKEN = [
 ]
 
 
+DAY = [*events(a_day(0.5 * TRUE))]
+
+
 @pytest.mark.parametrize("broken", BROKEN)
 def test_an_event_that_is_not_as_spark_writes_it_is_left_out_and_counted(tmp_path, broken):
-    log = list(events(a_day(0.5 * TRUE)))
-    seen = read_log(written(tmp_path / "log", [*log[:200], broken, *log[200:]]))
+    seen = read_log(written(tmp_path / "log", [*DAY[:200], broken, *DAY[200:]]))
     assert len(seen.batches) == 115
     assert seen.slots == 4
     assert seen.facts["left out"].startswith("1 event of another form")
@@ -57,9 +59,9 @@ def test_work_that_is_not_as_spark_writes_it_is_left_out_and_counted(tmp_path, h
     assert seen.facts["left out"].startswith("1 event of another form")
 
 
-def test_a_line_within_a_log_that_cannot_be_read_is_left_out(tmp_path):
-    log = written(tmp_path / "log", events(a_day(0.5 * TRUE)))
-    lines = log.read_text().splitlines(keepends=True)
+def test_a_line_within_a_log_that_cannot_be_read_is_left_out(tmp_path, half):
+    lines = half.read_text().splitlines(keepends=True)
+    log = tmp_path / "log"
     log.write_text("".join([*lines[:100], "\n", "{torn\n", "[" * 100_000 + "\n", *lines[100:]]))
     seen = read_log(log)
     assert len(seen.batches) == 115

@@ -66,7 +66,7 @@ def test_one_run_that_ended_by_itself_is_one(tmp_path, log, ends):
     assert read_log(written(tmp_path / "log", log)).ends is ends
 
 
-def test_what_runs_take_is_summed_up(nightly):
+def test_what_runs_take_is_summed_up_and_the_rate_of_full_batches_is_what_fills_them(nightly):
     running = read_log(nightly)
     assert running.ends
     found = ending_runs(running.runs, running.batches)
@@ -75,18 +75,9 @@ def test_what_runs_take_is_summed_up(nightly):
     assert found.full_s == pytest.approx(FULL_S, rel=0.01)
     assert found.most_s == pytest.approx(40 * FULL_S, rel=0.01)
     assert found.start_s == pytest.approx(30)
-
-
-def test_runs_of_a_few_batches_are_over_while_code_warms_up(tmp_path):
-    running = read_log(written(tmp_path / "log", runs([70_000] * 6, tasks=False)))
-    assert len(running.batches) == 12
-    assert ending_runs(running.runs, running.batches).rate == pytest.approx(RATE, rel=0.01)
-
-
-def test_the_rate_of_full_batches_is_what_fills_them(nightly):
-    found = observe(nightly)
-    assert found.headroom.interval_s == pytest.approx(FULL_S, rel=0.01)
-    assert found.headroom.low < RATE < found.headroom.high < 1.3 * found.headroom.low
+    room = observe(nightly).headroom
+    assert room.interval_s == pytest.approx(FULL_S, rel=0.01)
+    assert room.low < RATE < room.high < 1.3 * room.low
 
 
 def test_a_run_that_must_end_in_time_is_planned(nightly):
@@ -113,7 +104,10 @@ def test_the_answer_says_time_and_price_of_a_run(nightly, capsys, tmp_path, monk
     assert "USD a run" in said
 
 
-def test_a_run_on_what_it_has_is_answered_without_tasks(tmp_path, capsys):
+def test_a_run_on_what_it_has_is_answered_without_tasks_also_where_runs_are_over_while_code_warms_up(tmp_path, capsys):
+    running = read_log(written(tmp_path / "short", runs([70_000] * 6, tasks=False)))
+    assert len(running.batches) == 12
+    assert ending_runs(running.runs, running.batches).rate == pytest.approx(RATE, rel=0.01)
     log = written(tmp_path / "log", runs([1_000_000] * 3, tasks=False))
     main(["observe", str(log), "--rows", "4M", "--deadline", "3600", "--json"])
     told = json.loads(capsys.readouterr().out)

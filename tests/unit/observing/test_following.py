@@ -42,16 +42,12 @@ def appends(path, *data):
     return lambda: path.open("ab").write(b"".join(data)) and None
 
 
-def test_a_log_that_does_not_exist_yet_is_waited_for(tmp_path):
-    path = tmp_path / "progress.jsonl"
+def test_a_log_that_does_not_exist_yet_is_waited_for_and_a_line_that_is_torn_is_read_when_it_is_whole(tmp_path):
+    path, torn = tmp_path / "progress.jsonl", tmp_path / "torn.jsonl"
     steps = (lambda: None, appends(path, PROGRESS[0]), lambda: None, appends(path, *PROGRESS[1:3]))
     assert followed(path, *steps) == [0, 1, 2]
-
-
-def test_a_line_that_is_torn_is_read_when_it_is_whole(tmp_path):
-    path = tmp_path / "progress.jsonl"
-    path.write_bytes(PROGRESS[0] + PROGRESS[1][:40])
-    seen = followed(path, lambda: None, appends(path, PROGRESS[1][40:80]), appends(path, PROGRESS[1][80:], PROGRESS[2]))
+    torn.write_bytes(PROGRESS[0] + PROGRESS[1][:40])
+    seen = followed(torn, lambda: None, appends(torn, PROGRESS[1][40:80]), appends(torn, PROGRESS[1][80:], PROGRESS[2]))
     assert seen == [0, 1, 2]
 
 

@@ -32,26 +32,24 @@ def test_batches_of_a_query_that_is_behind_are_maxima_that_were_seen(tmp_path):
     assert found.rate == pytest.approx(TRUE, rel=0.03)
 
 
-def test_a_load_that_never_moved_tells_nothing(tmp_path):
-    seen = read_log(written(tmp_path / "log", events([0.5 * TRUE] * 60)))
+SCATTERED = [0.0005 * TRUE * (1 + place % 9) for place in range(200)]
+
+
+@pytest.mark.parametrize(
+    ("log", "why_not"),
+    [
+        (events([0.5 * TRUE] * 60), "the load hardly moved"),
+        (events(a_day(0.5 * TRUE), driver_s=2.5), "longer than the trigger interval of 2 s, .*; set a longer interval"),
+        (events(a_day(0.5 * TRUE, batches=15)), "it takes 20 batches, and the log has 10 on 4 slots"),
+        (events(SCATTERED, driver_s=1.0, noise=0.5), "beyond their scatter|no line can be trusted"),
+    ],
+)
+def test_what_shows_no_rate_says_why(tmp_path, log, why_not):
+    seen = read_log(written(tmp_path / "log", log))
     found = headroom(seen.batches, 2.0)
-    assert found.rate is None
-    assert found.left is None
-    assert "the load hardly moved" in found.why_not
-    with pytest.raises(WorkbenchError, match="is not identifiable from its log: the load hardly moved"):
+    assert (found.rate, found.left) == (None, None)
+    with pytest.raises(WorkbenchError, match=f"is not identifiable from its log: .*({why_not})"):
         as_measurement(seen, found)
-
-
-def test_a_batch_that_is_all_driver_tells_no_rate(tmp_path):
-    seen = read_log(written(tmp_path / "log", events(a_day(0.5 * TRUE), driver_s=2.5)))
-    why = headroom(seen.batches, 2.0).why_not
-    assert "whatever it holds, longer than the trigger interval of 2 s" in why
-    assert "set a longer interval" in why
-
-
-def test_few_batches_tell_nothing(tmp_path):
-    seen = read_log(written(tmp_path / "log", events(a_day(0.5 * TRUE, batches=15))))
-    assert "it takes 20 batches, and the log has 10 on 4 slots" in headroom(seen.batches, 2.0).why_not
     one = seen.batches[:1]
     assert headroom([replace(one[0], slots=1)], 2.0).why_not.endswith("the log has 1 on 1 slot")
     assert headroom([replace(one[0], slots=0)], 2.0).why_not.endswith("the log has 1")
@@ -67,11 +65,3 @@ def test_a_log_is_a_measurement_whose_batch_is_explained(half):
     assert [stage.name for stage in parts.stages] == ["1 scan", "2 aggregate"]
     assert run.estimate.middle == pytest.approx(headroom(seen.batches, 2.0).rate)
     assert run.testbed_kind == "observed"
-
-
-def test_scatter_is_no_slope(tmp_path):
-    rates = [0.0005 * TRUE * (1 + place % 9) for place in range(200)]
-    seen = read_log(written(tmp_path / "log", events(rates, driver_s=1.0, noise=0.5)))
-    found = headroom(seen.batches, 2.0)
-    assert found.rate is None
-    assert "beyond their scatter" in found.why_not or "no line can be trusted" in found.why_not

@@ -24,25 +24,14 @@ def test_progress_events_stand_in_where_the_log_has_none(tmp_path):
         read_log(log, progress=lines)
 
 
-def test_progress_that_is_told_twice_counts_once(tmp_path):
-    told = progress_of(events(a_day(0.5 * TRUE)))
-    lines = written(tmp_path / "progress.jsonl", [one for each in told for one in (each, each)])
+def test_progress_counts_once_also_where_it_is_told_twice_or_a_text_as_old_versions_write_it(tmp_path):
+    log = list(events(a_day(0.5 * TRUE)))
+    lines = written(tmp_path / "progress.jsonl", [one for each in progress_of(log) for one in (each, each)])
     assert len(read_log(lines).batches) == 115
-
-
-def test_progress_beside_a_log_that_has_its_own_is_refused(tmp_path):
-    log = written(tmp_path / "log", events(a_day(0.5 * TRUE)))
-    lines = written(tmp_path / "progress.jsonl", progress_of(events(a_day(0.5 * TRUE))))
+    old = [one | {"progress": json.dumps(one["progress"])} if "progress" in one else one for one in log]
+    assert len(read_log(written(tmp_path / "old", old)).batches) == 115
     with pytest.raises(WorkbenchError, match=r"has progress events of its own, so those of .* are not used"):
-        read_log(log, progress=lines)
-
-
-def test_progress_may_be_a_text_as_old_versions_write_it(tmp_path):
-    old = [
-        event | {"progress": json.dumps(event["progress"])} if "progress" in event else event
-        for event in events(a_day(0.5 * TRUE))
-    ]
-    assert len(read_log(written(tmp_path / "log", old)).batches) == 115
+        read_log(written(tmp_path / "log", log), progress=lines)
 
 
 def test_times_without_a_zone_are_utc_wherever_the_log_is_read(tmp_path, monkeypatch):

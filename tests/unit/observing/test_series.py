@@ -1,4 +1,4 @@
-"""What rows cost, distinguished from what grows by itself, on simulated logs of `benchmarks/observed_intervals.py`."""
+"""What rows cost and what grows by itself, and how often the interval of it holds the truth of simulated logs."""
 
 from dataclasses import replace
 
@@ -147,3 +147,40 @@ def test_next_to_a_drift_no_bend_is_followed():
     found = series_of(grown)
     assert found.drift is not None
     assert found.power == 1.0
+
+
+def inside(simulated, path, name, level, seeds):
+    """Share of the logs whose interval holds the truth, and the median of high / low."""
+    _, share, _, _, width, none = simulated.covered(path / "log", simulated.SHAPES[name], level, 120, range(seeds))
+    assert none == 0
+    return share, width
+
+
+@pytest.mark.parametrize(("level", "widest"), [(0.3, 2.1), (0.7, 1.45)])
+def test_the_interval_holds_what_a_query_with_pauses_sustains(simulated, tmp_path, level, widest):
+    share, width = inside(simulated, tmp_path, "GC outliers", level, 4)
+    assert share == 1
+    assert width < widest
+
+
+def test_the_interval_holds_what_a_query_with_a_neighbour_sustains(simulated, tmp_path):
+    """What slows one batch slows the next ones, too, so a day's busiest batches are few readings."""
+    share, width = inside(simulated, tmp_path, "neighbour", 0.7, 25)
+    assert share >= 0.9
+    assert width < 1.6
+
+
+def test_weather_that_lasts_is_more_doubt_than_weather_that_changes():
+    """The same deviations of batches, in turns of one batch or of fifteen."""
+    rows = 20_000 + 15_000 * np.sin(np.arange(120) / 19)
+    widths = []
+    for turn in (1, 15):
+        off = np.where(np.arange(120) // turn % 2, 1.1, 0.9)
+        seconds = (0.3 + rows / 30_000) * off
+        seen = [
+            SeenBatch(2.0 * place, float(one), int(count), 4, 2.0, 1.0)
+            for place, (count, one) in enumerate(zip(rows, seconds, strict=True))
+        ]
+        found = headroom(seen, 2.0)
+        widths.append(found.high / found.low)
+    assert widths[1] > 1.25 * widths[0]

@@ -194,10 +194,3 @@ def test_scrapes_of_prometheus_are_batches(tmp_path, form, every):
     assert found.peak_rate == pytest.approx(3_500, rel=0.02)
     assert found.mean_rate == pytest.approx(2_000, rel=0.1)
     assert found.low < 9_000 < found.high  # (10 - 1) s x 10,000 rows/s over 10 s
-
-
-def test_samples_of_other_metrics_are_no_batches(tmp_path):
-    log = tmp_path / "scraped"
-    log.write_text('up{job="spark"} 1 1780000000\n' * 3)
-    with pytest.raises(WorkbenchError, match="holds no event of Spark"):
-        read_log(log)

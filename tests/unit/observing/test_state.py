@@ -7,11 +7,8 @@ from workbench.answers.observed_changes import changes
 from workbench.observing import read_log
 from workbench.study import observe
 
-CUSTOM = {
-    "rocksdbReadBlockCacheHitCount": 60,
-    "rocksdbReadBlockCacheMissCount": 40,
-    "rocksdbCommitCompactLatency": 20_000,
-}
+CUSTOM = {"ReadBlockCacheHitCount": 60, "ReadBlockCacheMissCount": 40, "CommitCompactLatency": 20_000}
+CUSTOM = {f"rocksdb{name}": value for name, value in CUSTOM.items()}
 
 
 def kept(rows, memory, *, lag_s=60.0, dropped=0, commit_ms=40_000):

@@ -3,26 +3,21 @@
 import json
 
 import advisories
+import pytest
 
 
-def test_every_package_is_asked_for_with_its_version(capsys):
+@pytest.mark.parametrize(
+    ("first", "code", "said"), [({}, 0, "none for 1"), ({"vulns": [{"id": "GHSA-1"}]}, 1, ": GHSA-1\n")]
+)
+def test_every_package_is_asked_for_with_its_version_and_an_advisory_fails_the_check(capsys, first, code, said):
     def ask(question):
         queries = json.loads(question)["queries"]
         assert {"name": "numpy", "ecosystem": "PyPI"} in [one["package"] for one in queries]
         assert len(queries) > 150
-        return json.dumps({"results": [{} for _ in queries]}).encode()
+        return json.dumps({"results": [first, *({} for _ in queries[1:])]}).encode()
 
-    assert advisories.main(ask) == 0
-    assert "none for 1" in capsys.readouterr().out
-
-
-def test_an_advisory_fails_the_check(capsys):
-    def ask(question):
-        queries = json.loads(question)["queries"]
-        return json.dumps({"results": [{"vulns": [{"id": "GHSA-1"}]}, *({} for _ in queries[1:])]}).encode()
-
-    assert advisories.main(ask) == 1
-    assert capsys.readouterr().out.endswith(": GHSA-1\n")
+    assert advisories.main(ask) == code
+    assert said in capsys.readouterr().out
 
 
 def test_without_the_list_it_says_so_and_passes(capsys):

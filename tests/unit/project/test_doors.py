@@ -30,10 +30,8 @@ def definitions(tree):
 
 def cells(path):
     """Code of a notebook."""
-    for cell in json.loads(path.read_text())["cells"]:
-        if cell["cell_type"] == "code":
-            lines = "".join(cell["source"]).splitlines()
-            yield ast.parse("\n".join(line for line in lines if not line.startswith("%")))
+    told = json.loads(path.read_text())["cells"]
+    return [ast.parse("".join(cell["source"])) for cell in told if cell["cell_type"] == "code"]
 
 
 def unreachable(modules, doors):
@@ -54,23 +52,15 @@ def unreachable(modules, doors):
 
 def test_no_public_name_is_out_of_reach():
     modules = {path.relative_to(ROOT): ast.parse(path.read_text()) for path in ROOT.glob("workbench/**/*.py")}
-    doors = [tree for path, tree in modules.items() if path.parts[1] == "cli"]
+    doors = [ast.Module([one for one in tree.body if isinstance(one, ast.If | ast.Expr)]) for tree in modules.values()]
     doors += [
-        ast.Module([one for one in tree.body if isinstance(one, ast.If | ast.Expr)], []) for tree in modules.values()
-    ]
-    doors += [
-        tree for pattern in ("notebooks", "templates") for p in ROOT.glob(f"{pattern}/*.ipynb") for tree in cells(p)
+        tree for folder in ("notebooks", "templates") for p in ROOT.glob(f"{folder}/*.ipynb") for tree in cells(p)
     ]
     doors += [ast.parse(path.read_text()) for path in ROOT.glob("notebooks/*.py")]
+    commands = [tree for path, tree in modules.items() if path.parts[1] == "cli"]
     # The command line calls run_COMMAND of the module that its table names.
-    doors += [
-        ast.parse(name)
-        for path, tree in modules.items()
-        if path.parts[1] == "cli"
-        for name, _ in definitions(tree)
-        if name.startswith("run_")
-    ]
-    assert unreachable(modules, doors) == []
+    called = [ast.parse(name) for tree in commands for name, _ in definitions(tree) if name.startswith("run_")]
+    assert unreachable(modules, doors + commands + called) == []
 
 
 def test_a_name_without_a_door_is_found():

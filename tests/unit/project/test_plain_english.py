@@ -23,24 +23,19 @@ def found(tmp_path, monkeypatch, name, text):
         ("a.yaml", "a: 1\nb: anew\n"),
     ],
 )
-def test_a_word_of_the_list_is_found_with_its_line(tmp_path, monkeypatch, name, text):
+def test_a_word_of_the_list_is_found_with_its_line_and_a_phrase_may_be_broken_over_lines(
+    tmp_path, monkeypatch, name, text
+):
     (line,) = found(tmp_path, monkeypatch, name, text)
     assert line.startswith(f"{name}:2: '")
     assert line.casefold().endswith("anew'; write: again")
-
-
-def test_a_phrase_may_be_broken_over_lines(tmp_path, monkeypatch):
     (line,) = found(tmp_path, monkeypatch, "a.md", "ten at\nthe most\n")
     assert line.endswith("write: less")
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [
-        ("a.py", "luck = 1\n"),
-        ("a.py", "x = 'renewed'\n"),
-        ("a.md", "Call `luck` or\n```\nluck\n```\n"),
-    ],
+    [("a.py", "luck = 1\n"), ("a.py", "x = 'renewed'\n"), ("a.md", "Call `luck` or\n```\nluck\n```\n")],
 )
 def test_names_code_and_other_words_pass(tmp_path, monkeypatch, name, text):
     assert found(tmp_path, monkeypatch, name, text) == []

@@ -11,18 +11,8 @@ import pytest
 from workbench import study
 
 PACKAGES = (
-    "capacity",
-    "measuring",
-    "records",
-    "placement",
-    "report",
-    "scaling",
-    "scaling.elastic",
-    "simulation",
-    "testbed",
-    "views.figures",
-    "views.widgets",
-    "workload.nexmark",
+    *("capacity", "measuring", "records", "placement", "report", "scaling", "scaling.elastic", "simulation", "testbed"),
+    *("views.figures", "views.widgets", "workload.nexmark"),
 )
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference.md"
 

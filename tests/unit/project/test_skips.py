@@ -36,22 +36,8 @@ def test_only_published_runs_may_be_missing_in_ci(tmp_path, ci, counted):
     (tmp_path / "test_skipped.py").write_text(SKIPPED)
     (tmp_path / "test_whole.py").write_text("import pytest\npytest.skip('no library', allow_module_level=True)\n")
     ours = {"CI": ci, "PYTEST_ADDOPTS": "", "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])}
-    alone = (
-        "-p",
-        "conftest",
-        "-p",
-        "no:cacheprovider",
-        "--color=no",
-        "--continue-on-collection-errors",
-        "--rootdir",
-        tmp_path,
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *alone, "--continue-on-collection-errors", tmp_path],
-        env=os.environ | ours,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    options = ["-p", "conftest", "-p", "no:cacheprovider", "--color=no", "--continue-on-collection-errors", "--rootdir"]
+    command = [sys.executable, "-m", "pytest", *options, tmp_path, tmp_path]
+    done = subprocess.run(command, env=os.environ | ours, capture_output=True, text=True, check=False)
     assert re.search(r"=+ (.+) in ", done.stdout.splitlines()[-1])[1] == counted, done.stdout
     assert ("In CI nothing may be skipped." in done.stdout) == (ci == "true")

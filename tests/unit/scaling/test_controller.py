@@ -3,19 +3,16 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from replayed import chain
 
-from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.dataflow import OperatorProfile
 from workbench.scaling import Controller, Decision, Static, Window
 from workbench.scaling.controller import needed_tasks, served
-from workbench.simulation import Deployment, RateTrace, Worker, steady_state
+from workbench.simulation import Deployment, OperatorModel, RateTrace, Worker, steady_state
 from workbench.study import Pool, replay_start, simulated_start
 
-FLOW = Dataflow(
-    "two",
-    (Operator("source", "source"), Operator("light", "map"), Operator("heavy", "map")),
-    (Edge("source", "light"), Edge("light", "heavy")),
-)
 PROFILES = {name: OperatorProfile(1e-4, 0.0, 0.0, 1.0) for name in ("light", "heavy")}
+FLOW = chain(**{name: OperatorModel(profile) for name, profile in PROFILES.items()}).dataflow
 
 
 class Wants:
@@ -63,12 +60,9 @@ def test_no_other_split_serves_the_least_served_better(drawn):
     assert served(kept, need) == best
 
 
-def test_an_operator_of_unknown_need_keeps_its_tasks():
+def test_an_operator_of_unknown_need_keeps_its_tasks_and_no_number_takes_more_memory():
     assert controller(6).fitting({"a": 3, "b": 9}, {"b": 9.0}) == {"a": 3, "b": 3}
     assert controller(6).fitting({"a": 9, "b": 9}, {"b": 9.0}) == {"a": 5, "b": 1}
-
-
-def test_as_many_tasks_as_anybody_wants_take_no_more_memory():
     assert controller(6).fitting({"a": 10**15, "b": 2.0}) == {"a": 5, "b": 1}
 
 
@@ -78,7 +72,7 @@ def test_needs_are_fractions_of_true_rates():
     assert needed_tasks(window(tasks, {"light": 0.05, "heavy": 0.0})) == pytest.approx({"light": 0.5})
 
 
-def test_full_slots_are_dealt_anew_only_for_a_better_served_operator():
+def test_full_slots_are_dealt_anew_only_for_a_better_served_operator_or_other_memory():
     useful = {"light": 0.2, "heavy": 0.8}  # at 1000 records/s they need 2 and 8 tasks
     placing = controller(5, Wants({"light": 2, "heavy": 8}))
     better, _ = placing.decide(window({"light": 2, "heavy": 3}, useful), None)
@@ -86,12 +80,7 @@ def test_full_slots_are_dealt_anew_only_for_a_better_served_operator():
     assert placing.decide(window({"light": 1, "heavy": 4}, useful), None)[0] is None
     no_better = window({"light": 3, "heavy": 2}, {"light": 0.3, "heavy": 0.2})  # whose least served get all they need
     assert placing.decide(no_better, None)[0] is None
-
-
-def test_memory_that_changes_is_deployed_with_full_slots():
-    tasks, useful = {"light": 1, "heavy": 4}, {"light": 0.2, "heavy": 0.8}
-    wanted = {"light": 2, "heavy": 8}
-    more = controller(5, Wants(wanted, {"light": None, "heavy": 64.0}))
+    more, tasks = controller(5, Wants({"light": 2, "heavy": 8}, {"light": None, "heavy": 64.0})), better.tasks
     assert more.decide(window(tasks, useful, managed_mb={"light": None, "heavy": 32.0}), None)[0].managed_mb is not None
     assert more.decide(window(tasks, useful, managed_mb={"light": None, "heavy": 64.0}), None)[0] is None
 

@@ -46,22 +46,14 @@ def test_executors_with_shuffle_files_stay_after_the_load(unbounded):
     assert executors(unbounded, 980) == 26  # four ran no task that writes shuffle files
     assert executors(unbounded, 900 + 600) == 26
     assert executors(replayed(DynamicAllocation(SLOTS, 200, 104, max_executors=30, shuffle_s=120)), 1050) == 1
+    collected = replayed(MOST, RateTrace.steps([(300, RATE), (3600, 0)]))  # the driver's garbage, after half an hour
+    assert executors(collected, 300 + 1800) == 26
+    assert executors(collected, 300 + 1900) == 1
 
 
-def test_the_collection_of_garbage_frees_shuffle_files():
-    trace = RateTrace.steps([(300, RATE), (3600, 0)])
-    line = replayed(MOST, trace)
-    assert executors(line, 300 + 1800) == 26
-    assert executors(line, 300 + 1900) == 1
-
-
-def test_no_more_executors_than_tasks_are_taken():
-    line = replayed(DynamicAllocation(SLOTS, tasks=24))
-    assert max(line.tasks) == 24
-    assert replayed(DynamicAllocation(SLOTS, tasks=12)).tasks.max() == 12
-
-
-def test_a_query_goes_on_while_executors_come():
+def test_no_more_executors_than_tasks_are_taken_and_the_query_goes_on_meanwhile():
+    for tasks in (24, 12):
+        assert replayed(DynamicAllocation(SLOTS, tasks=tasks)).tasks.max() == tasks
     assert replayed(MOST, restart_s=60.0).summary()["downtime_s"] == 0
 
 
@@ -77,18 +69,20 @@ def test_the_public_case_of_thirty_executors():
     assert line.summary()["core_hours"] > 2 * bound.summary()["core_hours"]
 
 
-def test_keda_takes_as_many_replicas_as_there_are_partitions():
-    """Ten waiting records for a replica are nothing at thousands a second, so the bound is all that counts."""
-    line = replayed(KafkaLag(partitions=32), tasks=3)
+def test_keda_takes_as_many_replicas_as_there_are_partitions_and_gives_them_back_after_five_quiet_minutes():
+    """Ten waiting records for a replica are nothing at thousands a second, so the bound is all that counts.
+
+    An interval's records wait for each batch, so a threshold of a replica's share of them changes nothing.
+    """
+    lag = KafkaLag(partitions=32)
+    line = replayed(lag, tasks=3)
     assert max(line.tasks) == 32
     first = line.reconfigurations[0]
     assert (first.at_s, first.tasks["batch"]) == (30, 14)  # two syncs of 15 s: 4 more, then twice as many
-
-
-def test_keda_gives_replicas_back_after_five_quiet_minutes():
-    line = replayed(KafkaLag(partitions=32), RateTrace.steps([(300, RATE), (900, 0)]), tasks=12)
-    shrunk = next(change for change in line.reconfigurations if change.tasks["batch"] == 1)
-    assert 600 <= shrunk.at_s <= 660
+    line = replayed(lag, RateTrace.steps([(300, RATE), (900, 0)]), tasks=12)
+    assert 600 <= next(change.at_s for change in line.reconfigurations if change.tasks["batch"] == 1) <= 660
+    suited = replace(lag, lag_threshold=10 * RATE / 12)
+    assert not replayed(suited, RateTrace.constant(RATE, 900), tasks=12).reconfigurations
 
 
 def test_a_hot_partition_is_read_no_faster_by_more_replicas():
@@ -96,12 +90,6 @@ def test_a_hot_partition_is_read_no_faster_by_more_replicas():
     hot = replayed(KafkaLag(partitions=32), tasks=12, keys={"batch": KeyTrace.hot_key(1_000, 0.5, 0.0)})
     assert max(hot.tasks) == 32
     assert hot.consumed[100:170].mean() < 0.5 * RATE < even.consumed[100:170].mean()
-
-
-def test_a_lag_threshold_suits_its_rate():
-    """An interval's records wait for each batch, so a threshold of a replica's share of them changes nothing."""
-    trace = RateTrace.constant(RATE, 900)
-    assert not replayed(KafkaLag(lag_threshold=10 * RATE / 12, partitions=32), trace, tasks=12).reconfigurations
 
 
 def test_flink_gives_nothing_back_while_a_backlog_waits():
@@ -120,14 +108,9 @@ def test_a_burst_after_idle_hours_is_caught_up_with():
     with (CASES / "24-flink-autoscaler-bursts-and-broken-rates" / "burst.csv").open() as lines:
         rates = [float(one["rate_per_s"]) for one in csv.DictReader(lines)]
     trace = RateTrace.steps([(60, rate) for rate in rates])
-    lines = {
-        "static": replayed(Static(), trace, tasks=12),
-        "flink": replayed(Ds2Policy(FLINK), trace, tasks=12),
-        "spark": replayed(MOST, trace, tasks=12),
-    }
-    most = {name: line.backlog.max() for name, line in lines.items()}
-    assert most["spark"] < 0.5 * most["flink"]
-    assert lines["flink"].summary()["at_target"] <= lines["spark"].summary()["at_target"]
+    flink, spark = (replayed(policy, trace, tasks=12) for policy in (Ds2Policy(FLINK), MOST))
+    assert spark.backlog.max() < 0.5 * flink.backlog.max()
+    assert flink.summary()["at_target"] <= spark.summary()["at_target"]
 
 
 @pytest.mark.parametrize(

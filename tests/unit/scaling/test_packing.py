@@ -15,22 +15,26 @@ def demand(tasks, level):
     return TaskDemand(tasks, HEAP_MB + managed_memory_mb(level))
 
 
-def test_equal_tasks_fill_whole_workers():
-    assert pack_tasks({"o": demand(12, 0), "sink": demand(1, 0)}, TASK_MANAGER) == [{"o": 4}] * 3 + [{"sink": 1}]
+@pytest.mark.parametrize(
+    ("demands", "packing"),
+    [
+        ({"o": demand(12, 0), "sink": demand(1, 0)}, [{"o": 4}] * 3 + [{"sink": 1}]),  # equal tasks fill whole workers
+        ({"o": demand(6, 2), "map": demand(2, None)}, [{"o": 2, "map": 1}] * 2 + [{"o": 2}]),  # 832 MB: two to a worker
+        (  # small tasks go where least room is left
+            {"big": TaskDemand(1, 1500), "middle": TaskDemand(1, 1000), "small": TaskDemand(1, 500)},
+            [{"big": 1, "small": 1}, {"middle": 1}],
+        ),
+        ({"o": TaskDemand(0, 1e9)}, []),
+        ({}, []),
+    ],
+)
+def test_tasks_are_packed(demands, packing):
+    assert pack_tasks(demands, TASK_MANAGER) == packing
+
+
+def test_whole_workers_are_paid():
     fleet = Fleet(TASK_MANAGER, HEAP_MB)
     assert fleet.paid({"o": 12, "sink": 1}, {"o": 158.0, "sink": 158.0}) == (4, 16, 8192)
-
-
-def test_memory_can_be_what_runs_out():
-    packing = pack_tasks({"o": demand(6, 2), "map": demand(2, None)}, TASK_MANAGER)
-    assert packing == [{"o": 2, "map": 1}, {"o": 2, "map": 1}, {"o": 2}]  # 832 MB each: two to a worker
-
-
-def test_small_tasks_go_where_least_room_is_left():
-    packing = pack_tasks(
-        {"big": TaskDemand(1, 1500), "middle": TaskDemand(1, 1000), "small": TaskDemand(1, 500)}, TASK_MANAGER
-    )
-    assert packing == [{"big": 1, "small": 1}, {"middle": 1}]
 
 
 def one_by_one(demands, order):
@@ -63,15 +67,6 @@ def test_as_few_workers_as_when_tasks_are_placed_one_by_one():
         assert len(pack_tasks(demands, TASK_MANAGER)) == min(one_by_one(demands, order) for order in orders)
 
 
-def test_nothing_to_pack():
-    assert pack_tasks({"o": TaskDemand(0, 1e9)}, TASK_MANAGER) == []
-    assert pack_tasks({}, TASK_MANAGER) == []
-
-
 def test_a_task_larger_than_a_worker_is_named():
-    with pytest.raises(WorkbenchError) as error:
+    with pytest.raises(WorkbenchError, match=r"'o' needs 1 cores and 2,528 MB; a worker has 4 and 2,048\. Choose"):
         pack_tasks({"o": TaskDemand(1, 2528)}, TASK_MANAGER)
-    assert str(error.value) == (
-        "One task of operator 'o' needs 1 cores and 2,528 MB; a worker has 4 and 2,048. "
-        "Choose larger workers or a lower memory level."
-    )

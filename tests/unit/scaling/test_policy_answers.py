@@ -65,22 +65,31 @@ def test_an_interval_must_be_seconds(interval):
         replay(LOAD, MODEL, policy, ONE)
 
 
-def test_what_is_no_policy_is_refused():
-    class Timeless:
-        def decide(self, *_):
-            return None, None
-
-    with pytest.raises(WorkbenchError, match="Policy Timeless has no interval_s"):
-        replay(LOAD, MODEL, Timeless(), ONE)
-    for nothing, name in ((None, "NoneType"), ("ds2", "str"), (Static, "Static")):
-        with pytest.raises(WorkbenchError, match=f"{name} is not a policy: it has no method decide"):
-            replay(LOAD, MODEL, nothing, ONE)
+class Timeless:
+    def decide(self, *_):
+        return None, None
 
 
-@pytest.mark.parametrize("speed", [0, -1, math.nan, math.inf])
-def test_the_speed_must_be_above_0(speed):
-    with pytest.raises(WorkbenchError, match=f"speed is {speed}; it must be a finite number above 0"):
-        replay(LOAD, MODEL, Static(), ONE, speed=speed)
+@pytest.mark.parametrize(
+    ("policy", "options", "message"),
+    [
+        (Timeless(), {}, "Policy Timeless has no interval_s"),
+        *(
+            (nothing, {}, f"{name} is not a policy: it has no method decide")
+            for nothing, name in ((None, "NoneType"), ("ds2", "str"), (Static, "Static"))
+        ),
+        *(
+            (Static(), {"speed": speed}, f"speed is {speed}; it must be a finite number above 0")
+            for speed in (0, -1, math.nan, math.inf)
+        ),
+        (Static(), {"restart_s": -1}, "restart_s is -1"),
+        (Static(), {"step_s": 0}, "step_s is 0"),
+        (Static(), {"state_bytes_per_s": 0}, "state_bytes"),
+    ],
+)
+def test_what_is_no_policy_and_wrong_numbers_are_refused(policy, options, message):
+    with pytest.raises(WorkbenchError, match=message):
+        replay(LOAD, MODEL, policy, ONE, **options)
 
 
 def test_too_many_tasks_are_refused_from_the_start_and_from_ds2():

@@ -5,7 +5,6 @@ import pytest
 from replayed import Scheduled, chain
 
 from workbench.dataflow import OperatorProfile
-from workbench.errors import WorkbenchError
 from workbench.scaling import AutoscalerSettings, Ds2Policy, Static, replay
 from workbench.simulation import OperatorModel, RateTrace, StateModel
 
@@ -60,12 +59,3 @@ def test_a_plan_for_catching_up_empties_the_backlog_sooner():
     fast = replay(trace, MODEL, Ds2Policy(settings), ONE, step_s=1.0, restart_s=5.0)
     assert fast.summary()["latency_p99_s"] < slow.summary()["latency_p99_s"] / 2
     assert fast.summary()["core_hours"] > slow.summary()["core_hours"]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"restart_s": -1}, "restart_s is -1"), ({"step_s": 0}, "step_s is 0"), ({"state_bytes_per_s": 0}, "state_bytes")],
-)
-def test_wrong_numbers_are_refused(options, message):
-    with pytest.raises(WorkbenchError, match=message):
-        replay(RateTrace.constant(1, 10), MODEL, Static(), ONE, **options)

@@ -1,7 +1,7 @@
 """Justin, the CAPSys controller and a user's own policy in the replay; whole workers; keys whose popularity moves."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -50,6 +50,11 @@ FLOW = MODEL.dataflow
 ONE = {"map": 1, "count": 1}
 START = Decision(ONE, dict.fromkeys(ONE, 158.0))
 QUICK = AutoscalerSettings(activation_s=10.0, policy_interval_s=10.0, metrics_window_s=10.0)
+
+
+def but(**operators):
+    """The model with other operators."""
+    return replace(MODEL, operators={**MODEL.operators, **operators})
 
 
 def test_justin_gives_memory_first_and_none_to_what_has_no_state():
@@ -102,7 +107,7 @@ def test_scale_in_gives_memory_back_only_in_the_variant():
 
 def test_flinks_autoscaler_answers_overload_though_it_lets_operators_be_busy_all_the_time():
     """Its utilization.max of 1 bounds what is asked for: a saturated operator is never busier than that."""
-    dear = replace(MODEL, operators={**MODEL.operators, "count": OperatorModel(OperatorProfile(2e-4, 0, 0, 1.0))})
+    dear = but(count=OperatorModel(OperatorProfile(2e-4, 0, 0, 1.0)))
     line = replay(RateTrace.steps([(2400, 4_000), (2400, 12_000)]), dear, Ds2Policy(FLINK), START, step_s=10.0)
     first = line.reconfigurations[0]
     assert 2400 < first.at_s <= 2400 + 900 + 60
@@ -137,7 +142,7 @@ def test_windows_are_averaged_over_their_lengths():
 
 def test_an_operator_that_would_not_change_triggers_nothing():
     settings = replace(QUICK, utilization_min=0.2, utilization_max=0.8, utilization_target=0.8)
-    idle_map = QueryModel(FLOW, {**MODEL.operators, "map": OperatorModel(OperatorProfile(1e-6, 0, 0, 1.0))})
+    idle_map = but(map=OperatorModel(OperatorProfile(1e-6, 0, 0, 1.0)))
     start = {"map": 1, "count": 2}
     calm = replay(RateTrace.constant(8_000, 100), idle_map, Ds2Policy(settings), start, step_s=1.0)
     assert calm.reconfigurations == ()  # count is 40 % busy, map 1 %, but one task is the least
@@ -282,15 +287,14 @@ def test_a_users_policy_of_twenty_lines_runs_beside_the_built_in_ones():
 def test_whole_workers_are_paid_and_memory_levels_count():
     fleet = Fleet(WorkerShape(4.0, 2048.0), 354.0, price_per_hour=0.5)
     tasks = {"map": 4, "count": 4}
-    line = replay(
-        RateTrace.constant(1, 3_600), MODEL, Static(), Decision(tasks, {"map": None, "count": 158.0}), fleet=fleet
-    )
+    hour = RateTrace.constant(1, 3_600)
+    line = replay(hour, MODEL, Static(), Decision(tasks, {"map": None, "count": 158.0}), fleet=fleet)
     row = line.summary()
     assert set(line.workers) == {2}
     assert (row["core_hours"], row["gb_hours"], row["cost"]) == pytest.approx((8.0, 4.0, 1.0))
     assert fleet.paid(tasks, {"count": 632.0}).workers == 3  # two at 986 MB fill a worker; four maps need one more
-    row = replay(RateTrace.constant(1, 3_600), MODEL, Static(), Decision(tasks, {"map": None, "count": 128.0}),
-                 memory_mb=512.0).summary()  # fmt: skip
+    start = Decision(tasks, {"map": None, "count": 128.0})
+    row = replay(hour, MODEL, Static(), start, memory_mb=512.0).summary()
     assert row["gb_hours"] == pytest.approx(8 * 0.5 + 4 * 0.125)
     assert "cost" not in row
 
@@ -308,7 +312,7 @@ def test_a_change_of_memory_moves_the_state_too():
 def test_a_hot_key_slows_the_task_it_is_on_wherever_it_wanders():
     tasks = {"map": 2, "count": 4}
     trace = RateTrace.constant(18_000, 300)
-    plain = QueryModel(FLOW, {**MODEL.operators, "count": OperatorModel(OperatorProfile(2e-4, 0, 0, 1.0))})
+    plain = but(count=OperatorModel(OperatorProfile(2e-4, 0, 0, 1.0)))
     keys = {"count": KeyTrace.hot_key(1000, 0.4, changes_per_minute=2.0, seed=1)}
     calm = replay(trace, plain, Static(), tasks, step_s=1.0)
     hot = replay(trace, plain, Static(), tasks, step_s=1.0, keys=keys)
@@ -342,19 +346,18 @@ def test_sources_that_have_tasks_keep_them():
 class Noting:
     """Changes the tasks once, and notes the windows."""
 
-    interval_s: float = 5.0
-
-    def __post_init__(self):
-        self.windows = []
+    tasks: dict | None
+    interval_s: float
+    windows: list = field(default_factory=list)
 
     def decide(self, window, memory):
         self.windows.append(window)
-        return ({"map": 2, "count": 1} if memory is None else None), True
+        return (self.tasks if memory is None else None), True
 
 
 def test_a_step_in_which_the_deployment_comes_up_counts_only_the_seconds_worked():
-    noting = Noting()
-    model = replace(MODEL, operators={**MODEL.operators, "count": OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0))})
+    noting = Noting({"map": 2, "count": 1}, 5.0)
+    model = but(count=OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0)))
     line = replay(RateTrace.constant(400.0, 600.0), model, noting, ONE, restart_s=8.0, step_s=5.0, batch_s=5.0)
     first, coming, *_ = noting.windows
     assert coming.seconds == pytest.approx(7.0)
@@ -386,21 +389,14 @@ def window_at(model, tasks, load):
     useful_s = 900.0 * min(1.0, load)
     each = (1000.0 * useful_s, 1000.0 * useful_s, useful_s)
     return Window(
-        now_s=3000.0,
-        deployed_s=0.0,
-        dataflow=model.dataflow,
-        tasks={"map": tasks},
-        source_rates={"source": rate},
-        backlog={"source": 0.0},
-        counters={"map": (each,) * tasks},
-        busyness={"map": min(1.0, load)},
-        seconds=900.0,
-    )
+        3000.0, 0.0, model.dataflow, {"map": tasks}, {"source": rate}, {"source": 0.0}, {"map": (each,) * tasks},
+        {"map": min(1.0, load)}, seconds=900.0,
+    )  # fmt: skip
 
 
 def test_the_busiest_task_decides_how_much_an_operator_needs():
     """One of two tasks takes the hot key's six tenths of the records and half of the rest."""
-    hot = QueryModel(FLOW, {**MODEL.operators, "map": OperatorModel(OperatorProfile(1e-4, 0, 100, 1.0), hot_share=0.6)})
+    hot = but(map=OperatorModel(OperatorProfile(1e-4, 0, 100, 1.0), hot_share=0.6))
     start, trace = {"map": 2, "count": 4}, RateTrace.constant(11_000, 120)
     settings = replace(QUICK, utilization_target=0.7)
     by_mean, by_busiest = (
@@ -413,20 +409,13 @@ def test_the_busiest_task_decides_how_much_an_operator_needs():
 
 
 def test_generated_records_do_not_wait_and_show_the_lower_rate():
-    seen = []
-
-    class Kept:
-        interval_s = 50.0
-
-        def decide(self, window, memory):  # noqa: ARG002
-            seen.append((window.source_rates["source"], window.backlog["source"]))
-            return None, None
-
+    noting = Noting(None, 50.0)
     trace = RateTrace.steps([(100, 15_000), (100, 5_000)])
-    line = replay(trace, MODEL, Kept(), {"map": 1, "count": 10}, step_s=1.0, generated=True)
+    line = replay(trace, MODEL, noting, {"map": 1, "count": 10}, step_s=1.0, generated=True)
     assert line.backlog.max() == 0
     assert line.consumed[50] == pytest.approx(10_000)
     assert line.consumed[150] == pytest.approx(5_000)
+    seen = [(window.source_rates["source"], window.backlog["source"]) for window in noting.windows]
     assert seen[0] == pytest.approx((10_000, 0.0))
     assert seen[-1] == pytest.approx((5_000, 0.0))
 

@@ -16,17 +16,11 @@ Aggregate [window#40-T5000ms, upper(kind#42)], [window#40-T5000ms AS window#44-T
 """
 
 
-def test_keys_have_each_name_from_the_source_on():
+def test_keys_have_each_name_from_the_source_on_and_watermarks_their_delays():
     assert set(keys_of(PLAN)) == {
         *("kind", "id"),
         *("a", "order_id", "paid_order", "number"),
         *("tag", "label", "mark", "place.mark"),
     }
-
-
-def test_a_plan_without_state_has_no_keys():
     assert keys_of("Project [a#1, b#2 AS c#3]\n+- Filter (a#1 = 2)") == ()
-
-
-def test_watermarks_have_their_delays():
     assert watermarks_of(PLAN) == ("at, 5 seconds", "paid_at, 10 seconds")

@@ -6,8 +6,8 @@ from itertools import combinations
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
+from parquet_rows import stored
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import _parse_datatype_json_string
@@ -135,15 +135,14 @@ def rows(replay, count):
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_a_column_of_a_parquet_file_is_what_spark_expects(tmp_path, name):
-    column, stored, values = COLUMNS[name]
-    pq.write_table(pa.table({"x": column}), tmp_path / "x.parquet")
-    data = Dataset.at(str(tmp_path / "x.parquet"))
+    column, kept, values = COLUMNS[name]
+    data = stored(tmp_path, {"x": column})
     check(data, None)
     replay = prepare(data, None, tmp_path)
-    assert replay.schema() == schema_of(data, None) == pa.schema([("x", stored)])
-    assert spark_type(column.type) == spark_type(stored) == stored
+    assert replay.schema() == schema_of(data, None) == pa.schema([("x", kept)])
+    assert spark_type(column.type) == spark_type(kept) == kept
     got = rows(replay, len(column)).column("x")
-    assert got.type == stored
+    assert got.type == kept
     assert got.to_pylist() == (column.to_pylist() if values is None else values)
 
 
@@ -151,8 +150,7 @@ def test_a_column_of_a_parquet_file_is_what_spark_expects(tmp_path, name):
 def test_columns_beside_an_event_time_are_what_spark_expects(tmp_path, pair):
     first, second = (COLUMNS[name][0][:1] for name in pair)
     at = pa.array([FINE], FINE.type).dictionary_encode()
-    pq.write_table(pa.table({"a": first, "at": at, "b": second}), tmp_path / "x.parquet")
-    replay = prepare(Dataset.at(str(tmp_path / "x.parquet")), "at", tmp_path)
+    replay = prepare(stored(tmp_path, {"a": first, "at": at, "b": second}), "at", tmp_path)
     assert rows(replay, 3).column("at").cast(pa.int64()).to_pylist() == [0, 1, 2]
 
 
@@ -171,14 +169,13 @@ def test_a_file_of_pandas_3_is_read(tmp_path, kind):
         "__index_level_0__": pa.array([7, 9]),
     })  # fmt: skip
     pandas = b'{"index_columns": ["__index_level_0__"], "columns": [], "pandas_version": "3.0.1"}'
-    pq.write_table(table.replace_schema_metadata({b"pandas": pandas}), tmp_path / "x.parquet")
-    replay = prepare(Dataset.at(str(tmp_path / "x.parquet")), "at", tmp_path)
+    replay = prepare(stored(tmp_path, table.replace_schema_metadata({b"pandas": pandas})), "at", tmp_path)
     got = rows(replay, 2)
     assert got.column("city").to_pylist() == ["Ulm", None]
     assert got.column("__index_level_0__").to_pylist() == [7, 9]  # as Spark's own reader has it
 
 
-def test_what_is_inferred_from_csv_is_read(tmp_path):
+def test_what_is_inferred_from_csv_and_json_is_read(tmp_path):
     (tmp_path / "x.csv").write_text(
         ",clock,day,at,flag,price,none\n0,12:34:56,2024-01-31,2024-01-31 12:00:00,true,1.5,\n1,00:00:01,,,,,\n"
     )
@@ -192,9 +189,6 @@ def test_what_is_inferred_from_csv_is_read(tmp_path):
         "price": [1.5, None],
         "none": [None, None],
     }
-
-
-def test_what_is_inferred_from_json_is_read(tmp_path):
     text = '{"a": {"at": "2024-01-31 12:00:00", "n": null, "none": {}}, "l": [{"z": [1.5]}], "e": []}\n{"a": null}\n'
     (tmp_path / "x.json").write_text(text)
     replay = prepare(Dataset.at(str(tmp_path / "x.json")), None, tmp_path)
@@ -205,10 +199,8 @@ def test_what_is_inferred_from_json_is_read(tmp_path):
 
 
 def test_a_column_without_a_name_may_be_the_event_time(tmp_path):
-    pq.write_table(pa.table({"": pa.array([5, 4], pa.uint32()), "n": [1, 2]}), tmp_path / "x.parquet")
-    replay = prepare(Dataset.at(str(tmp_path / "x.parquet")), "_c0", tmp_path)
-    got = rows(replay, 2).column("_c0").to_pylist()
-    assert got == [0, -1]
+    replay = prepare(stored(tmp_path, {"": pa.array([5, 4], pa.uint32()), "n": [1, 2]}), "_c0", tmp_path)
+    assert rows(replay, 2).column("_c0").to_pylist() == [0, -1]
 
 
 REFUSED = {
@@ -225,36 +217,26 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_spark_cannot_hold_is_refused_with_the_column_and_the_type(name):
     kind, said = REFUSED[name]
-    with pytest.raises(
-        QueryError, match=rf"^The column 'x' of 'f' has type .*, and Spark cannot hold {said}.*leave it"
-    ):
+    said = rf"^The column 'x' of 'f' has type .*, and Spark cannot hold {said}.*leave it"
+    with pytest.raises(QueryError, match=said):
         spark_schema(pa.schema([("n", pa.int8()), ("x", kind)]), "f")
 
 
-def test_a_value_that_does_not_fit_is_refused_with_the_column(tmp_path):
-    pq.write_table(pa.table({"n": [1], "x": pa.array([2**63], pa.uint64())}), tmp_path / "x.parquet")
+def test_a_value_that_does_not_fit_is_refused_with_the_column_also_further_down(tmp_path):
     with pytest.raises(QueryError, match=r"^The column 'x' has type uint64, .* as int64, .* 9223372036854775808"):
-        check(Dataset.at(str(tmp_path / "x.parquet")), None)
-
-
-def test_a_value_that_does_not_fit_further_down_is_refused_as_well(tmp_path):
-    values = pa.array([1] * 2000 + [2**64 - 1], pa.uint64())
-    pq.write_table(pa.table({"x": values}), tmp_path / "x.parquet")
-    check(Dataset.at(str(tmp_path / "x.parquet")), None)
+        check(stored(tmp_path, {"n": [1], "x": pa.array([2**63], pa.uint64())}), None)
+    late = stored(tmp_path, {"x": pa.array([1] * 2000 + [2**64 - 1], pa.uint64())})
+    check(late, None)
     with pytest.raises(QueryError, match=r"^The column 'x' has type uint64"):
-        prepare(Dataset.at(str(tmp_path / "x.parquet")), None, tmp_path)
+        prepare(late, None, tmp_path)
 
 
 @pytest.mark.parametrize("names", [("Id", "id"), ("a", "a"), ("", "_C0")])
 def test_names_that_are_the_same_for_spark_are_refused_with_both(tmp_path, names):
-    table = pa.Table.from_arrays([pa.array([n]) for n in range(2)], names)
-    pq.write_table(table, tmp_path / "x.parquet")
+    data = stored(tmp_path, pa.Table.from_arrays([pa.array([n]) for n in range(2)], names))
     first, second = (name or "_c0" for name in names)
     with pytest.raises(QueryError, match=rf"takes the columns '{first}' and '{second}' of .* for the same. Rename one"):
-        check(Dataset.at(str(tmp_path / "x.parquet")), None)
-
-
-def test_names_that_are_the_same_in_csv_are_refused(tmp_path):
+        check(data, None)
     (tmp_path / "x.csv").write_text("a,a\n1,2\n")
     with pytest.raises(QueryError, match=r"CSV file contained multiple columns named a\. "):
         check(Dataset.at(str(tmp_path / "x.csv")), None)

@@ -3,11 +3,11 @@
 import json
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from parquet_rows import stored
 
 from workbench.errors import WorkbenchError
-from workbench.workload import Dataset, EventClock, check_dataset, prepare, schema_of
+from workbench.workload import EventClock, check_dataset, prepare, schema_of
 from workbench.workload.inside import Inside
 
 CLOCK = EventClock(1_700_000_000_123_456, 0, 1_000_000.0)
@@ -19,8 +19,7 @@ def replayed(folder, values, event_time="value.time", kind=None):
         "value": pa.array(values, kind or pa.binary()),
         "timestamp": pa.array([0] * len(values), pa.timestamp("us", "UTC")),
     }
-    pq.write_table(pa.table(columns), folder / "rows.parquet")
-    dataset = Dataset.at(str(folder / "rows.parquet"), event_time)
+    dataset = stored(folder, columns, event_time)
     check_dataset(dataset, event_time)
     made = prepare(dataset, event_time, folder)
     assert made.schema() == schema_of(dataset, event_time)

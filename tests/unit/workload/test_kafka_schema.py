@@ -56,10 +56,7 @@ def test_what_a_registry_hands_out_is_read(tmp_path):
         ({"schema": "{}", "references": [{"name": "x"}]}, r"refers to other schemas .* Write their definitions"),
         ({"schema": "{}", "schemaType": "JSON", "id": "7"}, r"has the id '7'; it must be a whole number"),
         ({"type": "record", "name": "R", "fields": []}, r"is a record without fields; it must have one at least"),
-        (
-            {"type": "record", "fields": [{"name": "a", "type": "int"}]},
-            r"is not Avro schema: it and its fields need a name",
-        ),
+        ({"type": "record", "fields": [{"name": "a", "type": "int"}]}, r"is not Avro schema: it .* fields need a name"),
         ({"type": "record", "name": "R", "fields": [{"name": "a"}]}, r"is not Avro schema: .* a name and a type"),
         ({"type": "record", "name": "R"}, r"is a record without fields; it must have one at least"),
         ({"type": "record", "name": "R", "fields": [3]}, r"is not Avro schema: it and its fields"),

@@ -12,27 +12,19 @@ def test_an_address():
     assert Topic.parse(topic.url) == topic
 
 
+NONE = ("localhost/orders", "localhost:9092", ":9092/x", "h:1/a/b", "h:1/a b", "h:1/t?sasl.password=hunter2")
+
+
 @pytest.mark.parametrize(
-    "url",
+    ("address", "said"),
     [
-        "kafka://localhost/orders",
-        "kafka://localhost:9092",
-        "kafka://:9092/x",
-        "kafka://h:1/a/b",
-        "kafka://h:1/a b",
-        "kafka://h:1/t?sasl.password=hunter2",
+        *((address, "it must be kafka://HOST:PORT/TOPIC") for address in NONE),
+        ("me:hunter2@localhost:9092/orders", "must not hold a user or a password"),
     ],
 )
-def test_what_is_no_address(url):
-    with pytest.raises(WorkbenchError, match="it must be kafka://HOST:PORT/TOPIC") as error:
-        Topic.parse(url)
-    assert "hunter2" not in str(error.value)
-
-
-def test_a_password_in_an_address_is_refused_and_not_told():
-    with pytest.raises(WorkbenchError) as error:
-        Topic.parse("kafka://me:hunter2@localhost:9092/orders")
-    assert "must not hold a user or a password" in str(error.value)
+def test_what_is_no_address_is_refused_and_no_password_told(address, said):
+    with pytest.raises(WorkbenchError, match=said) as error:
+        Topic.parse(f"kafka://{address}")
     assert "hunter2" not in str(error.value)
 
 

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from parquet_rows import stored
 
 from workbench.errors import QueryError, WorkbenchError
 from workbench.workload import Dataset, EventClock, Input, Query, check_input, prepare_inputs
@@ -20,13 +20,10 @@ CLOCK = EventClock(1_700_000_000 * S, 0, 10.0)
 TIMES = st.lists(st.integers(0, 1000), min_size=1, max_size=40).map(sorted)
 
 
-def stored(path, times_us, first=0):
-    """Write rows with these event times; each has its number."""
-    columns = {"number": pa.array(range(first, first + len(times_us)), pa.int64())}
-    if times_us is not None:
-        columns["time"] = pa.array(times_us, pa.timestamp("us", "UTC"))
-    pq.write_table(pa.table(columns), path)
-    return Dataset(str(path), "parquet", "time")
+def input_of(folder, name, times_us):
+    """An input of rows with these event times; each has its number."""
+    columns = {"number": range(len(times_us)), "time": pa.array(times_us, pa.timestamp("us", "UTC"))}
+    return Input(name, stored(folder, columns, "time", name))
 
 
 def rows_of(replay, first, last, clock=CLOCK):
@@ -62,10 +59,7 @@ def two(tmp_path):
     """Orders every 10 ms for 500 s, every hundredth a minute late; and a payment of every second one, 3 s later."""
     orders = [n * 10_000 - (60 * S if n % 100 == 99 else 0) for n in range(50_000)]
     payments = [n * 20_000 + 3 * S for n in range(25_000)]
-    return (
-        Input("orders", stored(tmp_path / "orders.parquet", orders)),
-        Input("payments", stored(tmp_path / "payments.parquet", payments)),
-    )
+    return input_of(tmp_path, "orders", orders), input_of(tmp_path, "payments", payments)
 
 
 def test_every_slice_gives_the_same_rows_and_together_they_are_all(two, tmp_path):
@@ -105,8 +99,7 @@ def _timed(replay, first):
 
 
 def test_an_input_without_event_times_is_spread_evenly(two, tmp_path):
-    pq.write_table(pa.table({"number": range(7_500)}), tmp_path / "plain.parquet")
-    plain = Input("plain", Dataset(str(tmp_path / "plain.parquet"), "parquet"))
+    plain = Input("plain", stored(tmp_path, {"number": range(7_500)}))
     *_, found = prepare_inputs((*two, plain), tmp_path)
     assert found.schema().names == ["number"]
     counts = [len(rows_of(found, at, at + 8_250)) for at in range(8_250, 66_000, 8_250)]
@@ -116,13 +109,10 @@ def test_an_input_without_event_times_is_spread_evenly(two, tmp_path):
 
 def test_renewed_keys_are_others_in_each_pass_and_the_same_in_all_inputs(tmp_path):
     names = pa.array([f"c{n % 3}" for n in range(10)])
+    inputs = []
     for name, key in (("orders", "id"), ("payments", "order")):
         columns = {key: pa.array(range(100, 110), pa.int32()), "customer": names, "code": names}
-        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
-    inputs = [
-        Input(name, Dataset(str(tmp_path / f"{name}.parquet"), "parquet"), renew=(key, "code"))
-        for name, key in (("orders", "id"), ("payments", "order"))
-    ]
+        inputs.append(Input(name, stored(tmp_path, columns, name=name), renew=(key, "code")))
     orders, payments = prepare_inputs(inputs, tmp_path)
     first, second = (rows_of(orders, loop * 20, loop * 20 + 20) for loop in (0, 1))
     assert [row["id"] for row in first] == list(range(100, 110))
@@ -139,8 +129,7 @@ def test_renewed_fields_of_json_are_others_in_each_pass(tmp_path):
     inputs = []
     for name, key in (("orders", "id"), ("payments", "order")):
         texts = pa.array([json.dumps(value(number, key)).encode() for number in range(10)])
-        pq.write_table(pa.table({"value": texts}), tmp_path / f"{name}.parquet")
-        dataset = Dataset(str(tmp_path / f"{name}.parquet"), "parquet", "value.about.time")
+        dataset = stored(tmp_path, {"value": texts}, "value.about.time", name)
         inputs.append(Input(name, dataset, renew=("value.code", f"value.about.{key}")))
         check_input(inputs[-1])
     orders, payments = prepare_inputs(inputs, tmp_path)
@@ -156,27 +145,22 @@ def test_renewed_fields_of_json_are_others_in_each_pass(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("renew", "said"),
     [
         (("value.none",), "2 of 2 values of the column 'value' have no JSON field 'none'"),
         (("value.price",), "'value.price', whose values are not all whole numbers"),
         (("value.id", "key.id"), "inside the columns value and key"),
+        (("x",), "renew has 'x', no column of .*orders.parquet"),
+        (("time",), "renew has 'time', timestamp.* of .*orders.parquet"),
+        (("price",), "renew has 'price', double of .*orders.parquet"),
     ],
 )
-def test_fields_that_cannot_be_renewed_are_refused(tmp_path, fields, said):
+def test_what_cannot_be_renewed_is_refused(tmp_path, renew, said):
     values = [json.dumps({"id": number, "price": number + 0.5}).encode() for number in range(2)]
-    pq.write_table(pa.table({"value": values, "key": values}), tmp_path / "orders.parquet")
+    times = pa.array([1, 2], pa.timestamp("us", "UTC"))
+    columns = {"value": values, "key": values, "price": [1.5, 2.5], "time": times}
     with pytest.raises(QueryError, match=said):
-        check_input(Input("orders", Dataset(str(tmp_path / "orders.parquet"), "parquet"), renew=fields))
-
-
-@pytest.mark.parametrize(("column", "what"), [("x", "no column"), ("time", "timestamp"), ("price", "double")])
-def test_what_cannot_be_renewed_is_refused(tmp_path, column, what):
-    table = pa.table({"price": [1.5], "time": pa.array([1], pa.timestamp("us", "UTC"))})
-    pq.write_table(table, tmp_path / "orders.parquet")
-    given = Input("orders", Dataset(str(tmp_path / "orders.parquet"), "parquet", "time"), renew=(column,))
-    with pytest.raises(QueryError, match=f"renew has '{column}', {what}.* of .*orders.parquet"):
-        check_input(given)
+        check_input(Input("orders", stored(tmp_path, columns, "time", "orders"), renew=renew))
 
 
 def test_a_share_is_met_in_every_part_of_the_loop(two, tmp_path):
@@ -187,7 +171,7 @@ def test_a_share_is_met_in_every_part_of_the_loop(two, tmp_path):
 
 
 def test_data_sets_of_other_times_are_refused(two, tmp_path):
-    later = Input("later", stored(tmp_path / "later.parquet", [600 * S, 700 * S]))
+    later = input_of(tmp_path, "later", [600 * S, 700 * S])
     with pytest.raises(QueryError, match=r"have 0 s of event time in common.*later: 1970-01-01T00:10:00 to") as error:
         prepare_inputs((two[0], later), tmp_path)
     assert error.value.settings == ("inputs",)

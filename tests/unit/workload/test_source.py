@@ -38,12 +38,9 @@ def test_a_batch_has_one_interval_of_rows_and_what_is_late_waits(times, queues):
     assert made[-1].due == 800 + queues[-1]
 
 
-def test_event_time_advances_with_due_time_not_with_the_wall_clock():
+def test_event_time_advances_with_due_time_not_with_the_wall_clock_or_at_a_fixed_event_rate():
     made = releases(Command(1, 100.0, 200), [10, 13, 16])
     assert [one.last_us - one.first_us for one in made] == [2_000_000] * 3
-
-
-def test_a_fixed_event_rate_replaces_the_due_time():
     (made,) = releases(Command(1, 100.0, 200, event_rate=10.0), [5])
     assert made.last_us - made.first_us == 20_000_000
 
@@ -72,23 +69,18 @@ def test_a_rate_that_begins_between_two_triggers_is_on_time_from_the_second_on(b
     assert triggers[1:] == [16, 18, 20, 22]
 
 
-def test_a_rate_that_begins_on_a_trigger_begins_with_an_interval_of_rows(tmp_path):
+@pytest.mark.parametrize(("wall_s", "rows"), [(1_700_000_002.05, 200), (1_700_000_001.9, 1)])
+def test_a_rate_begins_with_an_interval_of_rows_on_a_trigger_and_one_between_two_for_both_readers(
+    tmp_path, wall_s, rows
+):
     write_command(tmp_path, Command(1, 100.0, 200, interval_s=2.0))
-    assert release(tmp_path, START, lambda: 10.0, wall=lambda: 1_700_000_002.05).records == 200
+    made = release(tmp_path, START, lambda: 10.0, wall=lambda: wall_s)
+    assert made.records == rows
+    assert release(tmp_path, START, lambda: 10.2, wall=lambda: wall_s + 0.2) == made
 
 
-def test_both_readers_of_a_batch_between_two_triggers_get_its_row(tmp_path):
-    write_command(tmp_path, Command(1, 100.0, 200, interval_s=2.0))
-    made = release(tmp_path, START, lambda: 10.0, wall=lambda: 1_700_000_001.9)
-    assert made.records == 1
-    assert release(tmp_path, START, lambda: 10.2, wall=lambda: 1_700_000_002.1) == made
-
-
-def test_rate_zero_releases_nothing():
+def test_rate_zero_releases_nothing_and_as_much_as_fits_counts_as_due_and_follows_the_wall_clock():
     assert [one.records for one in releases(Command(1, 0.0, 0), [1, 2])] == [0, 0]
-
-
-def test_as_much_as_fits_counts_as_due_and_follows_the_wall_clock():
     made = releases(Command(1, None, 500), [10, 13])
     assert [one.records for one in made] == [500, 500]
     assert made[1].due == 1000

@@ -25,7 +25,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
 from workbench.arrays import Ints
-from workbench.checks import SLACK, not_negatives, positive, require, same_length, whole, wholes
+from workbench.checks import SLACK, not_negatives, one_of, positive, require, same_length, whole, wholes
 from workbench.errors import WorkbenchError
 
 _Donor = tuple[float, int]  # cost of taking a core, and from whom
@@ -297,15 +297,14 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
     WorkbenchError
         When the cores do not suffice, lengths or ranges are wrong, or `timeout_s` ends before any assignment is found.
     """
-    methods = get_args(AssignmentMethod)
-    require(method in methods, f"method is {method!r}; use one of {', '.join(map(repr, methods))}.")
+    one_of("method", method, get_args(AssignmentMethod))
     executors, nodes = len(required), len(node_cores)
     require(executors > 0, "There are no executors; give at least one.")
     same_length("executor", executors, state_bytes=state_bytes, local_node=local_node, data_intensity=data_intensity)
     held = _core_matrix("current", current, nodes, executors)
-    required = wholes("The number of cores executor {} requires", required, 0)
-    node_cores = wholes("The number of cores of node {}", node_cores, 0)
-    local_node = wholes("The local node of executor {}", local_node, 0)
+    required = wholes("The number of cores executor {} requires", required)
+    node_cores = wholes("The number of cores of node {}", node_cores)
+    local_node = wholes("The local node of executor {}", local_node)
     for executor, home in enumerate(local_node):
         require(home < nodes, f"The local node of executor {executor} is {home}; the nodes are 0 to {nodes - 1}.")
     for node, (used, available) in enumerate(zip(held.sum(axis=1).tolist(), node_cores, strict=True)):

@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from workbench.arrays import Floats, Ints
-from workbench.checks import positive, require, whole
+from workbench.checks import one_of, positive, require, whole
 from workbench.scaling.elastic._controllers import (
     ElasticSettings,
     ExecutorCentric,
@@ -171,7 +171,7 @@ def simulate_paradigm(
     seed
         Seed of service times, measurements and scheduling; the keys have their own seed.
     """
-    require(paradigm in PARADIGMS, f"paradigm is {paradigm!r}; use one of {', '.join(map(repr, PARADIGMS))}.")
+    one_of("paradigm", paradigm, PARADIGMS)
     require(
         operator.executors <= cluster.cores,
         f"The operator has {operator.executors:,} executors and the cluster {cluster.cores} cores; "

@@ -7,7 +7,7 @@ bytes), with first event id 0 and every event in order.
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from workbench.checks import require
+from workbench.checks import one_of, require, within
 
 Characters = Literal["letters", "original"]
 
@@ -68,18 +68,9 @@ class NexmarkSettings:
             f"Nexmark setting group_size is {self.group_size}, a multiple of {ORDER_STEP}: all events of a group "
             f"would get the same id; use a size that is not a multiple of {ORDER_STEP}, such as {self.group_size + 1}.",
         )
-        require(
-            0 <= self.late_probability <= 1,
-            f"Nexmark setting late_probability is {self.late_probability!r}; give a share from 0 to 1.",
-        )
-        require(
-            0.001 <= self.late_delay_s <= 10**6,
-            f"Nexmark setting late_delay_s is {self.late_delay_s!r}; give seconds from 0.001 to 1,000,000.",
-        )
-        require(
-            self.characters in get_args(Characters),
-            f"Nexmark setting characters is {self.characters!r}; use {' or '.join(map(repr, get_args(Characters)))}.",
-        )
+        within("Nexmark setting late_probability", self.late_probability, 0, 1, ends="[]")
+        within("Nexmark setting late_delay_s", self.late_delay_s, 0.001, 10**6, "seconds", ends="[]")
+        one_of("Nexmark setting characters", self.characters, get_args(Characters))
 
     @property
     def total(self) -> int:

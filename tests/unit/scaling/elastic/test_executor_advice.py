@@ -9,15 +9,18 @@ def test_default_workload_of_the_paper():
     assert (advice.executors, advice.shards, len(advice.reasons)) == (32, 256, 2)
 
 
-@pytest.mark.parametrize("workload", [{"data_intensity": 8192 * 1000.0}, {"shuffles_per_minute": 16}])
-def test_two_executors_per_node_where_remote_cores_hurt(workload):
-    assert advise_executors(32, 8, **workload).executors == 64
-
-
-def test_executors_keep_at_least_two_cores_each():
-    assert advise_executors(32, 1).executors == 16
-    assert advise_executors(32, 8, operator_cores=10).executors == 5
-    assert advise_executors(1, 1).executors == 1
+@pytest.mark.parametrize(
+    ("nodes", "cores", "workload", "executors"),
+    [
+        (32, 8, {"data_intensity": 8192 * 1000.0}, 64),  # two per node where remote cores hurt
+        (32, 8, {"shuffles_per_minute": 16}, 64),
+        (32, 1, {}, 16),  # with at least two cores each
+        (32, 8, {"operator_cores": 10}, 5),
+        (1, 1, {}, 1),
+    ],
+)
+def test_executors(nodes, cores, workload, executors):
+    assert advise_executors(nodes, cores, **workload).executors == executors
 
 
 def test_large_executors_get_more_shards():

@@ -35,17 +35,10 @@ def test_erlang_c_to_12_digits(servers, busy):
     assert erlang_c(servers, float(load)) == pytest.approx(float(exact_erlang_c(servers, load)), rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("servers", "load"),
-    [
-        (5_000, 4_900.5),
-        (20_000, 19_999.0),
-        (20_000, 15_000.0),
-        (50_400, 50_001.0),
-        (80_000, 79_999.5),
-        (80_000, 60_000.0),
-    ],
-)
+MANY = [(5_000, 4_900.5), (20_000, 19_999.0), (20_000, 15e3), (50_400, 50_001.0), (80_000, 79_999.5), (80_000, 60e3)]
+
+
+@pytest.mark.parametrize(("servers", "load"), MANY)
 def test_erlang_c_to_12_digits_with_many_servers(servers, load):
     # the textbook sum from its last term down, in 50 digits: 1 + k/a + k(k-1)/a^2 + ... over what waits
     with localcontext() as context:
@@ -79,35 +72,26 @@ def test_latency_and_the_path_of_the_greedy_choice(cores, latency):
     assert answer.latency == jackson_latency(ARRIVALS, SERVICE, SOURCE, cores)
 
 
-def test_a_target_is_met_with_the_fewest_cores():
-    answer = allocate_cores(ARRIVALS, SERVICE, SOURCE, 0.35, 100)
-    assert (answer.cores, answer.status) == ((4, 5), "ok")
-    exactly = allocate_cores(ARRIVALS, SERVICE, SOURCE, answer.latency, 9)
-    assert (exactly.cores, exactly.status) == ((4, 5), "ok")
-
-
-def test_what_no_supply_can_meet_is_an_answer():
-    few = allocate_cores(ARRIVALS, SERVICE, SOURCE, 0.35, 6)
-    assert (few.cores, few.status) == ((3, 4), "insufficient")
-    never = allocate_cores(ARRIVALS, SERVICE, SOURCE, 0.2749, 6)  # the service times alone take 5.5 / 20
-    assert (never.cores, never.status) == ((3, 4), "unreachable")
-
-
-def test_a_load_beyond_all_supply_is_insufficient_at_once():
+def test_a_target_is_met_with_the_fewest_cores_and_what_no_supply_can_meet_is_an_answer():
+    latency = allocate_cores(ARRIVALS, SERVICE, SOURCE, 0.35, 100).latency
+    for target, supply, cores, status in (
+        (0.35, 100, (4, 5), "ok"),
+        (latency, 9, (4, 5), "ok"),
+        (0.35, 6, (3, 4), "insufficient"),
+        (0.2749, 6, (3, 4), "unreachable"),  # the service times alone take 5.5 / 20
+    ):
+        answer = allocate_cores(ARRIVALS, SERVICE, SOURCE, target, supply)
+        assert (answer.cores, answer.status) == (cores, status)
     many = allocate_cores([1e7], [1.0], 1e7, 10.0, 10)
     assert (many.cores, many.status) == ((10_000_001,), "insufficient")
     # in heavy traffic 1 / (k - a) waits with a probability near 1
     assert 1 < many.latency < 2
-    most = allocate_cores([1e300], [1.0], 1e300, 1e300, 10)
-    assert most.status == "insufficient"
+    assert allocate_cores([1e300], [1.0], 1e300, 1e300, 10).status == "insufficient"
 
 
-def test_a_load_of_whole_cores_needs_one_more():
+def test_a_load_of_whole_cores_needs_one_more_and_idle_executors_cost_nothing_but_a_core():
     assert jackson_latency([0.3], [0.1], 1.0, [3]) == math.inf  # 0.3 / 0.1 is a little less than 3 in floats
     assert allocate_cores([0.3], [0.1], 1.0, 100.0, 10).cores == (4,)
-
-
-def test_idle_executors_cost_nothing_but_a_core():
     assert jackson_latency([0.0, 5.0], [1.0, 10.0], 5.0, [0, 1]) == pytest.approx(1 / 5)
     assert allocate_cores([0.0, 5.0], [1.0, 10.0], 5.0, 0.2, 10).cores == (1, 1)
 
@@ -115,42 +99,26 @@ def test_idle_executors_cost_nothing_but_a_core():
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: erlang_c(0, 1.0), "servers is 0; it must be a whole number of at least 1."),
-        (lambda: erlang_c(2, -1.0), "offered_load is -1.0; it must be a finite number of at least 0."),
-        (
-            lambda: allocate_cores([1e300], [1e-300], 1.0, 1.0, 10),
-            (
-                "Executor 0 has an arrival rate of 1e+300 and a service rate of 1e-300; their ratio, the number of "
-                "busy cores, must be at most 1e+300."
-            ),
-        ),
+        (lambda: erlang_c(0, 1.0), "servers is 0; it must be a whole number of at least 1"),
+        (lambda: erlang_c(2, -1.0), "offered_load is -1.0; it must be a finite number of at least 0"),
+        (lambda: allocate_cores([1e300], [1e-300], 1.0, 1.0, 10), r"^Executor 0 .* 1e\+300 .* busy cores, must be at"),
         (
             lambda: jackson_latency([1.0, 1e300], [1.0, 1e-300], 1.0, [10, 10]),
-            (
-                "Executor 1 has an arrival rate of 1e+300 and a service rate of 1e-300; their ratio, the number of "
-                "busy cores, must be at most 1e+300."
-            ),
+            r"^Executor 1 .* a service rate of 1e-300",
         ),
-        (lambda: jackson_latency([], [], 1.0, []), "There are no executors; give at least one arrival rate."),
-        (
-            lambda: jackson_latency([1.0], [2.0, 3.0], 1.0, [1]),
-            "service_rates has 2 entries for 1 executors; give one per executor, in the same order.",
-        ),
+        (lambda: jackson_latency([], [], 1.0, []), "There are no executors; give at least one arrival rate"),
+        (lambda: jackson_latency([1.0], [2.0, 3.0], 1.0, [1]), "service_rates has 2 entries for 1 executors"),
         (
             lambda: allocate_cores([1.0, math.nan], [2.0, 3.0], 1.0, 1.0, 4),
-            "The arrival rate of executor 1 is nan; it must be a finite number of at least 0.",
+            "arrival rate of executor 1 is nan; it must",
         ),
-        (
-            lambda: allocate_cores([1.0], [0.0], 1.0, 1.0, 4),
-            "The service rate of executor 0 is 0.0; it must be a finite number above 0.",
-        ),
+        (lambda: allocate_cores([1.0], [0.0], 1.0, 1.0, 4), "service rate of executor 0 is 0.0; .* number above 0"),
         (
             lambda: allocate_cores([1.0], [1.0], 1.0, 0.0, 4),
-            "target_latency is 0.0; it must be a finite number above 0.",
+            "target_latency is 0.0; it must be a finite number above 0",
         ),
     ],
 )
 def test_bad_input_is_named(call, text):
-    with pytest.raises(WorkbenchError) as error:
+    with pytest.raises(WorkbenchError, match=text):
         call()
-    assert str(error.value) == text

@@ -16,12 +16,7 @@ from workbench.testbed.spark.machine.limits import outer_limit
 def test_memory_is_divided_between_state_and_heap():
     memory = divide_memory(Budget(4, SlotProfile(0.2, 512)))
     assert (memory.rocksdb_mb, memory.heap_mb) == (819, 1229)
-
-
-def test_less_memory_than_spark_needs_is_refused_with_what_would_do():
-    with pytest.raises(
-        WorkbenchError, match=r"The heap of .+ is \d+ MB; Spark needs 600 MB\. Give each slot at least 251 MB"
-    ):
+    with pytest.raises(WorkbenchError, match=r"is \d+ MB; Spark needs 600 MB\. Give each slot at least 251 MB"):
         divide_memory(Budget(4, SlotProfile(0.2, 128)))
     divide_memory(Budget(4, SlotProfile(0.2, 251)))
 
@@ -32,39 +27,23 @@ def two_cores(monkeypatch):
 
 
 @pytest.mark.usefixtures("two_cores")
-def test_more_slots_than_the_machine_has_are_refused_with_how_many_fit():
-    with pytest.raises(WorkbenchError, match=r"need 2 cores; of the 2 cores .* at most 1\.6 .* Use 8 slots or fewer"):
-        SparkTestbed().check(Budget(10, SlotProfile(0.2, 512)))
-    SparkTestbed().check(Budget(8, SlotProfile(0.2, 512)))
-
-
-@pytest.mark.usefixtures("two_cores")
-def test_a_slot_larger_than_the_machine_is_refused():
-    with pytest.raises(WorkbenchError, match=r"A slot of 4 cores is more than the 1\.6 cores"):
-        SparkTestbed().check(Budget(1, SlotProfile(4, 1024)))
-
-
-@pytest.mark.usefixtures("two_cores")
-def test_without_quotas_a_slot_is_a_whole_core():
-    with pytest.raises(
-        WorkbenchError, match=r"Slots of 0\.5 cores need a CPU quota; without one a slot is one whole core"
-    ):
-        SparkTestbed(slot_cpus="cores").check(Budget(1, SlotProfile(0.5, 1024)))
-
-
-@pytest.mark.usefixtures("two_cores")
 @pytest.mark.parametrize(
     ("budget", "message"),
     [
+        (Budget(10, SlotProfile(0.2, 512)), r"need 2 cores; of the 2 cores .* at most 1\.6 .* Use 8 slots or fewer"),
+        (Budget(1, SlotProfile(4, 1024)), r"A slot of 4 cores is more than the 1\.6 cores"),
         (Budget(4, SlotProfile(0.2, 512), 0.01), r"interval is 0\.01 s; it must be at least 0\.1 s"),
         (Budget(4, SlotProfile(0.001, 512)), r"quota of 4 slots of 0\.001 cores is 0\.004 cores in total; it must be"),
         (Budget(1, SlotProfile(0.001, 2048)), r"quota of 1 slot of 0\.001 cores is 0\.001 cores in total; it must be"),
         (Budget(2, SlotProfile(1.0, 512)), r"2 slots of 1 cores need 2 cores; .* Use 1 slot or fewer"),
     ],
 )
-def test_what_is_too_small_to_hold_is_refused(budget, message):
+def test_what_the_machine_cannot_hold_is_refused_with_how_many_fit(budget, message):
     with pytest.raises(WorkbenchError, match=message):
         SparkTestbed().check(budget)
+    SparkTestbed().check(Budget(8, SlotProfile(0.2, 512)))
+    with pytest.raises(WorkbenchError, match=r"Slots of 0\.5 cores need a CPU quota; without one a slot is one whole"):
+        SparkTestbed(slot_cpus="cores").check(Budget(1, SlotProfile(0.5, 1024)))
 
 
 @pytest.mark.parametrize(

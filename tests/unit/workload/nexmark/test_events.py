@@ -107,14 +107,11 @@ def test_auctions_refer_to_the_hot_and_random_sellers_of_the_published_table(eve
     assert all(people[0] <= seller <= people[1] for seller in seen)
 
 
-def test_order_within_groups_is_the_published_permutation():
+def test_order_within_groups_is_the_published_permutation_and_shows_in_event_times():
     numbers = np.arange(8)
     assert adjusted_numbers(numbers, 10).tolist() == [0, 3, 6, 9, 2, 5, 8, 1]
     assert adjusted_numbers(numbers, 100).tolist() == [0, 53, 6, 59, 12, 65, 18, 71]
     assert sorted(adjusted_numbers(np.arange(1000), 100).tolist()) == list(range(1000))
-
-
-def test_published_order_shows_in_event_times():
     times = events(0, 8, NexmarkSettings(group_size=10))["dateTime"].cast(pa.int64()).to_numpy()
     assert ((times - DEFAULT_CLOCK.origin_us) // 100).tolist() == [0, 3, 6, 9, 2, 5, 8, 1]
 
@@ -177,7 +174,7 @@ def test_hot_bidder_is_one_ahead_and_does_not_exist_for_fifty_events():
     assert max(column(rows, "person", "id")) == 1100
 
 
-def test_prices_are_log_uniform(long_stream):
+def test_prices_are_log_uniform_and_a_reserve_adds_a_second_one(long_stream):
     price = column(long_stream, "bid", "price")
     assert price.min() >= 100
     assert price.max() <= 10**8
@@ -185,9 +182,6 @@ def test_prices_are_log_uniform(long_stream):
     assert price.mean() == pytest.approx(7_238_234, rel=0.02)
     assert np.mean(price < 10_000) == pytest.approx(1 / 3, abs=0.004)
     assert np.mean(price > 1_000_000) == pytest.approx(1 / 3, abs=0.004)
-
-
-def test_reserve_adds_a_second_price(long_stream):
     more = column(long_stream, "auction", "reserve") - column(long_stream, "auction", "initialBid")
     assert more.min() >= 100
     assert np.median(more) == pytest.approx(100_000, rel=0.15)
@@ -217,19 +211,14 @@ def test_channels_are_hot_half_of_the_time_and_mostly_carry_an_id(long_stream):
 
 
 def test_channel_ids_collide_and_go_negative_as_published():
-    assert channel_id(0) == 0
-    assert channel_id(1) == -2147483648
-    assert channel_id(2) == channel_id(3) == 1073741824
+    assert [channel_id(number) for number in range(4)] == [0, -2147483648, 1073741824, 1073741824]
 
 
-def test_extra_of_bids_fills_up_to_a_hundred_bytes(long_stream):
+def test_extra_fills_records_up_to_their_average_size(long_stream):
     lengths = np.array([len(text) for text in column(long_stream, "bid", "extra")])
     assert (lengths.min(), lengths.max()) == (54, 81)
     counts = np.bincount(lengths)[54:]
     assert counts.max() / counts.min() < 1.15
-
-
-def test_people_and_auctions_have_their_average_size(long_stream):
     texts = ("name", "emailAddress", "creditCard", "city", "state", "extra")
     person = 8 + sum(np.mean([len(t) for t in column(long_stream, "person", name)]) for name in texts)
     auction = 48 + sum(
@@ -237,10 +226,7 @@ def test_people_and_auctions_have_their_average_size(long_stream):
     )
     assert person == pytest.approx(200, rel=0.02)
     assert auction == pytest.approx(500, rel=0.02)
-
-
-def test_extra_is_empty_when_a_record_is_already_larger():
-    small = events(0, 500, NexmarkSettings(person_bytes=0, auction_bytes=0, bid_bytes=31))
+    small = events(0, 500, NexmarkSettings(person_bytes=0, auction_bytes=0, bid_bytes=31))  # already larger
     for record in ("person", "auction", "bid"):
         assert set(column(small, record, "extra")) == {""}
 
@@ -285,16 +271,13 @@ def test_late_events_keep_their_content_and_have_the_share_and_delay_asked_for()
     assert late["bid"].equals(events(0, 50_000)["bid"])
 
 
-def test_generator_is_a_small_value_that_pickles():
+def test_generator_is_a_small_value_that_pickles_and_makes_batches_of_moderate_size():
     generator = NexmarkGenerator(NexmarkSettings(seed=9))
     copy = pickle.loads(pickle.dumps(generator))  # noqa: S301
     assert isinstance(copy, Generator)
     assert copy == generator
     assert len(pickle.dumps(generator)) < 2000
     assert next(copy.batches(5, 10, DEFAULT_CLOCK)).schema == copy.schema()
-
-
-def test_batches_are_of_moderate_size():
     sizes = [batch.num_rows for batch in NexmarkGenerator().batches(0, 101_000, DEFAULT_CLOCK)]
     assert sum(sizes) == 101_000
     assert max(sizes) <= 50_000
@@ -308,25 +291,21 @@ def test_average_row_size_counts_channel_and_url():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "words"),
+    ("name", "value"),
     [
-        ({"group_size": 953}, "953"),
-        ({"group_size": 1906}, "953"),
-        ({"group_size": 0}, "group_size"),
-        ({"seed": -1}, "seed"),
-        ({"seed": 1.5}, "seed"),
-        ({"people": 0}, "people"),
-        ({"hot_auction_ratio": 0}, "hot_auction_ratio"),
-        ({"bid_bytes": 10**6}, "bid_bytes"),
-        ({"late_probability": 1.1}, "late_probability"),
-        ({"late_probability": float("nan")}, "late_probability"),
-        ({"late_delay_s": 0}, "late_delay_s"),
-        ({"characters": "emoji"}, "characters"),
+        *(("group_size", size) for size in (953, 1906, 0)),
+        *(("seed", seed) for seed in (-1, 1.5)),
+        ("people", 0),
+        ("hot_auction_ratio", 0),
+        ("bid_bytes", 10**6),
+        *(("late_probability", share) for share in (1.1, float("nan"))),
+        ("late_delay_s", 0),
+        ("characters", "emoji"),
     ],
 )
-def test_wrong_settings_are_refused_by_name(wrong, words):
-    with pytest.raises(WorkbenchError, match=words):
-        NexmarkSettings(**wrong)
+def test_wrong_settings_are_refused_by_name(name, value):
+    with pytest.raises(WorkbenchError, match="953" if name == "group_size" and value else name):
+        NexmarkSettings(**{name: value})
 
 
 def test_an_empty_range_has_the_schema_and_a_backward_one_is_refused():
@@ -335,15 +314,16 @@ def test_an_empty_range_has_the_schema_and_a_backward_one_is_refused():
         events(5, 4)
 
 
-def test_unknown_query_names_the_nearest():
-    with pytest.raises(WorkbenchError, match="did you mean 'q11:tumbling'"):
-        query("q11:tumblin")
-    with pytest.raises(WorkbenchError, match="q1, q2, q3, q5, q6, q8, q11"):
-        query("zzz")
+@pytest.mark.parametrize(
+    ("name", "said"), [("q11:tumblin", "did you mean 'q11:tumbling'"), ("zzz", "q1, q2, q3, q5, q6, q8, q11")]
+)
+def test_unknown_query_names_the_nearest(name, said):
+    with pytest.raises(WorkbenchError, match=said):
+        query(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_catalogue_gives_named_queries_with_a_generator(name):
+def test_catalogue_gives_named_queries_with_a_generator_and_no_others(name):
     found = query(name, NexmarkSettings(seed=2))
     assert found.name == f"nexmark:{name}"
     assert isinstance(found.dataset, Generator)

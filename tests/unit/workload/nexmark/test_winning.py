@@ -3,18 +3,13 @@
 from workbench.workload.nexmark.winning import Candidate, Winners
 
 
-def test_highest_bid_wins_and_the_earliest_of_equals():
+def test_highest_bid_wins_and_the_earliest_of_equals_until_the_watermark_reaches_the_expiry():
     winners = Winners([], [])
     for time, price in ((5, 100), (9, 300), (3, 300), (1, 200)):
         winners.offer(Candidate(auction=1, expires_us=1000, time_us=time, price=price))
     assert winners.leading[1] == Candidate(1, 1000, 3, 300)
-
-
-def test_auction_closes_when_the_watermark_reaches_its_expiry():
     winners = Winners([Candidate(1, 2000, 0, 50)], [])
-    assert list(winners.close(1999)) == []
-    assert list(winners.close(2000)) == [(1, 50)]
-    assert list(winners.close(9999)) == []
+    assert [list(winners.close(at_us)) for at_us in (1999, 2000, 9999)] == [[], [(1, 50)], []]
 
 
 def test_average_is_over_the_ten_latest_winning_bids_and_rounds_half_up():
@@ -24,12 +19,8 @@ def test_average_is_over_the_ten_latest_winning_bids_and_rounds_half_up():
     assert list(winners.close(100)) == [(7, int(total / 10 + 0.5))]
     assert winners.recent[0] == (1, 1000)
     assert list(Winners([Candidate(1, 1, 2, 4)], [(1, 3)]).close(1)) == [(1, 4)]
-
-
-def test_older_winner_than_the_last_ten_is_not_counted():
-    recent = [(time, 10) for time in range(10, 20)]
-    winners = Winners([Candidate(1, 100, 1, 9999)], recent)
-    assert list(winners.close(100)) == [(1, 10)]
+    older = Winners([Candidate(1, 100, 1, 9999)], [(time, 10) for time in range(10, 20)])  # is not counted
+    assert list(older.close(100)) == [(1, 10)]
 
 
 def test_next_expiry_is_rounded_up_to_a_millisecond():

@@ -157,12 +157,7 @@ class Driver:
         self._queries.retire(self._live)
         self._held.release()
         self._cores.limit(quota=False)
-        self._spec = spec = replace(
-            self._spec,
-            budget=turn.budget,
-            source_partitions=turn.source_partitions,
-            state_partitions=turn.state_partitions,
-        )
+        self._spec = spec = replace(self._spec, **vars(turn))
         self._cores.give(turn.budget)
         self._held.hold(self._most.slots - turn.budget.slots)
         self._cores.divide()

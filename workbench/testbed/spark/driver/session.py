@@ -46,6 +46,9 @@ _SECRETS = "(?i)secret|passw(or)?d|token|credential|jaas|(access|account|api|pri
 AUTHENTICATED: Mapping[str, str] = MappingProxyType({"spark.authenticate": "true", "spark.redaction.regex": _SECRETS})
 """Settings by which Spark's processes talk only to those that know the run's secret, and log no secret."""
 
+_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
+_ON_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **AUTHENTICATED}
+
 
 def divide_memory(budget: Budget) -> Executor:
     """Divide the budget's memory between RocksDB and the heap of one executor; refuse it where Spark needs more."""
@@ -75,19 +78,29 @@ def spark_conf(
     # A query's relative paths mean this folder, where the JVM must start in another.
     place = f' "-Duser.dir={Path.cwd()}"' if cluster and cluster.environment else ""
     if cluster is None:
-        theirs = _conf_here(executor, folder, disk)
+        theirs = {
+            **_ON_LOOPBACK,
+            "spark.executor.memory": f"{executor.heap_mb}m",
+            "spark.executor.cores": str(executor.slots),
+            "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            "spark.executorEnv.PYTHONSAFEPATH": "1",  # a file in the current folder takes no library's place
+            "spark.executor.extraJavaOptions": (
+                f'"-Djava.io.tmpdir={disk}" {COMPILED_SOON} -XX:-UseDynamicNumberOfCompilerThreads'
+            ),
+            "spark.driver.extraClassPath": str(folder / "classes"),
+            "spark.executor.extraClassPath": str(folder / "classes"),
+            **WITHOUT_FORKS,
+        }
     else:  # a cluster's own settings say how its processes trust each other
         theirs = {"spark.redaction.regex": _SECRETS, **cluster_conf(cluster, budget, address)}
     return {
-        "spark.ui.enabled": "false",
+        **_QUIET,
         "spark.log.level": "ERROR",
         "spark.executor.syncLogLevel.enabled": "true",  # otherwise executors write a page of log for every batch
-        "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
         "spark.local.dir": str(disk),
         "spark.driver.extraJavaOptions": f'"-Djava.io.tmpdir={disk}" {COMPILED_ONCE}{place}',
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(state_partitions),
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "5",
@@ -115,24 +128,6 @@ def later(ours: Mapping[str, str], settings: JobSettings) -> dict[str, str]:
     hidden = [re.escape(name) for name, value in settings.spark.items() if VARIABLE.search(value)]
     given = {name: value for name, value in settings.resolved().items() if name not in JOINED}
     return given | ({"spark.redaction.regex": "|".join((ours["spark.redaction.regex"], *hidden))} if hidden else {})
-
-
-def _conf_here(executor: Executor, folder: Path, disk: Path) -> dict[str, str]:
-    return {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        **AUTHENTICATED,
-        "spark.executor.memory": f"{executor.heap_mb}m",
-        "spark.executor.cores": str(executor.slots),
-        "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        "spark.executorEnv.PYTHONSAFEPATH": "1",  # a file in the current folder takes no library's place
-        "spark.executor.extraJavaOptions": (
-            f'"-Djava.io.tmpdir={disk}" {COMPILED_SOON} -XX:-UseDynamicNumberOfCompilerThreads'
-        ),
-        "spark.driver.extraClassPath": str(folder / "classes"),
-        "spark.executor.extraClassPath": str(folder / "classes"),
-        **WITHOUT_FORKS,
-    }
 
 
 def start_session(spec: DeploymentSpec) -> "SparkSession":
@@ -271,12 +266,8 @@ def batch_session(jars: Sequence[str] = ()) -> "Iterator[SparkSession]":
         from pyspark.sql import SparkSession  # noqa: PLC0415
 
         settings = {
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            **AUTHENTICATED,
-            "spark.sql.session.timeZone": "UTC",
+            **_QUIET,
+            **_ON_LOOPBACK,
             "spark.sql.warehouse.dir": str(Path(folder) / "warehouse"),
             "spark.local.dir": folder,
             **({"spark.driver.extraClassPath": os.pathsep.join(jars)} if jars else {}),

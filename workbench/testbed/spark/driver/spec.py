@@ -19,9 +19,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+@dataclass(frozen=True)
+class Turn:
+    """A smaller or equal budget that takes its turn in a deployment that is warm, and its numbers of partitions."""
+
+    budget: Budget
+    source_partitions: int
+    state_partitions: int
+
+
 @dataclass(frozen=True, kw_only=True)
-class DeploymentSpec:
-    """What to deploy, and its folders.
+class DeploymentSpec(Turn):
+    """What to deploy, its folders, and the turn that it begins with.
 
     `folder` holds checkpoint, logs and control files, in memory if the machine permits it, so that batches do not
     include the latency of this machine's disk. `disk` holds shuffle files and state beyond RocksDB's memory. On a
@@ -35,15 +44,12 @@ class DeploymentSpec:
     build: "Callable[..., DataFrame]"
     generator: Generator | TopicRows | tuple[Generator, ...]
     output_mode: str
-    budget: Budget
     cluster: Cluster | None
     folder: Path
     disk: Path
     quota: CpuQuota | None
     warmup_cap_s: float
     asked_rate: float = 0.0
-    source_partitions: int
-    state_partitions: int
     checkpoints: str = ""
     settings: JobSettings = field(default_factory=JobSettings)
     jars: tuple[str, ...] = ()
@@ -60,15 +66,6 @@ class DeploymentSpec:
     def slot_cores(self) -> frozenset[int]:
         """Cores that the slots run on, of those that this process may use."""
         return slot_cores(self.budget, os.sched_getaffinity(0))
-
-
-@dataclass(frozen=True)
-class Turn:
-    """A smaller or equal budget that takes its turn in a deployment that is warm, and its numbers of partitions."""
-
-    budget: Budget
-    source_partitions: int
-    state_partitions: int
 
 
 def slot_cores(budget: Budget, allowed: Iterable[int]) -> frozenset[int]:

@@ -2,5 +2,3 @@
 
 from workbench.testbed.spark.kafka.filling import Filled, fill
 from workbench.testbed.spark.kafka.sample import Captured, Limits, capture
-
-__all__ = ["Captured", "Filled", "Limits", "capture", "fill"]

@@ -16,41 +16,28 @@ from workbench.testbed.spark.driver import deployment as driver
 from workbench.testbed.spark.driver.process import LEFT
 
 
-def test_a_log_that_could_not_be_kept_is_refused_before_anything_is_measured(monkeypatch):
+@pytest.fixture
+def serving(tmp_path):
+    """A driver on a cluster whose file system permits nothing."""
+    cluster, places = replace(STANDALONE, event_log="hdfs://n/logs"), {"checkpoint": "hdfs://n/c/workbench-1"}
+    spec = SimpleNamespace(budget=FOUR, cluster=cluster, generator=None, quota=None, places=places, folder=tmp_path)
+    serving = driver.Driver(MagicMock(), spec)
+    serving._spark = MagicMock()
+    system = serving._spark._jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem.return_value
+    system.create.side_effect = system.delete.side_effect = Py4JError("Permission denied")
+    return serving
+
+
+def test_a_log_that_could_not_be_kept_is_refused_before_anything_is_measured(serving, monkeypatch):
     for name in ("await_executors", "registered", "describe_workers", "check_shared", "pack"):
         monkeypatch.setattr(driver, name, MagicMock())
-    spark = MagicMock()
-    system = spark._jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem.return_value
-    system.create.side_effect = Py4JError("Permission denied")
-    cluster = replace(STANDALONE, event_log="hdfs://n/logs")
-    spec = SimpleNamespace(budget=FOUR, cluster=cluster, generator=None, quota=None, folder=None)
-    serving = driver.Driver(MagicMock(), spec)
-    serving._spark = spark
     with pytest.raises(WorkbenchError, match="event log cannot be kept in hdfs://n/logs: Permission denied") as error:
         serving._await_cluster()
     assert error.value.settings == ("event_log",)
 
 
-def test_what_cannot_be_put_in_order_at_the_end_is_named(monkeypatch, capsys, tmp_path):
-    spark = MagicMock()
-    system = spark._jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem.return_value
-    system.delete.side_effect = Py4JError("Permission denied")
-
-    def end(*_):
-        raise Py4JError("No space left")
-
-    monkeypatch.setattr(driver, "end_session", end)
-    cluster = replace(STANDALONE, event_log="hdfs://n/logs")
-    spec = SimpleNamespace(
-        budget=FOUR,
-        cluster=cluster,
-        generator=None,
-        quota=None,
-        places={"checkpoint": "hdfs://n/c/workbench-1"},
-        folder=tmp_path,
-    )
-    serving = driver.Driver(MagicMock(), spec)
-    serving._spark = spark
+def test_what_cannot_be_put_in_order_at_the_end_is_named(serving, monkeypatch, capsys):
+    monkeypatch.setattr(driver, "end_session", MagicMock(side_effect=Py4JError("No space left")))
     serving.end()
     assert capsys.readouterr().out.splitlines() == [
         f"{LEFT}the checkpoints in hdfs://n/c/workbench-1 cannot be removed (Permission denied): remove the folder",

@@ -12,53 +12,38 @@ from workbench.records import Executor
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import Cluster
 
+STANDALONES = ("mesos://m", "spark://", "spark://m", "spark:/m:7077", "spark://m:7077,n:65536", "yarn-client", "locl")
+PODS = ("k8s://", "k8s://api:6443", "k8s://ftp://api", "k8s://https://", "k8s://https://api:99999")
+LIMITS = r"allocation_s is .*; it must be at least 0\.001 and at most 604800"
+
 
 @pytest.mark.parametrize(
-    "master",
+    ("given", "message", "setting"),
     [
-        "mesos://m",
-        "spark://",
-        "spark://m",
-        "spark:/m:7077",
-        "spark://m:7077,n:65536",
-        "yarn-client",
-        "locl",
-        "k8s://",
-        "k8s://api:6443",
-        "k8s://ftp://api",
-        "k8s://https://",
-        "k8s://https://api:99999",
+        *(((master, SHARED), r"must be local, spark://HOST:PORT, k8s://.* or yarn", "master")
+          for master in (*STANDALONES, *PODS)),
+        ((MASTER,), r"'spark://m:7077' is a cluster, so checkpoints need a folder.*hdfs://", "checkpoint"),
+        ((MASTER, "/tmp/here"), r"checkpoint is '/tmp/here'; it must be the URI of a folder", "checkpoint"),
+        ((MASTER, "hdfs://key:hidden@[x/y"), r"checkpoint is '\[x/y', which is not a URI\. Correct it", "checkpoint"),
+    ],
+)  # fmt: skip
+def test_a_master_or_a_checkpoint_that_is_none_is_refused_without_credentials(given, message, setting):
+    with pytest.raises(WorkbenchError, match=message) as error:
+        Cluster(*given)
+    assert error.value.settings == (setting,)
+    assert "hidden" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        *(({"allocation_s": seconds}, LIMITS) for seconds in (math.nan, math.inf, -1.0, 0.0, 1e6)),
+        ({"event_log": "s3a://key:secret@bucket/logs"}, "event_log has a password in its address"),
     ],
 )
-def test_a_master_that_is_none_is_refused_with_those_there_are(master):
-    with pytest.raises(WorkbenchError, match="must be local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn"):
-        Cluster(master, SHARED)
-
-
-def test_checkpoints_need_a_folder_that_all_reach():
-    with pytest.raises(WorkbenchError, match=r"'spark://m:7077' is a cluster, so checkpoints need a folder.*hdfs://"):
-        Cluster(MASTER)
-    with pytest.raises(WorkbenchError, match=r"checkpoint is '/tmp/here'; it must be the URI of a folder") as error:
-        Cluster(MASTER, "/tmp/here")
-    assert error.value.settings == ("checkpoint",)
-
-
-def test_an_address_that_is_no_uri_is_named_without_its_credentials():
-    with pytest.raises(WorkbenchError, match=r"checkpoint is '\[x/y', which is not a URI\. Correct it") as error:
-        Cluster(MASTER, "hdfs://key:hidden@[x/y")
-    assert "hidden" not in str(error.value)
-    assert error.value.settings == ("checkpoint",)
-
-
-@pytest.mark.parametrize("seconds", [math.nan, math.inf, -1.0, 0.0, 1e6])
-def test_a_wait_ends_and_is_one(seconds):
-    with pytest.raises(WorkbenchError, match=r"allocation_s is .*; it must be at least 0\.001 and at most 604800"):
-        Cluster(MASTER, SHARED, allocation_s=seconds)
-
-
-def test_no_password_is_taken_because_it_would_be_kept():
-    with pytest.raises(WorkbenchError, match="event_log has a password in its address") as error:
-        Cluster(MASTER, SHARED, event_log="s3a://key:secret@bucket/logs")
+def test_a_wait_that_is_none_or_does_not_end_and_a_password_are_refused(given, message):
+    with pytest.raises(WorkbenchError, match=message) as error:
+        Cluster(MASTER, SHARED, **given)
     assert "secret" not in str(error.value)
 
 

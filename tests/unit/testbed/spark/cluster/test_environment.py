@@ -58,11 +58,7 @@ def test_an_archive_that_is_missing_is_named_before_anything_starts(packed, caps
 
 @pytest.mark.parametrize(
     ("master", "key"),
-    [
-        (MASTER, "spark.archives"),
-        ("k8s://https://api:6443", "spark.archives"),
-        ("yarn", "spark.yarn.dist.archives"),
-    ],
+    [(MASTER, "spark.archives"), ("k8s://https://a:1", "spark.archives"), ("yarn", "spark.yarn.dist.archives")],
 )
 def test_spark_unpacks_it_for_the_executors_and_not_for_the_driver(packed, tmp_path, monkeypatch, master, key):
     monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
@@ -104,10 +100,7 @@ def test_a_measurement_belongs_to_what_the_archive_holds(packed, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "Python in worker has different version: 3.9",
-            r"packages.tar.gz has a Python of another.* Python 3\.\d+ \(env",
-        ),
+        ("Python in worker has different version: 3.9", r"packages.tar.gz has a Python of another.* 3\.\d+ \(env"),
         ('Cannot run program "./environment/bin/python": error=2', r"no Python that runs on the workers: .*conda-pack"),
         ("ModuleNotFoundError: No module named 'pyarrow'", r"lacks a package: .*'pyarrow'. Install it there, and pack"),
         ("java.lang.Error: full", r"failed: java\.lang\.Error: full"),

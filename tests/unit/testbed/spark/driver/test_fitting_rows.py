@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.driver.feed import ReplayFeed
-from workbench.testbed.spark.driver.live import (
-    _MOST_STARTS,
-    MOST_FITTING,
-    LiveQuery,
-    Meter,
-    _root_cause,
-)
+from workbench.testbed.spark.driver.live import _MOST_STARTS, MOST_FITTING, LiveQuery, Meter, _root_cause
 from workbench.testbed.spark.driver.ramp import LEAST_BATCH_ROWS, first_rows, fitting_rows
 from workbench.testbed.spark.driver.spec import Turn
 from workbench.testbed.spark.log.batches import BatchLog
@@ -52,6 +46,8 @@ def test_rows_that_cost_next_to_nothing_leap_until_their_cost_shows():
 
 def test_a_size_that_has_filled_the_interval_is_left_in_small_steps_only():
     assert fitting_rows([(60_000, 2.1), (55_000, 1.5), (58_000, 1.4)], 2.0) <= 1.25 * 58_000
+    larger = [(100_000, 2.1), (105_000, 2.3), (60_000, 1.75), (80_000, 1.5)]  # count more than one fast batch
+    assert fitting_rows(larger, 2.0) < 100_000
     assert fitting_rows([(50_000, 1.1), (70_000, 1.0)], 2.0) == 560_000  # rows cost nothing yet
     cold = [(1, 2.5), (2_000, 1.0), (4_000, 1.0)]  # the first batch pays for the plan
     assert fitting_rows(cold, 2.0) == 32_000
@@ -66,32 +62,36 @@ def test_a_cold_driver_that_overruns_the_interval_does_not_hold_the_size_down():
     assert len(seen) <= 6
 
 
-def test_the_maximum_rate_begins_near_what_was_carried(tmp_path):
-    def rows_after(rate):
-        folder = tmp_path / f"{rate:g}"
-        folder.mkdir()
-        live = LiveQuery("q", folder, 2.0, EventLog(folder / "log"), Meter(None, 1), ReplayFeed(folder))
-        live.expect(100_000)
-        live.command(rate)
-        live.command(math.inf)
-        return json.loads((folder / "control.json").read_text())["max_records"]
+def living(folder, feed=ReplayFeed, **options):
+    return LiveQuery("q", folder, 2.0, EventLog(folder / "log"), Meter(None, 1), feed(folder), **options)
 
-    assert rows_after(35_000.0) == 87_500
-    assert rows_after(45_000.0) == 100_000
-    assert rows_after(1_000.0) == 100_000  # too far away to say anything
-    assert rows_after(0.0) == 100_000
+
+def commanded(folder):
+    return json.loads((folder / "control.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("rate", "rows"),
+    [(35_000.0, 87_500), (45_000.0, 100_000), (1_000.0, 100_000), (0.0, 100_000)],  # the last two are too far away
+)
+def test_the_maximum_rate_begins_near_what_was_carried(tmp_path, rate, rows):
+    live = living(tmp_path)
+    live.expect(100_000)
+    live.command(rate)
+    live.command(math.inf)
+    assert commanded(tmp_path)["max_records"] == rows
 
 
 class Taken(ReplayFeed):
     """A feed of which every batch took the rows that it was commanded last."""
 
     def release(self, log):
-        rows = json.loads((self._folder / "control.json").read_text())["max_records"]
+        rows = commanded(self._folder)["max_records"]
         return Release(1, log.batch_id, 0, rows, 0, 0, rows, 0)
 
 
 def test_the_first_batch_of_a_query_pays_for_its_start_and_says_little_of_a_row(tmp_path):
-    live = LiveQuery("q", tmp_path, 2.0, EventLog(tmp_path / "log"), Meter(None, 1), Taken(tmp_path))
+    live = living(tmp_path, Taken)
     live.expect(1_149)
     live.command(math.inf)
     sizes = []
@@ -102,11 +102,6 @@ def test_the_first_batch_of_a_query_pays_for_its_start_and_says_little_of_a_row(
     assert sizes[1:] == [4_941, 39_528, 316_224]
 
 
-def test_what_larger_batches_have_shown_counts_more_than_one_fast_batch():
-    seen = [(100_000, 2.1), (105_000, 2.3), (60_000, 1.75), (80_000, 1.5)]
-    assert fitting_rows(seen, 2.0) < 100_000
-
-
 def test_a_query_that_never_fits_gets_the_least_batch():
     rows = 5_000
     for _ in range(40):
@@ -115,11 +110,11 @@ def test_a_query_that_never_fits_gets_the_least_batch():
 
 
 def test_a_rate_that_is_far_too_high_makes_no_batch_without_end(tmp_path):
-    live = LiveQuery("q", tmp_path, 2.0, EventLog(tmp_path / "log"), Meter(None, 1), ReplayFeed(tmp_path))
+    live = living(tmp_path)
     live.expect(1_000)
     for rate, rows in ((200.0, 400), (1e9, 1_000 * MOST_FITTING)):
         live.command(rate)
-        command = json.loads((tmp_path / "control.json").read_text())
+        command = commanded(tmp_path)
         assert (command["rate"], command["max_records"], command["interval_s"]) == (rate, rows, 2.0)
 
 
@@ -135,9 +130,7 @@ class Ended:
 
 def test_a_source_whose_python_starts_too_slowly_is_started_again_some_times(tmp_path):
     begun = []
-    live = LiveQuery(
-        "q", tmp_path, 2.0, EventLog(tmp_path / "log"), Meter(None, 1), ReplayFeed(tmp_path), query=Ended()
-    )
+    live = living(tmp_path, query=Ended())
     live._begin = lambda: begun.append(True) or Ended()
     for _ in range(_MOST_STARTS - 1):
         live.check()
@@ -155,18 +148,14 @@ def test_a_python_error_is_found_among_java_causes_else_the_innermost_of_these()
     assert _root_cause("x\nCaused by: a.B: outer\nCaused by: a.C: inner.") == "a.C: inner"
 
 
-def test_the_ramp_fills_the_interval_within_six_batches():
-    def batches(fixed_s, row_s, first):
-        seen, rows = [], first
-        while True:
-            seen.append((rows, fixed_s + row_s * rows))
-            if seen[-1][1] >= 0.8 * 2.0:
-                return len(seen)
-            rows = fitting_rows(seen, 2.0)
-
-    for row_s in (1e-4, 1e-5, 3e-6):
-        for fixed_s in (0.1, 0.5, 1.0):
-            assert batches(fixed_s, row_s, 2_000) <= 6
+@pytest.mark.parametrize("row_s", [1e-4, 1e-5, 3e-6])
+@pytest.mark.parametrize("fixed_s", [0.1, 0.5, 1.0])
+def test_the_ramp_fills_the_interval_within_six_batches(fixed_s, row_s):
+    seen, rows = [], 2_000
+    while not seen or seen[-1][1] < 0.8 * 2.0:
+        seen.append((rows, fixed_s + row_s * rows))
+        rows = fitting_rows(seen, 2.0)
+    assert len(seen) <= 6
 
 
 def turn(slots, interval_s=2.0, partitions=None):

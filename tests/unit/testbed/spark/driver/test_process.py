@@ -1,24 +1,21 @@
-"""What is said when Spark's driver process is gone."""
+"""What is said when Spark's driver process is gone, and a process that answers one question."""
 
 import signal
 from multiprocessing import Pipe
+from pathlib import Path
 
 import pytest
 
 from workbench.cli.progress import Progress
 from workbench.errors import QueryError, WorkbenchError
 from workbench.testbed.spark.driver.live import failed_at_run_time
-from workbench.testbed.spark.driver.process import LEFT, DriverProcess, answer, ended
+from workbench.testbed.spark.driver.process import LEFT, DriverProcess, answer, ask_apart, ended
 from workbench.testbed.spark.testbed import SparkRun
 
 
-def test_without_a_word_memory_is_the_likely_cause(tmp_path, monkeypatch):
+def test_memory_is_the_likely_cause_and_its_last_error_is_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert str(ended("")).startswith("Spark's driver process ended by itself, most likely for lack of memory; close")
-
-
-def test_its_last_error_is_told_and_memory_still_advised(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     said = "at x\njava.lang.OutOfMemoryError: Java heap space\n"
     assert "itself (java.lang.OutOfMemoryError: Java heap space), most likely for lack of memory" in str(ended(said))
 
@@ -71,24 +68,14 @@ def test_what_a_driver_leaves_is_said(folders):
     assert said == ["the checkpoints in hdfs://n/c: remove the folder"]
 
 
-def test_a_warning_of_the_driver_stays_in_sight():
+def test_a_warning_of_the_driver_stays_in_sight_of_its_owner():
     ours, theirs = Pipe()
-    for message in (("progress", "warming up"), ("warning", "the topic is read again"), ("done", 1)):
-        theirs.send(message)
     shown, kept = [], []
-    progress = Progress(shown.append, kept.append, kept.append)
-    assert answer(ours, progress) == 1
-    assert (shown, kept) == (["warming up"], ["the topic is read again"])
-
-
-def test_what_a_run_says_while_it_is_observed_reaches_its_owner():
-    ours, theirs = Pipe()
-    theirs.send(("warning", "the topic is read again"))
-    theirs.send(("done", True))
-    said = []
-    run = SparkRun(None, None, None, 1.0, ours, _progress=said.append)
+    run = SparkRun(None, None, None, 1.0, ours, _progress=Progress(shown.append, kept.append, kept.append))
+    for message in (("progress", "warming up"), ("warning", "the topic is read again"), ("done", True)):
+        theirs.send(message)
     assert run.fill(1.0, 2.0)
-    assert said == ["the topic is read again"]
+    assert (shown, kept) == (["warming up"], ["the topic is read again"])
 
 
 def test_a_driver_that_does_not_end_is_killed_and_named(folders):
@@ -112,10 +99,7 @@ def test_whose_fault_it_is_crosses_the_pipe(kind):
 @pytest.mark.parametrize(
     ("failure", "kind"),
     [
-        (
-            "Traceback\n  File x\nZeroDivisionError: division by zero\n\tat org.Connection.read(Timed out.java)",
-            QueryError,
-        ),
+        ("Traceback\n  File x\nZeroDivisionError: division by zero\n\tat org.Connection.read(Timed out.x)", QueryError),
         ("x\nCaused by: org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero.", QueryError),
         ("Job aborted\nCaused by: java.lang.OutOfMemoryError: Java heap space", WorkbenchError),
         ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", WorkbenchError),
@@ -125,3 +109,27 @@ def test_whose_fault_it_is_crosses_the_pipe(kind):
 )
 def test_a_query_is_to_blame_unless_the_budget_may_be(failure, kind):
     assert type(failed_at_run_time("q", failure)) is kind
+
+
+ASKED = """
+import json
+import sys
+import tempfile
+
+from workbench.testbed.spark.driver.process import answering
+
+asked = json.load(sys.stdin)
+with answering() as result:
+    print("x" * 200_000 + asked["last"])
+    result.write(tempfile.mkdtemp())
+"""
+
+
+def test_it_answers_its_last_words_are_kept_and_its_files_are_removed(tmp_path, monkeypatch):
+    (tmp_path / "asked_apart.py").write_text(ASKED)
+    monkeypatch.syspath_prepend(tmp_path)
+    answer, said = ask_apart("asked_apart", {"last": "word"})
+    assert Path(answer).is_absolute()
+    assert not Path(answer).exists()
+    assert said.endswith("xword\n")
+    assert len(said) < 100_000

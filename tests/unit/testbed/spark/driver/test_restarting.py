@@ -44,9 +44,15 @@ def live(tmp_path, monkeypatch):
     return query, runs
 
 
-def test_a_new_rate_starts_it_again_from_its_checkpoint(live):
+def test_a_new_rate_starts_it_again_from_its_checkpoint_and_rate_0_pauses_it(live):
     query, runs = live
+    query.command(0.0)
+    assert query.paused
+    query.check()  # it is not a failure that it does not run
+    assert runs == []
+    query.feed.offered.clear()
     query.command(100.0)
+    assert not query.paused
     query.feed.fresh = False
     query.command(200.0)
     assert query.feed.offered == [200, 400]
@@ -65,16 +71,6 @@ def test_on_a_cluster_its_checkpoints_are_those_that_all_reach(live, tmp_path, m
     assert query.feed.begun == [3, 3]
     assert asked == [f"{query.checkpoint}/offsets", f"{query.checkpoint}1/offsets"]
     assert [checkpoint for _, checkpoint in runs] == ["shared1", "shared2"]
-
-
-def test_rate_0_pauses_it(live):
-    query, runs = live
-    query.command(0.0)
-    assert query.paused
-    query.check()  # it is not a failure that it does not run
-    assert runs == []
-    query.command(100.0)
-    assert not query.paused
 
 
 def test_an_exhausted_feed_begins_again_with_an_empty_state_and_a_new_epoch(live):

@@ -30,11 +30,8 @@ def known(fixed_s=0.2, per_record_s=1e-5):
     return source
 
 
-def test_an_unknown_source_limits_nothing():
+def test_its_limit_is_what_fits_beside_its_fixed_part_and_there_is_none_while_it_is_unknown():
     assert SourceAlone(FOUR).profile(FOUR).rate_limit == math.inf
-
-
-def test_its_limit_is_what_fits_beside_its_fixed_part():
     source = known(0.2, 1e-5)
     assert source.profile(FOUR).rate_limit == pytest.approx(1.8 / (2.0 * 1e-5), rel=1e-3)
     assert source.profile(ONE).rate_limit == pytest.approx(1.8 / (2.0 * 4e-5), rel=1e-3)  # a quarter of the CPUs
@@ -49,6 +46,10 @@ def test_a_rate_near_the_limit_is_reason_to_look_again():
     assert source.doubtful(limit / 2, FOUR, scans=2)
     assert source.doubtful(limit / 2, ONE)
     assert not source.doubtful(math.inf, FOUR)  # it asks for what fits, whatever that is
+    for _ in range(2):  # at most
+        assert source.doubtful(1e9, FOUR)
+        source.keep(batches(0.2, 1e-5), FOUR)
+    assert not source.doubtful(1e9, FOUR)
 
 
 def test_the_faster_look_counts():
@@ -58,17 +59,6 @@ def test_the_faster_look_counts():
     assert source.profile(FOUR).rate_limit == pytest.approx(4 * slow, rel=1e-3)
     source.keep(batches(0.2, 9e-5), FOUR)  # a neighbour came
     assert source.profile(FOUR).rate_limit == pytest.approx(4 * slow, rel=1e-3)
-
-
-def test_a_look_on_fewer_slots_speaks_for_all():
     source = known(0.2, 4e-5)
     source.keep(batches(0.2, 4e-5), ONE)  # one slot reads as fast as four did: four read four times as fast
     assert source.profile(FOUR).rate_limit == pytest.approx(1.8 / (2.0 * 1e-5), rel=1e-3)
-
-
-def test_it_is_looked_at_again_twice_at_most():
-    source = known()
-    for _ in range(2):
-        assert source.doubtful(1e9, FOUR)
-        source.keep(batches(0.2, 1e-5), FOUR)
-    assert not source.doubtful(1e9, FOUR)

@@ -39,9 +39,16 @@ def offered(feed, rate, rows, last_batch=-1):
     return feed.starts(last_batch)
 
 
-def test_rows_are_counted_by_offsets_and_due_by_the_clock(feed):
+@pytest.fixture
+def begun(feed):
+    """The feed at 100 records/s, after the batch that pays for the start."""
     assert offered(feed, 100.0, 100)
     assert feed.release(batch(0, 0.0, None, (60, 50))) is None  # pays for the start
+    return feed
+
+
+def test_rows_are_counted_by_offsets_and_due_by_the_clock(begun):
+    feed = begun
     first = feed.release(batch(1, 1.0, (60, 50), (110, 100)))
     second = feed.release(batch(2, 2.0, (110, 100), (160, 150)))
     late = feed.release(batch(3, 3.5, (160, 150), (210, 200)))
@@ -51,13 +58,11 @@ def test_rows_are_counted_by_offsets_and_due_by_the_clock(feed):
     assert late.at_s - first.at_s == pytest.approx(2.5)
 
 
-def test_what_is_taken_early_is_offered_early_and_hides_no_later_lack(feed):
-    offered(feed, 100.0, 100)
-    feed.release(batch(0, 0.0, None, (60, 50)))
-    feed.release(batch(1, 1.3, (60, 50), (110, 100)))
-    early = feed.release(batch(2, 2.0, (110, 100), (160, 150)))
+def test_what_is_taken_early_is_offered_early_and_hides_no_later_lack(begun):
+    begun.release(batch(1, 1.3, (60, 50), (110, 100)))
+    early = begun.release(batch(2, 2.0, (110, 100), (160, 150)))
     assert early.due == early.last == 200
-    assert feed.release(batch(3, 4.0, (160, 150), (210, 200))).queue == pytest.approx(100)
+    assert begun.release(batch(3, 4.0, (160, 150), (210, 200))).queue == pytest.approx(100)
 
 
 def test_the_first_batch_without_offsets_begins_at_the_earliest(feed):
@@ -94,17 +99,11 @@ def test_few_offsets_without_a_record_are_made_up_for(feed):
     assert feed.cap == 202
 
 
-def test_records_that_a_query_reads_twice_count_once(feed):
-    offered(feed, 100.0, 100)
-    feed.release(batch(0, 0.0, None, (60, 50)))
-    assert feed.release(batch(1, 1.0, (60, 50), (110, 100), held=2.0)).records == 100
-
-
-def test_the_partitions_that_a_batch_read_are_counted(feed):
-    offered(feed, 100.0, 100)
-    feed.release(batch(0, 0.0, None, (60, 50)))
-    feed.release(batch(1, 1.0, (60, 50), (160, 50)))
-    assert feed.partitions == 1
+def test_records_that_a_query_reads_twice_count_once_and_so_do_the_partitions_that_a_batch_read(begun):
+    assert begun.release(batch(1, 1.0, (60, 50), (110, 100), held=2.0)).records == 100
+    assert begun.partitions == 2
+    begun.release(batch(2, 2.0, (110, 100), (210, 100)))
+    assert begun.partitions == 1
 
 
 UNEVEN = [10_000 + 137 * number for number in range(100)]
@@ -145,12 +144,10 @@ def test_a_topic_without_enough_for_a_batch_is_begun_again(feed):
     assert not feed.exhausted
 
 
-def test_a_topic_whose_retention_overtakes_the_run_is_named(feed, monkeypatch):
-    offered(feed, 100.0, 100)
-    feed.release(batch(0, 0.0, None, (60, 50)))
+def test_a_topic_whose_retention_overtakes_the_run_is_named(begun, monkeypatch):
     monkeypatch.setattr(topic_feed, "offsets_of", lambda *_: {0: (61, 1010), 1: (0, 1000)})
     with pytest.raises(WorkbenchError, match=r"^Records of kafka://\S+/orders were dropped .* Raise its retention"):
-        offered(feed, 100.0, 100, last_batch=0)
+        offered(begun, 100.0, 100, last_batch=0)
 
 
 def test_a_topic_that_grows_goes_on(feed):
@@ -159,20 +156,17 @@ def test_a_topic_that_grows_goes_on(feed):
     assert not feed.exhausted
 
 
-def test_a_topic_smaller_than_a_batch_is_refused(feed):
+def test_a_topic_smaller_than_a_batch_is_refused_and_without_a_rate_several_batches_are_read_of_it(feed):
     with pytest.raises(WorkbenchError, match=r"holds 2,000 records, fewer than one batch of 3,000 .*Fill it"):
         offered(feed, 3000.0, 3000)
+    offered(feed, None, 3000)
+    assert feed._wanted == 250
 
 
 def test_a_command_finds_that_no_broker_answers(feed, monkeypatch):
     monkeypatch.setattr(topic_feed, "_answers", lambda _: False)
     with pytest.raises(WorkbenchError, match="No broker of kafka://localhost:9092/orders answers any longer"):
         offered(feed, 100.0, 100)
-
-
-def test_of_a_small_topic_several_batches_without_a_rate_are_read_before_it_begins_again(feed):
-    offered(feed, None, 3000)
-    assert feed._wanted == 250
 
 
 def test_a_broker_that_no_longer_answers_is_noticed():

@@ -50,10 +50,11 @@ def warm(monkeypatch):
     return run
 
 
-def test_it_ends_with_the_first_batch_that_would_be_sustained(warm):
-    queries = Batches(1e-5)
+@pytest.mark.parametrize("short", [0, 3])  # a topic's batches may be a few rows smaller
+def test_it_ends_with_the_first_batch_that_would_be_sustained(warm, short):
+    queries = Batches(1e-5, short=short)
     warm(queries, 10_000.0)
-    assert max(queries.sizes) == 10_000
+    assert max(queries.sizes) == 10_000 - short
     assert queries.driver_s + queries.cold_s / len(queries.sizes) + 0.1 / 0.6 < 1.0
     assert queries.now < 15.0
 
@@ -77,9 +78,3 @@ def test_a_rate_that_is_never_sustained_takes_no_longer_than_a_maximum_does(warm
 
 def test_what_fits_is_no_less_than_what_was_sustained(warm):
     assert warm(Batches(1e-6), 10_000.0, slots=1, cpus=0.05) > 10_000
-
-
-def test_a_topics_batches_may_be_a_few_rows_smaller(warm):
-    queries = Batches(1e-5, short=3)
-    warm(queries, 10_000.0)
-    assert queries.now < 15.0

@@ -20,10 +20,12 @@ def batch(number, rows, *, driver_s=0.1, task_s=0.05, row_s=1e-5, tasks=4, writt
     return BatchLog(number, progress, (Stage(0, (), tuple(ran), (), 100.0, 100.0 + run_s),))
 
 
+SIZES = (1_000, 3_000, 1_000, 3_000)
+
+
 def test_what_a_sink_adds_is_the_difference_to_noop():
-    sizes = (1_000, 3_000, 1_000, 3_000)
-    noop = [batch(number, rows) for number, rows in enumerate(sizes)]
-    real = [batch(number, rows, driver_s=0.25, task_s=0.08, row_s=3e-5) for number, rows in enumerate(sizes)]
+    noop = [batch(number, rows) for number, rows in enumerate(SIZES)]
+    real = [batch(number, rows, driver_s=0.25, task_s=0.08, row_s=3e-5) for number, rows in enumerate(SIZES)]
     found = added(real, noop)
     assert (found.batch_s, found.task_s, found.record_s) == pytest.approx((0.15, 0.03, 2e-5), rel=1e-6)
     assert added(noop, real) == replace(NOTHING, batch_s=0.0, task_s=0.0, record_s=0.0, jobs_s=0.0)
@@ -31,12 +33,8 @@ def test_what_a_sink_adds_is_the_difference_to_noop():
 
 @pytest.mark.parametrize("counted", [True, False])
 def test_jobs_of_the_sinks_own_are_no_part_of_the_tasks_that_write(counted):
-    sizes = (1_000, 3_000, 1_000, 3_000)
-    noop = [batch(number, rows) for number, rows in enumerate(sizes)]
-    real = [
-        batch(number, rows, task_s=0.08, row_s=3e-5, written=rows if counted else None)
-        for number, rows in enumerate(sizes)
-    ]
+    noop = [batch(number, rows) for number, rows in enumerate(SIZES)]
+    real = [batch(at, rows, task_s=0.08, row_s=3e-5, written=rows * counted) for at, rows in enumerate(SIZES)]
     reads = Stage(1, (), tuple(Task(one, 0, 0, 0.15, 0.15, 0, 0.0) for one in range(50)), (), 90.0, 91.0)
     real = [replace(log, stages=(reads, *log.stages)) for log in real]
     found = added(real, noop)
@@ -59,9 +57,7 @@ def test_growth_is_found_whatever_the_rows_and_noise_alone_is_none():
     grows = [seconds + 0.0012 * log.batch_id for seconds, log in zip(steady, logs, strict=True)]
     assert growth(grows, logs) == pytest.approx(0.0012, rel=0.2)
     assert growth(grows[:20], logs[:20]) == 0.0
-
-
-def test_what_every_tenth_batch_takes_longer_counts_as_growth():
+    # what every tenth batch takes longer counts
     logs = [batch(number, 1_000) for number in range(200)]
     compacts = [0.1 + (0.01 * number if number % 10 == 9 else 0.0) for number in range(200)]
     assert growth(compacts, logs) == pytest.approx(0.001, rel=0.1)

@@ -55,7 +55,7 @@ def refilled(folder, sample, event_time=None, rows=None, **options):
     return fill(TOPIC, ready, rows or sample.num_rows, event_time=event_time, **options)
 
 
-def test_a_captured_sample_is_sent_as_it_was(sent, tmp_path):
+def test_a_captured_sample_is_sent_as_it_was_and_another_column_may_be_the_key(sent, tmp_path):
     columns = {"order": [1, 2, None], "_key_": ["mine", None, None], "value_": [2.5, 3.0, None]}
     headers = ['[["trace","7"],["trace",null]]', None, None]
     refilled(tmp_path, sampled([0] * 3, ["shop", None, "gone"], headers, **columns))
@@ -63,6 +63,8 @@ def test_a_captured_sample_is_sent_as_it_was(sent, tmp_path):
     assert [value and json.loads(value) for _, value, _, _ in sent] == [*values, None]
     assert [key for _, _, key, _ in sent] == [b"shop", None, b"gone"]
     assert [pairs for *_, pairs in sent] == [[("trace", b"7"), ("trace", None)], [], []]
+    refilled(tmp_path, sampled([0], ["1"], shop=["a"]), key="shop")
+    assert sent[-1][2] == b"a"
 
 
 def test_values_that_were_no_json_are_sent_as_they_were(sent, tmp_path):
@@ -75,11 +77,6 @@ def test_a_sample_of_avro_values_is_refused_before_anything_is_sent(sent, tmp_pa
     with pytest.raises(WorkbenchError, match=r"whose values are Avro, which is not written here.*source: replay"):
         refilled(tmp_path, sampled([0], encoding=b"avro", order=[1]))
     assert sent == []
-
-
-def test_another_column_of_a_sample_may_be_the_key(sent, tmp_path):
-    refilled(tmp_path, sampled([0], ["1"], shop=["a"]), key="shop")
-    assert [key for _, _, key, _ in sent] == [b"a"]
 
 
 @pytest.mark.parametrize("event_time", [None, "_timestamp"])

@@ -51,22 +51,22 @@ def test_partitions_are_captured_since_one_moment(begun, before_s):
     assert taken[2] == 0
 
 
-def test_a_partition_without_new_traffic_gives_nothing(begun):
-    assert begun({0: spread(5_000, 50), 1: spread(50_000, 500, before_s=100)}, rows=1_000) == {0: 1_000, 1: 0}
-
-
-def test_a_topic_with_less_than_is_asked_is_captured_whole(begun):
-    assert begun({0: spread(500, 5), 1: spread(7, 500)}, rows=1_000) == {0: 500, 1: 7}
+@pytest.mark.parametrize(
+    ("stamps", "limits", "taken"),
+    [
+        ({0: spread(5_000, 50), 1: spread(50_000, 500, before_s=100)}, {"rows": 1_000}, {0: 1_000, 1: 0}),  # no traffic
+        ({0: spread(500, 5), 1: spread(7, 500)}, {"rows": 1_000}, {0: 500, 1: 7}),  # less than is asked: all
+        ({0: spread(6_000, 600), 1: spread(600, 600)}, {"seconds": 60.0}, {0: 600, 1: 60}),
+    ],
+)
+def test_what_is_captured_of_each_partition(begun, stamps, limits, taken):
+    assert begun(stamps, **limits) == taken
 
 
 @pytest.mark.parametrize("at_ms", [NOW_MS - 5_000, NOW_MS + 3_600_000, 0])
 def test_records_of_one_time_are_shared_in_proportion(begun, at_ms):
     taken = begun({0: 9_000 * [at_ms], 1: 1_000 * [at_ms]}, rows=1_000)
     assert taken == pytest.approx({0: 900, 1: 100}, abs=1)
-
-
-def test_seconds_bound_what_is_captured(begun):
-    assert begun({0: spread(6_000, 600), 1: spread(600, 600)}, seconds=60.0) == {0: 600, 1: 60}
 
 
 def test_of_large_records_fewer_are_read_so_that_they_are_the_newest(begun):
@@ -80,7 +80,7 @@ def test_of_large_records_fewer_are_read_so_that_they_are_the_newest(begun):
         ({"rows": 0}, "rows is 0"),
         ({"seconds": -1.0}, "seconds is -1.0"),
         ({"seconds": math.inf}, "seconds is inf"),
-        ({"megabytes": 2000}, "at most 1024"),
+        ({"megabytes": 2000}, "at most 1,024"),
     ],
 )
 def test_limits_are_checked(given, text):

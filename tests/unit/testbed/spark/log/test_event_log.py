@@ -7,18 +7,13 @@ from event_log_lines import BATCH, BEGIN, QUERY, progress, stage, task, write
 from workbench.testbed.spark.log.event_log import EventLog
 
 
-def test_a_batch_appears_when_it_is_committed_and_only_once(log):
+def test_a_batch_appears_when_it_is_committed_and_only_once_with_the_records_of_its_tasks(log):
     write(log.path, BATCH[:-1])
     assert log.poll() == []
     write(log.path, BATCH[-1:])
     ((query, batch),) = log.poll()
     assert (query, batch.records, batch.duration_s, batch.last_row) == (QUERY, 300, 0.8, 300)
     assert log.poll() == []
-
-
-def test_records_are_those_of_the_tasks(log):
-    write(log.path, BATCH)
-    ((_, batch),) = log.poll()
     assert [[task.records_in for task in stage.tasks] for stage in batch.stages] == [[100, 200], [75, 25]]
     assert [task.records_out for task in batch.stages[0].tasks] == [40, 60]
 

@@ -94,21 +94,19 @@ def test_what_the_executor_does_besides_is_no_cost_of_the_source(batch):
     assert quiet == busy
 
 
-def test_the_sources_cost_is_taken_out_of_the_scan(batch):
+def test_the_sources_cost_is_fitted_over_its_tasks_and_taken_out_of_the_scan(batch):
+    assert fit_source([batch], 1.0).of(150) > 0
     operators, _ = operator_metrics([batch], 2.0, 1.0, SourceCost(0.01, 0.0001))
     source, scan, _ = operators
     assert source.useful_s == pytest.approx(2 * 0.01 + 300 * 0.0001)
     assert scan.useful_s == pytest.approx(0.2 - source.useful_s)
 
 
-def test_state_metrics_are_rocksdbs(batch):
+def test_state_metrics_are_rocksdbs_and_the_state_kept_is_that_of_the_last_batch_not_a_sum(batch):
     aggregate = operator_metrics([batch], 2.0, 1.0, SourceCost())[0][2]
     assert aggregate.cache_hit_rate == pytest.approx(0.75)
     assert aggregate.state_latency_s == pytest.approx(0.0002)
     assert (aggregate.state_bytes, aggregate.state_rows_updated) == (1500, 9)
-
-
-def test_the_state_kept_is_that_of_the_last_batch_not_a_sum(batch):
     later = replace(batch, progress=json.loads(json.dumps(batch.progress).replace("4096", "5000")))
     aggregate = operator_metrics([batch, later], 2.0, 1.0, SourceCost())[0][2]
     assert aggregate.state_kept_bytes == 5000
@@ -125,11 +123,6 @@ def test_a_batch_that_hiccuped_does_not_tilt_the_line():
     seen = [(312_500, 0.40), (312_500, 0.18), (937_500, 0.27), (937_500, 0.27), (625_000, 0.22), (625_000, 0.23)]
     assert line(seen).per_record_s == pytest.approx(0.09 / 625_000, rel=0.2)
     assert line([(10, 1.0), (10, 2.0), (10, 9.0)]) == SourceCost(0.0, pytest.approx(0.2))  # no size but one
-
-
-def test_the_source_alone_is_fitted_over_its_tasks(batch):
-    cost = fit_source([batch], 1.0)
-    assert cost.of(150) > 0
 
 
 @pytest.mark.parametrize(("left", "right"), [(4, 5), (5, 4)])

@@ -25,15 +25,8 @@ def found(folder, later_s=HOUR_AGO):
     return left_over(folder.stat().st_mtime + later_s, [folder.parent])
 
 
-def test_an_old_folder_that_nobody_uses_is_found(folder):
-    assert found(folder) == (folder,)
-
-
-def test_a_young_one_may_still_be_in_the_making(folder):
-    assert found(folder, 3599) == ()
-
-
-def test_one_that_a_process_names_is_in_use(folder):
+def test_an_old_folder_is_found_that_no_process_names(folder):
+    assert found(folder, 3599) == ()  # it may still be in the making
     command = [sys.executable, "-c", "print('begun', flush=True); input()", str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"begun\n"
@@ -42,12 +35,9 @@ def test_one_that_a_process_names_is_in_use(folder):
     assert found(folder) == (folder,)
 
 
-def test_a_place_with_two_names_is_looked_at_once(folder):
+def test_a_place_with_two_names_is_looked_at_once_and_another_users_is_not_yours_to_remove(folder, monkeypatch):
     (folder.parent / "same").symlink_to(folder.parent)
     assert left_over(folder.stat().st_mtime + HOUR_AGO, [folder.parent, folder.parent / "same"]) == (folder,)
-
-
-def test_one_of_another_user_is_not_yours_to_remove(folder, monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     assert found(folder) == ()
 

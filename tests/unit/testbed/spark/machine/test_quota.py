@@ -28,15 +28,11 @@ def v1(tmp_path):
     return tmp_path
 
 
-def test_version_2_writes_quota_and_period_together(v2):
+def test_version_2_writes_quota_and_period_together_and_counts_in_microseconds(v2):
     group = CpuQuota.create("g", v2)
     assert (v2 / "g" / "cpu.max").read_text() == "max 100000"
     group.limit(0.8)
     assert (v2 / "g" / "cpu.max").read_text() == "80000 100000"
-
-
-def test_version_2_counts_in_microseconds(v2):
-    group = CpuQuota.create("g", v2)
     (v2 / "g" / "cpu.stat").write_text("usage_usec 2500000\nnr_periods 10\nnr_throttled 4\n")
     assert group.used_s() == 2.5
     assert group.periods() == (10, 4)
@@ -44,8 +40,12 @@ def test_version_2_counts_in_microseconds(v2):
 
 def test_version_2_asks_for_the_cpu_controller(v2):
     (v2 / "cgroup.subtree_control").write_text("memory")
-    CpuQuota.create("g", v2)
+    group = CpuQuota.create("g", v2)
     assert (v2 / "cgroup.subtree_control").read_text() == "+cpu"
+    for folder in (group.folders[0], group.driver):  # they go before other processes
+        assert (folder / "cpu.weight").read_text() == "1600"
+    assert not (group.driver / "cpu.max").exists()
+    assert not group.exempt(os.getpid(), ("C1 Compiler",))  # the threads of a process stay together
 
 
 def test_a_limit_around_the_workbench_goes_on_to_hold(v1, monkeypatch):
@@ -62,13 +62,6 @@ def test_slots_and_driver_go_before_other_processes(v1):
     for folder in (group.folders[0], group.driver):
         assert (folder / "cpu.shares").read_text() == "16384"
     assert not (group.driver / "cpu.cfs_quota_us").exists()  # the slots are not charged for it
-
-
-def test_so_they_do_in_version_2(v2):
-    group = CpuQuota.create("g", v2)
-    for folder in (group.folders[0], group.driver):
-        assert (folder / "cpu.weight").read_text() == "1600"
-    assert not (group.driver / "cpu.max").exists()
 
 
 def test_version_1_keeps_quota_and_accounting_in_two_hierarchies(v1):
@@ -106,10 +99,6 @@ def test_version_1_takes_the_compilers_threads_out_of_both_hierarchies(v1):
         done.set()
     assert (v1 / "cpu" / "g-driver" / "tasks").read_text() == str(compiler)
     assert (v1 / "cpuacct" / "tasks").read_text() == str(compiler)
-
-
-def test_version_2_keeps_the_threads_of_a_process_together(v2):
-    assert not CpuQuota.create("g", v2).exempt(os.getpid(), ("C1 Compiler",))
 
 
 def test_where_nothing_may_be_written_it_says_so(tmp_path):

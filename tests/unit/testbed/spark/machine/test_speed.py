@@ -13,32 +13,28 @@ def took(arithmetic=1.0, reads=1.0):
     return CoreSpeed(arithmetic, reads)
 
 
-def test_arithmetic_counts_in_full_and_reads_by_half():
-    assert slowdown([(math.inf, took()), (1000.0, took(1.2, 1.2))]) == pytest.approx(0.2)
-    assert slowdown([(math.inf, took()), (1000.0, took(1.1, 1.4))]) == pytest.approx(0.2)
-    assert slowdown([(math.inf, took()), (1000.0, took(1.0, 9.0))]) == 1.0
-
-
-def test_each_half_is_compared_with_its_own_quickest():
-    seen = [(math.inf, took(1.0, 2.0)), (1000.0, took(2.0, 1.0)), (1000.0, took(1.1, 1.1))]
-    assert slowdown(seen) == pytest.approx(0.1)
-
-
-def test_the_quickest_is_not_slowed():
-    assert slowdown([]) == 0.0
-    assert slowdown([(math.inf, took())]) == 0.0
-    assert slowdown([(math.inf, took(1.5, 1.5)), (1000.0, took())]) == 0.0
-
-
-def test_less_load_is_not_comparable_and_more_is():
-    """A query at a low rate leaves caches and memory freer: a higher one must not look disturbed by itself."""
-    assert slowdown([(790.0, took()), (1000.0, took(1.5))]) == 0.0
-    assert slowdown([(810.0, took()), (1000.0, took(1.5))]) == pytest.approx(0.5)
-    assert slowdown([(1000.0, took()), (100.0, took(1.5))]) == pytest.approx(0.5)
-
-
-def test_a_clock_that_stands_still_tells_nothing():
-    assert slowdown([(1000.0, took(0.0, 0.0)), (1000.0, took())]) == 0.0
+@pytest.mark.parametrize(
+    ("seen", "slower"),
+    [
+        # arithmetic counts in full, and reads by half
+        ([(math.inf, took()), (1000.0, took(1.2, 1.2))], 0.2),
+        ([(math.inf, took()), (1000.0, took(1.1, 1.4))], 0.2),
+        ([(math.inf, took()), (1000.0, took(1.0, 9.0))], 1.0),
+        # each is compared with its own quickest, which is not slowed
+        ([(math.inf, took(1.0, 2.0)), (1000.0, took(2.0, 1.0)), (1000.0, took(1.1, 1.1))], 0.1),
+        ([], 0.0),
+        ([(math.inf, took())], 0.0),
+        ([(math.inf, took(1.5, 1.5)), (1000.0, took())], 0.0),
+        # less load is not comparable, for it leaves caches and memory freer; more is
+        ([(790.0, took()), (1000.0, took(1.5))], 0.0),
+        ([(810.0, took()), (1000.0, took(1.5))], 0.5),
+        ([(1000.0, took()), (100.0, took(1.5))], 0.5),
+        # a clock that stands still tells nothing
+        ([(1000.0, took(0.0, 0.0)), (1000.0, took())], 0.0),
+    ],
+)
+def test_slowdown(seen, slower):
+    assert slowdown(seen) == pytest.approx(slower)
 
 
 class Cores:
@@ -66,16 +62,11 @@ class Cores:
         return self.interference.end(rate)[0]
 
 
-def test_an_observation_times_the_work_four_times_a_second():
+@pytest.mark.parametrize(("seconds", "least", "most"), [(10.0, 30, 40), (0.0, 1, 1)])
+def test_an_observation_times_the_work_four_times_a_second_and_once_at_least(seconds, least, most):
     cores = Cores(lambda _at: 1.0)
-    assert cores.observe() == 0.0
-    assert 30 <= cores.timed <= 40
-
-
-def test_an_observation_without_a_sample_takes_one():
-    cores = Cores(lambda _at: 1.0)
-    assert cores.observe(seconds=0.0) == 0.0
-    assert cores.timed == 1
+    assert cores.observe(seconds=seconds) == 0.0
+    assert least <= cores.timed <= most
 
 
 def test_each_observation_has_its_own_timings():
@@ -128,13 +119,7 @@ def fixed_batch(costs):
     return spark_batch_s(spark, lambda: used[-1])
 
 
-def test_the_fixed_batch_is_timed_once_its_code_is_compiled():
+def test_the_fixed_batch_is_timed_once_its_code_is_compiled_and_its_cpu_seconds_are_seen():
     assert fixed_batch([9.0, 9.0, 9.0, 0.1, 0.3, 0.2, 0.2, 0.2]) == pytest.approx(0.2)
-
-
-def test_a_batch_whose_cpu_seconds_are_not_seen_has_no_time():
     assert fixed_batch([0.0] * 8) is None
-
-
-def test_threads_that_end_meanwhile_leave_no_time_below_0():
-    assert fixed_batch([0.1] * 3 + [-8.0] * 5) is None
+    assert fixed_batch([0.1] * 3 + [-8.0] * 5) is None  # threads ended meanwhile
