@@ -160,8 +160,8 @@ def _found(
         decoded = first_rows(Dataset.at(sample), LOOKED_AT)
         _check_columns(source, decoded, sample)
         data, time = sample, event_time or _marked(query, decoded) or event_time_of(decoded)
-    name = re.sub(r"\W", "_", source.name)
-    return found_in(name, data, decoded, time, query.keys), sample or data, decoded
+    name, by = re.sub(r"\W", "_", source.name), {"join": query.joins, "state": query.keys}
+    return found_in(name, data, decoded, time, by), sample or data, decoded
 
 
 def _made() -> str:

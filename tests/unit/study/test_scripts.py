@@ -194,10 +194,12 @@ def test_the_keys_of_a_join_are_found_in_the_samples_and_renewed_if_they_are_uni
     }
     pq.write_table(pa.table(orders), "orders.parquet")
     pq.write_table(pa.table({"at": TIMES, "paid": range(ROWS), "page": ["a", "b", "c"] * 100}), "clicks.parquet")
-    finds([TOPIC, FILES], replace(QUERY, sources=("orders", "clicks"), keys=("ORDER_ID", "paid", "window")))
+    finds([TOPIC, FILES], replace(QUERY, sources=("orders", "clicks"), joins=("ORDER_ID", "paid"), keys=("order_id",)))
     assert cli.main(["init", "job.py", "orders.parquet", "clicks.parquet"]) == DONE
     said = capsys.readouterr().out
-    assert "orders: state or join: by 'order_id'" in said
+    assert "orders: join: by 'order_id'\norders: state: by 'order_id'" in said
+    assert "clicks: join: by 'paid'\n" in said
+    assert "clicks: state" not in said
     assert "'customer'" not in said  # no key
     inputs = read_study("study.yaml").inputs
     assert {name: one["renew"] for name, one in inputs.items()} == {"orders": ("value.order_id",), "clicks": ("paid",)}
