@@ -208,16 +208,16 @@ def _counted(kind: pa.DataType) -> bool:
 
 def hot_columns(sample: pa.Table, event_time: str | None) -> Iterator[tuple[str, float]]:
     """Give the columns that may be keys and in which one value of several has many of the rows."""
-    for field in sample.schema:
-        if field.name == event_time or not _counted(field.type) or not sample.num_rows:
+    for kept in sample.schema:
+        if kept.name == event_time or not _counted(kept.type) or not sample.num_rows:
             continue
-        keys = as_spark(sample.column(field.name), field.name)
+        keys = as_spark(sample.column(kept.name), kept.name)
         counts = pc.value_counts(keys.drop_null()).field("counts")
         if not len(counts):
             continue
         share = pc.max(counts).as_py() / sample.num_rows
         if share >= max(_HOT, _TIMES_FAIR / len(counts)):
-            yield field.name, share
+            yield kept.name, share
 
 
 def _fed(one: Found) -> Iterator[str]:

@@ -59,6 +59,8 @@ def plan_targets(
                 found = replace(found, environment=Path(study.environment).name)
             if brought := _brought(study):
                 found = replace(found, settings=brought)
+            if study.script is not None:
+                found = replace(found, script=study.script)
             if study.inputs:
                 found = replace(found, inputs=_shares(exploration))
             plans.append(

@@ -10,13 +10,16 @@ import cattrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from workbench import cli
 from workbench.cli.console import BAD_INPUT, DONE
 from workbench.errors import WorkbenchError
 from workbench.measuring.fingerprint import code_of
+from workbench.records import ScriptFacts
 from workbench.study import dry_run, find_query, query_of, read_study
 from workbench.study import scripts as drafting
+from workbench.study.spec import study_from
 from workbench.workload import Recorded, Script, ScriptQuery, ScriptSource, first_rows
 
 ROWS = 300
@@ -254,3 +257,14 @@ def test_a_study_of_a_script_runs_nothing_until_it_is_measured(tmp_path):
     assert before != code_of(query)
     with pytest.raises(WorkbenchError, match=r"needs rows of its source.*workbench init 'job\.py 5'"):
         find_query("job.py 5#1")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_study_has_what_its_plan_must_know_of_the_script(finds):
+    settings = {"spark.sql.shuffle.partitions": "8", "spark.authenticate.secret": "***"}
+    both = replace(QUERY, name="revenue", sources=("orders", "rate"))
+    finds([TOPIC, RATE], both, replace(QUERY, name=""), settings=settings)
+    made = drafting.draft_script(Script("job.py"), ["orders=orders.parquet"]).studies
+    facts = [study_from(yaml.safe_load(one.text)).script for one in made.values()]
+    sets = ("spark.sql.shuffle.partitions=8",)
+    assert facts == [ScriptFacts("revenue", ("kafka", "rate"), sets), ScriptFacts("", ("kafka",), sets)]

@@ -300,8 +300,9 @@ class HotKey:
             )
         if self.partial_sums and not self.reaches:
             return (
-                f"{self.column!r} is the key of {self.operator!r}, which receives partial sums: of the key {self.key!r} "
-                "at most one row from each task, group and batch, however many rows it has. No task is skewed by it."
+                f"{self.column!r} is the key of {self.operator!r}, which receives partial sums: of the key "
+                f"{self.key!r} at most one row from each task, group and batch, however many rows it has. No task is "
+                "skewed by it."
             )
         if not self.reaches:
             return (

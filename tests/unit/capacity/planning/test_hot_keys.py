@@ -143,9 +143,7 @@ def joined_then_grouped(**grouped):
     run = max(skewed(1.1), key=lambda one: one.budget.slots)
     seen = run.estimate.observation
     stateful = next(one for one in seen.operators if one.keeps_state)
-    sides = [
-        replace(stateful, operator=f"{number} scan", scans=True, key_skew=None, useful_s=0.1) for number in (1, 2)
-    ]
+    sides = [replace(stateful, operator=f"{number} scan", scans=True, key_skew=None, useful_s=0.1) for number in (1, 2)]
     join = replace(stateful, operator="3 join", kind="join", keys=("order_id",), useful_s=40.0)
     last = replace(stateful, operator="4 aggregate", kind="aggregate", useful_s=0.4, **grouped)
     observation = replace(
@@ -184,6 +182,8 @@ def test_the_rows_of_a_key_are_those_of_its_input():
     whole, part = (hot_key(runs, one) for one in (replace(orders, input=""), orders))
     assert part.limit == pytest.approx(whole.limit / 0.75)
     assert part.useful_tasks == pytest.approx(whole.useful_tasks / 0.75)
-    assert replace(part, expected=1.0).sentence(1e3).startswith(
-        f"At {units.rate(1e3)}, of which {units.rate(750)} are of orders, the key '0' needs "
+    assert (
+        replace(part, expected=1.0)
+        .sentence(1e3)
+        .startswith(f"At {units.rate(1e3)}, of which {units.rate(750)} are of orders, the key '0' needs ")
     )

@@ -20,6 +20,7 @@ from event_log_lines import (
     write,
 )
 
+from workbench.testbed.spark.log.event_log import _nodes, _shuffled_by
 from workbench.testbed.spark.log.operators import (
     SourceCost,
     fit_source,
@@ -205,7 +206,9 @@ def test_partitions_that_adaptive_plans_put_together_are_no_skew(log):
 
 def shuffled(keys, *children):
     """A shuffle that a stage reads."""
-    return node("Exchange", *children, ids={9: "records read"}) | {"simpleString": f"Exchange hashpartitioning({keys}, 2)"}
+    return node("Exchange", *children, ids={9: "records read"}) | {
+        "simpleString": f"Exchange hashpartitioning({keys}, 2)"
+    }
 
 
 def test_operators_know_the_columns_that_their_shuffle_goes_by_and_whether_it_has_partial_sums():
