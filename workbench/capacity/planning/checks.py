@@ -273,7 +273,7 @@ class HotKey:
     expected: float  # rows of the fullest partition over the mean, by the key's rows
     found: float  # the same in the run
     column: str = ""  # that holds the key
-    keys: tuple[str, ...] = ()  # columns that the operator goes by; empty if no run tells
+    keys: tuple[str, ...] = ()  # columns that the operator goes by; empty if no run says
     partial_sums: bool = False  # whether rows are aggregated before it
     input: str = ""  # that the column is of, where the operator's rows come from several
     share: float = 1.0  # of these rows
@@ -317,9 +317,10 @@ class HotKey:
         most = math.ceil(self.useful_tasks)
         do = "does" if most == 1 else "do"
         of = f", of which {units.rate(self.share * rate)} are of {self.input}," if self.input else ""
+        unsure = "" if self.keys else f" That holds if {self.column!r} is what it goes by, which no run shows."
         return (
             f"At {units.rate(rate)}{of} the key {self.key!r} needs {needs}; more than {units.some(most, 'task')} {do} "
-            "not raise the rate."
+            f"not raise the rate.{unsure}"
         )
 
 
@@ -331,7 +332,7 @@ def goes_by(keys: Iterable[str], column: str) -> bool:
 def hot_key(runs: Iterable[Measurement], keys: KeyFrequencies, times: float = 1.0) -> HotKey | None:
     """Find what the most frequent of `keys` takes, on cores that are `times` times as fast as those of `runs`.
 
-    It is that of the operator that works most of those that go by the column, or of all where none does or no run tells
+    It is that of the operator that works most of those that go by the column, or of all where none does or no run shows
     what they go by. None where no run has shown an operator behind a shuffle.
     """
     observed = [run.estimate.observation for run in runs if run.estimate.observation is not None]
