@@ -53,7 +53,9 @@ class OperatorMetrics:
 
     ``None`` means undefined (a stateless operator has no cache hit rate), never zero. DS2's identity
     ``records_in / elapsed_s = busyness x true_processing_rate x tasks`` holds by construction.
-    `scans` says that the operator reads the source, `runs_python` that it runs the query's Python functions.
+    `scans` says that the operator reads the source, `runs_python` that it runs the query's Python functions. `keys` are
+    the columns that its shuffle goes by, under each name that they have from the source on; empty if not reported.
+    `partial_sums` says that rows are aggregated before it: a key is then one row of a task, a group and a batch.
     """
 
     operator: str
@@ -74,6 +76,8 @@ class OperatorMetrics:
     scans: bool = False
     runs_python: bool = False
     state_kept_bytes: int | None = None
+    keys: tuple[str, ...] = ()
+    partial_sums: bool = False
 
     @property
     def is_source(self) -> bool:

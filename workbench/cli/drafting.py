@@ -96,8 +96,9 @@ def _write(made: Draft, output: str) -> None:
     for one in made.found:
         of = f"{one.name}: " if one.name else ""
         show(f"{of}event time: {none if one.event_time is None else f'column {one.event_time!r}'}")
-        if one.keys:
-            show(f"{of}state or join: by {', '.join(map(repr, one.keys))}")
+        for what, keys in one.by.items():
+            if keys:
+                show(f"{of}{what}: by {', '.join(map(repr, keys))}")
         if one.renew:
             show(f"{of}unique: {', '.join(map(repr, one.renew))}, so other values in each pass over the data")
         for column, share in one.hot.items():

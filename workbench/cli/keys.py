@@ -25,7 +25,7 @@ def run_keys(options: argparse.Namespace) -> int:
         raise WorkbenchError("--rate is given without --plan, which says what a record costs. Add it, or leave it out.")
     if options.plan is not None and len(sets) > 1:
         raise WorkbenchError("--plan is of one data set. Name it instead of the study, or leave out --plan.")
-    counted = {name: _counted(data, options) for name, data in sets.items()}
+    counted = {name: dataclasses.replace(_counted(data, options), input=name) for name, data in sets.items()}
     found = next(iter(counted.values()))
     answer = None
     if options.plan is not None:

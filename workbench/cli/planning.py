@@ -19,7 +19,7 @@ from workbench.cli.reporting import write_report
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import Event, Reused
-from workbench.records import PlannedStudy, alert_rules, core_speed_of, planned_to_dict, write_whole
+from workbench.records import PlannedStudy, alert_rules, core_speed_of, planned_to_dict, unnamed, write_whole
 from workbench.speed import measure_speed, relative_speed
 from workbench.study import (
     DryRun,
@@ -158,6 +158,8 @@ def _write_alerts(planned: Planned, target: str | None, *, quiet: bool) -> None:
     write_whole(target, alert_rules(planned.plans), 0o644)  # Prometheus runs as another user
     if not quiet:
         look.path(look.console(), "alerting rules", target)
+        for one in unnamed(planned.plans):
+            look.line(look.console(), f"note: {one}")
 
 
 def _show_dry_run(would: DryRun, study: Study, *, as_json: bool) -> int:

@@ -13,7 +13,7 @@ from workbench.records.estimate import (
     Verdict,
     overrun_s,
 )
-from workbench.records.gauges import GAUGES, Gauge, alert_rules, exposition
+from workbench.records.gauges import GAUGES, Gauge, alert_rules, exposition, unnamed
 from workbench.records.job_settings import JOINED, OURS, JobSettings
 from workbench.records.layout import BatchLayout, Stage
 from workbench.records.measurement import (
@@ -70,4 +70,4 @@ from workbench.records.platforms import (
     spark_application,
 )
 from workbench.records.sink import FUNCTION, MODES, NOOP, Sink, check_place, is_uri, path_of
-from workbench.records.skeleton import script_of
+from workbench.records.skeleton import ScriptFacts, script_of

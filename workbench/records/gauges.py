@@ -12,6 +12,7 @@ import yaml
 
 from workbench import units
 from workbench.records.plan import CapacityPlan
+from workbench.records.skeleton import script_of
 
 NEAR = 0.8  # share of the trigger interval from which batches are too long
 
@@ -75,11 +76,24 @@ def alert_rules(plans: Sequence[CapacityPlan]) -> str:
     """
     groups = [{"name": f"{plan.query} at {plan.rate:,.6g} records/s", "rules": [*_rules(plan)]} for plan in plans]
     groups = [group for group in groups if group["rules"]]
-    return f"# Keep the group of the plan that you deploy.\n{yaml.safe_dump({'groups': groups}, sort_keys=False)}"
+    doubt = "".join(f"# {one}\n" for one in unnamed(plans))
+    return (
+        f"# Keep the group of the plan that you deploy.\n{doubt}{yaml.safe_dump({'groups': groups}, sort_keys=False)}"
+    )
+
+
+def unnamed(plans: Sequence[CapacityPlan]) -> tuple[str, ...]:
+    """Say of which plans no rule may fire, as their script is not known to name its query."""
+    names = dict.fromkeys(plan.query for plan in plans if script_of(plan.query) and plan.watched == plan.query)
+    return tuple(
+        "The study has no name of the script's query (query_name), so have the script call "
+        f".queryName({json.dumps(name)}), which the rules select."
+        for name in names
+    )
 
 
 def _rules(plan: CapacityPlan) -> Iterable[dict[str, Any]]:
-    of, interval = _labels(plan.query), plan.budget.interval_s
+    of, interval = _labels(plan.watched), plan.budget.interval_s
     if plan.run is None and plan.has_interval:
         yield _rule(
             "BatchNearInterval",

@@ -33,7 +33,7 @@ from workbench.records.plan_parts import (
     state_settings,
 )
 from workbench.records.platforms import platforms
-from workbench.records.skeleton import NEEDED, module_file, script_of, skeleton
+from workbench.records.skeleton import NEEDED, ScriptFacts, module_file, script_of, skeleton
 
 VERSION = 2
 _DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit", "job", "platforms")
@@ -89,6 +89,8 @@ class CapacityPlan:
         What your job brings along, with which it was measured; None: nothing.
     inputs
         Shares of the rate by input, where the query has several; None: it has one.
+    script
+        What is known of the script that it starts; None: nothing, or it starts a function.
     """
 
     query: str
@@ -124,6 +126,7 @@ class CapacityPlan:
     run: EndingRun | None = None
     settings: JobSettings | None = None
     inputs: Mapping[str, float] | None = None
+    script: ScriptFacts | None = None
 
     def price_per_run(self) -> float | None:
         """Price of its workers for a run; None without a price, or without an end."""
@@ -202,14 +205,27 @@ class CapacityPlan:
             ends=self.run is not None,
             **({"inputs": self.inputs} if self.inputs else {}),
             settings=self.settings,
+            script=self.script,
+            planned=self.spark_conf(),
         )
+
+    @property
+    def watched(self) -> str:
+        """Name under which the query runs: a script's own, else the plan's."""
+        return (self.script.name if self.script is not None else "") or self.query
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The packages that its sources and its sink need."""
+        writes_kafka = self.settings is not None and self.settings.writes.kind == "kafka"
+        return (NEEDED,) if self.script is None or writes_kafka else self.script.needed
 
     def command(self) -> str:
         """Give the shell command that starts the skeleton `job`, or the script, with what source and query need."""
         if (script := script_of(self.query)) is not None:
             program, option = next((one for end, one in _PROGRAMS.items() if script[0].endswith(end)), _PROGRAMS[".py"])
             application = f"{option}{shlex.join(script)}"
-            return self.spark_submit(application, packages=(NEEDED,), program=program)
+            return self.spark_submit(application, packages=self.needed, program=program)
         return self.spark_submit(packages=(NEEDED,), py_files=(module_file(self.query),))
 
     def spark_submit(
@@ -312,7 +328,7 @@ def plan_to_dict(plan: CapacityPlan) -> dict[str, Any]:
         "spark_conf": plan.spark_conf(),
         "kubernetes": plan.kubernetes(),
         "spark_submit": plan.command(),
-        **({"job": plan.job(), "platforms": platforms(plan)} if plan.has_interval else {}),
+        **({"job": plan.job(), "platforms": platforms(plan)} if not plan.simulated else {}),
     }
 
 

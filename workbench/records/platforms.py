@@ -20,7 +20,7 @@ from workbench.records.plan_parts import (
     InstanceType,
     as_environment,
 )
-from workbench.records.skeleton import NEEDED, module_file, script_of
+from workbench.records.skeleton import module_file, script_of
 from workbench.redaction import VARIABLE
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def spark_application(plan: "CapacityPlan") -> dict[str, Any]:
     conf, executor, settings = plan.spark_conf(), plan.executor, plan.settings or JobSettings()
     file, *arguments = _application(plan)
     deps = {
-        "packages": [NEEDED, *settings.packages],
+        "packages": [*plan.needed, *settings.packages],
         "jars": _in("FOLDER", settings.jars),
         "pyFiles": _in("FOLDER", (*_modules(plan), *settings.py_files)),
         "files": _in("FOLDER", settings.files),
@@ -185,8 +185,9 @@ def emr_serverless_job(plan: "CapacityPlan") -> dict[str, Any]:
         "spark.executor.instances": str(math.ceil(plan.budget.slots / slots)),
         "spark.executor.memory": f"{executor.heap_mb}m",
         "spark.executor.memoryOverhead": f"{1024 * memory_gb - executor.heap_mb}m",
-        "spark.jars.packages": ",".join((NEEDED, *settings.packages)),
     }
+    if packages := (*plan.needed, *settings.packages):
+        conf["spark.jars.packages"] = ",".join(packages)
     if modules := (*_modules(plan), *settings.py_files):
         conf["spark.submit.pyFiles"] = ",".join(_in("s3://BUCKET", modules))
     if _MEMORY in conf:

@@ -7,7 +7,9 @@ import keyword
 import math
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 
 from workbench import units
 from workbench.records.job_settings import JobSettings
@@ -56,6 +58,28 @@ _STREAM = """{stream} = (
     .load()
 )"""
 _ONE: Mapping[str, float] = {"": 1.0}
+_FILES = {"csv", "delta", "json", "orc", "parquet", "text", "xml"}
+
+
+@dataclass(frozen=True)
+class ScriptFacts:
+    """What is known of the script that a plan starts."""
+
+    name: str = ""  # of its query (``queryName``); "" if it has none
+    reads: tuple[str, ...] = ()  # Spark's formats of its sources, in the order of the inputs; empty: not known
+    sets: tuple[str, ...] = ()  # settings that it makes itself, ``NAME=VALUE``
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The packages that its sources need."""
+        return () if self.reads and "kafka" not in self.reads else (NEEDED,)
+
+    def in_both(self, planned: Mapping[str, str]) -> Iterator[str]:
+        """Say which settings it makes that are `planned` otherwise."""
+        for one in self.sets:
+            name, _, value = one.partition("=")
+            if name in planned and planned[name] != value:
+                yield f"    take out {one}: the plan has {planned[name]}"
 
 
 def names_of(query: str) -> tuple[str, str]:
@@ -91,23 +115,27 @@ def skeleton(
     ends: bool = False,
     inputs: Mapping[str, float] = _ONE,
     settings: JobSettings | None = None,
+    script: ScriptFacts | None = None,
+    planned: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Write the job of `query` for `rate`, whose batches admit what `capacity` works off in one interval.
 
     It goes on, or takes what there is and `ends`. Several `inputs` have their shares of it. It writes as `settings`
-    say, to a TABLE of yours. Of a script's query, what the script must set itself.
+    say, to a TABLE of yours. Of a script's query, what the `script` must set itself, and not set as it is `planned`.
     """
     title = f"{query} at {units.rate(rate)}".replace("\\", "/").replace('"', "'")
     caps = {name: _floored(share * capacity * interval_s) for name, share in inputs.items()}
     trigger = "availableNow=True" if ends else f'processingTime="{round(interval_s * 1000)} milliseconds"'
-    if (script := script_of(query)) is not None:
-        lines = [
-            f'    source{f" {name}" * bool(name)}, if it is Kafka: .option("minPartitions", {partitions})'
-            f'.option("maxOffsetsPerTrigger", {cap})'
-            for name, cap in caps.items()
-        ]
-        lines += [f"    query: .trigger({trigger})"] * script[0].endswith(".py")
-        return _SCRIPTS.format(title=title, lines="\n".join(lines))
+    if (started := script_of(query)) is not None:
+        known = script or ScriptFacts()
+        reads = known.reads if len(known.reads) == len(caps) else [""] * len(caps)
+        sources = zip(caps.items(), reads, strict=True)
+        lines = [line for (name, cap), kind in sources for line in _source(name, kind, partitions, cap)]
+        if started[0].endswith(".py"):
+            named = f".queryName({query!r})" if script is not None and not script.name else ""
+            lines.append(f"    query: {named}.trigger({trigger})")
+        told = "\n".join([*lines, *known.in_both(planned)]) or "    nothing"
+        return _SCRIPTS.format(title=title, lines=told.replace("\\", "/").replace('"' * 3, "'"))
     brought = settings or JobSettings()
     sink, checkpoint = brought.writes, brought.checkpoint
     more, written, start = _writing(sink)
@@ -137,6 +165,16 @@ def skeleton(
         checkpoint=repr(f"{checkpoint.rstrip('/')}/NAME") if checkpoint else '"CHECKPOINT"',
         trigger=trigger,
     )
+
+
+def _source(name: str, kind: str, partitions: int, cap: int) -> Iterator[str]:
+    """Say what to set at a script's source of a `kind`, "" if that is not known."""
+    source = f"    source{f' {name}' * bool(name)}"
+    if kind in {"", "kafka"}:
+        options = f'.option("minPartitions", {partitions}).option("maxOffsetsPerTrigger", {cap})'
+        yield f"{source}{', if it is Kafka' * (not kind)}: {options}"
+    elif kind in _FILES:
+        yield f'{source}, {kind}: .option("maxFilesPerTrigger", FILES), as many as have {cap:,} rows'
 
 
 def _writing(sink: Sink) -> tuple[str, str, str]:

@@ -8,7 +8,7 @@ the draft names those in which one value has many of the rows. The budgets fit t
 import math
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -55,6 +55,7 @@ class Found:
     hot: dict[str, float]  # the share of one value, in columns that the state or join goes by, where it is large
     keys: tuple[str, ...] = ()  # these columns; empty where the query's text does not show them
     renew: tuple[str, ...] = ()  # of these, those that are unique in an input
+    by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what goes by which of them
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def draft(
     names = _names(name, data) if len(data) > 1 else ("",)
     samples = [first_rows(Dataset.at(one), LOOKED_AT) for one in data]
     times: Sequence[str | None] = event_times or [event_time_of(sample) for sample in samples]
-    named = () if file is None else state_keys(file, function) or ()
+    named = {"state or join": () if file is None else state_keys(file, function) or ()}
     each = zip(names, data, samples, times, strict=True)
     found = with_unique([found_in(*one, named) for one in each], samples)
     if len(found) == 1 and found[0].renew and len(asked := needed_arguments(name) or ("rows",)) == 1:
@@ -170,13 +171,18 @@ def _names(query: str, data: Sequence[str]) -> Sequence[str]:
     return asked
 
 
-def found_in(name: str, data: str, sample: pa.Table, event_time: str | None, named: Iterable[str]) -> Found:
-    """Find the columns that the query's state or join goes by, as its text has `named` them, and the hot ones."""
-    lower = {one.lower() for one in named}  # Spark ignores case
-    columns = (one for one in sample.column_names if event_time not in {one, f"value.{one}"})
-    keys = tuple(one for one in columns if one.lower() in lower)
+def found_in(
+    name: str, data: str, sample: pa.Table, event_time: str | None, named: Mapping[str, Iterable[str]]
+) -> Found:
+    """Find the columns that the query's state or join goes by, as its text has `named` them for each, and the hot."""
+    columns = [one for one in sample.column_names if event_time not in {one, f"value.{one}"}]
+    by = {}
+    for what, these in named.items():
+        lower = {one.lower() for one in these}  # Spark ignores case
+        by[what] = tuple(one for one in columns if one.lower() in lower)
+    keys = tuple(one for one in columns if any(one in these for these in by.values()))
     hot = {column: share for column, share in hot_columns(sample, event_time) if not keys or column in keys}
-    return Found(name, data, event_time, hot, keys)
+    return Found(name, data, event_time, hot, keys, by=by)
 
 
 def event_time_of(sample: pa.Table) -> str | None:
@@ -202,16 +208,16 @@ def _counted(kind: pa.DataType) -> bool:
 
 def hot_columns(sample: pa.Table, event_time: str | None) -> Iterator[tuple[str, float]]:
     """Give the columns that may be keys and in which one value of several has many of the rows."""
-    for field in sample.schema:
-        if field.name == event_time or not _counted(field.type) or not sample.num_rows:
+    for kept in sample.schema:
+        if kept.name == event_time or not _counted(kept.type) or not sample.num_rows:
             continue
-        keys = as_spark(sample.column(field.name), field.name)
+        keys = as_spark(sample.column(kept.name), kept.name)
         counts = pc.value_counts(keys.drop_null()).field("counts")
         if not len(counts):
             continue
         share = pc.max(counts).as_py() / sample.num_rows
         if share >= max(_HOT, _TIMES_FAIR / len(counts)):
-            yield field.name, share
+            yield kept.name, share
 
 
 def _fed(one: Found) -> Iterator[str]:
@@ -254,8 +260,9 @@ def _lines(name: str, found: Sequence[Found], places: Mapping[str, str]) -> Iter
 
 
 def _hot_keys(one: Found) -> Iterator[str]:
-    goes = "The query's state or join goes by it: count it" if one.keys else "If a join or state goes by it, count it"
     for column, share in one.hot.items():
+        what = " and ".join(what for what, keys in one.by.items() if column in keys)
+        goes = f"The query's {what} goes by it: count it" if what else "If a join or state goes by it, count it"
         yield f"# One value of {written(column)} has {units.percent(share)} of the rows. {goes}:"
         yield f"#   workbench keys {_quoted(one.data)} {_quoted(column)} --json > keys.json"
         yield "# keys: keys.json"

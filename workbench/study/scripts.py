@@ -160,8 +160,8 @@ def _found(
         decoded = first_rows(Dataset.at(sample), LOOKED_AT)
         _check_columns(source, decoded, sample)
         data, time = sample, event_time or _marked(query, decoded) or event_time_of(decoded)
-    name = re.sub(r"\W", "_", source.name)
-    return found_in(name, data, decoded, time, query.keys), sample or data, decoded
+    name, by = re.sub(r"\W", "_", source.name), {"join": query.joins, "state": query.keys}
+    return found_in(name, data, decoded, time, by), sample or data, decoded
 
 
 def _made() -> str:
@@ -265,6 +265,12 @@ def _lines_of(source: ScriptSource, sample: str | None) -> Iterator[str]:
 
 
 def _lines(query: ScriptQuery, found: Recorded, job: JobSettings, left: Sequence[str]) -> Iterator[str]:
+    if query.name:
+        yield f"query_name: {written(query.name)}"
+    reads = ", ".join(written(one.format) for one in found.sources if one.name in query.sources)
+    yield f"reads: [{reads}]             # by the script: what the plan's command and text are for"
+    if sets := [f"{name}={value}" for name in left if HIDDEN not in (value := found.settings.get(name, HIDDEN))]:
+        yield f"script_sets: [{', '.join(map(written, sets))}]"
     yield f"output_mode: {written(query.output_mode)}"
     yield from _interval(query.trigger)
     for key in _KEYS.values():

@@ -15,7 +15,7 @@ from workbench.capacity.model import FORMS, Growth
 from workbench.checks import shown
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_yaml, read_text
-from workbench.records import NOOP, EndingRun, JobSettings, Outage
+from workbench.records import NOOP, EndingRun, JobSettings, Outage, ScriptFacts
 from workbench.simulation import RateTrace
 from workbench.study._rules import (
     amount,
@@ -85,6 +85,10 @@ class Study:
     jars: Annotated[tuple[str, ...], texts("the path of a jar")] = ()
     py_files: Annotated[tuple[str, ...], texts("the path of a .py, .zip or .egg file")] = ()
     files: Annotated[tuple[str, ...], texts("the path of a file")] = ()
+    # of a script, as init found it: see `workbench.records.ScriptFacts`
+    query_name: Annotated[str | None, text("the name that the script gives its query")] = None
+    reads: Annotated[tuple[str, ...], texts("a format of Spark's, such as kafka or parquet")] = ()
+    script_sets: Annotated[tuple[str, ...], texts("a setting, NAME=VALUE")] = ()
     table: Annotated[str | None, _CSV] = None
     log: Annotated[str | None, text("the path of an event log")] = None
     slot_cpus: Annotated[float, number(bounds.LEAST_CPUS, bounds.CPUS, "cores")] = defaults.SLOT_CPUS
@@ -204,6 +208,12 @@ class Study:
         """What the job brings along; a cluster's checkpoint is the cluster's."""
         found = JobSettings(**{one.name: getattr(self, one.name) for one in fields(JobSettings)})
         return found if self.master == LOCAL else replace(found, checkpoint="")
+
+    @property
+    def script(self) -> ScriptFacts | None:
+        """What it says of its script; None: nothing."""
+        found = ScriptFacts(self.query_name or "", self.reads, self.script_sets)
+        return None if found == ScriptFacts() else found
 
     @property
     def shared(self) -> bool:

@@ -15,7 +15,7 @@ from workbench.simulation import RateTrace
 from workbench.study.planned import Planned
 from workbench.study.spec import Study
 from workbench.testbed.spark import sink_packages
-from workbench.workload import read_key_frequencies
+from workbench.workload import Dataset, read_key_frequencies, schema_of
 
 T = TypeVar("T")
 
@@ -31,6 +31,8 @@ def plan_targets(
     memory_mb = [memory for memory in wanted if memory not in exploration.unmeasured_memory_mb]
     plans, refused = [], []
     trace, keys = _if_there(RateTrace.from_csv, study.day), _if_there(read_key_frequencies, study.keys)
+    if keys is not None and not keys.input:
+        keys = replace(keys, input=_input_with(study, keys.column))
     for rate in study.targets:
         try:
             if not memory_mb:
@@ -57,6 +59,8 @@ def plan_targets(
                 found = replace(found, environment=Path(study.environment).name)
             if brought := _brought(study):
                 found = replace(found, settings=brought)
+            if study.script is not None:
+                found = replace(found, script=study.script)
             if study.inputs:
                 found = replace(found, inputs=_shares(exploration))
             plans.append(
@@ -65,6 +69,15 @@ def plan_targets(
         except WorkbenchError as error:
             refused.append(Refusal(rate, str(error)))
     return Planned(study, exploration, tuple(plans), tuple(refused), tuple(swept), tuple(instances))
+
+
+def _input_with(study: Study, column: str) -> str:
+    """Name the input that alone has a column; "" where several have it, or none."""
+    having = []
+    for name, given in study.inputs.items():
+        with suppress(WorkbenchError):  # its data may be gone
+            having += [name] if column in schema_of(Dataset.at(given["dataset"]), None).names else []
+    return having[0] if len(having) == 1 else ""
 
 
 def _brought(study: Study) -> JobSettings:

@@ -1,5 +1,6 @@
 """Workloads: a query, the data it runs on, and the source that replays the data at a commanded rate."""
 
+from workbench.workload.analysed import columns_of
 from workbench.workload.columns import as_spark, is_text, plain
 from workbench.workload.dataset import Replay, Shipped, first_rows, prepare, schema_of
 from workbench.workload.dataset import check as check_dataset

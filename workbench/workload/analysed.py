@@ -1,7 +1,7 @@
 """What the analysed plan of a streaming query shows, as Spark writes it: watermarks, and what state and joins go by."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 _WATERMARK = re.compile(r"EventTimeWatermark [^\n]*?(\w+)#\d+[^,\n]*, ([^\n]+)")
 _COLUMN = re.compile(r"(\w+)#(\d+)L?(?:-T\w+)?((?:\.\w+)*)")
@@ -17,10 +17,22 @@ def watermarks_of(plan: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{column}, {delay.strip()}" for column, delay in _WATERMARK.findall(plan)))
 
 
-def keys_of(plan: str) -> tuple[str, ...]:
-    """Give the columns that joins, groups and deduplication go by, under each name that they have from the source on.
+def grouped_by(plan: str) -> tuple[str, ...]:
+    """Give the columns that groups and deduplication go by, see `columns_of`; windows are not among them."""
+    grouped = (", ".join(_split(found[1])) for line in plan.splitlines() if (found := _GROUPED.search(line)))
+    return columns_of(grouped, plan)
 
-    A field of a column that was decoded has its own name. Windows, and comparisons other than ``=``, are not keys.
+
+def joined_by(plan: str) -> tuple[str, ...]:
+    """Give the columns that joins go by, see `columns_of`; comparisons other than ``=`` are not among them."""
+    joins = (part for found in _JOIN.findall(plan) for part in re.split(r" AND | OR ", found))
+    return columns_of((part for part in joins if " = " in part or " <=> " in part), plan)
+
+
+def columns_of(expressions: Iterable[str], plan: str) -> tuple[str, ...]:
+    """Give the columns of expressions, under each name that they have in a plan from the source on.
+
+    A field of a column that was decoded has its own name.
     """
     made = {
         found[2]: found[1]
@@ -29,13 +41,7 @@ def keys_of(plan: str) -> tuple[str, ...]:
         for one in _split(listed[1].replace("], [", ", "))
         if (found := _MADE.fullmatch(one))
     }
-    keys = []
-    for line in plan.splitlines():
-        if join := _JOIN.search(line):
-            keys += [part for part in re.split(r" AND | OR ", join[1]) if " = " in part or " <=> " in part]
-        if grouped := _GROUPED.search(line):
-            keys.append(", ".join(_split(grouped[1])))
-    return tuple(dict.fromkeys(name for key in keys for name in _names(key, made)))
+    return tuple(dict.fromkeys(name for one in expressions for name in _names(one, made)))
 
 
 def _names(text: str, made: Mapping[str, str]) -> Iterator[str]:
@@ -46,7 +52,8 @@ def _names(text: str, made: Mapping[str, str]) -> Iterator[str]:
             continue
         if name in _WINDOWS:
             continue
-        yield name
+        if not name.startswith("_groupingexpression"):  # Spark's own
+            yield name
         if number in made:
             yield from _names(made[number], {key: one for key, one in made.items() if key != number})
 

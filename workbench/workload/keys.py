@@ -67,6 +67,7 @@ class KeyFrequencies:
     distinct_deviation: float = 0.0  # relative standard deviation of `distinct`
     # For each requested number of shuffle partitions, the share of `records` in every one, exactly as Spark's.
     partition_shares: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    input: str = ""  # of several, the one that the column is of
 
     def __post_init__(self) -> None:
         require(
@@ -170,7 +171,8 @@ def read_key_frequencies(path: str | Path) -> KeyFrequencies:
     """Read the frequencies that ``workbench keys DATA COLUMN --json`` printed."""
     try:
         document = parse_json(read_text(path, f"The keys file {path}"))
-        known = {one.name: document[one.name] for one in fields(KeyFrequencies)}
+        known = {one.name: document[one.name] for one in fields(KeyFrequencies) if one.name != "input"}
+        known["input"] = document.get("input", "")
     except (ValueError, TypeError, LookupError) as error:
         raise WorkbenchError(
             f"The file {path} does not contain frequencies of keys. Write it with: workbench keys DATA COLUMN --json."

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from workbench.redaction import redacted
 from workbench.workload import elsewhere
-from workbench.workload.analysed import keys_of, watermarks_of
+from workbench.workload.analysed import grouped_by, joined_by, watermarks_of
 from workbench.workload.dataset import schema_of
 from workbench.workload.declared import as_declared, columns_of, name_of_source
 from workbench.workload.query import Dataset
@@ -208,7 +208,8 @@ class Recorder:
             options.get("checkpointLocation", ""),
             "" if self.streams else elsewhere.beyond(given.get("foreachBatch")),
             self.place.removesuffix(", "),
-            keys_of(plan),
+            grouped_by(plan),
+            joined_by(plan),
         )
         self.found = replace(self.found, queries=(*self.found.queries, query))
 

@@ -132,7 +132,8 @@ class ScriptQuery:
     checkpoint: str = ""
     beyond: str = ""
     file: str = ""  # of the project that defines it
-    keys: tuple[str, ...] = ()  # columns that its joins, groups and deduplication go by
+    keys: tuple[str, ...] = ()  # columns that its groups and deduplication go by
+    joins: tuple[str, ...] = ()  # columns that its joins go by
 
 
 @dataclass(frozen=True)

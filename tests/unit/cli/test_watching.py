@@ -16,7 +16,7 @@ from written_logs import BEGUN, TRUE, a_day, events, progress
 from workbench.capacity import plan
 from workbench.cli import _parser, main
 from workbench.cli.watching import watch
-from workbench.records import GAUGES, EndingRun, Gauge, alert_rules, exposition
+from workbench.records import GAUGES, EndingRun, Gauge, ScriptFacts, alert_rules, exposition
 from workbench.study import observe
 
 SAMPLE = re.compile(r'(\w+)\{query="((?:[^"\\]|\\.)*)"\} (\S+)')
@@ -212,3 +212,12 @@ def test_a_plan_s_alerts_are_written_for_prometheus_to_read(tmp_path, monkeypatc
     (group,) = yaml.safe_load((tmp_path / "alerts.yaml").read_text())["groups"]
     assert "WorkbenchRateOverCapacity" in [rule["alert"] for rule in group["rules"]]
     assert (tmp_path / "alerts.yaml").stat().st_mode & 0o777 == 0o644
+
+
+def test_rules_select_the_name_that_a_script_gives_its_query():
+    named = replace(MADE, query="job.py#1", script=ScriptFacts("revenue"))
+    rules = yaml.safe_load(alert_rules([named]))["groups"][0]["rules"]
+    assert all('query="revenue"' in rule["expr"] for rule in rules)
+    assert "queryName" not in alert_rules([named, MADE])
+    assert "# The study has no name of the script" in alert_rules([replace(named, script=None)])
+    assert '.queryName("job.py#1"), which' in alert_rules([replace(named, script=None)])

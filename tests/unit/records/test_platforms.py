@@ -14,7 +14,7 @@ from workbench.capacity import plan
 from workbench.capacity.planning import pack, read_instances, room_for
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.records import CapacityPlan, EndingRun, Executor, JobSettings, plan_to_dict
+from workbench.records import CapacityPlan, EndingRun, Executor, JobSettings, ScriptFacts, plan_to_dict
 from workbench.records.platforms import EMR_WORKERS, databricks_job, emr_serverless_job, spark_application
 from workbench.views.findings import deployment
 
@@ -140,7 +140,7 @@ def test_a_script_is_started_with_its_arguments_and_imports_no_query():
 def test_what_is_no_python_is_started_by_its_own_command(query, started):
     command = replace(PLANS["streams"], query=query).command()
     assert (command.split()[0], " ".join(command.split()[-2:])) == started
-    assert "platforms" in plan_to_dict(PLANS["a script"])
+    assert {"job", "platforms"} <= plan_to_dict(replace(PLANS["a script"], testbed_kind="recorded")).keys()
     assert plan_to_dict(replace(PLANS["streams"], query=query))["platforms"] == {}
 
 
@@ -221,3 +221,12 @@ def test_a_price_list_names_the_unit_that_its_platform_charges_for(tmp_path):
     path.write_text("\n".join([lines[0], lines[1].replace(",DBU,", ",,")]))
     with pytest.raises(WorkbenchError, match="unit and units_per_hour"):
         read_instances(path)
+
+
+@pytest.mark.parametrize(("reads", "kafka"), [(("parquet", "rate"), False), (("parquet", "kafka"), True), ((), True)])
+def test_kafkas_package_comes_with_a_script_that_reads_it(reads, kafka):
+    made = replace(PLANS["a script"], script=ScriptFacts("revenue", reads))
+    for written in (made.command(), *(json.dumps(of(made)) for of in (spark_application, emr_serverless_job))):
+        assert ("spark-sql-kafka" in written) == kafka
+    assert "spark-sql-kafka" in replace(made, settings=JobSettings(sink="kafka://b:9092/out")).command()
+    assert CapacityPlan.from_json(made.to_json()).script == made.script

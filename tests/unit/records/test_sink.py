@@ -6,7 +6,7 @@ import pytest
 
 from workbench.errors import WorkbenchError
 from workbench.records import JobSettings, Sink
-from workbench.records.skeleton import names_of, script_of, skeleton
+from workbench.records.skeleton import ScriptFacts, names_of, script_of, skeleton
 from workbench.study import study_from
 from workbench.testbed.spark import sink_packages
 
@@ -159,3 +159,19 @@ def test_a_job_of_several_inputs_reads_a_topic_for_each_with_its_share_of_the_ca
     caps = [line.split(", ")[1] for line in text.splitlines() if "maxOffsetsPerTrigger" in line]
     assert caps == ["1500000)", "500000)"]
     assert "revenue(DECODE_ORDERS(orders_stream), DECODE_PAYMENTS(payments_stream))" in text
+
+
+def test_a_script_is_told_what_its_own_sources_take_and_what_to_take_out():
+    facts = ScriptFacts("revenue", ("kafka", "parquet", "rate"), ("spark.sql.shuffle.partitions=8", "spark.other=1"))
+    inputs = {"orders": 0.5, "payments": 0.25, "ticks": 0.25}
+    planned = {"spark.sql.shuffle.partitions": "10"}
+    text = skeleton("job.py#1", 1e6, 8, 1e6, 2.0, inputs=inputs, script=facts, planned=planned)
+    assert text.split("no command can:\n\n")[1].splitlines()[:4] == [
+        '    source orders: .option("minPartitions", 8).option("maxOffsetsPerTrigger", 1000000)',
+        '    source payments, parquet: .option("maxFilesPerTrigger", FILES), as many as have 500,000 rows',
+        '    query: .trigger(processingTime="2000 milliseconds")',
+        "    take out spark.sql.shuffle.partitions=8: the plan has 10",
+    ]
+    made = ScriptFacts(reads=("rate",))
+    assert ".queryName('job.py#1').trigger(" in skeleton("job.py#1", 1e6, 8, 1e6, 2.0, script=made)
+    assert "nothing" in skeleton("a.sql#1", 1e6, 8, 1e6, 2.0, script=made)

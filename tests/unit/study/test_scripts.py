@@ -10,13 +10,16 @@ import cattrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from workbench import cli
 from workbench.cli.console import BAD_INPUT, DONE
 from workbench.errors import WorkbenchError
 from workbench.measuring.fingerprint import code_of
+from workbench.records import ScriptFacts
 from workbench.study import dry_run, find_query, query_of, read_study
 from workbench.study import scripts as drafting
+from workbench.study.spec import study_from
 from workbench.workload import Recorded, Script, ScriptQuery, ScriptSource, first_rows
 
 ROWS = 300
@@ -194,10 +197,12 @@ def test_the_keys_of_a_join_are_found_in_the_samples_and_renewed_if_they_are_uni
     }
     pq.write_table(pa.table(orders), "orders.parquet")
     pq.write_table(pa.table({"at": TIMES, "paid": range(ROWS), "page": ["a", "b", "c"] * 100}), "clicks.parquet")
-    finds([TOPIC, FILES], replace(QUERY, sources=("orders", "clicks"), keys=("ORDER_ID", "paid", "window")))
+    finds([TOPIC, FILES], replace(QUERY, sources=("orders", "clicks"), joins=("ORDER_ID", "paid"), keys=("order_id",)))
     assert cli.main(["init", "job.py", "orders.parquet", "clicks.parquet"]) == DONE
     said = capsys.readouterr().out
-    assert "orders: state or join: by 'order_id'" in said
+    assert "orders: join: by 'order_id'\norders: state: by 'order_id'" in said
+    assert "clicks: join: by 'paid'\n" in said
+    assert "clicks: state" not in said
     assert "'customer'" not in said  # no key
     inputs = read_study("study.yaml").inputs
     assert {name: one["renew"] for name, one in inputs.items()} == {"orders": ("value.order_id",), "clicks": ("paid",)}
@@ -252,3 +257,14 @@ def test_a_study_of_a_script_runs_nothing_until_it_is_measured(tmp_path):
     assert before != code_of(query)
     with pytest.raises(WorkbenchError, match=r"needs rows of its source.*workbench init 'job\.py 5'"):
         find_query("job.py 5#1")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_study_has_what_its_plan_must_know_of_the_script(finds):
+    settings = {"spark.sql.shuffle.partitions": "8", "spark.authenticate.secret": "***"}
+    both = replace(QUERY, name="revenue", sources=("orders", "rate"))
+    finds([TOPIC, RATE], both, replace(QUERY, name=""), settings=settings)
+    made = drafting.draft_script(Script("job.py"), ["orders=orders.parquet"]).studies
+    facts = [study_from(yaml.safe_load(one.text)).script for one in made.values()]
+    sets = ("spark.sql.shuffle.partitions=8",)
+    assert facts == [ScriptFacts("revenue", ("kafka", "rate"), sets), ScriptFacts("", ("kafka",), sets)]

@@ -1,6 +1,6 @@
 """What state and joins go by, from analysed plans as Spark writes them."""
 
-from workbench.workload.analysed import keys_of, watermarks_of
+from workbench.workload.analysed import grouped_by, joined_by, watermarks_of
 
 PLAN = """
 Aggregate [window#40-T5000ms, upper(kind#42)], [window#40-T5000ms AS window#44-T5000ms, count(1) AS n#43L]
@@ -16,11 +16,18 @@ Aggregate [window#40-T5000ms, upper(kind#42)], [window#40-T5000ms AS window#44-T
 """
 
 
-def test_keys_have_each_name_from_the_source_on_and_watermarks_their_delays():
-    assert set(keys_of(PLAN)) == {
-        *("kind", "id"),
+def test_keys_have_each_name_from_the_source_on():
+    assert set(grouped_by(PLAN)) == {"kind", "id"}
+    assert set(joined_by(PLAN)) == {
         *("a", "order_id", "paid_order", "number"),
         *("tag", "label", "mark", "place.mark"),
     }
-    assert keys_of("Project [a#1, b#2 AS c#3]\n+- Filter (a#1 = 2)") == ()
+
+
+def test_a_plan_without_state_has_no_keys():
+    plan = "Project [a#1, b#2 AS c#3]\n+- Filter (a#1 = 2)"
+    assert grouped_by(plan) == joined_by(plan) == ()
+
+
+def test_watermarks_have_their_delays():
     assert watermarks_of(PLAN) == ("at, 5 seconds", "paid_at, 10 seconds")

@@ -11,7 +11,7 @@ from workbench.capacity.model import MicroBatch
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.dataflow import Budget
 from workbench.measuring import LEVEL
-from workbench.metrics import OperatorMetrics, slow_executors
+from workbench.metrics import Observation, OperatorMetrics, slow_executors
 from workbench.records import Allocation, BatchLayout, Measurement, ModelFinding
 from workbench.workload import KeyFrequencies
 
@@ -177,7 +177,7 @@ def check_counted_keys(
         return ModelFinding("keys", uneven, f"{counted} No run has shown an operator behind a shuffle.", remedy)
     takes = f"{counted} {found.sentence(rate)}"
     if not found.reaches:
-        settled = "Nothing to do, as long as that column is the key."
+        settled = "Nothing to do." if found.keys else "Nothing to do, as long as that column is the key."
         return ModelFinding("keys", found.found, takes, settled, settled=True)
     if found.limit < rate:
         alone = f"{takes} The key alone fills a slot of {found.operator!r} at {units.rate(found.limit)}."
@@ -272,14 +272,38 @@ class HotKey:
     useful_tasks: float  # number of tasks at which the key alone fills one; more do not raise the rate
     expected: float  # rows of the fullest partition over the mean, by the key's rows
     found: float  # the same in the run
+    column: str = ""  # that holds the key
+    keys: tuple[str, ...] = ()  # columns that the operator goes by; empty if no run says
+    partial_sums: bool = False  # whether rows are aggregated before it
+    input: str = ""  # that the column is of, where the operator's rows come from several
+    share: float = 1.0  # of these rows
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the operator goes by other columns."""
+        return bool(self.keys) and not goes_by(self.keys, self.column)
 
     @property
     def reaches(self) -> bool:
         """Whether the skew of the rows reaches the tasks: rows that are aggregated before the shuffle hide it."""
-        return self.expected < UNEVEN or self.found - 1 >= _REACHES * (self.expected - 1)
+        shows = self.found - 1 >= _REACHES * (self.expected - 1)
+        if self.expected < UNEVEN:  # too little to be seen
+            return not self.elsewhere and not self.partial_sums
+        return shows and not self.elsewhere
 
     def sentence(self, rate: float) -> str:
         """Say what the key takes at `rate`, records/s, and from how many tasks on more are of no use."""
+        if self.elsewhere:
+            return (
+                f"No operator goes by {self.column!r}: {self.operator!r}, which works most, goes by "
+                f"{', '.join(map(repr, self.keys))}, so the key {self.key!r} is not kept in one task."
+            )
+        if self.partial_sums and not self.reaches:
+            return (
+                f"{self.column!r} is the key of {self.operator!r}, which receives partial sums: of the key "
+                f"{self.key!r} at most one row from each task, group and batch, however many rows it has. No task is "
+                "skewed by it."
+            )
         if not self.reaches:
             return (
                 f"The key {self.key!r} does not reach the tasks of {self.operator!r}: with {self.tasks:,} partitions "
@@ -292,44 +316,76 @@ class HotKey:
             needs = f"{units.number(slots)} of a slot of {self.operator!r}"
         most = math.ceil(self.useful_tasks)
         do = "does" if most == 1 else "do"
+        of = f", of which {units.rate(self.share * rate)} are of {self.input}," if self.input else ""
+        unsure = "" if self.keys else f" That holds if {self.column!r} is what it goes by, which no run shows."
         return (
-            f"At {units.rate(rate)} the key {self.key!r} needs {needs}; more than {units.some(most, 'task')} {do} not "
-            "raise the rate."
+            f"At {units.rate(rate)}{of} the key {self.key!r} needs {needs}; more than {units.some(most, 'task')} {do} "
+            f"not raise the rate.{unsure}"
         )
+
+
+def goes_by(keys: Iterable[str], column: str) -> bool:
+    """Whether one of the `keys` of an operator is `column`; Spark ignores case, and what a field is in."""
+    return column.lower().split(".")[-1] in {one.lower().split(".")[-1] for one in keys}
 
 
 def hot_key(runs: Iterable[Measurement], keys: KeyFrequencies, times: float = 1.0) -> HotKey | None:
     """Find what the most frequent of `keys` takes, on cores that are `times` times as fast as those of `runs`.
 
-    None where no run has shown an operator behind a shuffle.
+    It is that of the operator that works most of those that go by the column, or of all where none does or no run shows
+    what they go by. None where no run has shown an operator behind a shuffle.
     """
-    seen = [
-        (one.useful_s / max(1, run.estimate.observation.consumed_records), one)
-        for run in runs
-        if run.estimate.observation is not None
-        for one in behind_shuffles(run.estimate.observation.operators)
+    observed = [run.estimate.observation for run in runs if run.estimate.observation is not None]
+    seen = [(one, each) for one in observed for each in behind_shuffles(one.operators)]
+    by_column = [
+        (one, each)
+        for one in observed
+        for each in behind_shuffles(one.operators, 0.0)
+        if goes_by(each.keys, keys.column)
     ]
+    seen = by_column or seen
     if not seen:
         return None
-    most = max(one.tasks for _, one in seen)
-    cost_s, busiest = max(((cost, one) for cost, one in seen if one.tasks == most), key=lambda pair: pair[0])
-    limit = times / (keys.hottest_share * cost_s) if cost_s > 0 else math.inf
+    most = max(each.tasks for _, each in seen)
+    cost_s, where, busiest = max(
+        ((each.useful_s / max(1, one.consumed_records), one, each) for one, each in seen if each.tasks == most),
+        key=lambda found: found[0],
+    )
+    share = _share_of(keys.input, where, busiest)
+    part = keys.hottest_share * share
+    limit = times / (part * cost_s) if cost_s > 0 else math.inf
+    even = 1 - share  # rows of other inputs, taken to be spread evenly
     return HotKey(
         keys.keys[0],
         busiest.operator,
         most,
         limit,
-        keys.useful_tasks,
-        keys.likely_imbalance(most),
+        keys.useful_tasks / share,
+        even + share * keys.likely_imbalance(most),
         busiest.key_skew or 1.0,
+        keys.column,
+        busiest.keys,
+        busiest.partial_sums,
+        keys.input if share < 1 else "",
+        share,
     )
 
 
-def behind_shuffles(operators: Sequence[OperatorMetrics]) -> list[OperatorMetrics]:
-    """Operators that read a shuffle and do much of the work."""
+def _share_of(name: str, seen: Observation, operator: OperatorMetrics) -> float:
+    """Share of the input called `name` in the rows of an operator that several inputs flow into; 1 where one does.
+
+    After a join each row has the columns of all inputs.
+    """
+    into = {before for before, after in seen.edges if after == operator.operator}
+    given = {one.name: one.records * (one.selectivity or 1.0) for one in seen.inputs if into & {*one.operators}}
+    return given[name] / sum(given.values()) if given.get(name) and len(given) > 1 else 1.0
+
+
+def behind_shuffles(operators: Sequence[OperatorMetrics], least: float = NOTABLE_WORK) -> list[OperatorMetrics]:
+    """Operators that read a shuffle and do much of the work, by default; or this share of it at `least`."""
     whole = sum(one.useful_s for one in operators)
     return [
         one
         for one in operators
-        if not (one.scans or one.is_source) and one.key_skew is not None and one.useful_s >= NOTABLE_WORK * whole
+        if not (one.scans or one.is_source) and one.key_skew is not None and one.useful_s >= least * whole
     ]

@@ -11,6 +11,7 @@ from workbench import units
 from workbench.capacity import plan
 from workbench.capacity.planning import hot_key
 from workbench.capacity.planning.checks import check_counted_keys, check_keys
+from workbench.metrics import InputRows
 from workbench.workload import KeyFrequencies
 
 FOUND = staged_exploration()
@@ -135,3 +136,54 @@ def test_a_counted_key_that_fills_a_slot_below_the_rate_makes_the_plan_risky():
     card = check_counted_keys(skewed(2.1), ONE_HOT, 40, 1e12)
     assert card.concern == "hot key"
     assert card.value > 1
+
+
+def joined_then_grouped(**grouped):
+    """A run whose orders and payments are joined by 'order_id', and the pairs grouped."""
+    run = max(skewed(1.1), key=lambda one: one.budget.slots)
+    seen = run.estimate.observation
+    stateful = next(one for one in seen.operators if one.keeps_state)
+    sides = [replace(stateful, operator=f"{number} scan", scans=True, key_skew=None, useful_s=0.1) for number in (1, 2)]
+    join = replace(stateful, operator="3 join", kind="join", keys=("order_id",), useful_s=40.0)
+    last = replace(stateful, operator="4 aggregate", kind="aggregate", useful_s=0.4, **grouped)
+    observation = replace(
+        seen,
+        operators=(*sides, join, last),
+        edges=(("1 scan", "3 join"), ("2 scan", "3 join"), ("3 join", "4 aggregate")),
+        inputs=(InputRows("orders", 300, 0.0, ("1 scan",), 1.0), InputRows("payments", 100, 0.0, ("2 scan",), 1.0)),
+    )
+    return [replace(run, estimate=replace(run.estimate, observation=observation))]
+
+
+def test_a_key_is_looked_for_at_the_operator_that_goes_by_it():
+    customers = replace(ONE_HOT, column="customer_id", input="orders")
+    runs = joined_then_grouped(keys=("customer_id",), partial_sums=True)
+    said = hot_key(runs, customers).sentence(1e3)
+    assert said.startswith("'customer_id' is the key of '4 aggregate', which receives partial sums: ")
+    card = check_counted_keys(runs, customers, 40, 1e9)
+    assert (card.concern, card.settled, card.advice) == ("keys", True, "Nothing to do.")
+    runs = joined_then_grouped(keys=("customer_id",))
+    costs = 0.4 / runs[0].estimate.observation.consumed_records
+    assert hot_key(runs, replace(customers, counts=(900, *[900] * 70), records=63_900)).limit == pytest.approx(
+        71 / costs
+    )
+
+
+def test_a_key_that_no_operator_goes_by_is_in_no_one_task():
+    runs = joined_then_grouped(keys=("window",))
+    found = hot_key(runs, replace(ONE_HOT, column="customer_id"))
+    assert not found.reaches
+    assert found.sentence(1e3).startswith("No operator goes by 'customer_id': '3 join', which works most, goes by ")
+
+
+def test_the_rows_of_a_key_are_those_of_its_input():
+    runs = joined_then_grouped()
+    orders = replace(ONE_HOT, column="order_id", input="orders")
+    whole, part = (hot_key(runs, one) for one in (replace(orders, input=""), orders))
+    assert part.limit == pytest.approx(whole.limit / 0.75)
+    assert part.useful_tasks == pytest.approx(whole.useful_tasks / 0.75)
+    assert (
+        replace(part, expected=1.0)
+        .sentence(1e3)
+        .startswith(f"At {units.rate(1e3)}, of which {units.rate(750)} are of orders, the key '0' needs ")
+    )

@@ -72,6 +72,8 @@ class Stage:
     nodes: tuple[Node, ...]
     begun_s: float = 0.0
     ended_s: float = 0.0
+    keys: tuple[str, ...] = ()  # columns that the shuffle which it reads goes by, each under all its names
+    partial_sums: bool = False  # whether rows are aggregated before that
 
     @property
     def scan(self) -> int | None:

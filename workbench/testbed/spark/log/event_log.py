@@ -7,6 +7,7 @@ batches without a progress event are left out.
 
 import json
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.testbed.spark.log.batches import KEEPS_STATE, SCAN, BatchLog, Node, Stage, Task, rows_of
+from workbench.workload import columns_of
 
 _TASK_METRICS = {
     "run_ms": "Executor Run Time",
@@ -26,6 +28,7 @@ _TASK_METRICS = {
     "written": "Output Metrics/Records Written",
 }
 _KEPT_PLANS, _KEPT_BATCHES = 50, 50  # of batches that are not committed
+_HASHED = re.compile(r"Exchange hashpartitioning\((.*), \d+\)")
 _SILENT = ("WholeStageCodegen", "InputAdapter", "Exchange", "ColumnarToRow", "AQEShuffleRead")
 
 
@@ -183,7 +186,7 @@ class Events:
         parents = tuple(self._made_by.get(self._rdds.get(one, -1), one) for one in info["Parent IDs"])
         begun_s, ended_s = ((info.get(f"{end} Time") or 0) / 1000 for end in ("Submission", "Completion"))
         tasks = tuple(task for task, _ in ended)
-        made = Stage(info["Stage ID"], parents, tasks, nodes, begun_s, ended_s)
+        made = Stage(info["Stage ID"], parents, tasks, nodes, begun_s, ended_s, *_shuffled_by(found))
         self._stages[job.query, job.batch][info["Stage ID"]] = made
 
 
@@ -221,6 +224,19 @@ def _nodes(plan: dict[str, Any], counted: Mapping[int, int]) -> Iterator[Node]:
         state, scan = (states if name in KEEPS_STATE else None), (scans if name.startswith(SCAN) else None)
         states, scans = states + (state is not None), scans + (scan is not None)
         yield Node(name, text, {metric: counted[key] for key, metric in ids.items() if key in counted}, state, scan)
+
+
+def _shuffled_by(nodes: Sequence[Node]) -> tuple[tuple[str, ...], bool]:
+    """Give the columns that the shuffle which a stage reads goes by, and whether rows are aggregated before it.
+
+    Spark cuts long lists of a plan off: then the columns are not known.
+    """
+    read = [place for place, node in enumerate(nodes) if node.name == "Exchange" and "records read" in node.metrics]
+    keys = [found[1] for place in read if (found := _HASHED.match(nodes[place].text))]
+    plan = "\n".join(node.text for node in nodes)
+    below = (next((node for node in nodes[place + 1 :] if not node.name.startswith(_SILENT)), None) for place in read)
+    partial = any(node is not None and "Aggregate" in node.name and "partial_" in node.text for node in below)
+    return () if re.search(r"\bProject .* more fields", plan) else columns_of(keys, plan), partial
 
 
 def _walk(plan: dict[str, Any]) -> Iterator[tuple[str, str, dict[int, str]]]:

@@ -294,6 +294,8 @@ def _summed(
         key_skew=_skew([work.stage for work in works]) if records_in else None,
         scans="scan" in labels,
         runs_python="python" in labels,
+        keys=next((work.stage.keys for work in works if work.stage.keys), ()),
+        partial_sums=any(work.stage.partial_sums for work in works) and "aggregate" in labels,
     )
 
 

@@ -20,6 +20,7 @@ from event_log_lines import (
     write,
 )
 
+from workbench.testbed.spark.log.event_log import _nodes, _shuffled_by
 from workbench.testbed.spark.log.operators import (
     SourceCost,
     fit_source,
@@ -194,3 +195,24 @@ def test_partitions_that_adaptive_plans_put_together_are_no_skew(log):
     scan = operator_metrics(works, 2.0, 1.0, SourceCost())[0][1]
     assert scan.key_skew == pytest.approx(1.0)
     assert (scan.tasks, scan.records_in) == (4, 200)
+
+
+def shuffled(keys, *children):
+    """A shuffle that a stage reads."""
+    return node("Exchange", *children, ids={9: "records read"}) | {
+        "simpleString": f"Exchange hashpartitioning({keys}, 2)"
+    }
+
+
+def test_operators_know_the_columns_that_their_shuffle_goes_by_and_whether_it_has_partial_sums():
+    partial = node("HashAggregate") | {"simpleString": "HashAggregate(keys=[w#1], functions=[partial_sum(amount#3)])"}
+    below = node("Project", ids={}) | {"simpleString": "Project [buyer#7L AS customer_id#5L, amount#3]"}
+    partial["children"] = [below]
+    plan = node("StateStoreSave", shuffled("window#1-T5ms, customer_id#5L", node("WholeStageCodegen (1)", partial)))
+    found = _shuffled_by([*_nodes(plan, {9: 4})])
+    assert found == (("customer_id", "buyer"), True)
+    joined = node("StreamingSymmetricHashJoin", shuffled("order_id#1L", node("Filter")), shuffled("paid#2L", below))
+    assert _shuffled_by([*_nodes(joined, {9: 4})]) == (("order_id", "paid"), False)
+    assert _shuffled_by([*_nodes(joined, {})]) == ((), False)  # another stage reads it
+    below["simpleString"] = "Project [a#1, ... 30 more fields]"
+    assert _shuffled_by([*_nodes(joined, {9: 4})]) == ((), False)
