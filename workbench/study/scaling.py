@@ -197,7 +197,7 @@ def replay_start(
         peak, known = units.rate(trace.peak_per_s), units.rate(start.known_per_s)
         doubts[
             f"The load's peak of {peak} is {units.number(times, 2)} times the highest capacity that is known, {known}: "
-            "no run has shown what so many slots carry."
+            "no run has shown what carries it."
         ] = Advice("Plan for the peak, then replay that plan.")
     currency = "" if fleet is None else fleet.currency
     return Replayed(start.model.name, trace, start.tasks, lines, currency, _partitions(start.model), doubts)
