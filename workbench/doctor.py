@@ -134,8 +134,9 @@ def _left_over() -> Finding:
         "clean",
         f"{units.some(len(found), 'folder')} left of killed runs" if found else "nothing left of killed runs",
         not found,
-        f"no process uses what is left; to remove it, run: {removal(found)}",
+        "remove what is left, which no process uses",
         needed=False,
+        command=removal(found),
     )
 
 

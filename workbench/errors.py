@@ -1,8 +1,9 @@
 """The one kind of error that you can fix.
 
 The workbench raises ``WorkbenchError`` for input or an environment that you can change: its text names the thing, the
-value, what is allowed and the next step. The command line prints it and exits with 2. Notebooks show it without a
-traceback, widgets and reports as a card. Every other exception is a defect of the workbench.
+value, what is allowed and the next step. The command line prints it and exits with 2, or with 1 where what was measured
+allows no plan. Notebooks show it without a traceback, widgets and reports as a card. Every other exception is a defect
+of the workbench.
 """
 
 import re
@@ -47,6 +48,10 @@ class WorkbenchError(Exception):
 
 class TooFewBatchesError(WorkbenchError):
     """Too few batches were complete in the time allowed: they take too long, and nothing else is wrong."""
+
+
+class NoCapacityError(WorkbenchError):
+    """The runs were made, and too few of them gave a capacity to plan with: the answer is that there is no plan."""
 
 
 class QueryError(WorkbenchError):

@@ -136,7 +136,7 @@ def _found(measurement: Measurement) -> str:
     estimate = measurement.estimate
     made = sum(probe.phase != "warm-up" for probe in estimate.probes)
     how, time = ("Measured", "") if measurement.ran else ("Found", " of simulated time")
-    return f"{how} by {units.count(made)} probes in {units.seconds(estimate.seconds)}{time}."
+    return f"{how} by {units.some(made, 'probe')} in {units.seconds(estimate.seconds)}{time}."
 
 
 def _batches(measurement: Measurement) -> list[Card]:

@@ -134,7 +134,7 @@ def _of_policies(found: Replayed, asked: Asked | None) -> Answer:
         rows=tuple(_policy(name, found, data) for name in data.names),
         caption="Policies on the same load",
         chosen=0 if data.best is not None else None,
-        cautions=cautions(data, held_back(found), known, slots),
+        cautions={**found.doubts, **cautions(data, held_back(found), known, slots)},
         draw=partial(figures.draw_policies, data),
         evidence=(partial(_timelines, found, data), partial(_load, found)),
     )

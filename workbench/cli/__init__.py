@@ -29,6 +29,7 @@ from workbench.cli.console import (
     DEFECT,
     INTERRUPTED,
     JOURNAL,
+    NOT_SUSTAINED,
     PIPE_CLOSED,
     complain,
     finish,
@@ -36,7 +37,7 @@ from workbench.cli.console import (
     tell,
 )
 from workbench.cli.options import add
-from workbench.errors import WorkbenchError, shortened
+from workbench.errors import NoCapacityError, WorkbenchError, shortened
 from workbench.escaping import for_terminal
 
 _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
@@ -123,7 +124,7 @@ def _carry_out(options: argparse.Namespace, asked: Sequence[str]) -> int:
         if hasattr(error, "__notes__"):  # a deployment failed: its logs are in the notes
             _kept_for_report(error, options, asked)
         complain(error.spelled(partial(_spelled, options)))
-        return BAD_INPUT
+        return NOT_SUSTAINED if isinstance(error, NoCapacityError) else BAD_INPUT
     except BrokenPipeError:  # the reader of a pipe has seen enough
         finish(sys.stdout)
         finish(sys.stderr)

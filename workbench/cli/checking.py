@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.text import Text
 
 from workbench import units
+from workbench.advice import Advice
 from workbench.bundle import Part, collect, write
 from workbench.cli import look
 from workbench.cli.console import BAD_INPUT, DONE, check_files
@@ -57,15 +58,12 @@ def _show(findings: Sequence[Finding], place: str) -> None:
     look.answer(out, verdict)
     table = look.table({"": "left", "thing": "left", "found": "left"})
     for finding in findings:
-        mark = (
-            Text("ok", style="green")
-            if finding.fit
-            else Text("MISSING", style="bold red" if finding.needed else "yellow")
-        )
-        table.add_row(mark, finding.thing, finding.found)
+        lacks = Text("MISSING", style="bold red") if finding.needed else Text("note", style="yellow")
+        table.add_row(Text("ok", style="green") if finding.fit else lacks, finding.thing, finding.found)
     out.print(table)
     for finding in missing:
-        look.line(out, f"{finding.thing}: {finding.fix}{'' if finding.needed else ' (not needed to measure)'}")
+        words = f"{finding.fix}{'' if finding.needed else ' (not needed to measure)'}"
+        look.advice(out, f"{finding.thing}:", Advice(words, finding.command))
 
 
 def _bundle(options: argparse.Namespace) -> int:

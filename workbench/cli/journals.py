@@ -69,7 +69,7 @@ def _list(journal: Journal, options: argparse.Namespace) -> None:
             _short(one),
             units.count(one.budget.slots),
             units.count(one.budget.profile.memory_mb),
-            "" if last is None else units.scaled(last.estimate.middle, ""),
+            "" if last is None else _sustained(last),
             _when(one),
             units.size(one.size),
         )
@@ -216,6 +216,13 @@ def _budget(one: Recorded | Measurement) -> str:
     return f"{units.some(budget.slots, 'slot')} of {profile}{interval}"
 
 
+def _sustained(run: Measurement, unit: str = "") -> str:
+    """Give the capacity in words; of a run that sustained no rate, what it is below."""
+    estimate = run.estimate
+    nothing = estimate.low == 0 and estimate.limit == "query"
+    return f"< {units.scaled(estimate.high, unit)}" if nothing else units.scaled(estimate.middle, unit)
+
+
 def _side_by_side(*sides: Measurement) -> dict[str, tuple[str, ...]]:
     """Give what is compared, by name."""
     costs = [{cost.operator: cost.per_record_s for cost in side.costs} for side in sides]
@@ -223,7 +230,7 @@ def _side_by_side(*sides: Measurement) -> dict[str, tuple[str, ...]]:
         "query": [side.query for side in sides],
         "on": [_budget(side) for side in sides],
         "measured": [units.moment(side.started_at) for side in sides],
-        "sustains": [units.rate(side.estimate.middle) for side in sides],
+        "sustains": [_sustained(side, "records/s") for side in sides],
         "at least": [units.rate(side.estimate.low) for side in sides],
         "at most": [units.rate(side.estimate.high) if math.isfinite(side.estimate.high) else "" for side in sides],
         "cores": [str(side.core_speed or "") for side in sides],

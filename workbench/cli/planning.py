@@ -12,7 +12,7 @@ from workbench import units
 from workbench.answers import planned as of_a_plan
 from workbench.capacity.model import Asked
 from workbench.cli import look
-from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, complain, show
+from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, complain
 from workbench.cli.masters import changes, given
 from workbench.cli.progress import Progress, progress
 from workbench.cli.reporting import write_report
@@ -96,8 +96,8 @@ def run_plan(options: argparse.Namespace) -> int:
 
 
 def _say_unlisted(say: Progress, study: Study, would: DryRun) -> None:
-    if would.smaller:
-        say.keep(would.smaller)
+    for said in filter(None, (would.smaller, would.short)):
+        say.keep(said)
     for slots in dict.fromkeys(one.slots for one in would.first if one.slots not in study.slots):
         say.keep(f"also measuring {units.some(slots, 'slot')}, {UNLISTED}")
 
@@ -178,8 +178,9 @@ def _show_dry_run(would: DryRun, study: Study, *, as_json: bool) -> int:
     least, most = would.runs
     print(f"{units.some(most, 'run')} in all" if least == most else f"then up to {most} runs in all, {least} at least")
     print(f"about {_range(*would.seconds)}")
-    for said in filter(None, (would.smaller, would.doubt, would.read, study.job_settings.writes.warning)):
-        show(said)
+    warned = (would.refused, would.short, would.smaller, would.doubt, would.read, study.job_settings.writes.warning)
+    for said in filter(None, warned):
+        look.line(look.console(), said)
     return DONE
 
 

@@ -10,6 +10,7 @@ from workbench import units
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer
 from workbench.capacity.explore import LEAST_RUNS, minimal_first
 from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import Configuration, fill_s, load_curve_s, reusable
 from workbench.records import NOOP, Measurement
@@ -43,6 +44,8 @@ class DryRun:
     smaller: str = ""  # slot counts that this machine cannot provide, which are left out
     doubt: str = ""  # why runs that are recorded may be listed all the same; "" where they are not
     read: str = ""  # of the query's module, of which nothing was run; "" for a benchmark's
+    short: str = ""  # that the study's minutes are over before its first run ends; "" where they may not be
+    refused: str = ""  # why the recorded runs, all that there will be, give no plan; "" where they give one
 
 
 def dry_run(study: Study, journal: Journal | None = None, *, find: Find = read_query) -> DryRun:
@@ -95,11 +98,19 @@ def _listed(study: Study, query: Query, explorer: ResourceExplorer, journal: Jou
     ):
         costs_s = load_curve_s(study.interval_s)
     least, most = ((runs[end] - made) * _seconds(optimizer, study.interval_s)[end] + costs_s for end in (0, 1))
+    short, first_s = "", _seconds(optimizer, study.interval_s)
     if isinstance(optimizer.testbed, WarmTestbed) and runs[1] > made:
         profiles, sink_s = len(study.memory_mb), SINK_S if study.sink != NOOP else (0.0, 0.0)
-        warm_s = [profiles * (own + more) for own, more in zip(WARM_S, sink_s, strict=True)]
-        least, most = least + warm_s[0], min(study.most_s, most + warm_s[1])
+        warm_s = [own + more for own, more in zip(WARM_S, sink_s, strict=True)]
+        first_s = first_s[0] + warm_s[0], first_s[1] + warm_s[1]
+        least, most = least + profiles * warm_s[0], min(study.most_s, most + profiles * warm_s[1])
         least = min(least, most)
+    if runs[1] > made and study.most_s < first_s[0]:
+        runs, certain, (least, most) = (made + 1, made + 1), certain[: made + 1], first_s
+        short = (
+            f"The study's {units.seconds(study.most_s)} are over before its first run ends, which takes about "
+            f"{units.seconds(first_s[0])} at least: it is made all the same, and no other. Allow more (minutes)."
+        )
     intervals = sorted({*study.intervals} - {study.interval_s})
     swept = [replace(study.space.corners[-1], interval_s=interval) for interval in intervals]
     left = [
@@ -114,7 +125,18 @@ def _listed(study: Study, query: Query, explorer: ResourceExplorer, journal: Jou
         (math.ceil(least + sum(one for one, _ in times)), math.ceil(most + sum(one for _, one in times))),
         made + len(swept) - len(left),
         tuple(left),
+        short=short,
+        refused=_refused(explorer) if runs[1] == made else "",
     )
+
+
+def _refused(explorer: ResourceExplorer) -> str:
+    """Say why the runs of an exploration that is over give no plan; "" where they give one."""
+    try:
+        explorer.conclude()
+    except WorkbenchError as error:
+        return f"The recorded runs give no plan, and the same study would end so again. {error}"
+    return ""
 
 
 def _runs_in_all(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from workbench import units
+from workbench.advice import Advice
 from workbench.checks import finite, shown
 from workbench.dataflow import Dataflow
 from workbench.errors import WorkbenchError
@@ -69,6 +70,7 @@ as Flink does."""
 
 COLUMNS = ("policy", "time_s", "offered_per_s", "consumed_per_s", "backlog", "latency_s", "tasks", "workers")
 _AS_THEY_ARE: Mapping[str, float] = MappingProxyType({})
+_FAR = 2.0  # times the highest capacity that is known, above which a load is far from it
 _MANAGED_SHARE = 0.4  # of a slot's memory; Flink's default
 
 
@@ -86,7 +88,7 @@ class Replayed:
     """A load replayed under policies: the simulated query, the load, the tasks at the beginning, and the timelines.
 
     `currency` is that of the workers' price; empty without one. `partitions` are those of the state, which its
-    checkpoint fixes; None where nothing is fixed.
+    checkpoint fixes; None where nothing is fixed. `doubts` are about the capacity that the replay begins with.
     """
 
     query: str
@@ -95,6 +97,7 @@ class Replayed:
     timelines: Mapping[str, Timeline]
     currency: str = ""
     partitions: int | None = None
+    doubts: Mapping[str, Advice] = field(default_factory=dict)
 
     @property
     def held(self) -> bool:
@@ -189,8 +192,15 @@ def replay_start(
             batch_s=start.batch_s,
             batch_fixed=start.batch_fixed,
         )
+    doubts, times = dict(start.doubts), trace.peak_per_s / start.known_per_s
+    if times > _FAR:
+        peak, known = units.rate(trace.peak_per_s), units.rate(start.known_per_s)
+        doubts[
+            f"The load's peak of {peak} is {units.number(times, 2)} times the highest capacity that is known, {known}: "
+            "no run has shown what carries it."
+        ] = Advice("Plan for the peak, then replay that plan.")
     currency = "" if fleet is None else fleet.currency
-    return Replayed(start.model.name, trace, start.tasks, lines, currency, _partitions(start.model))
+    return Replayed(start.model.name, trace, start.tasks, lines, currency, _partitions(start.model), doubts)
 
 
 def _partitions(model: QueryModel) -> int | None:

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
+from workbench.advice import Advice
 from workbench.capacity import CapacityPlan, bids2
 from workbench.capacity.model import MicroBatch, carries, fit_micro_batch
 from workbench.capacity.planning import batch_of, in_turns
@@ -47,6 +48,8 @@ class Start:
     slot_cpus: float = 1.0
     batch_s: float = 0.0
     batch_fixed: tuple[float, ...] = (0.0,)
+    known_per_s: float = math.inf  # highest capacity that was measured, or is planned, records/s
+    doubts: Mapping[str, Advice] = field(default_factory=dict)  # about the capacity that it begins with
 
 
 def simulated_start(query: str, slots: int | None, memory_mb: float) -> Start:
@@ -84,7 +87,16 @@ def measured_start(path: Path) -> Start:
     Raises WorkbenchError when the file is not a measurement, or it sustained no rate.
     """
     measured = Measurement.from_json(path)
-    return _start(deployed(measured), (measured,))
+    estimate, doubts = measured.estimate, dict[str, Advice]()
+    if math.isinf(estimate.high) or estimate.limit == "none":
+        doubts["The capacity measured is a lower bound: fewer slots may be enough."] = Advice(
+            "Measure first with a higher rate allowed."
+        )
+    if estimate.filled is False:
+        doubts["The capacity measured is that of a young state, and may be too high."] = Advice(
+            "Measure first in a deployment of its own, whose state has minutes to fill."
+        )
+    return replace(_start(deployed(measured), (measured,)), doubts=doubts)
 
 
 def planned_start(path: Path, rate: float | None = None) -> Start:
@@ -101,7 +113,11 @@ def planned_start(path: Path, rate: float | None = None) -> Start:
     if not plans:
         rates = ", ".join(f"{one.rate:g}" for one in planned.plans)
         raise WorkbenchError(f"{path} has no plan for {rate:g} records/s; give one of its rates (records/s): {rates}.")
-    return _start(plans[-1], planned.measurements)
+    chosen, start = plans[-1], _start(plans[-1], planned.measurements)
+    verdict = chosen.verdict
+    if verdict is None or verdict.level == "safe":
+        return start
+    return replace(start, doubts={f"The verdict on the plan is: {verdict.level}. {verdict.reason}": verdict.advised})
 
 
 def _start(chosen: CapacityPlan, runs: Sequence[Measurement]) -> Start:
@@ -114,7 +130,8 @@ def _start(chosen: CapacityPlan, runs: Sequence[Measurement]) -> Start:
     if not chosen.has_interval:
         return Start(model, dict(allocated), memory, cpus)
     fixed = _fixed_share(runs, chosen)
-    return Start(model, dict(allocated), memory, cpus, chosen.budget.interval_s, fixed)
+    known = max([chosen.expected_rate, *(run.estimate.middle for run in runs)])
+    return Start(model, dict(allocated), memory, cpus, chosen.budget.interval_s, fixed, known)
 
 
 def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan) -> QueryModel:

@@ -181,6 +181,11 @@ def test_a_row_of_a_table_took_no_time(measurement):
     assert "probes" not in capacity.finding
 
 
+def test_one_probe_is_in_the_singular(measurement):
+    once = replace(measurement, estimate=replace(measurement.estimate, probes=measurement.estimate.probes[:2]))
+    assert "by 1 probe in" in card_of(once, "capacity").finding
+
+
 def test_what_writing_costs_and_how_a_table_grows_is_said(measurement):
     measurement = replace(measurement, testbed_kind="spark")
 

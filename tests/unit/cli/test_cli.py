@@ -154,6 +154,7 @@ def test_the_doctor_says_what_to_fix(capsys, monkeypatch):
     findings = (
         Finding("Java", "none", fit=False, fix="install it"),
         Finding("browser", "none", fit=False, fix="install one", needed=False),
+        Finding("clean", "1 folder", fit=False, fix="remove what is left", needed=False, command="rm -r x"),
     )
     monkeypatch.setattr(checking, "examine", lambda _: findings)
     monkeypatch.setattr(checking, "examine_speed", lambda: Finding("speed", "as fast", fit=True))
@@ -161,6 +162,12 @@ def test_the_doctor_says_what_to_fix(capsys, monkeypatch):
     assert code == BAD_INPUT
     assert "Java: install it\n" in output.out
     assert "browser: install one (not needed to measure)" in output.out
+    assert output.out.endswith("clean: remove what is left (not needed to measure): rm -r x\n")
+    assert re.findall(r"^(MISSING|note) +(\w+)", output.out, re.MULTILINE) == [
+        ("MISSING", "Java"),
+        ("note", "browser"),
+        ("note", "clean"),
+    ]
     code, output = run(capsys, "doctor", "--json")
     assert json.loads(output.out)[0]["fix"] == "install it"
 

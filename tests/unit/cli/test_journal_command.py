@@ -123,6 +123,17 @@ def test_the_cores_of_two_measurements_are_compared(tmp_path, monkeypatch, capsy
     assert "arithmetic 0.25 ms" in run(capsys, "show", "aaaa")[1].out
 
 
+def test_where_nothing_was_sustained_the_rate_is_a_bound(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    made, seen = Journal(JOURNAL), example_measurement()
+    finish(made, "nexmark:q5/aaaa000011112222", estimate=replace(seen.estimate, low=0.0, high=8340.0, rate=None))
+    finish(made, "nexmark:q5/bbbb000011112222")
+    rows = [line for line in run(capsys, "list")[1].out.splitlines() if line.startswith("nexmark:")]
+    assert ["< 8.34 k" in row for row in rows] == [True, False]
+    compared = run(capsys, "compare", "aaaa", "bbbb")[1].out
+    assert re.search(r"^sustains +< 8\.34 k records/s +12\.9 k records/s", compared, re.MULTILINE)
+
+
 @pytest.mark.parametrize(("kind", "interval"), [("spark", " at 2 s"), ("fluid", "")])
 def test_what_was_simulated_has_no_trigger_interval(tmp_path, monkeypatch, capsys, kind, interval):
     monkeypatch.chdir(tmp_path)

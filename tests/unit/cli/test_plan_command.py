@@ -15,7 +15,7 @@ import pytest
 from simulated_study import SIMULATED
 
 from workbench import cli
-from workbench.cli.console import BAD_INPUT, DONE
+from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.study import plans_path, read_study
@@ -134,6 +134,21 @@ def test_no_recorded_rate_counts_twice(tmp_path, monkeypatch, capsys, choice):
     assert len(planned["runs"]) >= 5
     (plan,) = planned["plans"]
     assert "state not known" in [card["concern"] for card in plan["cards"]]
+
+
+def test_too_few_capacities_are_no_plan_and_a_dry_run_foresees_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rates.csv").write_text("memory_mb,slots,rate\n512,2,2000\n512,4,3900\n")
+    study = STUDY.replace("fluid", "recorded\ntable: rates.csv\nform: linear").replace("[2, 4, 8]", "[2, 4]")
+    (tmp_path / "theirs.yaml").write_text(study.format(runs=9))
+    assert cli.main(["plan", "theirs.yaml", "--dry-run"]) == DONE
+    assert "no plan" not in capsys.readouterr().out
+    assert cli.main(["plan", "theirs.yaml"]) == NOT_SUSTAINED
+    reason = "Only 2 of 2 runs give a capacity; a model needs at least 3."
+    assert f"workbench: {reason}" in capsys.readouterr().err
+    assert cli.main(["plan", "theirs.yaml", "--dry-run"]) == DONE
+    said = capsys.readouterr().out
+    assert f"The recorded runs give no plan, and the same study would end so again. {reason}" in said
 
 
 def test_rates_measured_elsewhere_are_planned(tmp_path, monkeypatch, capsys):

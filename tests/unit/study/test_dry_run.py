@@ -158,6 +158,26 @@ def test_a_shared_deployment_is_minutes_for_all_budgets():
     assert more.seconds[0] > 2 * 100
     bound = dry_run(replace(SPARK, deployment="shared", minutes=5.0))
     assert bound.seconds[1] <= 300
+    assert bound.short == ""
+
+
+@pytest.mark.usefixtures("two_cores")
+@pytest.mark.parametrize("deployment", ["shared", "separate"])
+def test_minutes_that_are_over_before_the_first_run_ends_are_said(tmp_path, monkeypatch, capfd, deployment):
+    would = dry_run(replace(SPARK, deployment=deployment, minutes=1.0))
+    assert (len(would.first), would.runs) == (1, (1, 1))
+    assert 60 < would.seconds[0] < would.seconds[1]
+    assert would.short.startswith("The study's 60 s are over before its first run ends, which takes about ")
+    (tmp_path / "study.yaml").write_text(
+        "query: nexmark:q1\ntargets: [2.0e+4]\nslots: [1, 2, 3]\nmemory_mb: [1024]\nslot_cpus: 0.4\nminutes: 1\n"
+        f"deployment: {deployment}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(("plan", "study.yaml", "--dry-run")) == 0
+    assert would.short in capfd.readouterr().out
+    monkeypatch.setattr("workbench.cli.planning.run_study", lambda *_, **__: 1 / 0)
+    cli.main(("plan", "study.yaml"))
+    assert would.short in capfd.readouterr().err
 
 
 @pytest.fixture

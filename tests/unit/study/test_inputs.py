@@ -1,6 +1,7 @@
 """A study, its plans and a measurement are alike to the commands that follow; another thing is named."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +11,14 @@ from placement_file import PROBLEM, written
 from staged_runs import staged_exploration
 
 from workbench import cli, units
+from workbench.answers.replayed import answer
 from workbench.capacity import plan
 from workbench.cli.console import BAD_INPUT, DONE
 from workbench.errors import WorkbenchError
 from workbench.placement import BATCH, read_placement_input
 from workbench.records import InstanceType, PlannedStudy, Price, deployed
-from workbench.study import measured_start, plans_path, resolved
+from workbench.simulation import RateTrace
+from workbench.study import measured_start, planned_start, plans_path, replay_start, resolved
 from workbench.study.inputs import MEASUREMENT, PLANS
 
 STUDY = "query: jobs:orders\ntargets: [60000]\nslots: [1, 2]\nmemory_mb: [600]\n"
@@ -120,6 +123,34 @@ def test_a_measured_deployment_begins_with_its_slots():
     measured = example_measurement()
     assert dict(start.tasks) == {BATCH: measured.budget.slots}
     assert start.batch_s == measured.budget.interval_s
+    assert start.doubts == {}
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_replay_keeps_the_doubts_of_what_it_begins_with():
+    measured = example_measurement()
+    probes = tuple(replace(one, filled=False) for one in measured.estimate.probes)
+    young = replace(measured, estimate=replace(measured.estimate, high=math.inf, limit="none", probes=probes))
+    young.to_json("young.json")
+    start = measured_start(Path("young.json"))
+    peaks = [replay_start(start, RateTrace.constant(times * start.known_per_s, 600.0), ["static"]) for times in (1, 9)]
+    said = [list(answer(found).cautions) for found in peaks]
+    assert said[0][:2] == list(start.doubts)
+    assert [text.split(",")[0].split(":")[0] for text in said[0][:2]] == [
+        "The capacity measured is a lower bound",
+        "The capacity measured is that of a young state",
+    ]
+    assert not any("times the highest capacity" in text for text in said[0])
+    assert "is 9 times the highest capacity that is known" in said[1][2]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_replay_of_a_plan_that_is_not_safe_says_so(chosen):
+    (path,) = Path(".workbench").glob("*-plan.json")
+    assert chosen.verdict.level != "safe"
+    assert planned_start(path).doubts == {
+        f"The verdict on the plan is: {chosen.verdict.level}. {chosen.verdict.reason}": chosen.verdict.advised
+    }
 
 
 def test_keys_say_what_the_hottest_takes_in_the_plan(capsys, folder):

@@ -31,7 +31,7 @@ from workbench.capacity.model import (
     unmeasured_memory_mb,
     why_no_capacity,
 )
-from workbench.errors import WorkbenchError
+from workbench.errors import NoCapacityError, WorkbenchError
 from workbench.metrics import OperatorMetrics
 from workbench.records import FailedRun, Measurement, Run
 
@@ -123,7 +123,7 @@ def conclude(
         usable = {row: run for row, run in usable.items() if row not in left_out}
     wanted = least or (LEAST_OF_LAW if form == SCALING else LEAST_FITTED)
     if len(usable) < wanted and not (form == SCALING and growth != "tasks" and _explained(list(usable.values()))):
-        raise WorkbenchError(_too_few(runs, len(usable), left_out, wanted))
+        raise _too_few(runs, len(usable), left_out, wanted)
     fitted = list(usable.values())
     points, rates = _points(fitted), _rates(fitted)
     stateful = any(keeps_state(run) for run in runs) if saw_operators(runs) else None
@@ -140,11 +140,11 @@ def _explained(runs: Sequence[Measurement]) -> bool:
     return parts is not None and parts.explains and carries(parts, slots, runs[0].budget.interval_s)
 
 
-def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str], wanted: int) -> str:
-    """Say that no model can be fitted to `count` runs, what ended the others, and what to do."""
+def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str], wanted: int) -> WorkbenchError:
+    """Make the error that no model can be fitted to `count` runs: what ended the others, and what to do."""
     causes = dict.fromkeys(run.failure for run in runs if isinstance(run, FailedRun))
     if len(causes) == 1 and all(isinstance(run, FailedRun) for run in runs):
-        return next(iter(causes))  # other budgets would not help
+        return WorkbenchError(next(iter(causes)))  # other budgets would not help
     others = {row: "it failed." if isinstance(runs[row], FailedRun) else why for row, why in left_out.items()}
     few = f"Only {count}" if count else "None"
     said = [
@@ -153,7 +153,7 @@ def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str], wante
         describe_runs(runs, others),
         advise(runs[row] for row in left_out) or "Explore more budgets (slots, memory_mb, most_runs).",
     ]
-    return " ".join(filter(None, said))
+    return NoCapacityError(" ".join(filter(None, said)))
 
 
 def keeps_state(run: Run) -> bool:

@@ -50,6 +50,7 @@ class Finding:
     fit: bool
     fix: str = ""
     needed: bool = True
+    command: str = ""  # that `fix` ends with
 
 
 def look_at(cluster: Cluster, budget: Budget) -> tuple[Finding, ...]:

@@ -16,6 +16,7 @@ KEEPS_UP = 0.99
 """Share of the time at the target from which a policy counts as keeping up."""
 
 _AS_GOOD = 0.01
+_OF_USE = 0.5  # share of the time at the target below which nobody chooses a policy for its price
 _PANEL, _LETTER, _LEAST_ROOM = 160.0, 7.5, 0.24  # pixels of a panel on a narrow page, of a letter; share of a panel
 
 
@@ -86,7 +87,7 @@ def _compared(rows: Mapping[str, Mapping[str, float]], best: str, money: str) ->
     most = max(rows, key=lambda name: rows[name][money])
     if rows[most][money] > cost:
         return f", {units.percent(1 - cost / rows[most][money])} {fewer} than {most}"
-    cheaper = [name for name, row in rows.items() if row[money] < cost]
+    cheaper = [name for name, row in rows.items() if row[money] < cost and row["at_target"] >= _OF_USE]
     if not cheaper:
         return ""
     next_best = max(cheaper, key=lambda name: (rows[name]["at_target"], -rows[name][money]))

@@ -14,7 +14,7 @@ from workbench.answers.planned import cards
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space, plan
 from workbench.capacity.explore import conclude, exploration, overstatement
 from workbench.capacity.model.outliers import advise
-from workbench.errors import WorkbenchError
+from workbench.errors import NoCapacityError, WorkbenchError
 from workbench.journal import Journal, JournalError
 from workbench.measuring import CapacityEstimator
 from workbench.metrics import Batch, Disturbance
@@ -139,8 +139,9 @@ def test_one_reason_for_all_runs_is_all_that_is_said(planned):
     with pytest.raises(WorkbenchError) as raised:
         conclude(runs, "")
     assert str(raised.value) == "Spark refuses the query."
+    assert not isinstance(raised.value, NoCapacityError)
     other = failed_run(third, "It ran out of memory.")
-    with pytest.raises(WorkbenchError, match=r"refuses the query\. It ran out of memory\. None of 3 runs gives"):
+    with pytest.raises(NoCapacityError, match=r"refuses the query\. It ran out of memory\. None of 3 runs gives"):
         conclude([*runs, other], "")
 
 

@@ -206,6 +206,7 @@ def test_where_the_states_partitions_hold_all_back_no_more_slots_are_advised():
 
 def test_where_the_dearest_keeps_up_best_the_cheaper_ones_are_named_too():
     rows = {"static": row(1.0, 0.0, 744.0), "ds2": row(0.71, 829.0, 282.0, 17), "flink": row(0.88, 217.0, 375.0, 6)}
+    assert policies(rows | {"useless": row(0.0, 9e9, 9.0)}).finding == policies(rows).finding
     data = policies(rows)
     assert data.finding == (
         "static keeps up 100 % of the time for 744 core-hours, driver included; flink needs 50 % fewer, but keeps up "
