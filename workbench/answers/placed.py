@@ -62,7 +62,7 @@ def answer(placed: Placed, given: PlacementInput, again: Again) -> Answer:
         f"{placed.method}{sustained or f' has the costs {_costs(placed.cost)}'}.",
         *_origin(given, placed),
         tuple(filter(None, (_limit(placed), f"Its costs are {_costs(placed.cost)} ({_SCALE}).", _proof(placed)))),
-        tuple(Fact(value, key) for key, value in _document(placed).items()),
+        _document(placed),
         _tasks(placed),
         f"Tasks of each operator on each worker, by {placed.method}",
         cautions=_cautions(given, placed, placed if placed.method == "optimal" else None, again),
@@ -83,15 +83,16 @@ def compared(given: PlacementInput, found: Comparison, again: Again, shown: Plac
     rows = [_method(row, best, given) for row in ranked]
     plan = best.placed if shown is None else shown
     optimal = next((row.placed for row in ranked if row.placed.method == "optimal"), plan)
-    cautions = _cautions(given, plan, best.placed, again)
-    cautions |= {f"{method} found no plan.": Advice(reason) for method, reason in found.refused.items()}
+    cautions, refused = _cautions(given, plan, best.placed, again), found.refused.items()
+    cautions |= {f"{method} found no plan.": Advice(reason) for method, reason in refused}
+    empty = [replace(fact, value=None, key="") for fact in rows[0][1:] if fact.name]
     return Answer(
         "best",
         _WHERE,
         _gain(plan, found, given),
         *_origin(given, plan),
         tuple(filter(None, (_limit(plan), _proof(optimal if shown is None else plan), *_doubts(given, found)))),
-        rows=(*rows, *(_refused(method, reason, rows[0]) for method, reason in found.refused.items())),
+        rows=(*rows, *((Fact(method, "method", "Method"), *empty, Fact(why, "refused")) for method, why in refused)),
         caption=f"Methods side by side. Costs: how unevenly a load is spread over the workers; {_SCALE}.",
         chosen=0,
         cautions=cautions,
@@ -327,12 +328,6 @@ def _method(row: Compared, best: Compared, given: PlacementInput) -> tuple[Fact,
         Fact(known.pop("seconds"), "seconds", "Decided in", SECONDS, "wide"),
         *(Fact(value, key) for key, value in known.items()),
     )
-
-
-def _refused(method: str, reason: str, other: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Make a row as `other`, empty but for the method; the document has the reason."""
-    empty = (replace(fact, value=None, key="") for fact in other[1:] if fact.name)
-    return (Fact(method, "method", "Method"), *empty, Fact(reason, "refused"))
 
 
 def _shape(one: Spread) -> tuple[Fact, ...]:

@@ -63,10 +63,7 @@ def rows(plans: Sequence[CapacityPlan], refused: Sequence[Refusal] = ()) -> tupl
 
 
 def cautions(plans: Sequence[CapacityPlan]) -> dict[str, Advice]:
-    """Return what to mind, with what to do: why a target is not safe, then what no verdict has weighed.
-
-    Of a concern that several targets share, it is the worst.
-    """
+    """Return what to mind, with what to do: why a target is not safe, then each other concern where it is worst."""
     reasons: dict[str, Advice] = {}
     found: dict[str, list[tuple[CapacityPlan, ModelFinding]]] = {}
     for plan in plans:

@@ -115,8 +115,7 @@ def template() -> go.layout.Template:
 def figure(title: str, height: int = 420, shows: str = "") -> go.Figure:
     """Return an empty figure of the workbench's look, `height` pixels high; its width follows the page.
 
-    Its title is the finding (``layout.meta.finding``); with what kind of figure it is, in words, that is the text
-    alternative (``layout.meta.alternative``).
+    Its title is the finding; with what it `shows`, in words, that is the text alternative (both in ``layout.meta``).
     """
     if "workbench" not in pio.templates:
         pio.templates["workbench"] = template()
@@ -182,10 +181,7 @@ def many_decades(low: float, high: float) -> bool:
 
 
 def log_ticks(low: float, high: float) -> dict[str, object]:
-    """Ticks of a logarithmic axis from `low` to `high`: 1, 2 and 5 times the powers of ten, all written out.
-
-    Over many decades the powers alone have room.
-    """
+    """Ticks of a logarithmic axis from `low` to `high`: 1, 2 and 5 times powers of ten; of many decades, powers."""
     steps = (1,) if many_decades(low, high) else (1, 2, 5)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     at = [step * 10.0**power for power in powers for step in steps if low <= step * 10.0**power <= high]

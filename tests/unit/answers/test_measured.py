@@ -200,7 +200,7 @@ def test_what_writing_costs_and_how_a_table_grows_is_said(measurement):
     assert dict(card_of(grows, "writes").table.rows)["Rows written per record read"] == "0.5"
     stored = measurement_from_dict(unstructure(grows))
     assert stored.estimate.observation.writes == cost
-    assert {fact.key: fact.value for fact in answer(stored).facts}["writes"]["growth_s"] == 0.0012
+    assert answer(stored).facts["writes"]["growth_s"] == 0.0012
 
 
 def test_the_rate_backlog_and_selectivity_of_each_input_are_shown(measurement):

@@ -5,7 +5,7 @@ be updated in place; ``layout.meta`` holds the finding and a text alternative.
 """
 
 from workbench.views.figures.acquisition import draw_acquisition
-from workbench.views.figures.batch_times import batch_times, draw_batch_times, draw_head_room
+from workbench.views.figures.batch_times import batch_times, draw_batch_times, draw_head_room, outcome
 from workbench.views.figures.capacity import capacity, draw_capacity
 from workbench.views.figures.cost_vectors import (
     COST_NAMES,
@@ -15,7 +15,7 @@ from workbench.views.figures.cost_vectors import (
     draw_cost_vectors,
     draw_pareto,
 )
-from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow_graph, observed_graph
+from workbench.views.figures.dataflow_graph import draw_dataflow_graph, observed_graph
 from workbench.views.figures.exploration import convergence, draw_convergence
 from workbench.views.figures.latency import draw_latency_cores, latency_cores
 from workbench.views.figures.model_forms import draw_model_forms

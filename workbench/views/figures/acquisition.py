@@ -17,9 +17,9 @@ _GRID = "The budgets of the space by slots and memory, runs marked."
 
 
 def draw_acquisition(question: Question) -> go.Figure:
-    """Draw the expected error on the left and the expected improvement on the right, with the runs and the question.
+    """Draw the expected cost (Equation 9) after a run and its expected improvement, with the runs and the question.
 
-    Both are of the cost (Equation 9) after a run. Where no Gaussian process was asked, there is the grid alone.
+    Where no Gaussian process was asked, there is the grid alone.
     """
     found, space = question.why.acquired, question.space
     nothing = np.zeros((len(space.memory_mb), len(space.slots)))

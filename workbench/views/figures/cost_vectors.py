@@ -1,7 +1,4 @@
-"""Cost vectors of placement plans: as parallel coordinates, and two costs against each other with the Pareto front.
-
-Both draw plans as points that carry the plan's number in ``customdata``, so that a click can be linked to a plan.
-"""
+"""Cost vectors of plans as parallel coordinates and as a scatter; the points' ``customdata`` is the plan's number."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

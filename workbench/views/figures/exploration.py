@@ -23,11 +23,7 @@ def convergence(exploration: Exploration) -> str:
 
 
 def draw_convergence(exploration: Exploration) -> go.Figure:
-    """Draw the error after each run on the left, BIDS2's objectives and the rates on the right.
-
-    The error is that on a run left out, of the form where it is lowest: with every run another may be the best one, and
-    the error may rise.
-    """
+    """Draw the error of the best form on a run left out after each run, and BIDS2's objectives and the rates."""
     figure = theme.figure(convergence(exploration), 380, _SHOWS)
     if not any(map(math.isfinite, exploration.costs)):
         return theme.not_enough(figure, "the error is defined from four runs on.")

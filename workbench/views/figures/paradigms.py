@@ -27,11 +27,7 @@ class Paradigms:
 
 
 def paradigms(runs: Sequence[ParadigmRun]) -> Paradigms:
-    """Collect runs of one load.
-
-    The best run has the lowest 99th percentile of the latency among those whose throughput is within a hundredth of the
-    highest.
-    """
+    """Find the run with the lowest p99 latency among those whose throughput is within a hundredth of the highest."""
     if not runs:
         return Paradigms("No paradigm was replayed", (), None)
     most = max(run.throughput_per_s for run in runs)

@@ -56,11 +56,10 @@ def cost_risk(
     planned: RiskPoint | None = None,
     executor_slots: int | None = None,
 ) -> CostRisk:
-    """Follow the risk of falling short of `rate` (records/s) from one slot count to the next.
+    """Follow the risk of falling short of `rate` (records/s), by the model's interval, over growing slot counts.
 
-    The risk of a deployment is the probability, by the model's interval, that its capacity is below the rate itself.
-    The points begin where the model's median just carries the rate and end at a risk of half a percent. The finding is
-    about what was `planned`; without a plan about the usual margin.
+    They begin where the median just carries the rate and end at a risk of half a percent. The finding is about what was
+    `planned`, or about the usual margin.
     """
     currency = instances[0].currency if instances else None
     memory = profile.memory_mb

@@ -36,10 +36,9 @@ class Tops(NamedTuple):
 
 @dataclass(frozen=True)
 class TimelineSeries:
-    """What the figure shows; times in seconds, one entry per bucket of steps.
+    """What the figure shows, per bucket of steps: mean rates (records/s), and the maxima of the others, to keep peaks.
 
-    `offered` and `consumed` are means of a bucket (records/s). `tasks`, `backlog` (records), `latency_s` and
-    `memory_mb` (paid memory) are maxima of a bucket, so that no peak is lost. `tops` are maxima of the complete replay.
+    `tops` are maxima of the complete replay.
     """
 
     finding: str
@@ -136,17 +135,12 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
     panels.update_yaxes(title_text=f"Latency ({waited_unit})", **latency_axis, nticks=5, row=4, col=1)
     panels.update_xaxes(range=[0, data.duration_s / scale])
     panels.update_xaxes(title_text=f"Time ({unit})", row=4, col=1)
-    _label_flat_panels(panels, tops)
-    return theme.room_for_legend(panels)
-
-
-def _label_flat_panels(panels: go.Figure, tops: Tops) -> None:
-    """Label panels whose line is 0 all the time, because they look empty."""
-    where = {"x": 0.5, "y": 0.5, "xref": "x domain", "yref": "y domain", "showarrow": False, "font_color": theme.GREY}
     flat = ((3, tops.backlog, "no backlog at any time"), (4, tops.latency_s, "no record waits at any time"))
+    where = {"x": 0.5, "y": 0.5, "xref": "x domain", "yref": "y domain", "showarrow": False, "font_color": theme.GREY}
     for row, top, text in flat:
-        if not top:
+        if not top:  # a line that is 0 all the time looks like an empty panel
             panels.add_annotation(text=text, **where, row=row, col=1)
+    return theme.room_for_legend(panels)
 
 
 def _changes(panels: go.Figure, data: TimelineSeries, scale: float, unit: str) -> None:
@@ -189,10 +183,7 @@ def same_axes(series: Mapping[str, TimelineSeries]) -> dict[str, TimelineSeries]
 
 
 def draw_overlaid(series: Mapping[str, TimelineSeries], policy: str) -> go.Figure:
-    """Draw the timeline of `policy`, with tasks, backlog and latency of the others as thin lines over it.
-
-    All are replays of one load, on the same axes; their time 0 is midnight.
-    """
+    """Draw the timeline of `policy`, and the others of the same load and axes as thin lines; time 0 is midnight."""
     shown = series[policy]
     figure = draw_timeline(shown)
     if not shown.duration_s:

@@ -61,10 +61,7 @@ def _times(curve: Curve, gain: IntervalSpeedup) -> Curve:
 
 
 def draw_what_if(data: Capacity, answer: Answer, pinned: Answer | None = None) -> go.Figure:
-    """Draw the capacity, what it must be, that of the workers, and what is left of it when one of them is lost.
-
-    All on one scale, the capacity at the skew that was measured: more skew takes more of that.
-    """
+    """Draw the capacity at the skew measured, what is needed, that of the workers, and what is left without one."""
     figure = draw_capacity(data)
     question = answer.question
     skewed = 1 + question.more_skew

@@ -27,6 +27,15 @@ class Alarm:
 
         return guarded
 
+    def on(self, action: Callable[[], object], *controls: Any) -> None:  # noqa: ANN401
+        """Do `action` when a button is clicked, or the value of another control moves; see `guard`."""
+        guarded = self.guard(lambda _: action())
+        for control in controls:
+            if isinstance(control, ipywidgets.Button):
+                control.on_click(guarded)
+            else:
+                control.observe(guarded, names=["value"])
+
     def ring(self, kind: str, message: str) -> None:
         """Show an error; see `error_card`."""
         self.widget.value = cards_style() + part("alert", error_card(kind, message).heading_html())

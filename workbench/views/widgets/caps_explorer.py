@@ -49,10 +49,8 @@ class Traced:
 
     def number_of(self, plan: Plan | None) -> int | None:
         """Find the number of the plan with the same counts; None if it was not found."""
-        if plan is None:
-            return None
-        same = (number for number, one in enumerate(self.plans) if np.array_equal(one.counts, plan.counts))
-        return next(same, None)
+        counts = None if plan is None else plan.counts
+        return next((number for number, one in enumerate(self.plans) if np.array_equal(one.counts, counts)), None)
 
     def sentence(self) -> str:
         """Say what the thresholds leave."""
@@ -76,10 +74,10 @@ class Traced:
 
 
 def traced(problem: PlacementProblem, thresholds: CostVector, most_nodes: int = MOST_NODES) -> Traced:
-    """Search `problem` within `thresholds` and keep the tree, whose layers stay in topological order.
+    """Search `problem` within `thresholds` and keep the tree; more than `most_nodes` are refused.
 
-    CAPS itself begins with the operators of high load in the dimensions that are limited (CAPSys, section 4.4.2), which
-    prunes earlier: a threshold moved would also move the layers. More than `most_nodes` are refused.
+    Its layers stay in topological order. CAPS begins with the operators of high load in limited dimensions (CAPSys,
+    section 4.4.2), which prunes earlier, but layers would move with a threshold.
     """
     root = trace_search(problem, thresholds, reorder=False, most_nodes=most_nodes)
     order = tuple(root.walk())[1:]
@@ -92,10 +90,7 @@ def threshold(value: float) -> float:
 
 
 class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
-    """Explores the placements of a small problem: the plan's map next to its costs, and the tree below them.
-
-    The whole tree within the `thresholds`, where the sliders begin, must have at most `most_nodes` nodes.
-    """
+    """The plan's map, its costs and the search's tree, of `most_nodes` at most; sliders begin at `thresholds`."""
 
     def __init__(
         self, problem: PlacementProblem, thresholds: CostVector | None = None, most_nodes: int = MOST_NODES
@@ -126,16 +121,15 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self.scatter = LiveChart(self._scatter_figure(), self._click_vector)
         self.map = LiveChart(self._map_figure())
         ipywidgets.link((self.play, "value"), (self.step, "value"))
-        for control in self.sliders:
-            control.observe(self.alarm.guard(lambda _: self._prune()), names=["value"])
-        self.plan.observe(self.alarm.guard(lambda _: self._show()), names=["value"])
-        self.step.observe(self.alarm.guard(lambda _: self._show_step()), names=["value"])
-        self.tune.on_click(self.alarm.guard(lambda _: self._tune()))
-        self.off.on_click(self.alarm.guard(lambda _: self._set((OFF, OFF, OFF))))
-        self.back.on_click(self.alarm.guard(lambda _: self._move(-1)))
-        self.ahead.on_click(self.alarm.guard(lambda _: self._move(1)))
-        self.unfold.on_click(self.alarm.guard(lambda _: self._open(self._opened | {self.folded.value})))
-        self.fold.on_click(self.alarm.guard(lambda _: self._open(frozenset())))
+        self.alarm.on(self._prune, *self.sliders)
+        self.alarm.on(self._show, self.plan)
+        self.alarm.on(self._show_step, self.step)
+        self.alarm.on(self._tune, self.tune)
+        self.alarm.on(lambda: self._set((OFF, OFF, OFF)), self.off)
+        self.alarm.on(lambda: self._move(-1), self.back)
+        self.alarm.on(lambda: self._move(1), self.ahead)
+        self.alarm.on(lambda: self._open(self._opened | {self.folded.value}), self.unfold)
+        self.alarm.on(lambda: self._open(frozenset()), self.fold)
         pages = [ipywidgets.VBox(chart.parts) for chart in (self.vectors, self.scatter)]
         self.costs = ipywidgets.Tab(pages, titles=("All costs", "Two costs"))
         super().__init__(
@@ -202,12 +196,11 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
             self._quiet = False
 
     def _show(self) -> None:
-        if self._quiet:
-            return
-        self._show_step()
-        self.vectors.show(self._vectors_figure())
-        self.scatter.show(self._scatter_figure())
-        self.map.show(self._map_figure())
+        if not self._quiet:
+            self._show_step()
+            self.vectors.show(self._vectors_figure())
+            self.scatter.show(self._scatter_figure())
+            self.map.show(self._map_figure())
 
     def _show_step(self) -> None:
         if not self._quiet:
@@ -259,9 +252,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         tree = figures.search_tree(self.search.root, chosen=self.chosen, rows=_ROWS, near=_NEAR, opened=self._opened)
         behind = [node for node in tree.nodes if node.kind == "folded"]
         texts = [node.text.replace("\nfolded", "") for node in behind]
-        branches = tuple(
-            (f"{n}. {text}", node.key) for n, (text, node) in enumerate(zip(texts, behind, strict=True), 1)
-        )
+        branches = tuple((f"{n + 1}. {text}", behind[n].key) for n, text in enumerate(texts))
         if branches != self.folded.options:
             self.folded.options = branches
             self.folded.index = 0 if branches else None

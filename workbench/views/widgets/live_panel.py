@@ -1,7 +1,6 @@
 """The live panel of long work: how it stands, what it has found, its log, and buttons to start, cancel and resume it.
 
-A measurement shows its probes. A study shows StreamBed's loop in four figures: what the explorer asks for and why, how
-BIDS2 divides it, the bracket that the estimator closes, and the forms of the model, fitted again after each run.
+A measurement shows its probes; a study StreamBed's loop: explorer, BIDS2, estimator, and the fitted forms.
 """
 
 import threading
@@ -68,10 +67,7 @@ def standing(now: Snapshot) -> Standing:
 
 
 class Pane:
-    """A figure that follows a snapshot: `draw` draws what is `seen` of it, again when that changes.
-
-    Before anything is seen (None), it says what it is `waiting` for; `fit` fits it into its place.
-    """
+    """A figure of what is `seen` of a snapshot, drawn again when that changes; at first it says what it waits for."""
 
     def __init__(
         self,
@@ -142,8 +138,8 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         self.lines = LiveLog()
         self.panes = _panes(runner.snapshot())
         charts = [ipywidgets.VBox(pane.chart.parts) for pane in self.panes]
-        self.start.on_click(self.alarm.guard(lambda _: self.begin()))
-        self.cancel.on_click(self.alarm.guard(lambda _: self._stop()))
+        self.alarm.on(self.begin, self.start)
+        self.alarm.on(self._stop, self.cancel)
         super().__init__(
             panel_style.styled(
                 self.state,

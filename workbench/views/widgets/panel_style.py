@@ -15,11 +15,7 @@ def styled(*parts: ipywidgets.Widget) -> tuple[ipywidgets.Widget, ...]:
 
 
 def grid(kind: str, *parts: ipywidgets.Widget) -> ipywidgets.Box:
-    """Put parts next to each other where there is room, else one below the other.
-
-    ``SIDES`` has controls to the left of what they change, ``ROW`` as many parts as there is room for, ``PAIR`` two
-    things, and ``LOOP`` figures two by two where each has room for two panels.
-    """
+    """Put parts beside each other where there is room: ``SIDES``, ``ROW``, ``PAIR``, or ``LOOP`` (two by two)."""
     return ipywidgets.Box(parts).add_class(kind)
 
 

@@ -57,8 +57,7 @@ def frame_times(line: Timeline, frames: int = _FRAMES) -> tuple[float, ...]:
     """Return the ends of about `frames` frames, seconds: complete steps, the last one the end of the replay."""
     steps = len(line.offered)
     each = max(1, math.ceil(steps / frames))
-    ends = [*range(each, steps, each), steps]
-    return tuple(end * line.step_s for end in ends)
+    return tuple(end * line.step_s for end in (*range(each, steps, each), steps))
 
 
 def next_change(line: Timeline, times: tuple[float, ...], frame: int) -> int:
@@ -68,20 +67,15 @@ def next_change(line: Timeline, times: tuple[float, ...], frame: int) -> int:
 
 
 def most_interesting(lines: Mapping[str, Timeline]) -> str:
-    """Give the policy to begin with: of those that reconfigure the one that leads the comparison, else the first.
-
-    The leading one keeps up about as long as any, for the fewest core-hours.
-    """
+    """Give the policy to begin with: the one that leads the comparison of those that reconfigure, else the first."""
     return policies({name: line for name, line in lines.items() if line.reconfigurations}).leading or next(iter(lines))
 
 
 class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
-    """Plays replays of one load, one policy in full and the others over it.
+    """Plays replays of one load from midnight on, one policy in full and the others over it.
 
-    It opens on the first reconfiguration of the most interesting policy, see `most_interesting`. The `lines` are by the
-    name of their policy, and their time 0 is shown as midnight. Without a `price_unit`, see ``Replayed``, they are
-    compared by core-hours. The same replays by restart time (seconds), `restarts`, get a slider: `lines` are those of
-    one of the times, and the policies are the same at each.
+    The `lines` are by the name of their policy. Without a `price_unit` they are compared by core-hours. `restarts`, the
+    same replays by restart time (seconds), get a slider; `lines` are those of one of the times.
     """
 
     def __init__(
@@ -117,12 +111,12 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         self.restart = choice_slider(
             "Restart time", [(units.seconds(one), one) for one in restarts or (0.0,)], now or 0.0
         )
-        self.restart.observe(self.alarm.guard(lambda _: self._restart(restarts)), names=["value"])
+        self.alarm.on(lambda: self._restart(restarts), self.restart)
         ipywidgets.link((self.play, "value"), (self.frame, "value"))
-        self.frame.observe(self.alarm.guard(lambda _: self.refresh()), names=["value"])
-        self.policy.observe(self.alarm.guard(lambda _: self._choose()), names=["value"])
-        self.jump.on_click(self.alarm.guard(lambda _: self._to(next_change(self.line, self.times, self.frame.value))))
-        self.start.on_click(self.alarm.guard(lambda _: self._to(0)))
+        self.alarm.on(self.refresh, self.frame)
+        self.alarm.on(self._choose, self.policy)
+        self.alarm.on(lambda: self._to(next_change(self.line, self.times, self.frame.value)), self.jump)
+        self.alarm.on(lambda: self._to(0), self.start)
         sliders = [self.frame, self.restart] if restarts else [self.frame]
         super().__init__(
             styled(
@@ -172,8 +166,7 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
     def _choose(self) -> None:
         share = (self.frame.value + 1) / len(self.times)
         self.times = frame_times(self.line)
-        last = len(self.times) - 1
-        self.play.max = self.frame.max = last
+        self.play.max = self.frame.max = len(self.times) - 1
         wanted = max(0, math.ceil(share * len(self.times)) - 1)
         if wanted == self.frame.value:
             self.refresh()

@@ -39,7 +39,7 @@ _OF_THE_QUERY = frozenset({"hot key", "late batches"})  # what a plan found that
 class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
     """Sliders over the circumstances of a deployment, answered from the capacity model without measuring.
 
-    They begin where the first plan is. A type of the price list `instances` sets the worker's shape and price.
+    A type of the price list `instances` sets the worker's shape and price.
     """
 
     def __init__(self, explored: Planned | Exploration, instances: Sequence[InstanceType] = ()) -> None:
@@ -61,7 +61,11 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self._curves = Curves(self.exploration)
         self._doubts = () if first is None else tuple(one for one in first.cards if one.concern in _OF_THE_QUERY)
         self.chart = LiveChart(_unanswered())
-        self._listen()
+        self.alarm.on(self._type, self.typed)
+        self.alarm.on(lambda: self._pin(self.scenario), self.pin)
+        self.alarm.on(lambda: self._pin(None), self.unpin)
+        self.alarm.on(self._move_worker, self.shape, self.price)
+        self.alarm.on(self.refresh, self.instance, *{*self.controls} - {self.shape, self.price})
         super().__init__(styled(self._laid_out(), WhileDragged(self.controls), FullWidth()))
         self.add_class(PANEL)
         self._pin(None)
@@ -115,18 +119,6 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             self.rate, self.memory, self.margin, self.risk, self.shape, self.price, self.lost, self.skew, self.outage,
             self.catch_up, self.interval,
         )  # fmt: skip
-
-    def _listen(self) -> None:
-        """Answer when a control moves."""
-        self.instance.observe(self.alarm.guard(lambda _: self.refresh()), names=["value"])
-        self.typed.observe(self.alarm.guard(lambda _: self._type()), names=["value"])
-        self.pin.on_click(self.alarm.guard(lambda _: self._pin(self.scenario)))
-        self.unpin.on_click(self.alarm.guard(lambda _: self._pin(None)))
-        for control in self.controls:
-            moved = self.refresh
-            if control in (self.shape, self.price):
-                moved = self._move_worker
-            control.observe(self.alarm.guard(lambda _, moved=moved: moved()), names=["value"])
 
     def _laid_out(self) -> ipywidgets.Box:
         """Put the controls on one side, the less used ones folded, and what they change on the other."""
