@@ -9,7 +9,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Literal, NamedTuple, TypeVar, get_args
 
 import plotly.graph_objects as go
 from IPython.display import display
@@ -161,21 +161,11 @@ def chart(figure: go.Figure) -> dict[str, object]:
 
     Its card says the title, which is the finding. Tables keep all digits, charts as many as a screen can show.
     """
-    drawn = json.loads(untitled(figure).to_json())
+    drawn = json.loads(untitled(figure).to_json(), parse_float=lambda digits: float(f"{float(digits):.{_DIGITS}g}"))
     return {
-        "application/vnd.plotly.v1+json": {**_rounded(drawn), "config": dict(QUIET)},
+        "application/vnd.plotly.v1+json": {**drawn, "config": dict(QUIET)},
         "text/plain": str((figure.layout.meta or {}).get("finding", "chart")),
     }
-
-
-def _rounded(value: Any) -> Any:  # noqa: ANN401 - JSON
-    if isinstance(value, float):
-        return float(f"{value:.{_DIGITS}g}")
-    if isinstance(value, list):
-        return [_rounded(one) for one in value]
-    if isinstance(value, dict):
-        return {key: _rounded(one) for key, one in value.items()}
-    return value
 
 
 def gather(sections: Iterable[Callable[[], Iterable[Card]]]) -> list[Card]:

@@ -43,6 +43,9 @@ _NARROW_PAGE, _KEY_WIDTH, _LETTER_WIDTH = 800, 45, 6.5  # pixels
 _LEAST_ABOVE = 16  # pixels above a plot without a title
 _SMALL_LETTER = 8.2  # pixels, of a title in a panel
 
+plain = for_plotly
+"""Keeps plotly from reading a text as markup."""
+
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 
 TOOLBAR = 40
@@ -215,8 +218,3 @@ def blank(drawn: go.Figure, text: str) -> go.Figure:
     drawn.update_xaxes(visible=False)
     drawn.update_yaxes(visible=False)
     return drawn.update_layout(height=220)
-
-
-def plain(text: str) -> str:
-    """Keep plotly from reading `text` as markup."""
-    return for_plotly(text)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
@@ -118,8 +118,8 @@ def capacity_of(
 ) -> Capacity:
     """Collect the curves of a fitted model up to the targets, and up to `reach` slots at least.
 
-    The model is asked at `knots` points of a curve, which takes the time. Where model and memory stay, use `aimed_at`;
-    where the memory changes, give the `memory_curves` made before as `across`.
+    The model is asked at `knots` points of a curve, which takes the time. Where model and memory stay, replace targets
+    and finding; where the memory changes, give the `memory_curves` made before as `across`.
     """
     most = int(model.slots_[-1])
     last = max([most, reach, *(slots for slots, _, _ in targets)]) * _ROOM
@@ -136,11 +136,6 @@ def capacity_of(
             for slots in sorted({measured[0], measured[len(measured) // 2], most})
         ]
     return Capacity(finding, tuple(curves), tuple(runs), tuple(targets), most, tuple(memory_curves), origin)
-
-
-def aimed_at(data: Capacity, targets: Sequence[tuple[int, float, int]], finding: str) -> Capacity:
-    """Keep the curves, and show other targets."""
-    return replace(data, targets=tuple(targets), finding=finding)
 
 
 def draw_capacity(data: Capacity) -> go.Figure:

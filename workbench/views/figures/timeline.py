@@ -136,10 +136,10 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
     panels.update_xaxes(range=[0, data.duration_s / scale])
     panels.update_xaxes(title_text=f"Time ({unit})", row=4, col=1)
     flat = ((3, tops.backlog, "no backlog at any time"), (4, tops.latency_s, "no record waits at any time"))
-    where = {"x": 0.5, "y": 0.5, "xref": "x domain", "yref": "y domain", "showarrow": False, "font_color": theme.GREY}
+    middle = {"x": 0.5, "y": 0.5, "xref": "x domain", "yref": "y domain", "showarrow": False, "font_color": theme.GREY}
     for row, top, text in flat:
         if not top:  # a line that is 0 all the time looks like an empty panel
-            panels.add_annotation(text=text, **where, row=row, col=1)
+            panels.add_annotation(text=text, **middle, row=row, col=1)
     return theme.room_for_legend(panels)
 
 

@@ -16,7 +16,6 @@ from workbench.views.figures import traces
 from workbench.views.figures.capacity import (
     Capacity,
     Curve,
-    aimed_at,
     capacity_of,
     draw_capacity,
     measured_runs,
@@ -42,7 +41,7 @@ class Curves:
             origin = origin_of(self.exploration) + " on other cores" * plan.on_other_cores
             found = capacity_of(model, runs, (), [memory], "", reach=room, across=(), origin=origin)
             self.kept[key] = replace(found, curves=tuple(_times(curve, gain) for curve in found.curves))
-        return aimed_at(self.kept[key], ((plan.budget.slots, plan.rate, memory),), finding)
+        return replace(self.kept[key], targets=((plan.budget.slots, plan.rate, memory),), finding=finding)
 
 
 def _times(curve: Curve, gain: IntervalSpeedup) -> Curve:

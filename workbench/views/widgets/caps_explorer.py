@@ -13,11 +13,8 @@ from workbench import units
 from workbench.placement import CostVector, PlacementProblem, Plan, SearchNode, trace_search, tune_thresholds
 from workbench.views import figures, theme
 from workbench.views.parts import part
-from workbench.views.widgets.alarm import Alarm
-from workbench.views.widgets.controls import button, choice, slider, whole_slider
+from workbench.views.widgets import panel
 from workbench.views.widgets.live_chart import LiveChart
-from workbench.views.widgets.panel_style import CONTROLS, PAIR, PANEL, ROW, grid, styled
-from workbench.views.widgets.scripted import FullWidth, WhileDragged
 
 _FRAME_MS = 500
 _ROWS, _NEAR, _LINE = 16, 20, 12  # of the tree, so that the map above it stays in sight; more are unfolded by hand
@@ -49,7 +46,7 @@ class Traced:
 
     def number_of(self, plan: Plan | None) -> int | None:
         """Find the number of the plan with the same counts; None if it was not found."""
-        counts = None if plan is None else plan.counts
+        counts = () if plan is None else plan.counts
         return next((number for number, one in enumerate(self.plans) if np.array_equal(one.counts, counts)), None)
 
     def sentence(self) -> str:
@@ -96,25 +93,31 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self, problem: PlacementProblem, thresholds: CostVector | None = None, most_nodes: int = MOST_NODES
     ) -> None:
         self.problem, self._most_nodes = problem, most_nodes
-        self.alarm = Alarm()
+        self.alarm = panel.Alarm()
         self._opened: frozenset[str] = frozenset()
         self._quiet = False
         begin = [OFF if math.isinf(value) else min(OFF, value) for value in thresholds or CostVector()]
         words = ("CPU cost at most (1: off)", "State access cost at most (1: off)", "Network cost at most (1: off)")
-        self.sliders = tuple(slider(word, value, 0.0, OFF, 0.01) for word, value in zip(words, begin, strict=True))
-        self.tune = button("Thresholds tuned by CAPS", "Tightened until few plans are left (section 5.2)", "magic")
-        self.off = button("All off", "No thresholds: the whole search", "eraser")
+        self.sliders = tuple(
+            panel.slider(word, value, 0.0, OFF, 0.01) for word, value in zip(words, begin, strict=True)
+        )
+        self.tune = panel.button(
+            "Thresholds tuned by CAPS", "Tightened until few plans are left (section 5.2)", "magic"
+        )
+        self.off = panel.button("All off", "No thresholds: the whole search", "eraser")
         self.search = traced(problem, self.thresholds(), most_nodes)
         self._axes = figures.cost_vectors(self.search.plans).axes  # they stay, so that only plans move
         last = len(self.search.order)
-        self.plan = whole_slider("Plan (in the order found)", self.search.best or 0, 0, self._last_plan())
-        self.step = whole_slider("Search shown until step", last, 0, last)
+        self.plan = panel.whole_slider("Plan (in the order found)", self.search.best or 0, 0, self._last_plan())
+        self.step = panel.whole_slider("Search shown until step", last, 0, last)
         self.play = ipywidgets.Play(value=last, min=0, max=last, interval=_FRAME_MS, show_repeat=False)
-        self.back = button("One step back", "Undo one choice of the search", "step-backward")
-        self.ahead = button("One step on", "One more choice of the search", "step-forward")
-        self.folded = choice("Folded branch", [], None)
-        self.unfold = button("Unfold it", "Show what is behind the triangle, as a click on it does", "plus-square")
-        self.fold = button("Fold all again", "Hide what was unfolded", "minus-square")
+        self.back = panel.button("One step back", "Undo one choice of the search", "step-backward")
+        self.ahead = panel.button("One step on", "One more choice of the search", "step-forward")
+        self.folded = panel.choice("Folded branch", [], None)
+        self.unfold = panel.button(
+            "Unfold it", "Show what is behind the triangle, as a click on it does", "plus-square"
+        )
+        self.fold = panel.button("Fold all again", "Hide what was unfolded", "minus-square")
         self.text = ipywidgets.HTML()
         self.tree = LiveChart(self._tree_figure(), self.alarm.guard(self._click_tree))
         self.vectors = LiveChart(self._vectors_figure(), self._click_vector)
@@ -133,21 +136,21 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         pages = [ipywidgets.VBox(chart.parts) for chart in (self.vectors, self.scatter)]
         self.costs = ipywidgets.Tab(pages, titles=("All costs", "Two costs"))
         super().__init__(
-            styled(
-                grid(ROW, *self.sliders, self.plan, self.step, self.folded).add_class(CONTROLS),
+            panel.styled(
+                panel.grid(panel.ROW, *self.sliders, self.plan, self.step, self.folded).add_class(panel.CONTROLS),
                 ipywidgets.HBox(
                     [self.tune, self.off, self.play, self.back, self.ahead, self.unfold, self.fold],
                     layout={"flex_flow": "row wrap"},
                 ),
                 self.alarm.widget,
                 self.text,
-                grid(PAIR, ipywidgets.VBox(self.map.parts), self.costs),
+                panel.grid(panel.PAIR, ipywidgets.VBox(self.map.parts), self.costs),
                 *self.tree.parts,
-                WhileDragged([*self.sliders, self.plan, self.step]),
-                FullWidth(),
+                panel.WhileDragged([*self.sliders, self.plan, self.step]),
+                panel.FullWidth(),
             )
         )
-        self.add_class(PANEL)
+        self.add_class(panel.PANEL)
         self._tell()
 
     @property

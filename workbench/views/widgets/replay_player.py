@@ -15,11 +15,8 @@ from workbench.views import theme
 from workbench.views.figures import draw_overlaid, draw_policies, policies, same_axes, timeline
 from workbench.views.findings import QUIET, decided
 from workbench.views.parts import part
-from workbench.views.widgets.alarm import Alarm
-from workbench.views.widgets.controls import button, choice, choice_slider, whole_slider
+from workbench.views.widgets import panel
 from workbench.views.widgets.live_chart import LiveChart
-from workbench.views.widgets.panel_style import CONTROLS, PANEL, ROW, grid, styled
-from workbench.views.widgets.scripted import FullWidth, WhileDragged
 
 _FRAMES = 120
 _FRAME_MS = 400
@@ -94,21 +91,23 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
                 f"and each must have the policies {', '.join(lines)}. Take both from replay_restarts."
             )
         self.lines, self._unit = dict(lines), price_unit
-        self.alarm = Alarm()
+        self.alarm = panel.Alarm()
         first = most_interesting(self.lines)
         self.times = frame_times(self.lines[first])
         self._data = same_axes({name: timeline(one, name) for name, one in self.lines.items()})
         last = len(self.times) - 1
         begin = next_change(self.lines[first], self.times, 0)
-        self.policy = choice("Policy", [(name, name) for name in self.lines], first)
+        self.policy = panel.choice("Policy", [(name, name) for name in self.lines], first)
         self.play = ipywidgets.Play(value=begin, min=0, max=last, interval=_FRAME_MS, show_repeat=False)
-        self.frame = whole_slider("Shown until (frame)", begin, 0, last)
-        self.jump = button("To the next reconfiguration", "Show all until the next change of tasks", "step-forward")
-        self.start = button("To the start", "Show the first frame", "fast-backward")
+        self.frame = panel.whole_slider("Shown until (frame)", begin, 0, last)
+        self.jump = panel.button(
+            "To the next reconfiguration", "Show all until the next change of tasks", "step-forward"
+        )
+        self.start = panel.button("To the start", "Show the first frame", "fast-backward")
         self.text = ipywidgets.HTML()
         self.chart = LiveChart(self._figure())
         self.comparison = LiveChart(self._compared())
-        self.restart = choice_slider(
+        self.restart = panel.choice_slider(
             "Restart time", [(units.seconds(one), one) for one in restarts or (0.0,)], now or 0.0
         )
         self.alarm.on(lambda: self._restart(restarts), self.restart)
@@ -119,18 +118,18 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         self.alarm.on(lambda: self._to(0), self.start)
         sliders = [self.frame, self.restart] if restarts else [self.frame]
         super().__init__(
-            styled(
-                grid(ROW, self.policy, *sliders).add_class(CONTROLS),
+            panel.styled(
+                panel.grid(panel.ROW, self.policy, *sliders).add_class(panel.CONTROLS),
                 ipywidgets.HBox([self.play, self.start, self.jump], layout={"flex_flow": "row wrap"}),
                 self.alarm.widget,
                 self.text,
                 *self.chart.parts,
                 *self.comparison.parts,
-                WhileDragged(sliders),
-                FullWidth(),
+                panel.WhileDragged(sliders),
+                panel.FullWidth(),
             )
         )
-        self.add_class(PANEL)
+        self.add_class(panel.PANEL)
         self._describe()
 
     @property

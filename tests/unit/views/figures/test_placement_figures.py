@@ -6,10 +6,15 @@ from figure_checks import axis_titles, check_empty, check_figure, trace
 
 from workbench.placement import CostVector, PlacementProblem, Plan, Spread, search, trace_search
 from workbench.views.figures.cost_vectors import cost_vectors, draw_cost_vectors, draw_pareto
-from workbench.views.figures.placement_map import draw_placement_map, placement_map
-from workbench.views.figures.pruning import draw_pruning, pruning
+from workbench.views.figures.placement import (
+    draw_placement_map,
+    draw_pruning,
+    draw_spreads,
+    placement_map,
+    pruning,
+    spreads,
+)
 from workbench.views.figures.search_tree import draw_search_tree, plan_at, search_tree
-from workbench.views.figures.spread import draw_spreads, spreads
 
 
 @pytest.fixture(scope="module")
