@@ -376,9 +376,13 @@ def _front(found: PlacementStudy) -> list[Card]:
         return [Card("front", title, "The search found no plan within its time; give it more.", kind="no-data")]
     plans, best = _with_best(front.pareto, found.best)
     data = figures.cost_vectors(plans, chosen=best, thresholds=found.within)
-    finding = f"{data.finding}. {_told(plans, best, found.best.method)}" + (
-        "" if front.exhausted else " The search ran out of time, so there may be better ones."
+    least = min(range(len(plans)), key=lambda number: plans[number].cost.worst)
+    also = ", and" if least == best else f"; plan {least} has"
+    finding = (
+        f"{data.finding}. The chosen one, plan {best}, has the costs of the best plan, by {found.best.method}{also} "
+        f"the least worst cost, {units.number(plans[least].cost.worst)}."
     )
+    finding += "" if front.exhausted else " The search ran out of time, so there may be better ones."
     rows = tuple((number, *plan.cost) for number, plan in enumerate(plans))
     listed = "Plans that no other dominates" + ", and the plan above" * (len(plans) > len(front.pareto))
     table = Table(listed, (Column("Plan"), *_COSTS), rows)
@@ -397,15 +401,6 @@ def _with_best(front: Sequence[Plan], best: Placed) -> tuple[tuple[Plan, ...], i
         if all(math.isclose(one, other, abs_tol=_EQUAL) for one, other in zip(plan.cost, best.cost, strict=True))
     ]
     return (tuple(front), same[0]) if same else ((*front, Plan(best.counts, best.cost)), len(front))
-
-
-def _told(plans: Sequence[Plan], best: int, method: str) -> str:
-    """Say which plan is shown, by which method, and which has the least worst cost."""
-    least = min(range(len(plans)), key=lambda number: plans[number].cost.worst)
-    cost = units.number(plans[least].cost.worst)
-    chosen = f"The chosen one, plan {best}, has the costs of the best plan, by {method}"
-    also = ", and" if least == best else f"; plan {least} has"
-    return f"{chosen}{also} the least worst cost, {cost}."
 
 
 def _thresholds(found: PlacementStudy) -> list[Card]:
