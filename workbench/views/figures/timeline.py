@@ -71,13 +71,12 @@ def timeline(line: Timeline, policy: str = "The policy", *, points: int = POINTS
         return TimelineSeries("Nothing was replayed", (), (), (), (), (), (), (), (), 0.0)
     size = math.ceil(steps / points)
 
-    def thinned(values: Floats, how: Callable[[Floats], float]) -> tuple[float, ...]:
+    def thinned(values: Floats, how: Callable[[Floats], float] = np.max) -> tuple[float, ...]:
         return tuple(float(how(values[start : start + size])) for start in range(0, steps, size))
 
     offered, consumed = thinned(line.offered, np.mean), thinned(line.consumed, np.mean)
-    tasks = tuple(int(value) for value in thinned(line.tasks.astype(float), np.max))
-    backlog, latency = thinned(line.backlog, np.max), thinned(line.latency_s, np.max)
-    memory = thinned(line.paid_memory_mb, np.max)
+    tasks = tuple(map(int, thinned(line.tasks.astype(float))))
+    backlog, latency, memory = map(thinned, (line.backlog, line.latency_s, line.paid_memory_mb))
     return TimelineSeries(
         _finding(line, policy),
         tuple(line.times_s[::size].tolist()),
