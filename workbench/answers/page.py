@@ -11,7 +11,7 @@ MOST_CAUTIONS = 4  # cautions that a page shows at once: the first
 
 
 def cards(answer: Answer, *, source: bool = True) -> list[Card]:
-    """Make all cards, errors of those that cannot be made; without `source`, another says where figures come from."""
+    """Make all cards, error cards where one fails; without `source`, another says where figures come from."""
     at_once = gather((partial(_lead, answer, source=source), *answer.also))
     about = []
     if answer.about:

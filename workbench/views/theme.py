@@ -184,7 +184,7 @@ def many_decades(low: float, high: float) -> bool:
 
 
 def log_ticks(low: float, high: float) -> dict[str, object]:
-    """Ticks of a logarithmic axis from `low` to `high`: 1, 2 and 5 times powers of ten; of many decades, powers."""
+    """Ticks of a logarithmic axis: 1, 2 and 5 times the powers of ten; over many decades the powers alone."""
     steps = (1,) if many_decades(low, high) else (1, 2, 5)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     at = [step * 10.0**power for power in powers for step in steps if low <= step * 10.0**power <= high]

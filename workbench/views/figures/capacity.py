@@ -35,7 +35,7 @@ Properties = dict[str, object]
 
 @dataclass(frozen=True)
 class Curve:
-    """Capacity (records/s) with its interval over `at` slots at a memory `of` MB, or over `at` MB at slots `of`."""
+    """Capacity, records/s, with its interval: over slots (`at`) at a memory in MB (`of`), or the other way round."""
 
     of: int
     at: tuple[float, ...]

@@ -196,7 +196,7 @@ def _beside(numbered: _Numbered, path: Collection[str], rows: int) -> set[str]:
 def _laid_out(
     numbered: _Numbered, opened: Collection[str], path: Collection[str], goal: str | None
 ) -> tuple[tuple[TreeNode, ...], int, dict[str, int]]:
-    """Give every mark a level and a row, parents amid their children; also the lines, and the mark of each node."""
+    """Give every mark a level and a row, parents amid their children; also the lines, and each shown node's mark."""
     made: list[TreeNode] = []
     places: dict[str, int] = {}
     line = 0
