@@ -21,7 +21,7 @@ def styled(*parts: ipywidgets.Widget) -> tuple[ipywidgets.Widget, ...]:
 
 
 def grid(kind: str, *parts: ipywidgets.Widget) -> ipywidgets.Box:
-    """Put parts beside each other where there is room: ``SIDES``, ``ROW``, ``PAIR``, or ``LOOP`` (two by two)."""
+    """Put parts next to each other where there is room: ``SIDES``, ``ROW``, ``PAIR``, or ``LOOP`` (two by two)."""
     return ipywidgets.Box(parts).add_class(kind)
 
 
