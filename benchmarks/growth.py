@@ -189,10 +189,10 @@ def allocated(count, folder):  # noqa: ARG001
 
 
 def drawn(count, folder):  # noqa: ARG001
-    from workbench.views.figures import dataflow_graph, draw_dataflow_graph
+    from workbench.views.figures import draw_dataflow_graph, observed_graph
 
     flow = chain(count)
-    return lambda: draw_dataflow_graph(dataflow_graph(flow))
+    return lambda: draw_dataflow_graph(observed_graph(flow))
 
 
 def simulated(count, folder):  # noqa: ARG001

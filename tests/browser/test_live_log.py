@@ -2,7 +2,7 @@
 
 import pytest
 
-from workbench.views.widgets.scripted import LiveLog
+from workbench.views.widgets.panel import LiveLog
 
 pytestmark = pytest.mark.browser
 

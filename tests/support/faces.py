@@ -22,6 +22,19 @@ def terminal(arguments, capsys, monkeypatch, columns):
     return "\n".join(line.rstrip() for line in lines)
 
 
+def check_terminals(arguments, capsys, monkeypatch, snapshot, without=str):
+    """Compare what a command prints at 80 and at 120 columns; `without` leaves out what differs from run to run."""
+    for columns in (80, 120):
+        printed = terminal(arguments, capsys, monkeypatch, columns)
+        assert without(printed) == snapshot(name=f"terminal of {columns}")
+
+
+def in_json(arguments, capsys, *codes):
+    """JSON document of a command that ends with 0 or another of these exit codes."""
+    assert main([*arguments, "--json"]) in {0, *codes}
+    return json.loads(capsys.readouterr().out)
+
+
 def undated(value):
     """Text, or the facts of a card, without the days and the machine of runs that a test has made."""
     if isinstance(value, dict):

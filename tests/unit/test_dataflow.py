@@ -5,7 +5,7 @@ import pytest
 from workbench.dataflow import Budget, Dataflow, Edge, Operator, OperatorProfile, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.scaling import ds2
-from workbench.views.figures import dataflow_graph
+from workbench.views.figures import observed_graph
 
 JOIN = (Edge("a", "c"), Edge("b", "c"))
 SOURCE, MAP, SINK = Operator("source", "source"), Operator("map", "map"), Operator("sink", "sink")
@@ -63,5 +63,5 @@ def test_what_feeds_an_operator_is_found_without_searching_all_edges():
     counters = {name: [(100.0, 100.0, 0.5)] for name in names[1:]}
     found = ds2(flow, counters, {"o0": 1e3})
     assert found.optimal_output["o199"] == 1e3
-    dataflow_graph(flow)
+    observed_graph(flow)
     assert Counted.walks < 20  # and not once for every operator

@@ -79,7 +79,7 @@ class Answer:
     origin: str  # where the figures come from, such as "SIMULATED"
     of: tuple[str, ...] = ()  # what they are of
     details: tuple[str, ...] = ()  # further sentences
-    facts: tuple[Fact, ...] = ()  # fields of the JSON document, where it is not the rows
+    facts: Mapping[str, Any] = field(default_factory=dict)  # the JSON document, where it is not the rows
     rows: tuple[tuple[Fact, ...], ...] = ()  # every row begins with the fact that names it
     caption: str = ""  # what the rows are
     listed: bool = True  # whether a page shows the rows at once, or only as the exact figures behind its chart
@@ -100,7 +100,7 @@ class Answer:
     def document(self) -> Any:  # noqa: ANN401 - JSON
         """Return the figures for JSON: the facts; without them the rows, by name unless the name is a field."""
         if self.facts or not self.rows:
-            return _fields(self.facts)
+            return dict(self.facts)
         if self.rows[0][0].key:
             return [_fields(row) for row in self.rows]
         return {row[0].value: _fields(row) for row in self.rows}

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from typing import Any
 
 from workbench import units
 from workbench.advice import Advice
@@ -80,9 +81,9 @@ def probe_rows(made: Sequence[Probe]) -> tuple[tuple[Fact, ...], ...]:
     return tuple(map(_probe, made))
 
 
-def _facts(measurement: Measurement) -> tuple[Fact, ...]:
+def _facts(measurement: Measurement) -> dict[str, Any]:
     estimate, budget, interval = measurement.estimate, measurement.budget, measurement.interval
-    values = {
+    return {
         "query": measurement.query,
         "capacity": estimate.middle or None,
         "rate": estimate.rate,
@@ -106,26 +107,25 @@ def _facts(measurement: Measurement) -> tuple[Fact, ...]:
         "checkpoint": measurement.machine.facts.get("checkpoint"),
         "writes": None if (writes := findings.writes_of(measurement)) is None else asdict(writes),
     }
-    return tuple(Fact(value, key) for key, value in values.items())
 
 
 def _probe(probe: Probe) -> tuple[Fact, ...]:
     observation, judgement = probe.observation, probe.judgement
     whole = observation.batches[1:]
-    finite = math.isfinite(probe.rate)
+    finite, (verdict, reason) = math.isfinite(probe.rate), figures.outcome(probe)
     mean_s = math.fsum(batch.duration_s for batch in whole) / len(whole) if whole else None
     return (
         Fact(probe.number, name="Probe", unit=COUNT),
         Fact(probe.rate if finite else None, name="Commanded", unit=RATE),
         Fact(observation.consumed_rate, name="Consumed", unit=RATE),
         Fact(judgement.consumed_share if judgement else None, name="Consumed share", unit=SHARE, shown="wide"),
-        Fact(judgement.verdict if judgement else probe.phase, name="Verdict"),
+        Fact(verdict, name="Verdict"),
         Fact(probe.started_s, name="Began", unit=SECONDS, shown="data"),
         Fact(observation.offered_rate if finite else None, name="Offered", unit=RATE, shown="data"),
         Fact(judgement.backlog_slope if judgement else None, name="Backlog slope", unit=RATE, shown="data"),
         Fact(mean_s, name="Mean batch time", unit=SECONDS, shown="data"),
         Fact(len(whole), name="Whole batches", unit=COUNT, shown="data"),
-        Fact(judgement.reason if judgement else "The source offered all that fits.", name="Reason", shown="data"),
+        Fact(reason, name="Reason", shown="data"),
     )
 
 

@@ -84,10 +84,10 @@ def _row(found: Observed, outage_s: float) -> tuple[Fact, ...]:
     )
 
 
-def _document(found: Observed, outage_s: float) -> tuple[Fact, ...]:
+def _document(found: Observed, outage_s: float) -> dict[str, Any]:
     running = found.running
     seconds = found.catch_up_s(outage_s)
-    values = {
+    return {
         "query": running.name,
         "application": running.application,
         "spark": running.spark,
@@ -107,7 +107,6 @@ def _document(found: Observed, outage_s: float) -> tuple[Fact, ...]:
         "catch_up_s": _finite(seconds),
         "compared": None if found.compared is None else asdict(found.compared),
     }
-    return tuple(Fact(value, key) for key, value in values.items())
 
 
 def _finite(value: Any) -> Any:  # noqa: ANN401 - JSON

@@ -16,7 +16,10 @@ _GREW_S = 600.0  # by which a watermark fell behind
 
 def changes(found: Observed) -> dict[str, Advice]:
     """Say what changes or costs, each with a remedy."""
-    said = {**_drift(found), **_overrun(found), **_endless(found)}
+    said = {**_drift(found), **_overrun(found)}
+    if found.ending is not None and found.run is None:
+        endless = "Its runs take what there is and end (availableNow), so there is no trigger interval."
+        said[endless] = Advice("Ask how long a run may take, and size it for that: --rows with --deadline.")
     for state in found.running.states:
         said |= {**_growth(state, found), **_costs(state, found), **_late(state)}
     if not found.running.slots:
@@ -73,22 +76,13 @@ def _overrun(found: Observed) -> dict[str, Advice]:
     return said
 
 
-def _endless(found: Observed) -> dict[str, Advice]:
-    if found.ending is None or found.run is not None:
-        return {}
-    said = "Its runs take what there is and end (availableNow), so there is no trigger interval."
-    return {said: Advice("Ask how long a run may take, and size it for that: --rows with --deadline.")}
-
-
 def _growth(state: StateSeen, found: Observed) -> dict[str, Advice]:
-    grown = [
-        units.scaled(state.rows_per_day, "rows", 2) if state.rows_per_day > 0 else "",
-        units.size(state.memory_per_day) if state.memory_per_day > 0 else "",
-        f"{units.size(state.disk_per_day)} on disk" if state.disk_per_day > 0 else "",
-    ]
-    if not any(grown):
+    grown = [units.scaled(state.rows_per_day, "rows", 2)] * (state.rows_per_day > 0)
+    grown += [units.size(state.memory_per_day)] * (state.memory_per_day > 0)
+    grown += [f"{units.size(state.disk_per_day)} on disk"] * (state.disk_per_day > 0)
+    if not grown:
         return {}
-    said = f"The state of {state.operator} grows by {' and '.join(filter(None, grown))} a day"
+    said = f"The state of {state.operator} grows by {' and '.join(grown)} a day"
     running = found.running
     memory = float(running.slots * running.memory_mb << 20)
     full_s = state.full_s(memory)

@@ -11,10 +11,7 @@ MOST_CAUTIONS = 4  # cautions that a page shows at once: the first
 
 
 def cards(answer: Answer, *, source: bool = True) -> list[Card]:
-    """Make all cards; one that cannot be made becomes an error card and does not hide the others.
-
-    Without `source`, the first does not say where the figures come from, because another card says it.
-    """
+    """Make all cards, error cards where one fails; without `source`, another says where figures come from."""
     at_once = gather((partial(_lead, answer, source=source), *answer.also))
     about = []
     if answer.about:

@@ -62,7 +62,7 @@ def answer(placed: Placed, given: PlacementInput, again: Again) -> Answer:
         f"{placed.method}{sustained or f' has the costs {_costs(placed.cost)}'}.",
         *_origin(given, placed),
         tuple(filter(None, (_limit(placed), f"Its costs are {_costs(placed.cost)} ({_SCALE}).", _proof(placed)))),
-        tuple(Fact(value, key) for key, value in _document(placed).items()),
+        _document(placed),
         _tasks(placed),
         f"Tasks of each operator on each worker, by {placed.method}",
         cautions=_cautions(given, placed, placed if placed.method == "optimal" else None, again),
@@ -83,15 +83,16 @@ def compared(given: PlacementInput, found: Comparison, again: Again, shown: Plac
     rows = [_method(row, best, given) for row in ranked]
     plan = best.placed if shown is None else shown
     optimal = next((row.placed for row in ranked if row.placed.method == "optimal"), plan)
-    cautions = _cautions(given, plan, best.placed, again)
-    cautions |= {f"{method} found no plan.": Advice(reason) for method, reason in found.refused.items()}
+    cautions, refused = _cautions(given, plan, best.placed, again), found.refused.items()
+    cautions |= {f"{method} found no plan.": Advice(reason) for method, reason in refused}
+    empty = [replace(fact, value=None, key="") for fact in rows[0][1:] if fact.name]
     return Answer(
         "best",
         _WHERE,
         _gain(plan, found, given),
         *_origin(given, plan),
         tuple(filter(None, (_limit(plan), _proof(optimal if shown is None else plan), *_doubts(given, found)))),
-        rows=(*rows, *(_refused(method, reason, rows[0]) for method, reason in found.refused.items())),
+        rows=(*rows, *((Fact(method, "method", "Method"), *empty, Fact(why, "refused")) for method, why in refused)),
         caption=f"Methods side by side. Costs: how unevenly a load is spread over the workers; {_SCALE}.",
         chosen=0,
         cautions=cautions,
@@ -329,12 +330,6 @@ def _method(row: Compared, best: Compared, given: PlacementInput) -> tuple[Fact,
     )
 
 
-def _refused(method: str, reason: str, other: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Make a row as `other`, empty but for the method; the document has the reason."""
-    empty = (replace(fact, value=None, key="") for fact in other[1:] if fact.name)
-    return (Fact(method, "method", "Method"), *empty, Fact(reason, "refused"))
-
-
 def _shape(one: Spread) -> tuple[Fact, ...]:
     shown = {0.1: "Nine of ten sustain", 0.5: "Median", 0.0: "Lowest", 0.9: "", 1.0: "Highest drawn"}
     return (
@@ -381,9 +376,13 @@ def _front(found: PlacementStudy) -> list[Card]:
         return [Card("front", title, "The search found no plan within its time; give it more.", kind="no-data")]
     plans, best = _with_best(front.pareto, found.best)
     data = figures.cost_vectors(plans, chosen=best, thresholds=found.within)
-    finding = f"{data.finding}. {_told(plans, best, found.best.method)}" + (
-        "" if front.exhausted else " The search ran out of time, so there may be better ones."
+    least = min(range(len(plans)), key=lambda number: plans[number].cost.worst)
+    also = ", and" if least == best else f"; plan {least} has"
+    finding = (
+        f"{data.finding}. The chosen one, plan {best}, has the costs of the best plan, by {found.best.method}{also} "
+        f"the least worst cost, {units.number(plans[least].cost.worst)}."
     )
+    finding += "" if front.exhausted else " The search ran out of time, so there may be better ones."
     rows = tuple((number, *plan.cost) for number, plan in enumerate(plans))
     listed = "Plans that no other dominates" + ", and the plan above" * (len(plans) > len(front.pareto))
     table = Table(listed, (Column("Plan"), *_COSTS), rows)
@@ -402,15 +401,6 @@ def _with_best(front: Sequence[Plan], best: Placed) -> tuple[tuple[Plan, ...], i
         if all(math.isclose(one, other, abs_tol=_EQUAL) for one, other in zip(plan.cost, best.cost, strict=True))
     ]
     return (tuple(front), same[0]) if same else ((*front, Plan(best.counts, best.cost)), len(front))
-
-
-def _told(plans: Sequence[Plan], best: int, method: str) -> str:
-    """Say which plan is shown, by which method, and which has the least worst cost."""
-    least = min(range(len(plans)), key=lambda number: plans[number].cost.worst)
-    cost = units.number(plans[least].cost.worst)
-    chosen = f"The chosen one, plan {best}, has the costs of the best plan, by {method}"
-    also = ", and" if least == best else f"; plan {least} has"
-    return f"{chosen}{also} the least worst cost, {cost}."
 
 
 def _thresholds(found: PlacementStudy) -> list[Card]:

@@ -56,17 +56,14 @@ def rows(plans: Sequence[CapacityPlan], refused: Sequence[Refusal] = ()) -> tupl
     made = [(plan.rate, _target(plan, paid)) for plan in plans]
     if not made:
         return ()
-    lacking = [[Fact(None, one.key, one.name, one.unit, one.shown) for one in row[2:]] for _, row in made[:1]]
+    lacking = [Fact(None, one.key, one.name, one.unit, one.shown) for one in made[0][1][2:]]
     none = Fact("no plan", name="Verdict", verdict="unsure")
-    made += [(one.rate, (_rate(one.rate), none, *lacking[0])) for one in refused]
+    made += [(one.rate, (Fact(one.rate, name="Target", unit=RATE), none, *lacking)) for one in refused]
     return tuple(row for _, row in sorted(made, key=lambda one: one[0]))
 
 
 def cautions(plans: Sequence[CapacityPlan]) -> dict[str, Advice]:
-    """Return what to mind, with what to do: why a target is not safe, then what no verdict has weighed.
-
-    Of a concern that several targets share, it is the worst.
-    """
+    """Return what to mind, with what to do: why a target is not safe, then each other concern where it is worst."""
     reasons: dict[str, Advice] = {}
     found: dict[str, list[tuple[CapacityPlan, ModelFinding]]] = {}
     for plan in plans:
@@ -112,16 +109,12 @@ def _when_and_where(runs: Sequence[Measurement]) -> tuple[str, ...]:
     return " to ".join(dates), testbed_name(runs[-1].testbed_kind, runs[-1].testbed), runs[-1].machine.processor or ""
 
 
-def _rate(rate: float) -> Fact:
-    return Fact(rate, name="Target", unit=RATE)
-
-
 def _target(plan: CapacityPlan, currency: str | None) -> tuple[Fact, ...]:
     verdict, price, budget = plan.verdict, plan.price, plan.budget
     level = None if verdict is None else verdict.level
     expected = Unit(lambda _: findings.expected(plan, ""))
     return (
-        _rate(plan.rate),
+        Fact(plan.rate, name="Target", unit=RATE),
         Fact(level, name="Verdict", verdict=_VERDICTS.get(level or "", "")),
         Fact(deployment(plan), name="Deploy"),
         Fact(plan.expected_rate, "expected_rate", "Capacity, records/s (90 %)", expected),

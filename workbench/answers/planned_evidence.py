@@ -182,7 +182,14 @@ def _waiting(planned: Planned) -> list[Card]:
     timed = all(plan.has_interval for plan in plans)
     title = "How long do records wait, and how long does a backlog last?" if timed else "How long does a backlog last?"
     largest = max(plans, key=lambda plan: plan.rate)
-    finding = f"{findings.backlog(largest, outage_s)} {_waits(plans)}".rstrip()
+    finding = findings.backlog(largest, outage_s)
+    batches = [plan for plan in plans if plan.has_interval and math.isfinite(plan.latency_s(0.5))]
+    if batches:
+        plan = max(batches, key=lambda one: one.rate)
+        finding += (
+            f" At {units.rate(plan.rate)} half of the records wait at most {units.seconds(plan.latency_s(0.5))} for "
+            f"the end of their batch, and 99 % at most {units.seconds(plan.latency_s(0.99))}."
+        )
     known: dict[str, Callable[[CapacityPlan], Cell]] = {"Target (records/s)": lambda plan: plan.rate}
     if timed:
         known["Latency, median (s)"] = lambda plan: _finite(plan.latency_s(0.5))
@@ -191,18 +198,6 @@ def _waiting(planned: Planned) -> list[Card]:
     known["Caught up at the low end (min)"] = lambda plan: _finite(plan.catch_up_s(outage_s, plan.low) / 60)
     table = tabulate("One row per target rate", plans, known)
     return [Card("waiting", title, finding, table=table)]
-
-
-def _waits(plans: Sequence[CapacityPlan]) -> str:
-    """Say how long records wait for the end of their batch at the largest rate for which that is known."""
-    batches = [plan for plan in plans if plan.has_interval and math.isfinite(plan.latency_s(0.5))]
-    if not batches:
-        return ""
-    plan = max(batches, key=lambda one: one.rate)
-    return (
-        f"At {units.rate(plan.rate)} half of the records wait at most {units.seconds(plan.latency_s(0.5))} for the end "
-        f"of their batch, and 99 % at most {units.seconds(plan.latency_s(0.99))}."
-    )
 
 
 def _day(planned: Planned) -> list[Card]:

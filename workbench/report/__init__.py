@@ -44,14 +44,8 @@ __all__ = [
     "show_scaling",
 ]
 
-_PLACES = {
-    "Parameter": "parameters",
-    "Report": "_render",
-    "export_executed": "_render",
-    "fetched_urls": "html",
-    "parameters_of": "parameters",
-    "render": "_render",
-}  # the others are steps
+_PLACES = {"Parameter": "parameters", "parameters_of": "parameters", "fetched_urls": "html"}  # the others are steps
+_PLACES |= dict.fromkeys(("Report", "export_executed", "render"), "_render")
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name represents

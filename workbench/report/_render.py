@@ -50,13 +50,11 @@ def render(
     title: str | None = None,
     timeout_s: float | None = None,
 ) -> Report:
-    """Run a report notebook and write it as one self-contained HTML file, complete or not at all; its folder is made.
+    """Run a report notebook and write it as one self-contained HTML file, complete or not at all.
 
-    The `template` is the path of a notebook, or the name of one in ``templates/``; relative paths among its
-    `parameters` start at the working directory. Without a `title` the page has the notebook's own. A cell that fails,
-    or takes longer than `timeout_s`, gives a partial report whose ``error`` is set. Raises WorkbenchError for an
-    unknown notebook, an unknown or ill-typed parameter, an output that cannot be written, and a page that would load
-    something from elsewhere.
+    The `template` is a notebook's path or its name in ``templates/``; relative paths in `parameters` start at the
+    working directory. A cell that fails or exceeds `timeout_s` gives a partial report with an ``error``. Raises a
+    WorkbenchError for refused parameters, an output that cannot be written, and a page that loads from elsewhere.
     """
     notebook = find_template(template)
     values = check(notebook, parameters)
@@ -70,9 +68,12 @@ def render(
             f"The report cannot be run, for want of a place for temporary files: {error.strerror or error}. Make room "
             "there, or set TMPDIR to another folder."
         ) from error
+    for name, value in values.items():
+        if isinstance(value, str) and os.sep in value:
+            values[name] = Path(value).name  # reports travel, and folders name people
     facts = (
         ("Rendered", started.strftime(_MINUTE)),
-        *((f"Parameter {name}", _without_folder(value)) for name, value in values.items()),
+        *((f"Parameter {name}", redacted(str(value))) for name, value in values.items()),
     )
     return _finish(execution, notebook, target, title, facts)
 
@@ -145,8 +146,3 @@ def _presentable(execution: Execution) -> nbformat.NotebookNode:
     if not shown:
         notebook.cells.append(nbformat.v4.new_code_cell(outputs=[card]))  # type: ignore[no-untyped-call]
     return notebook
-
-
-def _without_folder(value: object) -> str:
-    """Print a parameter without secrets; of a path only the name, as reports travel and folders name people."""
-    return redacted(Path(value).name if isinstance(value, str) and os.sep in value else str(value))

@@ -1,7 +1,6 @@
 """Running a report notebook with papermill, in a kernel of this very interpreter.
 
-No installed kernel specification, start-up file or home folder has a say: the kernel's command line, connection
-file and IPython folder are made here, in the run's temporary folder.
+The kernel's command, connection file and IPython folder are made in the run's folder: no installed ones have a say.
 """
 
 import sys

@@ -1,8 +1,7 @@
 """An executed notebook as one HTML text that needs no network.
 
-The charts are plain JSON in the notebook; the template draws them with the chart library that the page carries
-once, compressed. A policy in the page forbids every other load, and ``fetched_urls`` finds attempts. Scripts run only
-with a number that the template's have and a notebook's outputs cannot know.
+The page carries the chart library once, compressed. Its policy forbids every other load, and ``fetched_urls`` finds
+attempts; scripts run only with a number that a notebook's outputs cannot know.
 """
 
 import base64

@@ -1,9 +1,4 @@
-"""Parameters of a report notebook, checked before anything runs.
-
-Papermill injects unknown names with a warning and checks no types; here both are errors, and so is a file that cannot
-be read as what the notebook needs: else a typing error in a schedule would end in a page without results. What values
-mean together only the steps of a notebook know; those of ours are asked.
-"""
+"""Parameters of a report notebook, checked before anything runs: names, types, files, and what they mean together."""
 
 import ast
 import re
@@ -63,10 +58,9 @@ class Parameter:
 
 
 def parameters_of(notebook: Path) -> tuple[Parameter, ...]:
-    """List the parameters that `notebook` declares, in order.
+    """List the parameters that `notebook` declares, lines ``name: type = value  # meaning`` of the cell ``parameters``.
 
-    A parameter is a line ``name: type = value  # meaning`` of the cell tagged ``parameters``; a type of two words, such
-    as ``"study file"``, is quoted.
+    A type of two words, such as ``"study file"``, is quoted.
     """
     try:
         with warnings.catch_warnings():
@@ -80,30 +74,36 @@ def parameters_of(notebook: Path) -> tuple[Parameter, ...]:
             else "name a report, such as placement, and give the file as one of its parameters"
         )
         raise WorkbenchError(f"{notebook} cannot be read as a report notebook ({reason}); {remedy}.") from error
-    return tuple(_parameter(name, entry) for name, entry in declared.items())
-
-
-def _parameter(name: str, entry: Mapping[str, str]) -> Parameter:
-    default, kind = _literal(entry["default"]), entry["inferred_type_name"]
-    return Parameter(name, type(default).__name__ if kind in (None, "None") else kind, default, entry["help"] or "")
+    made = []
+    for name, entry in declared.items():
+        default, kind = _literal(entry["default"]), entry["inferred_type_name"]
+        kind = type(default).__name__ if kind in (None, "None") else kind
+        made.append(Parameter(name, kind, default, entry["help"] or ""))
+    return tuple(made)
 
 
 def check(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]:
-    """Compare `parameters` with those that the notebook declares; return all values, defaults included.
+    """Check `parameters` against those that the notebook declares, and return all values, defaults included.
 
-    Raises WorkbenchError for a name that the notebook does not declare, a value of another type, a value that is needed
-    and missing, a file that cannot be read as what it should be, and values that a notebook of ours can do nothing
-    with.
+    Raises WorkbenchError for unknown names, wrong types, missing values, unreadable files, and values that do not go
+    together.
     """
     declared = {one.name: one for one in parameters_of(notebook)}
     for name, value in parameters.items():
         if name not in declared:
             raise WorkbenchError(_unknown(notebook, name, list(declared)))
         _check_type(notebook.name, declared[name], value)
-        _check_text(notebook.name, name, value)
+        for text in value if isinstance(value, list) else (value,):  # no file holds it, and no path may be it
+            if isinstance(text, str) and (odd := _NO_TEXT.search(text)):
+                of = f"Parameter {name!r} of {notebook.name} is {shown(value)}"
+                raise WorkbenchError(f"{of}, of which {odd[0]!r} is not text. Leave it out.")
     values = {name: parameters.get(name, one.default) for name, one in declared.items()}
     for name, value in values.items():
-        _check_there(notebook.name, declared[name], value)
+        expected = declared[name]
+        if value == "" and expected.default == "":
+            raise WorkbenchError(f"Parameter {name!r} of {notebook.name} must be given{_help(expected.help)}.")
+        if expected.is_file and value is not None:
+            _READERS.get(expected.kind, _open)(Path(str(value)))
     if notebook.stem in _TOGETHER and notebook.resolve().parent == FOLDER:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the report says them
@@ -119,22 +119,6 @@ def _check_type(notebook: str, expected: Parameter, value: object) -> None:
             f"Parameter {expected.name!r} of {notebook} is {shown(value)} ({type(value).__name__}); "
             f"it must be {wanted}{' or None' if may_miss else ''}{_help(expected.help)}."
         )
-
-
-def _check_text(notebook: str, name: str, value: object) -> None:
-    """Refuse what no file holds and no path may be, in a text or in those of a list."""
-    for text in value if isinstance(value, list) else (value,):
-        if isinstance(text, str) and (odd := _NO_TEXT.search(text)):
-            raise WorkbenchError(
-                f"Parameter {name!r} of {notebook} is {shown(value)}, of which {odd[0]!r} is not text. Leave it out."
-            )
-
-
-def _check_there(notebook: str, expected: Parameter, value: object) -> None:
-    if value == "" and expected.default == "":
-        raise WorkbenchError(f"Parameter {expected.name!r} of {notebook} must be given{_help(expected.help)}.")
-    if expected.is_file and value is not None:
-        _READERS.get(expected.kind, _open)(Path(str(value)))
 
 
 def _open(path: Path) -> None:

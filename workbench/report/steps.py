@@ -1,7 +1,4 @@
-"""The steps of the report notebooks, so that their cells stay thin: do the work, show its cards.
-
-A step raises a `WorkbenchError` where its file is not named, or cannot be read as what it should be.
-"""
+"""The steps of the report notebooks: do the work, show its cards. Bad files are a `WorkbenchError`."""
 
 import ast
 import json
@@ -72,9 +69,9 @@ def ask(study: str) -> Study:
 
 
 def measure_study(asked: Study, study: str, history: str) -> tuple[Planned, Path | None]:
-    """Carry out the study; if it stops half-way, show how far it came and let the error pass.
+    """Carry out the study of a file, and return its plans and the file of the previous ones in `history`, if any.
 
-    The path of its file distinguishes its runs in `history` from others. Also return the file of the previous plans.
+    If it stops half-way, it shows how far it came and lets the error pass.
     """
     runs = StudyHistory.of(Path(study), Path(history))
     try:
@@ -113,10 +110,7 @@ def show_measurement(measurement: str, previous: str | None = None) -> None:
 
 
 def show_planned(planned: str, previous: str | None = None) -> None:
-    """Show the plans in a file, and what changed since those in the file `previous` if one is named.
-
-    Raises WorkbenchError also, after all is shown, when a measurement that the plans lack failed.
-    """
+    """Show the plans in a file, and what changed since those in `previous`; end with an error if a run failed."""
     _require_named(planned, "No plans are named", "planned")
     now = read_planned(Path(planned))
     answer, *rest = of_a_plan.cards(now)
@@ -146,10 +140,7 @@ def ask_placement(
     shapes: Sequence[str] = (),
     **cluster: Any,  # noqa: ANN401
 ) -> tuple[PlacementInput, Callable[[], PlacementStudy]]:
-    """Read what to place, of `placement` and `more` paths, and prepare how to place it: see `study_placement`.
-
-    The `cluster` is as for `placed_together`; 0 or None: as the file says.
-    """
+    """Read what to place, and prepare to: see `study_placement` and `placed_together`. 0 or None: as the file says."""
     _require_named(placement, "No placement is named", "placement")
     check_methods([method] if method else [], seed=seed, draws=samples, timeout_s=timeout_s, weights=odrp)
     chosen = shapes_of(shapes)
@@ -225,8 +216,7 @@ def show_papers(paper: str = ALL, query: str = ANY) -> None:
 def _given(report: str, values: Mapping[str, object]) -> dict[str, object]:
     """Give the parameters of one of our reports that differ from its notebook's own, for commands to repeat.
 
-    Values that the notebook does not declare are left out. Its cell is read as it is: papermill, which also knows it,
-    takes seconds to load in the kernel.
+    Its cell is parsed here, because papermill takes seconds to load in the kernel.
     """
     cells = json.loads(find_template(report).read_text(encoding="utf-8"))["cells"]
     source = "".join(

@@ -46,10 +46,9 @@ class RefusedError(WorkbenchError):
 
 
 def ask(query: str, dataset: str, event_time: str, targets: list[float], *, quick: bool) -> Study:
-    """Turn the first cell into a study, and show what it asks: the question, the data, the query's code.
+    """Turn the first cell into a study, and show what it asks: the question, the data, the query's code, read again.
 
-    The query's module is read again, as it may have been edited; a `quick` tour takes a simulated query instead. Of
-    what is not fit for it, a card says why before a `RefusedError` ends the notebook.
+    A `quick` tour simulates. A card says what is wrong before a `RefusedError` ends the notebook.
     """
     try:
         study = first_study(query, dataset, event_time, targets, prices="../data/instances.csv", simulated=quick)

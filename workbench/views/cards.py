@@ -1,8 +1,7 @@
-"""Results as cards: title, one sentence with the finding, figure, table.
+"""Results, missing results, errors and advice as cards: title, one sentence with the finding, figure, table.
 
-"Not enough data yet", errors and advice are cards too, so that one missing result never hides the others. A card
-is shown as its heading (HTML), its figure (a plain plotly figure in an output of its own, so that a page carries
-the chart library once) and its table in a ``<details>`` element with a CSV link.
+A card is shown as a heading, a plain plotly figure in an output of its own, so that a page carries the chart library
+once, and a table in a ``<details>`` element with a CSV link.
 """
 
 import csv
@@ -10,7 +9,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Literal, NamedTuple, TypeVar, get_args
 
 import plotly.graph_objects as go
 from IPython.display import display
@@ -158,26 +157,15 @@ def show(cards: Iterable[Card]) -> None:
 
 
 def chart(figure: go.Figure) -> dict[str, object]:
-    """Return the figure as a notebook output: its JSON with quiet settings, never the chart library.
+    """Return the figure as a notebook output: its JSON with quiet settings, without the chart library.
 
-    It has no title, which is the finding that its card says above it. Numbers keep as many digits as a screen can show;
-    tables and their CSV keep all.
+    Its card says the title, which is the finding. Tables keep all digits, charts as many as a screen can show.
     """
-    drawn = json.loads(untitled(figure).to_json())
+    drawn = json.loads(untitled(figure).to_json(), parse_float=lambda digits: float(f"{float(digits):.{_DIGITS}g}"))
     return {
-        "application/vnd.plotly.v1+json": {**_rounded(drawn), "config": dict(QUIET)},
+        "application/vnd.plotly.v1+json": {**drawn, "config": dict(QUIET)},
         "text/plain": str((figure.layout.meta or {}).get("finding", "chart")),
     }
-
-
-def _rounded(value: Any) -> Any:  # noqa: ANN401 - JSON
-    if isinstance(value, float):
-        return float(f"{value:.{_DIGITS}g}")
-    if isinstance(value, list):
-        return [_rounded(one) for one in value]
-    if isinstance(value, dict):
-        return {key: _rounded(one) for key, one in value.items()}
-    return value
 
 
 def gather(sections: Iterable[Callable[[], Iterable[Card]]]) -> list[Card]:
@@ -197,10 +185,7 @@ def fold(card: Card) -> Card:
 
 
 def error_card(kind: str, message: str) -> Card:
-    """Say what went wrong and what to do, without a traceback; `kind` is the name of the exception's class.
-
-    The message of a `WorkbenchError` says the next step itself; anything else is a defect of ours.
-    """
+    """Say what went wrong, without a traceback; a `kind` of exception that is none of ours is a defect."""
     if kind in _TITLES:
         return Card("error", _TITLES[kind], message, kind="error")
     return Card(

@@ -81,11 +81,7 @@ def previous_plans(path: str | None, now: Planned) -> list[Card]:
 
 
 def changes(path: str, now: Planned) -> list[Card]:
-    """Compare `now` with the study in the file `path`, or say that there is no earlier run yet.
-
-    The first card is the first screen of a report that is rendered again and again: it says what changed for which
-    query.
-    """
+    """Compare `now` with the study in the file `path`, if there is one; the first card names the query."""
     first = Card(
         "drift", TITLE, "This is the first run of the study; the next one is compared with it.", kind="not-yet"
     )

@@ -10,10 +10,7 @@ from workbench.views.cards import Card, Table, headings
 def assignment_card(
     current: Sequence[Sequence[int]], greedy: Assignment, optimal: Assignment, executors: Sequence[str]
 ) -> Card:
-    """Compare the present cores of every executor with those of the greedy and of the optimal `assign_cores`.
-
-    `current` is of the shape (nodes, executors).
-    """
+    """Compare the `current` cores, nodes by executors, with the greedy and the optimal ones of `assign_cores`."""
     columns = headings(("Executor", "Node", "Now (cores)", "Greedy (cores)", "Optimal (cores)"))
     rows = tuple(
         (executor, f"node {node}", cores[j], greedy.matrix[node][j], optimal.matrix[node][j])

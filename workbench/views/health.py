@@ -1,7 +1,6 @@
 """Health checks of a measurement: what a reader must know before trusting the number, and what to do."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from workbench import units
 from workbench.measuring import SOURCE_MARGIN
@@ -15,221 +14,204 @@ _LATE_SHARE = 0.01  # of the rows reaching the state, that may be dropped as lat
 _LEAST_THROTTLED = 0.01  # of its periods, below which a quota does not shape the slots
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """One check."""
 
+    question: str
     finding: str | None  # what was seen; None where the measurement does not show it
     advice: str = ""  # what to do; empty if all is well
-    question: str = ""
-
-
-_UNKNOWN = Check(None)
-_AGAIN = "The rate may be too low: measure again while nothing else runs."
 
 
 def checks(measurement: Measurement) -> tuple[Check, ...]:
     """Run every check; what was simulated has neither a machine that others use, nor batches and their source."""
-    ran = measurement.ran
-    observation = measurement.estimate.observation
-    asked: tuple[tuple[bool, str, Callable[[Measurement], Check]], ...] = (
-        (ran, "Is the fixed time of a batch small compared with the interval?", _fixed_cost),
-        (True, "Was the warm-up steady?", _warm_up),
-        (ran, "Is the state bounded?", _state),
-        (ran and measurement.estimate.filled is not None, "Had the state its working size?", _filled),
-        (ran, "Did the rows come in time for the watermark?", _late),
-        (ran, "Was the machine left alone?", _disturbed),
-        (True, "Were there enough probes?", _probes),
-        (True, "Do the probes agree?", _contradictions),
-        (ran, "Did the query, and not the source, limit the rate?", _source_bound),
-        (True, "Was a rate found that is too much?", _no_upper_end),
-        (ran, "Did the slots' CPU quota bind?", _quota),
-        (ran and not measurement.machine.dedicated, "Were the slots' cores dedicated?", _counted),
-        (ran and bool(observation and observation.executors), "Were the executors equally fast?", _executors),
-        (ran and _topic_partitions(measurement) is not None, "Did every slot read the topic?", _idle_slots),
+    if not measurement.ran:
+        return (_warm_up(measurement), *_probes(measurement), _upper_end(measurement))
+    return (
+        _fixed_cost(measurement),
+        _warm_up(measurement),
+        *_state(measurement),
+        _disturbed(measurement),
+        *_probes(measurement),
+        _source(measurement),
+        _upper_end(measurement),
+        *_slots(measurement),
     )
-    return tuple(replace(look(measurement), question=question) for needed, question, look in asked if needed)
+
+
+def _check(question: str, fine: bool | None, well: str, seen: str, advice: str) -> Check:
+    """Say what was seen, with advice where it is not fine; None: the measurement does not show it."""
+    if fine is None:
+        return Check(question, None)
+    return Check(question, well) if fine else Check(question, seen, advice)
 
 
 def _fixed_cost(measurement: Measurement) -> Check:
     interval = measurement.budget.interval_s
     line = batch_times(measurement.query, measurement.budget, measurement.estimate, measurement.load_curve).line
-    if line is None:
-        return _UNKNOWN
-    share = line.fixed / interval
+    fixed = 0.0 if line is None else line.fixed
     seen = (
-        f"Every batch takes {units.seconds(line.fixed)} whatever its size, {units.share(share)} of the "
+        f"Every batch takes {units.seconds(fixed)} whatever its size, {units.share(fixed / interval)} of the "
         f"{units.seconds(interval)} interval."
     )
-    if share <= _FIXED_SHARE:
-        return Check(seen)
-    return Check(
+    return _check(
+        "Is the fixed time of a batch small compared with the interval?",
+        None if line is None else fixed / interval <= _FIXED_SHARE,
+        seen,
         seen,
         f"Above {units.share(_FIXED_SHARE)} the fixed part dominates and rates do not scale with slots: "
-        f"lengthen the interval (to {units.seconds(line.fixed / _FIXED_SHARE)} or more) or use stronger slots.",
+        f"lengthen the interval (to {units.seconds(fixed / _FIXED_SHARE)} or more) or use stronger slots.",
     )
 
 
 def _warm_up(measurement: Measurement) -> Check:
-    if measurement.estimate.steady:
-        return Check("The rate and the time per record had settled before the first probe.")
-    return Check(
+    return _check(
+        "Was the warm-up steady?",
+        measurement.estimate.steady,
+        "The rate and the time per record had settled before the first probe.",
         "The warm-up reached its time limit while rate or time per record still changed.",
         "State or caches may not have been at their working size: state the rate only together with the state's size, "
         "or warm up longer (in a study warmup_s; in Python CapacityEstimator(warmup_cap_s=...)).",
     )
 
 
-def _state(measurement: Measurement) -> Check:
-    if not measurement.unbounded_state:
-        return Check("The query is not declared to keep state without bound.")
-    if measurement.estimate.rate is None:
-        return _UNKNOWN
-    return Check(
-        findings.growing_state(measurement.estimate),
-        "Bound the state (a join needs watermarks and a time range on both sides), or deploy for the rate at the "
-        "largest state it may reach.",
-    )
-
-
-def _filled(measurement: Measurement) -> Check:
-    if measurement.estimate.filled is None:
-        return _UNKNOWN
-    if measurement.estimate.filled:
-        return Check("There is none, or as much left it as entered.")
-    return Check(
-        "No row left the state before the probes, so it still grew.",
-        "The rate is that of a young state and may be too high: measure in a deployment of its own (in a study "
-        "deployment: separate), whose state is not emptied between probes, so that it has minutes to fill.",
-    )
-
-
-def _late(measurement: Measurement) -> Check:
-    observation = measurement.estimate.observation
-    if observation is None:
-        return _UNKNOWN
-    share = observation.dropped_late
-    if share <= _LATE_SHARE:
-        return Check(f"{units.share(share)} of the rows reaching the state were dropped as late.")
-    return Check(
-        f"{units.share(share)} of the rows reaching the state came later than the watermark allows and were dropped.",
-        "Dropped rows cost less than those that count, so the rate is too high: name the event-time column "
-        "(--event-time), sort the data by it, or allow more delay in withWatermark.",
-    )
+def _state(measurement: Measurement) -> list[Check]:
+    estimate = measurement.estimate
+    unbounded, unknown = measurement.unbounded_state, estimate.rate is None
+    late = None if estimate.observation is None else estimate.observation.dropped_late
+    made = [
+        _check(
+            "Is the state bounded?",
+            None if unbounded and unknown else not unbounded,
+            "The query is not declared to keep state without bound.",
+            findings.growing_state(estimate),
+            "Bound the state (a join needs watermarks and a time range on both sides), or deploy for the rate at the "
+            "largest state it may reach.",
+        ),
+        _check(
+            "Had the state its working size?",
+            estimate.filled,
+            "There is none, or as much left it as entered.",
+            "No row left the state before the probes, so it still grew.",
+            "The rate is that of a young state and may be too high: measure in a deployment of its own (in a study "
+            "deployment: separate), whose state is not emptied between probes, so that it has minutes to fill.",
+        ),
+        _check(
+            "Did the rows come in time for the watermark?",
+            None if late is None else late <= _LATE_SHARE,
+            f"{units.share(late)} of the rows reaching the state were dropped as late.",
+            f"{units.share(late)} of the rows reaching the state came later than the watermark allows and were "
+            "dropped.",
+            "Dropped rows cost less than those that count, so the rate is too high: name the event-time column "
+            "(--event-time), sort the data by it, or allow more delay in withWatermark.",
+        ),
+    ]
+    return made if estimate.filled is not None else [made[0], made[2]]
 
 
 def _disturbed(measurement: Measurement) -> Check:
-    if not measurement.machine.load_seen:
-        return _UNKNOWN
     taken = [p.number for p in measurement.estimate.probes if p.judgement is not None and p.judgement.disturbed]
-    if not taken:
-        return Check("No judged probe was disturbed.")
-    listed = ", ".join(map(str, taken))
-    seen = f"Probe{'s' * (len(taken) > 1)} {listed} had to be judged although others used the machine."
-    return Check(seen, _AGAIN)
-
-
-def _probes(measurement: Measurement) -> Check:
-    if not measurement.estimate.exhausted:
-        return Check("The bracket became as narrow as asked.")
-    return Check(
-        "The probes ran out before the bracket was as narrow as asked.",
-        "Use the bracket, not the single rate; or ask for a wider one (--tolerance) or for more time (--minutes), or "
-        "in Python allow more probes: CapacityEstimator(max_probes=..., most_s=...).",
+    listed = f"Probe{'s' * (len(taken) > 1)} {', '.join(map(str, taken))}"
+    return _check(
+        "Was the machine left alone?",
+        not taken if measurement.machine.load_seen else None,
+        "No judged probe was disturbed.",
+        f"{listed} had to be judged although others used the machine.",
+        "The rate may be too low: measure again while nothing else runs.",
     )
 
 
-def _contradictions(measurement: Measurement) -> Check:
+def _probes(measurement: Measurement) -> list[Check]:
     rates = measurement.estimate.contradictions
-    if not rates:
-        return Check("No rate was both sustained and not.")
     quieter = "measure again on a quieter machine, or " if measurement.ran else ""
-    return Check(
-        f"Probes disagree about {', '.join(units.rate(rate) for rate in rates)}.",
-        f"The bracket encloses the rates in doubt: {quieter}in Python observe longer: CapacityEstimator(window_s=...).",
+    return [
+        _check(
+            "Were there enough probes?",
+            not measurement.estimate.exhausted,
+            "The bracket became as narrow as asked.",
+            "The probes ran out before the bracket was as narrow as asked.",
+            "Use the bracket, not the single rate; or ask for a wider one (--tolerance) or for more time (--minutes), "
+            "or in Python allow more probes: CapacityEstimator(max_probes=..., most_s=...).",
+        ),
+        _check(
+            "Do the probes agree?",
+            not rates,
+            "No rate was both sustained and not.",
+            f"Probes disagree about {', '.join(map(units.rate, rates))}.",
+            f"The bracket encloses the rates in doubt: {quieter}in Python observe longer: "
+            "CapacityEstimator(window_s=...).",
+        ),
+    ]
+
+
+def _source(measurement: Measurement) -> Check:
+    estimate, limit = measurement.estimate, measurement.source_limit
+    bound = any(probe.answered("source-bound") for probe in estimate.probes)
+    known = limit is not None or bound or estimate.limit == "source"
+    return _check(
+        "Did the query, and not the source, limit the rate?",
+        estimate.limit != "source" if known else None,
+        f"The source alone could release {units.rate(limit)}.",
+        f"The source alone releases {units.rate(limit)}; the next probe would have come too close to that.",
+        f"The rate is the source's, not the query's: read it as 'at least', and give the source {SOURCE_MARGIN} "
+        "times the rate by fewer slots or a heavier query.",
     )
 
 
-def _source_bound(measurement: Measurement) -> Check:
-    estimate = measurement.estimate
-    limit = measurement.source_limit
-    if estimate.limit == "source":
-        return Check(
-            f"The source alone releases {units.rate(limit)}; the next probe would have come too close to that.",
-            f"The rate is the source's, not the query's: read it as 'at least', and give the source {SOURCE_MARGIN} "
-            "times the rate by fewer slots or a heavier query.",
-        )
-    bound = [p.number for p in estimate.probes if p.answered("source-bound")]
-    if limit is None and not bound:
-        return _UNKNOWN
-    return Check(f"The source alone could release {units.rate(limit)}.")
-
-
-def _no_upper_end(measurement: Measurement) -> Check:
-    if measurement.estimate.limit != "none":
-        return Check("Yes, the maximum has an upper end.")
-    return Check(
+def _upper_end(measurement: Measurement) -> Check:
+    return _check(
+        "Was a rate found that is too much?",
+        measurement.estimate.limit != "none",
+        "Yes, the maximum has an upper end.",
         "No rate was confirmed as too much.",
         "The rate is a lower bound: raise the highest rate (--max-rate), or in Python allow more probes: "
         "CapacityEstimator(max_probes=...).",
     )
 
 
-def _quota(measurement: Measurement) -> Check:
-    observation = measurement.estimate.observation
-    throttled = observation.quota_throttled if observation else None
-    if throttled is None:
-        return _UNKNOWN
-    seen = f"The quota held the slots back in {units.share(throttled)} of its periods at the highest sustained rate."
-    if throttled >= _LEAST_THROTTLED:
-        return Check(seen)
-    return Check(
-        seen,
-        "The slots were never as busy as their quota allows, so something else limits the rate: look at the fixed "
-        "time, at key skew and at the number of tasks.",
-    )
-
-
-def _counted(measurement: Measurement) -> Check:
-    used = measurement.used_cores
-    cores = "" if used is None else f" The tasks' threads used {used:.2f} cores per slot."
-    return Check(
-        f"The cluster counts cores but does not limit them, so a slot may have had more or less than its own.{cores}",
-        "Measure while nothing else runs on the workers, and compare with a plan for cores that are limited "
-        "(Kubernetes, or a virtual machine per executor) with care.",
-    )
-
-
-def _executors(measurement: Measurement) -> Check:
-    observation = measurement.estimate.observation
-    assert observation is not None  # noqa: S101 - asked where there are several
-    slow = slow_executors(observation.executors)
-    if not slow:
-        most = max(pace.times for pace in observation.executors)
-        return Check(f"The slowest took {most:.2f} times as long as the others per record.")
-    return Check(
-        f"{slow[0].sentence}.",
-        "A batch ends with its slowest task, so the other slots waited for it: look at what else its worker does, and "
-        "measure again without it.",
-    )
-
-
-def _topic_partitions(measurement: Measurement) -> int | None:
-    """Partitions of the topic it was measured with; None without one. A log's source may be another, and it says so."""
-    if measurement.testbed_kind == "observed":
-        return None
-    observation = measurement.estimate.observation
-    return None if observation is None else observation.source_partitions
-
-
-def _idle_slots(measurement: Measurement) -> Check:
-    partitions, slots = _topic_partitions(measurement), measurement.budget.slots
-    assert partitions is not None  # noqa: S101 - asked where a topic was read
-    if partitions >= slots:
-        return Check(f"Partitions with records: {units.count(partitions)}, read by {units.some(slots, 'slot')}.")
-    return Check(
-        f"The topic has {units.some(partitions, 'partition')} with records, so {slots - partitions:,} of "
-        f"{slots:,} slots had nothing to read.",
-        "The rate is that of a topic with as few partitions: use a topic with at least as many as slots, or measure "
-        "on fewer slots.",
-    )
+def _slots(measurement: Measurement) -> list[Check]:
+    """Check what slots had: their quota and cores, and where there are several, their executors and partitions."""
+    seen, used, slots = measurement.estimate.observation, measurement.used_cores, measurement.budget.slots
+    throttled = seen.quota_throttled if seen else None
+    said = f"The quota held the slots back in {units.share(throttled)} of its periods at the highest sustained rate."
+    made = [
+        _check(
+            "Did the slots' CPU quota bind?",
+            None if throttled is None else throttled >= _LEAST_THROTTLED,
+            said,
+            said,
+            "The slots were never as busy as their quota allows, so something else limits the rate: look at the fixed "
+            "time, at key skew and at the number of tasks.",
+        )
+    ]
+    if not measurement.machine.dedicated:
+        cores = "" if used is None else f" The tasks' threads used {used:.2f} cores per slot."
+        said = "The cluster counts cores but does not limit them, so a slot may have had more or less than its own."
+        advice = (
+            "Measure while nothing else runs on the workers, and compare with a plan for cores that are limited "
+            "(Kubernetes, or a virtual machine per executor) with care."
+        )
+        made.append(Check("Were the slots' cores dedicated?", f"{said}{cores}", advice))
+    if seen is not None and seen.executors:
+        slow, most = slow_executors(seen.executors), max(pace.times for pace in seen.executors)
+        executors = _check(
+            "Were the executors equally fast?",
+            not slow,
+            f"The slowest took {most:.2f} times as long as the others per record.",
+            f"{slow[0].sentence}." if slow else "",
+            "A batch ends with its slowest task, so the other slots waited for it: look at what else its worker does, "
+            "and measure again without it.",
+        )
+        made.append(executors)
+    read = None if seen is None or measurement.testbed_kind == "observed" else seen.source_partitions
+    if read is not None:  # of a topic; a log's source may be another, and it says so
+        topic = _check(
+            "Did every slot read the topic?",
+            read >= slots,
+            f"Partitions with records: {units.count(read)}, read by {units.some(slots, 'slot')}.",
+            f"The topic has {units.some(read, 'partition')} with records, so {slots - read:,} of {slots:,} slots had "
+            "nothing to read.",
+            "The rate is that of a topic with as few partitions: use a topic with at least as many as slots, or "
+            "measure on fewer slots.",
+        )
+        made.append(topic)
+    return made

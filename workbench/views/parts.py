@@ -23,11 +23,6 @@ def template_folder(folder: Path = FOLDER) -> Path:
     return folder
 
 
-def part(name: str, *values: object) -> str:
-    """Fill the part `name` of ``parts.html.j2`` with values; texts in them are escaped."""
-    return str(getattr(_parts(), name)(*values)).strip()
-
-
 @cache
 def style(*names: str) -> str:
     """Return style sheets as an element of a page."""
@@ -44,19 +39,20 @@ def read(name: str) -> str:
     return (template_folder() / "views" / name).read_text(encoding="utf-8")
 
 
+def part(name: str, *values: object) -> str:
+    """Fill the part `name` of ``parts.html.j2`` with values; texts in them are escaped."""
+    return str(getattr(_parts(), name)(*values)).strip()
+
+
 @cache
 def _parts() -> object:
     templates = Environment(
         loader=FileSystemLoader(template_folder() / "views"),
         autoescape=True,
-        finalize=_escaped,
+        finalize=lambda value: value if hasattr(value, "__html__") else Markup(for_html(str(value))),  # noqa: S704
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     templates.globals["units"] = units
     return templates.get_template("parts.html.j2").module
-
-
-def _escaped(value: object) -> object:
-    return value if hasattr(value, "__html__") else Markup(for_html(str(value)))  # noqa: S704 - escaped

@@ -43,6 +43,9 @@ _NARROW_PAGE, _KEY_WIDTH, _LETTER_WIDTH = 800, 45, 6.5  # pixels
 _LEAST_ABOVE = 16  # pixels above a plot without a title
 _SMALL_LETTER = 8.2  # pixels, of a title in a panel
 
+plain = for_plotly
+"""Keeps plotly from reading a text as markup."""
+
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 
 TOOLBAR = 40
@@ -115,8 +118,7 @@ def template() -> go.layout.Template:
 def figure(title: str, height: int = 420, shows: str = "") -> go.Figure:
     """Return an empty figure of the workbench's look, `height` pixels high; its width follows the page.
 
-    Its title is the finding (``layout.meta.finding``); with what kind of figure it is, in words, that is the text
-    alternative (``layout.meta.alternative``).
+    Its title is the finding; with what it `shows`, in words, that is the text alternative (both in ``layout.meta``).
     """
     if "workbench" not in pio.templates:
         pio.templates["workbench"] = template()
@@ -182,10 +184,7 @@ def many_decades(low: float, high: float) -> bool:
 
 
 def log_ticks(low: float, high: float) -> dict[str, object]:
-    """Ticks of a logarithmic axis from `low` to `high`: 1, 2 and 5 times the powers of ten, all written out.
-
-    Over many decades the powers alone have room.
-    """
+    """Ticks of a logarithmic axis: 1, 2 and 5 times the powers of ten; over many decades the powers alone."""
     steps = (1,) if many_decades(low, high) else (1, 2, 5)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     at = [step * 10.0**power for power in powers for step in steps if low <= step * 10.0**power <= high]
@@ -219,8 +218,3 @@ def blank(drawn: go.Figure, text: str) -> go.Figure:
     drawn.update_xaxes(visible=False)
     drawn.update_yaxes(visible=False)
     return drawn.update_layout(height=220)
-
-
-def plain(text: str) -> str:
-    """Keep plotly from reading `text` as markup."""
-    return for_plotly(text)

@@ -46,45 +46,21 @@ MADE = Answer(
 )
 
 
-def replayed():
-    return of_a_replay(replay_policies("q11", RateTrace.steps([(600, 2e5)]), slots=12, policies=("static", "ds2")), {})
-
-
-def keyed():
-    load, keys = RateTrace.constant(5000.0, 20.0), KeyTrace.zipf(1000, 0.8)
-    return of_a_replay(replay_paradigms(load, keys, cluster=ElasticCluster(nodes=2, node_cores=4)), {})
-
-
-def measured():
-    return of_a_measurement(replace(example_measurement(), unbounded_state=True))
-
-
 def planned():
     found, rates = staged_exploration(), (6_000.0, 12_000.0)
     plans = tuple(plan(found, rate, memory_mb=[600]) for rate in rates)
     return of_a_plan(Planned(Study("q5", rates, (2, 4, 8), (600,)), found, plans, (Refusal(1e9, "Too much."),)))
 
 
-def placed():
-    return of_a_placement(place(GIVEN, timeout_s=20), GIVEN, of_a_report())
-
-
-def compared():
-    return methods_compared(GIVEN, compare(GIVEN, draws=2, timeout_s=20), of_a_report())
-
-
-def observed():
-    return of_a_log(observe(DATA / "q5-eventlog.zstd"), 600.0)
-
-
+DAY, STEADY, KEYS = RateTrace.steps([(600, 2e5)]), RateTrace.constant(5000.0, 20.0), KeyTrace.zipf(1000, 0.8)
 ANSWERS = {
     "made": lambda: MADE,
-    "measured": measured,
-    "replayed": replayed,
-    "keyed": keyed,
-    "placed": placed,
-    "compared": compared,
-    "observed": observed,
+    "measured": lambda: of_a_measurement(replace(example_measurement(), unbounded_state=True)),
+    "replayed": lambda: of_a_replay(replay_policies("q11", DAY, slots=12, policies=("static", "ds2")), {}),
+    "keyed": lambda: of_a_replay(replay_paradigms(STEADY, KEYS, cluster=ElasticCluster(nodes=2, node_cores=4)), {}),
+    "placed": lambda: of_a_placement(place(GIVEN, timeout_s=20), GIVEN, of_a_report()),
+    "compared": lambda: methods_compared(GIVEN, compare(GIVEN, draws=2, timeout_s=20), of_a_report()),
+    "observed": lambda: of_a_log(observe(DATA / "q5-eventlog.zstd"), 600.0),
     "planned": planned,
 }
 

@@ -1,6 +1,5 @@
 """What people see of answers, kept whole: a change of a figure or a word is seen in a snapshot's difference."""
 
-import json
 from dataclasses import replace
 
 import faces
@@ -10,7 +9,7 @@ from example_measurement import example_measurement
 from workbench.answers import measured as of_a_measurement
 from workbench.answers import page
 from workbench.answers import replayed as of_a_replay
-from workbench.cli import main, measuring
+from workbench.cli import measuring
 from workbench.scaling.elastic import ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace
 from workbench.study import replay_paradigms, replay_policies
@@ -60,25 +59,18 @@ def replayed(request, tmp_path, monkeypatch):
     return ["replay", *SESSIONS[request.param], *more]
 
 
-def in_json(arguments, capsys):
-    assert main([*arguments, "--json"]) in {0, 3, 4}
-    return json.loads(capsys.readouterr().out)
-
-
 @pytest.mark.parametrize("measured", MEASURED, indirect=True)
 def test_a_measurement(measured, capsys, monkeypatch, snapshot):
     arguments, found = measured
-    assert in_json(arguments, capsys) == snapshot(name="json")
-    for columns in (80, 120):
-        assert faces.terminal(arguments, capsys, monkeypatch, columns) == snapshot(name=f"terminal of {columns}")
+    assert faces.in_json(arguments, capsys, 3, 4) == snapshot(name="json")
+    faces.check_terminals(arguments, capsys, monkeypatch, snapshot)
     assert faces.page(of_a_measurement.cards(found)) == snapshot(name="page")
 
 
 @pytest.mark.parametrize("replayed", SESSIONS, indirect=True)
 def test_a_replay(replayed, capsys, monkeypatch, snapshot):
-    assert in_json(replayed, capsys) == snapshot(name="json")
-    for columns in (80, 120):
-        assert faces.terminal(replayed, capsys, monkeypatch, columns) == snapshot(name=f"terminal of {columns}")
+    assert faces.in_json(replayed, capsys, 3, 4) == snapshot(name="json")
+    faces.check_terminals(replayed, capsys, monkeypatch, snapshot)
 
 
 def test_the_page_of_a_replay(snapshot):

@@ -120,12 +120,3 @@ def test_a_search_that_ran_out_of_time_is_given_more(study):
 def test_a_page_says_which_of_several_plans_is_placed(study):
     several = replace(study, given=replace(study.given, chosen="for 800 k records/s; others: 100 k"))
     assert "the plan for 800 k records/s; others: 100 k" in placed.studied(several).of
-
-
-def test_the_first_screen_has_the_best_and_those_that_know_no_loads_and_the_evidence_all(study):
-    lead, methods, *_ = placed.cards(study)
-    assert lead.table.rows[0][0] == "optimal"
-    assert {row[0] for row in lead.table.rows} == {"optimal", "flink-default", "flink-evenly", "round-robin", "random"}
-    assert len(methods.table.rows) == len(study.compared.rows)
-    assert lead.html.count('<tr class="chosen">') == 1
-    assert ("origin" in lead.html, methods.html) == (True, "")

@@ -1,6 +1,5 @@
 """What people see of placements and of logs, kept whole, as the goldens of other answers."""
 
-import json
 from pathlib import Path
 
 import faces
@@ -11,15 +10,8 @@ from written_logs import written as log_written
 
 from workbench.answers import observed as of_a_log
 from workbench.answers import placed as of_a_placement
-from workbench.cli import main
 from workbench.placement import read_placement_input
 from workbench.study import observe, study_placement
-
-
-def in_json(arguments, capsys):
-    assert main([*arguments, "--json"]) in {0, 1}
-    return json.loads(capsys.readouterr().out)
-
 
 PLACED = {
     "rated": ([], {"speeds": [1, 1]}),
@@ -45,11 +37,9 @@ def test_a_placement(name, tmp_path, capsys, monkeypatch, snapshot):
     options, changes = PLACED[name]
     monkeypatch.chdir(tmp_path)
     arguments = ["place", problem(tmp_path, changes).name, *options]
-    told = faces.document(without_seconds(in_json(arguments, capsys)))
+    told = faces.document(without_seconds(faces.in_json(arguments, capsys, 1)))
     assert (told[:2] if isinstance(told, list) else told) == snapshot(name="json")
-    for columns in (80, 120):
-        printed = faces.untimed(faces.terminal(arguments, capsys, monkeypatch, columns))
-        assert printed == snapshot(name=f"terminal of {columns}")
+    faces.check_terminals(arguments, capsys, monkeypatch, snapshot, faces.untimed)
 
 
 def without_seconds(document):
@@ -84,12 +74,10 @@ def test_an_observed_query(name, tmp_path, capsys, monkeypatch, snapshot):
     log, options, asked = OBSERVED[name]
     monkeypatch.chdir(tmp_path)
     log_written(tmp_path / "log", log())
-    told = in_json(["observe", "log", *options], capsys)
+    told = faces.in_json(["observe", "log", *options], capsys, 1)
     told["plans"] = told["plans"] and [plan["rate"] for plan in told["plans"]["plans"]]
     assert faces.document(told) == snapshot(name="json")
-    for columns in (80, 120):
-        printed = faces.terminal(["observe", "log", *options], capsys, monkeypatch, columns)
-        assert printed == snapshot(name=f"terminal of {columns}")
+    faces.check_terminals(["observe", "log", *options], capsys, monkeypatch, snapshot)
     made = of_a_log.cards(observe("log", **asked), 600.0)
     assert faces.brief(card for card in made if card.name in HEAD_ROOM) == snapshot(name="page")
 
@@ -101,6 +89,5 @@ SHIPPED = Path(__file__).parents[3] / "data" / "q5-eventlog.zstd"
 def test_the_shipped_log(capsys, monkeypatch, snapshot):
     monkeypatch.chdir(SHIPPED.parent)
     arguments = ["observe", SHIPPED.name]
-    assert faces.document(in_json(arguments, capsys)) == snapshot(name="json")
-    for columns in (80, 120):
-        assert faces.terminal(arguments, capsys, monkeypatch, columns) == snapshot(name=f"terminal of {columns}")
+    assert faces.document(faces.in_json(arguments, capsys, 1)) == snapshot(name="json")
+    faces.check_terminals(arguments, capsys, monkeypatch, snapshot)

@@ -29,11 +29,6 @@ prices: prices.csv
 PRICES = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\nlarge,x,y,8,16384,0.5,USD,z,2026\n"
 
 
-def planned_json(capsys):
-    assert main(["plan", "study.yaml", "--json"]) == NOT_SUSTAINED  # one target has no plan
-    return json.loads(capsys.readouterr().out)
-
-
 def of_spark():
     """Plan again from what a journal recorded on Spark."""
     stored = read_planned(RECORDED)
@@ -44,11 +39,10 @@ def test_a_simulated_plan(tmp_path, capsys, monkeypatch, snapshot):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "study.yaml").write_text(STUDY)
     (tmp_path / "prices.csv").write_text(PRICES)
-    document = planned_json(capsys)
+    assert main(["plan", "study.yaml", "--json"]) == NOT_SUSTAINED  # one target has no plan
+    document = json.loads(capsys.readouterr().out)
     assert faces.rounded({name: document[name] for name in ("plans", "refused", "forms")}) == snapshot(name="json")
-    for columns in (80, 120):
-        shown = faces.terminal(["plan", "study.yaml"], capsys, monkeypatch, columns)
-        assert faces.undated(shown) == snapshot(name=f"terminal of {columns}")
+    faces.check_terminals(["plan", "study.yaml"], capsys, monkeypatch, snapshot, faces.undated)
     shown = faces.page(cards(read_planned(tmp_path / ".workbench/study-plan.json")))
     assert [faces.undated(card) for card in shown] == snapshot(name="page")
 

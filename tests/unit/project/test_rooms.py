@@ -56,7 +56,7 @@ LOOKED_INTO = {
     "workbench.testbed.spark.machine.java",
     "workbench.testbed.spark.machine.quota",
     "workbench.testbed.spark.testbed",
-    "workbench.views.widgets.scripted",
+    "workbench.views.widgets.panel",
     "workbench.workload.nexmark.inference",
     "workbench.workload.nexmark.queries",
 }

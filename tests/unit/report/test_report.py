@@ -145,11 +145,8 @@ def test_fetched_urls():
     assert fetched_urls(html) == ["b.js", "https://c/d.png", "e.png"]
 
 
-WITHOUT_KERNEL = nbformat.writes(
-    nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("a = 1", metadata={"tags": ["parameters"]})])
-)
-
-
+CELL = nbformat.v4.new_code_cell("a = 1", metadata={"tags": ["parameters"]})
+WITHOUT_KERNEL = nbformat.writes(nbformat.v4.new_notebook(cells=[CELL]))
 NO_NOTEBOOKS = ("{}", "[]", "3", "no notebook", '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{}]}')
 
 
@@ -212,11 +209,6 @@ def test_no_room_for_temporary_files_is_said(notebook, tmp_path, monkeypatch):
     monkeypatch.setattr("workbench.report._render.execute", full)
     with pytest.raises(WorkbenchError, match=r"No space left on device. Make room there, or set TMPDIR to another"):
         render(notebook("name"), {}, tmp_path / "page.html")
-
-
-def test_output_must_be_writable(notebook, tmp_path):
-    with pytest.raises(WorkbenchError, match="is a folder; name a file"):
-        render(notebook(), {}, tmp_path)
 
 
 def test_an_empty_text_must_be_given(sheet):

@@ -26,8 +26,8 @@ testbed: fluid
 slot_cpus: 1
 most_runs: 3
 form: linear
-dataset: {dataset}
 """
+GIVEN = ("-p", "study", "weekly.yaml", "-p", "history", "kept")
 # A user's module: from the third deployment on, the testbed fails as a full disk would make it fail.
 FAILING = """
 from workbench.errors import WorkbenchError
@@ -51,6 +51,22 @@ query = Query("q1", build, Dataset.at("rows.csv"), None)
 """
 
 
+@pytest.fixture
+def weekly(tmp_path):
+    """Write the study, and with `failing` its query's module."""
+
+    def write(failing=None, **changes):
+        asked = STUDY.format(query="failing:query" if failing else "nexmark:q1")
+        for old, new in changes.items():
+            asked = asked.replace(old, new)
+        (tmp_path / "weekly.yaml").write_text(asked)
+        if failing:
+            (tmp_path / "failing.py").write_text(failing)
+
+    (tmp_path / "rows.csv").write_text("a\n1\n")
+    return write
+
+
 def words(path):
     text = path.read_text()
     assert len(text.encode()) < 3_000_000
@@ -60,26 +76,22 @@ def words(path):
     return " ".join(" ".join(page.itertext()).split())
 
 
-def test_capacity_twice_says_what_changed(run, tmp_path):
-    study = tmp_path / "weekly.yaml"
-    study.write_text(STUDY.format(query="nexmark:q1", dataset="null"))
-    assert run("capacity", "one.html", "-p", "study", "weekly.yaml", "-p", "history", "kept")[0] == DONE
-    first = words(tmp_path / "one.html")
-    assert "This is the first run of the study" in first
+def test_capacity_twice_says_what_changed(run, tmp_path, weekly):
+    weekly()
+    assert run("capacity", "one.html", *GIVEN)[0] == DONE
+    first, page = words(tmp_path / "one.html"), (tmp_path / "one.html").read_text()
     assert first.index("How do I start it?") < first.index("This is the first run of the study")
-    assert 'class="workbench-card not-yet folded" id="card-drift"' in (tmp_path / "one.html").read_text()
-    assert "<title>What do I deploy for nexmark:q1?</title>" in (tmp_path / "one.html").read_text()
+    assert 'class="workbench-card not-yet folded" id="card-drift"' in page
+    assert "<title>What do I deploy for nexmark:q1?</title>" in page
     assert first.count("SIMULATED") == 1
-    study.write_text(study.read_text() + "seed: 3\n")
-    code, output = run("capacity", "two.html", "-p", "study", "weekly.yaml", "-p", "history", "kept", "--json")
+    weekly(form="seed: 3\nform")
+    code, output = run("capacity", "two.html", *GIVEN, "--json")
     assert code == DONE
     assert json.loads(output.out) == {"report": "two.html", "complete": True, "error": None}
     text = words(tmp_path / "two.html")
     assert "The capacity of nexmark:q1" in text
-    start = (
-        'class="workbench-card result{}" id="card-start"'  # what changed is asked every week, how to start it is not
-    )
-    assert start.format("") in (tmp_path / "one.html").read_text()
+    start = 'class="workbench-card result{}" id="card-start"'  # what changed is asked every week, how to start it not
+    assert start.format("") in page
     assert start.format(" folded") in (tmp_path / "two.html").read_text()
     assert "Do the previous plans still hold?" in text
     assert "Testbed fluid, seed 0" in text
@@ -87,10 +99,9 @@ def test_capacity_twice_says_what_changed(run, tmp_path):
 
 
 @pytest.mark.long
-def test_a_loss_of_capacity_ends_with_an_error_where_that_is_asked_for(run, tmp_path):
-    study = tmp_path / "weekly.yaml"
-    study.write_text(STUDY.format(query="nexmark:q1", dataset="null"))
-    given = ("-p", "study", "weekly.yaml", "-p", "history", "kept", "-p", "alarm", "true")
+def test_a_loss_of_capacity_ends_with_an_error_where_that_is_asked_for(run, tmp_path, weekly):
+    weekly()
+    given = (*GIVEN, "-p", "alarm", "true")
     assert run("capacity", "one.html", *given)[0] == DONE
     (earlier,) = (tmp_path / "kept" / "weekly").glob("*.json")
     document = json.loads(earlier.read_text())
@@ -116,13 +127,9 @@ def test_a_measurement_is_compared_with_one_before(run, tmp_path):
     assert "What changed" not in words(tmp_path / "alone.html")
 
 
-def test_third_measurement_fails(run, tmp_path):
-    (tmp_path / "failing.py").write_text(FAILING)
-    (tmp_path / "rows.csv").write_text("a\n1\n")
-    study = tmp_path / "weekly.yaml"
-    study.write_text(STUDY.format(query="failing:query", dataset="null"))
-    given = ("capacity", "out.html", "-p", "study", "weekly.yaml", "-p", "history", "kept")
-    code, output = run(*given)
+def test_third_measurement_fails(run, tmp_path, weekly):
+    weekly(FAILING)
+    code, output = run("capacity", "out.html", *GIVEN)
     assert code == NOT_SUSTAINED
     assert "the report is partial: The disk <b>is</b> full" in output.err
     text = words(tmp_path / "out.html")
@@ -136,21 +143,18 @@ def test_third_measurement_fails(run, tmp_path):
     assert [json.loads(line)["kind"] for line in lines].count("finished") == 2
     assert len(Journal(journal).entries()) == len(lines)
     # the next try goes on from there: one more deployment, which now succeeds
-    (tmp_path / "failing.py").write_text(FAILING.replace("len(deployed) == 3", "False"))
-    assert run(*given)[0] == DONE
+    weekly(FAILING.replace("len(deployed) == 3", "False"))
+    assert run("capacity", "out.html", *GIVEN)[0] == DONE
     (finished,) = (tmp_path / "kept" / "weekly").glob("*.jsonl")
     assert finished.read_text().startswith(lines[0])
     assert finished.name != "journal.jsonl"
 
 
 @pytest.mark.long
-def test_third_measurement_fails_and_the_others_suffice_for_an_answer(run, tmp_path):
-    (tmp_path / "failing.py").write_text(FAILING)
-    (tmp_path / "rows.csv").write_text("a\n1\n")
-    asked = STUDY.format(query="failing:query", dataset="null").replace("most_runs: 3", "most_runs: 6")
-    (tmp_path / "weekly.yaml").write_text(asked)
-    given = ("capacity", "out.html", "-p", "study", "weekly.yaml", "-p", "history", "kept")
-    code, output = run(*given)
+def test_third_measurement_fails_and_the_others_suffice_for_an_answer(run, tmp_path, weekly):
+    more = {"most_runs: 3": "most_runs: 6"}
+    weekly(FAILING, **more)
+    code, output = run("capacity", "out.html", *GIVEN)
     assert code == NOT_SUSTAINED
     said = "1 of 6 measurements failed, so the answer rests on the others. Run 3 (4 slots of 512 MB): The disk <b>is"
     assert output.err.startswith(f"workbench: the report is partial: {said}</b> full; free some of it. What failed is")
@@ -171,8 +175,8 @@ def test_third_measurement_fails_and_the_others_suffice_for_an_answer(run, tmp_p
     assert said in output.err
     assert "What do I deploy for" in words(tmp_path / "plans.html")
     # the next run measures again
-    (tmp_path / "failing.py").write_text(FAILING.replace("len(deployed) == 3", "False"))
-    assert run(*given)[0] == DONE
+    weekly(FAILING.replace("len(deployed) == 3", "False"), **more)
+    assert run("capacity", "out.html", *GIVEN)[0] == DONE
     assert len(list((tmp_path / "kept" / "weekly").glob("*.jsonl"))) == 2
     assert "The capacity of failing:query did not change beyond the noise" in words(tmp_path / "out.html")
 
@@ -211,9 +215,8 @@ def test_what_placing_warns_of_is_advice_and_names_no_code(run, tmp_path):
 
 
 @pytest.mark.long
-def test_a_notebook_that_a_scheduler_has_run_becomes_a_page(run, tmp_path):
-    study = STUDY.format(query="nexmark:q1", dataset="null")
-    (tmp_path / "weekly.yaml").write_text(study)
+def test_a_notebook_that_a_scheduler_has_run_becomes_a_page(run, tmp_path, weekly):
+    weekly()
     template = str(find_template("capacity"))
     options = {"kernel_name": "python3", "progress_bar": False}
     papermill.execute_notebook(template, "ran.ipynb", {"study": "weekly.yaml"}, **options)
@@ -228,9 +231,9 @@ def test_a_notebook_that_a_scheduler_has_run_becomes_a_page(run, tmp_path):
     assert run("none.ipynb", "x.html", "--executed")[0] == BAD_INPUT
 
 
-def test_plan_says_why_its_report_is_partial(capsys, tmp_path, monkeypatch):
+def test_plan_says_why_its_report_is_partial(capsys, tmp_path, monkeypatch, weekly):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "weekly.yaml").write_text(STUDY.format(query="nexmark:q1", dataset="null"))
+    weekly()
     monkeypatch.setattr(report, "render", lambda _name, _parameters, path: Report(Path(path), "The disk is full."))
     assert cli.main(("plan", "weekly.yaml", "--report", "plan.html")) == NOT_SUSTAINED
     output = capsys.readouterr()

@@ -4,8 +4,7 @@ A drawing function returns a plain plotly figure whose traces keep their ``uid``
 be updated in place; ``layout.meta`` holds the finding and a text alternative.
 """
 
-from workbench.views.figures.acquisition import draw_acquisition
-from workbench.views.figures.batch_times import batch_times, draw_batch_times, draw_head_room
+from workbench.views.figures.batch_times import batch_times, draw_batch_times, draw_head_room, outcome
 from workbench.views.figures.capacity import capacity, draw_capacity
 from workbench.views.figures.cost_vectors import (
     COST_NAMES,
@@ -15,20 +14,33 @@ from workbench.views.figures.cost_vectors import (
     draw_cost_vectors,
     draw_pareto,
 )
-from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow_graph, observed_graph
-from workbench.views.figures.exploration import convergence, draw_convergence
-from workbench.views.figures.latency import draw_latency_cores, latency_cores
+from workbench.views.figures.dataflow_graph import draw_dataflow_graph, observed_graph
+from workbench.views.figures.elastic import (
+    Paradigms,
+    draw_latency_cores,
+    draw_paradigms,
+    draw_shard_balance,
+    latency_cores,
+    paradigms,
+    shard_balance,
+)
+from workbench.views.figures.exploration import convergence, draw_acquisition, draw_convergence
 from workbench.views.figures.model_forms import draw_model_forms
 from workbench.views.figures.operators import busiest_operator, draw_operators, operators
-from workbench.views.figures.paradigms import Paradigms, draw_paradigms, paradigms
-from workbench.views.figures.placement_map import PlacementMap, draw_placement_map, placement_map
+from workbench.views.figures.placement import (
+    PlacementMap,
+    draw_placement_map,
+    draw_pruning,
+    draw_spreads,
+    placement_map,
+    pruning,
+    spreads,
+)
 from workbench.views.figures.policies import KEEPS_UP, Policies, draw_policies, policies
 from workbench.views.figures.probes import Probes, draw_bracket, draw_probes, probes
-from workbench.views.figures.pruning import draw_pruning, pruning
 from workbench.views.figures.reproduced import draw_reproduced
 from workbench.views.figures.risk import RiskPoint, cost_risk, draw_cost_risk
 from workbench.views.figures.search_tree import choice_words, draw_search_tree, plan_at, search_tree
-from workbench.views.figures.shards import draw_shard_balance, shard_balance
 from workbench.views.figures.slot_layout import (
     draw_configured,
     draw_slot_shares,
@@ -36,7 +48,6 @@ from workbench.views.figures.slot_layout import (
     slot_shares,
     stage_layout,
 )
-from workbench.views.figures.spread import draw_spreads, spreads
 from workbench.views.figures.timeline import POINTS, draw_overlaid, draw_timeline, same_axes, timeline
 from workbench.views.figures.trigger_interval import draw_trigger_intervals, trigger_intervals
 from workbench.views.figures.what_if import Curves, draw_what_if

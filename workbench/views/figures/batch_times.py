@@ -50,10 +50,16 @@ class BatchTimes:
     marked: float | None  # rows per batch of the highest rate sustained
 
 
+def outcome(probe: Probe) -> tuple[str, str]:
+    """Return the verdict on a probe, or the phase of one that was not judged, and why."""
+    judged = probe.judgement
+    return (probe.phase, "The source offered all that fits.") if judged is None else (judged.verdict, judged.reason)
+
+
 def batch_times(query: str, budget: Budget, estimate: MstEstimate, load_curve: Sequence[Probe] = ()) -> BatchTimes:
     """Collect the whole batches of the probes and of `load_curve`, and fit the line to the valid ones."""
     batches: list[tuple[Batch, str]] = [
-        (batch, probe.judgement.verdict if probe.judgement is not None else probe.phase)
+        (batch, outcome(probe)[0])
         for probe in estimate.probes
         if probe.phase != "warm-up"
         for batch in probe.observation.batches[1:]

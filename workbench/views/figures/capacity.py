@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
@@ -35,10 +35,7 @@ Properties = dict[str, object]
 
 @dataclass(frozen=True)
 class Curve:
-    """Capacity over slots at one memory (MB), or over memories at one number of slots: the prediction and its interval.
-
-    `of` is what stays, `at` what changes; rates are in records/s.
-    """
+    """Capacity, records/s, with its interval: over slots (`at`) at a memory in MB (`of`), or the other way round."""
 
     of: int
     at: tuple[float, ...]
@@ -121,13 +118,14 @@ def capacity_of(
 ) -> Capacity:
     """Collect the curves of a fitted model up to the targets, and up to `reach` slots at least.
 
-    Runs and targets are as in `Capacity`; the model is asked at `knots` points of a curve, which is what takes time. A
-    what-if question whose model and memory stay needs no new curves: with a `reach` beyond all its answers, replace the
-    targets and the finding by `aimed_at`; where the memory changes, give the `memory_curves` made before as `across`.
+    The model is asked at `knots` points of a curve, which takes the time. Where model and memory stay, replace targets
+    and finding; where the memory changes, give the `memory_curves` made before as `across`.
     """
     most = int(model.slots_[-1])
     last = max([most, reach, *(slots for slots, _, _ in targets)]) * _ROOM
-    grid = _slots(float(model.slots_[0]), last, far=last / _ROOM > _FAR * most)
+    grid = np.linspace(float(model.slots_[0]), last, _POINTS)
+    if last / _ROOM > _FAR * most:  # in equal ratios, or a logarithmic axis would show one straight line
+        grid = np.unique(np.geomspace(float(model.slots_[0]), math.ceil(last), _POINTS).round())
     curves = [Curve(one, tuple(grid.tolist()), *_predicted(model, grid, knots, memory=one)) for one in memories]
     memory_curves = list(across or ())
     if across is None and len(model.memory_) > 1:
@@ -140,17 +138,10 @@ def capacity_of(
     return Capacity(finding, tuple(curves), tuple(runs), tuple(targets), most, tuple(memory_curves), origin)
 
 
-def aimed_at(data: Capacity, targets: Sequence[tuple[int, float, int]], finding: str) -> Capacity:
-    """Keep the curves, and show other targets."""
-    return replace(data, targets=tuple(targets), finding=finding)
-
-
 def draw_capacity(data: Capacity) -> go.Figure:
     """Draw points, curves with their intervals, target lines, and the extrapolated part shaded; memory on the right.
 
-    Where it extrapolates far the axes are logarithmic; the memories have a scale of their own, for they were measured
-    only. Traces and layout are made as plain dictionaries and added at once, which takes a quarter of the time: sliders
-    wait for this figure.
+    Far beyond the runs, axes are logarithmic. Plain dictionaries take a quarter of the time: sliders wait for this.
     """
     shows = "Capacity over slots: measured points, model with its interval, targets; and over memory."
     figure = theme.figure(data.finding, 470, shows)
@@ -169,7 +160,12 @@ def draw_capacity(data: Capacity) -> go.Figure:
     traces.append(_targets(data))
     figure.add_traces(traces)
     shapes, notes = _marks(data)
-    across_axis, up_axis = _far_axes(data) if data.far else ({"type": "linear", "rangemode": "tozero"},) * 2
+    across_axis: Properties = {"type": "linear", "rangemode": "tozero"}
+    up_axis = across_axis
+    if data.far:
+        low, high = _far_ends(data)
+        across_axis = {"type": "log", "range": [math.log10(low), math.log10(high)], **theme.log_ticks(low, high)}
+        up_axis = {"type": "log", "dtick": 1 if theme.many_decades(*_rates(data)) else "D2"}
     figure.update_layout(shapes=shapes, annotations=notes, legend_traceorder="normal")
     figure.update_layout(xaxis={"title_text": "Slots", "domain": [0, 0.6 if two else 1], **across_axis})
     figure.update_layout(yaxis={"title_text": "Capacity (records/s)", "tickformat": "~s", **up_axis})
@@ -182,21 +178,8 @@ def draw_capacity(data: Capacity) -> go.Figure:
     return theme.room_for_legend(figure)
 
 
-def _far_axes(data: Capacity) -> tuple[Properties, Properties]:
-    low, high = _far_ends(data)
-    slots = {"type": "log", "range": [math.log10(low), math.log10(high)], **theme.log_ticks(low, high)}
-    return slots, {"type": "log", "dtick": 1 if theme.many_decades(*_rates(data)) else "D2"}
-
-
 def _far_ends(data: Capacity) -> tuple[float, float]:
     return 0.85 * data.curves[0].at[0], data.last * _FAR_ROOM / _ROOM
-
-
-def _slots(first: float, last: float, *, far: bool) -> np.ndarray:
-    """Slots at which a curve is drawn: far ones in equal ratios, or a logarithmic axis would show one straight line."""
-    if not far:
-        return np.linspace(first, last, _POINTS)
-    return np.unique(np.geomspace(first, math.ceil(last), _POINTS).round())
 
 
 def _predicted(model: Model, grid: np.ndarray, knots: int, *, memory: float = 0.0, slots: float = 0.0) -> Lines:

@@ -1,7 +1,4 @@
-"""Cost vectors of placement plans: as parallel coordinates, and two costs against each other with the Pareto front.
-
-Both draw plans as points that carry the plan's number in ``customdata``, so that a click can be linked to a plan.
-"""
+"""Cost vectors of plans as parallel coordinates and as a scatter; the points' ``customdata`` is the plan's number."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,13 +20,8 @@ _SAME = 1e-9
 _SHOWN = 400
 
 
-@dataclass(frozen=True)
-class PlanPoint:
-    """One plan: its number in the sequence it came from, its costs, and whether no other plan dominates it."""
-
-    number: int
-    cost: CostVector
-    front: bool
+Points = Sequence[tuple[int, CostVector]]
+"""Numbers of plans in the sequence they came from, and their costs."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +29,12 @@ class CostVectors:
     """What the figures show."""
 
     finding: str
-    points: tuple[PlanPoint, ...]  # in the order given; of too many some, with the front and the chosen one
+    points: Points  # in the order given; of too many some, with the front and the chosen one
+    front: frozenset[int]  # numbers of the plans that no other dominates
     chosen: int | None  # number of the chosen plan; None without plans
     thresholds: CostVector  # inf where off
     axes: tuple[Dimension, Dimension]  # of the scatter: those in which the plans have most different costs
     trade: str  # what less of one of the two costs takes of the other: the finding of the scatter
-    plans: int  # how many there were
 
 
 def cost_vectors(
@@ -56,17 +48,17 @@ def cost_vectors(
     thresholds = thresholds or CostVector()
     if not plans:
         none = "No plan meets the thresholds"
-        return CostVectors(none, (), None, thresholds, axes or ("cpu", "net"), none, 0)
+        return CostVectors(none, (), frozenset(), None, thresholds, axes or ("cpu", "net"), none)
     chosen = 0 if chosen is None or not 0 <= chosen < len(plans) else chosen
     costs = [tuple(plan.cost) for plan in plans]
     front = _front(costs)
     kept = sorted({*front, chosen, *range(0, len(plans), -(-len(plans) // _SHOWN))})
-    points = tuple(PlanPoint(number, plans[number].cost, number in front) for number in kept)
+    points = tuple((number, plans[number].cost) for number in kept)
     values = [len({round(value, 9) for value in column}) for column in zip(*costs, strict=True)]
     first, second = sorted(sorted(range(3), key=lambda place: -values[place])[:2])
     axes = axes or (DIMENSIONS[first], DIMENSIONS[second])
     finding, trade = _finding(plans, chosen, len(front)), _trade([plans[n].cost for n in sorted(front)], axes)
-    return CostVectors(finding, points, chosen, thresholds, axes, trade, len(plans))
+    return CostVectors(finding, points, front, chosen, thresholds, axes, trade)
 
 
 def draw_cost_vectors(data: CostVectors) -> go.Figure:
@@ -77,8 +69,8 @@ def draw_cost_vectors(data: CostVectors) -> go.Figure:
         return theme.not_enough(figure, "there are no plans; loosen the thresholds.")
     looks = (("#A8A8A8", 1), (theme.BLUE, 1.5), (theme.VERMILLION, 3.5))
     for (uid, name, points, symbol), (colour, width) in zip(_groups(data), looks, strict=True):
-        x, y = traces.broken(list(zip(COST_NAMES.values(), point.cost, strict=True)) for point in points)
-        numbers = [number for point in points for number in (*[point.number] * 3, None)]
+        x, y = traces.broken(list(zip(COST_NAMES.values(), cost, strict=True)) for _, cost in points)
+        numbers = [one for number, _ in points for one in (*[number] * 3, None)]
         told = {"customdata": numbers, "hover": "plan %{customdata}: %{x} %{y:.3f}"}
         line = {"look": (colour, symbol, 9 if width > 2 else 6), "line": {"color": colour, "width": width}}
         shown = {"mode": "lines+markers", "cliponaxis": False, "showlegend": bool(points)}
@@ -102,9 +94,9 @@ def draw_pareto(data: CostVectors) -> go.Figure:
         return theme.not_enough(figure, "there are no plans; loosen the thresholds.")
     looks = ((theme.GREY, 8), (theme.BLUE, 9), (theme.VERMILLION, 15))
     for (uid, name, points, symbol), (colour, size) in zip(_groups(data), looks, strict=True):
-        x, y = ([getattr(point.cost, cost) for point in points] for cost in data.axes)
-        said = [f"plan {point.number}<br>{cost_words(point.cost)}" for point in points]
-        told = {"customdata": [point.number for point in points], "hovertext": said}
+        x, y = ([getattr(cost, name) for _, cost in points] for name in data.axes)
+        said = [f"plan {number}<br>{cost_words(cost)}" for number, cost in points]
+        told = {"customdata": [number for number, _ in points], "hovertext": said}
         look = {"look": (colour, symbol, size), "hover": "%{hovertext}", "cliponaxis": False}
         traces.marks(figure, f"pareto-{uid}", name, x, y, showlegend=bool(points), **told, **look)
     tops = [_top(data, name) for name in data.axes]
@@ -127,29 +119,29 @@ def cost_words(cost: CostVector) -> str:
     return f"CPU {cost.cpu:.3f}, state access {cost.io:.3f}, network {cost.net:.3f}"
 
 
-def _groups(data: CostVectors) -> tuple[tuple[str, str, list[PlanPoint], str], ...]:
+def _groups(data: CostVectors) -> tuple[tuple[str, str, Points, str], ...]:
     """Give plans off the front, on it, and the chosen one, with their names and shapes."""
-    off, on = ([point for point in data.points if point.front == front] for front in (False, True))
+    off, on = ([point for point in data.points if (point[0] in data.front) == front] for front in (False, True))
     name = "chosen" if data.chosen is None else f"chosen: plan {data.chosen}"
-    chosen = ("chosen", name, [point for point in data.points if point.number == data.chosen], "diamond")
+    chosen = ("chosen", name, [point for point in data.points if point[0] == data.chosen], "diamond")
     return ("others", "other plans", off, "circle-open"), ("front", "on the Pareto front", on, "circle"), chosen
 
 
 def _top(data: CostVectors, dimension: Dimension | None = None) -> float:
     """Give the end of an axis: a little above the highest cost or threshold."""
     names = DIMENSIONS if dimension is None else (dimension,)
-    shown = [point.cost for point in data.points] + [CostVector(*(v if v <= 1 else 0.0 for v in data.thresholds))]
+    shown = [cost for _, cost in data.points] + [CostVector(*(v if v <= 1 else 0.0 for v in data.thresholds))]
     return 1.08 * max(0.05, *(float(getattr(cost, name)) for cost in shown for name in names))
 
 
-def _front(costs: Sequence[tuple[float, ...]]) -> set[int]:
+def _front(costs: Sequence[tuple[float, ...]]) -> frozenset[int]:
     """Numbers of the plans that no other dominates; of equal ones the first."""
     front: set[int] = set()
     for number in sorted(range(len(costs)), key=lambda place: (costs[place], place)):
         cost = costs[number]
         if not any(all(a <= b + _SAME for a, b in zip(costs[other], cost, strict=True)) for other in front):
             front.add(number)
-    return front
+    return frozenset(front)
 
 
 def _finding(plans: Sequence[Plan], chosen: int, front: int) -> str:

@@ -1,13 +1,13 @@
 """The dataflow as a graph: operators with their parallelism, rates and busyness, edges with their partitioning."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
 
 import plotly.graph_objects as go
 
 from workbench import units
-from workbench.dataflow import Dataflow
+from workbench.dataflow import Dataflow, Operator
 from workbench.metrics import Observation
 from workbench.views import theme
 from workbench.views.figures import traces
@@ -21,14 +21,12 @@ _CHARACTERS = 104  # of the boxes of one row on a page
 class GraphNode:
     """One operator: where it is, its tasks, records/s and busyness (share); None where unknown."""
 
-    name: str
-    kind: str
-    stateful: bool
+    operator: Operator
     column: float
     row: float
-    tasks: int | None
-    records_per_s: float | None
-    busyness: float | None
+    tasks: int | None = None
+    records_per_s: float | None = None
+    busyness: float | None = None
 
 
 @dataclass(frozen=True)
@@ -39,54 +37,32 @@ class DataflowGraph:
     nodes: tuple[GraphNode, ...]
     edges: tuple[tuple[int, int, str], ...]
 
-    @property
-    def busiest(self) -> GraphNode | None:
-        """The operator whose tasks are busiest; None if none is known."""
-        known = [node for node in self.nodes if node.busyness is not None]
-        return max(known, key=lambda node: node.busyness or 0.0, default=None)
 
-
-def dataflow_graph(
-    dataflow: Dataflow,
-    tasks: Mapping[str, int] | None = None,
-    records_per_s: Mapping[str, float] | None = None,
-    busyness: Mapping[str, float] | None = None,
-) -> DataflowGraph:
-    """Lay the operators out in columns, every one right of those that feed it; the mappings are by operator name."""
-    tasks, records_per_s, busyness = tasks or {}, records_per_s or {}, busyness or {}
+def observed_graph(dataflow: Dataflow, observation: Observation | None = None) -> DataflowGraph:
+    """Lay the operators out in columns, every one right of those that feed it, with what was seen of them."""
     columns: dict[str, int] = {}
     for name in dataflow.topological_order():
         columns[name] = 1 + max((columns[edge.upstream] for edge in dataflow.feeding.get(name, ())), default=-1)
     rows = _rows(dataflow, columns)
-    nodes = tuple(
-        GraphNode(
-            one.name,
-            one.kind,
-            one.stateful,
-            float(columns[one.name]),
-            rows[one.name],
-            tasks.get(one.name),
-            records_per_s.get(one.name),
-            busyness.get(one.name),
-        )
-        for one in dataflow.operators
-    )
-    place = {node.name: number for number, node in enumerate(nodes)}
+    metrics = {} if observation is None else {one.operator: one for one in observation.operators}
+    elapsed_s = 0.0 if observation is None else observation.elapsed_s
+    nodes = []
+    for one in dataflow.operators:
+        node = GraphNode(one, float(columns[one.name]), rows[one.name])
+        if seen := metrics.get(one.name):
+            rate = seen.records_in / elapsed_s if elapsed_s > 0 else None
+            node = replace(node, tasks=seen.tasks, records_per_s=rate, busyness=seen.busyness)
+        nodes.append(node)
+    place = {one.name: number for number, one in enumerate(dataflow.operators)}
     edges = tuple((place[e.upstream], place[e.downstream], e.partitioning) for e in dataflow.edges)
-    found = DataflowGraph("", nodes, edges)
-    return DataflowGraph(_finding(dataflow, found, sum(tasks.values())), nodes, edges)
-
-
-def observed_graph(dataflow: Dataflow, observation: Observation) -> DataflowGraph:
-    """Lay the operators out with what an observation saw of them."""
-    seen = {metrics.operator: metrics for metrics in observation.operators}
-    elapsed = observation.elapsed_s
-    return dataflow_graph(
-        dataflow,
-        {name: metrics.tasks for name, metrics in seen.items()},
-        {name: metrics.records_in / elapsed for name, metrics in seen.items()} if elapsed > 0 else None,
-        {name: metrics.busyness for name, metrics in seen.items()},
-    )
+    finding = f"{dataflow.name}: {units.some(len(nodes), 'operator')}"
+    if tasks := sum(one.tasks for one in metrics.values()):
+        finding += f" in {units.some(tasks, 'task')}"
+    known = [(node.busyness, node.operator.name) for node in nodes if node.busyness is not None]
+    if known:
+        share, name = max(known, key=lambda one: one[0])
+        finding += f"; the busiest is '{name}', {units.share(round(share, 3))} of its tasks' time"
+    return DataflowGraph(finding, tuple(nodes), edges)
 
 
 def draw_dataflow_graph(data: DataflowGraph) -> go.Figure:
@@ -107,8 +83,8 @@ def draw_dataflow_graph(data: DataflowGraph) -> go.Figure:
         traces.lines(figure, uid, name, x, y, showlegend=bool(x), **look)
     letters = max(4, int(_CHARACTERS / columns))
     x, y = [node.column for node in data.nodes], [node.row for node in data.nodes]
-    facts = [theme.plain(f"{node.name}: {_facts(node)}") for node in data.nodes]
-    told = {"customdata": [node.name for node in data.nodes], "hovertext": facts, "hover": "%{hovertext}"}
+    facts = [theme.plain(f"{node.operator.name}: {_facts(node)}") for node in data.nodes]
+    told = {"customdata": [node.operator.name for node in data.nodes], "hovertext": facts, "hover": "%{hovertext}"}
     words = {"text": [_label(node, letters) for node in data.nodes], "textfont": {"size": 12, "color": "#1F1F1F"}}
     traces.marks(figure, "graph-operators", "operators", x, y, mode="text", look=(), showlegend=False, **told, **words)
     figure.update_layout(shapes=[shape for node in data.nodes for shape in _box(node)])
@@ -137,7 +113,7 @@ def _rows(dataflow: Dataflow, columns: Mapping[str, int]) -> dict[str, float]:
 
 
 def _label(node: GraphNode, letters: int) -> str:
-    lines = [f"<b>{theme.plain(line)}</b>" for line in wrap(node.name, letters, max_lines=2, placeholder="…")]
+    lines = [f"<b>{theme.plain(line)}</b>" for line in wrap(node.operator.name, letters, max_lines=2, placeholder="…")]
     if node.tasks is not None:
         lines.append(units.some(node.tasks, "task"))
     if node.records_per_s is not None:
@@ -148,7 +124,7 @@ def _label(node: GraphNode, letters: int) -> str:
 
 
 def _facts(node: GraphNode) -> str:
-    facts = [node.kind, "keeps state" if node.stateful else ""]
+    facts = [node.operator.kind, "keeps state" if node.operator.stateful else ""]
     facts.append("" if node.tasks is None else units.some(node.tasks, "task"))
     facts.append("" if node.records_per_s is None else f"{units.rate(node.records_per_s)} in")
     facts.append("" if node.busyness is None else f"{units.share(node.busyness)} busy")
@@ -158,20 +134,10 @@ def _facts(node: GraphNode) -> str:
 def _box(node: GraphNode) -> list[dict[str, object]]:
     """Draw an operator's frame, thick where it keeps state, filled from below by its busyness."""
     left, right, top, bottom = node.column - _BOX, node.column + _BOX, node.row - _HALF, node.row + _HALF
-    frame = {"line": {"color": theme.BLUE, "width": 3 if node.stateful else 1.2}}
+    frame = {"line": {"color": theme.BLUE, "width": 3 if node.operator.stateful else 1.2}}
     shown = traces.box(left, right, top, bottom, fillcolor="white", **frame)
     if not node.busyness:
         return [shown]
     filled = bottom - 2 * _HALF * min(1.0, node.busyness)
     fill = traces.box(left, right, filled, bottom, line={"width": 0}, fillcolor="#BFDDEF")
     return [shown, fill, traces.box(left, right, top, bottom, fillcolor="rgba(0,0,0,0)", **frame)]
-
-
-def _finding(dataflow: Dataflow, graph: DataflowGraph, tasks: int) -> str:
-    busiest = graph.busiest
-    parts = f"{dataflow.name}: {units.some(len(dataflow.operators), 'operator')}"
-    if tasks:
-        parts += f" in {units.some(tasks, 'task')}"
-    if busiest is None or busiest.busyness is None:
-        return parts
-    return f"{parts}; the busiest is '{busiest.name}', {units.share(round(busiest.busyness, 3))} of its tasks' time"

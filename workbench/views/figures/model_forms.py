@@ -22,10 +22,7 @@ _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
 def draw_model_forms(exploration: Exploration, found: FormComparison) -> go.Figure:
-    """Draw the forms' curves through the runs on the left, over the law's interval, and their errors on the right.
-
-    The curves are at the memory of the largest target and go up to its slots.
-    """
+    """Draw the forms at the largest target's memory, the law's interval, and the errors on a run left out."""
     shows = "Left: capacity over slots by every form. Right: mean error on a run left out, by form."
     figure = theme.figure(findings.forms(found).removesuffix("."), 420, shows)
     models = {fit.form: fitted_form(exploration, fit.form) for fit in found.fits}

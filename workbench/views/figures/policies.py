@@ -22,10 +22,9 @@ _PANEL, _LETTER, _LEAST_ROOM = 160.0, 7.5, 0.24  # pixels of a panel on a narrow
 
 @dataclass(frozen=True)
 class Policies:
-    """What the figure shows: `Timeline.with_driver` by policy; `leading` is the cheapest of those that come closest.
+    """What the figure shows: `Timeline.with_driver` by policy, the `leading` one first, then by the time at the target.
 
-    It comes first, and the others follow by their time at the target, the longest first.
-    Policies are compared by their cost in `price_unit`; by core-hours where it is empty.
+    They are compared by their cost in `price_unit`; by core-hours where it is empty.
     """
 
     finding: str
@@ -59,9 +58,8 @@ class Policies:
 def policies(compared: Mapping[str, Timeline | Mapping[str, float]], price_unit: str = "") -> Policies:
     """Collect replays of one trace by policy, or their summaries with the driver.
 
-    The leading policy is the cheapest among those that keep up; where none does, among those whose time at the target
-    is within a hundredth of the longest. Ties go to the first. Cheap is by the cost in `price_unit`, see
-    ``Replayed.price_unit``; without it, or where a policy has no cost, by core-hours.
+    The cheapest of those that keep up leads; where none does, of those within a hundredth of the longest time at the
+    target. Without a `price_unit`, or where a policy has no cost, cheap is by core-hours.
     """
     rows = {name: row.with_driver() if isinstance(row, Timeline) else row for name, row in compared.items()}
     if not rows:

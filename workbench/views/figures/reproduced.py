@@ -43,7 +43,7 @@ def draw_reproduced(data: Reproduction, finding: str) -> go.Figure:
         inside = [one for one in data.series if one.panel == panel.title]
         for one in inside:
             style = names[one.published].index(one.name)
-            trace = _bars(one, style) if panel.shape == "bars" else _marks(one, panel, style)
+            trace = _trace(one, panel, style)
             # plotly refers to a hatching by the trace's uid, and paints black what it cannot find: no blanks
             uid = re.sub(r"[^A-Za-z0-9]+", "-", f"{panel.title}-{one.name}")
             trace.update(uid=uid, legendgroup=one.name, showlegend=one.name not in seen)
@@ -65,13 +65,10 @@ def _turned(names: Sequence[float | str], columns: int) -> bool:
     return _CHARACTER * characters > (_WIDTH if columns == 1 else _HALF)
 
 
-def _bars(one: Series, style: int) -> go.Bar:
+def _trace(one: Series, panel: Panel, style: int) -> go.Bar | go.Scatter:
     colour = theme.GREY if one.published else theme.SEQUENCE[style % len(theme.SEQUENCE)]
-    return go.Bar(marker={"color": colour, "pattern": _HATCHED if one.published else {}}, **_drawn(one))
-
-
-def _marks(one: Series, panel: Panel, style: int) -> go.Scatter:
-    colour = theme.GREY if one.published else theme.SEQUENCE[style % len(theme.SEQUENCE)]
+    if panel.shape == "bars":
+        return go.Bar(marker={"color": colour, "pattern": _HATCHED if one.published else {}}, **_drawn(one))
     symbol = _PUBLISHED[style % len(_PUBLISHED)] if one.published else _SYMBOLS[style % len(_SYMBOLS)]
     few = len(one.x) <= _FEW_POINTS
     lines = panel.shape == "line" and len(one.x) > 1

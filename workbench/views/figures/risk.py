@@ -41,7 +41,6 @@ class CostRisk:
     """What the figure shows; `marks` are the deployments of margins by label, `currency` None without prices."""
 
     finding: str
-    rate: float
     points: tuple[RiskPoint, ...]
     marks: tuple[tuple[str, RiskPoint], ...]
     currency: str | None
@@ -56,24 +55,19 @@ def cost_risk(
     planned: RiskPoint | None = None,
     executor_slots: int | None = None,
 ) -> CostRisk:
-    """Follow the risk of falling short of `rate` (records/s) from one slot count to the next.
+    """Follow the risk of falling short of `rate` (records/s), by the model's interval, over growing slot counts.
 
-    The risk of a deployment is the probability, by the model's interval, that its capacity is below the rate itself.
-    The points begin where the model's median just carries the rate and end at a risk of half a percent. The finding is
-    about what was `planned`; without a plan about the usual margin.
+    They begin where the median just carries the rate and end at a risk of half a percent. The finding is about what was
+    `planned`, or about the usual margin.
     """
     currency = instances[0].currency if instances else None
     memory = profile.memory_mb
-    marks = []
     try:
-        first = model.slots_for(rate, memory, 1.0, step=executor_slots or 1)
-        for margin in _MARGINS:
-            slots = model.slots_for(rate, memory, margin, step=executor_slots or 1)
-            marks.append((_margin(margin), slots))
+        marks = [(_margin(one), model.slots_for(rate, memory, one, step=executor_slots or 1)) for one in _MARGINS]
     except WorkbenchError as error:
-        return CostRisk(str(error).split(":", maxsplit=1)[0], rate, (), (), currency)
-    last = _safest(model, rate, memory, first)
-    last = max([last, *(slots for _, slots in marks)])
+        return CostRisk(str(error).split(":", maxsplit=1)[0], (), (), currency)
+    first = marks[0][1]
+    last = max(_safest(model, rate, memory, first), *(slots for _, slots in marks))
     between = np.geomspace(first, last, _DEPLOYMENTS).astype(int).tolist()
     counts = sorted({*(in_executors(count, executor_slots) for count in between), *(n for _, n in marks)})
     risks = itertools.accumulate(model.risks(rate, memory, counts), min)  # some slots may stay idle
@@ -88,7 +82,7 @@ def cost_risk(
     by_slots = {point.slots: point for point in points}
     marked = tuple((label, by_slots[slots]) for label, slots in marks)
     usual = next((point for label, point in marked if label == _margin(MARGIN)), marked[0][1])
-    return CostRisk(_finding(rate, points, planned or usual, currency), rate, points, marked, currency)
+    return CostRisk(_finding(rate, points, planned or usual, currency), points, marked, currency)
 
 
 def draw_cost_risk(data: CostRisk) -> go.Figure:

@@ -1,13 +1,13 @@
 """The tree of the CAPS search: what it tried, what it pruned and why, and the way to the chosen plan (CAPSys, Fig. 4).
 
-Outer layers are operators, the levels inside a layer are workers. A large tree is folded: the way to the chosen plan
-stays open, then other plans near the end of it, in half of the rows, then as much of the rest as there are rows, the
-shallow parts first.
+Layers are operators, levels in them workers. A large tree is folded: open stay the way to the chosen plan, then other
+plans near its end, in half of the rows, then the rest, the shallow parts first.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
 from types import MappingProxyType
 from typing import Literal
 
@@ -44,11 +44,7 @@ class TreeNode:
 
 @dataclass(frozen=True)
 class SearchTree:
-    """What the figure shows.
-
-    `trail` has for every node of the whole tree, in the order of the search, what was chosen, and the place of the mark
-    that shows it: of all siblings pruned together, or of the folded branch it lies in. The root is 0.
-    """
+    """What the figure shows; `trail` has each choice of the whole search, and the place of the mark that shows it."""
 
     finding: str
     nodes: tuple[TreeNode, ...]  # the root first, every node after its parent
@@ -75,8 +71,7 @@ def search_tree(
 ) -> SearchTree:
     """Lay the tree of `trace_search` out, and mark the way to a plan, the best one in it if none is `chosen`.
 
-    Beyond about that number of `rows` parts are folded, but for the nodes `opened`; None: nothing is folded. The way
-    to the chosen plan and other plans `near` its end may take half of them by default.
+    Beyond about `rows`, all but the nodes `opened` is folded (None: nothing); plans `near` the chosen one take half.
     """
     numbered = _Numbered(root)
     met = [(key, node.plan) for key, node in numbered.nodes.items() if node.plan is not None]
@@ -91,8 +86,11 @@ def search_tree(
     pruned = Counter(_reason(node.pruned) for node in numbered.nodes.values() if node.pruned is not None)
     layers, workers = _levels(numbered, max(node.level for node in nodes))
     finding = _finding(numbered, len(met), pruned, numbered.nodes[goal].plan if goal is not None else None)
-    trail = _trail(numbered, places)
-    return SearchTree(finding, nodes, layers, workers, lines, trail, len(met), MappingProxyType(dict(pruned)))
+    trail = []
+    for key, node in numbered.nodes.items():  # what is folded is shown by the mark of its branch
+        place = places.setdefault(key, places.get(key.rpartition(".")[0], 0))
+        trail.append((choice_words(node), place))
+    return SearchTree(finding, nodes, layers, workers, lines, tuple(trail), len(met), MappingProxyType(dict(pruned)))
 
 
 def plan_at(root: SearchNode, key: str) -> Plan | None:
@@ -119,12 +117,11 @@ class _Numbered:
 
     def __init__(self, root: SearchNode) -> None:
         self.nodes: dict[str, SearchNode] = {}
-        self.order: dict[str, int] = {}
         self.below: dict[str, tuple[int, int]] = {}
         self._visit(root, "")
+        self.order = {key: number for number, key in enumerate(self.nodes)}
 
     def _visit(self, node: SearchNode, key: str) -> tuple[int, int]:
-        self.order[key] = len(self.nodes)
         self.nodes[key] = node
         size, plans = 0, int(node.plan is not None)
         for child_key, child in self.children(key):
@@ -199,10 +196,7 @@ def _beside(numbered: _Numbered, path: Collection[str], rows: int) -> set[str]:
 def _laid_out(
     numbered: _Numbered, opened: Collection[str], path: Collection[str], goal: str | None
 ) -> tuple[tuple[TreeNode, ...], int, dict[str, int]]:
-    """Give every mark a level and a row: leaves one below the other, parents in the middle of their children.
-
-    Also the lines, and the place of the mark of every node that is shown.
-    """
+    """Give every mark a level and a row, parents amid their children; also the lines, and each shown node's mark."""
     made: list[TreeNode] = []
     places: dict[str, int] = {}
     line = 0
@@ -224,22 +218,11 @@ def _laid_out(
     return tuple(made), line, places
 
 
-def _trail(numbered: _Numbered, shown: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """Say for every node what was chosen, and which mark shows it: its own, or that of the branch it is folded into."""
-    places = dict(shown)
-    trail = []
-    for key, node in numbered.nodes.items():
-        place = places.setdefault(key, places.get(key.rpartition(".")[0], 0))
-        trail.append((choice_words(node), place))
-    return tuple(trail)
-
-
 def _mark(  # noqa: PLR0917 - one node and what was determined about it
     numbered: _Numbered, keys: list[str], parent: int | None, level: int, is_open: bool, path: bool, goal: bool
 ) -> TreeNode:
     node, order = numbered.nodes[keys[0]], numbered.order[keys[0]]
     what = choice_words(node)
-    size, plans = numbered.below[keys[0]]
     label = "" if node.count is None else str(node.count)
     kind: Kind = "choice"
     if node.pruned is not None:
@@ -254,35 +237,27 @@ def _mark(  # noqa: PLR0917 - one node and what was determined about it
         label = units.number(cost.worst, digits=2) if goal else ""
         what = f"{what}\na plan: cpu {cost.cpu:.3f}, io {cost.io:.3f}, net {cost.net:.3f}"
     elif node.children and not is_open:
+        size, plans = numbered.below[keys[0]]
         kind, label = "folded", f"{label} +{size}"
-        inside = units.some(size, "node")
-        what = f"{what}\nfolded: {inside}, {units.some(plans, 'plan')}"
+        what = f"{what}\nfolded: {units.some(size, 'node')}, {units.some(plans, 'plan')}"
     return TreeNode(keys[0], parent, level, 0.0, order, kind, label, what, path)
 
 
 def _reason(pruned: str | None) -> Kind:
-    text = pruned or ""
-    for kind in THRESHOLDS:
-        if text.startswith(f"{kind} cost"):
-            return kind
-    return "duplicate" if text.startswith("duplicate") else "no room"
+    known: tuple[Kind, ...] = (*THRESHOLDS, "duplicate")
+    return next((kind for kind in known if (pruned or "").startswith(kind)), "no room")
 
 
 def _levels(numbered: _Numbered, deepest: int) -> tuple[tuple[tuple[str, int, int], ...], tuple[int, ...]]:
     """Name the operator and worker of each level that is shown; all nodes of a level share them."""
     names: dict[int, tuple[str, int]] = {}
     for key, node in numbered.nodes.items():
-        level = len(key.split(".")) if key else 0
+        level = len(_prefixes(key)) - 1
         if node.operator is not None and 0 < level <= deepest and (level not in names or node.worker is not None):
             names[level] = (node.operator, node.worker or 0)
-    layers: list[tuple[str, int, int]] = []
-    for level in range(1, len(names) + 1):
-        operator = names[level][0]
-        if layers and layers[-1][0] == operator:
-            layers[-1] = (operator, layers[-1][1], level)
-        else:
-            layers.append((operator, level, level))
-    return tuple(layers), tuple(names[level][1] for level in range(1, len(names) + 1))
+    levels = sorted(names)
+    grouped = ((operator, list(own)) for operator, own in groupby(levels, key=lambda level: names[level][0]))
+    return tuple((operator, own[0], own[-1]) for operator, own in grouped), tuple(names[level][1] for level in levels)
 
 
 def _finding(numbered: _Numbered, plans: int, pruned: Mapping[Kind, int], chosen: Plan | None) -> str:
@@ -319,10 +294,9 @@ _COLUMNS = 26  # levels above which labels would overlap
 
 
 def draw_search_tree(data: SearchTree, step: int | None = None, *, line: int = _LINE) -> go.Figure:
-    """Draw the tree from left to right, a line of it in `line` pixels as far as the greatest height allows.
+    """Draw the tree from left to right, a line in `line` pixels as far as the height allows.
 
-    At a `step` of the search later nodes are pale, and the mark that shows the present one is ringed, that of its
-    branch where it is folded. None: the search is over.
+    At a `step` of the search later nodes are pale, and the mark that shows the present one is ringed.
     """
     height = min(_MOST_HEIGHT, _MARGINS + line * (data.rows + 2))
     seen = [node for node in data.nodes if step is None or node.order <= step]

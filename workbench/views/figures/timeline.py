@@ -36,10 +36,9 @@ class Tops(NamedTuple):
 
 @dataclass(frozen=True)
 class TimelineSeries:
-    """What the figure shows; times in seconds, one entry per bucket of steps.
+    """What the figure shows, per bucket of steps: mean rates (records/s), and the maxima of the others, to keep peaks.
 
-    `offered` and `consumed` are means of a bucket (records/s). `tasks`, `backlog` (records), `latency_s` and
-    `memory_mb` (paid memory) are maxima of a bucket, so that no peak is lost. `tops` are maxima of the complete replay.
+    `tops` are maxima of the complete replay.
     """
 
     finding: str
@@ -72,13 +71,12 @@ def timeline(line: Timeline, policy: str = "The policy", *, points: int = POINTS
         return TimelineSeries("Nothing was replayed", (), (), (), (), (), (), (), (), 0.0)
     size = math.ceil(steps / points)
 
-    def thinned(values: Floats, how: Callable[[Floats], float]) -> tuple[float, ...]:
+    def thinned(values: Floats, how: Callable[[Floats], float] = np.max) -> tuple[float, ...]:
         return tuple(float(how(values[start : start + size])) for start in range(0, steps, size))
 
     offered, consumed = thinned(line.offered, np.mean), thinned(line.consumed, np.mean)
-    tasks = tuple(int(value) for value in thinned(line.tasks.astype(float), np.max))
-    backlog, latency = thinned(line.backlog, np.max), thinned(line.latency_s, np.max)
-    memory = thinned(line.paid_memory_mb, np.max)
+    tasks = tuple(map(int, thinned(line.tasks.astype(float))))
+    backlog, latency, memory = map(thinned, (line.backlog, line.latency_s, line.paid_memory_mb))
     return TimelineSeries(
         _finding(line, policy),
         tuple(line.times_s[::size].tolist()),
@@ -136,17 +134,12 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
     panels.update_yaxes(title_text=f"Latency ({waited_unit})", **latency_axis, nticks=5, row=4, col=1)
     panels.update_xaxes(range=[0, data.duration_s / scale])
     panels.update_xaxes(title_text=f"Time ({unit})", row=4, col=1)
-    _label_flat_panels(panels, tops)
-    return theme.room_for_legend(panels)
-
-
-def _label_flat_panels(panels: go.Figure, tops: Tops) -> None:
-    """Label panels whose line is 0 all the time, because they look empty."""
-    where = {"x": 0.5, "y": 0.5, "xref": "x domain", "yref": "y domain", "showarrow": False, "font_color": theme.GREY}
     flat = ((3, tops.backlog, "no backlog at any time"), (4, tops.latency_s, "no record waits at any time"))
+    middle = {"x": 0.5, "y": 0.5, "xref": "x domain", "yref": "y domain", "showarrow": False, "font_color": theme.GREY}
     for row, top, text in flat:
-        if not top:
-            panels.add_annotation(text=text, **where, row=row, col=1)
+        if not top:  # a line that is 0 all the time looks like an empty panel
+            panels.add_annotation(text=text, **middle, row=row, col=1)
+    return theme.room_for_legend(panels)
 
 
 def _changes(panels: go.Figure, data: TimelineSeries, scale: float, unit: str) -> None:
@@ -189,10 +182,7 @@ def same_axes(series: Mapping[str, TimelineSeries]) -> dict[str, TimelineSeries]
 
 
 def draw_overlaid(series: Mapping[str, TimelineSeries], policy: str) -> go.Figure:
-    """Draw the timeline of `policy`, with tasks, backlog and latency of the others as thin lines over it.
-
-    All are replays of one load, on the same axes; their time 0 is midnight.
-    """
+    """Draw the timeline of `policy`, and the others of the same load and axes as thin lines; time 0 is midnight."""
     shown = series[policy]
     figure = draw_timeline(shown)
     if not shown.duration_s:

@@ -25,16 +25,15 @@ def _scatter(drawn: go.Figure, what: str, names: Sequence[str], more: dict[str, 
 
 def bars(drawn: go.Figure, uid: str, name: str, values: Sequence[Any], words: Sequence[str], **more: Any) -> None:  # noqa: ANN401
     """Add lying bars with words at their ends, one for each of the names `y`; `hover` as for `marks`."""
-    look = {"orientation": "h", "textposition": "outside", "cliponaxis": False, "showlegend": False}
-    hover = more.pop("hover")
-    drawn.add_bar(uid=uid, name=name, x=values, text=words, hovertemplate=f"{hover}<extra></extra>", **look, **more)
+    more |= {"orientation": "h", "textposition": "outside", "cliponaxis": False, "showlegend": False}
+    said = f"{more.pop('hover')}<extra></extra>"
+    drawn.add_bar(uid=uid, name=name, x=values, text=words, hovertemplate=said, **more)
 
 
 def heat(drawn: go.Figure, uid: str, name: str, cells: Any, top: float, **more: Any) -> None:  # noqa: ANN401
     """Add a heat map from 0 to `top`, without a scale, with gaps between its cells; `hover` as for `marks`."""
-    look = {"zmin": 0, "zmax": top, "showscale": False, "xgap": 2, "ygap": 2}
-    hover = more.pop("hover")
-    drawn.add_heatmap(uid=uid, name=name, z=cells, hovertemplate=f"{hover}<extra></extra>", **look, **more)
+    more |= {"zmin": 0, "zmax": top, "showscale": False, "xgap": 2, "ygap": 2}
+    drawn.add_heatmap(uid=uid, name=name, z=cells, hovertemplate=f"{more.pop('hover')}<extra></extra>", **more)
 
 
 def box(x0: float, x1: float, y0: float, y1: float, **more: object) -> dict[str, object]:

@@ -16,7 +16,6 @@ from workbench.views.figures import traces
 from workbench.views.figures.capacity import (
     Capacity,
     Curve,
-    aimed_at,
     capacity_of,
     draw_capacity,
     measured_runs,
@@ -42,7 +41,7 @@ class Curves:
             origin = origin_of(self.exploration) + " on other cores" * plan.on_other_cores
             found = capacity_of(model, runs, (), [memory], "", reach=room, across=(), origin=origin)
             self.kept[key] = replace(found, curves=tuple(_times(curve, gain) for curve in found.curves))
-        return aimed_at(self.kept[key], ((plan.budget.slots, plan.rate, memory),), finding)
+        return replace(self.kept[key], targets=((plan.budget.slots, plan.rate, memory),), finding=finding)
 
 
 def _times(curve: Curve, gain: IntervalSpeedup) -> Curve:
@@ -61,10 +60,7 @@ def _times(curve: Curve, gain: IntervalSpeedup) -> Curve:
 
 
 def draw_what_if(data: Capacity, answer: Answer, pinned: Answer | None = None) -> go.Figure:
-    """Draw the capacity, what it must be, that of the workers, and what is left of it when one of them is lost.
-
-    All on one scale, the capacity at the skew that was measured: more skew takes more of that.
-    """
+    """Draw the capacity at the skew measured, what is needed, that of the workers, and what is left without one."""
     figure = draw_capacity(data)
     question = answer.question
     skewed = 1 + question.more_skew

@@ -13,11 +13,8 @@ from workbench import units
 from workbench.placement import CostVector, PlacementProblem, Plan, SearchNode, trace_search, tune_thresholds
 from workbench.views import figures, theme
 from workbench.views.parts import part
-from workbench.views.widgets.alarm import Alarm
-from workbench.views.widgets.controls import button, choice, slider, whole_slider
+from workbench.views.widgets import panel
 from workbench.views.widgets.live_chart import LiveChart
-from workbench.views.widgets.panel_style import CONTROLS, PAIR, PANEL, ROW, grid, styled
-from workbench.views.widgets.scripted import FullWidth, WhileDragged
 
 _FRAME_MS = 500
 _ROWS, _NEAR, _LINE = 16, 20, 12  # of the tree, so that the map above it stays in sight; more are unfolded by hand
@@ -49,10 +46,8 @@ class Traced:
 
     def number_of(self, plan: Plan | None) -> int | None:
         """Find the number of the plan with the same counts; None if it was not found."""
-        if plan is None:
-            return None
-        same = (number for number, one in enumerate(self.plans) if np.array_equal(one.counts, plan.counts))
-        return next(same, None)
+        counts = () if plan is None else plan.counts
+        return next((number for number, one in enumerate(self.plans) if np.array_equal(one.counts, counts)), None)
 
     def sentence(self) -> str:
         """Say what the thresholds leave."""
@@ -76,10 +71,10 @@ class Traced:
 
 
 def traced(problem: PlacementProblem, thresholds: CostVector, most_nodes: int = MOST_NODES) -> Traced:
-    """Search `problem` within `thresholds` and keep the tree, whose layers stay in topological order.
+    """Search `problem` within `thresholds` and keep the tree; more than `most_nodes` are refused.
 
-    CAPS itself begins with the operators of high load in the dimensions that are limited (CAPSys, section 4.4.2), which
-    prunes earlier: a threshold moved would also move the layers. More than `most_nodes` are refused.
+    Its layers stay in topological order. CAPS begins with the operators of high load in limited dimensions (CAPSys,
+    section 4.4.2), which prunes earlier, but layers would move with a threshold.
     """
     root = trace_search(problem, thresholds, reorder=False, most_nodes=most_nodes)
     order = tuple(root.walk())[1:]
@@ -92,68 +87,70 @@ def threshold(value: float) -> float:
 
 
 class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
-    """Explores the placements of a small problem: the plan's map next to its costs, and the tree below them.
-
-    The whole tree within the `thresholds`, where the sliders begin, must have at most `most_nodes` nodes.
-    """
+    """The plan's map, its costs and the search's tree, of `most_nodes` at most; sliders begin at `thresholds`."""
 
     def __init__(
         self, problem: PlacementProblem, thresholds: CostVector | None = None, most_nodes: int = MOST_NODES
     ) -> None:
         self.problem, self._most_nodes = problem, most_nodes
-        self.alarm = Alarm()
+        self.alarm = panel.Alarm()
         self._opened: frozenset[str] = frozenset()
         self._quiet = False
         begin = [OFF if math.isinf(value) else min(OFF, value) for value in thresholds or CostVector()]
         words = ("CPU cost at most (1: off)", "State access cost at most (1: off)", "Network cost at most (1: off)")
-        self.sliders = tuple(slider(word, value, 0.0, OFF, 0.01) for word, value in zip(words, begin, strict=True))
-        self.tune = button("Thresholds tuned by CAPS", "Tightened until few plans are left (section 5.2)", "magic")
-        self.off = button("All off", "No thresholds: the whole search", "eraser")
+        self.sliders = tuple(
+            panel.slider(word, value, 0.0, OFF, 0.01) for word, value in zip(words, begin, strict=True)
+        )
+        self.tune = panel.button(
+            "Thresholds tuned by CAPS", "Tightened until few plans are left (section 5.2)", "magic"
+        )
+        self.off = panel.button("All off", "No thresholds: the whole search", "eraser")
         self.search = traced(problem, self.thresholds(), most_nodes)
         self._axes = figures.cost_vectors(self.search.plans).axes  # they stay, so that only plans move
         last = len(self.search.order)
-        self.plan = whole_slider("Plan (in the order found)", self.search.best or 0, 0, self._last_plan())
-        self.step = whole_slider("Search shown until step", last, 0, last)
+        self.plan = panel.whole_slider("Plan (in the order found)", self.search.best or 0, 0, self._last_plan())
+        self.step = panel.whole_slider("Search shown until step", last, 0, last)
         self.play = ipywidgets.Play(value=last, min=0, max=last, interval=_FRAME_MS, show_repeat=False)
-        self.back = button("One step back", "Undo one choice of the search", "step-backward")
-        self.ahead = button("One step on", "One more choice of the search", "step-forward")
-        self.folded = choice("Folded branch", [], None)
-        self.unfold = button("Unfold it", "Show what is behind the triangle, as a click on it does", "plus-square")
-        self.fold = button("Fold all again", "Hide what was unfolded", "minus-square")
+        self.back = panel.button("One step back", "Undo one choice of the search", "step-backward")
+        self.ahead = panel.button("One step on", "One more choice of the search", "step-forward")
+        self.folded = panel.choice("Folded branch", [], None)
+        self.unfold = panel.button(
+            "Unfold it", "Show what is behind the triangle, as a click on it does", "plus-square"
+        )
+        self.fold = panel.button("Fold all again", "Hide what was unfolded", "minus-square")
         self.text = ipywidgets.HTML()
         self.tree = LiveChart(self._tree_figure(), self.alarm.guard(self._click_tree))
         self.vectors = LiveChart(self._vectors_figure(), self._click_vector)
         self.scatter = LiveChart(self._scatter_figure(), self._click_vector)
         self.map = LiveChart(self._map_figure())
         ipywidgets.link((self.play, "value"), (self.step, "value"))
-        for control in self.sliders:
-            control.observe(self.alarm.guard(lambda _: self._prune()), names=["value"])
-        self.plan.observe(self.alarm.guard(lambda _: self._show()), names=["value"])
-        self.step.observe(self.alarm.guard(lambda _: self._show_step()), names=["value"])
-        self.tune.on_click(self.alarm.guard(lambda _: self._tune()))
-        self.off.on_click(self.alarm.guard(lambda _: self._set((OFF, OFF, OFF))))
-        self.back.on_click(self.alarm.guard(lambda _: self._move(-1)))
-        self.ahead.on_click(self.alarm.guard(lambda _: self._move(1)))
-        self.unfold.on_click(self.alarm.guard(lambda _: self._open(self._opened | {self.folded.value})))
-        self.fold.on_click(self.alarm.guard(lambda _: self._open(frozenset())))
+        self.alarm.on(self._prune, *self.sliders)
+        self.alarm.on(self._show, self.plan)
+        self.alarm.on(self._show_step, self.step)
+        self.alarm.on(self._tune, self.tune)
+        self.alarm.on(lambda: self._set((OFF, OFF, OFF)), self.off)
+        self.alarm.on(lambda: self._move(-1), self.back)
+        self.alarm.on(lambda: self._move(1), self.ahead)
+        self.alarm.on(lambda: self._open(self._opened | {self.folded.value}), self.unfold)
+        self.alarm.on(lambda: self._open(frozenset()), self.fold)
         pages = [ipywidgets.VBox(chart.parts) for chart in (self.vectors, self.scatter)]
         self.costs = ipywidgets.Tab(pages, titles=("All costs", "Two costs"))
         super().__init__(
-            styled(
-                grid(ROW, *self.sliders, self.plan, self.step, self.folded).add_class(CONTROLS),
+            panel.styled(
+                panel.grid(panel.ROW, *self.sliders, self.plan, self.step, self.folded).add_class(panel.CONTROLS),
                 ipywidgets.HBox(
                     [self.tune, self.off, self.play, self.back, self.ahead, self.unfold, self.fold],
                     layout={"flex_flow": "row wrap"},
                 ),
                 self.alarm.widget,
                 self.text,
-                grid(PAIR, ipywidgets.VBox(self.map.parts), self.costs),
+                panel.grid(panel.PAIR, ipywidgets.VBox(self.map.parts), self.costs),
                 *self.tree.parts,
-                WhileDragged([*self.sliders, self.plan, self.step]),
-                FullWidth(),
+                panel.WhileDragged([*self.sliders, self.plan, self.step]),
+                panel.FullWidth(),
             )
         )
-        self.add_class(PANEL)
+        self.add_class(panel.PANEL)
         self._tell()
 
     @property
@@ -202,12 +199,11 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
             self._quiet = False
 
     def _show(self) -> None:
-        if self._quiet:
-            return
-        self._show_step()
-        self.vectors.show(self._vectors_figure())
-        self.scatter.show(self._scatter_figure())
-        self.map.show(self._map_figure())
+        if not self._quiet:
+            self._show_step()
+            self.vectors.show(self._vectors_figure())
+            self.scatter.show(self._scatter_figure())
+            self.map.show(self._map_figure())
 
     def _show_step(self) -> None:
         if not self._quiet:
@@ -259,9 +255,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         tree = figures.search_tree(self.search.root, chosen=self.chosen, rows=_ROWS, near=_NEAR, opened=self._opened)
         behind = [node for node in tree.nodes if node.kind == "folded"]
         texts = [node.text.replace("\nfolded", "") for node in behind]
-        branches = tuple(
-            (f"{n}. {text}", node.key) for n, (text, node) in enumerate(zip(texts, behind, strict=True), 1)
-        )
+        branches = tuple((f"{n + 1}. {text}", behind[n].key) for n, text in enumerate(texts))
         if branches != self.folded.options:
             self.folded.options = branches
             self.folded.index = 0 if branches else None

@@ -7,7 +7,7 @@ import ipywidgets
 
 from workbench.views.cards import Card, outputs
 from workbench.views.parts import cards_style
-from workbench.views.widgets.alarm import Alarm
+from workbench.views.widgets import panel
 
 
 class CardsView(ipywidgets.Output):  # type: ignore[misc]
@@ -24,7 +24,7 @@ class Later(ipywidgets.VBox):  # type: ignore[misc]
 
     def __init__(self, title: str, build: Callable[[Any], Any]) -> None:
         self._build = build
-        self.alarm = Alarm()
+        self.alarm = panel.Alarm()
         waiting = Card("later", title, "It appears here when the work above is done.", kind="not-yet")
         super().__init__([ipywidgets.HTML(cards_style() + waiting.heading_html())])
 

@@ -1,7 +1,6 @@
 """A live figure: a ``FigureWidget`` that is redrawn in place, and what plotly leaves to do by hand.
 
-Only this module touches plotly's private names (plotly 7.1): a live figure's settings, and the copy of its state that a
-reloaded page shows. The browser tests fail if they change.
+Only this module touches plotly's private names (plotly 7.1); the browser tests fail if they change.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,10 +19,7 @@ _UNSEEN = "workbench-unseen"
 
 
 class LiveChart:
-    """One live figure, a plotly `widget`; a click on a mark calls `on_click` with the mark's ``customdata``.
-
-    To be put into a panel are its `parts`: what it shows in words, for those who do not see it, and the figure.
-    """
+    """A live plotly `widget`, and its `parts` for a panel; a click calls `on_click` with a mark's ``customdata``."""
 
     def __init__(self, figure: go.Figure, on_click: Clicked | None = None) -> None:
         self._on_click = on_click

@@ -1,7 +1,6 @@
 """The live panel of long work: how it stands, what it has found, its log, and buttons to start, cancel and resume it.
 
-A measurement shows its probes. A study shows StreamBed's loop in four figures: what the explorer asks for and why, how
-BIDS2 divides it, the bracket that the estimator closes, and the forms of the model, fitted again after each run.
+A measurement shows its probes; a study StreamBed's loop: explorer, BIDS2, estimator, and the fitted forms.
 """
 
 import threading
@@ -16,11 +15,9 @@ from workbench import units
 from workbench.study import Runner, Snapshot, State
 from workbench.views import figures, findings, theme
 from workbench.views.parts import part, style
-from workbench.views.widgets import panel_style
-from workbench.views.widgets.alarm import Alarm
+from workbench.views.widgets import panel
 from workbench.views.widgets.later import Later
 from workbench.views.widgets.live_chart import LiveChart
-from workbench.views.widgets.scripted import FullWidth, LiveLog
 
 _EVERY_S = 0.5
 _WIDTH, _HEIGHT = 430, 400  # pixels of one of the loop's plots, whose legend is as wide
@@ -68,10 +65,7 @@ def standing(now: Snapshot) -> Standing:
 
 
 class Pane:
-    """A figure that follows a snapshot: `draw` draws what is `seen` of it, again when that changes.
-
-    Before anything is seen (None), it says what it is `waiting` for; `fit` fits it into its place.
-    """
+    """A figure of what is `seen` of a snapshot, drawn again when that changes; at first it says what it waits for."""
 
     def __init__(
         self,
@@ -126,7 +120,7 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
 
     def __init__(self, runner: Runner[Any]) -> None:
         self.runner = runner
-        self.alarm = Alarm()
+        self.alarm = panel.Alarm()
         self._later: list[Later] = []
         self._ticker: threading.Thread | None = None
         self._following = False
@@ -139,22 +133,22 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
             description="Cancel", icon="stop", tooltip="End it; finished probes are kept and not repeated"
         )
         self.state = ipywidgets.HTML()
-        self.lines = LiveLog()
+        self.lines = panel.LiveLog()
         self.panes = _panes(runner.snapshot())
         charts = [ipywidgets.VBox(pane.chart.parts) for pane in self.panes]
-        self.start.on_click(self.alarm.guard(lambda _: self.begin()))
-        self.cancel.on_click(self.alarm.guard(lambda _: self._stop()))
+        self.alarm.on(self.begin, self.start)
+        self.alarm.on(self._stop, self.cancel)
         super().__init__(
-            panel_style.styled(
+            panel.styled(
                 self.state,
                 ipywidgets.HBox([self.start, self.cancel]),
                 self.alarm.widget,
-                panel_style.grid(panel_style.LOOP, *charts) if len(charts) > 1 else charts[0],
+                panel.grid(panel.LOOP, *charts) if len(charts) > 1 else charts[0],
                 self.lines,
-                FullWidth(),
+                panel.FullWidth(),
             )
         )
-        self.add_class(panel_style.PANEL)
+        self.add_class(panel.PANEL)
         self.refresh()
 
     def refresh(self) -> None:

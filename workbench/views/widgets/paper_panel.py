@@ -4,10 +4,8 @@ import ipywidgets
 
 from workbench.papers import Paper, PaperFigure
 from workbench.views.paper_cards import figure_cards
-from workbench.views.widgets.controls import choice
+from workbench.views.widgets import panel
 from workbench.views.widgets.later import CardsView
-from workbench.views.widgets.panel_style import PANEL, styled
-from workbench.views.widgets.scripted import FullWidth
 
 
 class PaperFigureView(ipywidgets.VBox):  # type: ignore[misc]
@@ -18,7 +16,7 @@ class PaperFigureView(ipywidgets.VBox):  # type: ignore[misc]
         self.choice = None
         super().__init__()
         if figure.inputs:
-            self.choice = choice(f"{figure.number} for", [(one, one) for one in figure.inputs], figure.inputs[0])
+            self.choice = panel.choice(f"{figure.number} for", [(one, one) for one in figure.inputs], figure.inputs[0])
             self.choice.observe(self._draw, "value")
         self._draw()
 
@@ -33,5 +31,5 @@ class PaperPanel(ipywidgets.VBox):  # type: ignore[misc]
 
     def __init__(self, paper: Paper) -> None:
         self.views = {one.number: PaperFigureView(paper, one) for one in paper.figures if one.make is not None}
-        super().__init__(styled(FullWidth(), *self.views.values()))
-        self.add_class(PANEL)
+        super().__init__(panel.styled(panel.FullWidth(), *self.views.values()))
+        self.add_class(panel.PANEL)

@@ -15,11 +15,8 @@ from workbench.views import theme
 from workbench.views.figures import draw_overlaid, draw_policies, policies, same_axes, timeline
 from workbench.views.findings import QUIET, decided
 from workbench.views.parts import part
-from workbench.views.widgets.alarm import Alarm
-from workbench.views.widgets.controls import button, choice, choice_slider, whole_slider
+from workbench.views.widgets import panel
 from workbench.views.widgets.live_chart import LiveChart
-from workbench.views.widgets.panel_style import CONTROLS, PANEL, ROW, grid, styled
-from workbench.views.widgets.scripted import FullWidth, WhileDragged
 
 _FRAMES = 120
 _FRAME_MS = 400
@@ -57,8 +54,7 @@ def frame_times(line: Timeline, frames: int = _FRAMES) -> tuple[float, ...]:
     """Return the ends of about `frames` frames, seconds: complete steps, the last one the end of the replay."""
     steps = len(line.offered)
     each = max(1, math.ceil(steps / frames))
-    ends = [*range(each, steps, each), steps]
-    return tuple(end * line.step_s for end in ends)
+    return tuple(end * line.step_s for end in (*range(each, steps, each), steps))
 
 
 def next_change(line: Timeline, times: tuple[float, ...], frame: int) -> int:
@@ -68,20 +64,15 @@ def next_change(line: Timeline, times: tuple[float, ...], frame: int) -> int:
 
 
 def most_interesting(lines: Mapping[str, Timeline]) -> str:
-    """Give the policy to begin with: of those that reconfigure the one that leads the comparison, else the first.
-
-    The leading one keeps up about as long as any, for the fewest core-hours.
-    """
+    """Give the policy to begin with: the one that leads the comparison of those that reconfigure, else the first."""
     return policies({name: line for name, line in lines.items() if line.reconfigurations}).leading or next(iter(lines))
 
 
 class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
-    """Plays replays of one load, one policy in full and the others over it.
+    """Plays replays of one load from midnight on, one policy in full and the others over it.
 
-    It opens on the first reconfiguration of the most interesting policy, see `most_interesting`. The `lines` are by the
-    name of their policy, and their time 0 is shown as midnight. Without a `price_unit`, see ``Replayed``, they are
-    compared by core-hours. The same replays by restart time (seconds), `restarts`, get a slider: `lines` are those of
-    one of the times, and the policies are the same at each.
+    The `lines` are by the name of their policy. Without a `price_unit` they are compared by core-hours. `restarts`, the
+    same replays by restart time (seconds), get a slider; `lines` are those of one of the times.
     """
 
     def __init__(
@@ -100,43 +91,45 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
                 f"and each must have the policies {', '.join(lines)}. Take both from replay_restarts."
             )
         self.lines, self._unit = dict(lines), price_unit
-        self.alarm = Alarm()
+        self.alarm = panel.Alarm()
         first = most_interesting(self.lines)
         self.times = frame_times(self.lines[first])
         self._data = same_axes({name: timeline(one, name) for name, one in self.lines.items()})
         last = len(self.times) - 1
         begin = next_change(self.lines[first], self.times, 0)
-        self.policy = choice("Policy", [(name, name) for name in self.lines], first)
+        self.policy = panel.choice("Policy", [(name, name) for name in self.lines], first)
         self.play = ipywidgets.Play(value=begin, min=0, max=last, interval=_FRAME_MS, show_repeat=False)
-        self.frame = whole_slider("Shown until (frame)", begin, 0, last)
-        self.jump = button("To the next reconfiguration", "Show all until the next change of tasks", "step-forward")
-        self.start = button("To the start", "Show the first frame", "fast-backward")
+        self.frame = panel.whole_slider("Shown until (frame)", begin, 0, last)
+        self.jump = panel.button(
+            "To the next reconfiguration", "Show all until the next change of tasks", "step-forward"
+        )
+        self.start = panel.button("To the start", "Show the first frame", "fast-backward")
         self.text = ipywidgets.HTML()
         self.chart = LiveChart(self._figure())
         self.comparison = LiveChart(self._compared())
-        self.restart = choice_slider(
+        self.restart = panel.choice_slider(
             "Restart time", [(units.seconds(one), one) for one in restarts or (0.0,)], now or 0.0
         )
-        self.restart.observe(self.alarm.guard(lambda _: self._restart(restarts)), names=["value"])
+        self.alarm.on(lambda: self._restart(restarts), self.restart)
         ipywidgets.link((self.play, "value"), (self.frame, "value"))
-        self.frame.observe(self.alarm.guard(lambda _: self.refresh()), names=["value"])
-        self.policy.observe(self.alarm.guard(lambda _: self._choose()), names=["value"])
-        self.jump.on_click(self.alarm.guard(lambda _: self._to(next_change(self.line, self.times, self.frame.value))))
-        self.start.on_click(self.alarm.guard(lambda _: self._to(0)))
+        self.alarm.on(self.refresh, self.frame)
+        self.alarm.on(self._choose, self.policy)
+        self.alarm.on(lambda: self._to(next_change(self.line, self.times, self.frame.value)), self.jump)
+        self.alarm.on(lambda: self._to(0), self.start)
         sliders = [self.frame, self.restart] if restarts else [self.frame]
         super().__init__(
-            styled(
-                grid(ROW, self.policy, *sliders).add_class(CONTROLS),
+            panel.styled(
+                panel.grid(panel.ROW, self.policy, *sliders).add_class(panel.CONTROLS),
                 ipywidgets.HBox([self.play, self.start, self.jump], layout={"flex_flow": "row wrap"}),
                 self.alarm.widget,
                 self.text,
                 *self.chart.parts,
                 *self.comparison.parts,
-                WhileDragged(sliders),
-                FullWidth(),
+                panel.WhileDragged(sliders),
+                panel.FullWidth(),
             )
         )
-        self.add_class(PANEL)
+        self.add_class(panel.PANEL)
         self._describe()
 
     @property
@@ -172,8 +165,7 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
     def _choose(self) -> None:
         share = (self.frame.value + 1) / len(self.times)
         self.times = frame_times(self.line)
-        last = len(self.times) - 1
-        self.play.max = self.frame.max = last
+        self.play.max = self.frame.max = len(self.times) - 1
         wanted = max(0, math.ceil(share * len(self.times)) - 1)
         if wanted == self.frame.value:
             self.refresh()

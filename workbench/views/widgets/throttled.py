@@ -20,8 +20,7 @@ def _kernels() -> asyncio.AbstractEventLoop | None:
 class Throttled:
     """Do the newest of many jobs, at once if the one before is long done, and else when the pause is over.
 
-    Between two jobs, `pause_s` seconds, the page has time to draw, so what answers every move keeps up with a slider
-    that is dragged. The event `loop` that waits is the notebook kernel's; without one, each job is done at once.
+    The pause, `pause_s` seconds, lets the page draw. The `loop` that waits is the kernel's; without one, nothing waits.
     """
 
     def __init__(

@@ -19,11 +19,8 @@ from workbench.study import Planned
 from workbench.views import theme
 from workbench.views.figures import Curves, draw_what_if
 from workbench.views.parts import cards_style
-from workbench.views.widgets.alarm import Alarm
-from workbench.views.widgets.controls import button, choice, choice_slider, slider, text_field, tick, whole_slider
+from workbench.views.widgets import panel
 from workbench.views.widgets.live_chart import LiveChart
-from workbench.views.widgets.panel_style import CONTROLS, PANEL, SIDES, folded, grid, styled
-from workbench.views.widgets.scripted import FullWidth, WhileDragged
 from workbench.views.widgets.throttled import Throttled
 from workbench.views.widgets.what_if_answer import Scenario, answer_card, needed, pinned_words, tiles_html
 
@@ -39,14 +36,14 @@ _OF_THE_QUERY = frozenset({"hot key", "late batches"})  # what a plan found that
 class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
     """Sliders over the circumstances of a deployment, answered from the capacity model without measuring.
 
-    They begin where the first plan is. A type of the price list `instances` sets the worker's shape and price.
+    A type of the price list `instances` sets the worker's shape and price.
     """
 
     def __init__(self, explored: Planned | Exploration, instances: Sequence[InstanceType] = ()) -> None:
         self.exploration = explored.exploration if isinstance(explored, Planned) else explored
         targets = explored.study.targets if isinstance(explored, Planned) else ()
         first = next(iter(explored.plans), None) if isinstance(explored, Planned) else None
-        self.alarm = Alarm()
+        self.alarm = panel.Alarm()
         self._instances = {instance.name: instance for instance in instances}
         cluster = explored.study.cluster if isinstance(explored, Planned) else None
         self._executor_slots = None if cluster is None else cluster.executor_slots
@@ -54,16 +51,20 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self._drawing = Throttled()
         self._make_controls(first, targets)
         self.tiles, self.text, self.pinned_text = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.HTML()
-        self.pin = button("Pin this scenario", "Keep it, and see how others differ from it", "thumb-tack")
-        self.unpin = button("Unpin", "Compare with nothing", "times")
+        self.pin = panel.button("Pin this scenario", "Keep it, and see how others differ from it", "thumb-tack")
+        self.unpin = panel.button("Unpin", "Compare with nothing", "times")
         self.scenario: Scenario | None = None
         self.pinned: Scenario | None = None
         self._curves = Curves(self.exploration)
         self._doubts = () if first is None else tuple(one for one in first.cards if one.concern in _OF_THE_QUERY)
         self.chart = LiveChart(_unanswered())
-        self._listen()
-        super().__init__(styled(self._laid_out(), WhileDragged(self.controls), FullWidth()))
-        self.add_class(PANEL)
+        self.alarm.on(self._type, self.typed)
+        self.alarm.on(lambda: self._pin(self.scenario), self.pin)
+        self.alarm.on(lambda: self._pin(None), self.unpin)
+        self.alarm.on(self._move_worker, self.shape, self.price)
+        self.alarm.on(self.refresh, self.instance, *{*self.controls} - {self.shape, self.price})
+        super().__init__(panel.styled(self._laid_out(), panel.WhileDragged(self.controls), panel.FullWidth()))
+        self.add_class(panel.PANEL)
         self._pin(None)
         if first is not None and first.price is not None and first.price.instance.name in self._instances:
             self.instance.value = first.price.instance.name
@@ -84,66 +85,56 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             readout=False,
             continuous_update=False,
         )
-        self.typed = text_field("Target rate, typed (e.g. 1.5 M)", units.count(self.rate.value))
-        self.memory = choice_slider(
+        self.typed = panel.text_field("Target rate, typed (e.g. 1.5 M)", units.count(self.rate.value))
+        self.memory = panel.choice_slider(
             "Memory per slot",
             [(f"{memory:,} MB", memory) for memory in memories],
             planned_memory if planned_memory in memories else memories[len(memories) // 2],
         )
         asked = None if first is None else first.outage
         margin = MARGIN if first is None or asked is not None else first.margin
-        self.margin = slider("Margin (capacity / rate)", margin, 1.0, max(2.0, margin), 0.05)
-        self.risk = choice_slider("Risk of falling short", _RISKS, 0.0)
-        self.instance = choice("Worker type", [("my own", ""), *((name, name) for name in self._instances)], "")
+        self.margin = panel.slider("Margin (capacity / rate)", margin, 1.0, max(2.0, margin), 0.05)
+        self.risk = panel.choice_slider("Risk of falling short", _RISKS, 0.0)
+        self.instance = panel.choice("Worker type", [("my own", ""), *((name, name) for name in self._instances)], "")
         whole = self._executor_slots or 1  # a worker holds whole executors
         usual = whole * math.ceil(4 / whole)
         most = max(_MOST_SHAPE // whole * whole, usual)
-        self.shape = whole_slider("Slots per worker", usual, whole, most, step=whole)
+        self.shape = panel.whole_slider("Slots per worker", usual, whole, most, step=whole)
         dearest = max([_MOST_PRICE, *(instance.price_per_hour for instance in self._instances.values())])
-        self.price = slider("Price per worker and hour", 0.0, 0.0, dearest, dearest / _STEPS, form=".3f")
-        self.lost = tick("must carry the rate with one worker lost")
-        self.skew = slider("Extra load on the fullest task (%)", 0.0, 0.0, 100.0, 5.0, form=".0f")
+        self.price = panel.slider("Price per worker and hour", 0.0, 0.0, dearest, dearest / _STEPS, form=".3f")
+        self.lost = panel.tick("must carry the rate with one worker lost")
+        self.skew = panel.slider("Extra load on the fullest task (%)", 0.0, 0.0, 100.0, 5.0, form=".0f")
         outage, catch_up = (asked.outage_s / 60, asked.catch_up_s / 60) if asked else (0.0, 30.0)
-        self.outage = slider("Outage (minutes)", outage, 0.0, max(_LONGEST, outage), 1.0, form=".0f")
+        self.outage = panel.slider("Outage (minutes)", outage, 0.0, max(_LONGEST, outage), 1.0, form=".0f")
         latest = max(4 * _LONGEST, catch_up)
-        self.catch_up = slider("Caught up within (minutes)", catch_up, min(1.0, catch_up), latest, 1.0, form=".0f")
+        self.catch_up = panel.slider(
+            "Caught up within (minutes)", catch_up, min(1.0, catch_up), latest, 1.0, form=".0f"
+        )
         explored_s = self.exploration.fitted_runs[-1].budget.interval_s
         longest = max(_LONGEST_INTERVAL_S, 2 * explored_s)
-        self.interval = slider("Trigger interval (s)", explored_s, min(0.5, explored_s), longest, 0.5, form=".1f")
-        self.wait = slider("Wait per batch, more than measured (s)", 0.0, 0.0, longest, 0.1, form=".1f")
+        self.interval = panel.slider("Trigger interval (s)", explored_s, min(0.5, explored_s), longest, 0.5, form=".1f")
+        self.wait = panel.slider("Wait per batch, more than measured (s)", 0.0, 0.0, longest, 0.1, form=".1f")
         self.interval.disabled = self.wait.disabled = self.exploration.model.batch is None
         self.controls = (
             self.rate, self.memory, self.margin, self.risk, self.shape, self.price, self.lost, self.skew, self.outage,
             self.catch_up, self.interval, self.wait,
         )  # fmt: skip
 
-    def _listen(self) -> None:
-        """Answer when a control moves."""
-        self.instance.observe(self.alarm.guard(lambda _: self.refresh()), names=["value"])
-        self.typed.observe(self.alarm.guard(lambda _: self._type()), names=["value"])
-        self.pin.on_click(self.alarm.guard(lambda _: self._pin(self.scenario)))
-        self.unpin.on_click(self.alarm.guard(lambda _: self._pin(None)))
-        for control in self.controls:
-            moved = self.refresh
-            if control in (self.shape, self.price):
-                moved = self._move_worker
-            control.observe(self.alarm.guard(lambda _, moved=moved: moved()), names=["value"])
-
     def _laid_out(self) -> ipywidgets.Box:
         """Put the controls on one side, the less used ones folded, and what they change on the other."""
         rarely = (self.margin, self.price, self.skew, self.outage, self.catch_up, self.interval, self.wait)
         often = (self.rate, self.typed, self.memory, self.risk, self.instance, self.shape, self.lost)
-        asked_for = ipywidgets.VBox([*often, folded("Margin, price, skew, outage, interval, wait", *rarely)])
+        asked_for = ipywidgets.VBox([*often, panel.folded("Margin, price, skew, outage, interval, wait", *rarely)])
         answered = ipywidgets.VBox(
             [
                 self.alarm.widget,
                 self.tiles,
                 ipywidgets.HBox([self.pin, self.unpin, self.pinned_text]),
                 *self.chart.parts,
-                folded("The answer in words and rows", self.text),
+                panel.folded("The answer in words and rows", self.text),
             ]
         )
-        return grid(SIDES, asked_for.add_class(CONTROLS), answered)
+        return panel.grid(panel.SIDES, asked_for.add_class(panel.CONTROLS), answered)
 
     @property
     def answer(self) -> Answer | None:

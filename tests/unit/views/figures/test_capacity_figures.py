@@ -14,11 +14,11 @@ from workbench.capacity.explore import Configured, Question, conclude, next_ques
 from workbench.capacity.planning import InstanceType
 from workbench.dataflow import Budget, Dataflow, Edge, Operator, SlotProfile
 from workbench.measuring import Configuration
+from workbench.metrics import Observation, OperatorMetrics
 from workbench.records import Measurement, MstEstimate
-from workbench.views.figures.acquisition import draw_acquisition
-from workbench.views.figures.capacity import aimed_at, capacity, capacity_of, draw_capacity
-from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow_graph, observed_graph
-from workbench.views.figures.exploration import draw_convergence
+from workbench.views.figures.capacity import capacity, capacity_of, draw_capacity
+from workbench.views.figures.dataflow_graph import draw_dataflow_graph, observed_graph
+from workbench.views.figures.exploration import draw_acquisition, draw_convergence
 from workbench.views.figures.model_forms import draw_model_forms
 from workbench.views.figures.risk import cost_risk, draw_cost_risk
 from workbench.views.figures.slot_layout import (
@@ -60,7 +60,10 @@ def test_capacity_is_shown_over_slots_and_memory(exploration):
     across = [trace(figure, f"capacity-runs-{memory}-2") for memory in (512, 2048)]
     assert sum(len(one.x) for one in across) == 5  # those at the slots of a curve
     assert [one.name for one in points] == ["simulated, 512 MB", "simulated, 2,048 MB"]  # the legend says each shape
+    assert not [one.name for one in figure.data if "measured" in one.name]
     assert [one.marker.symbol for one in points] == ["circle", "square"]
+    assert {one.yaxis for one in figure.data if one.xaxis == "x2"} == {"y2"}  # the targets' scale would flatten it
+    assert figure.layout.yaxis2.anchor == "x2"
 
 
 def test_runs_are_drawn_at_the_rates_that_the_model_is_fitted_to(exploration):
@@ -83,21 +86,6 @@ def test_targets_are_lines_and_what_lies_beyond_is_shaded(exploration):
     assert all(low <= rate <= high for low, rate, high in zip(middle.low, middle.rate, middle.high, strict=True))
 
 
-def test_memory_has_a_scale_of_its_own(exploration):
-    figure = draw_capacity(capacity_of(exploration.model, (), [(40, 2e6, 512)], [512], "A finding"))
-    axes = {trace.yaxis for trace in figure.data if trace.xaxis == "x2"}
-    assert axes == {"y2"}  # the targets' scale would flatten it
-    assert figure.layout.yaxis2.anchor == "x2"
-    assert figure.layout.yaxis2.title.text == "Capacity (records/s)"
-
-
-def test_no_point_is_called_measured_that_was_simulated(exploration):
-    names = [one.name for one in draw_capacity(capacity(exploration, [])).data if one.showlegend]
-    names += [one.name for one in draw_model_forms(exploration, compare_forms(exploration)).data]
-    assert "simulated" in names
-    assert [name for name in names if "measured" in name] == []
-
-
 def test_ticks_of_many_decades_are_powers_of_ten(exploration):
     farthest = draw_capacity(capacity_of(exploration.model, (), [(2_841_444, 2e12, 512)], [512], "A finding"))
     assert farthest.layout.yaxis.dtick == 1
@@ -118,6 +106,9 @@ def test_far_targets_leave_room_for_what_was_measured(exploration):
     assert 10**high > 300
     (shade,) = [shape for shape in far.shapes if shape.type == "rect"]
     assert shade.x1 == pytest.approx(10**high)
+    data = capacity_of(exploration.model, (), [(3670, 6e7, 512)], [512], "A finding")
+    nothing = replace(data.curves[0], low=tuple(0.0 for _ in data.curves[0].low))
+    check_figure(draw_capacity(replace(data, curves=(nothing,))))  # which has no place on a logarithmic axis
 
 
 def test_a_mark_s_words_stay_in_the_plot_and_off_its_axis(exploration):
@@ -146,13 +137,6 @@ def test_a_mark_s_words_do_not_lie_over_a_run(exploration):
     for runs, position in (((near,), "middle right"), ((higher,), "top right"), ((), "top right")):
         data = capacity_of(exploration.model, runs, [*targets, (40, 4e7, 512)], [512], "A finding")
         assert trace(draw_capacity(data), "capacity-targets").textposition[0] == position
-
-
-def test_slots_that_carry_nothing_have_no_place_on_a_logarithmic_axis_and_do_no_harm(exploration):
-    data = capacity_of(exploration.model, (), [(3670, 6e7, 512)], [512], "A finding")
-    curve = data.curves[0]
-    nothing = replace(curve, low=tuple(0.0 for _ in curve.low))
-    check_figure(draw_capacity(replace(data, curves=(nothing,))), "A finding")
 
 
 def test_on_logarithmic_axes_a_curve_s_straight_lines_stay_on_the_model(exploration):
@@ -202,13 +186,15 @@ def test_curves_are_the_model_s(exploration):
     assert straight.rate == pytest.approx(flat.predict([[512, slots] for slots in straight.at]), rel=0.02, abs=2e3)
 
 
-def test_other_targets_need_no_new_curves(exploration):
+def test_other_targets_need_no_new_curves_and_leave_the_traces(exploration):
+    """A live figure is updated trace by trace."""
     data = capacity_of(exploration.model, (), (), [512], "Before", reach=50)
-    after = aimed_at(data, [(30, 2e6, 512)], "After")
-    assert after.curves is data.curves
+    after = replace(data, targets=((30, 2e6, 512),), finding="After")
     other = capacity_of(exploration.model, (), (), [2048], "Other memory", across=data.memory_curves)
     assert other.memory_curves == data.memory_curves
-    assert (after.targets, after.finding) == (((30, 2e6, 512),), "After")
+    figures = draw_capacity(data), draw_capacity(after)
+    assert len({tuple((one.uid, one.type) for one in figure.data) for figure in figures}) == 1
+    assert list(trace(figures[1], "capacity-targets").x) == [30]
 
 
 def test_forms_are_compared_by_curve_and_by_error(exploration):
@@ -222,6 +208,7 @@ def test_forms_are_compared_by_curve_and_by_error(exploration):
     assert "Error, one run<br>left out (records/s)" in axis_titles(figure)
     assert trace(figure, f"forms-{found.chosen}").name == f"{found.chosen} (the paper's choice)"
     assert trace(figure, "forms-scaling").name == "scaling (in use)"
+    assert trace(figure, "forms-runs-here").name == "simulated"
     (target,) = zip(trace(figure, "forms-targets").x, trace(figure, "forms-targets").y, strict=True)
     assert target == (made.budget.slots, 2e6)
     low, high = exploration.model.interval([[512, count] for count in slots])
@@ -291,11 +278,11 @@ def test_a_layout_tells_what_is_frozen_and_when_batches_are_late():
     stages = [Stage("scan", 0.01, 1e-5, source=True), Stage("count", 0.05, 1e-4, stateful=True)]
     two, four = (laid_out(stages, slots, 1.0, rate=30_000) for slots in (2, 4))
     both = replace(four, batch_s=two.batch_s | four.batch_s)
-    finding = (
-        f"{four.partitions['count']} state partitions, frozen by the checkpoint; batches take at most "
-        f"{units.seconds(two.batch_s[2])}, late at 1 of 2 slot counts"
-    )
+    longest = f"batches take at most {units.seconds(two.batch_s[2])}, "
+    frozen = f"{four.partitions['count']} state partitions, frozen by the checkpoint; "
+    finding = f"{frozen}{longest}late at 1 of 2 slot counts"
     assert stage_layout(both) == finding
+    assert stage_layout(both, timed=False) == finding.replace(longest, "")
     figure = check_figure(draw_stage_layout(both, finding), finding)
     assert "frozen" in trace(figure, "layout-partitions").text[1]
     assert axis_titles(figure) == {"Partitions"}
@@ -321,8 +308,8 @@ def test_what_bids2_says_of_a_budget_is_drawn_as_tasks_or_partitions():
 
 
 def test_risk_falls_as_cost_rises(exploration):
-    model = exploration.model
-    data = cost_risk(model, 3e6, SlotProfile(1.0, 512), PRICES)
+    model, profile = exploration.model, SlotProfile(1.0, 512)
+    data = cost_risk(model, 3e6, profile, PRICES)
     risks = [point.risk for point in data.points]
     assert risks == sorted(risks, reverse=True)
     assert risks[0] == pytest.approx(0.5, abs=0.05)
@@ -332,11 +319,19 @@ def test_risk_falls_as_cost_rises(exploration):
         assert point.cost == pytest.approx(730 * 0.2 * -(-point.slots // 3))  # of four cores the system keeps some
     assert [label for label, _ in data.marks] == ["margin of 0 %", "margin of 10 %", "margin of 25 %"]
     assert data.marks[1][1].slots == model.slots_for(3e6, 512)
-    figure = check_figure(draw_cost_risk(data))
-    assert {"Cost (USD a month)", "Risk of falling short (%)"} <= axis_titles(figure)
-    bare = cost_risk(model, 3e6, SlotProfile(1.0, 512))
+    assert {"Cost (USD a month)", "Risk of falling short (%)"} <= axis_titles(check_figure(draw_cost_risk(data)))
+    bare = cost_risk(model, 3e6, profile)
     assert "slots" in bare.finding
     assert "Slots" in axis_titles(check_figure(draw_cost_risk(bare)))
+    risky = next(point for point in data.points if 0.05 < point.risk < 0.4)
+    safe = next(point for point in data.points if point.risk <= 0.01)
+    assert cost_risk(model, 3e6, profile, PRICES, planned=risky).finding == (
+        f"The plan for 3 M records/s, {risky.slots} slots for {units.number(risky.cost)} USD a month, falls short with "
+        f"a probability of {units.chance(risky.risk)}; to bring that to 1 %, pay {units.number(safe.cost)} USD a month "
+        f"({safe.slots} slots)"
+    )
+    sure = cost_risk(model, 3e6, profile, PRICES, planned=replace(risky, risk=0.0))
+    assert sure.finding.endswith("of under 0.1 %")
 
 
 @pytest.mark.parametrize("prices", [(), PRICES])
@@ -351,13 +346,10 @@ def test_deployments_have_whole_executors_where_their_size_was_measured(explorat
 
 def test_margins_that_meet_in_a_deployment_share_a_label(exploration):
     data = cost_risk(exploration.model, 3e6, SlotProfile(1.0, 512), PRICES)
-    (first, one), (second, _), (third, far) = data.marks
-    meeting = replace(data, marks=((first, one), (second, one), (third, far)))
-    assert list(trace(draw_cost_risk(meeting), "risk-margins").text) == [
-        f"margin of 0 % and 10 %: {one.slots} slots",
-        "",
-        f"margin of 25 %: {far.slots} slots",
-    ]
+    (first, one), (second, _), last = data.marks
+    meeting = draw_cost_risk(replace(data, marks=((first, one), (second, one), last)))
+    said = [f"margin of 0 % and 10 %: {one.slots} slots", "", f"margin of 25 %: {last[1].slots} slots"]
+    assert list(trace(meeting, "risk-margins").text) == said
 
 
 def test_where_all_deployments_cost_the_same_their_slots_tell_them_apart(exploration):
@@ -410,61 +402,22 @@ FLOW = Dataflow(
 
 
 def test_a_graph_puts_operators_right_of_those_that_feed_them():
-    data = dataflow_graph(FLOW, {"a": 2, "b": 1}, {"a": 1200.0}, {"a": 0.25, "b": 0.75})
-    place = {node.name: (node.column, node.row) for node in data.nodes}
+    seen = (
+        OperatorMetrics("a", "map", 2, 12_000, 0, 1.0, 0.25, None, 0.0, 0),
+        OperatorMetrics("b", "map", 1, 0, 0, 1.0, 0.75, None, 0.0, 0),
+    )
+    data = observed_graph(FLOW, Observation(1e3, 10.0, (), operators=seen))
+    place = {node.operator.name: (node.column, node.row) for node in data.nodes}
     assert place["s"][0] == 0
     assert place["a"][0] == place["b"][0] == 1
     assert abs(place["a"][1] - place["b"][1]) >= 1
     assert place["c <x>"] == (2, pytest.approx(np.mean([place["a"][1], place["b"][1]])))
-    assert data.finding == "diamond: 4 operators in 3 tasks; the busiest is 'b', 75 % of its tasks' time"
-    figure = check_figure(draw_dataflow_graph(data))
+    finding = "diamond: 4 operators in 3 tasks; the busiest is 'b', 75 % of its tasks' time"
+    figure = check_figure(draw_dataflow_graph(data), finding)
     assert trace(figure, "graph-operators").text[0] == "<b>a</b><br>2 tasks<br>1.2 k rec/s<br>25 % busy"
     assert len([x for x in trace(figure, "graph-shuffle").x if x is None]) == 3
     assert len([x for x in trace(figure, "graph-forward").x if x is None]) == 1
-    assert dataflow_graph(FLOW).finding == "diamond: 4 operators"
-    check_figure(draw_dataflow_graph(dataflow_graph(FLOW)))
-
-
-def test_an_observation_fills_the_graph():
-    seen = example_measurement().estimate.observation
-    names = [metrics.operator for metrics in seen.operators]
-    flow = Dataflow("q5", tuple(Operator(name, "map") for name in names), ())
-    data = observed_graph(flow, seen)
-    assert data.nodes[0].records_per_s == pytest.approx(seen.operators[0].records_in / seen.elapsed_s)
-    assert data.busiest.busyness == max(metrics.busyness for metrics in seen.operators)
-
-
-def test_traces_stay_the_same_when_the_targets_change(exploration):
-    """A live figure is updated trace by trace."""
-    data = capacity_of(exploration.model, (), [], [512], "Before", reach=50)
-    before, after = draw_capacity(data), draw_capacity(aimed_at(data, [(30, 2e6, 512)], "After"))
-    assert [one.uid for one in before.data] == [one.uid for one in after.data]
-    assert [one.type for one in before.data] == [one.type for one in after.data]
-    assert list(trace(after, "capacity-targets").x) == [30]
-
-
-def test_where_a_batch_s_time_is_known_the_layout_gives_none():
-    stages = [Stage("scan", 0.01, 1e-5, source=True), Stage("count", 0.05, 1e-4, stateful=True)]
-    layout = laid_out(stages, 4, 1.0, rate=3_000)
-    assert "batches take at most" in stage_layout(layout)
-    assert stage_layout(layout, timed=False) == (
-        f"{units.some(layout.stateful_partitions, 'state partition')}, frozen by the checkpoint; within the interval"
-    )
-
-
-def test_what_safety_costs_is_said_of_the_plan_by_the_month(exploration):
-    profile = SlotProfile(1.0, 512)
-    found = cost_risk(exploration.model, 3e6, profile, PRICES)
-    risky = next(point for point in found.points if 0.05 < point.risk < 0.4)
-    data = cost_risk(exploration.model, 3e6, profile, PRICES, planned=risky)
-    safe = next(point for point in data.points if point.risk <= 0.01)
-    assert data.finding == (
-        f"The plan for 3 M records/s, {risky.slots} slots for {units.number(risky.cost)} USD a month, falls short with "
-        f"a probability of {units.chance(risky.risk)}; to bring that to 1 %, pay {units.number(safe.cost)} USD a month "
-        f"({safe.slots} slots)"
-    )
-    sure = replace(risky, risk=0.0)
-    assert cost_risk(exploration.model, 3e6, profile, PRICES, planned=sure).finding.endswith("of under 0.1 %")
+    check_figure(draw_dataflow_graph(observed_graph(FLOW)), "diamond: 4 operators")
 
 
 def test_the_curve_of_risk_does_not_rise_where_only_the_interval_widens():

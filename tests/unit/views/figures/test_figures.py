@@ -52,21 +52,23 @@ def estimate():
 
 
 def test_probes_are_on_the_estimates_clock(estimate):
-    data = probes("q5", BUDGET, estimate)
-    assert data.finding == "q5 sustains 748 records/s on 4 slots of 0.2 core at a 2 s interval"
-    assert [point.verdict for point in data.points] == ["warm-up", "sustained", "sustained", "overloaded"]
-    assert [point.offered for point in data.points] == [None, 500, 700, 800]
-    assert [point.ended_s for point in data.points] == [20, 40, 60, 80]
-    last = [batch for batch in data.batches if batch.probe == 1][-1]
-    assert last.time_s + last.duration_s == pytest.approx(40)
-    assert len(data.batches) == 4 * 3
-    assert (data.low, data.high) == (700, 800)
+    finding = "q5 sustains 748 records/s on 4 slots of 0.2 core at a 2 s interval"
+    kinds = ("warm-up", "sustained", "overloaded")
+    figure = check_figure(draw_probes(probes("q5", BUDGET, estimate)), finding)
+    shown = [(name, [mark[0] for mark in trace(figure, f"probes-{name}").customdata]) for name in kinds]
+    assert shown == [("warm-up", [0]), ("sustained", [1, 2]), ("overloaded", [3])]
+    offered = trace(figure, "probes-offered")
+    assert offered.y[::3] == (500, 700, 800)
+    assert offered.x[1::3] == (40, 60, 80)
+    batches = trace(figure, "probes-batches-2")
+    assert len(batches.x) == 4 * 3
+    assert batches.x[5] + batches.y[5] == pytest.approx(40)  # the last one of the first probe
+    assert {(shape.y0, shape.y1) for shape in figure.layout.shapes} == {(2, 2), (700, 700)}
 
 
 def test_the_band_closes_with_every_probe(estimate):
     data = probes("q5", BUDGET, estimate, expected=1000.0)
-    assert data.closing == ((20, 0, math.inf), (40, 500, math.inf), (60, 700, math.inf), (80, 700, 800))
-    last = 80 + 0.05 * (80 - data.points[0].began_s)
+    last = 80 + 0.05 * (80 - trace(draw_probes(data), "probes-batches-2").x[0])
     for figure in (draw_probes(data), draw_bracket(data)):
         top = check_figure(figure).layout.yaxis.range[1]
         band = trace(figure, "probes-closing")
@@ -80,9 +82,9 @@ def test_the_band_closes_with_every_probe(estimate):
 
 
 def test_probes_without_an_end_have_no_last_band(estimate):
-    data = probes("q5", BUDGET, replace(estimate, rate=None, low=0.0, high=math.inf))
-    assert (data.low, data.high) == (None, None)
-    assert len(trace(draw_probes(data), "probes-closing").x) == 2 * 6
+    open_ended = draw_probes(probes("q5", BUDGET, replace(estimate, rate=None, low=0.0, high=math.inf)))
+    assert len(trace(open_ended, "probes-closing").x) == 2 * 6
+    assert {shape.y0 for shape in open_ended.layout.shapes} == {2}
     nothing = replace(estimate, probes=estimate.probes[:1], rate=None, low=0.0, high=math.inf)
     assert not trace(draw_bracket(probes("q5", BUDGET, nothing)), "probes-closing").x
 
@@ -100,19 +102,19 @@ def test_batch_times_meet_the_interval(estimate):
 
 def test_batches_at_lower_rates_are_part_of_the_line(estimate):
     curve = (replace(estimate.probes[1], judgement=None),)
-    data = batch_times("q5", BUDGET, estimate, curve)
-    lower = [verdict for _, verdict in data.batches if verdict == "lower load"]
-    assert len(lower) == len(estimate.probes[1].observation.batches) - 1
-    assert data.line.fixed == pytest.approx(0.5)
-    draw_batch_times(data)
+    data = batch_times("q5", BUDGET, replace(estimate, probes=estimate.probes[:1]), curve)
+    assert [verdict for _, verdict in data.batches] == ["lower load"] * 3
+    assert batch_times("q5", BUDGET, replace(estimate, probes=estimate.probes[2:]), curve).line.fixed == pytest.approx(
+        0.5
+    )
+    check_figure(draw_batch_times(data))
 
 
 def test_batch_times_of_one_size_have_no_line(estimate):
     data = batch_times("q5", BUDGET, replace(estimate, probes=estimate.probes[:2]))
-    assert data.line is None
-    assert data.crossing is None
-    assert data.finding == "The batches of q5 are too alike to separate its fixed time from its time per record"
-    draw_batch_times(data)
+    assert (data.line, data.crossing) == (None, None)
+    finding = "The batches of q5 are too alike to separate its fixed time from its time per record"
+    check_figure(draw_batch_times(data), finding)
 
 
 def test_operators_leave_the_source_out(estimate):
@@ -122,41 +124,34 @@ def test_operators_leave_the_source_out(estimate):
     assert list(trace(figure, "operators-3").y) == ["map (4 tasks)", "count (4 tasks)"]
     assert list(trace(figure, "operators-3").x) == pytest.approx([0.2, 0.2])
     assert busiest_operator(estimate.observation).operator == "count"
-    assert operators("q0", replace(estimate.observation, operators=())).startswith("q0 has no operators")
+    none = replace(estimate.observation, operators=())
+    assert operators("q0", none).startswith("q0 has no operators")
+    check_empty(draw_operators(none, "None"))
 
 
-def test_figures_state_finding_units_and_stay_cartesian(estimate):
-    drawn = (
-        draw_probes(probes("a<b", BUDGET, estimate)),
-        draw_batch_times(batch_times("a<b", BUDGET, estimate)),
-        draw_operators(estimate.observation, operators("a<b", estimate.observation)),
-    )
-    for figure in drawn:
-        assert "a<b" in figure.layout.meta["finding"]
+def test_figures_have_an_escaped_title_and_wait_for_data(estimate):
+    nothing = replace(estimate, probes=(), rate=None, low=0.0)
+    for collect, draw, axis in (
+        (probes, draw_probes, "Rate (records/s)"),
+        (batch_times, draw_batch_times, "Batch time (s)"),
+    ):
+        figure = check_figure(draw(collect("a<b", BUDGET, estimate)))
         assert "a&lt;b" in figure.layout.title.text
-        assert {trace.type for trace in figure.data} <= {"scatter", "bar"}
-    assert drawn[0].layout.yaxis.title.text == "Rate (records/s)"
-    assert drawn[1].layout.yaxis.title.text == "Batch time (s)"
-    signs = {trace.name: trace.marker.symbol for trace in drawn[0].data if trace.name}
-    assert signs["consumed: sustained"] != signs["consumed: overloaded"]
-    assert {(shape.y0, shape.y1) for shape in drawn[0].layout.shapes} == {(2, 2), (700, 700)}
+        assert figure.layout.yaxis.title.text == axis
+        signs = {trace.name.rpartition(": ")[2]: trace.marker.symbol for trace in figure.data}
+        assert signs["sustained"] != signs["overloaded"]
+        check_empty(draw(collect("q5", BUDGET, nothing)))
 
 
 def test_half_a_record_of_backlog_is_no_five_hundred_millions(estimate):
-    data = probes("q5", BUDGET, estimate)
-    small = draw_probes(replace(data, batches=tuple(replace(batch, backlog=0.5) for batch in data.batches)))
+    seen = estimate.probes[1].observation
+    halves = replace(seen, batches=tuple(replace(batch, backlog=0.5) for batch in seen.batches))
+    small = draw_probes(
+        probes("q5", BUDGET, replace(estimate, probes=(replace(estimate.probes[1], observation=halves),)))
+    )
     assert small.layout.yaxis3.title.text == "Backlog (records)"
     assert small.layout.yaxis3.tickformat == "~g"
     assert small.layout.yaxis3.range[1] >= 10
-
-
-def test_figures_have_an_alternative_and_wait_for_data(estimate):
-    nothing = replace(estimate, probes=(), rate=None, low=0.0)
-    for collect, draw in ((probes, draw_probes), (batch_times, draw_batch_times)):
-        check_figure(draw(collect("q5", BUDGET, estimate)))
-        check_empty(draw(collect("q5", BUDGET, nothing)))
-    check_figure(draw_operators(estimate.observation, "Some work"))
-    check_empty(draw_operators(replace(estimate.observation, operators=()), "None"))
 
 
 @pytest.mark.parametrize(
@@ -180,15 +175,13 @@ def test_nothing_is_found_before_a_probe_counts(verdicts):
     assert figure.layout.meta["alternative"].startswith(expected)
 
 
-def test_rates_that_are_nearly_the_same_are_drawn_close_together(estimate):
-    data = probes("q5", BUDGET, estimate)
-    one = replace(data.points[1], offered=1765.0, consumed=1764.2)
-    low, high = draw_probes(replace(data, points=(one,), batches=(), low=None)).layout.yaxis.range
-    assert low < one.consumed < one.offered < high
-    assert high - low > 0.2 * 1765
-    idle = replace(one, offered=0.0, consumed=0.0)
-    low, high = draw_probes(replace(data, points=(idle,), batches=(), low=None)).layout.yaxis.range
-    assert (low, high > 0) == (0, True)
+@pytest.mark.parametrize("rate", [1765, 0])
+def test_rates_that_are_nearly_the_same_are_drawn_close_together(rate):
+    one = probe(1, rate, 1.5, "sustained")
+    alone = MstEstimate(None, 0.0, math.inf, (one,), None, "none", 20.0)
+    low, high = draw_probes(probes("q5", BUDGET, alone)).layout.yaxis.range
+    assert high - low > 0.2 * rate
+    assert low < rate < high if rate else (low, high > 0) == (0, True)
 
 
 def test_every_verdict_has_a_sign():

@@ -3,12 +3,11 @@
 import math
 
 import numpy as np
-import pytest
 
 from workbench.placement import CostVector, PlacementProblem, count_plans, search
 from workbench.views.figures.search_tree import draw_search_tree, search_tree
 from workbench.views.widgets.caps_explorer import OFF, CapsExplorer, threshold, traced
-from workbench.views.widgets.scripted import WhileDragged
+from workbench.views.widgets.panel import WhileDragged
 
 PROBLEM = PlacementProblem(
     {"source": 1, "map": 2, "window": 3},
@@ -76,12 +75,10 @@ def test_thresholds_that_leave_no_plan_are_said_and_undone():
     explorer = CapsExplorer(PROBLEM)
     for control in explorer.sliders:
         control.value = 0.0
-    assert explorer.chosen is None
+    assert (explorer.chosen, explorer.alarm.widget.value) == (None, "")
     assert "no plan remained" in explorer.text.value
-    assert explorer.alarm.widget.value == ""
     explorer.off.click()
-    assert explorer.chosen is not None
-    assert explorer.alarm.widget.value == ""
+    assert (explorer.chosen is None, explorer.alarm.widget.value) == (False, "")
 
 
 def test_the_chosen_plan_stays_while_it_is_allowed():
@@ -94,37 +91,29 @@ def test_the_chosen_plan_stays_while_it_is_allowed():
 
 def test_a_click_on_the_tree_or_on_a_cost_figure_selects_the_plan():
     explorer = CapsExplorer(PROBLEM)
-    trace = next(
-        number for number, trace in enumerate(explorer.tree.widget.data) if trace.name == "complete plan" and trace.x
-    )
-    map_before, text = explorer.map.widget.to_json(), explorer.text.value
-    before = explorer.plan.value
-    explorer.tree.click(trace, 0)
-    assert explorer.alarm.widget.value == ""
-    assert explorer.plan.value != before
-    assert explorer.map.widget.to_json() != map_before
-    assert explorer.text.value != text
+
+    def named(chart, name):
+        return next((n, one) for n, one in enumerate(chart.widget.data) if one.name == name and one.x)
+
+    before = explorer.map.widget.to_json(), explorer.text.value, explorer.plan.value
+    explorer.tree.click(named(explorer.tree, "complete plan")[0], 0)
+    after = explorer.map.widget.to_json(), explorer.text.value, explorer.plan.value
+    assert all(one != other for one, other in zip(before, after, strict=True))
     counts = [[count or 0 for count in row] for row in explorer.map.widget.data[0].z]
     assert counts == explorer.chosen.counts.tolist()
-    vector = next(
-        number for number, trace in enumerate(explorer.vectors.widget.data) if trace.name == "other plans" and trace.x
-    )
-    wanted = explorer.vectors.widget.data[vector].customdata[0]
-    explorer.vectors.click(vector, 0)
+    place, line = named(explorer.vectors, "other plans")
+    wanted = line.customdata[0]
+    explorer.vectors.click(place, 0)
     assert explorer.plan.value == wanted
-    explorer.vectors.click(vector, 3)  # the gap between two lines
-    assert explorer.alarm.widget.value == ""
+    explorer.vectors.click(place, 3)  # the gap between two lines
     assert explorer.plan.value == wanted
-    scatter = explorer.scatter.widget.data
-    points, number = next(
-        (place, one.customdata[1]) for place, one in enumerate(scatter) if one.name == "other plans" and one.x
-    )
+    place, points = named(explorer.scatter, "other plans")
+    number = points.customdata[1]
     assert number != wanted
-    explorer.scatter.click(points, 1)
-    assert explorer.alarm.widget.value == ""
+    explorer.scatter.click(place, 1)
     assert explorer.plan.value == number
-    chosen = next(one for one in explorer.scatter.widget.data if one.name == f"chosen: plan {number}")
-    assert list(chosen.customdata) == [number]
+    assert list(named(explorer.scatter, f"chosen: plan {number}")[1].customdata) == [number]
+    assert explorer.alarm.widget.value == ""
 
 
 def test_thresholds_move_neither_the_layers_nor_the_axes():
@@ -141,6 +130,9 @@ def test_thresholds_move_neither_the_layers_nor_the_axes():
         assert fixed() == before
     explorer.tune.click()
     assert fixed() == before
+    assert explorer.alarm.widget.value == ""
+    assert explorer.search.plans  # tuned thresholds are the tightest that leave one
+    assert any(control.value < OFF for control in explorer.sliders)
 
 
 def test_it_answers_while_a_slider_is_dragged():
@@ -151,9 +143,9 @@ def test_it_answers_while_a_slider_is_dragged():
 
 def test_a_folded_node_opens_at_a_click_and_folds_at_another():
     explorer = CapsExplorer(LARGE)
-    trace = next(n for n, t in enumerate(explorer.tree.widget.data) if t.name and t.name.startswith("folded"))
-    key, rows = explorer.tree.widget.data[trace].customdata[0], marks(explorer)
-    explorer.tree.click(trace, 0)
+    place = next(n for n, one in enumerate(explorer.tree.widget.data) if one.name and one.name.startswith("folded"))
+    key, rows = explorer.tree.widget.data[place].customdata[0], marks(explorer)
+    explorer.tree.click(place, 0)
     assert explorer.alarm.widget.value == ""
     assert marks(explorer) > rows
     explorer._click_tree(key)
@@ -211,14 +203,6 @@ def test_stepping_replays_the_search():
     assert len(later.x) > 0
 
 
-def test_tuned_thresholds_are_the_tightest_that_leave_a_plan():
-    explorer = CapsExplorer(PROBLEM)
-    explorer.tune.click()
-    assert explorer.alarm.widget.value == ""
-    assert len(explorer.search.plans) >= 1
-    assert any(control.value < OFF for control in explorer.sliders)
-
-
 def test_a_tree_that_is_too_large_shows_as_a_card():
     explorer = CapsExplorer(PROBLEM, CostVector(0.3, 0.4, 0.8), most_nodes=70)
     explorer.off.click()
@@ -228,8 +212,7 @@ def test_a_tree_that_is_too_large_shows_as_a_card():
     assert explorer.alarm.widget.value == ""
 
 
-@pytest.mark.parametrize("control", ["sliders", "plan", "step"])
-def test_no_label_is_clipped(control):
-    found = getattr(CapsExplorer(PROBLEM), control)
-    for one in found if isinstance(found, tuple) else (found,):
+def test_no_label_is_clipped():
+    explorer = CapsExplorer(PROBLEM)
+    for one in (*explorer.sliders, explorer.plan, explorer.step):
         assert len(one.description) * 7.5 < 17 * 16

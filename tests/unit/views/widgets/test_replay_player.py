@@ -8,18 +8,23 @@ import pytest
 from workbench.errors import WorkbenchError
 from workbench.scaling import Reconfiguration, Timeline, replay
 from workbench.simulation import RateTrace, preset
-from workbench.study import POLICIES
+from workbench.study import POLICIES, replay_policies
 from workbench.study.start import initial_tasks
+from workbench.views.findings import decided
+from workbench.views.widgets.panel import WhileDragged
 from workbench.views.widgets.replay_player import ReplayPlayer, frame_times, moment, most_interesting, next_change
-from workbench.views.widgets.scripted import WhileDragged
+
+
+def replays(**settings):
+    model = preset("q11")
+    trace = RateTrace.steps([(1200, 300_000), (1200, 900_000), (1200, 300_000)])
+    tasks = initial_tasks(model, 12, 2048)
+    return {n: replay(trace, model, POLICIES[n], tasks, memory_mb=2048, **settings) for n in ("static", "ds2")}
 
 
 @pytest.fixture(scope="module")
 def lines():
-    model = preset("q11")
-    trace = RateTrace.steps([(1200, 300_000), (1200, 900_000), (1200, 300_000)])
-    tasks = initial_tasks(model, 12, 2048)
-    return {name: replay(trace, model, POLICIES[name], tasks, memory_mb=2048) for name in ("static", "ds2")}
+    return replays()
 
 
 def test_a_moment_in_words(lines):
@@ -32,6 +37,14 @@ def test_a_moment_in_words(lines):
     assert "still down" not in moment(line, first.at_s + first.downtime_s + 1) or len(line.reconfigurations) > 1
     assert "300 k records/s offered" in moment(line, 100)
     assert "900 k records/s offered" in moment(line, 1300)
+
+
+def test_a_moment_gives_the_reason_of_the_last_change():
+    load = RateTrace.steps([(1200, 200_000), (1800, 900_000)])
+    line = replay_policies("q11", load, slots=12, policies=("justin",)).timelines["justin"]
+    change = next(one for one in line.reconfigurations if one.reasons["sessions"].state.scaled_up)
+    told = moment(line, change.at_s + 1)
+    assert f"sessions gets {decided(change.reasons['sessions'])}: {change.reasons['sessions'].reason}." in told
 
 
 def test_frames_are_whole_steps_and_end_at_the_end(lines):
@@ -92,16 +105,8 @@ def test_what_a_jump_leads_to_is_told_and_drawn_where_a_frame_ends_with_it_too()
     assert player.alarm.widget.value == ""
 
 
-def test_it_answers_while_the_slider_is_dragged(lines):
-    player = ReplayPlayer(lines)
-    (live,) = (one for one in player.children if isinstance(one, WhileDragged))
-    assert live.sliders == [player.frame]
-
-
 def test_a_longer_restart_shows_more_waiting(lines):
-    model, trace = preset("q11"), RateTrace.steps([(1200, 300_000), (1200, 900_000), (1200, 300_000)])
-    tasks = initial_tasks(model, 12, 2048)
-    slow = {n: replay(trace, model, POLICIES[n], tasks, memory_mb=2048, restart_s=300.0) for n in lines}
+    slow = replays(restart_s=300.0)
     player = ReplayPlayer(lines, restarts={10.0: lines, 300.0: slow})
     assert player.restart.value == 10.0
     before, compared = player.text.value, player.comparison.finding
@@ -111,26 +116,16 @@ def test_a_longer_restart_shows_more_waiting(lines):
     assert not player.alarm.widget.value
 
 
-def test_restart_times_of_other_replays_are_refused(lines):
+def test_nothing_to_play_and_restart_times_of_other_replays_are_refused(lines):
+    with pytest.raises(WorkbenchError, match=r"There is no replay to play\. Give at least one timeline"):
+        ReplayPlayer({})
     with pytest.raises(WorkbenchError, match="replays by restart time do not match the timelines"):
         ReplayPlayer(lines, restarts={10.0: {"static": lines["static"]}})
 
 
-def test_a_policy_changes_the_figure(lines):
-    player = ReplayPlayer(lines)
-    before = player.chart.finding
-    player.policy.value = "static"
-    assert player.chart.finding != before
-    assert len(player.chart.widget.data[0].x) > 0
-
-
-def test_nothing_to_play_is_said():
-    with pytest.raises(WorkbenchError, match=r"There is no replay to play\. Give at least one timeline"):
-        ReplayPlayer({})
-
-
 def test_it_opens_on_the_first_reconfiguration_of_the_most_interesting_policy(lines):
     player = ReplayPlayer(lines)
+    assert [one.sliders for one in player.children if isinstance(one, WhileDragged)] == [[player.frame]]
     assert most_interesting(lines) == player.policy.value == "ds2"  # static keeps up better, but never reconfigures
     assert f"Reconfiguration 1 of {len(lines['ds2'].reconfigurations)} came at 00:" in player.text.value
     still = ReplayPlayer({"static": lines["static"]})
@@ -145,9 +140,11 @@ def test_the_other_policies_are_drawn_over_the_one_that_is_played(lines):
     assert {len(one.x) for one in over} == {len(player.chart.widget.data[0].x)}  # they too end where the frame does
     assert player.chart.widget.layout.xaxis4.title.text == "Clock"
     assert player.chart.widget.layout.xaxis4.ticktext[0] == "00:00"
-    tops = player.chart.widget.layout.yaxis.range
+    tops, finding = player.chart.widget.layout.yaxis.range, player.chart.finding
     player.policy.value = "static"
     assert player.chart.widget.layout.yaxis.range == tops
+    assert player.chart.finding != finding
+    assert len(player.chart.widget.data[0].x) > 0
 
 
 def test_the_trigger_interval_is_part_of_the_latency(lines):
