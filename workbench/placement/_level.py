@@ -371,11 +371,9 @@ def plan_below(given: Instance, cost: float, pool: Pool, effort: Effort) -> tupl
 def _heaviest(given: Instance) -> Floats:
     """Weigh the operators: the highest of the costs of one task alone."""
     graph = given.graph
-    weight = graph.load[1:].max(axis=0)
-    sent = np.zeros(len(weight))
-    for u, v, forward, link in zip(graph.upstream, graph.downstream, graph.forward, graph.link, strict=True):
-        sent[u] += link * (1 if forward else graph.tasks[v])
-    heaviest: Floats = np.maximum(weight, sent)
+    sent = np.zeros(len(graph.tasks))
+    np.add.at(sent, graph.upstream, graph.link * np.where(graph.forward, 1, graph.tasks[graph.downstream]))
+    heaviest: Floats = np.maximum(graph.load[1:].max(axis=0), sent)
     return heaviest
 
 
@@ -396,13 +394,10 @@ def _division(node: Instance, holds: Level, weight: Floats) -> tuple[int, int, i
 
 def _divided(node: Instance, index: int, operator: int, threshold: int, above: float) -> list[Instance]:
     """Divide a class in all ways that the totals permit, the one nearest to the programme's last."""
-    parts = []
-    for number in range(int(node.sizes[index]) + 1):
-        part = _part(node, index, operator, threshold, number)
-        least, most = part.sizes @ part.low, part.sizes @ part.high
-        if (least <= node.graph.tasks).all() and (most >= node.graph.tasks).all():
-            parts.append((abs(number - above), part))
-    return [part for _, part in sorted(parts, key=lambda part: -part[0])]
+    numbers = sorted(range(int(node.sizes[index]) + 1), key=lambda number: -abs(number - above))
+    parts = [_part(node, index, operator, threshold, number) for number in numbers]
+    tasks = node.graph.tasks
+    return [p for p in parts if (p.sizes @ p.low <= tasks).all() and (p.sizes @ p.high >= tasks).all()]
 
 
 def _part(node: Instance, index: int, operator: int, threshold: int, number: int) -> Instance:

@@ -314,6 +314,8 @@ def odrp(
 ) -> OdrpPlan:
     """Choose parallelism and placement by ODRP.
 
+    Raises `WorkbenchError` for unknown operators, too few slots, or numbers out of range.
+
     Parameters
     ----------
     dataflow, profiles, rate
@@ -337,11 +339,6 @@ def odrp(
     timeout_s
         Time limit of the solver; then the best plan found is returned with the gap. Without it the answer is always
         the same, but may take very long.
-
-    Raises
-    ------
-    WorkbenchError
-        For unknown operators, too few slots, or numbers out of range.
     """
     begin = time.monotonic()
     deadline(timeout_s)

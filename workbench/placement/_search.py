@@ -31,32 +31,18 @@ _DECIMALS = 9
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found.
+    """What a search found."""
 
-    Parameters
-    ----------
-    count
-        Plans met, all within the thresholds.
-    pareto
-        Plans that no other dominates, best first; one for each cost vector, the lexicographically largest by workers,
-        the fastest class first.
-    best
-        The plan of the least worst cost, ties by the sum of the costs, cpu, io, net; of `caps`, the plan of the front
-        that sustains most. None if there is no plan.
-    nodes
-        Choices made of a count for a worker. Papers count nodes differently: compare plans, never nodes.
-    exhausted
-        Whether the whole space was searched. Then a count of 0 proves that no plan meets the thresholds.
-    within
-        The thresholds.
-    """
-
-    count: int
+    count: int  # plans met, all within the thresholds
+    # plans that no other dominates, best first; one for each cost vector, the lexicographically largest by workers,
+    # the fastest class first
     pareto: tuple[Plan, ...]
+    # the plan of the least worst cost, ties by the sum of the costs, cpu, io, net; of `caps`, the plan of the front
+    # that sustains most. None if there is no plan
     best: Plan | None
-    nodes: int
-    exhausted: bool
-    within: CostVector = CostVector()  # noqa: RUF009 - frozen
+    nodes: int  # choices made of a count for a worker. Papers count nodes differently: compare plans, never nodes
+    exhausted: bool  # whether the whole space was searched, so that a count of 0 proves that there is no plan
+    within: CostVector = CostVector()  # noqa: RUF009 - frozen; the thresholds
 
 
 def search(
@@ -72,25 +58,15 @@ def search(
     Parameters
     ----------
     problem
-        What to place where.
     thresholds
         Highest cost allowed per dimension (Equation 9); None allows all.
     first
         Stop at the first plan. Where the tree does not end soon, a plan is looked for by exchanges too, and a bound
         may prove that there is none.
     timeout_s
-        Stop after this time with what was found.
+        Stop after this time, above 0, with what was found.
     reorder
         Place operators of high load first (section 4.4.2), which prunes earlier; else in topological order.
-
-    Returns
-    -------
-    SearchResult
-
-    Raises
-    ------
-    WorkbenchError
-        For a time limit that is not above 0.
     """
     effort = Effort(deadline(timeout_s))
     thresholds = thresholds or CostVector()

@@ -1,9 +1,8 @@
 """The plan that sustains most records per second, and that of the least cost, each with a proven bound.
 
-All loads of a worker depend on its own pattern alone, so a plan is a multiset of patterns and its cost the highest
-cost of a pattern in it (reference of the method: ``_level`` for the bound, ``_pattern_search`` for the patterns). The
-patterns that attain the bound are rounded to a plan, which is improved two workers at a time. Where a gap remains,
-branching finds a better plan or proves that there is none (``_branch``).
+A plan is a multiset of patterns, for all loads of a worker depend on its own pattern alone, and its cost the highest
+cost of one (``_pattern_search``). The patterns that attain the bound (``_level``) are rounded to a plan, which is
+improved two workers at a time. Where a gap remains, branching finds a better plan or proves that there is none.
 
 The rate that a plan sustains is that of its fullest worker, so the highest rate is the least largest load, each
 resource in shares of what a worker has. Of plans of one rate, and of all plans where no capacity is known, the least
@@ -43,32 +42,16 @@ _FORBIDDEN = 1e6  # so much does it cost to exceed what an earlier objective all
 
 @dataclass(frozen=True)
 class OptimalPlan:
-    """A plan and how good it is.
+    """A plan and how good it is."""
 
-    Parameters
-    ----------
-    counts
-        Shape (operators, workers), canonical, read-only.
-    cost
-        Its cost (Equation 4).
-    bound
-        No plan has a lower value.
-    gap
-        (value - bound) / value, 0 where the value is 0.
-    value
-        What was minimised, as `of` says.
-    of
-        ``"rate"``: the largest load of a worker in shares of what it has, or the load of the busiest task in cores if
-        that is more; a plan sustains 1 / value times the rate of its loads. ``"cpu"``, ``"io"``, ``"net"``, where no
-        capacity is known: the largest such load of a worker of speed 1, in units of the loads. ``"cost"``: the largest
-        of the three costs.
-    """
-
-    counts: Counts
-    cost: CostVector
-    bound: float
-    gap: float
-    value: float
+    counts: Counts  # shape (operators, workers), canonical, read-only
+    cost: CostVector  # Equation 4
+    bound: float  # no plan has a lower value
+    gap: float  # (value - bound) / value, 0 where the value is 0
+    value: float  # what was minimised
+    # ``"rate"``: the largest load of a worker in shares of what it has, or the load of the busiest task in cores if
+    # that is more; a plan sustains 1 / value times the rate of its loads. ``"cpu"``, ``"io"``, ``"net"``, where no
+    # capacity is known: the largest such load of a worker of speed 1. ``"cost"``: the largest of the three costs
     of: str
 
 
@@ -82,10 +65,11 @@ def optimal(
 ) -> OptimalPlan:
     """Find a plan whose objective is proven to be within `gap` of the optimum, as far as time allows.
 
+    Raises `WorkbenchError` for a gap outside 0 to 1, a time limit that is not above 0, or an unknown objective.
+
     Parameters
     ----------
     problem
-        What to place where.
     gap
         Relative gap to be content with; 0 asks for the optimum (costs within 1e-9 are equal).
     timeout_s
@@ -98,11 +82,6 @@ def optimal(
         Equation 4.
     worker
         Capacities of a worker of speed 1, for the rate; none is known by default.
-
-    Raises
-    ------
-    WorkbenchError
-        For a gap outside 0 to 1, a time limit that is not above 0, or an unknown objective.
     """
     if not 0 <= gap <= 1:
         raise WorkbenchError(f"gap is {gap!r}; give a number from 0 to 1.")

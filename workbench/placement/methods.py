@@ -103,6 +103,8 @@ def place(
 ) -> Placed:
     """Place the tasks by one method.
 
+    Raises `WorkbenchError` for an unknown method, a number out of its range, or thresholds that no plan meets.
+
     Parameters
     ----------
     given
@@ -124,11 +126,6 @@ def place(
         effort of ``"optimal"`` and ``"least-cost"`` is bounded otherwise, and their answer the same on all machines.
     weights
         For ODRP, which takes operators that nothing feeds for sources, and cpu loads for cores.
-
-    Raises
-    ------
-    WorkbenchError
-        For an unknown method, a number out of its range, or thresholds that no plan meets.
     """
     method = "optimal" if method is None else method
     check_methods([method], seed=seed, timeout_s=timeout_s, weights=weights)

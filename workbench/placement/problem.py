@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heapify, heappop, heappush
+from itertools import chain
 from typing import NamedTuple, Self, cast, get_args
 
 import numpy as np
@@ -105,6 +106,9 @@ class Link(NamedTuple):
 class PlacementProblem:
     """Operators with the loads of one task each, edges between them, and identical slots on workers.
 
+    Raises `WorkbenchError` for more tasks than slots, an unknown operator, two of one name, a cycle, or a number out of
+    its range: workers, slots and tasks are 1 to 100,000, and loads must add up to finite sums.
+
     Parameters
     ----------
     parallelism
@@ -122,12 +126,6 @@ class PlacementProblem:
         Speed of every worker, any positive unit; all 1 if left out.
     operators
         Names of the operators, where `parallelism` is a sequence.
-
-    Raises
-    ------
-    WorkbenchError
-        For more tasks than slots, an unknown operator, two of one name, a cycle, or a number out of its range:
-        workers, slots and tasks are 1 to 100,000, and loads must add up to finite sums.
     """
 
     parallelism: tuple[int, ...]
@@ -249,9 +247,9 @@ class PlacementProblem:
         """
         arriving = arriving_rates(dataflow, profiles, source_rates(dataflow, rate))
         known = profiles if parallelism is None else parallelism
-        placed = [o.name for o in dataflow.operators if o.name not in dataflow.sources or o.name in known]
         operators = [operator.name for operator in dataflow.operators]
-        for name in known if parallelism is not None else ():
+        placed = [name for name in operators if name not in dataflow.sources or name in known]
+        for name in parallelism or ():
             if name not in operators:
                 raise WorkbenchError(
                     f"A parallelism is given for {name!r}, no operator of dataflow {dataflow.name!r}; there are "
@@ -273,18 +271,16 @@ class PlacementProblem:
                 tasks[name] = max(1, math.ceil(busy - SLACK))
         else:
             tasks = {name: whole(f"The parallelism of {name!r}", parallelism[name], most=_MOST) for name in placed}
-        per_task = {name: arriving[name] / tasks[name] for name in placed}
-        edges = [edge for edge in dataflow.edges if edge.upstream in placed and edge.downstream in placed]
-        return cls(
-            tasks,
-            [(edge.upstream, edge.downstream, edge.partitioning) for edge in edges],
-            workers,
-            slots,
-            {name: per_task[name] * profiles[name].cpu_s for name in placed},
-            {name: per_task[name] * profiles[name].state_bytes for name in placed},
-            {name: per_task[name] * profiles[name].output_bytes for name in placed},
-            speeds,
+        cpu, io, net = (
+            [arriving[name] / tasks[name] * getattr(profiles[name], cost) for name in placed]
+            for cost in ("cpu_s", "state_bytes", "output_bytes")
         )
+        edges = [
+            (e.upstream, e.downstream, e.partitioning)
+            for e in dataflow.edges
+            if {e.upstream, e.downstream} <= set(placed)
+        ]
+        return cls(tasks, edges, workers, slots, cpu, io, net, speeds)
 
     @classmethod
     def together(cls, queries: Mapping[str, "PlacementProblem"]) -> Self:
@@ -296,28 +292,20 @@ class PlacementProblem:
             sizes = ", ".join(f"{name}: {query.workers:,} x {query.slots:,}" for name, query in queries.items())
             raise WorkbenchError(f"The queries are to share a cluster, but theirs differ ({sizes}); give all the same.")
         ((workers, slots, speeds),) = clusters
-
-        names = [f"{name}.{operator}" for name, query in queries.items() for operator in query.operators]
+        names, edges = [], []
+        for name, query in queries.items():
+            edges += [(len(names) + u, len(names) + v, partitioning) for u, v, partitioning in query.edges]
+            names += [f"{name}.{operator}" for operator in query.operators]
         for name in names:
             if names.count(name) > 1:
                 raise WorkbenchError(
                     f"Operators of two queries are both named {name!r} when placed together; rename one of the queries."
                 )
-
-        def merged(values: str) -> dict[str, float]:
-            return {
-                f"{name}.{operator}": value
-                for name, query in queries.items()
-                for operator, value in zip(query.operators, getattr(query, values), strict=True)
-            }
-
-        edges = [
-            (f"{name}.{query.operators[u]}", f"{name}.{query.operators[v]}", partitioning)
-            for name, query in queries.items()
-            for u, v, partitioning in query.edges
-        ]
-        tasks = cast("dict[str, int]", merged("parallelism"))
-        return cls(tasks, edges, workers, slots, merged("cpu"), merged("io"), merged("net"), speeds)
+        tasks, cpu, io, net = (
+            tuple(chain.from_iterable(getattr(query, field) for query in queries.values()))
+            for field in ("parallelism", *DIMENSIONS)
+        )
+        return cls(tasks, edges, workers, slots, cpu, io, net, speeds, names)
 
     def with_parallelism(self, parallelism: Sequence[int] | Mapping[str, int]) -> "PlacementProblem":
         """Spread the total loads over other numbers of tasks: the same operators at the same rate, scaled."""

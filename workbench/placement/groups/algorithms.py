@@ -19,29 +19,17 @@ from typing import Literal, get_args
 import numpy as np
 
 from workbench.checks import SLACK, require
-from workbench.placement.groups._local_search import improve
-from workbench.placement.groups.job import GroupAllocation, Job, Nodes, Priority, allocation
+from workbench.placement.groups._local_search import State, improve
+from workbench.placement.groups.job import GroupAllocation, Job, Nodes, Priority
 
 
 def top_down(job: Job, capacity: Sequence[float], priority: Priority = "rs") -> GroupAllocation:
     """Allocate pairs of groups by significance (Algorithms 4 and 5).
 
     Takes O(edges (log edges + nodes)) steps to order the pairs and to look through hosts, and O(log nodes) for each
-    portion that it places.
-
-    Parameters
-    ----------
-    job
-        Groups of tasks.
-    capacity
-        Per node.
-    priority
-        ``"rs"``: relative significance, as the paper; ``"imc"``: communication of a task pair.
-
-    Raises
-    ------
-    WorkbenchError
-        When `priority` is unknown, there is no node, or a capacity is negative or not finite.
+    portion that it places. The `priority` is ``"rs"``, relative significance, as the paper, or ``"imc"``, communication
+    of a task pair. Raises `WorkbenchError` for another one, without a node, or for a `capacity` of one that is negative
+    or not finite.
     """
     work = _Work(job, Nodes(capacity))
     for i, j, _ in job.by_priority(priority):
@@ -54,7 +42,7 @@ def top_down(job: Job, capacity: Sequence[float], priority: Priority = "rs") -> 
         else:
             work.fuse(i, j)
     work.place_singles()
-    return allocation(job, work.counts)
+    return GroupAllocation.of(job, work.counts)
 
 
 class _Work:
@@ -165,27 +153,16 @@ def naive(job: Job, capacity: Sequence[float]) -> GroupAllocation:
             cost = job.task_cost[task[0]]
             node = next((node for node in order if nodes.fits(node, cost)), None)
             tasks.place_or_set_aside([task], node, [])
-    return allocation(job, tasks.counts())
+    return GroupAllocation.of(job, tasks.counts())
 
 
 def task_level(job: Job, capacity: Sequence[float], priority: Priority = "rs", order: Order = "row") -> GroupAllocation:
     """Allocate pairs of tasks by significance, fuse nodes where possible (Algorithms 1 to 3).
 
-    Parameters
-    ----------
-    job, capacity
-        See `top_down`.
-    priority
-        ``"rs"``: relative significance; ``"imc"``: communication of a task pair, as the paper's experiments.
-    order
-        Of the pairs (a, b) of two groups: ``"row"`` takes all pairs of a task of the first group before those of its
-        next; ``"diagonal"`` goes by a + b, larger a first, so that both groups advance alike (it collocates the 84
-        links of the paper's Example 2).
-
-    Raises
-    ------
-    WorkbenchError
-        When `priority` or `order` is unknown, there is no node, or a capacity is negative or not finite.
+    Takes and raises what `top_down` does; the paper's experiments have the priority ``"imc"``. The `order` is that of
+    the pairs (a, b) of two groups: ``"row"`` takes all pairs of a task of the first group before those of its next;
+    ``"diagonal"`` goes by a + b, larger a first, so that both groups advance alike (it collocates the 84 links of the
+    paper's Example 2).
     """
     require(order in get_args(Order), f"order is {order!r}; use one of 'row', 'diagonal'.")
     nodes = Nodes(capacity)
@@ -218,7 +195,7 @@ def task_level(job: Job, capacity: Sequence[float], priority: Priority = "rs", o
             if not nodes.fits(node, job.task_cost[task[0]]):
                 break
             tasks.place_or_set_aside([task], node, [])
-    return allocation(job, tasks.counts())
+    return GroupAllocation.of(job, tasks.counts())
 
 
 def _pairs(job: Job, i: int, j: int, order: Order) -> Iterator[tuple[_Task, _Task]]:
@@ -285,23 +262,10 @@ def best_allocation(
 ) -> GroupAllocation:
     """Improve on ``top_down`` by moving and exchanging tasks; never worse than it.
 
-    The search climbs from the top-down allocation, then again from slightly shaken copies of the best one found. When
+    The search climbs from the top-down allocation, then from `tries` slightly shaken copies of the best one found. When
     top-down leaves tasks out, the other algorithms and a plain packing by size are tried before the search; when all
-    of them do, the answer is the one that leaves out least.
-
-    Parameters
-    ----------
-    job, capacity
-        See `top_down`.
-    tries
-        Shaken copies to climb from.
-    seed
-        Of the shaking; the same seed gives the same allocation.
-
-    Raises
-    ------
-    WorkbenchError
-        When `tries` or `seed` is below 0, there is no node, or a capacity is negative or not finite.
+    of them do, the answer is the one that leaves out least. The same `seed` of the shaking gives the same allocation.
+    Raises what `top_down` does, and `WorkbenchError` for `tries` or a `seed` below 0.
     """
     require(tries >= 0, f"tries is {tries!r}; it must be a whole number of at least 0.")
     require(seed >= 0, f"seed is {seed!r}; it must be a whole number of at least 0.")
@@ -318,8 +282,9 @@ def best_allocation(
     placed = counts.astype(np.float64)
     free = np.array(nodes.capacity) - cost @ placed
     least = SLACK * sum(c for _, _, c in job.edges)
-    better = improve(counts, weight @ placed, free, cost, weight, nodes.slack, least, tries, seed % (2**32 - 1) + 1)
-    return max(start, allocation(job, better.tolist()), key=lambda answer: answer.gain)
+    state = State(counts, weight @ placed, free, cost, weight, nodes.slack, least)
+    better = improve(state, tries, seed % (2**32 - 1) + 1)
+    return max(start, GroupAllocation.of(job, better.tolist()), key=lambda answer: answer.gain)
 
 
 def _start(job: Job, capacity: Sequence[float]) -> GroupAllocation:
@@ -345,4 +310,4 @@ def _packed(job: Job, capacity: Sequence[float]) -> GroupAllocation:
             _, node = min(fitting)
             nodes.take(node, job.task_cost[group])
             counts[group][node] += 1
-    return allocation(job, counts)
+    return GroupAllocation.of(job, counts)
