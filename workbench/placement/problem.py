@@ -275,11 +275,8 @@ class PlacementProblem:
             [arriving[name] / tasks[name] * getattr(profiles[name], cost) for name in placed]
             for cost in ("cpu_s", "state_bytes", "output_bytes")
         )
-        edges = [
-            (e.upstream, e.downstream, e.partitioning)
-            for e in dataflow.edges
-            if {e.upstream, e.downstream} <= set(placed)
-        ]
+        ends = ((edge.upstream, edge.downstream, edge.partitioning) for edge in dataflow.edges)
+        edges = [(u, v, partitioning) for u, v, partitioning in ends if u in placed and v in placed]
         return cls(tasks, edges, workers, slots, cpu, io, net, speeds)
 
     @classmethod
