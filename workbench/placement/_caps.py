@@ -2,7 +2,7 @@
 
 Section 5.1 returns "the Pareto-optimal solution" and does not say which of several. The one that sustains most is taken
 where the capacities of a worker are known, else that of the least worst cost, as `search` orders them. Thresholds
-depend on the query and the cluster only, so `tune_range` computes them ahead, on several cores, for the numbers of tasks
+depend on the query and the cluster only, so `tune_range` computes them ahead, on several cores, for the tasks
 that a scaling policy may choose (section 5.2).
 """
 

@@ -44,13 +44,10 @@ def test_the_fullest_worker_decides_by_hand():
     assert io.rate == pytest.approx(RATE * 1.5e6 / (3 * 2_500 * 300))
 
 
-def test_a_task_never_uses_more_than_a_core():
+def test_a_faster_worker_carries_more_but_a_task_never_uses_more_than_a_core():
     found = placed_rate(problem(), [[1, 1], [2, 2], [1, 1]], RATE, Worker())
     assert found.resource == "task"
     assert found.rate == pytest.approx(RATE / 0.1)
-
-
-def test_a_faster_worker_carries_more():
     slow = placed_rate(problem(), [[2, 0], [2, 2], [0, 2]], RATE, Worker(cpus=0.3))
     fast = placed_rate(problem(speeds=[2, 1]), [[2, 0], [2, 2], [0, 2]], RATE, Worker(cpus=0.3))
     assert fast.rate == pytest.approx(min(2 * slow.rate, RATE * 0.3 / 0.25))
@@ -68,13 +65,6 @@ def test_the_rate_is_that_of_the_fluid_engine(seed):
     assert placed_rate(placed, counts, RATE, worker).rate == pytest.approx(engine, rel=1e-9)
 
 
-def test_random_placements_are_plans_and_vary():
-    placed = problem(workers=4, slots=3)
-    random = np.random.default_rng(0)
-    seen = {placed.checked(random_slots(placed, random)).tobytes() for _ in range(20)}
-    assert len(seen) > 5
-
-
 def test_the_best_plan_is_at_least_as_good_as_any_random_one():
     found = spread(problem(workers=4, slots=2), RATE, Worker(cpus=0.25), samples=50, seed=1)
     assert found.best >= found.rates.max()
@@ -83,6 +73,7 @@ def test_the_best_plan_is_at_least_as_good_as_any_random_one():
     assert math.isfinite(found.best)
     again = spread(problem(workers=4, slots=2), RATE, Worker(cpus=0.25), samples=50, seed=1)
     assert np.array_equal(found.rates, again.rates)
+    assert len(set(found.rates)) > 1
 
 
 def test_larger_workers_level_random_placement_out():
@@ -132,7 +123,6 @@ def test_unlimited_rates_have_quantiles_and_are_ranked_first():
             r"rate of the loads is 0; it must be a finite number above 0",
         ),
         (lambda: spread(IDLE, 1, Worker(), samples=0), "samples is 0; it must be a whole number of at least 1."),
-        (lambda: spread(IDLE, 1, Worker(), samples=1.5), "samples is 1.5; it must be a whole number"),
         (lambda: spread(IDLE, 1, Worker(), seed=-1), "seed is -1; it must be a whole number of at least 0."),
         (lambda: spread(IDLE, 1, Worker()).quantile(1.1), r"share of random placements is 1.1; give a number from 0"),
     ],

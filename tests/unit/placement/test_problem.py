@@ -64,9 +64,11 @@ def test_forward_pairs_are_local_first():
     assert problem.worker_loads([(2, 0), (1, 1)])[2].tolist() == [1, 0]
 
 
-def test_where_all_plans_are_alike_the_cost_is_zero():
+def test_where_all_plans_are_alike_the_cost_is_zero_and_the_largest_sums_are_costed():
     problem = PlacementProblem((6,), [], 3, 2, (0.1,), (0.3,), (0.7,))
     assert problem.cost([(2, 2, 2)]) == CostVector(0, 0, 0)
+    large = small(parallelism=(2, 1), edges=[], cpu=(4e307, 1e307))
+    assert large.cost([(2, 0), (0, 1)]).cpu == pytest.approx(1)
 
 
 def test_loads_are_divided_by_the_speed_of_the_worker():
@@ -119,13 +121,10 @@ def test_loads_are_unit_costs_times_rates_shared_by_the_tasks():
     assert [edge.upstream for edge in problem.edges] == [0, 1, 2]
 
 
-def test_without_parallelism_every_task_stays_below_one_cpu():
+def test_without_parallelism_every_task_stays_below_one_cpu_and_sources_without_it_run_elsewhere():
     with pytest.warns(UserWarning, match="forward"):
         problem = PlacementProblem.from_dataflow(FLOW, PROFILES, {"people": 100, "bids": 1000}, 3, 4)
     assert problem.parallelism == (1, 2, 6, 1)  # bids exactly two
-
-
-def test_sources_without_parallelism_run_elsewhere():
     problem = PlacementProblem.from_dataflow(FLOW, PROFILES, RATES, 3, 4, parallelism={"join": 4, "sink": 4})
     assert problem.operators == ("join", "sink")
     assert problem.edges == ((0, 1, "forward"),)
@@ -161,23 +160,20 @@ def test_a_dataflow_that_cannot_be_placed_says_what_is_missing(changes, message)
 
 
 def test_queries_placed_together_are_one_graph():
-    one, other = small(operators=("map", "sink")), small(parallelism=(1, 1), cpu=(5, 2))
-    both = PlacementProblem.together(
-        {"q1": replace(one, workers=3, speeds=None), "q2": replace(other, workers=3, speeds=None)}
-    )
+    one = small(operators=("map", "sink"), workers=3)
+    both = PlacementProblem.together({"q1": one, "q2": small(parallelism=(1, 1), cpu=(5, 2), workers=3)})
     assert both.operators == ("q1.map", "q1.sink", "q2.0", "q2.1")
     assert both.parallelism == (2, 1, 1, 1)
     assert [edge[:2] for edge in both.edges] == [(0, 1), (2, 3)]
     assert both.cpu == (1, 1, 5, 2)
-    with pytest.raises(WorkbenchError, match=r"theirs differ \(q1: 2 x 2, q2: 3 x 2\)"):
-        PlacementProblem.together({"q1": one, "q2": small(workers=3)})
+    with pytest.raises(WorkbenchError, match=r"theirs differ \(q1: 3 x 2, q2: 2 x 2\)"):
+        PlacementProblem.together({"q1": one, "q2": small()})
     with pytest.raises(WorkbenchError, match="no queries to place together"):
         PlacementProblem.together({})
 
 
 def test_no_operator_of_queries_placed_together_is_lost():
-    roomy = {"slots": 4, "edges": []}
-    one, other = small(operators=("b.c", "d"), **roomy), small(operators=("c", "d"), **roomy)
+    one, other = (small(operators=(name, "d"), slots=4) for name in ("b.c", "c"))
     with pytest.raises(WorkbenchError, match=r"two queries are both named 'a\.b\.c' .* rename one of the queries"):
         PlacementProblem.together({"a": one, "a.b": other})
     assert PlacementProblem.together({"a": one, "b": other}).tasks == 6
@@ -194,10 +190,6 @@ def test_no_operator_of_queries_placed_together_is_lost():
             {"parallelism": (4, 1)},
             "There are 5 tasks, but 2 workers of 2 slots cannot hold more than 4; add workers or slots",
         ),
-        (
-            {"parallelism": (4000, 1), "slots": 1000},
-            "2 workers of 1,000 slots cannot hold more than 2,000; add workers",
-        ),
         ({"edges": [(0, 2)]}, r"Edge \(0, 2\) names the unknown operator 2; the operators are 0, 1"),
         ({"edges": [("a", 1)]}, "unknown operator 'a'"),
         ({"edges": [(0, 1), (1, 0)]}, "The edges form a cycle among the operators 0, 1; a dataflow must be acyclic"),
@@ -212,16 +204,12 @@ def test_no_operator_of_queries_placed_together_is_lost():
         ({"slots": 1.5}, "slots is 1.5"),
         ({"parallelism": (0, 1)}, "parallelism of '0' is 0"),
         ({"parallelism": (), "edges": [], "cpu": (), "io": (), "net": ()}, "has no operators"),
-        ({"workers": "2"}, "workers is '2'; it must be a whole number of at least 1"),
-        ({"workers": 10**30}, "workers is 1[0,]+; it must be at most 100,000"),
         ({"workers": 10**5000}, "workers is a number of thousands of digits; it must be at most 100,000"),
         ({"slots": 2**63}, "slots is 9,223,372,036,854,775,808; it must be at most 100,000"),
-        ({"slots": math.inf}, "slots is inf; it must be a whole number"),
         ({"parallelism": 3}, "parallelism is 3; give a sequence of numbers"),
         ({"parallelism": "21"}, "parallelism is '21'; give a sequence of numbers"),
         ({"cpu": 1.0}, "cpu is 1.0; give a sequence of numbers, one for each"),
         ({"cpu": "11"}, "cpu is '11'; give a sequence of numbers"),
-        ({"cpu": ("1", 1)}, "cpu load of operator '0' is '1'; it must be a finite number of at least 0"),
         ({"cpu": (10**400, 1)}, r"cpu load of operator '0' is 1[0,]+\.\.\.; it must be a finite number"),
         ({"speeds": 2}, "speeds is 2; give a sequence of numbers"),
         ({"speeds": ("1", 1)}, "speed of worker 0 is '1'; it must be a finite number above 0"),
@@ -230,7 +218,6 @@ def test_no_operator_of_queries_placed_together_is_lost():
         ({"edges": [5]}, r"Edge 5 is not \(upstream, downstream\)"),
         ({"cpu": (1.5e308, 1.5e308)}, "add up to more than a number can hold; give loads and speeds in other units"),
         ({"io": (1e308, 0)}, "add up to more than a number can hold"),
-        ({"net": (1e308, 1e308)}, "add up to more than a number can hold"),
         ({"speeds": (1e-310, 1)}, "add up to more than a number can hold"),
         ({"speeds": (1.5e308, 1.5e308)}, "add up to more than a number can hold"),
         ({"speeds": (1,)}, "1 speed for 2 workers; give one for each"),
@@ -246,8 +233,6 @@ def test_bad_problems_are_refused_with_what_is_allowed(changes, message):
     ("parallelism", "message"),
     [
         ((1,), "parallelism has 1 entries for 2 operators"),
-        (3, "parallelism is 3; give a sequence"),
-        ({"0": 1}, "parallelism is given for 0; the operators are 0, 1"),
         ({"0": 1, "1": 1, "2": 1}, "parallelism is given for 0, 1, 2; the operators are 0, 1"),
         ((1, 0), "parallelism of '1' is 0"),
     ],
@@ -256,11 +241,6 @@ def test_another_parallelism_is_of_the_same_operators(parallelism, message):
     assert small().with_parallelism({"1": 1, "0": 1}).cpu == (2, 1)
     with pytest.raises(WorkbenchError, match=message):
         small().with_parallelism(parallelism)
-
-
-def test_the_largest_sums_that_a_number_can_hold_are_costed():
-    problem = small(parallelism=(2, 1), edges=[], cpu=(4e307, 1e307))
-    assert problem.cost([(2, 0), (0, 1)]).cpu == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

@@ -43,11 +43,8 @@ def test_shuffles_reach_every_group_and_forward_edges_join_the_same_tasks():
     assert problem.link_loads[:2].tolist() == [2, 2]
 
 
-def test_equal_shares_change_nothing():
+def test_the_heavy_task_is_kept_apart_and_equal_ones_are_not():
     assert placement_groups(query(), {"count": [7, 7, 7, 7]}).problem == query()
-
-
-def test_the_heavy_task_is_kept_apart():
     problem = placement_groups(query(), {"count": [6, 1, 1, 1]}).problem
     plan = optimal(problem, gap=0)
     heavy = plan.counts[problem.operators.index("count/1")].argmax()
@@ -77,9 +74,6 @@ def test_the_heavy_task_is_kept_apart():
 def test_shares_that_do_not_fit_are_refused(shares, message):
     with pytest.raises(WorkbenchError, match=message):
         placement_groups(query(), shares)
-
-
-def test_the_tolerance_is_a_share():
     with pytest.raises(WorkbenchError, match="tolerance is 1; give a number from 0 to below 1"):
         placement_groups(query(), {"count": [1, 2, 3, 4]}, tolerance=1)
 

@@ -1,5 +1,4 @@
 import math
-from itertools import pairwise
 
 import pytest
 
@@ -27,14 +26,10 @@ def test_examples_of_top_down():
 
 
 def test_examples_of_the_others():
-    assert task_level(PROPORTIONAL, (60, 60, 60)).gain == 25
-    assert naive(PROPORTIONAL, (60, 60, 60)).gain == 25
-    assert [optimal_allocation(job, (c,) * 3).gain for job, c in ((PROPORTIONAL, 60), (LARGE_PORTION, 50))] == [
-        31.25,
-        4,
-    ]
-    assert optimal_allocation(THREE, (50, 50, 50)).gain == 12
-    assert best_allocation(THREE, (50, 50, 50)).gain == 12
+    assert [allocate(PROPORTIONAL, (60,) * 3).gain for allocate in (task_level, naive)] == [25, 25]
+    assert optimal_allocation(PROPORTIONAL, (60,) * 3).gain == 31.25
+    assert optimal_allocation(LARGE_PORTION, (50,) * 3).gain == 4
+    assert [allocate(THREE, (50,) * 3).gain for allocate in (optimal_allocation, best_allocation)] == [12, 12]
 
 
 def test_figure_2():
@@ -65,7 +60,6 @@ def test_fused_nodes():
 def test_all_hosts_of_an_allocated_group_are_tried():
     # group 1 lies half on each node when group 2 comes; both halves get a task of group 2
     job = Job((2, 2, 2), (60, 60, 20), ((0, 1, 100), (1, 2, 10)))
-    assert top_down(job, (80, 80)).counts == ((1, 1), (1, 1), (1, 1)) or top_down(job, (80, 80)).gain >= 55
     assert top_down(job, (80, 80)).gain == pytest.approx(100 / 4 * 2 + 10 / 4 * 2)
 
 
@@ -119,34 +113,6 @@ def test_priorities():
     assert [edge[:2] for edge in job.by_priority("rs")] == [(1, 2), (0, 1)]
 
 
-def gains(shrinking, priority):
-    """Figure 4(a): three groups in a row; the second edge shrinks from twice the first to equality."""
-    jobs = (Job((10, 10, 10), (100, 100, 400), ((0, 1, 100), (1, 2, c))) for c in shrinking)
-    return [task_level(job, (100,) * 8, priority, "diagonal").gain for job in jobs]
-
-
-def test_figure_4a():
-    shrinking = range(200, 100, -20)
-    by_communication, by_significance = gains(shrinking, "imc"), gains(shrinking, "rs")
-    drops = [a - b for a, b in pairwise(by_communication)]
-    assert min(drops) == pytest.approx(max(drops))  # linear
-    assert min(drops) > 0
-    assert max(by_significance) - min(by_significance) < by_communication[0] - by_communication[-1]
-    assert by_significance[-1] > by_communication[-1]
-
-
-def test_figure_4b():
-    def job(factor):
-        return Job((10, 10 * factor), (200, 200), ((0, 1, 100),))
-
-    factors = range(1, 8)
-    by_group = [top_down(job(f), (80,) * 6).gain for f in factors]
-    by_task = [task_level(job(f), (80,) * 6, "imc", "diagonal").gain for f in factors]
-    assert min(by_group) >= by_group[0] - 1e-9
-    assert by_task[-1] < by_task[0]
-    assert all(a >= b for a, b in zip(by_group, by_task, strict=True))
-
-
 def test_random_graphs_of_section_7_3():
     jobs, capacity = random_jobs(120, seed=73)
     optimum = [optimal_allocation(job, capacity).gain for job in jobs]
@@ -159,21 +125,12 @@ def test_random_graphs_of_section_7_3():
     assert share(best_allocation) >= 0.995
 
 
-def test_reallocation_when_the_rate_falls():
-    peak = Job((4, 4), (200, 200), ((0, 1, 80),))
-    capacity = (100,) * 4
-    at_peak = top_down(peak, capacity)
-    change = reallocate(peak.scaled(0.25), capacity, at_peak.counts)
-    assert change.allocation.gain == pytest.approx(20)  # all on one node
-    assert change.moved == 6  # the node chosen keeps its own two
-
-
-def test_reallocation_when_the_rate_rises():
-    low = Job((4, 4), (50, 50), ((0, 1, 20),))
-    together = top_down(low, (100,) * 4)
-    change = reallocate(low.scaled(4), (100,) * 4, together.counts)
-    assert change.allocation.unplaced == {}
-    assert change.moved == 6
+@pytest.mark.parametrize(("cost", "factor", "gain"), [(200, 0.25, 20), (50, 4, 20)])
+def test_reallocation_when_the_rate_falls_to_one_node_or_rises_from_it(cost, factor, gain):
+    before, capacity = Job((4, 4), (cost, cost), ((0, 1, 0.4 * cost),)), (100,) * 4
+    change = reallocate(before.scaled(factor), capacity, top_down(before, capacity).counts)
+    assert (change.allocation.unplaced, change.moved) == ({}, 6)  # one node keeps its own two
+    assert change.allocation.gain == pytest.approx(gain)
 
 
 def test_reallocation_moves_nothing_for_the_same_job():
