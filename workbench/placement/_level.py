@@ -1,22 +1,15 @@
 """A proven lower bound, plans rounded from what proves it, and branching where a gap remains.
 
-The bound is the lowest cost level at which patterns can still average to the tasks.
+The patterns of a plan average to p = tasks / workers, so in every direction from p some worker has a pattern on the far
+side, and no plan costs less than the cheapest pattern there. Directions come from the point nearest to p in the hull of
+the patterns found so far [1]_ (with several classes of workers, of averages of one pattern per class). The level is
+raised only to bounds proven so, until p is inside the hull: the optimum of the linear programme over all patterns, none
+of which need be enumerated. The patterns that hold p are the start for a plan.
 
-A plan of cost at most c uses patterns of cost at most c, and their average over the workers is p = tasks / workers. So
-if a hyperplane through p has all patterns of cost at most c strictly on one side, no plan of cost c exists. Every
-direction proves a bound: in a plan some worker has a pattern on the far side of p, so no plan costs less than the
-cheapest pattern there.
-
-Directions come from the point nearest to p in the hull of the patterns found so far [1]_. The level is only
-raised to bounds proven so; it ends where p is inside the hull, which is the optimum of the linear programme over all
-patterns, none of which need be enumerated. The patterns that hold p are the start for a plan.
-
-Workers of several classes: a point is the average of one pattern per class.
-
-The linear programme may hold the average where no whole plan does. Then a class of workers is divided into those with
-at least t tasks of an operator and those with fewer, once for every t. Each such division is a class with patterns in
-a smaller box, so the same programme decides about it; all divisions together hold every plan. The heaviest operators
-are divided first, which soon leaves no room for averaging.
+Where no whole plan has that average, a class of workers is divided into those with at least t tasks of an operator and
+those with fewer, once for every t. Each division is a class with patterns in a smaller box, so the same programme
+decides about it; together they hold every plan. The heaviest operators are divided first, which soon leaves no room for
+averaging.
 
 References
 ----------
@@ -44,13 +37,11 @@ _INSIDE = 1e-7
 
 @dataclass(frozen=True)
 class Level:
-    """A level below which there is no plan, and what holds p there."""
+    """A level below which there is no plan, and the patterns whose average there is p, or as near as it came."""
 
     bound: float  # no plan costs less
-    # columns, weights: patterns, shape (columns, classes, operators), and how much of each; their average is p, or as
-    # near as it came
-    columns: Ints
-    weights: Floats
+    columns: Ints  # patterns, shape (columns, classes, operators)
+    weights: Floats  # how much of each
 
 
 @dataclass

@@ -4,8 +4,7 @@ The search meets every plan once, up to exchanging identical workers and tasks, 
 worker exceeds a threshold (Equation 10). It keeps the plans that no other dominates, never all of them.
 
 Deviations from the paper: plans are ordered by Pareto dominance, as the strictly best plan of Equation 3 need not
-exist. One search runs on one core: under thresholds it takes milliseconds, less than handing it to a pool. Independent
-searches share the cores, for the compiled search does not hold the interpreter's lock (`tune_range`).
+exist. One search runs on one core, where under thresholds it takes milliseconds; `tune_range` runs several at once.
 """
 
 from dataclasses import dataclass, replace
@@ -96,12 +95,15 @@ def _first(problem: PlacementProblem, thresholds: CostVector, given: Instance, p
     return SearchResult(1, (best,), best, 0, exhausted=False, within=thresholds)
 
 
+def _improved(problem: PlacementProblem, thresholds: CostVector, given: Instance, plan: Ints) -> SearchResult | None:
+    improve(given.graph, given.worker_speeds, plan, 1.0, _SEED, _FEW)
+    return _first(problem, thresholds, given, plan)
+
+
 def _by_exchange(problem: PlacementProblem, thresholds: CostVector, _effort: Effort) -> SearchResult | None:
     """Look for a plan by improving the one distributed evenly."""
     given = _weighted(problem, thresholds)
-    plan = dealt(given)
-    improve(given.graph, given.worker_speeds, plan, 1.0, _SEED, _FEW)
-    return _first(problem, thresholds, given, plan)
+    return _improved(problem, thresholds, given, dealt(given))
 
 
 def _by_bound(problem: PlacementProblem, thresholds: CostVector, effort: Effort) -> SearchResult | None:
@@ -113,8 +115,7 @@ def _by_bound(problem: PlacementProblem, thresholds: CostVector, effort: Effort)
     if level.bound > loosest:
         return SearchResult(0, (), None, 0, exhausted=True, within=thresholds)
     for plan in rounded(given, level, 1.0, effort):
-        improve(given.graph, given.worker_speeds, plan, 1.0, _SEED, _FEW)
-        result = _first(problem, thresholds, given, plan)
+        result = _improved(problem, thresholds, given, plan)
         if result is not None:
             return result
     found, none = plan_below(given, loosest, pool, Effort(effort.until, _BRANCHING))
@@ -169,23 +170,17 @@ def _layers(problem: PlacementProblem, thresholds: CostVector, order: tuple[int,
     scale = np.divide(1.0, problem.span, out=np.zeros(3), where=problem.span > 0)
     ideal = problem.ideal * scale
     speed = np.array(sorted(problem.speeds, reverse=True))
-    edges = [
-        (
-            max(layer_of[u], layer_of[v]),
-            way == "forward",
-            min(layer_of[u], layer_of[v]),
-            layer_of[u] > layer_of[v],
-            link,
-        )
-        for (u, v, way), link in zip(problem.edges, problem.link_loads * scale[2], strict=True)
-    ]
+    edges = []
+    for (u, v, way), link in zip(problem.edges, problem.link_loads * scale[2], strict=True):
+        earlier, later = sorted((layer_of[u], layer_of[v]))
+        edges.append((later, way == "forward", earlier, layer_of[u] == later, link))
     edges.sort(key=lambda edge: edge[:2])
-    later = [layer for layer, *_ in edges]
+    last = [layer for layer, *_ in edges]
     shuffled = [layer + forward for layer, forward, *_ in edges]
     return Layers(
         np.array([problem.parallelism[operator] for operator in order], dtype=np.int64),
         np.ascontiguousarray((problem.loads * scale[:, None])[:2, list(order)]),
-        np.searchsorted(later, np.arange(len(order) + 1)).astype(np.int64),
+        np.searchsorted(last, np.arange(len(order) + 1)).astype(np.int64),
         np.searchsorted(shuffled, np.arange(1, len(order) + 1)).astype(np.int64),
         np.array([other for _, _, other, _, _ in edges], dtype=np.int64),
         np.array([upstream for *_, upstream, _ in edges], dtype=np.bool_),

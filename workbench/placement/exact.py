@@ -103,7 +103,7 @@ def _of_rate(problem: PlacementProblem, worker: Worker, gap: float, effort: Effo
     capacity = np.array([worker.cpus, worker.io_bytes_per_s, worker.net_bytes_per_s])
     limited, limits = np.isfinite(capacity), np.full(3, math.inf)
     proven: tuple[float, float, str] | None = None
-    unit = float((_loads(problem, given, plan)[limited] / capacity[limited]).max(initial=0.0))
+    unit = float((problem.bottleneck(given.counts(plan))[limited] / capacity[limited]).max(initial=0.0))
     if unit > 0:
         shares = scaled(problem, np.where(limited, 1 / (capacity * unit), 0.0), np.zeros(3), limited.tolist())
         task = max(problem.cpu)  # no plan makes a task faster than its core
@@ -113,25 +113,19 @@ def _of_rate(problem: PlacementProblem, worker: Worker, gap: float, effort: Effo
     for dimension in np.flatnonzero(problem.span > 0).tolist():
         part = effort.part(_TIES if proven else 1 - 2 * _TIES)
         better, bound = _less(problem, dimension, limits, plan, gap, part)
-        if (_loads(problem, given, better) <= limits * (1 + _SAME)).all():
+        if (problem.bottleneck(given.counts(better)) <= limits * (1 + _SAME)).all():
             plan = better
-        load = float(_loads(problem, given, plan)[dimension])
+        load = float(problem.bottleneck(given.counts(plan))[dimension])
         limits[dimension] = min(limits[dimension], load)
         proven = proven or (load, bound, DIMENSIONS[dimension])
     return _proven(problem.plan(given.counts(plan)), *(proven or (0.0, 0.0, DIMENSIONS[0])))
-
-
-def _loads(problem: PlacementProblem, given: Instance, plan: Ints) -> Floats:
-    """Give the largest loads of a worker of speed 1, shape (3,)."""
-    largest: Floats = (problem.worker_loads(given.counts(plan)) / np.array(problem.speeds)).max(axis=1)
-    return largest
 
 
 def _less(  # noqa: PLR0917
     problem: PlacementProblem, dimension: int, limits: Floats, plan: Ints, gap: float, effort: Effort
 ) -> tuple[Ints, float]:
     """Lower the largest load in one dimension from a plan within the limits, and bound it for all plans within them."""
-    unit = float(_loads(problem, instance(problem, (1, 1, 1)), plan)[dimension])
+    unit = float(problem.bottleneck(instance(problem, (1, 1, 1)).counts(plan))[dimension])
     if unit <= 0:
         return plan, 0.0
     scale, offset = np.zeros(3), np.zeros(3)
@@ -160,9 +154,8 @@ def _least(given: Instance, plan: Ints, gap: float, effort: Effort, floor: float
     starts: list[Ints] = []
     nodes = _MORE * int(given.graph.tasks.sum())
     while value > max(floor, _enough(bound, gap)) and not effort.spent:
-        starts = (
-            starts or sorted([plan, *rounded(given, level, _enough(bound, gap), effort)], key=given.value)[:_STARTS]
-        )
+        if not starts:
+            starts = sorted([plan, *rounded(given, level, _enough(bound, gap), effort)], key=given.value)[:_STARTS]
         for start in starts:
             allowed = effort.allowed(nodes)
             reached, tried, seed = improve(given.graph, speeds, start, _enough(bound, gap), seed, allowed)

@@ -255,13 +255,8 @@ class PlacementProblem:
                     f"A parallelism is given for {name!r}, no operator of dataflow {dataflow.name!r}; there are "
                     f"{', '.join(operators)}."
                 )
-        for name in placed:
-            for thing, table in (("profile", profiles), ("parallelism", known)):
-                if name not in table:
-                    raise WorkbenchError(
-                        f"Operator {name!r} of dataflow {dataflow.name!r} has no {thing}; "
-                        f"those given are {', '.join(table) or 'none'}."
-                    )
+        require_each("profile", profiles, placed, dataflow)
+        require_each("parallelism", known, placed, dataflow)
         if parallelism is None:
             tasks = {}
             for name in placed:
@@ -413,6 +408,11 @@ class PlacementProblem:
         """Add up the loads of every worker, shape (3, workers), its speed apart (Equations 5, 8)."""
         return self.loads_with(self.checked(counts))
 
+    def bottleneck(self, counts: ArrayLike) -> Floats:
+        """Give the largest loads of a worker, each divided by its speed, shape (3,)."""
+        largest: Floats = (self.worker_loads(counts) / np.array(self.speeds)).max(axis=1)
+        return largest
+
     def loads_with(self, plan: Counts, placed: AbstractSet[int] | None = None) -> Floats:
         """Add up the loads of any tasks, shape (operators, ...); of links only those between `placed` operators."""
         loads: Floats = self.loads @ plan
@@ -429,8 +429,7 @@ class PlacementProblem:
 
     def cost(self, counts: ArrayLike) -> CostVector:
         """Cost of a plan, shape (operators, workers): how far its bottleneck worker is from the ideal (Equation 4)."""
-        bottleneck = (self.worker_loads(counts) / np.array(self.speeds)).max(axis=1)
-        excess = np.maximum(bottleneck - self.ideal, 0.0)
+        excess = np.maximum(self.bottleneck(counts) - self.ideal, 0.0)
         cost = np.divide(excess, self.span, out=np.zeros(3), where=self.span > 0)
         return CostVector(*cost.tolist())
 
@@ -517,6 +516,16 @@ def source_rates(dataflow: Dataflow, rate: float | Mapping[str, float]) -> Mappi
         if not (math.isfinite(value) and value >= 0):
             raise WorkbenchError(f"The rate of source {name!r} is {value!r}; give finite records/s from 0 on.")
     return rate
+
+
+def require_each(thing: str, given: Mapping[str, object], names: Sequence[str], dataflow: Dataflow) -> None:
+    """Refuse a table that lacks one of the operators."""
+    for name in names:
+        if name not in given:
+            raise WorkbenchError(
+                f"Operator {name!r} of dataflow {dataflow.name!r} has no {thing}; "
+                f"those given are {', '.join(given) or 'none'}."
+            )
 
 
 def arriving_rates(

@@ -145,8 +145,7 @@ def calibrated_worker(problem: PlacementProblem, *, net_bytes_per_s: float = TEN
     """
     quiet = replace(problem, edges=(), net=(0.0,) * len(problem.operators))
     even = optimal(quiet, objective="cost").counts
-    loads = (quiet.worker_loads(even) / np.array(problem.speeds)).max(axis=1)
-    cpus, io = (float(load) if load > 0 else math.inf for load in loads[:2])
+    cpus, io = (float(load) if load > 0 else math.inf for load in quiet.bottleneck(even)[:2])
     return Worker(cpus, io, net_bytes_per_s)
 
 

@@ -90,9 +90,9 @@ def test_targets_that_are_none_are_refused(call, message):
 def test_the_engine_and_the_fullest_worker_agree(name, speeds):
     query = capsys_query(name)
     problem = placed(query, speeds=speeds)
-    worker = Worker(1.9, 1.2e8, 6e7)
     random = np.random.default_rng(1)
     for _ in range(5):
+        worker = Worker(*random.uniform(0.6, 1.4, 3) * (1.9, 1.2e8, 6e7))
         counts = random_slots(problem, random)
         share = min(1, placed_rate(problem, counts, query.rate, worker).rate / query.rate)
         got = simulated(query.model, problem, counts, query.rate, worker)

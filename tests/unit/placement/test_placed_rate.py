@@ -1,4 +1,4 @@
-"""The rate of a placement: by hand, and against the fluid engine."""
+"""The rate of a placement by hand; test_capsys_outcomes.py has it against the fluid engine."""
 
 import math
 
@@ -7,8 +7,8 @@ import pytest
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
-from workbench.placement import PlacedRate, PlacementProblem, optimal, placed_rate, random_slots, shape_spreads, spread
-from workbench.simulation import Cluster, Deployment, OperatorModel, QueryModel, Worker, steady_state
+from workbench.placement import PlacedRate, PlacementProblem, optimal, placed_rate, shape_spreads, spread
+from workbench.simulation import Worker
 
 PROFILES = {
     "parse": OperatorProfile(2e-5, 0.0, 200.0, 1.0),
@@ -53,18 +53,6 @@ def test_a_faster_worker_carries_more_but_a_task_never_uses_more_than_a_core():
     assert fast.rate == pytest.approx(min(2 * slow.rate, RATE * 0.3 / 0.25))
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_the_rate_is_that_of_the_fluid_engine(seed):
-    random = np.random.default_rng(seed)
-    worker = Worker(*random.uniform([0.2, 3e5, 1e5], [1.0, 3e6, 2e6]))
-    placed = problem(workers=3, slots=4)
-    counts = random_slots(placed, random)
-    model = QueryModel(FLOW, {name: OperatorModel(profile) for name, profile in PROFILES.items()})
-    cluster = Cluster((worker,) * 3, {name: counts[i].tolist() for i, name in enumerate(placed.operators)})
-    engine = steady_state(Deployment(model, TASKS, cluster=cluster)).rate
-    assert placed_rate(placed, counts, RATE, worker).rate == pytest.approx(engine, rel=1e-9)
-
-
 def test_the_best_plan_is_at_least_as_good_as_any_random_one():
     found = spread(problem(workers=4, slots=2), RATE, Worker(cpus=0.25), samples=50, seed=1)
     assert found.best >= found.rates.max()
@@ -73,7 +61,6 @@ def test_the_best_plan_is_at_least_as_good_as_any_random_one():
     assert math.isfinite(found.best)
     again = spread(problem(workers=4, slots=2), RATE, Worker(cpus=0.25), samples=50, seed=1)
     assert np.array_equal(found.rates, again.rates)
-    assert len(set(found.rates)) > 1
 
 
 def test_larger_workers_level_random_placement_out():

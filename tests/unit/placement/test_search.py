@@ -14,14 +14,6 @@ def test_example_a_has_the_reference_s_front():
     assert result.best.cost.worst == pytest.approx(5 / 9)
 
 
-def test_q1_sliding_has_80_plans_and_three_with_balanced_windows():
-    problem = PlacementProblem((1, 2, 8, 5), chain(1, 2, 8, 5), 4, 4, (1, 1, 4, 1), (0, 0, 1, 0), (1, 1, 1, 0))
-    assert search(problem).count == 80
-    balanced = search(problem, CostVector(io=0))
-    assert balanced.count == 3
-    assert all((plan.counts[2] == 2).all() for plan in balanced.pareto)
-
-
 @pytest.mark.parametrize("reorder", [False, True])
 @pytest.mark.parametrize(
     ("thresholds", "plans"),
@@ -91,10 +83,3 @@ def test_the_published_numbers_of_plans_are_enumerated(tasks, workers, slots, pl
     result = search(PlacementProblem(tasks, chain(*tasks), workers, slots, loads, loads[::-1], loads))
     assert (result.count, result.exhausted) == (plans, True)
     assert 0 < len(result.pareto) < 100
-
-
-@pytest.mark.parametrize("limit", [0.2, 0.1, 0.05, 0.03, 0.01])
-def test_reordering_changes_no_number_of_plans(limit):
-    pipeline = PlacementProblem((6, 10, 8, 4, 4), chain(*range(5)), 8, 4, (781, 870, 810, 1100, 21), [0] * 5, [1] * 5)
-    counts = {search(pipeline, CostVector(cpu=limit), reorder=reorder).count for reorder in (True, False)}
-    assert len(counts) == 1
