@@ -28,7 +28,7 @@ from typing import Any
 from workbench import bounds, units
 from workbench.checks import finite, shown
 from workbench.errors import WorkbenchError
-from workbench.placement.measured import BATCH, batch_query, measured_query
+from workbench.placement.measured import BATCH, MeasuredQuery, batch_query, measured_query
 from workbench.placement.problem import DIMENSIONS, CostVector, PlacementProblem
 from workbench.placement.skew import placement_groups
 from workbench.placement.throughput import calibrated_worker
@@ -95,10 +95,16 @@ class _Asked:
         return self.workers is self.slots is self.room is None
 
     def workers_of(self, slots: int) -> int | None:
-        """Give the workers asked for, or as many of so many slots as the room takes."""
+        """Give the workers asked for, or as many as the room takes."""
         if self.workers is not None or self.room is None:
             return self.workers
         return math.ceil(self.room / max(1, slots))
+
+    def problem(
+        self, query: MeasuredQuery, rate: float, tasks: Mapping[str, int] | None, cluster: tuple[int, int]
+    ) -> PlacementProblem:
+        flow, profiles = query.dataflow, query.profiles
+        return PlacementProblem.from_dataflow(flow, profiles, rate, *cluster, parallelism=tasks, speeds=self.speeds)
 
 
 def read_placement_input(
@@ -390,15 +396,7 @@ def _measurement(asked: _Asked, measured: Measurement, tasks: Mapping[str, int] 
         raise WorkbenchError(
             f"{asked.what} says nothing of the workers; give their number and slots.", settings=("workers", "slots")
         )
-    problem = PlacementProblem.from_dataflow(
-        query.dataflow,
-        query.profiles,
-        rate,
-        workers,
-        slots,
-        parallelism=tasks or measured.tasks,
-        speeds=asked.speeds,
-    )
+    problem = asked.problem(query, rate, tasks or measured.tasks, (workers, slots))
     basis = ""
     if measured.testbed_kind == "spark":
         basis = (
@@ -462,15 +460,8 @@ def _batches(asked: _Asked, plan: CapacityPlan, nearest: Measurement) -> Placeme
     slots = slots if asked.slots is None else asked.slots
     workers = asked.workers_of(slots)
     query = batch_query(plan, seen.operators if seen is not None else (), slot_cpus=1.0)
-    problem = PlacementProblem.from_dataflow(
-        query.dataflow,
-        query.profiles,
-        plan.rate,
-        own_workers if workers is None else workers,
-        slots,
-        parallelism={BATCH: plan.budget.slots},
-        speeds=asked.speeds,
-    )
+    cluster = own_workers if workers is None else workers, slots
+    problem = asked.problem(query, plan.rate, {BATCH: plan.budget.slots}, cluster)
     shape = "name a price list in the study (prices: FILE), and the plan says which workers are the cheapest"
     if plan.price is not None:
         shape = f"the plan's, the cheapest of its price list, is {plan.price.workers:,} x {plan.price.instance.name}"

@@ -49,13 +49,6 @@ def made(paper, number, chosen=None):
     return PAPERS[paper].figure(number).reproduce(chosen)
 
 
-def both(paper, number, panel, ours="ours", chosen=None):
-    """The paper's series of a panel, and ours."""
-    found = made(paper, number, chosen)
-    (published,) = [one for one in found.series if one.panel == panel and one.published]
-    return published, found.named(ours, panel)
-
-
 @pytest.mark.parametrize(("paper", "figure"), HERE, ids=lambda one: getattr(one, "number", getattr(one, "name", "")))
 def test_a_figure_has_units_no_stray_series_and_a_difference_for_every_headline(paper, figure):
     del paper
@@ -297,7 +290,8 @@ def test_as_printed_q11_and_q8_go_on_to_more_memory(query, end):
 
 
 def test_reconfigurations_are_as_many_as_published():
-    published, ours = both("justin", "Section 5.1", "Reconfigurations")
+    found = made("justin", "Section 5.1")
+    published, ours = (found.named(name, "Reconfigurations") for name in ("paper", "ours"))
     stated = [cell for cell, count in zip(published.x, published.y, strict=True) if count is not None]
     assert len(stated) == 8
     assert [ours.at(cell) for cell in stated] == [published.at(cell) for cell in stated]
