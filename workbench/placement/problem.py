@@ -284,7 +284,8 @@ class PlacementProblem:
             sizes = ", ".join(f"{name}: {query.workers:,} x {query.slots:,}" for name, query in queries.items())
             raise WorkbenchError(f"The queries are to share a cluster, but theirs differ ({sizes}); give all the same.")
         ((workers, slots, speeds),) = clusters
-        names, edges = [], []
+        names: list[str] = []
+        edges: list[Edge] = []
         for name, query in queries.items():
             edges += [(len(names) + u, len(names) + v, partitioning) for u, v, partitioning in query.edges]
             names += [f"{name}.{operator}" for operator in query.operators]
