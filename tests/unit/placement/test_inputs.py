@@ -43,10 +43,7 @@ def test_yaml_is_read_as_well(tmp_path):
     text = "workers: 1\nslots: 2\noperators:\n  map: {tasks: 2, cpu: 5e-1, io: 2e7}\n"
     problem = read_placement_input(written(tmp_path, text, "problem.yaml")).problem
     assert (problem.cpu, problem.io) == ((0.5,), (2e7,))
-    with pytest.raises(
-        WorkbenchError,
-        match=r"problem.yaml cannot be read as JSON or YAML: key .workers. is there twice; .* Correct it",
-    ):
+    with pytest.raises(WorkbenchError, match=r"problem.yaml cannot be read as .*: key .workers. is there twice; .*"):
         read_placement_input(written(tmp_path, text + "workers: 2\n", "problem.yaml"))
     with pytest.raises(WorkbenchError, match=r"nowhere.json cannot be read: No such file"):
         read_placement_input(tmp_path / "nowhere.json")
@@ -66,7 +63,7 @@ def without(*keys, **changed):
 
 
 def operators(**changed):
-    return PROBLEM["operators"] | changed
+    return without(operators=PROBLEM["operators"] | changed)
 
 
 @pytest.mark.parametrize(
@@ -80,10 +77,6 @@ def operators(**changed):
         ),
         (without(operators={"\ud800": {"tasks": 1}}, edges=[]), r"operator name '\\ud800' has half a character"),
         ("[" * 100_000, r"it is nested more than 64 deep"),
-        (
-            without(operators=operators(C={"tasks": 1, "cpu": 10**400})),
-            r"cpu of operator 'C' is 1[0,]+\.\.\.; give a number",
-        ),
         (without(rate=10**400), r"rate is 1[0,]+\.\.\.; it must be a finite number above 0"),
         (without(speeds=[1, 10**400]), r"speeds is .*; it must be a list of numbers"),
         ([1], r"is \[1\]; it must be an object"),
@@ -93,7 +86,7 @@ def operators(**changed):
         (without(rate=0), r"rate is 0; it must be a finite number above 0"),
         (without(rate=1e300), r"rate is 1e\+300; it must be at least 1e-30 and at most 1e\+15"),
         (without(worker={"net": 5e-324}), r"net is 5e-324; it must be at least 1e-30 and at most 1e\+18"),
-        (without(operators=operators(C={"tasks": 1, "cpu": 1e40})), r"cpu of operator 'C' is 1e\+40; it must be"),
+        (operators(C={"tasks": 1, "cpu": 1e40}), r"cpu of operator 'C' is 1e\+40; it must be"),
         (without(edges=[["A"] * 500]), r"Edge .{60,80}\.\.\. is not \(upstream"),
         (without(worker={"disk": 3}), r"unknown key 'disk' of the worker; known are cpus, io, net"),
         (without(speed=[1, 1]), r"unknown key 'speed'; known are edges, operators"),
@@ -102,9 +95,10 @@ def operators(**changed):
         (without(edges=["A"]), r"it must be a list such as"),
         (without(edges=[["A", 1]]), r"it must be a list such as"),
         (without(operators={"A": 3}), r"operator 'A' is 3; it must be like"),
-        (without(operators=operators(C={"cpu": 1})), r"lacks 'tasks' of operator 'C'; add it"),
-        (without(operators=operators(C={"tasks": 1, "cpu": math.nan})), r"cpu load of operator 'C' is nan"),
-        (without(operators=operators(C={"tasks": 1, "cpu": "1"})), r"cpu of operator 'C' is '1'; give a number"),
+        (operators(C={"tasks": 1, "cpu": 10**400}), r"cpu of operator 'C' is 1[0,]+\.\.\.; give a number"),
+        (operators(C={"cpu": 1}), r"lacks 'tasks' of operator 'C'; add it"),
+        (operators(C={"tasks": 1, "cpu": math.nan}), r"cpu load of operator 'C' is nan"),
+        (operators(C={"tasks": 1, "cpu": "1"}), r"cpu of operator 'C' is '1'; give a number"),
         (without("operators", "edges", queries={}), r"no queries to place together"),
         (without("operators", "edges", queries={"x": 1}), r"1 of query 'x' is not an object with operators"),
         ({"estimate": {"observation": None}, "budget": {}}, r"has version None; this workbench reads version 2"),
