@@ -55,20 +55,11 @@ def test_the_heavy_task_is_kept_apart_and_equal_ones_are_not():
     ("shares", "message"),
     [
         ({"join": [1]}, "unknown operator 'join'; the operators are source, count, sink"),
-        (
-            {"count": [1, 2]},
-            r"The 2 shares of operator 'count' are \[1, 2\]; give a finite number from 0 on for each of its 4",
-        ),
+        ({"count": [1, 2]}, r"The 2 shares of operator 'count' are \[1, 2\]; give a finite number from 0 on for each"),
         ({"count": [0, 0, 0, 0]}, "not all 0"),
         ({"count": [1, -1, 1, 1]}, "give a finite number from 0 on"),
-        (
-            {"count": [0.5] * 2_000},
-            r"The 2,000 shares of operator 'count' are \[[0-9., ]{1,60}\.\.\.; give a finite number",
-        ),
-        (
-            {"count": [1, 2, 3, 4], "sink": [4, 3, 2, 1]},
-            "'count' and 'sink' are joined by a forward edge but given uneq",
-        ),
+        ({"count": [0.5] * 2_000}, r"The 2,000 shares of operator 'count' are \[[0-9., ]{1,60}\.\.\.; give a finite"),
+        ({"count": [1, 2, 3, 4], "sink": [4, 3, 2, 1]}, "'count' and 'sink' are joined by a forward edge but given"),
     ],
 )
 def test_shares_that_do_not_fit_are_refused(shares, message):

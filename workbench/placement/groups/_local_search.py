@@ -96,7 +96,7 @@ def _next(state: int) -> int:
     return state ^ ((state << 5) & 0xFFFFFFFF)
 
 
-@inlined
+@compiled
 def _shaken(state: State, seed: int) -> int:
     """Move a random task to a random node, in exchange for another where it does not fit; returns the new seed."""
     counts, _, free, cost, _, slack, _ = state
@@ -125,7 +125,7 @@ def _shaken(state: State, seed: int) -> int:
     return seed
 
 
-@inlined
+@compiled
 def _climbed(state: State) -> float:
     """Pass until nothing gains; returns the gain of the allocation."""
     while _passed(state):
