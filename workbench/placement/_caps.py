@@ -36,19 +36,11 @@ def caps(
     worker: Worker | None = None,
     ceilings: CostVector | None = None,
 ) -> SearchResult:
-    """Place as CAPSys does (sections 5.1, 5.2): the best plan of all within tuned thresholds.
+    """Place as CAPSys does (sections 5.1, 5.2): the best plan of all within thresholds, by default tuned as by `tune`.
 
-    Parameters
-    ----------
-    problem, relaxation, ceilings
-        See `tune`, which also says what is refused.
-    timeout_s
-        Time limit of a probe of the tuning, and of the search; the plan that the tuning ended with is never lost.
-    thresholds
-        Search within these, untuned.
-    worker
-        Capacities of a worker of speed 1, so that the best of the front is the plan that sustains most; without, it is
-        the plan of the least worst cost.
+    The best of the front is the plan that sustains most with the capacities of a `worker` of speed 1; without them it
+    is that of the least worst cost. The time limit is that of each probe of the tuning and of the search; the plan that
+    the tuning ended with is never lost. Raises what `tune` does.
     """
     tuned: tuple[Plan, ...] = ()
     if thresholds is None:

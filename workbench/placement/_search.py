@@ -52,20 +52,11 @@ def search(
     *,
     reorder: bool = True,
 ) -> SearchResult:
-    """Search the plans of `problem` within `thresholds` (CAPSys, sections 4.3, 4.4).
+    """Search the plans of `problem` within `thresholds`, the highest costs (Equation 9), or all (CAPSys, 4.3, 4.4).
 
-    Parameters
-    ----------
-    problem
-    thresholds
-        Highest cost allowed per dimension (Equation 9); None allows all.
-    first
-        Stop at the first plan. Where the tree does not end soon, a plan is looked for by exchanges too, and a bound
-        may prove that there is none.
-    timeout_s
-        Stop after this time, above 0, with what was found.
-    reorder
-        Place operators of high load first (section 4.4.2), which prunes earlier; else in topological order.
+    Ends with what was found after `timeout_s`, above 0, or at the `first` plan: where the tree does not end soon, one
+    is looked for by exchanges too, and a bound may prove that there is none. With `reorder` the operators of high load
+    come first (section 4.4.2), which prunes earlier; else they are in topological order.
     """
     effort = Effort(deadline(timeout_s))
     thresholds = thresholds or CostVector()

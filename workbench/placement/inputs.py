@@ -168,14 +168,9 @@ def placed_together(
 ) -> PlacementInput:
     """Read what to place from files, see `read_placement_input`, on the same workers.
 
-    Parameters
-    ----------
-    cpus, io, net
-        Cores, bytes/s of state access and bytes/s of network output of a worker; as the files say by default.
-    calibrate
-        Take workers that the most even plan just fills.
-    shapes
-        Worker shapes to compare, which make up for workers that nobody names.
+    A worker has `cpus` cores and `io` and `net` bytes/s of state access and network output, by default as the files
+    say; or, to `calibrate`, what the most even plan just fills. The `shapes` to compare make up for workers that nobody
+    names.
     """
     said = {name: value for name, value in {"cpus": cpus, "io": io, "net": net}.items() if value is not None}
     if calibrate and said:

@@ -75,22 +75,10 @@ def tune(
 ) -> Tuning:
     """Find thresholds that just admit a plan (CAPSys, section 5.2).
 
-    Raises `WorkbenchError` for a factor that is not above 1, a step or time limit that is not above 0.
-
-    Parameters
-    ----------
-    problem
-    relaxation
-        Factor of every relaxation, in both phases.
-    timeout_s
-        Time limit of one probe.
-    step
-        First threshold above 0.
-    bounds
-        Skip levels that a bound proves to have no plan, and look for plans by exchanges too. Without: as the paper.
-    ceilings
-        Highest thresholds to begin with, as in the artefact; None: the other dimensions are off in phase 1 (section
-        5.2).
+    Raises `WorkbenchError` for a `relaxation`, the factor in both phases, that is not above 1, or a `step`, the first
+    threshold above 0, or time limit of a probe that is not above 0. With `bounds` levels that a bound proves to have no
+    plan are skipped, and plans looked for by exchanges too; without, as the paper. The `ceilings` are the highest
+    thresholds to begin with, as in the artefact; None: the other dimensions are off in phase 1 (section 5.2).
     """
     if not (math.isfinite(relaxation) and relaxation > 1):
         raise WorkbenchError(f"relaxation is {relaxation!r}; give a factor above 1.")

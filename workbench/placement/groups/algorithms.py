@@ -137,8 +137,8 @@ def naive(job: Job, capacity: Sequence[float]) -> GroupAllocation:
         for pair in _pairs(job, edge[0], edge[1], "row"):
             new = [task for task in pair if tasks.node(task) is None]
             if len(new) == 1:
-                partner = tasks.node(pair[0] if pair[1] is new[0] else pair[1])
-                tasks.place_or_set_aside(new, partner, aside)
+                partner = next(task for task in pair if task not in new)
+                tasks.place_or_set_aside(new, tasks.node(partner), aside)
             elif new:
                 cost = job.task_cost[edge[0]] + job.task_cost[edge[1]]
                 rest = range(current if cost < fits_nowhere else len(order), len(order))
@@ -187,9 +187,7 @@ def task_level(job: Job, capacity: Sequence[float], priority: Priority = "rs", o
             first_of_pair, last = False, node
             tasks.place_or_set_aside([t for t, where in zip(pair, at, strict=True) if where is None], node, aside)
     aside += tasks.all()  # groups without edges
-    for task in sorted(
-        aside, key=lambda task: (-job.task_cost[task[0]], task)
-    ):  # Algorithm 3, as `_Work.place_singles`
+    for task in sorted(aside, key=lambda task: (-job.task_cost[task[0]], task)):  # as `_Work.place_singles`
         if tasks.node(task) is None:
             node = nodes.roomiest()
             if not nodes.fits(node, job.task_cost[task[0]]):
