@@ -135,10 +135,10 @@ def naive(job: Job, capacity: Sequence[float]) -> GroupAllocation:
     aside: list[_Task] = []
     for edge in job.by_priority("imc"):
         for pair in _pairs(job, edge[0], edge[1], "row"):
-            new = [task for task in pair if tasks.node(task) is None]
+            new = [task for task in pair if task not in tasks.node]
             if len(new) == 1:
-                partner = next(task for task in pair if task not in new)
-                tasks.place_or_set_aside(new, tasks.node(partner), aside)
+                (partner,) = {*pair} - {*new}
+                tasks.place_or_set_aside(new, tasks.node[partner], aside)
             elif new:
                 cost = job.task_cost[edge[0]] + job.task_cost[edge[1]]
                 rest = range(current if cost < fits_nowhere else len(order), len(order))
@@ -149,11 +149,11 @@ def naive(job: Job, capacity: Sequence[float]) -> GroupAllocation:
                     current = found
                 tasks.place_or_set_aside(new, None if found is None else order[found], aside)
     for task in (*aside, *tasks.all()):
-        if tasks.node(task) is None:
+        if task not in tasks.node:
             cost = job.task_cost[task[0]]
             node = next((node for node in order if nodes.fits(node, cost)), None)
             tasks.place_or_set_aside([task], node, [])
-    return GroupAllocation.of(job, tasks.counts())
+    return tasks.allocation()
 
 
 def task_level(job: Job, capacity: Sequence[float], priority: Priority = "rs", order: Order = "row") -> GroupAllocation:
@@ -168,32 +168,27 @@ def task_level(job: Job, capacity: Sequence[float], priority: Priority = "rs", o
     nodes = Nodes(capacity)
     tasks = _Tasks(job, nodes)
     aside: list[_Task] = []
-    last: int | None = None
     for i, j, _ in job.by_priority(priority):
-        first_of_pair = True
+        last: int | None = None
         both = job.task_cost[i] + job.task_cost[j]
         for pair in _pairs(job, i, j, order):
-            at = [tasks.node(task) for task in pair]
+            at = [tasks.node.get(task) for task in pair]
             if at[0] is not None and at[1] is not None:
                 tasks.fuse(at[0], at[1])
                 continue
-            # pickNode, Algorithm 2
-            if at[0] is not None or at[1] is not None:
-                node = at[1] if at[0] is None else at[0]
-            elif last is None or first_of_pair or not nodes.fits(last, both):
-                node = nodes.roomiest()
-            else:
-                node = last
-            first_of_pair, last = False, node
-            tasks.place_or_set_aside([t for t, where in zip(pair, at, strict=True) if where is None], node, aside)
+            host = at[1] if at[0] is None else at[0]
+            if host is None:  # pickNode, Algorithm 2
+                host = nodes.roomiest() if last is None or not nodes.fits(last, both) else last
+            last = host
+            tasks.place_or_set_aside([task for task in pair if task not in tasks.node], host, aside)
     aside += tasks.all()  # groups without edges
     for task in sorted(aside, key=lambda task: (-job.task_cost[task[0]], task)):  # as `_Work.place_singles`
-        if tasks.node(task) is None:
+        if task not in tasks.node:
             node = nodes.roomiest()
             if not nodes.fits(node, job.task_cost[task[0]]):
                 break
             tasks.place_or_set_aside([task], node, [])
-    return GroupAllocation.of(job, tasks.counts())
+    return tasks.allocation()
 
 
 def _pairs(job: Job, i: int, j: int, order: Order) -> Iterator[tuple[_Task, _Task]]:
@@ -211,14 +206,10 @@ class _Tasks:
 
     def __init__(self, job: Job, nodes: Nodes) -> None:
         self._job, self._nodes = job, nodes
-        self._node: list[list[int | None]] = [[None] * size for size in job.sizes]
-        self._hosted: list[list[_Task]] = [[] for _ in nodes.free]
+        self.node: dict[_Task, int] = {}  # of those that have one
 
     def all(self) -> list[_Task]:
         return [(group, number) for group, size in enumerate(self._job.sizes) for number in range(size)]
-
-    def node(self, task: _Task) -> int | None:
-        return self._node[task[0]][task[1]]
 
     def place_or_set_aside(self, new: list[_Task], node: int | None, aside: list[_Task]) -> None:
         """Put all of `new` on `node` if they fit together."""
@@ -227,29 +218,20 @@ class _Tasks:
             aside += new
             return
         self._nodes.take(node, cost)
-        for task in new:
-            self._node[task[0]][task[1]] = node
-            self._hosted[node].append(task)
+        self.node |= dict.fromkeys(new, node)
 
     def fuse(self, first: int, second: int) -> None:
         """Lines 18 to 23: empty the node of smaller capacity into the other (ties: into the first) if all fits."""
         nodes = self._nodes
-        if first == second:
-            return
         into, out = (first, second) if nodes.capacity[first] >= nodes.capacity[second] else (second, first)
-        if not nodes.move_all(out, into):
-            return
-        for group, number in self._hosted[out]:
-            self._node[group][number] = into
-        self._hosted[into] += self._hosted[out]
-        self._hosted[out] = []
+        if first != second and nodes.move_all(out, into):
+            self.node |= {task: into for task, node in self.node.items() if node == out}
 
-    def counts(self) -> list[list[int]]:
-        rows = [[0] * len(self._hosted) for _ in self._node]
-        for node, hosted in enumerate(self._hosted):
-            for group, _ in hosted:
-                rows[group][node] += 1
-        return rows
+    def allocation(self) -> GroupAllocation:
+        rows = [[0] * len(self._nodes.free) for _ in self._job.sizes]
+        for (group, _), node in self.node.items():
+            rows[group][node] += 1
+        return GroupAllocation.of(self._job, rows)
 
 
 DEFAULT_TRIES = 12
