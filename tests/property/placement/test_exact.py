@@ -46,16 +46,12 @@ def test_the_optimum_is_the_least_of_all_plans_and_a_gap_is_never_understated(pr
 @given(problem=problems())
 def test_without_capacities_the_largest_loads_are_the_least_in_turn(problem):
     """In CPU first, then in state access, then in network; the bound is of the first that plans differ in."""
-
-    def largest(counts):
-        return (problem.worker_loads(counts) / np.array(problem.speeds)).max(axis=1)
-
     tolerance = 1e-5 * (problem.ideal + problem.span)
     plan = optimal(problem, gap=0)
-    left = [largest(np.array(one).T) for one in all_plans(problem)]
+    left = [problem.bottleneck(np.array(one).T) for one in all_plans(problem)]
     for dimension, name in enumerate(("cpu", "io", "net")):
         least = min(loads[dimension] for loads in left)
-        assert largest(plan.counts)[dimension] <= least + tolerance[dimension]
+        assert problem.bottleneck(plan.counts)[dimension] <= least + tolerance[dimension]
         if plan.of == name:
             assert plan.bound <= least + 1e-9 * (1 + least)
             assert plan.value - plan.bound <= tolerance[dimension]
