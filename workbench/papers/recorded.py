@@ -8,6 +8,7 @@ from workbench.errors import WorkbenchError
 from workbench.papers.figure import Number, Panel, Reproduction, Series
 
 FOLDER = Path(__file__).resolve().parents[2] / "data"
+_COLUMNS = ("y", "low", "high")
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -36,14 +37,7 @@ def recorded(paper: str, number: str, chosen: str = "") -> tuple[Series, ...]:
             f"Nothing is recorded of {number} for {chosen!r}; run python benchmarks/papers.py {paper} --record."
         )
     return tuple(
-        Series(
-            panel,
-            name,
-            tuple(_place(row["x"]) for row in points),
-            tuple(_number(row["y"]) for row in points),
-            _end(points, "low"),
-            _end(points, "high"),
-        )
+        Series(panel, name, tuple(_place(row["x"]) for row in points), *(_column(points, end) for end in _COLUMNS))
         for (panel, name), points in found.items()
     )
 
@@ -61,13 +55,10 @@ def redrawn(
     return make
 
 
-def _end(points: Sequence[Mapping[str, str]], end: str) -> tuple[Number, ...]:
-    """Give one end of the ranges; empty where no point has one."""
-    return tuple(_number(point[end]) for point in points) if any(point[end] for point in points) else ()
-
-
-def _number(text: str) -> Number:
-    return float(text) if text else None
+def _column(points: Sequence[Mapping[str, str]], column: str) -> tuple[Number, ...]:
+    """Give the values, or one end of the ranges: empty where no point has one."""
+    values = tuple(float(point[column]) if point[column] else None for point in points)
+    return () if column != "y" and not any(point[column] for point in points) else values
 
 
 def _place(text: str) -> float | str:

@@ -238,24 +238,11 @@ def _pattern(  # noqa: PLR0917
     """Search one pattern of a class: it, its gain, its cost, and whether the search was finished."""
     found = np.zeros(len(direction), dtype=np.int64)
     allowed = effort.allowed(_NODES)
-    speed = given.speeds[index]
-    gain, cost, nodes = find_pattern(
-        given.graph,
-        np.array([speed, speed]),
-        given.low[index],
-        given.high[index],
-        ALONE,
-        direction,
-        reach,
-        goal,
-        costs[0],
-        costs[1],
-        found,
-        allowed,
-    )
+    worker = np.full(2, given.speeds[index]), given.low[index], given.high[index]
+    gain, cost, nodes = find_pattern(given.graph, *worker, ALONE, direction, reach, goal, *costs, found, allowed)
     effort.spend(nodes + _PREPARING)
     if gain > -math.inf:
-        pool.add(speed, found, cost)
+        pool.add(given.speeds[index], found, cost)
     return found, gain, cost, nodes <= allowed
 
 

@@ -368,15 +368,8 @@ def odrp(
     response, _, traffic, outage = values = query.values(counts)
     total = math.fsum(aims)
     score = total - query.loss(values, aims)
-    problem = PlacementProblem.from_dataflow(
-        dataflow,
-        profiles,
-        rate,
-        workers,
-        slots,
-        parallelism={name: int(row.sum()) for name, row in zip(names, counts, strict=True)},
-        speeds=speeds,
-    )
+    tasks = {name: int(row.sum()) for name, row in zip(names, counts, strict=True)}
+    problem = PlacementProblem.from_dataflow(dataflow, profiles, rate, workers, slots, parallelism=tasks, speeds=speeds)
     if len(problem.classes) > 1:
         fullest = np.argsort(-counts.sum(axis=0), kind="stable")
         counts[:, [worker for members in problem.classes for worker in members]] = counts[:, fullest]

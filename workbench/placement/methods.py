@@ -376,16 +376,8 @@ def _by_odrp(asked: _Asked, problem: PlacementProblem) -> _Decided:
     for name, tasks, loads in zip(problem.operators, problem.parallelism, problem.loads.T, strict=True):
         cpu, io, net = (float(load) * tasks / arriving[name] for load in loads)
         profiles[name] = OperatorProfile(cpu, io, net, 1.0)
-    plan = odrp(
-        flow,
-        profiles,
-        rates,
-        problem.workers,
-        problem.slots,
-        weights=asked.weights,
-        speeds=problem.speeds,
-        timeout_s=asked.limit_s,
-    )
+    cluster, weights = (problem.workers, problem.slots), asked.weights
+    plan = odrp(flow, profiles, rates, *cluster, weights=weights, speeds=problem.speeds, timeout_s=asked.limit_s)
     slots = units.some(plan.slots, "slot")
     note = f"as CAPSys describes ODRP; {slots}, score {plan.score:.4f}, bound {plan.bound:.4f}"
     if len(problem.classes) > 1:
