@@ -5,12 +5,18 @@ from itertools import combinations, product
 
 from hypothesis import strategies as st
 
+from workbench.dataflow import Dataflow, Edge, Operator
 from workbench.placement import PlacementProblem
 
 
 def chain(*tasks):
     """Edges of a chain of operators."""
     return [(i, i + 1) for i in range(len(tasks) - 1)]
+
+
+def flow_of(name, kinds, edges):
+    """A dataflow of operators by name, each of a kind."""
+    return Dataflow(name, tuple(Operator(*one) for one in kinds.items()), tuple(Edge(*edge) for edge in edges))
 
 
 def example_a():

@@ -6,20 +6,17 @@ from itertools import product
 
 import numpy as np
 import pytest
+from placement_oracle import flow_of
 
-from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.placement import ODRP_SETTINGS, OdrpWeights, odrp
 
-CHAIN = Dataflow(
-    "chain",
-    (Operator("source", "source"), Operator("map", "map"), Operator("sink", "sink")),
-    (Edge("source", "map"), Edge("map", "sink")),
-)
-DIAMOND = Dataflow(
+CHAIN = flow_of("chain", {"source": "source", "map": "map", "sink": "sink"}, [("source", "map"), ("map", "sink")])
+DIAMOND = flow_of(
     "diamond",
-    (Operator("source", "source"), Operator("left", "map"), Operator("right", "map"), Operator("join", "join")),
-    (Edge("source", "left"), Edge("source", "right"), Edge("left", "join"), Edge("right", "join")),
+    {"source": "source", "left": "map", "right": "map", "join": "join"},
+    [("source", "left"), ("source", "right"), ("left", "join"), ("right", "join")],
 )
 PROFILES = {
     "source": OperatorProfile(1e-3, 0.0, 100.0, 1.0),

@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from placement_oracle import flow_of
 
-from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.dataflow import OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.placement import PlacedRate, PlacementProblem, optimal, placed_rate, shape_spreads, spread
 from workbench.simulation import Worker
@@ -15,15 +16,10 @@ PROFILES = {
     "count": OperatorProfile(4e-5, 300.0, 50.0, 0.5),
     "sink": OperatorProfile(1e-5, 0.0, 0.0, 0.0),
 }
-FLOW = Dataflow(
+FLOW = flow_of(
     "chain",
-    (
-        Operator("source", "source"),
-        Operator("parse", "map"),
-        Operator("count", "aggregate", stateful=True),
-        Operator("sink", "sink"),
-    ),
-    (Edge("source", "parse"), Edge("parse", "count"), Edge("count", "sink")),
+    {"source": "source", "parse": "map", "count": "aggregate", "sink": "sink"},
+    [("source", "parse"), ("parse", "count"), ("count", "sink")],
 )
 TASKS = {"parse": 2, "count": 4, "sink": 2}
 RATE = 10_000.0

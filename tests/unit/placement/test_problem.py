@@ -3,9 +3,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from placement_oracle import example_a
+from placement_oracle import example_a, flow_of
 
-from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.dataflow import OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.placement import CostVector, PlacementProblem, Subtask
 
@@ -82,15 +82,10 @@ def test_subtasks_are_listed_operator_by_operator():
     assert problem.subtasks([(1, 1), (0, 1)]) == [Subtask("map", 0, 0), Subtask("map", 1, 1), Subtask("sink", 0, 1)]
 
 
-FLOW = Dataflow(
+FLOW = flow_of(
     "q",
-    (
-        Operator("people", "source"),
-        Operator("bids", "source"),
-        Operator("join", "join", stateful=True),
-        Operator("sink", "sink"),
-    ),
-    (Edge("people", "join"), Edge("bids", "join"), Edge("join", "sink", "forward")),
+    {"people": "source", "bids": "source", "join": "join", "sink": "sink"},
+    [("people", "join"), ("bids", "join"), ("join", "sink", "forward")],
 )
 PROFILES = {
     "people": OperatorProfile(0.001, 0, 50, 1),
@@ -124,9 +119,9 @@ def test_without_parallelism_every_task_stays_below_one_cpu_and_sources_without_
 
 
 def test_one_number_is_the_rate_of_the_only_source():
-    flow = Dataflow("q", (Operator("s", "source"), Operator("m", "map")), (Edge("s", "m"),))
+    one = flow_of("q", {"s": "source", "m": "map"}, [("s", "m")])
     profiles = {"s": PROFILES["people"], "m": PROFILES["join"]}
-    assert PlacementProblem.from_dataflow(flow, profiles, 500, 2, 4).parallelism == (1, 5)
+    assert PlacementProblem.from_dataflow(one, profiles, 500, 2, 4).parallelism == (1, 5)
     with pytest.raises(WorkbenchError, match=r"'q' has 2 sources \(people, bids\), but the rate is one number"):
         PlacementProblem.from_dataflow(FLOW, PROFILES, 500, 2, 4)
 

@@ -6,14 +6,9 @@ from workbench.placement import PlacementProblem, optimal, placement_groups
 
 def query():
     """A source feeds four tasks, each forwarded to one of four sinks."""
+    edges = [("source", "count"), ("count", "sink", "forward")]
     return PlacementProblem(
-        {"source": 2, "count": 4, "sink": 4},
-        [("source", "count"), ("count", "sink", "forward")],
-        4,
-        3,
-        {"source": 1, "count": 10, "sink": 2},
-        {"source": 0, "count": 5, "sink": 0},
-        {"source": 8, "count": 4, "sink": 0},
+        {"source": 2, "count": 4, "sink": 4}, edges, 4, 3, cpu=(1, 10, 2), io=(0, 5, 0), net=(8, 4, 0)
     )
 
 
