@@ -67,27 +67,19 @@ class Pool:
 
 
 class Hull:
-    """Columns whose averages hold `centre`, or come as near as possible (Wolfe's algorithm)."""
+    """Columns whose averages hold `centre`, or come as near as possible (Wolfe's algorithm), and how to find more."""
 
-    def __init__(self, given: Instance) -> None:
+    def __init__(self, given: Instance, pool: Pool, effort: Effort) -> None:
+        self.given, self.pool, self.effort = given, pool, effort
         workers = given.sizes.sum()
         self.share: Floats = given.sizes / workers  # of the workers in every class
         self.centre: Floats = given.graph.tasks / workers  # tasks of every operator per worker
         self.columns: list[Ints] = []  # those needed: one pattern per class each, shape (classes, operators)
         self.weights = np.zeros(0)  # how much of each; they add up to 1
         self._points = np.zeros((0, len(self.centre)))
-        self._nearest = np.zeros(len(self.centre))
-
-    @property
-    def inside(self) -> bool:
-        """Whether the centre is in the hull."""
-        return len(self.columns) > 0 and float(np.linalg.norm(self._nearest)) <= _INSIDE
-
-    @property
-    def direction(self) -> Floats:
-        """Unit vector from the nearest point to the centre; nowhere at first."""
-        towards: Floats = -self._nearest / max(float(np.linalg.norm(self._nearest)), _EPS)
-        return towards
+        self.inside = False  # whether the centre is in the hull
+        self.direction = np.zeros(len(self.centre))  # unit vector from the nearest point to the centre, first nowhere
+        self.reach = -math.inf  # how far the centre is in it
 
     def add(self, column: Ints) -> bool:
         """Add one more column and find the nearest point; False if it is there already."""
@@ -111,7 +103,11 @@ class Hull:
             self.columns = [known for known, keep in zip(self.columns, kept, strict=True) if keep]
             self._points = self._points[kept]
             self.weights = weights[kept] / weights[kept].sum()
-        self._nearest = self.weights @ self._points
+        nearest_point = self.weights @ self._points
+        distance = float(np.linalg.norm(nearest_point))
+        self.inside = distance <= _INSIDE
+        self.direction = -nearest_point / max(distance, _EPS)
+        self.reach = float(self.centre @ self.direction) - _EPS
         return True
 
     def level(self, bound: float) -> Level:
@@ -133,117 +129,96 @@ class Hull:
             solved = np.linalg.lstsq(system, right, rcond=None)[0]
         return np.asarray(solved[1:], dtype=np.float64)
 
+    def farthest(self, level: float) -> tuple[Ints | None, bool]:
+        """One pattern per class of cost at most `level`, their average farthest in the direction, or far enough.
+
+        None short of the centre; then whether that is proven.
+        """
+        classes = range(len(self.given.speeds))
+        known = [self.pool.farthest(self.given, index, self.direction, level) for index in classes]
+        column, proven = [pattern for pattern, _ in known], True
+        gains = np.array([gain for _, gain in known])
+        if self.reach > -math.inf and self.share @ gains >= self.reach:
+            return np.array(column), False
+        for index in classes:
+            short = self.reach - self.share @ gains
+            needed = short / self.share[index] + gains[index] if np.isfinite(gains).all() else math.inf
+            least = self.reach if len(classes) == 1 else gains[index] + _EPS
+            found, gain, _, finished = self._pattern(index, least, FARTHEST, (level + _EPS, needed))
+            proven = proven and finished
+            if gain > -math.inf:
+                column[index], gains[index] = found, gain
+            elif column[index] is None:
+                return None, proven
+            if self.share @ gains >= self.reach and gains.min() > -math.inf:
+                return np.array(column), False
+        return None, proven
+
+    def raised(self, low: float, high: float) -> tuple[float, float, Ints | None]:
+        """Raise the level until patterns reach far enough: that below which none do, that where the column does.
+
+        No column if the search was given up, or where nothing below the known plan reaches: then that is the bound.
+        """
+        if len(self.given.speeds) == 1:
+            found, _, cost, finished = self._pattern(0, self.reach, CHEAPEST, (high, low + _EPS))
+            if not finished:
+                return low, low, None
+            return (high, high, None) if cost == math.inf else (cost, cost, found[None])
+        column, proven = self.farthest(high)
+        if column is None:
+            return (high if proven else low), high, None
+        while high - low > _RESOLUTION:
+            middle = (low + high) / 2
+            nearer, proven = self.farthest(middle)
+            if nearer is not None:
+                high, column = middle, nearer
+            elif proven:
+                low = middle
+            else:
+                break
+        return low, high, column
+
+    def _pattern(
+        self, index: int, reach: float, goal: int, costs: tuple[float, float]
+    ) -> tuple[Ints, float, float, bool]:
+        """Search one pattern of a class: it, its gain, its cost, and whether the search was finished."""
+        given, found = self.given, np.zeros(len(self.centre), dtype=np.int64)
+        allowed = self.effort.allowed(_NODES)
+        worker = np.full(2, given.speeds[index]), given.low[index], given.high[index]
+        aim = ALONE, self.direction, reach, goal, *costs
+        gain, cost, nodes = find_pattern(given.graph, *worker, *aim, found, allowed)
+        self.effort.spend(nodes + _PREPARING)
+        if gain > -math.inf:
+            self.pool.add(given.speeds[index], found, cost)
+        return found, gain, cost, nodes <= allowed
+
 
 def raise_level(
     given: Instance, upper: float, effort: Effort, enough: float = math.inf, pool: Pool | None = None
 ) -> Level:
     """Raise the level from 0 as far as the linear programme proves it."""
-    pool = pool or Pool()
-    hull = Hull(given)
-    bound, level, reach = 0.0, 0.0, -math.inf
-    while True:
-        column, _ = _farthest(given, hull.direction, reach, level, pool, effort)
+    hull = Hull(given, pool or Pool(), effort)
+    bound, level = 0.0, 0.0
+    while not (hull.inside or bound > enough):
+        column, _ = hull.farthest(level)
         if column is None:
-            proven, level, column = _raised(given, hull.direction, reach, (level, upper), pool, effort)
+            proven, level, column = hull.raised(level, upper)
             bound = max(bound, proven)
-        if column is None or not hull.add(column):  # the same again: no nearer but for rounding
+        if column is None or not hull.add(column) or effort.spent:  # the same again: no nearer but for rounding
             break
-        if hull.inside or bound > enough or effort.spent:
-            break
-        reach = float(hull.centre @ hull.direction) - _EPS
     return hull.level(bound)
 
 
 def held(given: Instance, level: float, pool: Pool, effort: Effort) -> tuple[Level | None, bool]:
     """Find columns of cost at most `level` that hold p, or None; and whether it is proven that nothing does."""
-    hull, reach = Hull(given), -math.inf
+    hull = Hull(given, pool, effort)
     while not effort.spent:
-        column, proven = _farthest(given, hull.direction, reach, level, pool, effort)
+        column, proven = hull.farthest(level)
         if column is None:
             return None, proven
         if not hull.add(column) or hull.inside:
             return hull.level(level), False
-        reach = float(hull.centre @ hull.direction) - _EPS
     return None, False
-
-
-def _farthest(  # noqa: PLR0917
-    given: Instance, direction: Floats, reach: float, level: float, pool: Pool, effort: Effort
-) -> tuple[Ints | None, bool]:
-    """One pattern per class of cost at most `level`, their average farthest in `direction`, or far enough and known.
-
-    None short of `reach`; then whether that is proven.
-    """
-    classes = range(len(given.speeds))
-    share = given.sizes / given.sizes.sum()
-    known = [pool.farthest(given, index, direction, level) for index in classes]
-    column, proven = [pattern for pattern, _ in known], True
-    gains = np.array([gain for _, gain in known])
-    if reach > -math.inf and share @ gains >= reach:
-        return np.array(column), False
-    for index in classes:
-        needed = (reach - share @ gains) / share[index] + gains[index] if np.isfinite(gains).all() else math.inf
-        least = reach if len(classes) == 1 else gains[index] + _EPS
-        found, gain, _, finished = _pattern(
-            given, index, direction, least, FARTHEST, (level + _EPS, needed), pool, effort
-        )
-        proven = proven and finished
-        if gain > -math.inf:
-            column[index], gains[index] = found, gain
-        elif column[index] is None:
-            return None, proven
-        if share @ gains >= reach and gains.min() > -math.inf:
-            return np.array(column), False
-    return None, proven
-
-
-def _raised(  # noqa: PLR0917
-    given: Instance, direction: Floats, reach: float, between: tuple[float, float], pool: Pool, effort: Effort
-) -> tuple[float, float, Ints | None]:
-    """Raise the level until patterns reach far enough: the level below which none do, the one where the column does.
-
-    No column if the search was given up, or where nothing below the known plan reaches: then that is the bound.
-    """
-    low, high = between
-    if len(given.speeds) == 1:
-        found, _, cost, finished = _pattern(given, 0, direction, reach, CHEAPEST, (high, low + _EPS), pool, effort)
-        if not finished:
-            return low, low, None
-        return (high, high, None) if cost == math.inf else (cost, cost, found[None])
-    column, proven = _farthest(given, direction, reach, high, pool, effort)
-    if column is None:
-        return (high if proven else low), high, None
-    while high - low > _RESOLUTION:
-        middle = (low + high) / 2
-        nearer, proven = _farthest(given, direction, reach, middle, pool, effort)
-        if nearer is not None:
-            high, column = middle, nearer
-        elif proven:
-            low = middle
-        else:
-            break
-    return low, high, column
-
-
-def _pattern(  # noqa: PLR0917
-    given: Instance,
-    index: int,
-    direction: Floats,
-    reach: float,
-    goal: int,
-    costs: tuple[float, float],
-    pool: Pool,
-    effort: Effort,
-) -> tuple[Ints, float, float, bool]:
-    """Search one pattern of a class: it, its gain, its cost, and whether the search was finished."""
-    found = np.zeros(len(direction), dtype=np.int64)
-    allowed = effort.allowed(_NODES)
-    worker = np.full(2, given.speeds[index]), given.low[index], given.high[index]
-    gain, cost, nodes = find_pattern(given.graph, *worker, ALONE, direction, reach, goal, *costs, found, allowed)
-    effort.spend(nodes + _PREPARING)
-    if gain > -math.inf:
-        pool.add(given.speeds[index], found, cost)
-    return found, gain, cost, nodes <= allowed
 
 
 _ROUNDING_NODES = 20_000
