@@ -8,7 +8,6 @@ from workbench.errors import WorkbenchError
 from workbench.papers.figure import Number, Panel, Reproduction, Series
 
 FOLDER = Path(__file__).resolve().parents[2] / "data"
-_COLUMNS = ("y", "low", "high")
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -36,10 +35,11 @@ def recorded(paper: str, number: str, chosen: str = "") -> tuple[Series, ...]:
         raise WorkbenchError(
             f"Nothing is recorded of {number} for {chosen!r}; run python benchmarks/papers.py {paper} --record."
         )
-    return tuple(
-        Series(panel, name, tuple(_place(row["x"]) for row in points), *(_column(points, end) for end in _COLUMNS))
-        for (panel, name), points in found.items()
-    )
+    series = []
+    for (panel, name), points in found.items():
+        y, low, high = (_column(points, column) for column in ("y", "low", "high"))
+        series.append(Series(panel, name, tuple(_place(row["x"]) for row in points), y, low, high))
+    return tuple(series)
 
 
 def redrawn(
