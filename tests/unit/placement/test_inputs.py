@@ -133,10 +133,14 @@ def test_a_plan_is_placed_on_its_own_workers_and_executors_that_share_one_on_it(
     assert workers < whole.executors
 
 
-def test_a_measurement_gives_unit_costs(tmp_path):
-    measurement = example_measurement()
-    path = tmp_path / "measurement.json"
-    measurement.to_json(path)
+@pytest.fixture
+def measured(tmp_path):
+    example_measurement().to_json(tmp_path / "measured.json")
+    return json.loads((tmp_path / "measured.json").read_text())
+
+
+def test_a_measurement_gives_unit_costs(measured, tmp_path):
+    measurement, path = example_measurement(), written(tmp_path, measured)
     given = read_placement_input(path, workers=2, slots=4, rate=10_000)
     seen = {one.operator: one for one in measurement.estimate.observation.operators}
     window = seen["2 window aggregate"]
@@ -159,26 +163,17 @@ def simulated():
         return CapacityEstimator(clock=testbed.clock).estimate(run)
 
 
-def test_a_simulated_query_keeps_its_graph(simulated):
+def test_a_simulated_query_keeps_its_graph_and_other_edges_can_be_said(simulated):
     measured = measured_query("q8", simulated.observation.operators)
     assert measured.dataflow is preset("q8").dataflow
     true = preset("q8").operators["filter persons"].profile
     assert measured.profiles["filter persons"].selectivity == pytest.approx(true.selectivity, rel=0.05)
     assert len(measured.profiles) == 9
-
-
-def test_other_edges_can_be_said(simulated):
     chosen = list(simulated.observation.operators)[:3]
     a, b, c = (one.operator for one in chosen)
     measured = measured_query("mine", chosen, [(a, c), (b, c)])
     edges = {(edge.upstream, edge.downstream) for edge in measured.dataflow.edges}
     assert edges == {("source", a), ("source", b), (a, c), (b, c)}
-
-
-@pytest.fixture
-def measured(tmp_path):
-    example_measurement().to_json(tmp_path / "measured.json")
-    return json.loads((tmp_path / "measured.json").read_text())
 
 
 def test_edges_that_were_observed_are_those_of_the_problem(measured, tmp_path):
@@ -236,9 +231,7 @@ def test_a_plan_is_placed_as_it_was_allocated(planned):
         assert given.worker.cpus == 4
         assert max(problem.cpu) == pytest.approx(plan.rate / plan.expected_rate)
         assert len(problem.edges) == 9 - 1  # the graph of q8 without its source
-    with pytest.raises(
-        WorkbenchError, match=r"no plan for 5 records/s; give one of its rates \(records/s\): 2e\+06, 4e\+06"
-    ):
+    with pytest.raises(WorkbenchError, match=r"no plan for 5 records/s; .* its rates \(records/s\): 2e\+06, 4e\+06"):
         read_placement_input(path, workers=9, slots=16, rate=5)
 
 
