@@ -184,9 +184,9 @@ class Hull:
         """Search one pattern of a class: it, its gain, its cost, and whether the search was finished."""
         given, found = self.given, np.zeros(len(self.centre), dtype=np.int64)
         allowed = self.effort.allowed(_NODES)
-        worker = np.full(2, given.speeds[index]), given.low[index], given.high[index]
-        aim = ALONE, self.direction, reach, goal, *costs
-        gain, cost, nodes = find_pattern(given.graph, *worker, *aim, found, allowed)
+        speeds, low, high = np.full(2, given.speeds[index]), given.low[index], given.high[index]
+        aim = reach, goal, *costs
+        gain, cost, nodes = find_pattern(given.graph, speeds, low, high, ALONE, self.direction, *aim, found, allowed)
         self.effort.spend(nodes + _PREPARING)
         if gain > -math.inf:
             self.pool.add(given.speeds[index], found, cost)
