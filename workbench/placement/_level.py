@@ -134,15 +134,14 @@ class Hull:
 
         None short of the centre; then whether that is proven.
         """
-        classes = range(len(self.given.speeds))
+        share, classes = self.share, range(len(self.given.speeds))
         known = [self.pool.farthest(self.given, index, self.direction, level) for index in classes]
         column, proven = [pattern for pattern, _ in known], True
         gains = np.array([gain for _, gain in known])
-        if self.reach > -math.inf and self.share @ gains >= self.reach:
+        if self.reach > -math.inf and share @ gains >= self.reach:
             return np.array(column), False
         for index in classes:
-            short = self.reach - self.share @ gains
-            needed = short / self.share[index] + gains[index] if np.isfinite(gains).all() else math.inf
+            needed = (self.reach - share @ gains) / share[index] + gains[index] if np.isfinite(gains).all() else math.inf
             least = self.reach if len(classes) == 1 else gains[index] + _EPS
             found, gain, _, finished = self._pattern(index, least, FARTHEST, (level + _EPS, needed))
             proven = proven and finished
@@ -150,7 +149,7 @@ class Hull:
                 column[index], gains[index] = found, gain
             elif column[index] is None:
                 return None, proven
-            if self.share @ gains >= self.reach and gains.min() > -math.inf:
+            if share @ gains >= self.reach and gains.min() > -math.inf:
                 return np.array(column), False
         return None, proven
 
