@@ -141,7 +141,9 @@ class Hull:
         if self.reach > -math.inf and share @ gains >= self.reach:
             return np.array(column), False
         for index in classes:
-            needed = (self.reach - share @ gains) / share[index] + gains[index] if np.isfinite(gains).all() else math.inf
+            needed = math.inf
+            if np.isfinite(gains).all():
+                needed = (self.reach - share @ gains) / share[index] + gains[index]
             least = self.reach if len(classes) == 1 else gains[index] + _EPS
             found, gain, _, finished = self._pattern(index, least, FARTHEST, (level + _EPS, needed))
             proven = proven and finished
