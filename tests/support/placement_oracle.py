@@ -5,12 +5,18 @@ from itertools import combinations, product
 
 from hypothesis import strategies as st
 
+from workbench.dataflow import Dataflow, Edge, Operator
 from workbench.placement import PlacementProblem
 
 
 def chain(*tasks):
     """Edges of a chain of operators."""
     return [(i, i + 1) for i in range(len(tasks) - 1)]
+
+
+def flow_of(name, kinds, edges):
+    """A dataflow of operators by name, each of a kind."""
+    return Dataflow(name, tuple(Operator(*one) for one in kinds.items()), tuple(Edge(*edge) for edge in edges))
 
 
 def example_a():
@@ -100,7 +106,7 @@ def front(costs):
 
 @st.composite
 def problems(draw, *, most_operators=4, most_workers=4, most_slots=4, most_tasks=9, speeds=True):
-    """Random small problems: several sources, forward edges, idle slots, zero loads, workers of two speeds."""
+    """Random small problems: several sources, forward edges, idle slots, zero loads, workers of unequal speeds."""
     workers, slots = draw(st.integers(1, most_workers)), draw(st.integers(1, most_slots))
     room = min(workers * slots, most_tasks)
     operators = draw(st.integers(1, min(most_operators, room)))
@@ -118,5 +124,5 @@ def problems(draw, *, most_operators=4, most_workers=4, most_slots=4, most_tasks
     place = {old: new for new, old in enumerate(order)}
     edges = [(place[u], place[v], *way) for u, v, *way in edges]
     loads = [draw(st.lists(st.integers(0, 6), min_size=operators, max_size=operators)) for _ in range(3)]
-    speed = [draw(st.sampled_from([1, 2])) for _ in range(workers)] if speeds and draw(st.booleans()) else None
+    speed = [draw(st.sampled_from([0.5, 1, 2, 4])) for _ in range(workers)] if speeds and draw(st.booleans()) else None
     return PlacementProblem([tasks[old] for old in order], edges, workers, slots, *loads, speed)

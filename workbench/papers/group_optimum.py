@@ -44,11 +44,7 @@ def optimal_allocation(job: Job, capacity: Sequence[float]) -> GroupAllocation:
             before = tuple(slice(None, size - taken) for size, taken in zip(shape, load, strict=True))
             np.maximum(placed[here], best[-1][before] + gain, out=placed[here])
         best.append(placed)
-    counts = _followed_back(job, best, loads)
-    missing = {group: size - sum(row) for group, (size, row) in enumerate(zip(job.sizes, counts, strict=True))}
-    return GroupAllocation(
-        tuple(map(tuple, counts)), job.gain(counts), {group: tasks for group, tasks in missing.items() if tasks}
-    )
+    return GroupAllocation.of(job, _followed_back(job, best, loads))
 
 
 def _loads(job: Job, capacity: float) -> dict[_Load, float]:
@@ -124,7 +120,4 @@ def reallocate(job: Job, capacity: Sequence[float], current: Sequence[Sequence[i
     rows, columns = linear_sum_assignment(np.where(fits, kept, -old.sum() - 1), maximize=True)
     counts = np.zeros_like(new)
     counts[:, columns] = new[:, rows]
-    return Reallocation(
-        GroupAllocation(tuple(map(tuple, counts.tolist())), job.gain(counts.tolist()), fresh.unplaced),
-        int(new.sum() - kept[rows, columns].sum()),
-    )
+    return Reallocation(GroupAllocation.of(job, counts.tolist()), int(new.sum() - kept[rows, columns].sum()))

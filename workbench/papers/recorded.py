@@ -35,17 +35,11 @@ def recorded(paper: str, number: str, chosen: str = "") -> tuple[Series, ...]:
         raise WorkbenchError(
             f"Nothing is recorded of {number} for {chosen!r}; run python benchmarks/papers.py {paper} --record."
         )
-    return tuple(
-        Series(
-            panel,
-            name,
-            tuple(_place(row["x"]) for row in points),
-            tuple(_number(row["y"]) for row in points),
-            _end(points, "low"),
-            _end(points, "high"),
-        )
-        for (panel, name), points in found.items()
-    )
+    series = []
+    for (panel, name), points in found.items():
+        y, low, high = (_column(points, column) for column in ("y", "low", "high"))
+        series.append(Series(panel, name, tuple(_place(row["x"]) for row in points), y, low, high))
+    return tuple(series)
 
 
 def redrawn(
@@ -61,13 +55,10 @@ def redrawn(
     return make
 
 
-def _end(points: Sequence[Mapping[str, str]], end: str) -> tuple[Number, ...]:
-    """Give one end of the ranges; empty where no point has one."""
-    return tuple(_number(point[end]) for point in points) if any(point[end] for point in points) else ()
-
-
-def _number(text: str) -> Number:
-    return float(text) if text else None
+def _column(points: Sequence[Mapping[str, str]], column: str) -> tuple[Number, ...]:
+    """Give the values, or one end of the ranges: empty where no point has one."""
+    values = tuple(float(point[column]) if point[column] else None for point in points)
+    return () if column != "y" and not any(point[column] for point in points) else values
 
 
 def _place(text: str) -> float | str:

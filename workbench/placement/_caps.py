@@ -1,9 +1,9 @@
 """CAPS as CAPSys's placement controller runs it: tune the thresholds, search all plans within, take the best.
 
-Section 5.1 returns "the Pareto-optimal solution". Several plans may be that. The one that sustains most is taken where
-the capacities of a worker are known, else that of the least worst cost, as `search` orders them; the authors do not say
-which. Thresholds depend on the query and the cluster only, so they can be computed ahead for the numbers of tasks that
-a scaling policy may choose (section 5.2): `tune_range` does so, on several cores.
+Section 5.1 returns "the Pareto-optimal solution" and does not say which of several. The one that sustains most is taken
+where the capacities of a worker are known, else that of the least worst cost, as `search` orders them. Thresholds
+depend on the query and the cluster only, so `tune_range` computes them ahead, on several cores, for the tasks
+that a scaling policy may choose (section 5.2).
 """
 
 import json
@@ -36,33 +36,11 @@ def caps(
     worker: Worker | None = None,
     ceilings: CostVector | None = None,
 ) -> SearchResult:
-    """Place as CAPSys does (sections 5.1, 5.2): the best plan of all within tuned thresholds.
+    """Place as CAPSys does (sections 5.1, 5.2): the best plan of all within thresholds, by default tuned as by `tune`.
 
-    Parameters
-    ----------
-    problem
-        What to place where.
-    relaxation
-        Of the tuning, see `tune`.
-    timeout_s
-        Time limit of a probe of the tuning, and of the search; the plan that the tuning ended with is never lost.
-    thresholds
-        Search within these, untuned.
-    worker
-        Capacities of a worker of speed 1, so that the best of the front is the plan that sustains most; without, it is
-        the plan of the least worst cost.
-    ceilings
-        Of the tuning, see `tune`.
-
-    Returns
-    -------
-    SearchResult
-        Its `within` are the thresholds; its front has the best plan first.
-
-    Raises
-    ------
-    WorkbenchError
-        For a factor that is not above 1, or a time limit that is not above 0.
+    The best of the front is the plan that sustains most with the capacities of a `worker` of speed 1; without them it
+    is that of the least worst cost. The time limit is that of each probe of the tuning and of the search; the plan that
+    the tuning ended with is never lost. Raises what `tune` does.
     """
     tuned: tuple[Plan, ...] = ()
     if thresholds is None:
@@ -101,22 +79,12 @@ class TunedTasks:
 
 @dataclass(frozen=True)
 class ThresholdTable:
-    """Thresholds of a query on a cluster, computed ahead for several numbers of tasks (section 5.2).
-
-    Parameters
-    ----------
-    workers, slots, speeds
-        The cluster.
-    shares
-        Share of every operator in the query's loads of cpu, io and net.
-    rows
-        Thresholds by numbers of tasks.
-    """
+    """Thresholds of a query on a cluster, computed ahead for several numbers of tasks (section 5.2)."""
 
     workers: int
     slots: int
     speeds: tuple[float, ...]
-    shares: Mapping[str, tuple[float, ...]]
+    shares: Mapping[str, tuple[float, ...]]  # of every operator in the query's loads of cpu, io and net
     rows: tuple[TunedTasks, ...]
 
     def find(self, problem: PlacementProblem) -> CostVector | None:
@@ -156,21 +124,10 @@ def tune_range(
     *,
     ceilings: CostVector | None = None,
 ) -> ThresholdTable:
-    """Tune the thresholds ahead for several numbers of tasks, on all cores (section 5.2).
+    """Tune the thresholds ahead, as `tune` does, on all cores, for `tasks` that a policy may choose (section 5.2).
 
-    Parameters
-    ----------
-    problem
-        The query at any rate, on the cluster: costs are relative, so the rate changes no threshold.
-    tasks
-        Numbers of tasks of every operator that a scaling policy may choose.
-    relaxation, timeout_s, ceilings
-        See `tune`.
-
-    Raises
-    ------
-    WorkbenchError
-        For numbers of tasks that are not of these operators or need more slots than there are, and as `tune` does.
+    The rate of the `problem` changes no threshold, because costs are relative. Raises `WorkbenchError` as `tune` does,
+    and for tasks that are not of these operators or need more slots than there are.
     """
     problems = [problem.with_parallelism(one) for one in tasks]
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # the compiled search does not hold the interpreter's lock

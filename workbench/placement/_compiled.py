@@ -24,3 +24,8 @@ def compiled(function: Function) -> Function:
     except RuntimeError:  # no directory for the cache
         made = numba.njit(nogil=True)(function)
     return cast("Function", made)
+
+
+def inlined(function: Function) -> Function:
+    """Let compiled functions hold a copy of `function` in place of a call, which costs more than it does."""
+    return cast("Function", numba.njit(nogil=True, inline="always")(function))

@@ -1,22 +1,15 @@
 """A proven lower bound, plans rounded from what proves it, and branching where a gap remains.
 
-The bound is the lowest cost level at which patterns can still average to the tasks.
+The patterns of a plan average to p = tasks / workers, so in every direction from p some worker has a pattern on the far
+side, and no plan costs less than the cheapest pattern there. Directions come from the point nearest to p in the hull of
+the patterns found so far [1]_ (with several classes of workers, of averages of one pattern per class). The level is
+raised only to bounds proven so, until p is inside the hull: the optimum of the linear programme over all patterns, none
+of which need be enumerated. The patterns that hold p are the start for a plan.
 
-A plan of cost at most c uses patterns of cost at most c, and their average over the workers is p = tasks / workers. So
-if a hyperplane through p has all patterns of cost at most c strictly on one side, no plan of cost c exists. Every
-direction proves a bound: in a plan some worker has a pattern on the far side of p, so no plan costs less than the
-cheapest pattern there.
-
-Directions come from the point nearest to p in the hull of the patterns found so far [1]_. The level is only
-raised to bounds proven so; it ends where p is inside the hull, which is the optimum of the linear programme over all
-patterns, none of which need be enumerated. The patterns that hold p are the start for a plan.
-
-Workers of several classes: a point is the average of one pattern per class.
-
-The linear programme may hold the average where no whole plan does. Then a class of workers is divided into those with
-at least t tasks of an operator and those with fewer, once for every t. Each such division is a class with patterns in
-a smaller box, so the same programme decides about it; all divisions together hold every plan. The heaviest operators
-are divided first, which soon leaves no room for averaging.
+Where no whole plan has that average, a class of workers is divided into those with at least t tasks of an operator and
+those with fewer, once for every t. Each division is a class with patterns in a smaller box, so the same programme
+decides about it; together they hold every plan. The heaviest operators are divided first, which soon leaves no room for
+averaging.
 
 References
 ----------
@@ -44,13 +37,11 @@ _INSIDE = 1e-7
 
 @dataclass(frozen=True)
 class Level:
-    """A level below which there is no plan, and what holds p there."""
+    """A level below which there is no plan, and the patterns whose average there is p, or as near as it came."""
 
     bound: float  # no plan costs less
-    # columns, weights: patterns, shape (columns, classes, operators), and how much of each; their average is p, or as
-    # near as it came
-    columns: Ints
-    weights: Floats
+    columns: Ints  # patterns, shape (columns, classes, operators)
+    weights: Floats  # how much of each
 
 
 @dataclass
@@ -76,27 +67,19 @@ class Pool:
 
 
 class Hull:
-    """Columns whose averages hold `centre`, or come as near as possible (Wolfe's algorithm)."""
+    """Columns whose averages hold `centre`, or come as near as possible (Wolfe's algorithm), and how to find more."""
 
-    def __init__(self, given: Instance) -> None:
+    def __init__(self, given: Instance, pool: Pool, effort: Effort) -> None:
+        self.given, self.pool, self.effort = given, pool, effort
         workers = given.sizes.sum()
         self.share: Floats = given.sizes / workers  # of the workers in every class
         self.centre: Floats = given.graph.tasks / workers  # tasks of every operator per worker
         self.columns: list[Ints] = []  # those needed: one pattern per class each, shape (classes, operators)
         self.weights = np.zeros(0)  # how much of each; they add up to 1
         self._points = np.zeros((0, len(self.centre)))
-        self._nearest = np.zeros(len(self.centre))
-
-    @property
-    def inside(self) -> bool:
-        """Whether the centre is in the hull."""
-        return len(self.columns) > 0 and float(np.linalg.norm(self._nearest)) <= _INSIDE
-
-    @property
-    def direction(self) -> Floats:
-        """Unit vector from the nearest point to the centre; nowhere at first."""
-        towards: Floats = -self._nearest / max(float(np.linalg.norm(self._nearest)), _EPS)
-        return towards
+        self.inside = False  # whether the centre is in the hull
+        self.direction = np.zeros(len(self.centre))  # unit vector from the nearest point to the centre, first nowhere
+        self.reach = -math.inf  # how far the centre is in it
 
     def add(self, column: Ints) -> bool:
         """Add one more column and find the nearest point; False if it is there already."""
@@ -120,7 +103,11 @@ class Hull:
             self.columns = [known for known, keep in zip(self.columns, kept, strict=True) if keep]
             self._points = self._points[kept]
             self.weights = weights[kept] / weights[kept].sum()
-        self._nearest = self.weights @ self._points
+        nearest_point = self.weights @ self._points
+        distance = float(np.linalg.norm(nearest_point))
+        self.inside = distance <= _INSIDE
+        self.direction = -nearest_point / max(distance, _EPS)
+        self.reach = float(self.centre @ self.direction) - _EPS
         return True
 
     def level(self, bound: float) -> Level:
@@ -142,130 +129,97 @@ class Hull:
             solved = np.linalg.lstsq(system, right, rcond=None)[0]
         return np.asarray(solved[1:], dtype=np.float64)
 
+    def farthest(self, level: float) -> tuple[Ints | None, bool]:
+        """One pattern per class of cost at most `level`, their average farthest in the direction, or far enough.
+
+        None short of the centre; then whether that is proven.
+        """
+        share, classes = self.share, range(len(self.given.speeds))
+        known = [self.pool.farthest(self.given, index, self.direction, level) for index in classes]
+        column, proven = [pattern for pattern, _ in known], True
+        gains = np.array([gain for _, gain in known])
+        if self.reach > -math.inf and share @ gains >= self.reach:
+            return np.array(column), False
+        for index in classes:
+            needed = math.inf
+            if np.isfinite(gains).all():
+                needed = (self.reach - share @ gains) / share[index] + gains[index]
+            least = self.reach if len(classes) == 1 else gains[index] + _EPS
+            found, gain, _, finished = self._pattern(index, least, FARTHEST, (level + _EPS, needed))
+            proven = proven and finished
+            if gain > -math.inf:
+                column[index], gains[index] = found, gain
+            elif column[index] is None:
+                return None, proven
+            if share @ gains >= self.reach and gains.min() > -math.inf:
+                return np.array(column), False
+        return None, proven
+
+    def raised(self, low: float, high: float) -> tuple[float, float, Ints | None]:
+        """Raise the level until patterns reach far enough: that below which none do, that where the column does.
+
+        No column if the search was given up, or where nothing below the known plan reaches: then that is the bound.
+        """
+        if len(self.given.speeds) == 1:
+            found, _, cost, finished = self._pattern(0, self.reach, CHEAPEST, (high, low + _EPS))
+            if not finished:
+                return low, low, None
+            return (high, high, None) if cost == math.inf else (cost, cost, found[None])
+        column, proven = self.farthest(high)
+        if column is None:
+            return (high if proven else low), high, None
+        while high - low > _RESOLUTION:
+            middle = (low + high) / 2
+            nearer, proven = self.farthest(middle)
+            if nearer is not None:
+                high, column = middle, nearer
+            elif proven:
+                low = middle
+            else:
+                break
+        return low, high, column
+
+    def _pattern(
+        self, index: int, reach: float, goal: int, costs: tuple[float, float]
+    ) -> tuple[Ints, float, float, bool]:
+        """Search one pattern of a class: it, its gain, its cost, and whether the search was finished."""
+        given, found = self.given, np.zeros(len(self.centre), dtype=np.int64)
+        allowed = self.effort.allowed(_NODES)
+        speeds, low, high = np.full(2, given.speeds[index]), given.low[index], given.high[index]
+        aim = reach, goal, *costs
+        gain, cost, nodes = find_pattern(given.graph, speeds, low, high, ALONE, self.direction, *aim, found, allowed)
+        self.effort.spend(nodes + _PREPARING)
+        if gain > -math.inf:
+            self.pool.add(given.speeds[index], found, cost)
+        return found, gain, cost, nodes <= allowed
+
 
 def raise_level(
     given: Instance, upper: float, effort: Effort, enough: float = math.inf, pool: Pool | None = None
 ) -> Level:
     """Raise the level from 0 as far as the linear programme proves it."""
-    pool = pool or Pool()
-    hull = Hull(given)
-    bound, level, reach = 0.0, 0.0, -math.inf
-    while True:
-        column, _ = _farthest(given, hull.direction, reach, level, pool, effort)
+    hull = Hull(given, pool or Pool(), effort)
+    bound, level = 0.0, 0.0
+    while not (hull.inside or bound > enough):
+        column, _ = hull.farthest(level)
         if column is None:
-            proven, level, column = _raised(given, hull.direction, reach, (level, upper), pool, effort)
+            proven, level, column = hull.raised(level, upper)
             bound = max(bound, proven)
-        if column is None or not hull.add(column):  # the same again: no nearer but for rounding
+        if column is None or not hull.add(column) or effort.spent:  # the same again: no nearer but for rounding
             break
-        if hull.inside or bound > enough or effort.spent:
-            break
-        reach = float(hull.centre @ hull.direction) - _EPS
     return hull.level(bound)
 
 
 def held(given: Instance, level: float, pool: Pool, effort: Effort) -> tuple[Level | None, bool]:
     """Find columns of cost at most `level` that hold p, or None; and whether it is proven that nothing does."""
-    hull, reach = Hull(given), -math.inf
+    hull = Hull(given, pool, effort)
     while not effort.spent:
-        column, proven = _farthest(given, hull.direction, reach, level, pool, effort)
+        column, proven = hull.farthest(level)
         if column is None:
             return None, proven
         if not hull.add(column) or hull.inside:
             return hull.level(level), False
-        reach = float(hull.centre @ hull.direction) - _EPS
     return None, False
-
-
-def _farthest(  # noqa: PLR0917
-    given: Instance, direction: Floats, reach: float, level: float, pool: Pool, effort: Effort
-) -> tuple[Ints | None, bool]:
-    """One pattern per class of cost at most `level`, their average farthest in `direction`, or far enough and known.
-
-    None short of `reach`; then whether that is proven.
-    """
-    classes = range(len(given.speeds))
-    share = given.sizes / given.sizes.sum()
-    known = [pool.farthest(given, index, direction, level) for index in classes]
-    column, proven = [pattern for pattern, _ in known], True
-    gains = np.array([gain for _, gain in known])
-    if reach > -math.inf and share @ gains >= reach:
-        return np.array(column), False
-    for index in classes:
-        needed = (reach - share @ gains) / share[index] + gains[index] if np.isfinite(gains).all() else math.inf
-        least = reach if len(classes) == 1 else gains[index] + _EPS
-        found, gain, _, finished = _pattern(
-            given, index, direction, least, FARTHEST, (level + _EPS, needed), pool, effort
-        )
-        proven = proven and finished
-        if gain > -math.inf:
-            column[index], gains[index] = found, gain
-        elif column[index] is None:
-            return None, proven
-        if share @ gains >= reach and gains.min() > -math.inf:
-            return np.array(column), False
-    return None, proven
-
-
-def _raised(  # noqa: PLR0917
-    given: Instance, direction: Floats, reach: float, between: tuple[float, float], pool: Pool, effort: Effort
-) -> tuple[float, float, Ints | None]:
-    """Raise the level until patterns reach far enough: the level below which none do, the one where the column does.
-
-    No column if the search was given up, or where nothing below the known plan reaches: then that is the bound.
-    """
-    low, high = between
-    if len(given.speeds) == 1:
-        found, _, cost, finished = _pattern(given, 0, direction, reach, CHEAPEST, (high, low + _EPS), pool, effort)
-        if not finished:
-            return low, low, None
-        return (high, high, None) if cost == math.inf else (cost, cost, found[None])
-    column, proven = _farthest(given, direction, reach, high, pool, effort)
-    if column is None:
-        return (high if proven else low), high, None
-    while high - low > _RESOLUTION:
-        middle = (low + high) / 2
-        nearer, proven = _farthest(given, direction, reach, middle, pool, effort)
-        if nearer is not None:
-            high, column = middle, nearer
-        elif proven:
-            low = middle
-        else:
-            break
-    return low, high, column
-
-
-def _pattern(  # noqa: PLR0917
-    given: Instance,
-    index: int,
-    direction: Floats,
-    reach: float,
-    goal: int,
-    costs: tuple[float, float],
-    pool: Pool,
-    effort: Effort,
-) -> tuple[Ints, float, float, bool]:
-    """Search one pattern of a class: it, its gain, its cost, and whether the search was finished."""
-    found = np.zeros(len(direction), dtype=np.int64)
-    allowed = effort.allowed(_NODES)
-    speed = given.speeds[index]
-    gain, cost, nodes = find_pattern(
-        given.graph,
-        np.array([speed, speed]),
-        given.low[index],
-        given.high[index],
-        ALONE,
-        direction,
-        reach,
-        goal,
-        costs[0],
-        costs[1],
-        found,
-        allowed,
-    )
-    effort.spend(nodes + _PREPARING)
-    if gain > -math.inf:
-        pool.add(speed, found, cost)
-    return found, gain, cost, nodes <= allowed
 
 
 _ROUNDING_NODES = 20_000
@@ -371,11 +325,9 @@ def plan_below(given: Instance, cost: float, pool: Pool, effort: Effort) -> tupl
 def _heaviest(given: Instance) -> Floats:
     """Weigh the operators: the highest of the costs of one task alone."""
     graph = given.graph
-    weight = graph.load[1:].max(axis=0)
-    sent = np.zeros(len(weight))
-    for u, v, forward, link in zip(graph.upstream, graph.downstream, graph.forward, graph.link, strict=True):
-        sent[u] += link * (1 if forward else graph.tasks[v])
-    heaviest: Floats = np.maximum(weight, sent)
+    sent = np.zeros(len(graph.tasks))
+    np.add.at(sent, graph.upstream, graph.link * np.where(graph.forward, 1, graph.tasks[graph.downstream]))
+    heaviest: Floats = np.maximum(graph.load[1:].max(axis=0), sent)
     return heaviest
 
 
@@ -396,13 +348,10 @@ def _division(node: Instance, holds: Level, weight: Floats) -> tuple[int, int, i
 
 def _divided(node: Instance, index: int, operator: int, threshold: int, above: float) -> list[Instance]:
     """Divide a class in all ways that the totals permit, the one nearest to the programme's last."""
-    parts = []
-    for number in range(int(node.sizes[index]) + 1):
-        part = _part(node, index, operator, threshold, number)
-        least, most = part.sizes @ part.low, part.sizes @ part.high
-        if (least <= node.graph.tasks).all() and (most >= node.graph.tasks).all():
-            parts.append((abs(number - above), part))
-    return [part for _, part in sorted(parts, key=lambda part: -part[0])]
+    numbers = sorted(range(int(node.sizes[index]) + 1), key=lambda number: -abs(number - above))
+    parts = [_part(node, index, operator, threshold, number) for number in numbers]
+    tasks = node.graph.tasks
+    return [p for p in parts if (p.sizes @ p.low <= tasks).all() and (p.sizes @ p.high >= tasks).all()]
 
 
 def _part(node: Instance, index: int, operator: int, threshold: int, number: int) -> Instance:

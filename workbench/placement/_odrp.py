@@ -1,9 +1,8 @@
 """ODRP: replication and placement at once, by an integer linear programme (Cardellini et al.).
 
-CAPSys compares with it in section 6.3; only that account is at hand, so this is a reconstruction. The score weighs
-response time, cost (slots), traffic and availability, each between its best and its worst value. Nothing demands that
-the rate be sustained: an operator with too few replicas only counts as slow, which is why ODRP under-provisions when
-slots are worth something.
+Only CAPSys's account of it (section 6.3) is at hand, so this is a reconstruction. The score weighs response time, cost
+(slots), traffic and availability, each between its best and its worst value. Nothing demands that the rate be
+sustained: too few replicas only count as slow, so ODRP under-provisions when slots are worth something.
 
 Choices of ours, where the account is silent: execution time is that of a queue, service / (1 - utilisation), at most
 `congestion` times the service time, and when overloaded that times the utilisation, for otherwise one replica would do
@@ -34,7 +33,7 @@ from workbench.checks import whole
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import deadline
-from workbench.placement.problem import Counts, PlacementProblem, arriving_rates, source_rates
+from workbench.placement.problem import Counts, PlacementProblem, arriving_rates, require_each, source_rates
 
 _SCALE = 1000.0  # CBC prints its bound with three decimals
 _ROUNDED = 1e-6
@@ -79,9 +78,8 @@ class Replication:
     @cached_property
     def best(self) -> Objectives:
         """The lowest each objective could be, the others apart."""
-        least = [min(times.values()) for times in self.execution]
         return (
-            self._longest_path(least, dict.fromkeys(self.edges, 0.0)),
+            self._longest_path([min(times.values()) for times in self.execution], dict.fromkeys(self.edges, 0.0)),
             float(sum(min(times) for times in self.execution)),
             0.0,
             self.outage * len(self.execution),
@@ -314,6 +312,8 @@ def odrp(
 ) -> OdrpPlan:
     """Choose parallelism and placement by ODRP.
 
+    Raises `WorkbenchError` for unknown operators, too few slots, or numbers out of range.
+
     Parameters
     ----------
     dataflow, profiles, rate
@@ -325,23 +325,15 @@ def odrp(
         A setting of CAPSys 6.3, or weights.
     most, fixed
         Highest number of replicas, of all or by operator (`slots` if left out), and operators of a given number.
-    link_delay_s
-        Delay between two workers.
-    congestion
-        Longest execution time of a replica that is not overloaded, in service times.
-    availability
-        Probability that a worker is up.
+    link_delay_s, congestion, availability
+        Delay between two workers; longest execution time of a replica that is not overloaded, in service times;
+        probability that a worker is up.
     speeds
-        Of every worker, all 1 if left out: those of the problem returned, for costs and rates. ODRP knows no
-        capacities, so they do not change what it decides; but its fullest worker is the fastest.
+        Of every worker, all 1 if left out, for the costs of the problem returned: ODRP knows none, but its fullest
+        worker is the fastest.
     timeout_s
         Time limit of the solver; then the best plan found is returned with the gap. Without it the answer is always
         the same, but may take very long.
-
-    Raises
-    ------
-    WorkbenchError
-        For unknown operators, too few slots, or numbers out of range.
     """
     begin = time.monotonic()
     deadline(timeout_s)
@@ -356,12 +348,7 @@ def odrp(
         raise WorkbenchError(f"availability is {availability!r}; give a probability above 0.")
     arriving = arriving_rates(dataflow, profiles, source_rates(dataflow, rate))
     names = [name for name in dataflow.topological_order() if name in profiles or name not in dataflow.sources]
-    for name in names:
-        if name not in profiles:
-            raise WorkbenchError(
-                f"Operator {name!r} of dataflow {dataflow.name!r} has no profile; those given are "
-                f"{', '.join(profiles) or 'none'}."
-            )
+    require_each("profile", profiles, names, dataflow)
     sizes = _sizes(names, workers, slots, most, fixed or {})
     links = dict.fromkeys((edge.upstream, edge.downstream) for edge in dataflow.edges)
     consumers = Counter(upstream for upstream, _ in links)
@@ -381,15 +368,8 @@ def odrp(
     response, _, traffic, outage = values = query.values(counts)
     total = math.fsum(aims)
     score = total - query.loss(values, aims)
-    problem = PlacementProblem.from_dataflow(
-        dataflow,
-        profiles,
-        rate,
-        workers,
-        slots,
-        parallelism={name: int(row.sum()) for name, row in zip(names, counts, strict=True)},
-        speeds=speeds,
-    )
+    tasks = {name: int(row.sum()) for name, row in zip(names, counts, strict=True)}
+    problem = PlacementProblem.from_dataflow(dataflow, profiles, rate, workers, slots, parallelism=tasks, speeds=speeds)
     if len(problem.classes) > 1:
         fullest = np.argsort(-counts.sum(axis=0), kind="stable")
         counts[:, [worker for members in problem.classes for worker in members]] = counts[:, fullest]
@@ -417,14 +397,13 @@ def _sizes(
                 raise WorkbenchError(
                     f"Replicas are given for the unknown operator {name!r}; there are {', '.join(names)}."
                 )
+    if not isinstance(most, Mapping):
+        most = dict.fromkeys(names, slots if most is None else most)
     sizes = {}
     for name in names:
-        highest = most.get(name, slots) if isinstance(most, Mapping) else slots if most is None else most
-        if name in fixed:
-            exactly = whole(f"The replicas of {name!r}", fixed[name])
-            sizes[name] = range(exactly, exactly + 1)
-        else:
-            sizes[name] = range(1, min(whole(f"The replicas of {name!r}", highest), workers * slots) + 1)
+        highest = whole(f"The replicas of {name!r}", fixed.get(name, most.get(name, slots)))
+        least = highest if name in fixed else 1
+        sizes[name] = range(least, max(least, min(highest, workers * slots)) + 1)
     needed = sum(min(allowed) for allowed in sizes.values())
     if needed > workers * slots:
         raise WorkbenchError(
@@ -437,9 +416,8 @@ def _sizes(
 
 def _execution(service_s: float, arriving: float, sizes: Sequence[int], congestion: float) -> dict[int, float]:
     """Seconds a record stays with an operator of p replicas: 1 / (mu - lambda / p), limited."""
-    seconds = {}
-    for size in sizes:
-        utilisation = arriving * service_s / size
-        slowed = min(1.0 / (1.0 - utilisation), congestion) if utilisation < 1 else congestion * utilisation
-        seconds[size] = service_s * slowed
-    return seconds
+    used = {size: arriving * service_s / size for size in sizes}
+    return {
+        size: service_s * (min(1.0 / (1.0 - share), congestion) if share < 1 else congestion * share)
+        for size, share in used.items()
+    }

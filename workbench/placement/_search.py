@@ -4,8 +4,7 @@ The search meets every plan once, up to exchanging identical workers and tasks, 
 worker exceeds a threshold (Equation 10). It keeps the plans that no other dominates, never all of them.
 
 Deviations from the paper: plans are ordered by Pareto dominance, as the strictly best plan of Equation 3 need not
-exist. One search runs on one core: under thresholds it takes milliseconds, less than handing it to a pool. Independent
-searches share the cores, for the compiled search does not hold the interpreter's lock (`tune_range`).
+exist. One search runs on one core, where under thresholds it takes milliseconds; `tune_range` runs several at once.
 """
 
 from dataclasses import dataclass, replace
@@ -31,32 +30,18 @@ _DECIMALS = 9
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found.
+    """What a search found."""
 
-    Parameters
-    ----------
-    count
-        Plans met, all within the thresholds.
-    pareto
-        Plans that no other dominates, best first; one for each cost vector, the lexicographically largest by workers,
-        the fastest class first.
-    best
-        The plan of the least worst cost, ties by the sum of the costs, cpu, io, net; of `caps`, the plan of the front
-        that sustains most. None if there is no plan.
-    nodes
-        Choices made of a count for a worker. Papers count nodes differently: compare plans, never nodes.
-    exhausted
-        Whether the whole space was searched. Then a count of 0 proves that no plan meets the thresholds.
-    within
-        The thresholds.
-    """
-
-    count: int
+    count: int  # plans met, all within the thresholds
+    # plans that no other dominates, best first; one for each cost vector, the lexicographically largest by workers,
+    # the fastest class first
     pareto: tuple[Plan, ...]
+    # the plan of the least worst cost, ties by the sum of the costs, cpu, io, net; of `caps`, the plan of the front
+    # that sustains most. None if there is no plan
     best: Plan | None
-    nodes: int
-    exhausted: bool
-    within: CostVector = CostVector()  # noqa: RUF009 - frozen
+    nodes: int  # choices made of a count for a worker. Papers count nodes differently: compare plans, never nodes
+    exhausted: bool  # whether the whole space was searched, so that a count of 0 proves that there is no plan
+    within: CostVector = CostVector()  # noqa: RUF009 - frozen; the thresholds
 
 
 def search(
@@ -67,30 +52,11 @@ def search(
     *,
     reorder: bool = True,
 ) -> SearchResult:
-    """Search the plans of `problem` within `thresholds` (CAPSys, sections 4.3, 4.4).
+    """Search the plans of `problem` within `thresholds`, the highest costs (Equation 9), or all (CAPSys, 4.3, 4.4).
 
-    Parameters
-    ----------
-    problem
-        What to place where.
-    thresholds
-        Highest cost allowed per dimension (Equation 9); None allows all.
-    first
-        Stop at the first plan. Where the tree does not end soon, a plan is looked for by exchanges too, and a bound
-        may prove that there is none.
-    timeout_s
-        Stop after this time with what was found.
-    reorder
-        Place operators of high load first (section 4.4.2), which prunes earlier; else in topological order.
-
-    Returns
-    -------
-    SearchResult
-
-    Raises
-    ------
-    WorkbenchError
-        For a time limit that is not above 0.
+    Ends with what was found after `timeout_s`, above 0, or at the `first` plan: where the tree does not end soon, one
+    is looked for by exchanges too, and a bound may prove that there is none. With `reorder` the operators of high load
+    come first (section 4.4.2), which prunes earlier; else they are in topological order.
     """
     effort = Effort(deadline(timeout_s))
     thresholds = thresholds or CostVector()
@@ -120,12 +86,15 @@ def _first(problem: PlacementProblem, thresholds: CostVector, given: Instance, p
     return SearchResult(1, (best,), best, 0, exhausted=False, within=thresholds)
 
 
+def _improved(problem: PlacementProblem, thresholds: CostVector, given: Instance, plan: Ints) -> SearchResult | None:
+    improve(given.graph, given.worker_speeds, plan, 1.0, _SEED, _FEW)
+    return _first(problem, thresholds, given, plan)
+
+
 def _by_exchange(problem: PlacementProblem, thresholds: CostVector, _effort: Effort) -> SearchResult | None:
     """Look for a plan by improving the one distributed evenly."""
     given = _weighted(problem, thresholds)
-    plan = dealt(given)
-    improve(given.graph, given.worker_speeds, plan, 1.0, _SEED, _FEW)
-    return _first(problem, thresholds, given, plan)
+    return _improved(problem, thresholds, given, dealt(given))
 
 
 def _by_bound(problem: PlacementProblem, thresholds: CostVector, effort: Effort) -> SearchResult | None:
@@ -137,8 +106,7 @@ def _by_bound(problem: PlacementProblem, thresholds: CostVector, effort: Effort)
     if level.bound > loosest:
         return SearchResult(0, (), None, 0, exhausted=True, within=thresholds)
     for plan in rounded(given, level, 1.0, effort):
-        improve(given.graph, given.worker_speeds, plan, 1.0, _SEED, _FEW)
-        result = _first(problem, thresholds, given, plan)
+        result = _improved(problem, thresholds, given, plan)
         if result is not None:
             return result
     found, none = plan_below(given, loosest, pool, Effort(effort.until, _BRANCHING))
@@ -193,23 +161,17 @@ def _layers(problem: PlacementProblem, thresholds: CostVector, order: tuple[int,
     scale = np.divide(1.0, problem.span, out=np.zeros(3), where=problem.span > 0)
     ideal = problem.ideal * scale
     speed = np.array(sorted(problem.speeds, reverse=True))
-    edges = [
-        (
-            max(layer_of[u], layer_of[v]),
-            way == "forward",
-            min(layer_of[u], layer_of[v]),
-            layer_of[u] > layer_of[v],
-            link,
-        )
-        for (u, v, way), link in zip(problem.edges, problem.link_loads * scale[2], strict=True)
-    ]
+    edges = []
+    for (u, v, way), link in zip(problem.edges, problem.link_loads * scale[2], strict=True):
+        earlier, later = sorted((layer_of[u], layer_of[v]))
+        edges.append((later, way == "forward", earlier, layer_of[u] == later, link))
     edges.sort(key=lambda edge: edge[:2])
-    later = [layer for layer, *_ in edges]
+    last = [layer for layer, *_ in edges]
     shuffled = [layer + forward for layer, forward, *_ in edges]
     return Layers(
         np.array([problem.parallelism[operator] for operator in order], dtype=np.int64),
         np.ascontiguousarray((problem.loads * scale[:, None])[:2, list(order)]),
-        np.searchsorted(later, np.arange(len(order) + 1)).astype(np.int64),
+        np.searchsorted(last, np.arange(len(order) + 1)).astype(np.int64),
         np.searchsorted(shuffled, np.arange(1, len(order) + 1)).astype(np.int64),
         np.array([other for _, _, other, _, _ in edges], dtype=np.int64),
         np.array([upstream for *_, upstream, _ in edges], dtype=np.bool_),

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.arrays import Floats, Ints
-from workbench.placement._compiled import compiled
+from workbench.placement._compiled import compiled, inlined
 
 DONE, PAUSED, FRONT_FULL, FOUND = range(4)
 
@@ -76,7 +76,7 @@ def new_state(layers: int, workers: int) -> State:
     )
 
 
-@compiled
+@inlined
 def _forward_load(layers: Layers, grid: Ints, layer: int, worker: int, count: int) -> float:
     """Network load over forward edges to operators already placed: pairs that are not local (Equation 8)."""
     load = 0.0
@@ -86,12 +86,46 @@ def _forward_load(layers: Layers, grid: Ints, layer: int, worker: int, count: in
     return load
 
 
+@inlined
+def _shuffle_load(layers: Layers, grid: Ints, layer: int, worker: int) -> tuple[float, float]:
+    """Network load over shuffled edges to operators already placed, and what each task here adds (Equation 8)."""
+    fixed, per_task = 0.0, 0.0
+    for edge in range(layers.first_edge[layer], layers.first_forward[layer]):
+        there = grid[CHOSEN, layers.other[edge], worker]
+        if layers.upstream[edge]:
+            per_task += layers.link[edge] * (layers.tasks[layers.other[edge]] - there)
+        else:
+            fixed += layers.link[edge] * there * layers.tasks[layer]
+            per_task -= layers.link[edge] * there
+    return fixed, per_task
+
+
+@inlined
+def _loads_with(  # noqa: PLR0917
+    layers: Layers, grid: Ints, loads: Floats, layer: int, worker: int, count: int
+) -> tuple[float, float, float]:
+    """Add up the loads of a worker with `count` tasks of a layer: cpu, io, net."""
+    cpu = loads[CPU, layer, worker] + count * layers.load[CPU, layer]
+    io = loads[IO, layer, worker] + count * layers.load[IO, layer]
+    net = loads[NET, layer, worker] + loads[LINKS, layer, worker] + count * loads[LINKS_PER_TASK, layer, worker]
+    return cpu, io, net + _forward_load(layers, grid, layer, worker, count)
+
+
+@inlined
+def _raise_peak(  # noqa: PLR0917
+    layers: Layers, peak: Floats, worker: int, cpu: float, io: float, net: float
+) -> None:
+    """Note the highest cost of the workers so far (Equation 4)."""
+    peak[worker + 1, CPU] = max(peak[worker, CPU], cpu / layers.speed[worker] - layers.ideal[CPU])
+    peak[worker + 1, IO] = max(peak[worker, IO], io / layers.speed[worker] - layers.ideal[IO])
+    peak[worker + 1, NET] = max(peak[worker, NET], net / layers.speed[worker] - layers.ideal[NET])
+
+
 @compiled
-def _enter_layer(layers: Layers, grid: Ints, loads: Floats, layer: int) -> bool:  # noqa: C901, PLR0912, PLR0915
+def _enter_layer(layers: Layers, grid: Ints, loads: Floats, layer: int) -> bool:  # noqa: C901, PLR0912
     """Set up a layer from the choices before it; False if its tasks cannot be placed within the limits."""
     workers = len(layers.speed)
     before = layer - 1
-    forward = layers.first_forward[layer] < layers.first_edge[layer + 1]
     for worker in range(workers):
         if layer == 0:
             grid[FREE, 0, worker] = layers.slots
@@ -99,13 +133,8 @@ def _enter_layer(layers: Layers, grid: Ints, loads: Floats, layer: int) -> bool:
         else:
             chosen = grid[CHOSEN, before, worker]
             grid[FREE, layer, worker] = grid[FREE, before, worker] - chosen
-            loads[CPU, layer, worker] = loads[CPU, before, worker] + chosen * layers.load[CPU, before]
-            loads[IO, layer, worker] = loads[IO, before, worker] + chosen * layers.load[IO, before]
-            net = loads[NET, before, worker] + loads[LINKS, before, worker]
-            net += chosen * loads[LINKS_PER_TASK, before, worker]
-            if layers.first_forward[before] < layers.first_edge[layer]:
-                net += _forward_load(layers, grid, before, worker, chosen)
-            loads[NET, layer, worker] = net
+            cpu, io, net = _loads_with(layers, grid, loads, before, worker, chosen)
+            loads[CPU, layer, worker], loads[IO, layer, worker], loads[NET, layer, worker] = cpu, io, net
             twin = grid[TWIN, before, worker] == 1 and chosen == grid[CHOSEN, before, worker - 1]
         grid[TWIN, layer, worker] = twin
         if twin:
@@ -114,16 +143,8 @@ def _enter_layer(layers: Layers, grid: Ints, loads: Floats, layer: int) -> bool:
             loads[LINKS, layer, worker] = loads[LINKS, layer, worker - 1]
             loads[LINKS_PER_TASK, layer, worker] = loads[LINKS_PER_TASK, layer, worker - 1]
             continue
-        fixed, per_task = 0.0, 0.0  # Equation 8: a link for every task there and every one of the other operator here
-        for edge in range(layers.first_edge[layer], layers.first_forward[layer]):
-            there = grid[CHOSEN, layers.other[edge], worker]
-            if layers.upstream[edge]:
-                per_task += layers.link[edge] * (layers.tasks[layers.other[edge]] - there)
-            else:
-                fixed += layers.link[edge] * there * layers.tasks[layer]
-                per_task -= layers.link[edge] * there
-        loads[LINKS, layer, worker] = fixed
-        loads[LINKS_PER_TASK, layer, worker] = per_task
+        fixed, per_task = _shuffle_load(layers, grid, layer, worker)
+        loads[LINKS, layer, worker], loads[LINKS_PER_TASK, layer, worker] = fixed, per_task
         low, high = 0, min(grid[FREE, layer, worker], layers.tasks[layer])
         for dimension in range(2):
             room = layers.limit[dimension, worker] - loads[dimension, layer, worker]
@@ -134,13 +155,11 @@ def _enter_layer(layers: Layers, grid: Ints, loads: Floats, layer: int) -> bool:
         if layers.limit[NET, worker] < math.inf:
             room = layers.limit[NET, worker] - loads[NET, layer, worker] - fixed
             while low <= high:
-                bent = _forward_load(layers, grid, layer, worker, low) if forward else 0.0
-                if low * per_task + bent <= room:
+                if low * per_task + _forward_load(layers, grid, layer, worker, low) <= room:
                     break
                 low += 1
             while high > low:
-                bent = _forward_load(layers, grid, layer, worker, high) if forward else 0.0
-                if high * per_task + bent <= room:
+                if high * per_task + _forward_load(layers, grid, layer, worker, high) <= room:
                     break
                 high -= 1
         if low > high:
@@ -183,8 +202,7 @@ def _finish(layers: Layers, grid: Ints, loads: Floats, peak: Floats) -> bool:
     The last worker is about to get its tasks.
     """
     last, end = grid.shape[1] - 1, grid.shape[2] - 2
-    before, forward = last - 1, layers.first_forward[last] < layers.first_edge[last + 1]
-    bent = layers.first_forward[before] < layers.first_edge[last]
+    before = last - 1
     for worker in range(end + 1):
         placed = grid[CHOSEN, before, worker]
         chosen = grid[FREE, before, worker] - placed
@@ -193,32 +211,14 @@ def _finish(layers: Layers, grid: Ints, loads: Floats, peak: Floats) -> bool:
         if grid[TWIN, before, worker] and placed == grid[CHOSEN, before, worker - 1] and worker < end:
             peak[worker + 1] = peak[worker]
             continue
-        cpu = loads[CPU, before, worker] + placed * layers.load[CPU, before]
-        io = loads[IO, before, worker] + placed * layers.load[IO, before]
-        net = loads[NET, before, worker] + loads[LINKS, before, worker] + placed * loads[LINKS_PER_TASK, before, worker]
-        if bent:
-            net += _forward_load(layers, grid, before, worker, placed)
-        fixed, per_task = 0.0, 0.0
-        for edge in range(layers.first_edge[last], layers.first_forward[last]):
-            there = grid[CHOSEN, layers.other[edge], worker]
-            if layers.upstream[edge]:
-                per_task += layers.link[edge] * (layers.tasks[layers.other[edge]] - there)
-            else:
-                fixed += layers.link[edge] * there * layers.tasks[last]
-                per_task -= layers.link[edge] * there
-        if worker == end:
-            loads[CPU, last, end], loads[IO, last, end], loads[NET, last, end] = cpu, io, net
-            loads[LINKS, last, end], loads[LINKS_PER_TASK, last, end] = fixed, per_task
-        cpu += chosen * layers.load[CPU, last]
-        io += chosen * layers.load[IO, last]
-        net += fixed + chosen * per_task
-        if forward:
-            net += _forward_load(layers, grid, last, worker, chosen)
+        cpu, io, net = _loads_with(layers, grid, loads, before, worker, placed)
+        fixed, per_task = _shuffle_load(layers, grid, last, worker)
+        loads[CPU, last, worker], loads[IO, last, worker], loads[NET, last, worker] = cpu, io, net
+        loads[LINKS, last, worker], loads[LINKS_PER_TASK, last, worker] = fixed, per_task
+        cpu, io, net = _loads_with(layers, grid, loads, last, worker, chosen)
         if cpu > layers.limit[CPU, worker] or io > layers.limit[IO, worker] or net > layers.limit[NET, worker]:
             return False
-        peak[worker + 1, CPU] = max(peak[worker, CPU], cpu / layers.speed[worker] - layers.ideal[CPU])
-        peak[worker + 1, IO] = max(peak[worker, IO], io / layers.speed[worker] - layers.ideal[IO])
-        peak[worker + 1, NET] = max(peak[worker, NET], net / layers.speed[worker] - layers.ideal[NET])
+        _raise_peak(layers, peak, worker, cpu, io, net)
     grid[CHOSEN, last, end] -= 1
     return True
 
@@ -229,9 +229,7 @@ def explore(  # noqa: C901, PLR0912, PLR0915 - a call costs more than what it wo
 ) -> int:
     """Search on for at most `nodes` nodes; FRONT_FULL asks for a larger front before the same plan is met again."""
     grid, loads, peak, at = state
-    load, ideal, speed = layers.load, layers.ideal, layers.speed
     last, end = grid.shape[1] - 1, grid.shape[2] - 2
-    forward = layers.first_forward[last] < layers.first_edge[last + 1]
     full = last > 0 and layers.tasks.sum() == (end + 1) * layers.slots
     row = np.zeros((end + 1, last + 1), dtype=np.int64)
     layer, worker, seen, plans, size, started = at
@@ -253,15 +251,9 @@ def explore(  # noqa: C901, PLR0912, PLR0915 - a call costs more than what it wo
         chosen = grid[CHOSEN, layer, worker] + 1
         grid[CHOSEN, layer, worker] = chosen
         seen += 1
-        if layer == last:  # Equation 4: the highest cost of the workers so far
-            cpu = loads[CPU, last, worker] + chosen * load[CPU, last]
-            io = loads[IO, last, worker] + chosen * load[IO, last]
-            net = loads[NET, last, worker] + loads[LINKS, last, worker] + chosen * loads[LINKS_PER_TASK, last, worker]
-            if forward:
-                net += _forward_load(layers, grid, last, worker, chosen)
-            peak[worker + 1, CPU] = max(peak[worker, CPU], cpu / speed[worker] - ideal[CPU])
-            peak[worker + 1, IO] = max(peak[worker, IO], io / speed[worker] - ideal[IO])
-            peak[worker + 1, NET] = max(peak[worker, NET], net / speed[worker] - ideal[NET])
+        if layer == last:
+            cpu, io, net = _loads_with(layers, grid, loads, last, worker, chosen)
+            _raise_peak(layers, peak, worker, cpu, io, net)
         if worker < end:
             grid[LEFT, layer, worker + 1] = grid[LEFT, layer, worker] - chosen
             worker += 1

@@ -28,25 +28,9 @@ def count_plans(
 ) -> int:
     """Count the plans of tasks on identical workers, workers and tasks of one operator being interchangeable.
 
-    Parameters
-    ----------
-    parallelism
-        Tasks of every operator, also by name.
-    workers, slots
-        Number of workers and of slots on each.
-    most_steps
-        Additions that may be spent.
-
-    Returns
-    -------
-    int
-        0 if there are more tasks than slots.
-
-    Raises
-    ------
-    WorkbenchError
-        For a number out of its range, or a problem too large to count (memory and time grow with the product of
-        all parallelisms but the largest; at most 2 GiB are used).
+    There are none for more tasks than slots. At most `most_steps` additions and 2 GiB are spent: both grow with the
+    product of all parallelisms but the largest. Raises `WorkbenchError` for a problem that takes more, or a number out
+    of its range.
     """
     given = parallelism.values() if isinstance(parallelism, Mapping) else parallelism
     tasks = [_count("parallelism", number, 0) for number in entries("parallelism", given)]

@@ -1,9 +1,8 @@
 """The plan that sustains most records per second, and that of the least cost, each with a proven bound.
 
-All loads of a worker depend on its own pattern alone, so a plan is a multiset of patterns and its cost the highest
-cost of a pattern in it (reference of the method: ``_level`` for the bound, ``_pattern_search`` for the patterns). The
-patterns that attain the bound are rounded to a plan, which is improved two workers at a time. Where a gap remains,
-branching finds a better plan or proves that there is none (``_branch``).
+A plan is a multiset of patterns, for all loads of a worker depend on its own pattern alone, and its cost the highest
+cost of one (``_pattern_search``). The patterns that attain the bound (``_level``) are rounded to a plan, which is
+improved two workers at a time. Where a gap remains, branching finds a better plan or proves that there is none.
 
 The rate that a plan sustains is that of its fullest worker, so the highest rate is the least largest load, each
 resource in shares of what a worker has. Of plans of one rate, and of all plans where no capacity is known, the least
@@ -43,32 +42,16 @@ _FORBIDDEN = 1e6  # so much does it cost to exceed what an earlier objective all
 
 @dataclass(frozen=True)
 class OptimalPlan:
-    """A plan and how good it is.
+    """A plan and how good it is."""
 
-    Parameters
-    ----------
-    counts
-        Shape (operators, workers), canonical, read-only.
-    cost
-        Its cost (Equation 4).
-    bound
-        No plan has a lower value.
-    gap
-        (value - bound) / value, 0 where the value is 0.
-    value
-        What was minimised, as `of` says.
-    of
-        ``"rate"``: the largest load of a worker in shares of what it has, or the load of the busiest task in cores if
-        that is more; a plan sustains 1 / value times the rate of its loads. ``"cpu"``, ``"io"``, ``"net"``, where no
-        capacity is known: the largest such load of a worker of speed 1, in units of the loads. ``"cost"``: the largest
-        of the three costs.
-    """
-
-    counts: Counts
-    cost: CostVector
-    bound: float
-    gap: float
-    value: float
+    counts: Counts  # shape (operators, workers), canonical, read-only
+    cost: CostVector  # Equation 4
+    bound: float  # no plan has a lower value
+    gap: float  # (value - bound) / value, 0 where the value is 0
+    value: float  # what was minimised
+    # ``"rate"``: the largest load of a worker in shares of what it has, or the load of the busiest task in cores if
+    # that is more; a plan sustains 1 / value times the rate of its loads. ``"cpu"``, ``"io"``, ``"net"``, where no
+    # capacity is known: the largest such load of a worker of speed 1. ``"cost"``: the largest of the three costs
     of: str
 
 
@@ -82,10 +65,11 @@ def optimal(
 ) -> OptimalPlan:
     """Find a plan whose objective is proven to be within `gap` of the optimum, as far as time allows.
 
+    Raises `WorkbenchError` for a gap outside 0 to 1, a time limit that is not above 0, or an unknown objective.
+
     Parameters
     ----------
     problem
-        What to place where.
     gap
         Relative gap to be content with; 0 asks for the optimum (costs within 1e-9 are equal).
     timeout_s
@@ -98,11 +82,6 @@ def optimal(
         Equation 4.
     worker
         Capacities of a worker of speed 1, for the rate; none is known by default.
-
-    Raises
-    ------
-    WorkbenchError
-        For a gap outside 0 to 1, a time limit that is not above 0, or an unknown objective.
     """
     if not 0 <= gap <= 1:
         raise WorkbenchError(f"gap is {gap!r}; give a number from 0 to 1.")
@@ -124,7 +103,7 @@ def _of_rate(problem: PlacementProblem, worker: Worker, gap: float, effort: Effo
     capacity = np.array([worker.cpus, worker.io_bytes_per_s, worker.net_bytes_per_s])
     limited, limits = np.isfinite(capacity), np.full(3, math.inf)
     proven: tuple[float, float, str] | None = None
-    unit = float((_loads(problem, given, plan)[limited] / capacity[limited]).max(initial=0.0))
+    unit = float((problem.bottleneck(given.counts(plan))[limited] / capacity[limited]).max(initial=0.0))
     if unit > 0:
         shares = scaled(problem, np.where(limited, 1 / (capacity * unit), 0.0), np.zeros(3), limited.tolist())
         task = max(problem.cpu)  # no plan makes a task faster than its core
@@ -134,25 +113,19 @@ def _of_rate(problem: PlacementProblem, worker: Worker, gap: float, effort: Effo
     for dimension in np.flatnonzero(problem.span > 0).tolist():
         part = effort.part(_TIES if proven else 1 - 2 * _TIES)
         better, bound = _less(problem, dimension, limits, plan, gap, part)
-        if (_loads(problem, given, better) <= limits * (1 + _SAME)).all():
+        if (problem.bottleneck(given.counts(better)) <= limits * (1 + _SAME)).all():
             plan = better
-        load = float(_loads(problem, given, plan)[dimension])
+        load = float(problem.bottleneck(given.counts(plan))[dimension])
         limits[dimension] = min(limits[dimension], load)
         proven = proven or (load, bound, DIMENSIONS[dimension])
     return _proven(problem.plan(given.counts(plan)), *(proven or (0.0, 0.0, DIMENSIONS[0])))
-
-
-def _loads(problem: PlacementProblem, given: Instance, plan: Ints) -> Floats:
-    """Give the largest loads of a worker of speed 1, shape (3,)."""
-    largest: Floats = (problem.worker_loads(given.counts(plan)) / np.array(problem.speeds)).max(axis=1)
-    return largest
 
 
 def _less(  # noqa: PLR0917
     problem: PlacementProblem, dimension: int, limits: Floats, plan: Ints, gap: float, effort: Effort
 ) -> tuple[Ints, float]:
     """Lower the largest load in one dimension from a plan within the limits, and bound it for all plans within them."""
-    unit = float(_loads(problem, instance(problem, (1, 1, 1)), plan)[dimension])
+    unit = float(problem.bottleneck(instance(problem, (1, 1, 1)).counts(plan))[dimension])
     if unit <= 0:
         return plan, 0.0
     scale, offset = np.zeros(3), np.zeros(3)
@@ -181,9 +154,8 @@ def _least(given: Instance, plan: Ints, gap: float, effort: Effort, floor: float
     starts: list[Ints] = []
     nodes = _MORE * int(given.graph.tasks.sum())
     while value > max(floor, _enough(bound, gap)) and not effort.spent:
-        starts = (
-            starts or sorted([plan, *rounded(given, level, _enough(bound, gap), effort)], key=given.value)[:_STARTS]
-        )
+        if not starts:
+            starts = sorted([plan, *rounded(given, level, _enough(bound, gap), effort)], key=given.value)[:_STARTS]
         for start in starts:
             allowed = effort.allowed(nodes)
             reached, tried, seed = improve(given.graph, speeds, start, _enough(bound, gap), seed, allowed)

@@ -28,7 +28,7 @@ from typing import Any
 from workbench import bounds, units
 from workbench.checks import finite, shown
 from workbench.errors import WorkbenchError
-from workbench.placement.measured import BATCH, batch_query, measured_query
+from workbench.placement.measured import BATCH, MeasuredQuery, batch_query, measured_query
 from workbench.placement.problem import DIMENSIONS, CostVector, PlacementProblem
 from workbench.placement.skew import placement_groups
 from workbench.placement.throughput import calibrated_worker
@@ -65,8 +65,7 @@ class PlacementInput:
     def speeds_with_one_more(self) -> tuple[float, ...]:
         """Speeds of the workers and of one more; empty where none need to be given.
 
-        One more is taken for as fast as the middle one, of an even number the slower of the two: at least half of the
-        workers are as slow or slower, and the next need not be slow because one is.
+        The one more is as fast as the middle one, of an even number the slower of the two.
         """
         speeds = self.problem.speeds
         return (*speeds, median_low(speeds)) if self.sized else ()
@@ -90,6 +89,23 @@ class _Asked:
     speeds: Sequence[float] | None
     room: int | None
 
+    @property
+    def anywhere(self) -> bool:
+        """Whether nothing is said of the workers."""
+        return self.workers is self.slots is self.room is None
+
+    def workers_of(self, slots: int) -> int | None:
+        """Give the workers asked for, or as many as the room takes."""
+        if self.workers is not None or self.room is None:
+            return self.workers
+        return math.ceil(self.room / max(1, slots))
+
+    def problem(
+        self, query: MeasuredQuery, rate: float, tasks: Mapping[str, int] | None, cluster: tuple[int, int]
+    ) -> PlacementProblem:
+        flow, profiles = query.dataflow, query.profiles
+        return PlacementProblem.from_dataflow(flow, profiles, rate, *cluster, parallelism=tasks, speeds=self.speeds)
+
 
 def read_placement_input(
     path: str | os.PathLike[str],
@@ -102,6 +118,8 @@ def read_placement_input(
 ) -> PlacementInput:
     """Read a problem document, a measurement, or plans as ``workbench plan`` writes them.
 
+    Raises `WorkbenchError` for a file that cannot be read or lacks something, and a number out of its range.
+
     Parameters
     ----------
     path
@@ -112,13 +130,7 @@ def read_placement_input(
         Target rate: of a measurement the sustained one if left out; which of several plans (the last if left out).
         The loads of a problem document are multiplied by rate / its rate.
     room
-        Slots of a cluster to make up where neither the arguments nor the file name one. The slots of a problem
-        document's worker are never made up: its capacities belong to them.
-
-    Raises
-    ------
-    WorkbenchError
-        When the file cannot be read, is none of these, or lacks something, or a number is out of its range.
+        Slots of a cluster to make up where nobody names one; never those of a problem document's worker.
     """
     what = f"The placement input {os.fspath(path)}"
     if rate is not None and not (finite(rate) and rate > 0):
@@ -156,14 +168,9 @@ def placed_together(
 ) -> PlacementInput:
     """Read what to place from files, see `read_placement_input`, on the same workers.
 
-    Parameters
-    ----------
-    cpus, io, net
-        Cores, bytes/s of state access and bytes/s of network output of a worker; as the files say by default.
-    calibrate
-        Take workers that the most even plan just fills.
-    shapes
-        Worker shapes to compare, which make up for workers that nobody names.
+    A worker has `cpus` cores and `io` and `net` bytes/s of state access and network output, by default as the files
+    say; or, to `calibrate`, what the most even plan just fills. The `shapes` to compare make up for workers that nobody
+    names.
     """
     said = {name: value for name, value in {"cpus": cpus, "io": io, "net": net}.items() if value is not None}
     if calibrate and said:
@@ -220,9 +227,8 @@ def _named_apart(read: Sequence[PlacementInput]) -> Mapping[str, PlacementProble
 
 def _require_same(paths: Sequence[str], name: str, values: Sequence[float | None]) -> None:
     if len(set(values)) > 1:
-        said = ", ".join(
-            f"{path}: {'none' if value is None else f'{value:g}'}" for path, value in zip(paths, values, strict=True)
-        )
+        texts = ("none" if value is None else f"{value:g}" for value in values)
+        said = ", ".join(f"{path}: {text}" for path, text in zip(paths, texts, strict=True))
         raise WorkbenchError(
             f"The files are placed together, but their {name} differs ({said}); make it the same in all, or give one "
             "for all.",
@@ -262,10 +268,9 @@ def _problem(asked: _Asked, document: Mapping[str, Any]) -> PlacementInput:
     common = {"workers", "slots", "speeds", "rate", "worker"}
     _known(asked, document, {*common, "operators", "edges", "queries"})
     slots = asked.slots if asked.slots is not None else _get(asked, document, "slots", int)
-    if asked.workers is None and asked.room is not None and "workers" not in document:
-        workers = math.ceil(asked.room / max(1, slots))
-    else:
-        workers = asked.workers if asked.workers is not None else _get(asked, document, "workers", int)
+    workers = asked.workers if "workers" in document else asked.workers_of(slots)
+    if workers is None:
+        workers = _get(asked, document, "workers", int)
     speeds = asked.speeds if asked.speeds is not None else document.get("speeds")
     if speeds is not None and not (isinstance(speeds, list | tuple) and all(map(_number, speeds))):
         raise WorkbenchError(f"{asked.what}: speeds is {shown(speeds)}; it must be a list of numbers.")
@@ -374,25 +379,19 @@ def _measurement(asked: _Asked, measured: Measurement, tasks: Mapping[str, int] 
     Without workers asked for, micro-batches are placed as a plan's are: on the slots measured.
     """
     seen, budget = measured.estimate.observation, measured.budget
-    if (
-        measured.testbed_kind in {"spark", "observed"}
-        and tasks is None
-        and asked.workers is asked.slots is asked.room is None
-    ):
+    if measured.testbed_kind in {"spark", "observed"} and tasks is None and asked.anywhere:
         return _batches(asked, deployed(measured, asked.rate), measured)
     if seen is None or not seen.operators:
         raise WorkbenchError(f"{asked.what} sustained no rate, so its operators' costs are unknown; measure again.")
     query = measured_query(measured.query, seen.operators, seen.edges or None)
     rate = measured.estimate.low if asked.rate is None else asked.rate
     slots = asked.slots if asked.slots is not None else asked.room
-    if slots is None or (asked.workers is None and asked.room is None):
+    workers = None if slots is None else asked.workers_of(slots)
+    if slots is None or workers is None:
         raise WorkbenchError(
             f"{asked.what} says nothing of the workers; give their number and slots.", settings=("workers", "slots")
         )
-    workers = asked.workers
-    if workers is None:
-        workers = math.ceil((asked.room or slots) / max(1, slots))
-    problem = query.problem(rate, workers, slots, tasks=tasks or measured.tasks, speeds=asked.speeds)
+    problem = asked.problem(query, rate, tasks or measured.tasks, (workers, slots))
     basis = ""
     if measured.testbed_kind == "spark":
         basis = (
@@ -429,7 +428,7 @@ def _plan(asked: _Asked, planned: PlannedStudy) -> PlacementInput:
         return replace(_batches(asked, plan, nearest), chosen=chosen)
     tasks = None if plan.allocation is None else plan.allocation.tasks
     own = replace(asked, rate=plan.rate)
-    if asked.workers is asked.slots is asked.room is None:
+    if asked.anywhere:
         workers, slots = _own_workers(plan)
         own = replace(own, workers=workers, slots=slots)
     measured = replace(_measurement(own, replace(nearest, tasks=None), tasks), chosen=chosen)
@@ -452,14 +451,12 @@ def _plan(asked: _Asked, planned: PlannedStudy) -> PlacementInput:
 def _batches(asked: _Asked, plan: CapacityPlan, nearest: Measurement) -> PlacementInput:
     """Place the slots of a plan on its own workers, unless another cluster is given."""
     seen = nearest.estimate.observation
-    workers, slots = _own_workers(plan)
+    own_workers, slots = _own_workers(plan)
     slots = slots if asked.slots is None else asked.slots
-    if asked.workers is not None:
-        workers = asked.workers
-    elif asked.room:
-        workers = math.ceil(asked.room / max(1, slots))
+    workers = asked.workers_of(slots)
     query = batch_query(plan, seen.operators if seen is not None else (), slot_cpus=1.0)
-    problem = query.problem(plan.rate, workers, slots, tasks={BATCH: plan.budget.slots}, speeds=asked.speeds)
+    cluster = own_workers if workers is None else workers, slots
+    problem = asked.problem(query, plan.rate, {BATCH: plan.budget.slots}, cluster)
     shape = "name a price list in the study (prices: FILE), and the plan says which workers are the cheapest"
     if plan.price is not None:
         shape = f"the plan's, the cheapest of its price list, is {plan.price.workers:,} x {plan.price.instance.name}"

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.metrics import SOURCE, OperatorMetrics
-from workbench.placement.problem import PlacementProblem
 from workbench.records import CapacityPlan
 from workbench.simulation import PRESETS, preset, short_name
 
@@ -21,23 +20,6 @@ class MeasuredQuery:
     dataflow: Dataflow
     profiles: Mapping[str, OperatorProfile]
     guessed: bool = False
-
-    def problem(
-        self,
-        rate: float,
-        workers: int,
-        slots: int,
-        *,
-        tasks: Mapping[str, int] | None = None,
-        speeds: Sequence[float] | None = None,
-    ) -> PlacementProblem:
-        """Make the placement problem at `rate` records/s: `tasks` as a plan's allocation has them, else the fewest.
-
-        For a ``CapacityPlan`` `plan`: ``measured.problem(plan.rate, workers, slots, tasks=plan.allocation.tasks)``.
-        """
-        return PlacementProblem.from_dataflow(
-            self.dataflow, self.profiles, rate, workers, slots, parallelism=tasks, speeds=speeds
-        )
 
 
 def batch_query(plan: CapacityPlan, seen: Sequence[OperatorMetrics], slot_cpus: float) -> MeasuredQuery:
@@ -73,20 +55,13 @@ def measured_query(
         flow, guessed = known, False
     else:
         guessed = edges is None
-        pairs = list(pairwise(names)) if edges is None else [(u, v) for u, v in edges]
+        pairs = list(pairwise(names) if edges is None else edges)
         fed = {downstream for _, downstream in pairs}
-        apart = any(one.is_source for one in seen)
-        flow = Dataflow(
-            name,
-            (
-                *(() if apart else (Operator(SOURCE, SOURCE),)),
-                *(Operator(one.operator, one.kind, one.keeps_state) for one in seen),
-            ),
-            (
-                *(() if apart else (Edge(SOURCE, one) for one in names if one not in fed)),
-                *(Edge(upstream, downstream) for upstream, downstream in pairs),
-            ),
-        )
+        nodes = [Operator(one.operator, one.kind, one.keeps_state) for one in seen]
+        if not any(one.is_source for one in seen):
+            nodes.insert(0, Operator(SOURCE, SOURCE))
+            pairs = [*((SOURCE, one) for one in names if one not in fed), *pairs]
+        flow = Dataflow(name, tuple(nodes), tuple(Edge(*pair) for pair in pairs))
     return MeasuredQuery(flow, {one.operator: _profile(one) for one in seen}, guessed)
 
 

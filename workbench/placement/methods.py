@@ -103,6 +103,8 @@ def place(
 ) -> Placed:
     """Place the tasks by one method.
 
+    Raises `WorkbenchError` for an unknown method, a number out of its range, or thresholds that no plan meets.
+
     Parameters
     ----------
     given
@@ -124,11 +126,6 @@ def place(
         effort of ``"optimal"`` and ``"least-cost"`` is bounded otherwise, and their answer the same on all machines.
     weights
         For ODRP, which takes operators that nothing feeds for sources, and cpu loads for cores.
-
-    Raises
-    ------
-    WorkbenchError
-        For an unknown method, a number out of its range, or thresholds that no plan meets.
     """
     method = "optimal" if method is None else method
     check_methods([method], seed=seed, timeout_s=timeout_s, weights=weights)
@@ -379,16 +376,8 @@ def _by_odrp(asked: _Asked, problem: PlacementProblem) -> _Decided:
     for name, tasks, loads in zip(problem.operators, problem.parallelism, problem.loads.T, strict=True):
         cpu, io, net = (float(load) * tasks / arriving[name] for load in loads)
         profiles[name] = OperatorProfile(cpu, io, net, 1.0)
-    plan = odrp(
-        flow,
-        profiles,
-        rates,
-        problem.workers,
-        problem.slots,
-        weights=asked.weights,
-        speeds=problem.speeds,
-        timeout_s=asked.limit_s,
-    )
+    cluster, weights = (problem.workers, problem.slots), asked.weights
+    plan = odrp(flow, profiles, rates, *cluster, weights=weights, speeds=problem.speeds, timeout_s=asked.limit_s)
     slots = units.some(plan.slots, "slot")
     note = f"as CAPSys describes ODRP; {slots}, score {plan.score:.4f}, bound {plan.bound:.4f}"
     if len(problem.classes) > 1:

@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heapify, heappop, heappush
+from itertools import chain
 from typing import NamedTuple, Self, cast, get_args
 
 import numpy as np
@@ -105,6 +106,9 @@ class Link(NamedTuple):
 class PlacementProblem:
     """Operators with the loads of one task each, edges between them, and identical slots on workers.
 
+    Raises `WorkbenchError` for more tasks than slots, an unknown operator, two of one name, a cycle, or a number out of
+    its range: workers, slots and tasks are 1 to 100,000, and loads must add up to finite sums.
+
     Parameters
     ----------
     parallelism
@@ -122,12 +126,6 @@ class PlacementProblem:
         Speed of every worker, any positive unit; all 1 if left out.
     operators
         Names of the operators, where `parallelism` is a sequence.
-
-    Raises
-    ------
-    WorkbenchError
-        For more tasks than slots, an unknown operator, two of one name, a cycle, or a number out of its range:
-        workers, slots and tasks are 1 to 100,000, and loads must add up to finite sums.
     """
 
     parallelism: tuple[int, ...]
@@ -249,21 +247,16 @@ class PlacementProblem:
         """
         arriving = arriving_rates(dataflow, profiles, source_rates(dataflow, rate))
         known = profiles if parallelism is None else parallelism
-        placed = [o.name for o in dataflow.operators if o.name not in dataflow.sources or o.name in known]
         operators = [operator.name for operator in dataflow.operators]
-        for name in known if parallelism is not None else ():
+        placed = [name for name in operators if name not in dataflow.sources or name in known]
+        for name in parallelism or ():
             if name not in operators:
                 raise WorkbenchError(
                     f"A parallelism is given for {name!r}, no operator of dataflow {dataflow.name!r}; there are "
                     f"{', '.join(operators)}."
                 )
-        for name in placed:
-            for thing, table in (("profile", profiles), ("parallelism", known)):
-                if name not in table:
-                    raise WorkbenchError(
-                        f"Operator {name!r} of dataflow {dataflow.name!r} has no {thing}; "
-                        f"those given are {', '.join(table) or 'none'}."
-                    )
+        require_each("profile", profiles, placed, dataflow)
+        require_each("parallelism", known, placed, dataflow)
         if parallelism is None:
             tasks = {}
             for name in placed:
@@ -273,18 +266,13 @@ class PlacementProblem:
                 tasks[name] = max(1, math.ceil(busy - SLACK))
         else:
             tasks = {name: whole(f"The parallelism of {name!r}", parallelism[name], most=_MOST) for name in placed}
-        per_task = {name: arriving[name] / tasks[name] for name in placed}
-        edges = [edge for edge in dataflow.edges if edge.upstream in placed and edge.downstream in placed]
-        return cls(
-            tasks,
-            [(edge.upstream, edge.downstream, edge.partitioning) for edge in edges],
-            workers,
-            slots,
-            {name: per_task[name] * profiles[name].cpu_s for name in placed},
-            {name: per_task[name] * profiles[name].state_bytes for name in placed},
-            {name: per_task[name] * profiles[name].output_bytes for name in placed},
-            speeds,
+        cpu, io, net = (
+            [arriving[name] / tasks[name] * getattr(profiles[name], cost) for name in placed]
+            for cost in ("cpu_s", "state_bytes", "output_bytes")
         )
+        ends = ((edge.upstream, edge.downstream, edge.partitioning) for edge in dataflow.edges)
+        edges = [(u, v, partitioning) for u, v, partitioning in ends if u in placed and v in placed]
+        return cls(tasks, edges, workers, slots, cpu, io, net, speeds)
 
     @classmethod
     def together(cls, queries: Mapping[str, "PlacementProblem"]) -> Self:
@@ -296,28 +284,21 @@ class PlacementProblem:
             sizes = ", ".join(f"{name}: {query.workers:,} x {query.slots:,}" for name, query in queries.items())
             raise WorkbenchError(f"The queries are to share a cluster, but theirs differ ({sizes}); give all the same.")
         ((workers, slots, speeds),) = clusters
-
-        names = [f"{name}.{operator}" for name, query in queries.items() for operator in query.operators]
+        names: list[str] = []
+        edges: list[Edge] = []
+        for name, query in queries.items():
+            edges += [(len(names) + u, len(names) + v, partitioning) for u, v, partitioning in query.edges]
+            names += [f"{name}.{operator}" for operator in query.operators]
         for name in names:
             if names.count(name) > 1:
                 raise WorkbenchError(
                     f"Operators of two queries are both named {name!r} when placed together; rename one of the queries."
                 )
-
-        def merged(values: str) -> dict[str, float]:
-            return {
-                f"{name}.{operator}": value
-                for name, query in queries.items()
-                for operator, value in zip(query.operators, getattr(query, values), strict=True)
-            }
-
-        edges = [
-            (f"{name}.{query.operators[u]}", f"{name}.{query.operators[v]}", partitioning)
-            for name, query in queries.items()
-            for u, v, partitioning in query.edges
-        ]
-        tasks = cast("dict[str, int]", merged("parallelism"))
-        return cls(tasks, edges, workers, slots, merged("cpu"), merged("io"), merged("net"), speeds)
+        tasks, cpu, io, net = (
+            tuple(chain.from_iterable(getattr(query, field) for query in queries.values()))
+            for field in ("parallelism", *DIMENSIONS)
+        )
+        return cls(tasks, edges, workers, slots, cpu, io, net, speeds, names)
 
     def with_parallelism(self, parallelism: Sequence[int] | Mapping[str, int]) -> "PlacementProblem":
         """Spread the total loads over other numbers of tasks: the same operators at the same rate, scaled."""
@@ -428,6 +409,11 @@ class PlacementProblem:
         """Add up the loads of every worker, shape (3, workers), its speed apart (Equations 5, 8)."""
         return self.loads_with(self.checked(counts))
 
+    def bottleneck(self, counts: ArrayLike) -> Floats:
+        """Give the largest loads of a worker, each divided by its speed, shape (3,)."""
+        largest: Floats = (self.worker_loads(counts) / np.array(self.speeds)).max(axis=1)
+        return largest
+
     def loads_with(self, plan: Counts, placed: AbstractSet[int] | None = None) -> Floats:
         """Add up the loads of any tasks, shape (operators, ...); of links only those between `placed` operators."""
         loads: Floats = self.loads @ plan
@@ -444,8 +430,7 @@ class PlacementProblem:
 
     def cost(self, counts: ArrayLike) -> CostVector:
         """Cost of a plan, shape (operators, workers): how far its bottleneck worker is from the ideal (Equation 4)."""
-        bottleneck = (self.worker_loads(counts) / np.array(self.speeds)).max(axis=1)
-        excess = np.maximum(bottleneck - self.ideal, 0.0)
+        excess = np.maximum(self.bottleneck(counts) - self.ideal, 0.0)
         cost = np.divide(excess, self.span, out=np.zeros(3), where=self.span > 0)
         return CostVector(*cost.tolist())
 
@@ -532,6 +517,16 @@ def source_rates(dataflow: Dataflow, rate: float | Mapping[str, float]) -> Mappi
         if not (math.isfinite(value) and value >= 0):
             raise WorkbenchError(f"The rate of source {name!r} is {value!r}; give finite records/s from 0 on.")
     return rate
+
+
+def require_each(thing: str, given: Mapping[str, object], names: Sequence[str], dataflow: Dataflow) -> None:
+    """Refuse a table that lacks one of the operators."""
+    for name in names:
+        if name not in given:
+            raise WorkbenchError(
+                f"Operator {name!r} of dataflow {dataflow.name!r} has no {thing}; "
+                f"those given are {', '.join(given) or 'none'}."
+            )
 
 
 def arriving_rates(

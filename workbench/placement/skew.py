@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from workbench.checks import shown
 from workbench.errors import WorkbenchError
 from workbench.placement.problem import Link, PlacementProblem
@@ -34,41 +36,28 @@ def placement_groups(
     """
     if not 0 <= tolerance < 1:
         raise WorkbenchError(f"tolerance is {tolerance!r}; give a number from 0 to below 1.")
-    skew = _spread(problem, {_position(problem, name): _checked(problem, name, s) for name, s in shares.items()})
-    groups = {operator: _runs(shares, tolerance) for operator, shares in skew.items()}
-    tasks: dict[str, int] = {}
-    factor: dict[str, float] = {}
+    skew = _spread(problem, dict(_checked(problem, name, given) for name, given in shares.items()))
     members: dict[str, tuple[str, tuple[int, ...]]] = {}
     parts: list[list[str]] = []
+    loads = []
     for operator, (name, count) in enumerate(zip(problem.operators, problem.parallelism, strict=True)):
-        parts.append([])
-        for index, subtasks in enumerate(groups.get(operator, [tuple(range(count))]), start=1):
-            part = f"{name}/{index}" if operator in groups and len(groups[operator]) > 1 else name
-            if part in tasks:
+        given = skew.get(operator, (1.0,) * count)
+        runs = _runs(given, tolerance)
+        parts.append([f"{name}/{index}" for index in range(1, len(runs) + 1)] if len(runs) > 1 else [name])
+        for part, subtasks in zip(parts[operator], runs, strict=True):
+            if part in members:
                 raise WorkbenchError(
                     f"Operators {members[part][0]!r} and {name!r} would both be called {part!r} once they are divided "
                     "into groups; rename one of them."
                 )
-            parts[operator].append(part)
-            tasks[part] = len(subtasks)
             members[part] = (name, subtasks)
-            given = skew.get(operator, (1.0,) * count)
             mean = math.fsum(given[subtask] for subtask in subtasks) / len(subtasks)
-            factor[part] = mean * count / math.fsum(given)
-    operators = {part: operator for operator, names in enumerate(parts) for part in names}
-    return PlacementGroups(
-        PlacementProblem(
-            tasks,
-            [edge for link in problem.edges for edge in _edges(link, parts)],
-            problem.workers,
-            problem.slots,
-            {part: problem.cpu[operators[part]] * factor[part] for part in tasks},
-            {part: problem.io[operators[part]] * factor[part] for part in tasks},
-            {part: problem.net[operators[part]] * factor[part] for part in tasks},
-            problem.speeds,
-        ),
-        members,
-    )
+            loads.append(problem.loads[:, operator] * (mean * count / math.fsum(given)))
+    cpu, io, net = np.transpose(loads).tolist()
+    tasks = {part: len(subtasks) for part, (_, subtasks) in members.items()}
+    edges = [edge for link in problem.edges for edge in _edges(link, parts)]
+    divided = PlacementProblem(tasks, edges, problem.workers, problem.slots, cpu, io, net, problem.speeds)
+    return PlacementGroups(divided, members)
 
 
 def _edges(link: Link, parts: list[list[str]]) -> list[tuple[str, str, str]]:
@@ -79,34 +68,30 @@ def _edges(link: Link, parts: list[list[str]]) -> list[tuple[str, str, str]]:
     return [(u, v, "shuffle") for u in upstream for v in downstream]
 
 
-def _position(problem: PlacementProblem, name: str) -> int:
+def _checked(problem: PlacementProblem, name: str, shares: Sequence[float]) -> tuple[int, tuple[float, ...]]:
     if name not in problem.operators:
         raise WorkbenchError(
             f"Shares are given for the unknown operator {name!r}; the operators are {', '.join(problem.operators)}."
         )
-    return problem.operators.index(name)
-
-
-def _checked(problem: PlacementProblem, name: str, shares: Sequence[float]) -> tuple[float, ...]:
-    count = problem.parallelism[_position(problem, name)]
+    operator = problem.operators.index(name)
+    count = problem.parallelism[operator]
     good = all(math.isfinite(share) and share >= 0 for share in shares)
     if len(shares) != count or not good or math.fsum(shares) <= 0:
         raise WorkbenchError(
             f"The {len(shares):,} shares of operator {name!r} are {shown(list(shares))}; give a finite number from 0 "
             f"on for each of its {count} tasks, not all 0."
         )
-    return tuple(float(share) for share in shares)
+    return operator, tuple(map(float, shares))
 
 
 def _spread(problem: PlacementProblem, shares: dict[int, tuple[float, ...]]) -> dict[int, tuple[float, ...]]:
     """Carry the shares along the forward edges."""
     known = dict(shares)
     waiting = list(known)
+    forward = [(u, v) for u, v, partitioning in problem.edges if partitioning == "forward"]
     while waiting:
         operator = waiting.pop()
-        for u, v, partitioning in problem.edges:
-            if partitioning != "forward" or operator not in {u, v}:
-                continue
+        for u, v in (edge for edge in forward if operator in edge):
             other = v if operator == u else u
             if other not in known:
                 known[other] = known[operator]

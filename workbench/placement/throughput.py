@@ -1,19 +1,17 @@
 """What a placement is worth: the highest source rate that the workers' capacities allow, and its spread.
 
 Loads grow with the source rate, so a plan's rate follows from its fullest worker: the one that first runs out of
-cores, of bytes/s to its state, or of bytes/s to the network; or from a task that needs more than one core. It is what
-the fluid engine's contention does to a dataflow without windows and with one consumer per operator (the tests compare).
+cores, of bytes/s to its state, or of bytes/s to the network; or from a task that needs more than one core. The fluid
+engine agrees for a dataflow without windows and with one consumer per operator.
 
-Speed means size, as in the CIKM '14 relaxation (section 5: a quad-core node has four times the capacity): a worker of
-speed 2 has twice the cores and bytes/s. A task stays one thread that no worker runs faster, so what a task allows is
-the same in every plan, and of two plans the one whose costs are all lower is never the slower.
+Speed means size, as in the CIKM '14 relaxation (section 5): a worker of speed 2 has twice the cores and bytes/s. A task
+stays one thread that no worker runs faster, so of two plans the one whose costs are all lower is never the slower.
 
-Spark places tasks at random, so there a plan cannot be chosen, only the shape of the workers: `shape_spreads` shows
-what random placement costs on each.
+Spark places tasks at random, so there only the shape of the workers can be chosen: `shape_spreads` shows what random
+placement costs on each.
 
-`simulated` and `shared` say what plans do under load, alone or together with other queries. A cluster is calibrated as
-CAPSys does it (section 3.1): the target rate is what the workers just carry, so a worker has what the fullest worker of
-a balanced plan needs. Then every plan that balances worse loses throughput.
+A cluster is calibrated as CAPSys does it (section 3.1): a worker has what the fullest worker of a balanced plan needs
+at the target rate, so that every plan that balances worse loses throughput.
 """
 
 import math
@@ -115,16 +113,14 @@ def shape_spreads(
     samples: int = 200,
     seed: int = 0,
 ) -> tuple[Spread, ...]:
-    """Compare worker shapes for a scheduler that places at random, the shape to choose first.
+    """Compare worker shapes, (workers, slots), for a scheduler that places at random; `core` has a slot's capacities.
 
-    The workers of `problem` do not count; `core` has the capacities per slot, and `shapes` are (workers, slots). The
-    spreads are sorted by the rate that nine of ten random placements reach, highest first; ties to fewer workers.
+    The first is the one to choose: sorted by the rate that nine of ten random placements reach; ties to fewer workers.
     """
     spreads = []
     for workers, slots in shapes:
         shaped = replace(problem, workers=workers, slots=slots, speeds=(1.0,) * workers)
-        worker = Worker(core.cpus * slots, core.io_bytes_per_s * slots, core.net_bytes_per_s * slots)
-        spreads.append(spread(shaped, rate, worker, samples=samples, seed=seed))
+        spreads.append(spread(shaped, rate, _sized(core, slots), samples=samples, seed=seed))
     return tuple(sorted(spreads, key=lambda one: (-one.quantile(0.1), one.workers)))
 
 
@@ -149,8 +145,7 @@ def calibrated_worker(problem: PlacementProblem, *, net_bytes_per_s: float = TEN
     """
     quiet = replace(problem, edges=(), net=(0.0,) * len(problem.operators))
     even = optimal(quiet, objective="cost").counts
-    loads = (quiet.worker_loads(even) / np.array(problem.speeds)).max(axis=1)
-    cpus, io = (float(load) if load > 0 else math.inf for load in loads[:2])
+    cpus, io = (float(load) if load > 0 else math.inf for load in quiet.bottleneck(even)[:2])
     return Worker(cpus, io, net_bytes_per_s)
 
 
@@ -159,23 +154,18 @@ def simulated(
 ) -> Outcome:
     """Let a query run at `target` records/s where a plan puts it: the engine's steady state.
 
-    `target` is the offered rate of all sources together; `worker` has the capacities at speed 1. A worker of speed 2
-    has twice the capacities; a task is one thread of speed 1 everywhere.
+    `target` is the offered rate of all sources together; `worker` has the capacities at speed 1.
     """
     positive("The target", target, "records/s")
     plan = problem.checked(counts)
     by_name = {name: row.tolist() for name, row in zip(problem.operators, plan, strict=True)}
-    cluster = Cluster(
-        tuple(
-            Worker(worker.cpus * speed, worker.io_bytes_per_s * speed, worker.net_bytes_per_s * speed)
-            for speed in problem.speeds
-        ),
-        by_name,
-    )
-    rate = steady_state(
-        Deployment(model, dict(zip(problem.operators, problem.parallelism, strict=True)), cluster=cluster)
-    ).rate
-    return _outcome(rate / target, target)
+    cluster = Cluster(tuple(_sized(worker, speed) for speed in problem.speeds), by_name)
+    tasks = dict(zip(problem.operators, problem.parallelism, strict=True))
+    return _outcome(steady_state(Deployment(model, tasks, cluster=cluster)).rate / target, target)
+
+
+def _sized(worker: Worker, size: float) -> Worker:
+    return Worker(worker.cpus * size, worker.io_bytes_per_s * size, worker.net_bytes_per_s * size)
 
 
 def shared(

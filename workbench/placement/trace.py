@@ -4,7 +4,8 @@ The search that ``caps`` runs compiled, spelt out for small problems. Its unprun
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import numpy as np
 
@@ -62,11 +63,11 @@ class _Tracer:
             most = min(tasks, self._free(worker))
             fitting = [count for count in range(most + 1) if self._violation(depth, worker, count) is None]
             if not fitting:
-                return (self._node(operator, pruned=f"no number of tasks fits on worker {worker}"),)
+                return (self._kept(operator, pruned=f"no number of tasks fits on worker {worker}"),)
             ranges.append((min(fitting), max(fitting)))
         least, most = sum(low for low, _ in ranges), sum(high for _, high in ranges)
         if not least <= tasks <= most:
-            return (self._node(operator, pruned=f"the workers can take {least:,} to {most:,} tasks, not {tasks:,}"),)
+            return (self._kept(operator, pruned=f"the workers can take {least:,} to {most:,} tasks, not {tasks:,}"),)
         return self._inner(depth, 0, tasks, ranges)
 
     def _inner(self, depth: int, place: int, left: int, ranges: list[tuple[int, int]]) -> tuple[SearchNode, ...]:
@@ -75,21 +76,17 @@ class _Tracer:
         nodes = []
         for count in range(min(left, self._free(worker)) + 1):
             pruned = self._violation(depth, worker, count) or self._excluded(depth, place, left, count, ranges)
-            if pruned is not None:
-                nodes.append(self._node(operator, worker, count, pruned=pruned))
-                continue
-            self.counts[operator, worker] = count
-            node = self._node(operator, worker, count)
-            plan: Plan | None = None
-            children: tuple[SearchNode, ...] = ()
-            if place < len(self.workers) - 1:
-                children = self._inner(depth, place + 1, left - count, ranges)
-            elif depth < len(self.order) - 1:
-                children = self.layer(depth + 1)
-            else:
-                plan = self.problem.plan(self.counts)
-            nodes.append(SearchNode(node.operator, worker, count, plan=plan, children=children))
-            self.counts[operator, worker] = 0
+            node = self._kept(operator, worker, count, pruned=pruned)
+            if pruned is None:
+                self.counts[operator, worker] = count
+                if place < len(self.workers) - 1:
+                    node = replace(node, children=self._inner(depth, place + 1, left - count, ranges))
+                elif depth < len(self.order) - 1:
+                    node = replace(node, children=self.layer(depth + 1))
+                else:
+                    node = replace(node, plan=self.problem.plan(self.counts))
+                self.counts[operator, worker] = 0
+            nodes.append(node)
         return tuple(nodes)
 
     def _excluded(self, depth: int, place: int, left: int, count: int, ranges: list[tuple[int, int]]) -> str | None:
@@ -97,14 +94,10 @@ class _Tracer:
         operator = self.order[depth]
         if self._twins(depth, place) and count > self.counts[operator, self.workers[place - 1]]:
             return f"duplicate: worker {self.workers[place - 1]} had the same tasks, the counts may be exchanged"
-        least = most = 0
-        later = place + 1
-        while later < len(self.workers) and self._twins(depth, later):
-            least += ranges[later][0]
-            most += min(count, ranges[later][1])
-            later += 1
-        least += sum(low for low, _ in ranges[later:])
-        most += sum(high for _, high in ranges[later:])
+        later = ranges[place + 1 :]
+        twins = len(list(takewhile(lambda at: self._twins(depth, at), range(place + 1, len(self.workers)))))
+        least = sum(low for low, _ in later)
+        most = sum(min(count, high) if at < twins else high for at, (_, high) in enumerate(later))
         if not least <= left - count <= most:
             return f"the later workers can take {least:,} to {most:,} tasks, not {left - count:,}"
         return None
@@ -133,7 +126,7 @@ class _Tracer:
     def _free(self, worker: int) -> int:
         return self.problem.slots - int(self.counts[:, worker].sum())
 
-    def _node(
+    def _kept(
         self, operator: int, worker: int | None = None, count: int | None = None, *, pruned: str | None = None
     ) -> SearchNode:
         self.nodes += 1

@@ -3,10 +3,10 @@
 Phase 1 finds, for every dimension with the others off, the tightest threshold that some plan meets: it starts at
 perfect balance and relaxes by a factor. Phase 2 relaxes all three together until a plan meets them at once.
 
-Repairs: 0 times the factor is 0, so the first step from 0 goes to `step`, and phase 2 starts from at least `step` in
-every dimension; otherwise a dimension that can be balanced perfectly is never relaxed. The result depends on `step`.
-A level that no plan can meet takes an exhaustive search to refute; the bound of the linear programme refutes most of
-them at once (`bounds`), which changes the thresholds only where a probe would run out of time.
+Repairs: 0 times the factor is 0, so the first step from 0 goes to `step`, on which the result depends, and phase 2
+starts from at least `step` in every dimension; otherwise one that can be balanced perfectly is never relaxed. The bound
+of the linear programme refutes most levels that no plan can meet (`bounds`), which would take an exhaustive search; it
+changes the thresholds only where a probe would run out of time.
 
 The authors' artefact (``autotune.go``) tunes otherwise: it begins with a ceiling for every dimension, relaxed until
 some plan meets all, and phase 1 keeps the other dimensions at theirs (`ceilings`). This matters where the tightest
@@ -20,6 +20,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import Effort, deadline
@@ -52,18 +53,7 @@ def tune_thresholds(
     step: float = 0.01,
     bounds: bool = True,
 ) -> CostVector:
-    """Find thresholds that just admit a plan (CAPSys, section 5.2), and warn when a probe ran out of time.
-
-    Parameters
-    ----------
-    problem, relaxation, timeout_s, step, bounds
-        See `tune`.
-
-    Raises
-    ------
-    WorkbenchError
-        For a factor that is not above 1, a step or time limit that is not above 0.
-    """
+    """Find thresholds as `tune` does, and warn when a probe ran out of time."""
     tuning = tune(problem, relaxation, timeout_s, step=step, bounds=bounds)
     if not tuning.minimal:
         warnings.warn(
@@ -85,42 +75,34 @@ def tune(
 ) -> Tuning:
     """Find thresholds that just admit a plan (CAPSys, section 5.2).
 
-    Parameters
-    ----------
-    problem
-        What to place where.
-    relaxation
-        Factor of every relaxation, in both phases.
-    timeout_s
-        Time limit of one probe.
-    step
-        First threshold above 0.
-    bounds
-        Skip levels that a bound proves to have no plan, and look for plans by exchanges too. Without: as the paper.
-    ceilings
-        Highest thresholds to begin with, as in the artefact; None: the other dimensions are off in phase 1 (section
-        5.2).
+    Raises `WorkbenchError` for a `relaxation`, the factor in both phases, that is not above 1, or a `step`, the first
+    threshold above 0, or time limit of a probe that is not above 0. With `bounds` levels that a bound proves to have no
+    plan are skipped, and plans looked for by exchanges too; without, as the paper. The `ceilings` are the highest
+    thresholds to begin with, as in the artefact; None: the other dimensions are off in phase 1 (section 5.2).
     """
     if not (math.isfinite(relaxation) and relaxation > 1):
         raise WorkbenchError(f"relaxation is {relaxation!r}; give a factor above 1.")
     if not (math.isfinite(step) and step > 0):
         raise WorkbenchError(f"step is {step!r}; give a number above 0.")
     deadline(timeout_s)
-    highest, alone, probes, finished = CostVector(), [], 0, True
+    highest = CostVector()
+    climbs = []
     if ceilings is not None:
         raised = [CostVector(*(min(1.0, max(limit, step)) for limit in ceilings))]
         while min(raised[-1]) < 1:
             raised.append(CostVector(*(min(1.0, limit * relaxation) for limit in raised[-1])))
-        climbed = _climb(problem, raised, timeout_s, bounds)
-        highest, probes, finished = raised[climbed.steps - 1], climbed.steps, climbed.finished
+        climbs.append(_climb(problem, raised, timeout_s, bounds))
+        highest = climbs[0].reached
+    steps = [0.0, min(1.0, step)]  # every plan meets 1
+    while steps[-1] < 1:
+        steps.append(min(1.0, steps[-1] * relaxation))
+    alone = []
     for position, dimension in enumerate(DIMENSIONS):
-        weights = [float(position == index) for index in range(3)]
-        proven = _proven(problem, weights, timeout_s) if bounds else 0.0
+        proven = _proven(problem, [float(name == dimension) for name in DIMENSIONS], timeout_s) if bounds else 0.0
         top = min(1.0, tuple(highest)[position])
-        levels = [*(level for level in _levels(relaxation, step) if proven <= level + SLACK and level < top), top]
-        climbed = _climb(problem, [replace(highest, **{dimension: level}) for level in levels], timeout_s, bounds)
-        alone.append(levels[climbed.steps - 1])
-        probes, finished = probes + climbed.steps, finished and climbed.finished
+        levels = [*(level for level in steps if proven <= level + SLACK and level < top), top]
+        climbs.append(_climb(problem, [replace(highest, **{dimension: one}) for one in levels], timeout_s, bounds))
+        alone.append(tuple(climbs[-1].reached)[position])
     start = [max(level, step) for level in alone]
     proven = _proven(problem, [1 / level for level in start], timeout_s) if bounds else 0.0
     factors = [1.0]
@@ -129,22 +111,10 @@ def tune(
     together = [
         CostVector(*(min(1.0, level * factor) for level in start)) for factor in factors if factor + SLACK >= proven
     ]
-    climbed = _climb(problem, together, timeout_s, bounds)
-    return Tuning(
-        together[climbed.steps - 1],
-        CostVector(*alone),
-        climbed.plan,
-        probes + climbed.steps,
-        finished and climbed.finished,
-    )
-
-
-def _levels(relaxation: float, step: float) -> list[float]:
-    """List the thresholds of phase 1: 0, the step, and on by the factor up to 1, which every plan meets."""
-    levels = [0.0, min(1.0, step)]
-    while levels[-1] < 1:
-        levels.append(min(1.0, levels[-1] * relaxation))
-    return levels
+    climbs.append(_climb(problem, together, timeout_s, bounds))
+    last = climbs[-1]
+    probes, minimal = sum(one.probes for one in climbs), all(one.finished for one in climbs)
+    return Tuning(last.reached, CostVector(*alone), last.plan, probes, minimal)
 
 
 def _proven(problem: PlacementProblem, weights: Sequence[float], timeout_s: float | None) -> float:
@@ -152,9 +122,9 @@ def _proven(problem: PlacementProblem, weights: Sequence[float], timeout_s: floa
     return raise_level(instance(problem, weights), max(weights), Effort(deadline(timeout_s))).bound
 
 
-@dataclass(frozen=True)
-class _Climb:
-    steps: int
+class _Climb(NamedTuple):
+    reached: CostVector
+    probes: int
     plan: Plan
     finished: bool
 
@@ -162,14 +132,14 @@ class _Climb:
 def _climb(problem: PlacementProblem, levels: Sequence[CostVector], timeout_s: float | None, bounds: bool) -> _Climb:
     """Try the levels in turn until one has a plan; the last one admits all."""
     finished = True
-    for steps, level in enumerate(levels, start=1):
+    for probes, level in enumerate(levels, start=1):
         if bounds:
             result = search(problem, level, first=True, timeout_s=timeout_s)
         else:
             result = explore_plans(problem, level, Effort(deadline(timeout_s)), first=True)
         if result.best is not None:
-            return _Climb(steps, result.best, finished)
+            return _Climb(level, probes, result.best, finished)
         finished = finished and result.exhausted
     everywhere = explore_plans(problem, CostVector(), Effort(math.inf), first=True)
     assert everywhere.best is not None  # noqa: S101 - there are slots for all tasks
-    return _Climb(len(levels), everywhere.best, finished=False)
+    return _Climb(levels[-1], len(levels), everywhere.best, finished=False)

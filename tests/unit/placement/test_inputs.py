@@ -40,19 +40,13 @@ def test_another_rate_and_cluster_scale_the_problem(tmp_path):
 
 
 def test_yaml_is_read_as_well(tmp_path):
-    text = "workers: 1\nslots: 2\noperators:\n  map: {tasks: 2, cpu: 0.5}\n"
-    assert read_placement_input(written(tmp_path, text, "problem.yaml")).problem.cpu == (0.5,)
-    with pytest.raises(
-        WorkbenchError,
-        match=r"problem.yaml cannot be read as JSON or YAML: key .workers. is there twice; .* Correct it",
-    ):
+    text = "workers: 1\nslots: 2\noperators:\n  map: {tasks: 2, cpu: 5e-1, io: 2e7}\n"
+    problem = read_placement_input(written(tmp_path, text, "problem.yaml")).problem
+    assert (problem.cpu, problem.io) == ((0.5,), (2e7,))
+    with pytest.raises(WorkbenchError, match=r"problem.yaml cannot be read as .*: key .workers. is there twice; .*"):
         read_placement_input(written(tmp_path, text + "workers: 2\n", "problem.yaml"))
-    with pytest.raises(WorkbenchError, match=r"it is nested more than 64 deep"):
-        read_placement_input(written(tmp_path, "[" * 3000, "problem.yaml"))
     with pytest.raises(WorkbenchError, match=r"nowhere.json cannot be read: No such file"):
         read_placement_input(tmp_path / "nowhere.json")
-    hungry = text.replace("0.5", "5e-1, io: 2e7")
-    assert read_placement_input(written(tmp_path, hungry, "problem.yaml")).problem.io == (2e7,)
 
 
 def test_several_queries_are_one_graph(tmp_path):
@@ -69,7 +63,7 @@ def without(*keys, **changed):
 
 
 def operators(**changed):
-    return PROBLEM["operators"] | changed
+    return without(operators=PROBLEM["operators"] | changed)
 
 
 @pytest.mark.parametrize(
@@ -83,40 +77,28 @@ def operators(**changed):
         ),
         (without(operators={"\ud800": {"tasks": 1}}, edges=[]), r"operator name '\\ud800' has half a character"),
         ("[" * 100_000, r"it is nested more than 64 deep"),
-        (without(operators={}), r"has no operators; give at least one"),
-        (
-            without(operators=operators(C={"tasks": 1, "cpu": 10**400})),
-            r"cpu of operator 'C' is 1[0,]+\.\.\.; give a number",
-        ),
         (without(rate=10**400), r"rate is 1[0,]+\.\.\.; it must be a finite number above 0"),
         (without(speeds=[1, 10**400]), r"speeds is .*; it must be a list of numbers"),
-        (without(slots=10**19), r"slots is 1[0,]+; it must be at most 100,000"),
-        (without(workers=10**30), r"workers is 1[0,]+; it must be at most 100,000"),
         ([1], r"is \[1\]; it must be an object"),
         (without("workers"), r"lacks 'workers'; add it"),
         (without("operators"), r"lacks 'operators'; add it"),
-        (without(workers=0), r"workers is 0; it must be a whole number of at least 1"),
         (without(workers=2.5), r"workers is 2.5; it must be a whole number"),
         (without(rate=0), r"rate is 0; it must be a finite number above 0"),
         (without(rate=1e300), r"rate is 1e\+300; it must be at least 1e-30 and at most 1e\+15"),
         (without(worker={"net": 5e-324}), r"net is 5e-324; it must be at least 1e-30 and at most 1e\+18"),
-        (without(operators=operators(C={"tasks": 1, "cpu": 1e40})), r"cpu of operator 'C' is 1e\+40; it must be"),
+        (operators(C={"tasks": 1, "cpu": 1e40}), r"cpu of operator 'C' is 1e\+40; it must be"),
         (without(edges=[["A"] * 500]), r"Edge .{60,80}\.\.\. is not \(upstream"),
         (without(worker={"disk": 3}), r"unknown key 'disk' of the worker; known are cpus, io, net"),
         (without(speed=[1, 1]), r"unknown key 'speed'; known are edges, operators"),
         (without(speeds=[1, "x"]), r"speeds is \[1, 'x'\]; it must be a list of numbers"),
         (without(edges=[["A", "Z"]]), r"names the unknown operator 'Z'; the operators are A, B, C"),
-        (without(edges=[["A", "B"], ["B", "A"]]), r"form a cycle among the operators A, B"),
         (without(edges=["A"]), r"it must be a list such as"),
         (without(edges=[["A", 1]]), r"it must be a list such as"),
-        (without(edges=[["A"]]), r"is not \(upstream, downstream\)"),
-        (without(operators=operators(A={"tasks": -1})), r"parallelism of 'A' is -1; it must be a whole number"),
-        (without(slots=2), r"There are 6 tasks, but 2 workers of 2 slots cannot hold more than 4"),
         (without(operators={"A": 3}), r"operator 'A' is 3; it must be like"),
-        (without(operators=operators(C={"cpu": 1})), r"lacks 'tasks' of operator 'C'; add it"),
-        (without(operators=operators(C={"tasks": 1, "cpu": -1})), r"load of operator 'C' is -1.0; it must be a finite"),
-        (without(operators=operators(C={"tasks": 1, "cpu": math.nan})), r"cpu load of operator 'C' is nan"),
-        (without(operators=operators(C={"tasks": 1, "cpu": "1"})), r"cpu of operator 'C' is '1'; give a number"),
+        (operators(C={"tasks": 1, "cpu": 10**400}), r"cpu of operator 'C' is 1[0,]+\.\.\.; give a number"),
+        (operators(C={"cpu": 1}), r"lacks 'tasks' of operator 'C'; add it"),
+        (operators(C={"tasks": 1, "cpu": math.nan}), r"cpu load of operator 'C' is nan"),
+        (operators(C={"tasks": 1, "cpu": "1"}), r"cpu of operator 'C' is '1'; give a number"),
         (without("operators", "edges", queries={}), r"no queries to place together"),
         (without("operators", "edges", queries={"x": 1}), r"1 of query 'x' is not an object with operators"),
         ({"estimate": {"observation": None}, "budget": {}}, r"has version None; this workbench reads version 2"),
@@ -135,16 +117,11 @@ def test_the_rate_is_named_where_it_is_wrong(tmp_path, rate):
         read_placement_input(written(tmp_path, PROBLEM), rate=rate)
 
 
-def test_a_plan_is_placed_on_its_own_workers(planned):
+def test_a_plan_is_placed_on_its_own_workers_and_executors_that_share_one_on_it(planned, tmp_path):
     made, path = planned
-    plan, problem = made.plans[-1], read_placement_input(path).problem
-    assert (problem.workers, problem.slots) == (plan.executors, plan.executor.slots)
-    assert sum(problem.parallelism) == plan.budget.slots
-
-
-def test_executors_that_share_a_worker_are_placed_on_it(planned, tmp_path):
-    made, _ = planned
-    one = made.plans[-1]
+    one, problem = made.plans[-1], read_placement_input(path).problem
+    assert (problem.workers, problem.slots) == (one.executors, one.executor.slots)
+    assert sum(problem.parallelism) == one.budget.slots
     slots = 2 * math.ceil(one.budget.slots / 2)
     workers = math.ceil(slots / 6)
     instance = InstanceType("m.large", "a", "b", 8.0, 65_536.0, 0.1, "USD", "c", "2026-01-01")
@@ -156,16 +133,14 @@ def test_executors_that_share_a_worker_are_placed_on_it(planned, tmp_path):
     assert workers < whole.executors
 
 
-def test_a_plan_for_an_operator_that_was_not_measured_is_refused(document, tmp_path):
-    document["plans"][-1]["allocation"]["tasks"]["typo"] = 3
-    with pytest.raises(WorkbenchError, match="parallelism is given for 'typo', no operator of dataflow"):
-        read_placement_input(written(tmp_path, document), workers=9, slots=16)
+@pytest.fixture
+def measured(tmp_path):
+    example_measurement().to_json(tmp_path / "measured.json")
+    return json.loads((tmp_path / "measured.json").read_text())
 
 
-def test_a_measurement_gives_unit_costs(tmp_path):
-    measurement = example_measurement()
-    path = tmp_path / "measurement.json"
-    measurement.to_json(path)
+def test_a_measurement_gives_unit_costs(measured, tmp_path):
+    measurement, path = example_measurement(), written(tmp_path, measured)
     given = read_placement_input(path, workers=2, slots=4, rate=10_000)
     seen = {one.operator: one for one in measurement.estimate.observation.operators}
     window = seen["2 window aggregate"]
@@ -188,39 +163,26 @@ def simulated():
         return CapacityEstimator(clock=testbed.clock).estimate(run)
 
 
-def test_a_simulated_query_keeps_its_graph(simulated):
+def test_a_simulated_query_keeps_its_graph_and_other_edges_can_be_said(simulated):
     measured = measured_query("q8", simulated.observation.operators)
     assert measured.dataflow is preset("q8").dataflow
     true = preset("q8").operators["filter persons"].profile
     assert measured.profiles["filter persons"].selectivity == pytest.approx(true.selectivity, rel=0.05)
-    tasks = dict.fromkeys(measured.profiles, 1)
-    assert measured.problem(1_000.0, 3, 4, tasks=tasks).tasks == 9
-
-
-def test_other_edges_can_be_said(simulated):
+    assert len(measured.profiles) == 9
     chosen = list(simulated.observation.operators)[:3]
-    names = [one.operator for one in chosen]
-    measured = measured_query("mine", chosen, [(names[0], names[2]), (names[1], names[2])])
-    assert {(edge.upstream, edge.downstream) for edge in measured.dataflow.edges} == {
-        ("source", names[0]),
-        ("source", names[1]),
-        (names[0], names[2]),
-        (names[1], names[2]),
-    }
+    a, b, c = (one.operator for one in chosen)
+    measured = measured_query("mine", chosen, [(a, c), (b, c)])
+    edges = {(edge.upstream, edge.downstream) for edge in measured.dataflow.edges}
+    assert edges == {("source", a), ("source", b), (a, c), (b, c)}
 
 
-def test_edges_that_were_observed_are_those_of_the_problem(tmp_path):
-    path = tmp_path / "measured.json"
-    example_measurement().to_json(path)
-    document = json.loads(path.read_text())
-    seen = document["estimate"]["observation"]
-    names = [one["operator"] for one in seen["operators"]]
-    seen["edges"] = [[names[0], name] for name in names[1:]]
-    path.write_text(json.dumps(document))
-    problem = read_placement_input(path, workers=4, slots=8).problem
-    placed = range(len(problem.operators))
+def test_edges_that_were_observed_are_those_of_the_problem(measured, tmp_path):
+    seen = measured["estimate"]["observation"]
+    first, *others = (one["operator"] for one in seen["operators"])
+    seen["edges"] = [[first, name] for name in others]
+    problem = read_placement_input(written(tmp_path, measured), workers=4, slots=8).problem
     joins = {(problem.operators[u], problem.operators[v]) for u, v, _ in problem.edges}
-    assert joins == {(names[0], problem.operators[place]) for place in placed if problem.operators[place] != names[0]}
+    assert joins == {(first, name) for name in problem.operators if name != first}
 
 
 @pytest.fixture(scope="module")
@@ -237,28 +199,25 @@ def document(planned):
     return json.loads(planned[1].read_text(encoding="utf-8"))
 
 
-def test_an_operator_that_is_none_is_named(tmp_path):
-    path = tmp_path / "measured.json"
-    example_measurement().to_json(path)
-    document = json.loads(path.read_text())
-    document["estimate"]["observation"]["operators"] = [{}]
+def test_an_operator_that_is_none_is_named(measured, tmp_path):
+    measured["estimate"]["observation"]["operators"] = [{}]
     with pytest.raises(WorkbenchError, match=r"cannot be read: .*operators"):
-        read_placement_input(written(tmp_path, document), workers=2, slots=4)
-    document["estimate"]["observation"] = None
+        read_placement_input(written(tmp_path, measured), workers=2, slots=4)
+    measured["estimate"]["observation"] = None
     with pytest.raises(WorkbenchError, match="sustained no rate, so its operators' costs are unknown; measure again"):
-        read_placement_input(written(tmp_path, document), workers=2, slots=4)
+        read_placement_input(written(tmp_path, measured), workers=2, slots=4)
 
 
-@pytest.mark.parametrize(
-    ("empty", "message"),
-    [
+def test_plans_without_what_a_placement_needs_are_refused(document, tmp_path):
+    for empty, message in (
         ("plans", r"has no plans, so there is nothing to place; plan again"),
         ("runs", r"has no run that sustained a rate, so no costs are known; plan again"),
-    ],
-)
-def test_plans_without_what_a_placement_needs_are_refused(document, tmp_path, empty, message):
-    with pytest.raises(WorkbenchError, match=message):
-        read_placement_input(written(tmp_path, document | {empty: []}), workers=9, slots=16)
+    ):
+        with pytest.raises(WorkbenchError, match=message):
+            read_placement_input(written(tmp_path, document | {empty: []}), workers=9, slots=16)
+    document["plans"][-1]["allocation"]["tasks"]["typo"] = 3
+    with pytest.raises(WorkbenchError, match="parallelism is given for 'typo', no operator of dataflow"):
+        read_placement_input(written(tmp_path, document), workers=9, slots=16)
 
 
 def test_a_plan_is_placed_as_it_was_allocated(planned):
@@ -272,18 +231,18 @@ def test_a_plan_is_placed_as_it_was_allocated(planned):
         assert given.worker.cpus == 4
         assert max(problem.cpu) == pytest.approx(plan.rate / plan.expected_rate)
         assert len(problem.edges) == 9 - 1  # the graph of q8 without its source
-    with pytest.raises(
-        WorkbenchError, match=r"no plan for 5 records/s; give one of its rates \(records/s\): 2e\+06, 4e\+06"
-    ):
+    with pytest.raises(WorkbenchError, match=r"no plan for 5 records/s; .* its rates \(records/s\): 2e\+06, 4e\+06"):
         read_placement_input(path, workers=9, slots=16, rate=5)
 
 
-def test_the_last_of_several_plans_is_placed_and_named(planned):
+def test_the_last_of_several_plans_is_placed_and_named(planned, document, tmp_path):
     made, path = planned
     first, last = (read_placement_input(path, workers=9, slots=16, rate=rate) for rate in (made.plans[0].rate, None))
     assert last.rate == made.plans[-1].rate
     assert last.chosen == "for 4 M records/s; others: 2 M"
     assert first.chosen == "for 2 M records/s; others: 4 M"
+    alone = document | {"plans": document["plans"][:1]}
+    assert read_placement_input(written(tmp_path, alone), workers=9, slots=16).chosen == ""
 
 
 @pytest.mark.parametrize(("workers", "slots"), [(9, 16), (5, 12), (60, 1)])
@@ -299,17 +258,12 @@ def test_a_placed_plan_sustains_the_plans_capacity(planned, workers, slots):
         )
 
 
-def test_one_task_has_no_more_than_its_slot(document, tmp_path):
+def test_one_task_has_no_more_than_its_slot_and_one_slot_is_not_these_slots(document, tmp_path):
     plan = document["plans"][-1]
-    plan["budget"]["profile"]["cpus"] = 0.5
+    plan["budget"] |= {"slots": 1, "profile": plan["budget"]["profile"] | {"cpus": 0.5}}
     given = read_placement_input(written(tmp_path, document), workers=9, slots=16)
     assert place(given, "round-robin").rate.rate == pytest.approx(plan["expected_rate"])
     assert (given.worker.cpus, given.unit_cpus) == (16, 0.5)
-
-
-def test_one_slot_is_not_these_slots(document, tmp_path):
-    document["plans"][-1]["budget"]["slots"] = 1
-    given = read_placement_input(written(tmp_path, document), workers=9, slots=16)
     assert given.basis.startswith("The plan's capacity on this slot is ")
 
 
@@ -319,11 +273,6 @@ def test_the_command_says_which_plan_is_placed(planned, capsys):
     assert "CALCULATED · the plan for 4 M records/s; others: 2 M · " in capsys.readouterr().out
     assert main([*call, "--rate", "2e6", "--json"]) == 0
     assert "The plan is for 2 M records/s; others: 4 M." in capsys.readouterr().err
-
-
-def test_one_plan_leaves_no_choice(document, tmp_path):
-    document["plans"] = document["plans"][:1]
-    assert read_placement_input(written(tmp_path, document), workers=9, slots=16).chosen == ""
 
 
 def test_a_micro_batch_plan_has_the_fewest_tasks(document, tmp_path):

@@ -3,9 +3,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from placement_oracle import example_a
+from placement_oracle import example_a, flow_of
 
-from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.dataflow import OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.placement import CostVector, PlacementProblem, Subtask
 
@@ -36,10 +36,6 @@ def test_example_a_costs_what_the_reference_says(counts, loads, costs):
     problem = example_a()
     assert problem.worker_loads(counts).max(axis=1) == pytest.approx([float(Fraction(load)) for load in loads])
     assert [*problem.cost(counts)] == pytest.approx([float(Fraction(cost)) for cost in costs], abs=1e-12)
-
-
-def test_example_a_lies_between_the_reference_s_ideal_and_worst_loads():
-    problem = example_a()
     assert problem.ideal.tolist() == [13.5, 7.5, 0]
     assert (problem.ideal + problem.span).tolist() == [18, 15, 22]
     assert problem.link_loads.tolist() == pytest.approx([10 / 3, 2])
@@ -52,21 +48,20 @@ def test_names_and_positions_make_the_same_problem():
     assert replace(named, workers=3, speeds=None).operators == ("a", "b")
 
 
-def test_forward_between_unequal_parallelisms_is_shuffle_with_a_warning():
+def test_forward_pairs_are_local_first_and_between_unequal_parallelisms_shuffled_with_a_warning():
     with pytest.warns(UserWarning, match=r"Edge 0 -> 1 is forward, but 2 tasks cannot feed 1 one to one"):
         problem = small(edges=[(0, 1, "forward")])
     assert problem.edges[0].partitioning == "shuffle"
-
-
-def test_forward_pairs_are_local_first():
     problem = small(parallelism=(2, 2), edges=[(0, 1, "forward")], slots=4)
     assert problem.cost([(2, 0), (2, 0)]).net == 0
     assert problem.worker_loads([(2, 0), (1, 1)])[2].tolist() == [1, 0]
 
 
-def test_where_all_plans_are_alike_the_cost_is_zero():
+def test_where_all_plans_are_alike_the_cost_is_zero_and_the_largest_sums_are_costed():
     problem = PlacementProblem((6,), [], 3, 2, (0.1,), (0.3,), (0.7,))
     assert problem.cost([(2, 2, 2)]) == CostVector(0, 0, 0)
+    large = small(parallelism=(2, 1), edges=[], cpu=(4e307, 1e307))
+    assert large.cost([(2, 0), (0, 1)]).cpu == pytest.approx(1)
 
 
 def test_loads_are_divided_by_the_speed_of_the_worker():
@@ -87,15 +82,10 @@ def test_subtasks_are_listed_operator_by_operator():
     assert problem.subtasks([(1, 1), (0, 1)]) == [Subtask("map", 0, 0), Subtask("map", 1, 1), Subtask("sink", 0, 1)]
 
 
-FLOW = Dataflow(
+FLOW = flow_of(
     "q",
-    (
-        Operator("people", "source"),
-        Operator("bids", "source"),
-        Operator("join", "join", stateful=True),
-        Operator("sink", "sink"),
-    ),
-    (Edge("people", "join"), Edge("bids", "join"), Edge("join", "sink", "forward")),
+    {"people": "source", "bids": "source", "join": "join", "sink": "sink"},
+    [("people", "join"), ("bids", "join"), ("join", "sink", "forward")],
 )
 PROFILES = {
     "people": OperatorProfile(0.001, 0, 50, 1),
@@ -119,22 +109,19 @@ def test_loads_are_unit_costs_times_rates_shared_by_the_tasks():
     assert [edge.upstream for edge in problem.edges] == [0, 1, 2]
 
 
-def test_without_parallelism_every_task_stays_below_one_cpu():
+def test_without_parallelism_every_task_stays_below_one_cpu_and_sources_without_it_run_elsewhere():
     with pytest.warns(UserWarning, match="forward"):
         problem = PlacementProblem.from_dataflow(FLOW, PROFILES, {"people": 100, "bids": 1000}, 3, 4)
     assert problem.parallelism == (1, 2, 6, 1)  # bids exactly two
-
-
-def test_sources_without_parallelism_run_elsewhere():
     problem = PlacementProblem.from_dataflow(FLOW, PROFILES, RATES, 3, 4, parallelism={"join": 4, "sink": 4})
     assert problem.operators == ("join", "sink")
     assert problem.edges == ((0, 1, "forward"),)
 
 
 def test_one_number_is_the_rate_of_the_only_source():
-    flow = Dataflow("q", (Operator("s", "source"), Operator("m", "map")), (Edge("s", "m"),))
+    one = flow_of("q", {"s": "source", "m": "map"}, [("s", "m")])
     profiles = {"s": PROFILES["people"], "m": PROFILES["join"]}
-    assert PlacementProblem.from_dataflow(flow, profiles, 500, 2, 4).parallelism == (1, 5)
+    assert PlacementProblem.from_dataflow(one, profiles, 500, 2, 4).parallelism == (1, 5)
     with pytest.raises(WorkbenchError, match=r"'q' has 2 sources \(people, bids\), but the rate is one number"):
         PlacementProblem.from_dataflow(FLOW, PROFILES, 500, 2, 4)
 
@@ -146,10 +133,7 @@ def test_one_number_is_the_rate_of_the_only_source():
         ({"rate": {"people": 1, "bids": math.nan}}, "rate of source 'bids' is nan; give finite records/s from 0 on"),
         ({"profiles": {"people": PROFILES["people"]}}, "Operator 'join' of dataflow 'q' has no profile"),
         ({"parallelism": {"join": 2}}, "Operator 'sink' of dataflow 'q' has no parallelism; those given are join"),
-        (
-            {"parallelism": {"join": 2, "sink": 1, "typo": 3}},
-            "given for 'typo', no operator of dataflow 'q'; there are",
-        ),
+        ({"parallelism": {"join": 2, "sink": 1, "typo": 3}}, "given for 'typo', no operator of dataflow 'q'; there"),
         ({"rate": {"people": 1e300, "bids": 1e300}, "profiles": HUGE}, "would use inf CPU seconds per second; lower"),
         ({"parallelism": {"join": 0, "sink": 1}}, "parallelism of 'join' is 0; it must be a whole number of"),
     ],
@@ -161,23 +145,20 @@ def test_a_dataflow_that_cannot_be_placed_says_what_is_missing(changes, message)
 
 
 def test_queries_placed_together_are_one_graph():
-    one, other = small(operators=("map", "sink")), small(parallelism=(1, 1), cpu=(5, 2))
-    both = PlacementProblem.together(
-        {"q1": replace(one, workers=3, speeds=None), "q2": replace(other, workers=3, speeds=None)}
-    )
+    one = small(operators=("map", "sink"), workers=3)
+    both = PlacementProblem.together({"q1": one, "q2": small(parallelism=(1, 1), cpu=(5, 2), workers=3)})
     assert both.operators == ("q1.map", "q1.sink", "q2.0", "q2.1")
     assert both.parallelism == (2, 1, 1, 1)
     assert [edge[:2] for edge in both.edges] == [(0, 1), (2, 3)]
     assert both.cpu == (1, 1, 5, 2)
-    with pytest.raises(WorkbenchError, match=r"theirs differ \(q1: 2 x 2, q2: 3 x 2\)"):
-        PlacementProblem.together({"q1": one, "q2": small(workers=3)})
+    with pytest.raises(WorkbenchError, match=r"theirs differ \(q1: 3 x 2, q2: 2 x 2\)"):
+        PlacementProblem.together({"q1": one, "q2": small()})
     with pytest.raises(WorkbenchError, match="no queries to place together"):
         PlacementProblem.together({})
 
 
 def test_no_operator_of_queries_placed_together_is_lost():
-    roomy = {"slots": 4, "edges": []}
-    one, other = small(operators=("b.c", "d"), **roomy), small(operators=("c", "d"), **roomy)
+    one, other = (small(operators=(name, "d"), slots=4) for name in ("b.c", "c"))
     with pytest.raises(WorkbenchError, match=r"two queries are both named 'a\.b\.c' .* rename one of the queries"):
         PlacementProblem.together({"a": one, "a.b": other})
     assert PlacementProblem.together({"a": one, "b": other}).tasks == 6
@@ -190,14 +171,7 @@ def test_no_operator_of_queries_placed_together_is_lost():
         ({"operators": ("a", 1)}, "operator name 1 is not text"),
         ({"operators": ("a", "\ud800")}, r"operator name '\\ud800' has half a character"),
         ({"parallelism": {}, "cpu": {}, "io": {}, "net": {}}, "has no operators; give at least one"),
-        (
-            {"parallelism": (4, 1)},
-            "There are 5 tasks, but 2 workers of 2 slots cannot hold more than 4; add workers or slots",
-        ),
-        (
-            {"parallelism": (4000, 1), "slots": 1000},
-            "2 workers of 1,000 slots cannot hold more than 2,000; add workers",
-        ),
+        ({"parallelism": (4, 1)}, "There are 5 tasks, but 2 workers of 2 slots cannot hold more than 4; add workers"),
         ({"edges": [(0, 2)]}, r"Edge \(0, 2\) names the unknown operator 2; the operators are 0, 1"),
         ({"edges": [("a", 1)]}, "unknown operator 'a'"),
         ({"edges": [(0, 1), (1, 0)]}, "The edges form a cycle among the operators 0, 1; a dataflow must be acyclic"),
@@ -212,16 +186,12 @@ def test_no_operator_of_queries_placed_together_is_lost():
         ({"slots": 1.5}, "slots is 1.5"),
         ({"parallelism": (0, 1)}, "parallelism of '0' is 0"),
         ({"parallelism": (), "edges": [], "cpu": (), "io": (), "net": ()}, "has no operators"),
-        ({"workers": "2"}, "workers is '2'; it must be a whole number of at least 1"),
-        ({"workers": 10**30}, "workers is 1[0,]+; it must be at most 100,000"),
         ({"workers": 10**5000}, "workers is a number of thousands of digits; it must be at most 100,000"),
         ({"slots": 2**63}, "slots is 9,223,372,036,854,775,808; it must be at most 100,000"),
-        ({"slots": math.inf}, "slots is inf; it must be a whole number"),
         ({"parallelism": 3}, "parallelism is 3; give a sequence of numbers"),
         ({"parallelism": "21"}, "parallelism is '21'; give a sequence of numbers"),
         ({"cpu": 1.0}, "cpu is 1.0; give a sequence of numbers, one for each"),
         ({"cpu": "11"}, "cpu is '11'; give a sequence of numbers"),
-        ({"cpu": ("1", 1)}, "cpu load of operator '0' is '1'; it must be a finite number of at least 0"),
         ({"cpu": (10**400, 1)}, r"cpu load of operator '0' is 1[0,]+\.\.\.; it must be a finite number"),
         ({"speeds": 2}, "speeds is 2; give a sequence of numbers"),
         ({"speeds": ("1", 1)}, "speed of worker 0 is '1'; it must be a finite number above 0"),
@@ -230,7 +200,6 @@ def test_no_operator_of_queries_placed_together_is_lost():
         ({"edges": [5]}, r"Edge 5 is not \(upstream, downstream\)"),
         ({"cpu": (1.5e308, 1.5e308)}, "add up to more than a number can hold; give loads and speeds in other units"),
         ({"io": (1e308, 0)}, "add up to more than a number can hold"),
-        ({"net": (1e308, 1e308)}, "add up to more than a number can hold"),
         ({"speeds": (1e-310, 1)}, "add up to more than a number can hold"),
         ({"speeds": (1.5e308, 1.5e308)}, "add up to more than a number can hold"),
         ({"speeds": (1,)}, "1 speed for 2 workers; give one for each"),
@@ -246,8 +215,6 @@ def test_bad_problems_are_refused_with_what_is_allowed(changes, message):
     ("parallelism", "message"),
     [
         ((1,), "parallelism has 1 entries for 2 operators"),
-        (3, "parallelism is 3; give a sequence"),
-        ({"0": 1}, "parallelism is given for 0; the operators are 0, 1"),
         ({"0": 1, "1": 1, "2": 1}, "parallelism is given for 0, 1, 2; the operators are 0, 1"),
         ((1, 0), "parallelism of '1' is 0"),
     ],
@@ -256,11 +223,6 @@ def test_another_parallelism_is_of_the_same_operators(parallelism, message):
     assert small().with_parallelism({"1": 1, "0": 1}).cpu == (2, 1)
     with pytest.raises(WorkbenchError, match=message):
         small().with_parallelism(parallelism)
-
-
-def test_the_largest_sums_that_a_number_can_hold_are_costed():
-    problem = small(parallelism=(2, 1), edges=[], cpu=(4e307, 1e307))
-    assert problem.cost([(2, 0), (0, 1)]).cpu == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +246,5 @@ def test_a_threshold_is_any_number_from_zero_on():
     assert CostVector(0.1, 0, 0).within(CostVector(0.1 - 1e-10, math.inf, 0))
     assert not CostVector(0.1, 0, 0).within(CostVector(0.1 - 1e-8, math.inf, 0))
     for value in (-0.1, math.nan):
-        with pytest.raises(
-            WorkbenchError, match=r"The io entry of a cost vector is .*; give a number from 0 on, or inf"
-        ):
+        with pytest.raises(WorkbenchError, match=r"The io entry of a cost vector is .*; give a number from 0 on, or"):
             CostVector(0, value, 0)

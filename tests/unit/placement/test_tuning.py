@@ -9,31 +9,21 @@ from workbench.placement import tuning as tuning_module
 from workbench.placement._effort import Effort
 
 
-def test_example_b_is_tuned_as_in_the_reference():
+def test_example_b_is_tuned_as_in_the_reference_and_bounds_save_probes_but_change_no_threshold():
     problem = example_b((4, 6, 5, 8, 1), 4, 6)
-    tuning = tune(problem, bounds=False)
+    tuning, ours = tune(problem, bounds=False), tune(problem)
     assert [*tuning.alone] == pytest.approx([0.0177, 0, 0.374], abs=5e-4)
     assert [*tuning.thresholds] == pytest.approx([0.0236, 0.0133, 0.4979], abs=5e-5)
     assert tuning.probes == 53
     assert tuning.minimal
     assert tuning.plan.cost.within(tuning.thresholds)
     assert tuning.plan.cost.worst == pytest.approx(0.46, abs=5e-3)
-
-
-def test_bounds_save_probes_but_change_no_threshold():
-    problem = example_b((4, 6, 5, 8, 1), 4, 6)
-    paper, ours = tune(problem, bounds=False), tune(problem)
-    assert (ours.thresholds, ours.alone) == (paper.thresholds, paper.alone)
+    assert (ours.thresholds, ours.alone) == (tuning.thresholds, tuning.alone)
     assert ours.plan.cost.within(ours.thresholds)
     assert ours.probes < 10
-
-
-def test_a_dimension_that_can_be_balanced_is_still_relaxed_in_phase_2():
     # io alone is balanced perfectly; with the others it cannot be
-    problem = example_b((4, 6, 5, 8, 1), 4, 6)
-    tuning = tune(problem)
-    assert tuning.alone.io == 0
-    assert tuning.thresholds.io > 0.01
+    assert ours.alone.io == 0
+    assert ours.thresholds.io > 0.01
 
 
 def test_with_ceilings_each_dimension_is_tightened_with_the_others_at_theirs():
@@ -59,9 +49,11 @@ def scaled(limits, factor):
     return CostVector(*(min(1.0, factor * limit) for limit in limits))
 
 
-def test_thresholds_are_those_of_the_tuning():
+def test_thresholds_are_those_of_the_tuning_and_the_first_where_all_plans_are_alike():
     assert tune_thresholds(example_a()) == tune(example_a()).thresholds
     assert search(example_a(), tune_thresholds(example_a())).count > 0
+    alike = PlacementProblem((6,), [], 3, 2, (1,), (0,), (0,))
+    assert tune_thresholds(alike) == CostVector(0.01, 0.01, 0.01)
 
 
 def test_a_probe_out_of_time_is_told(monkeypatch):
@@ -75,11 +67,6 @@ def test_a_probe_out_of_time_is_told(monkeypatch):
     assert not tune(problem, bounds=False).minimal
     with pytest.warns(UserWarning, match=r"took more than 5.0 s and counts as having no plan"):
         tune_thresholds(problem, bounds=False)
-
-
-def test_where_all_plans_are_alike_the_first_threshold_does():
-    alike = PlacementProblem((6,), [], 3, 2, (1,), (0,), (0,))
-    assert tune_thresholds(alike) == CostVector(0.01, 0.01, 0.01)
 
 
 @pytest.mark.parametrize(

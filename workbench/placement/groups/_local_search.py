@@ -2,51 +2,46 @@
 
 With w_gh the communication of a pair of tasks and pot[g, k] = sum_h w_gh x[h, k], moving q tasks of g from a to b
 gains q (pot[g, b] - pot[g, a]); an exchange with r tasks of h also gains r (pot[h, a] - pot[h, b]) - 2 q r w_gh.
-Everything is in one file because compiled functions are cached by the time stamp of their file; arrays are passed
-one by one because a tuple of them takes three times as long.
-
-All functions take `counts` and `pot`, shape (groups, nodes); `free`, the room on each node; `cost` of one task of each
-group; `weight`, shape (groups, groups), symmetric, its diagonal 0; `slack`, the overload that still fits; `least`, up
-to which a gain is none. The first three are overwritten.
+Everything is in one file because compiled functions are cached by the time stamp of their file.
 """
 
-from workbench.arrays import Floats, Ints
-from workbench.placement._compiled import compiled
+from typing import NamedTuple
 
-Counts = Ints
+from workbench.arrays import Floats, Ints
+from workbench.placement._compiled import compiled, inlined
 
 _MOST = 3  # tasks of one side of an exchange, if not all of them
 _SHAKES = 3  # random steps away from the best allocation
 
 
-@compiled
-def _shift(  # noqa: PLR0917
-    counts: Counts, pot: Floats, free: Floats, cost: Floats, weight: Floats, g: int, a: int, b: int, q: int
-) -> None:
+class State(NamedTuple):
+    """An allocation that changes, and what it is judged by."""
+
+    counts: Ints  # (groups, nodes)
+    pot: Floats  # (groups, nodes)
+    free: Floats  # (nodes,): the room on each
+    cost: Floats  # (groups,): of one task
+    weight: Floats  # (groups, groups), symmetric, its diagonal 0
+    slack: float  # the overload that still fits
+    least: float  # up to which a gain is none
+
+
+@inlined
+def _shift(state: State, g: int, a: int, b: int, q: int) -> None:
     """Move q tasks of g from a to b."""
-    counts[g, a] -= q
-    counts[g, b] += q
-    free[a] += q * cost[g]
-    free[b] -= q * cost[g]
-    for h in range(len(cost)):
-        pot[h, a] -= q * weight[g, h]
-        pot[h, b] += q * weight[g, h]
+    state.counts[g, a] -= q
+    state.counts[g, b] += q
+    state.free[a] += q * state.cost[g]
+    state.free[b] -= q * state.cost[g]
+    for h in range(len(state.cost)):
+        state.pot[h, a] -= q * state.weight[g, h]
+        state.pot[h, b] += q * state.weight[g, h]
 
 
-@compiled
-def _exchanged(  # noqa: PLR0917
-    counts: Counts,
-    pot: Floats,
-    free: Floats,
-    cost: Floats,
-    weight: Floats,
-    slack: float,
-    least: float,
-    g: int,
-    a: int,
-    b: int,
-) -> bool:
+@inlined
+def _exchanged(state: State, g: int, a: int, b: int) -> bool:
     """Exchange tasks of g on a with those of each other group on b where that gains; whether it did."""
+    counts, pot, free, cost, weight, slack, least = state
     gained = False
     for h in range(len(cost)):
         if h == g or counts[h, b] == 0 or counts[g, a] == 0:
@@ -64,17 +59,16 @@ def _exchanged(  # noqa: PLR0917
                 if gain > best and change <= free[b] + slack and -change <= free[a] + slack:
                     best, best_q, best_r = gain, q, r
         if best > least:
-            _shift(counts, pot, free, cost, weight, g, a, b, best_q)
-            _shift(counts, pot, free, cost, weight, h, b, a, best_r)
+            _shift(state, g, a, b, best_q)
+            _shift(state, h, b, a, best_r)
             gained = True
     return gained
 
 
-@compiled
-def _passed(  # noqa: PLR0917
-    counts: Counts, pot: Floats, free: Floats, cost: Floats, weight: Floats, slack: float, least: float
-) -> bool:
+@inlined
+def _passed(state: State) -> bool:
     """Try every move and every exchange once; whether some gained."""
+    counts, pot, free, cost, _, slack, least = state
     groups, nodes = counts.shape
     gained = False
     for a in range(nodes):
@@ -86,15 +80,15 @@ def _passed(  # noqa: PLR0917
                     q = counts[g, a]
                     if q * cost[g] > free[b] + slack:
                         q = int((free[b] + slack) / cost[g])
-                    _shift(counts, pot, free, cost, weight, g, a, b, q)
+                    _shift(state, g, a, b, q)
                     gained = True
                 # pairs of nodes are seen from both sides, exchanges from one only
-                if a < b and _exchanged(counts, pot, free, cost, weight, slack, least, g, a, b):
+                if a < b and _exchanged(state, g, a, b):
                     gained = True
     return gained
 
 
-@compiled
+@inlined
 def _next(state: int) -> int:
     """Marsaglia's xorshift with 32 bits."""
     state ^= (state << 13) & 0xFFFFFFFF
@@ -103,72 +97,59 @@ def _next(state: int) -> int:
 
 
 @compiled
-def _shaken(  # noqa: PLR0917
-    counts: Counts, pot: Floats, free: Floats, cost: Floats, weight: Floats, slack: float, state: int
-) -> int:
-    """Move a random task to a random node, in exchange for another where it does not fit; returns the new state."""
+def _shaken(state: State, seed: int) -> int:
+    """Move a random task to a random node, in exchange for another where it does not fit; returns the new seed."""
+    counts, _, free, cost, _, slack, _ = state
     groups, nodes = counts.shape
-    state = _next(state)
-    g = state % groups
-    state = _next(state)
-    a = state % nodes
+    seed = _next(seed)
+    g = seed % groups
+    seed = _next(seed)
+    a = seed % nodes
     while counts[g, a] == 0:  # every group has a task somewhere
         a = (a + 1) % nodes
-    state = _next(state)
-    b = state % nodes
+    seed = _next(seed)
+    b = seed % nodes
     if a == b:
-        return state
+        return seed
     if cost[g] <= free[b] + slack:
-        _shift(counts, pot, free, cost, weight, g, a, b, 1)
-        return state
-    state = _next(state)
+        _shift(state, g, a, b, 1)
+        return seed
+    seed = _next(seed)
     for step in range(groups):
-        h = (state + step) % groups
+        h = (seed + step) % groups
         change = cost[g] - cost[h]
         if h != g and counts[h, b] > 0 and change <= free[b] + slack and -change <= free[a] + slack:
-            _shift(counts, pot, free, cost, weight, g, a, b, 1)
-            _shift(counts, pot, free, cost, weight, h, b, a, 1)
+            _shift(state, g, a, b, 1)
+            _shift(state, h, b, a, 1)
             break
-    return state
+    return seed
 
 
 @compiled
-def _climbed(  # noqa: PLR0917
-    counts: Counts, pot: Floats, free: Floats, cost: Floats, weight: Floats, slack: float, least: float
-) -> float:
+def _climbed(state: State) -> float:
     """Pass until nothing gains; returns the gain of the allocation."""
-    while _passed(counts, pot, free, cost, weight, slack, least):
+    while _passed(state):
         pass
     gain = 0.0
-    for g in range(counts.shape[0]):
-        for k in range(counts.shape[1]):
-            gain += counts[g, k] * pot[g, k]
+    for g in range(state.counts.shape[0]):
+        for k in range(state.counts.shape[1]):
+            gain += state.counts[g, k] * state.pot[g, k]
     return gain / 2
 
 
 @compiled
-def improve(  # noqa: PLR0917
-    counts: Counts,
-    pot: Floats,
-    free: Floats,
-    cost: Floats,
-    weight: Floats,
-    slack: float,
-    least: float,
-    tries: int,
-    seed: int,
-) -> Counts:
+def improve(state: State, tries: int, seed: int) -> Ints:
     """Climb, then `tries` times from a shaken copy of the best so far; returns the best counts.
 
     The shaking follows from `seed`, 1 to 2^32 - 1.
     """
-    best_gain = _climbed(counts, pot, free, cost, weight, slack, least)
+    counts, pot, free, _, _, _, least = state
+    best_gain = _climbed(state)
     best, best_pot, best_free = counts.copy(), pot.copy(), free.copy()
-    state = seed
-    for _ in range(tries):
+    for _try in range(tries):
         for _step in range(_SHAKES):
-            state = _shaken(counts, pot, free, cost, weight, slack, state)
-        gain = _climbed(counts, pot, free, cost, weight, slack, least)
+            seed = _shaken(state, seed)
+        gain = _climbed(state)
         if gain >= best_gain - least:
             best_gain = max(gain, best_gain)
             best[:], best_pot[:], best_free[:] = counts, pot, free

@@ -19,29 +19,17 @@ from typing import Literal, get_args
 import numpy as np
 
 from workbench.checks import SLACK, require
-from workbench.placement.groups._local_search import improve
-from workbench.placement.groups.job import GroupAllocation, Job, Nodes, Priority, allocation
+from workbench.placement.groups._local_search import State, improve
+from workbench.placement.groups.job import GroupAllocation, Job, Nodes, Priority
 
 
 def top_down(job: Job, capacity: Sequence[float], priority: Priority = "rs") -> GroupAllocation:
     """Allocate pairs of groups by significance (Algorithms 4 and 5).
 
     Takes O(edges (log edges + nodes)) steps to order the pairs and to look through hosts, and O(log nodes) for each
-    portion that it places.
-
-    Parameters
-    ----------
-    job
-        Groups of tasks.
-    capacity
-        Per node.
-    priority
-        ``"rs"``: relative significance, as the paper; ``"imc"``: communication of a task pair.
-
-    Raises
-    ------
-    WorkbenchError
-        When `priority` is unknown, there is no node, or a capacity is negative or not finite.
+    portion that it places. The `priority` is ``"rs"``, relative significance, as the paper, or ``"imc"``, communication
+    of a task pair. Raises `WorkbenchError` for another one, without a node, or for a `capacity` of one that is negative
+    or not finite.
     """
     work = _Work(job, Nodes(capacity))
     for i, j, _ in job.by_priority(priority):
@@ -54,7 +42,7 @@ def top_down(job: Job, capacity: Sequence[float], priority: Priority = "rs") -> 
         else:
             work.fuse(i, j)
     work.place_singles()
-    return allocation(job, work.counts)
+    return GroupAllocation.of(job, work.counts)
 
 
 class _Work:
@@ -147,10 +135,10 @@ def naive(job: Job, capacity: Sequence[float]) -> GroupAllocation:
     aside: list[_Task] = []
     for edge in job.by_priority("imc"):
         for pair in _pairs(job, edge[0], edge[1], "row"):
-            new = [task for task in pair if tasks.node(task) is None]
+            new = [task for task in pair if task not in tasks.node]
             if len(new) == 1:
-                partner = tasks.node(pair[0] if pair[1] is new[0] else pair[1])
-                tasks.place_or_set_aside(new, partner, aside)
+                (partner,) = {*pair} - {*new}
+                tasks.place_or_set_aside(new, tasks.node[partner], aside)
             elif new:
                 cost = job.task_cost[edge[0]] + job.task_cost[edge[1]]
                 rest = range(current if cost < fits_nowhere else len(order), len(order))
@@ -161,64 +149,46 @@ def naive(job: Job, capacity: Sequence[float]) -> GroupAllocation:
                     current = found
                 tasks.place_or_set_aside(new, None if found is None else order[found], aside)
     for task in (*aside, *tasks.all()):
-        if tasks.node(task) is None:
+        if task not in tasks.node:
             cost = job.task_cost[task[0]]
             node = next((node for node in order if nodes.fits(node, cost)), None)
             tasks.place_or_set_aside([task], node, [])
-    return allocation(job, tasks.counts())
+    return tasks.allocation()
 
 
 def task_level(job: Job, capacity: Sequence[float], priority: Priority = "rs", order: Order = "row") -> GroupAllocation:
     """Allocate pairs of tasks by significance, fuse nodes where possible (Algorithms 1 to 3).
 
-    Parameters
-    ----------
-    job, capacity
-        See `top_down`.
-    priority
-        ``"rs"``: relative significance; ``"imc"``: communication of a task pair, as the paper's experiments.
-    order
-        Of the pairs (a, b) of two groups: ``"row"`` takes all pairs of a task of the first group before those of its
-        next; ``"diagonal"`` goes by a + b, larger a first, so that both groups advance alike (it collocates the 84
-        links of the paper's Example 2).
-
-    Raises
-    ------
-    WorkbenchError
-        When `priority` or `order` is unknown, there is no node, or a capacity is negative or not finite.
+    Takes and raises what `top_down` does; the paper's experiments have the priority ``"imc"``. The `order` is that of
+    the pairs (a, b) of two groups: ``"row"`` takes all pairs of a task of the first group before those of its next;
+    ``"diagonal"`` goes by a + b, larger a first, so that both groups advance alike (it collocates the 84 links of the
+    paper's Example 2).
     """
     require(order in get_args(Order), f"order is {order!r}; use one of 'row', 'diagonal'.")
     nodes = Nodes(capacity)
     tasks = _Tasks(job, nodes)
     aside: list[_Task] = []
-    last: int | None = None
     for i, j, _ in job.by_priority(priority):
-        first_of_pair = True
+        last: int | None = None
         both = job.task_cost[i] + job.task_cost[j]
         for pair in _pairs(job, i, j, order):
-            at = [tasks.node(task) for task in pair]
+            at = [tasks.node.get(task) for task in pair]
             if at[0] is not None and at[1] is not None:
                 tasks.fuse(at[0], at[1])
                 continue
-            # pickNode, Algorithm 2
-            if at[0] is not None or at[1] is not None:
-                node = at[1] if at[0] is None else at[0]
-            elif last is None or first_of_pair or not nodes.fits(last, both):
-                node = nodes.roomiest()
-            else:
-                node = last
-            first_of_pair, last = False, node
-            tasks.place_or_set_aside([t for t, where in zip(pair, at, strict=True) if where is None], node, aside)
+            host = at[1] if at[0] is None else at[0]
+            if host is None:  # pickNode, Algorithm 2
+                host = nodes.roomiest() if last is None or not nodes.fits(last, both) else last
+            last = host
+            tasks.place_or_set_aside([task for task in pair if task not in tasks.node], host, aside)
     aside += tasks.all()  # groups without edges
-    for task in sorted(
-        aside, key=lambda task: (-job.task_cost[task[0]], task)
-    ):  # Algorithm 3, as `_Work.place_singles`
-        if tasks.node(task) is None:
+    for task in sorted(aside, key=lambda task: (-job.task_cost[task[0]], task)):  # as `_Work.place_singles`
+        if task not in tasks.node:
             node = nodes.roomiest()
             if not nodes.fits(node, job.task_cost[task[0]]):
                 break
             tasks.place_or_set_aside([task], node, [])
-    return allocation(job, tasks.counts())
+    return tasks.allocation()
 
 
 def _pairs(job: Job, i: int, j: int, order: Order) -> Iterator[tuple[_Task, _Task]]:
@@ -236,14 +206,10 @@ class _Tasks:
 
     def __init__(self, job: Job, nodes: Nodes) -> None:
         self._job, self._nodes = job, nodes
-        self._node: list[list[int | None]] = [[None] * size for size in job.sizes]
-        self._hosted: list[list[_Task]] = [[] for _ in nodes.free]
+        self.node: dict[_Task, int] = {}  # of those that have one
 
     def all(self) -> list[_Task]:
         return [(group, number) for group, size in enumerate(self._job.sizes) for number in range(size)]
-
-    def node(self, task: _Task) -> int | None:
-        return self._node[task[0]][task[1]]
 
     def place_or_set_aside(self, new: list[_Task], node: int | None, aside: list[_Task]) -> None:
         """Put all of `new` on `node` if they fit together."""
@@ -252,29 +218,20 @@ class _Tasks:
             aside += new
             return
         self._nodes.take(node, cost)
-        for task in new:
-            self._node[task[0]][task[1]] = node
-            self._hosted[node].append(task)
+        self.node |= dict.fromkeys(new, node)
 
     def fuse(self, first: int, second: int) -> None:
         """Lines 18 to 23: empty the node of smaller capacity into the other (ties: into the first) if all fits."""
         nodes = self._nodes
-        if first == second:
-            return
         into, out = (first, second) if nodes.capacity[first] >= nodes.capacity[second] else (second, first)
-        if not nodes.move_all(out, into):
-            return
-        for group, number in self._hosted[out]:
-            self._node[group][number] = into
-        self._hosted[into] += self._hosted[out]
-        self._hosted[out] = []
+        if first != second and nodes.move_all(out, into):
+            self.node |= {task: into for task, node in self.node.items() if node == out}
 
-    def counts(self) -> list[list[int]]:
-        rows = [[0] * len(self._hosted) for _ in self._node]
-        for node, hosted in enumerate(self._hosted):
-            for group, _ in hosted:
-                rows[group][node] += 1
-        return rows
+    def allocation(self) -> GroupAllocation:
+        rows = [[0] * len(self._nodes.free) for _ in self._job.sizes]
+        for (group, _), node in self.node.items():
+            rows[group][node] += 1
+        return GroupAllocation.of(self._job, rows)
 
 
 DEFAULT_TRIES = 12
@@ -285,23 +242,10 @@ def best_allocation(
 ) -> GroupAllocation:
     """Improve on ``top_down`` by moving and exchanging tasks; never worse than it.
 
-    The search climbs from the top-down allocation, then again from slightly shaken copies of the best one found. When
+    The search climbs from the top-down allocation, then from `tries` slightly shaken copies of the best one found. When
     top-down leaves tasks out, the other algorithms and a plain packing by size are tried before the search; when all
-    of them do, the answer is the one that leaves out least.
-
-    Parameters
-    ----------
-    job, capacity
-        See `top_down`.
-    tries
-        Shaken copies to climb from.
-    seed
-        Of the shaking; the same seed gives the same allocation.
-
-    Raises
-    ------
-    WorkbenchError
-        When `tries` or `seed` is below 0, there is no node, or a capacity is negative or not finite.
+    of them do, the answer is the one that leaves out least. The same `seed` of the shaking gives the same allocation.
+    Raises what `top_down` does, and `WorkbenchError` for `tries` or a `seed` below 0.
     """
     require(tries >= 0, f"tries is {tries!r}; it must be a whole number of at least 0.")
     require(seed >= 0, f"seed is {seed!r}; it must be a whole number of at least 0.")
@@ -318,8 +262,9 @@ def best_allocation(
     placed = counts.astype(np.float64)
     free = np.array(nodes.capacity) - cost @ placed
     least = SLACK * sum(c for _, _, c in job.edges)
-    better = improve(counts, weight @ placed, free, cost, weight, nodes.slack, least, tries, seed % (2**32 - 1) + 1)
-    return max(start, allocation(job, better.tolist()), key=lambda answer: answer.gain)
+    state = State(counts, weight @ placed, free, cost, weight, nodes.slack, least)
+    better = improve(state, tries, seed % (2**32 - 1) + 1)
+    return max(start, GroupAllocation.of(job, better.tolist()), key=lambda answer: answer.gain)
 
 
 def _start(job: Job, capacity: Sequence[float]) -> GroupAllocation:
@@ -345,4 +290,4 @@ def _packed(job: Job, capacity: Sequence[float]) -> GroupAllocation:
             _, node = min(fitting)
             nodes.take(node, job.task_cost[group])
             counts[group][node] += 1
-    return allocation(job, counts)
+    return GroupAllocation.of(job, counts)

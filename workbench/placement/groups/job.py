@@ -12,10 +12,10 @@ Clusters", CIKM 2014.
 
 import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 from workbench.checks import SLACK, not_negative, not_negatives, require
 
@@ -28,24 +28,13 @@ Counts = Sequence[Sequence[int]]
 class Job:
     """Groups of tasks and the communication between them.
 
-    Parameters
-    ----------
-    sizes
-        Tasks per group.
-    processing_cost
-        Cost of each group, all its tasks together, in the unit of the nodes' capacities.
-    edges
-        ``(i, j, c)``: groups i and j exchange c in all, bytes/s; each of their size_i x size_j task pairs the same.
-
-    Raises
-    ------
-    WorkbenchError
-        When lengths differ, a group has no task, a cost is negative or not finite, or an edge is not of that form,
-        names an unknown group or joins a group to itself.
+    Raises `WorkbenchError` when lengths differ, a group has no task, a cost is negative or not finite, or an edge is
+    not of its form, names an unknown group or joins a group to itself.
     """
 
-    sizes: tuple[int, ...]
-    processing_cost: tuple[float, ...]
+    sizes: tuple[int, ...]  # tasks per group
+    processing_cost: tuple[float, ...]  # of each group, all its tasks together, in the unit of the nodes' capacities
+    # (i, j, c): groups i and j exchange c in all, bytes/s; each of their size_i x size_j task pairs the same
     edges: tuple[Edge, ...]
 
     def __post_init__(self) -> None:
@@ -63,7 +52,21 @@ class Job:
                 f"Group {group} has {size!r} tasks; it must be a whole number of at least 1.",
             )
             not_negative(f"The processing cost of group {group}", cost)
-        object.__setattr__(self, "edges", checked_edges(self.edges, groups))
+        edges = []
+        for edge in self.edges:
+            require(
+                len(edge) == 3,
+                f"Edge {tuple(edge)!r} is not (i, j, c): give two groups and the bytes/s that they exchange.",
+            )
+            i, j, c = edge
+            for end in (i, j):
+                require(
+                    end in range(groups),
+                    f"Edge ({i}, {j}) names the unknown group {end}; the groups are 0 to {groups - 1}.",
+                )
+            require(i != j, f"Edge ({i}, {j}) joins a group to itself; leave it out.")
+            edges.append((int(i), int(j), not_negative(f"The communication of edge ({i}, {j})", float(c))))
+        object.__setattr__(self, "edges", tuple(edges))
 
     @cached_property
     def task_cost(self) -> tuple[float, ...]:
@@ -88,8 +91,7 @@ class Job:
             cost = self.processing_cost[i] + self.processing_cost[j]
             return c / cost if cost else math.inf
 
-        key = significance if priority == "rs" else self.pair_communication
-        return sorted(self.edges, key=key, reverse=True)  # stable: reverse keeps ties in order
+        return sorted(self.edges, key=significance if priority == "rs" else self.pair_communication, reverse=True)
 
     def gain(self, counts: Counts) -> float:
         """Communication that stays inside nodes with these tasks, shape (groups, nodes): phi of section 2.2."""
@@ -125,49 +127,20 @@ class Job:
         )
 
 
-def checked_edges(edges: Iterable[Edge], groups: int) -> tuple[Edge, ...]:
-    """Edges between groups 0 to `groups` - 1, communication as floats."""
-    checked = []
-    for edge in edges:
-        require(
-            len(edge) == 3,
-            f"Edge {tuple(edge)!r} is not (i, j, c): give two groups and the bytes/s that they exchange.",
-        )
-        i, j, c = edge
-        for end in (i, j):
-            require(
-                end in range(groups),
-                f"Edge ({i}, {j}) names the unknown group {end}; the groups are 0 to {groups - 1}.",
-            )
-        require(i != j, f"Edge ({i}, {j}) joins a group to itself; leave it out.")
-        checked.append((int(i), int(j), not_negative(f"The communication of edge ({i}, {j})", float(c))))
-    return tuple(checked)
-
-
 @dataclass(frozen=True)
 class GroupAllocation:
-    """Tasks of every group on every node.
+    """Tasks of every group on every node."""
 
-    Parameters
-    ----------
-    counts
-        Shape (groups, nodes).
-    gain
-        Communication that stays inside nodes, every pair of tasks once.
-    unplaced
-        Tasks per group that fitted nowhere; empty when the allocation is complete.
-    """
+    counts: tuple[tuple[int, ...], ...]  # shape (groups, nodes)
+    gain: float  # communication that stays inside nodes, every pair of tasks once
+    unplaced: Mapping[int, int]  # tasks per group that fitted nowhere; empty when the allocation is complete
 
-    counts: tuple[tuple[int, ...], ...]
-    gain: float
-    unplaced: Mapping[int, int]
-
-
-def allocation(job: Job, counts: Counts) -> GroupAllocation:
-    """Wrap `counts`, shape (groups, nodes), with their gain and what they leave out."""
-    rows = tuple(map(tuple, counts))
-    missing = {group: size - sum(row) for group, (size, row) in enumerate(zip(job.sizes, rows, strict=True))}
-    return GroupAllocation(rows, job.gain(rows), {group: tasks for group, tasks in missing.items() if tasks})
+    @classmethod
+    def of(cls, job: Job, counts: Counts) -> Self:
+        """Make the allocation with these counts of a job's tasks."""
+        rows = tuple(map(tuple, counts))
+        missing = {group: size - sum(row) for group, (size, row) in enumerate(zip(job.sizes, rows, strict=True))}
+        return cls(rows, job.gain(rows), {group: tasks for group, tasks in missing.items() if tasks})
 
 
 def checked_capacity(capacity: Sequence[float]) -> list[float]:

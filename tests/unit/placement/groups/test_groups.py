@@ -1,5 +1,5 @@
 import math
-from itertools import pairwise
+import re
 
 import pytest
 
@@ -27,14 +27,10 @@ def test_examples_of_top_down():
 
 
 def test_examples_of_the_others():
-    assert task_level(PROPORTIONAL, (60, 60, 60)).gain == 25
-    assert naive(PROPORTIONAL, (60, 60, 60)).gain == 25
-    assert [optimal_allocation(job, (c,) * 3).gain for job, c in ((PROPORTIONAL, 60), (LARGE_PORTION, 50))] == [
-        31.25,
-        4,
-    ]
-    assert optimal_allocation(THREE, (50, 50, 50)).gain == 12
-    assert best_allocation(THREE, (50, 50, 50)).gain == 12
+    assert [allocate(PROPORTIONAL, (60,) * 3).gain for allocate in (task_level, naive)] == [25, 25]
+    assert optimal_allocation(PROPORTIONAL, (60,) * 3).gain == 31.25
+    assert optimal_allocation(LARGE_PORTION, (50,) * 3).gain == 4
+    assert [allocate(THREE, (50,) * 3).gain for allocate in (optimal_allocation, best_allocation)] == [12, 12]
 
 
 def test_figure_2():
@@ -65,7 +61,6 @@ def test_fused_nodes():
 def test_all_hosts_of_an_allocated_group_are_tried():
     # group 1 lies half on each node when group 2 comes; both halves get a task of group 2
     job = Job((2, 2, 2), (60, 60, 20), ((0, 1, 100), (1, 2, 10)))
-    assert top_down(job, (80, 80)).counts == ((1, 1), (1, 1), (1, 1)) or top_down(job, (80, 80)).gain >= 55
     assert top_down(job, (80, 80)).gain == pytest.approx(100 / 4 * 2 + 10 / 4 * 2)
 
 
@@ -77,14 +72,9 @@ def test_a_job_that_does_not_fit_is_divided_by_the_greatest_common_divisor():
     answer = top_down(divided, capacity)
     assert answer.unplaced == {}
     assert [sum(30 * row[node] for row in answer.counts) for node in range(3)] == [60, 90, 60]
-
-
-@pytest.mark.parametrize(
-    ("costs", "message"), [((1.5,), "A cost or a capacity is 1.5"), ((0,), "All costs and capacities are 0")]
-)
-def test_equal_tasks_need_whole_costs(costs, message):
-    with pytest.raises(WorkbenchError, match=message):
-        Job((1,), costs, ()).divided((0,))
+    for cost, message in ((1.5, "A cost or a capacity is 1.5"), (0, "All costs and capacities are 0")):
+        with pytest.raises(WorkbenchError, match=message):
+            Job((1,), (cost,), ()).divided((0,))
 
 
 def test_groups_without_edges_are_placed_too():
@@ -119,34 +109,6 @@ def test_priorities():
     assert [edge[:2] for edge in job.by_priority("rs")] == [(1, 2), (0, 1)]
 
 
-def gains(shrinking, priority):
-    """Figure 4(a): three groups in a row; the second edge shrinks from twice the first to equality."""
-    jobs = (Job((10, 10, 10), (100, 100, 400), ((0, 1, 100), (1, 2, c))) for c in shrinking)
-    return [task_level(job, (100,) * 8, priority, "diagonal").gain for job in jobs]
-
-
-def test_figure_4a():
-    shrinking = range(200, 100, -20)
-    by_communication, by_significance = gains(shrinking, "imc"), gains(shrinking, "rs")
-    drops = [a - b for a, b in pairwise(by_communication)]
-    assert min(drops) == pytest.approx(max(drops))  # linear
-    assert min(drops) > 0
-    assert max(by_significance) - min(by_significance) < by_communication[0] - by_communication[-1]
-    assert by_significance[-1] > by_communication[-1]
-
-
-def test_figure_4b():
-    def job(factor):
-        return Job((10, 10 * factor), (200, 200), ((0, 1, 100),))
-
-    factors = range(1, 8)
-    by_group = [top_down(job(f), (80,) * 6).gain for f in factors]
-    by_task = [task_level(job(f), (80,) * 6, "imc", "diagonal").gain for f in factors]
-    assert min(by_group) >= by_group[0] - 1e-9
-    assert by_task[-1] < by_task[0]
-    assert all(a >= b for a, b in zip(by_group, by_task, strict=True))
-
-
 def test_random_graphs_of_section_7_3():
     jobs, capacity = random_jobs(120, seed=73)
     optimum = [optimal_allocation(job, capacity).gain for job in jobs]
@@ -159,21 +121,12 @@ def test_random_graphs_of_section_7_3():
     assert share(best_allocation) >= 0.995
 
 
-def test_reallocation_when_the_rate_falls():
-    peak = Job((4, 4), (200, 200), ((0, 1, 80),))
-    capacity = (100,) * 4
-    at_peak = top_down(peak, capacity)
-    change = reallocate(peak.scaled(0.25), capacity, at_peak.counts)
-    assert change.allocation.gain == pytest.approx(20)  # all on one node
-    assert change.moved == 6  # the node chosen keeps its own two
-
-
-def test_reallocation_when_the_rate_rises():
-    low = Job((4, 4), (50, 50), ((0, 1, 20),))
-    together = top_down(low, (100,) * 4)
-    change = reallocate(low.scaled(4), (100,) * 4, together.counts)
-    assert change.allocation.unplaced == {}
-    assert change.moved == 6
+@pytest.mark.parametrize(("cost", "factor", "gain"), [(200, 0.25, 20), (50, 4, 20)])
+def test_reallocation_when_the_rate_falls_to_one_node_or_rises_from_it(cost, factor, gain):
+    before, capacity = Job((4, 4), (cost, cost), ((0, 1, 0.4 * cost),)), (100,) * 4
+    change = reallocate(before.scaled(factor), capacity, top_down(before, capacity).counts)
+    assert (change.allocation.unplaced, change.moved) == ({}, 6)  # one node keeps its own two
+    assert change.allocation.gain == pytest.approx(gain)
 
 
 def test_reallocation_moves_nothing_for_the_same_job():
@@ -184,64 +137,55 @@ def test_reallocation_moves_nothing_for_the_same_job():
     assert change.moved == 0
 
 
+TWO = ((1, 1), (1, 1))  # groups, and their costs
+
+
 @pytest.mark.parametrize(
-    ("call", "text"),
+    ("given", "text"),
     [
-        (lambda: Job((), (), ()), "The job has no groups; give it at least one."),
-        (lambda: Job((1, 2), (1,), ()), "The job has 2 sizes and 1 processing costs; give one of each per group."),
-        (lambda: Job((0,), (1,), ()), "Group 0 has 0 tasks; it must be a whole number of at least 1."),
+        (((), (), ()), "The job has no groups; give it at least one."),
+        (((1, 2), (1,), ()), "The job has 2 sizes and 1 processing costs; give one of each per group."),
+        (((0,), (1,), ()), "Group 0 has 0 tasks; it must be a whole number of at least 1."),
+        (((math.inf,), (1,), ()), "Group 0 has inf tasks; it must be a whole number of at least 1."),
+        (((1,), (math.nan,), ()), "The processing cost of group 0 is nan; it must be a finite number of at least 0."),
+        ((*TWO, ((0, 2, 1),)), "Edge (0, 2) names the unknown group 2; the groups are 0 to 1."),
+        ((*TWO, ((0, 0.5, 1),)), "Edge (0, 0.5) names the unknown group 0.5; the groups are 0 to 1."),
+        ((*TWO, ((0, 1),)), "Edge (0, 1) is not (i, j, c): give two groups and the bytes/s that they exchange."),
+        ((*TWO, ((1, 1, 1),)), "Edge (1, 1) joins a group to itself; leave it out."),
+        ((*TWO, ((0, 1, -1),)), "The communication of edge (0, 1) is -1.0; it must be a finite number of at least 0."),
+    ],
+)
+def test_a_job_that_is_none_is_refused(given, text):
+    with pytest.raises(WorkbenchError) as error:
+        Job(*given)
+    assert str(error.value) == text
+
+
+MANY = Job((400,) * 3, (400,) * 3, ())
+
+
+@pytest.mark.parametrize(
+    ("use", "arguments", "text"),
+    [
+        (top_down, (THREE, ()), "There are no nodes; give the capacity of at least one."),
+        (naive, (THREE, (1, math.inf)), "The capacity of node 1 is inf; it must be a finite number of at least 0."),
+        (top_down, (THREE, (1,), "cpu"), "priority is 'cpu'; use one of 'rs', 'imc'."),
+        (task_level, (THREE, (1,), "rs", "column"), "order is 'column'; use one of 'row', 'diagonal'."),
+        (optimal_allocation, (THREE, (10, 20)), "The capacities are 10 to 20; the optimum is computed for equal nodes"),
+        (optimal_allocation, (MANY, (10,) * 200), "The optimum needs 1.84e+10 steps per node and 2e+07 are allowed;"),
+        (reallocate, (THREE, (50,) * 3, ((3, 0, 0), (6, 0, 0), (1, 0, 0))), "current places 1 tasks of group 2, which"),
         (
-            lambda: Job((1,), (math.nan,), ()),
-            "The processing cost of group 0 is nan; it must be a finite number of at least 0.",
-        ),
-        (lambda: Job((1, 1), (1, 1), ((0, 2, 1),)), "Edge (0, 2) names the unknown group 2; the groups are 0 to 1."),
-        (lambda: Job((math.inf,), (1,), ()), "Group 0 has inf tasks; it must be a whole number of at least 1."),
-        (
-            lambda: Job((1, 1), (1, 1), edges=((0, 1),)),
-            "Edge (0, 1) is not (i, j, c): give two groups and the bytes/s that they exchange.",
-        ),
-        (
-            lambda: Job((1, 1), (1, 1), ((0, 0.5, 1),)),
-            "Edge (0, 0.5) names the unknown group 0.5; the groups are 0 to 1.",
-        ),
-        (lambda: Job((1, 1), (1, 1), ((1, 1, 1),)), "Edge (1, 1) joins a group to itself; leave it out."),
-        (
-            lambda: Job((1, 1), (1, 1), ((0, 1, -1),)),
-            "The communication of edge (0, 1) is -1.0; it must be a finite number of at least 0.",
-        ),
-        (lambda: top_down(THREE, ()), "There are no nodes; give the capacity of at least one."),
-        (
-            lambda: naive(THREE, (1, math.inf)),
-            "The capacity of node 1 is inf; it must be a finite number of at least 0.",
-        ),
-        (lambda: top_down(THREE, (1,), "cpu"), "priority is 'cpu'; use one of 'rs', 'imc'."),
-        (lambda: task_level(THREE, (1,), order="column"), "order is 'column'; use one of 'row', 'diagonal'."),
-        (
-            lambda: optimal_allocation(THREE, (10, 20)),
-            "The capacities are 10 to 20; the optimum is computed for equal nodes only. Use best_allocation.",
-        ),
-        (
-            lambda: optimal_allocation(Job((400,) * 3, (400,) * 3, ()), (10,) * 200),
-            "The optimum needs 1.84e+10 steps per node and 2e+07 are allowed; use best_allocation.",
-        ),
-        (
-            lambda: reallocate(THREE, (50, 50, 50), ((3, 0, 0), (6, 0, 0), (1, 0, 0))),
-            (
-                "current places 1 tasks of group 2, which has 2; "
-                "reallocate keeps the number of tasks, so give a complete allocation of the same groups."
-            ),
-        ),
-        (
-            lambda: reallocate(THREE, (50, 50, 50), ((1.5, 1.5, 0), (6, 0, 0), (2, 0, 0))),
+            reallocate,
+            (THREE, (50,) * 3, ((1.5, 1.5, 0), (6, 0, 0), (2, 0, 0))),
             "The number of tasks of group 0 on node 0 is 1.5; it must be a whole number of at least 0.",
         ),
         (
-            lambda: reallocate(THREE, (50, 50, 50), ((3, 0, 0), (7, -1, 0), (2, 0, 0))),
+            reallocate,
+            (THREE, (50,) * 3, ((3, 0, 0), (7, -1, 0), (2, 0, 0))),
             "The number of tasks of group 1 on node 1 is -1; it must be a whole number of at least 0.",
         ),
     ],
 )
-def test_bad_input_is_named(call, text):
-    with pytest.raises(WorkbenchError) as error:
-        call()
-    assert str(error.value) == text
+def test_what_cannot_be_allocated_is_refused(use, arguments, text):
+    with pytest.raises(WorkbenchError, match=f"^{re.escape(text)}"):
+        use(*arguments)
