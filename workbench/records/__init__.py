@@ -3,7 +3,7 @@
 from workbench.files import write_whole
 from workbench.records.documents import Setting, structure, unstructure
 from workbench.records.estimate import Judgement, Limit, MstEstimate, MstInterval, OperatorCost, Phase, Probe, Verdict
-from workbench.records.gauges import GAUGES, Gauge, alert_rules, exposition
+from workbench.records.gauges import Gauge, alert_rules, exposition
 from workbench.records.job_settings import JOINED, OURS, JobSettings
 from workbench.records.layout import BatchLayout, Stage
 from workbench.records.measurement import (
