@@ -1,11 +1,7 @@
 """The command line: one module per group of commands; their options are in `options`.
 
-A command's work is loaded when it is carried out, so that help comes at once.
-
-Exit codes: 0 done (verify: sustained), 1 not sustained, no plan or a partial report, 2 bad input or an
-unsuitable machine, 3 the source was the limit, 70 a defect of the workbench, 130 interrupted,
-141 the reader of a pipe left before the command was done.
-Progress goes to standard error: to a terminal in one line, elsewhere line by line; results go to standard output.
+A command's work is loaded when it is carried out, so that help, which lists the exit codes, comes at once. Progress
+goes to standard error: to a terminal in one line, elsewhere line by line; results go to standard output.
 """
 
 import argparse
@@ -36,7 +32,7 @@ from workbench.cli.console import (
     open_streams,
     tell,
 )
-from workbench.cli.options import add
+from workbench.cli.options import add, flag
 from workbench.errors import NoCapacityError, WorkbenchError, shortened
 from workbench.escaping import for_terminal
 
@@ -79,18 +75,6 @@ _EXAMPLES = """examples:
   workbench plan data/q5.yaml --report q5.html        what to deploy for three rates
   workbench place .workbench/data-q5-plan.json        where its tasks go
 """
-
-_OPTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "interval_s": "interval",
-        "policies": "policy",
-        "restart_s": "restart",
-        "samples": "draws",
-        "settings": "setting",
-        "timeout_s": "timeout",
-    }
-)
-"""Options that have another name than their setting."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -157,25 +141,19 @@ def _kept_for_report(error: Exception, options: argparse.Namespace, asked: Seque
 
 def _spelled(options: argparse.Namespace, setting: str) -> str:
     """Spell a setting as the option of the command, if it has one, and as the key of a study otherwise."""
-    if options.asked == "report":
-        return setting  # a parameter of the report
-    name = _OPTIONS.get(setting, setting)
-    return f"--{name.replace('_', '-')}" if hasattr(options, name) else setting
+    of_a_report = options.asked == "report"  # whose parameters they are
+    return flag(setting) if hasattr(options, setting) and not of_a_report else setting
 
 
 def _prepare() -> None:
-    """Get the program ready for the surroundings that it was started in."""
+    """Get the program ready: open its streams, and let Ctrl-C, SIGTERM and SIGHUP end it.
+
+    What is ignored, as with nohup, stays ignored. A second signal while the first still ends what is running is passed
+    over, so that nothing is left half undone.
+    """
     open_streams()
     if not os.environ.get("COLUMNS", "0").strip("0"):  # nothing fits into no column
         os.environ.pop("COLUMNS", None)
-    _listen()
-
-
-def _listen() -> None:
-    """Let Ctrl-C, SIGTERM and SIGHUP end the command; what is ignored, as with nohup, stays ignored.
-
-    A second signal while the first still ends what is running is passed over, so that nothing is left half undone.
-    """
     last_s = -_GRACE_S
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
@@ -199,11 +177,14 @@ def _parser(asked: Sequence[str] | None = None) -> argparse.ArgumentParser:
 
     None loads all of them.
     """
+    listed: list[str] = []
+    for group, answers in _GROUPS.items():
+        listed += [f"{group}:", *(f"  {name:9} {answer}" for name, (_, answer) in answers.items())]
     parser = _Parser(
         prog="workbench",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="How many slots, with how much memory, does my streaming query need? Measure it, model it, plan "
-        "it.\n\n" + "\n".join(_listed()),
+        "it.\n\n" + "\n".join(listed),
         epilog=f"{_EXAMPLES}\nExit codes: 0 done (verify: sustained), 1 not sustained, no plan or a partial report, "
         "2 bad input or\nan unsuitable machine, 3 source-bound, 70 a defect, 130 interrupted, 141 the reader of a pipe "
         "left early.",
@@ -222,11 +203,3 @@ def _parser(asked: Sequence[str] | None = None) -> argparse.ArgumentParser:
         if name not in commands.choices:
             commands.add_parser(name)
     return parser
-
-
-def _listed() -> list[str]:
-    lines = []
-    for group, commands in _GROUPS.items():
-        lines.append(f"{group}:")
-        lines += [f"  {name:9} {answers}" for name, (_, answers) in commands.items()]
-    return lines

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from workbench import units
 from workbench.advice import Advice
-from workbench.bundle import Part, collect, write
+from workbench.bundle import collect, write
 from workbench.cli import look
 from workbench.cli.console import BAD_INPUT, DONE, check_files
 from workbench.cli.masters import cluster_of
@@ -58,8 +58,9 @@ def _show(findings: Sequence[Finding], place: str) -> None:
     look.answer(out, verdict)
     table = look.table({"": "left", "thing": "left", "found": "left"})
     for finding in findings:
-        lacks = Text("MISSING", style="bold red") if finding.needed else Text("note", style="yellow")
-        table.add_row(Text("ok", style="green") if finding.fit else lacks, finding.thing, finding.found)
+        lacks = ("MISSING", "bold red") if finding.needed else ("note", "yellow")
+        mark, style = ("ok", "green") if finding.fit else lacks
+        table.add_row(Text(mark, style=style), finding.thing, finding.found)
     out.print(table)
     for finding in missing:
         words = f"{finding.fix}{'' if finding.needed else ' (not needed to measure)'}"
@@ -75,28 +76,23 @@ def _bundle(options: argparse.Namespace) -> int:
         listed = [{"name": part.name, "what": part.what, "bytes": part.size} for part in parts]
         print(json.dumps({"bundle": str(target), "written": options.yes, "parts": listed}, indent=1))
     else:
-        _list(parts, written=options.yes)
+        out = look.console()
+        what = "has" if options.yes else "would have"
+        size = units.size(sum(part.size for part in parts))
+        look.answer(out, f"The bundle {what} {units.some(len(parts), 'file')}, {size}:")
+        table = look.table({"file": "left", "size": "right", "what": "left"})
+        for part in parts:
+            table.add_row(part.name, units.size(part.size), part.what)
+        out.print(table)
+        look.line(
+            out,
+            "Secrets, your home folder and the names of you and of this machine are replaced. An error of your query "
+            "may quote a value of your data: read the bundle before you send it.",
+        )
+        if not options.yes:
+            look.line(out, "Nothing is written yet: add --yes.")
     if options.yes:
         write(parts, target)
         if not options.json:
             look.path(look.console(), "bundle", target.resolve())
     return DONE
-
-
-def _list(parts: Sequence[Part], *, written: bool) -> None:
-    out = look.console()
-    what = "has" if written else "would have"
-    look.answer(
-        out, f"The bundle {what} {units.some(len(parts), 'file')}, {units.size(sum(part.size for part in parts))}:"
-    )
-    table = look.table({"file": "left", "size": "right", "what": "left"})
-    for part in parts:
-        table.add_row(part.name, units.size(part.size), part.what)
-    out.print(table)
-    look.line(
-        out,
-        "Secrets, your home folder and the names of you and of this machine are replaced. An error of your query may "
-        "quote a value of your data: read the bundle before you send it.",
-    )
-    if not written:
-        look.line(out, "Nothing is written yet: add --yes.")

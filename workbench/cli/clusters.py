@@ -17,8 +17,6 @@ from workbench.records import CapacityPlan, InstanceType, PlannedStudy
 from workbench.study import plan_on, read_planned
 from workbench.views.findings import whose_cores
 
-_CENT = 0.01
-
 
 def run_cluster(options: argparse.Namespace) -> int:
     """Pack the plans into workers of one type."""
@@ -68,7 +66,10 @@ def _show(cluster: Cluster) -> None:
     out = look.console()
     count, instance = len(cluster.workers), cluster.instance
     proven = "fewer cannot hold them" if cluster.least == count else f"at least {cluster.least} are needed"
-    together, apart = (f"{_money(cost)} {instance.currency}/h" for cost in (cluster.per_hour, cluster.apart_per_hour))
+    together, apart = (
+        f"{f'{cost:,.2f}' if cost >= 0.01 else units.number(cost)} {instance.currency}/h"
+        for cost in (cluster.per_hour, cluster.apart_per_hour)
+    )
     plural = len(cluster.plans) > 1
     all_of = "both" if len(cluster.plans) == 2 else f"all {len(cluster.plans)}"
     what = f"{all_of} plans with their drivers" if plural else "the plan with its driver"
@@ -102,10 +103,6 @@ def _show(cluster: Cluster) -> None:
     look.line(out, "note: slots, cores and MB are those of one executor.")
     for text in filter(None, dict.fromkeys(map(whose_cores, cluster.plans))):
         look.line(out, f"note: {text}")
-
-
-def _money(per_hour: float) -> str:
-    return f"{per_hour:,.2f}" if per_hour >= _CENT else units.number(per_hour)
 
 
 def _as_json(cluster: Cluster) -> dict[str, Any]:

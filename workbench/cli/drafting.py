@@ -10,7 +10,7 @@ from workbench.cli.console import BAD_INPUT, DONE, check_file, show
 from workbench.errors import WorkbenchError
 from workbench.records import write_whole
 from workbench.study import Draft, ScriptDraft, draft, draft_script
-from workbench.workload import Recorded, Script
+from workbench.workload import Script
 
 
 def run_init(options: argparse.Namespace) -> int:
@@ -64,12 +64,6 @@ def _found(made: ScriptDraft) -> Iterator[str]:
         )
     if found.settings:
         yield f"settings: {', '.join(f'{name}={value}' for name, value in found.settings.items())}"
-    yield from _doubts(found)
-    for number, reason in made.left.items():
-        yield f"query {number} gets no study: {reason}"
-
-
-def _doubts(found: Recorded) -> Iterator[str]:
     if not found.queries:
         yield "no streaming query was started: a query begins with spark.readStream and ends with writeStream...start()"
     for note in found.notes:
@@ -81,6 +75,8 @@ def _doubts(found: Recorded) -> Iterator[str]:
             f"the script was run up to source {found.lacking}, whose columns nothing shows: add a sample, "
             f"{found.lacking}=FILE"
         )
+    for number, reason in made.left.items():
+        yield f"query {number} gets no study: {reason}"
 
 
 def _check_place(output: str) -> None:

@@ -17,6 +17,7 @@ from workbench.checks import within
 from workbench.cli import look
 from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED, SOURCE_BOUND, check_files, tell_partial
 from workbench.cli.masters import changes, cluster_of
+from workbench.cli.options import flag
 from workbench.cli.progress import progress
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
@@ -51,20 +52,8 @@ _PUBLISHED_TOLERANCE = 0.01  # StreamBed section IV: "the next value [of the tar
 _VERDICTS: Mapping[str, int] = MappingProxyType(
     {"sustained": DONE, "overloaded": NOT_SUSTAINED, "source-bound": SOURCE_BOUND}
 )
-_OF_A_PLAN: Mapping[str, Any] = MappingProxyType(
-    {
-        "slots": None,
-        "slot_cpus": None,
-        "memory_mb": defaults.MEMORY_MB,
-        "interval": defaults.INTERVAL_S,
-        "dataset": None,
-        "event_time": None,
-        "source": "replay",
-        "output_mode": None,
-        "percent": [100, 120, 150],
-    }
-)
 _OF_A_STUDY, _STUDIES = ("dataset", "event_time", "source", "output_mode"), {".yaml", ".yml"}
+_OF_A_PLAN = ("slots", "slot_cpus", "memory_mb", "interval_s", *_OF_A_STUDY, "percent")
 
 
 def run_measure(options: argparse.Namespace) -> int:
@@ -121,9 +110,12 @@ def run_verify(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([_verdict(probe, percent) for probe, percent in zip(made, options.percent, strict=True)]))
     else:
-        _show_verified(query.name, made, options.percent)
-    lowest = min(made, key=lambda probe: probe.rate)
-    return _VERDICTS.get(lowest.judgement.verdict if lowest.judgement else "", BAD_INPUT)
+        out = look.console()
+        sustained = [probe.rate for probe in made if probe.answered("sustained")]
+        highest = f"sustained {units.rate(max(sustained))}" if sustained else "sustained none of these rates"
+        look.answer(out, f"{query.name} {highest}.")
+        out.print(_probed(made, options.percent))
+    return _code(min(made, key=lambda probe: probe.rate))
 
 
 def _verify_plan(options: argparse.Namespace) -> int:
@@ -157,7 +149,11 @@ def _verify_plan(options: argparse.Namespace) -> int:
         out.print(_probed(made, percents))
         if found.cores is not None:
             look.line(out, f"The cores here are {found.cores.words('those that were measured')}.")
-    return _VERDICTS.get(found.at_rate.judgement.verdict if found.at_rate.judgement else "", BAD_INPUT)
+    return _code(found.at_rate)
+
+
+def _code(probe: Probe) -> int:
+    return _VERDICTS.get(probe.judgement.verdict if probe.judgement else "", BAD_INPUT)
 
 
 def _outcome(found: Verified) -> str:
@@ -174,18 +170,8 @@ def _outcome(found: Verified) -> str:
 def _refuse_others(options: argparse.Namespace, names: Iterable[str]) -> None:
     """Refuse what a plan or a study says itself."""
     for name in names:
-        if getattr(options, name) != _OF_A_PLAN[name]:
-            option = f"--{name.replace('_', '-')}"
-            raise WorkbenchError(f"{option} is given, but {options.query} says it. Leave {option} out.")
-
-
-def _show_verified(query: str, made: Sequence[Probe], percents: Sequence[float]) -> None:
-    """Print up to which rate the query was sustained, and the verdict on each."""
-    out = look.console()
-    sustained = [probe.rate for probe in made if probe.judgement and probe.judgement.verdict == "sustained"]
-    highest = f"sustained {units.rate(max(sustained))}" if sustained else "sustained none of these rates"
-    look.answer(out, f"{query} {highest}.")
-    out.print(_probed(made, percents))
+        if getattr(options, name) != options.usual[name]:
+            raise WorkbenchError(f"{flag(name)} is given, but {options.query} says it. Leave {flag(name)} out.")
 
 
 def _probed(made: Sequence[Probe], percents: Sequence[float]) -> Table:
@@ -237,7 +223,7 @@ def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
         cpus = defaults.SLOT_CPUS if fractions else 1.0
     if slots is None:
         slots = defaults.SLOTS if fractions or cluster else max(1, int(usable_cores()) - 1)
-    budget = Budget(slots, SlotProfile(cpus, options.memory_mb), options.interval)
+    budget = Budget(slots, SlotProfile(cpus, options.memory_mb), options.interval_s)
     testbed = SparkTestbed(cluster=cluster, slot_cpus="auto" if fractions else "cores")
     testbed.check(budget)
     return query, budget, testbed
@@ -256,7 +242,7 @@ def _of_study(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]
     with progress() as say:
         query = query_of(study, partial(find_query, progress=say))
     memory_mb = study.memory_mb[-1] if options.memory_mb == defaults.MEMORY_MB else options.memory_mb
-    interval_s = study.interval_s if options.interval == defaults.INTERVAL_S else options.interval
+    interval_s = study.interval_s if options.interval_s == defaults.INTERVAL_S else options.interval_s
     budget = Budget(options.slots or study.slots[-1], SlotProfile(study.slot_cpus, memory_mb), interval_s)
     testbed.check(budget)
     return query, budget, testbed

@@ -3,6 +3,7 @@
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,7 @@ from workbench.cli.watching import watch
 from workbench.records import CapacityPlan, planned_to_dict
 from workbench.study import observe, planned_document, write_planned
 
-_ASKED = {
-    **{name: name for name in ("query", "progress", "slots", "slot_cpus", "prices", "risk", "measured", "rows")},
-    "interval": "interval_s",
-    "target": "targets",
-    "outage": "outage_min",
-    "deadline": "deadline_s",
-    "start": "start_s",
-}
-"""Arguments of `observe`, by option."""
-_FILES = ("progress", "prices", "measured")
+_FILES = ("log", "progress", "prices", "measured")
 
 
 def run_observe(options: argparse.Namespace) -> int:
@@ -33,15 +25,16 @@ def run_observe(options: argparse.Namespace) -> int:
     if options.watch:
         return watch(options)
     output = Path(options.output or f".workbench/{Path(options.log).name}-plan.json")
-    written = options.output or (str(output) if options.target or options.rows else None)
+    asks = options.targets or options.rows
+    written = options.output or (str(output) if asks else None)
     check_files((written, options.report), (options.log, options.progress, options.prices, options.measured))
-    asked = {name: getattr(options, option) for option, name in _ASKED.items()}
+    asked = {name: getattr(options, name) for name in signature(observe).parameters if hasattr(options, name)}
     with progress() as say:
         say(f"reading {options.log}")
-        found = observe(options.log, **asked)
+        found = observe(**asked)
     from workbench.answers.observed import answer  # noqa: PLC0415 - it draws, and plotly takes as long as all else
 
-    made = answer(found, 60 * options.outage)
+    made = answer(found, 60 * options.outage_min)
     if options.json:
         plans = None if found.planned is None else planned_to_dict(planned_document(found.planned))
         print(json.dumps(made.document() | {"plans": plans, "unplanned": found.unplanned or None}, indent=1))
@@ -60,7 +53,7 @@ def run_observe(options: argparse.Namespace) -> int:
         complain(f"no plans: {found.unplanned}")
     complete = options.report is None or _report(options, asked)
     told = found.headroom.rate is not None or found.headroom.at_least > 0 or found.ending is not None
-    planned = not (options.target or options.rows) or (found.planned is not None and not found.planned.refused)
+    planned = not asks or (found.planned is not None and not found.planned.refused)
     return DONE if complete and planned and told else NOT_SUSTAINED
 
 
@@ -77,6 +70,6 @@ def _show_plans(plans: Sequence[CapacityPlan]) -> None:
 def _report(options: argparse.Namespace, asked: Mapping[str, Any]) -> bool:
     """Write the report; whether it is complete."""
     files = {name: str(Path(path).resolve()) for name in _FILES if (path := asked[name])}
-    given = {"log": str(Path(options.log).resolve()), **asked, **files, "targets": list(options.target) or None}
+    given = {**asked, **files, "targets": list(options.targets) or None}
     known = {name: value for name, value in given.items() if value is not None}
     return write_report("observe", known, options.report, quiet=options.json)

@@ -3,7 +3,8 @@
 A text has a description, the options and an example, apart by empty lines. An option is one line, or several of which
 the further ones are indented: its names, its values, its default, and after two blanks its help.
 
-- ``--rate:rate R`` takes a value called R, which `rate` reads; ``:str`` is for a text without such a name.
+- ``--rate:rate R`` takes a value called R, which is read as a rate; ``:str`` is for a text without such a name.
+- ``--interval>interval_s`` is the setting `interval_s`, by its name in Python and in studies.
 - ``N ...`` takes one or more, ``[N ...]`` any number, ``[FILE]`` one or none, ``NAME VALUE`` two, ``a|b`` one of these.
 - ``--event-time* COLUMN`` may be given several times.
 - ``--json``, without a value, is a switch.
@@ -15,39 +16,69 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any, TypeAlias
 
+from workbench import bounds, units
 from workbench.cli.console import JOURNAL, KEPT
-from workbench.cli.numbers import number, port, rate, whole
 from workbench.defaults import INTERVAL_S, MEMORY_MB
+from workbench.errors import WorkbenchError
 
 Commands: TypeAlias = "argparse._SubParsersAction[Any]"  # noqa: SLF001 - no other name
 
 
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a day; give one such as 2026-01-31") from None
+_COMMAS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")  # as answers show numbers
 
 
-def _numbers(text: str) -> tuple[float, ...]:
+def _reader(read: Callable[[str], Any], what: str) -> Callable[[str], Any]:
+    """Read a value, or say `what` it is not."""
+
+    def reader(text: str) -> object:
+        try:
+            return read(text.replace(",", "") if _COMMAS.fullmatch(text) and read in {int, float} else text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a {what}") from None
+
+    return reader
+
+
+_whole = _reader(int, "whole number; write it such as 1024 or 1,024")
+_number = _reader(float, "number; write it such as 1024 or 1,024")
+
+
+def _rate(text: str) -> float:
+    """Read records per second: a number, or one with a prefix such as ``"1.5M"``."""
     try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers such as 1,1,2") from None
+        value: float = _number(text)
+    except argparse.ArgumentTypeError:
+        try:
+            value = units.read_rate(text)
+        except WorkbenchError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+    if value > bounds.RATE:
+        raise argparse.ArgumentTypeError(f"{text!r} is too high; give at most {bounds.RATE:g} records/s")
+    return value
+
+
+def _port(text: str) -> int:
+    value: int = _whole(text)
+    if not 0 <= value < 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port; give 0 to 65535")
+    return value
 
 
 _READ: Mapping[str, Callable[[str], Any]] = {
-    "str": str, "whole": whole, "number": number, "rate": rate, "port": port, "numbers": _numbers, "day": _day
+    "str": str, "whole": _whole, "number": _number, "rate": _rate, "port": _port,
+    "numbers": _reader(lambda text: tuple(map(float, text.split(","))), "list of numbers such as 1,1,2"),
+    "day": _reader(date.fromisoformat, "day; give one such as 2026-01-31"),
 }  # fmt: skip
 _OPTION = re.compile(
-    r"(?P<names>(?:-\w, )?[-\w]+)(?P<often>\*)?(?::(?P<kind>\w+))?(?: (?P<values>[^=].*?))?(?: =(?P<default>.*))?"
+    r"(?P<names>(?:-\w, )?[-\w]+)(?P<often>\*)?(?:>(?P<setting>\w+))?(?::(?P<kind>\w+))?"
+    r"(?: (?P<values>[^=].*?))?(?: =(?P<default>.*))?"
 )
 
 _DEPLOYMENT = f"""
 --slots:whole  tasks that run at once (2; whole cores: all but one)
 --slot-cpus:number CORES  cores of one slot (0.4; without quotas 1)
 --memory-mb:whole ={MEMORY_MB}  memory of one slot, MB (1024)
---interval:number ={INTERVAL_S}  trigger interval, seconds (2)
+--interval>interval_s:number ={INTERVAL_S}  trigger interval, seconds (2)
 --dataset PATH  Parquet, CSV or JSON file or folder that feeds the query, or kafka://HOST:PORT/TOPIC
 --event-time COLUMN  its event-time column, replaced on replay
 --source replay|kafka =replay  how the query gets its rows: replayed, or by Spark's Kafka source from the topic that
@@ -146,16 +177,16 @@ rates.
 log LOG  event log, log of the driver, or progress events as JSON: a file or a folder; zstd, lz4, snappy, gz
 --query NAME  name or id of the query, if the log has several
 --progress FILE  progress events, if an event log has none
---interval:number S  trigger interval in seconds (default: read from the log)
+--interval>interval_s:number S  trigger interval in seconds (default: read from the log)
 --slots:whole N  tasks that can run at once, which progress events do not show
 --slot-cpus:number C  cores of a slot (default: as the cluster counts them)
---target:rate R ...  rates to plan for, records/s
+--target>targets:rate R ...  rates to plan for, records/s
 --rows:rate N  rows of a run that takes what there is and ends
---deadline:number S  seconds from its start in which it must be done
---start:number S  seconds until its first batch (default: as the log shows, or 60)
+--deadline>deadline_s:number S  seconds from its start in which it must be done
+--start>start_s:number S  seconds until its first batch (default: as the log shows, or 60)
 --prices FILE  CSV file of worker types, for plans with costs
 --risk:number P  probability of falling short that plans may have
---outage:number MIN =10.0  outage in minutes to catch up after (%(default)g)
+--outage>outage_min:number MIN =10.0  outage in minutes to catch up after (%(default)g)
 --measured PLANS  compare with the plans of a study that was measured (workbench plan)
 --output FILE  where to write the plans (default: in .workbench)
 --report FILE  write an HTML report
@@ -216,7 +247,7 @@ For example: workbench init jobs.py:orders data/orders.csv, or workbench init jo
 Carry a study out: measure a query on small budgets, fit a model of its capacity, and plan the slots, memory and
 settings for each target rate. What is recorded in the journal is not measured again.
 
-study STUDY  YAML file: query, targets (at most 1e15/s), slots (at most 100,000), memory_mb and more
+study STUDY  YAML file: query, targets (at most 1e15/s), slots (at most {bounds.TASKS:,}), memory_mb and more
 --dry-run  say what would be measured and how long it takes
 --json  print JSON
 --journal ={JOURNAL}  where every run is recorded (%(default)s)
@@ -253,16 +284,17 @@ inputs INPUT ...  several are placed together on the same workers
     CAPSys)
 --thresholds:numbers CPU,IO,NET  for caps and caps-first; inf switches one off
 --odrp NAME  weights of the odrp method: default, weighted or latency (default)
---timeout:number S  time limit of a search, seconds (5; of optimal none); Ctrl-C ends one with the best found so far
+--timeout>timeout_s:number S  time limit of a search, seconds (5; of optimal none); Ctrl-C ends one with the best
+    found so far
 --seed:whole =0  for methods that draw (0)
---draws:whole  placements drawn by --compare and --shapes (50)
+--draws>samples:whole  placements drawn by --compare and --shapes (50)
 --compare  all methods: cost vector and sustained rate
 --shapes 4x4,8x2  compare worker shapes under random placement, as Spark does, and name the best
 --flink FILE  the plan (of --method) as CSV: operator, subtask, worker
 --json  print JSON
 
 example: workbench place data/placement.yaml --compare""",
-    "replay": """
+    "replay": f"""
 Replay a changing load against a simulated deployment under autoscaling policies: time at the target rate, latency, cost
 and reconfigurations of each policy.
 
@@ -270,24 +302,25 @@ query QUERY  a simulated query (q1, q2, q3, q5, q8, q11, Q1-sliding, Q2-join, Q3
     Q6-session), a study that was planned, its plans, a measurement, or 'keyed': one keyed operator under Elasticutor's
     paradigms
 rates CSV  the load: columns of time (seconds) and rate (records/s)
---time-column NAME =time_s  column of the time (%(default)s)
---rate-column NAME =rate_per_s  column of the rate (%(default)s)
---slots:whole  slots at the beginning, at most 100,000, assigned by BIDS2 (default: those of the plan, or of the
-    published deployment of a CAPSys query)
+--time-column NAME  column of the time (time_s)
+--rate-column NAME  column of the rate (rate_per_s)
+--slots:whole  slots at the beginning, at most {bounds.TASKS:,}, assigned by BIDS2 (default: those of the plan, or of
+    the published deployment of a CAPSys query)
 --plan-rate:rate RATE  target rate of the plan (the last plan)
---memory-mb:number =2048.0  memory of one slot, MB (2048)
+--memory-mb:number  memory of one slot, MB (2048)
 --managed-mb:number  managed memory of a slot at the beginning, Justin's level 0 (158 with Justin; other policies do not
     split a slot unless this is set)
---policy NAME ...  some of static, ds2, flink, dynamic-allocation, keda, justin, justin-hysteresis, justin-gives-back,
-    capsys, capsys-optimum, capsys-default, capsys-evenly (static ds2 flink), or module:name of your own; for 'keyed'
-    some of static, resource-centric, naive-executor-centric, executor-centric (all)
---setting NAME=VALUE ...  settings of all autoscalers except flink, such as activation_s=90 max_parallelism=40, of
-    dynamic-allocation, such as executor_slots=4 max_executors=30 tasks=200, and of keda, such as lag_threshold=1000
+--policy>policies NAME ...  some of static, ds2, flink, dynamic-allocation, keda, justin, justin-hysteresis,
+    justin-gives-back, capsys, capsys-optimum, capsys-default, capsys-evenly (static ds2 flink), or
+    module:name of your own; for 'keyed' some of static, resource-centric, naive-executor-centric, executor-centric
+    (all)
+--setting>settings NAME=VALUE ...  settings of all autoscalers except flink, such as activation_s=90 max_parallelism=40,
+    of dynamic-allocation, such as executor_slots=4 max_executors=30 tasks=200, and of keda, such as lag_threshold=1000
     partitions=32; for 'keyed' of the operator and its elasticity, such as cpu_s=0.001 executors=8 shard_bytes=32768
---restart:number =10.0  downtime of a reconfiguration, seconds (10)
+--restart>restart_s:number  downtime of a reconfiguration, seconds (10)
 --response OPERATOR FILE TASKS  hit rate, latency and true rate against memory, measured with TASKS tasks, CSV
 --workers:whole  workers of the capsys policies, nodes of 'keyed' (4)
---worker-slots:whole =4  slots of each, cores for 'keyed' (4)
+--worker-slots:whole  slots of each, cores for 'keyed' (4)
 --worker-cpus:number  cores of each (as many as slots)
 --worker-io-mb:number  MB/s of state access of each (no limit)
 --worker-net-mb:number  MB/s of network output of each (no limit; 1 Gbit/s for 'keyed')
@@ -299,7 +332,7 @@ rates CSV  the load: columns of time (seconds) and rate (records/s)
     PER_MIN times a minute
 --keys OPERATOR FILE PER_MIN  the popularity of your own keys, as printed by 'workbench keys DATA COLUMN --json', is
     shuffled PER_MIN times a minute
---seed:whole =0  seed of random placements, keys and service times (0)
+--seed:whole  seed of random placements, keys and service times (0)
 --json  print JSON
 --output FILE  write every step of every policy as CSV
 
@@ -316,7 +349,7 @@ output [FILE]  the HTML file to write
 --executed  NAME is a notebook that a scheduler has run: only write it as HTML
 --parameters  list the report's parameters and end
 --title:str  of the page
---timeout:number S  longest time of one step, seconds
+--timeout>timeout_s:number S  longest time of one step, seconds
 --json  print JSON
 
 A failed step gives a partial report that says what failed, and exit code 1. For example: workbench report capacity
@@ -345,12 +378,21 @@ keys [KEY ...]  also remove all measurements that begin so
 """Of the journal."""
 
 _ON_A_CLUSTER = {"doctor", "measure", "verify", "plan"}
+_FLAGS: Mapping[str, str] = {
+    setting: name for text in _COMMANDS.values() for name, setting in re.findall(r"(?m)^(--.+?)>(\w+)", text)
+}
 _KEPT = {"measure": KEPT, "plan": KEPT, "capture": "nothing was written"}
+
+
+def flag(setting: str) -> str:
+    """Give the option of a setting."""
+    return _FLAGS.get(setting, f"--{setting.replace('_', '-')}")
 
 
 def add(commands: Commands, name: str) -> None:
     """Add a command to the parser."""
     made = _added(commands, name, _COMMANDS[name])
+    made.set_defaults(usual={one.dest: one.default for one in made._actions})  # noqa: SLF001 - no other way
     if name in _KEPT:
         made.set_defaults(kept=_KEPT[name])
     if name in _ON_A_CLUSTER:
@@ -363,6 +405,20 @@ def add(commands: Commands, name: str) -> None:
         for action, text in _ACTIONS.items():
             _add_shared(_added(actions, action, text), argparse.SUPPRESS, as_json=argparse.SUPPRESS)
         actions.choices["show"].add_argument("keys", nargs=1, metavar="KEY", help="the measurement")
+
+
+def _values(text: str) -> dict[str, Any]:
+    """Give what argparse must know of the values of an option."""
+    first, *more = text.strip("[]").split() or [""]
+    if "|" in text:
+        return {"choices": text.split("|")}
+    if text.startswith("["):
+        return {"metavar": first, "nargs": "*" if more else "?"}
+    if more == ["..."]:
+        return {"metavar": first, "nargs": "+"}
+    if more:
+        return {"metavar": (first, *more), "nargs": 1 + len(more)}
+    return {"metavar": text} if text else {}
 
 
 def _added(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
@@ -378,27 +434,20 @@ def _add_options(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", te
         said, _, explained = entry.partition("  ")
         found = _OPTION.fullmatch(said)
         assert found is not None, said  # noqa: S101 - written above
-        names, values, read = found["names"].split(", "), found["values"] or "", _READ[found["kind"] or "str"]
+        names, read = found["names"].split(", "), _READ[found["kind"] or "str"]
+        given: dict[str, Any] = {"help": explained}
+        if found["setting"]:
+            given |= {"dest": found["setting"], "metavar": names[-1].lstrip("-").upper()}
         if said == names[-1]:
-            parser.add_argument(*names, action="store_true", help=explained)
+            parser.add_argument(*names, action="store_true", **given)
             continue
-        given: dict[str, Any] = {"type": read, "help": explained}
-        listed = values.endswith(" ...")
-        if "|" in values:
-            given["choices"] = values.split("|")
-        elif values.startswith("["):
-            given |= {"metavar": values.strip("[]").split()[0], "nargs": "*" if "..." in values else "?"}
-        elif listed:
-            given |= {"metavar": values.split()[0], "nargs": "+"}
-        elif values:
-            parts = tuple(values.split())
-            given |= {"metavar": parts, "nargs": len(parts)} if len(parts) > 1 else {"metavar": values}
+        given |= {"type": read, **_values(found["values"] or "")}
         if found["often"]:
             given |= {"action": "append", "default": []}
         elif found["default"] is not None:
             defaults = [int(one) if one.isdigit() else read(one) for one in found["default"].split()]
-            given["default"] = defaults if listed else defaults[0]
-        elif listed and names[0].startswith("-"):
+            given["default"] = defaults if "nargs" in given else defaults[0]
+        elif given.get("nargs") == "+" and names[0].startswith("-"):
             given["default"] = []
         parser.add_argument(*names, **given)
 

@@ -16,6 +16,7 @@ from types import FrameType
 from workbench.answers.answer import Answer
 from workbench.cli import look
 from workbench.cli.console import DONE, check_files
+from workbench.cli.options import flag
 from workbench.cli.progress import Progress, progress
 from workbench.errors import WorkbenchError
 from workbench.escaping import for_spreadsheet, for_terminal
@@ -38,7 +39,7 @@ from workbench.study import DRAWS, PROBLEM, resolved, shapes_compared
 
 _ASKED = (
     *("workers", "slots", "speeds", "rate", "cpus", "io", "net", "calibrate", "method", "thresholds", "odrp"),
-    *("timeout", "seed", "draws", "compare"),
+    *("timeout_s", "seed", "samples", "compare"),
 )
 _TAKES = "a placement problem, a study, plans or a measurement"
 
@@ -82,7 +83,7 @@ def _placed(
     """Place by one method or by all, or draw placements on `shapes`; also return the plan that --flink writes."""
     from workbench.answers import placed  # noqa: PLC0415
 
-    draws = options.draws or DRAWS
+    draws = options.samples or DRAWS
     if shapes:
         with _searching() as say:
             say("drawing placements")
@@ -90,7 +91,7 @@ def _placed(
     asked = {
         "thresholds": thresholds_of(options.thresholds),
         "seed": options.seed,
-        "timeout_s": options.timeout,
+        "timeout_s": options.timeout_s,
         "weights": options.odrp or "default",
     }
     method = options.method or "optimal"
@@ -114,10 +115,10 @@ def _again(options: argparse.Namespace, **changes: object) -> str:
     words = ["workbench place", *map(spelled, options.inputs)]
     for name, value in asked.items():
         if value is True:
-            words.append(f"--{name}")
+            words.append(flag(name))
         elif value:
             listed = ",".join(f"{one:.12g}" for one in value) if isinstance(value, list | tuple) else value
-            words.append(spelled_options({name: listed}))
+            words.append(spelled_options({flag(name)[2:]: listed}))
     return " ".join(words)
 
 
@@ -173,19 +174,19 @@ def _check(options: argparse.Namespace) -> None:
     check_methods(
         [options.method] if options.method is not None else [],
         seed=options.seed,
-        draws=DRAWS if options.draws is None else options.draws,
-        timeout_s=options.timeout,
+        draws=DRAWS if options.samples is None else options.samples,
+        timeout_s=options.timeout_s,
         weights=options.odrp or "default",
     )
     if options.shapes:
-        others = ("compare", "method", "flink", "thresholds", "odrp", "timeout", "speeds")
-        said = [f"--{name}" for name in others if getattr(options, name) not in {None, False}]
+        others = ("compare", "method", "flink", "thresholds", "odrp", "timeout_s", "speeds")
+        said = [flag(name) for name in others if getattr(options, name) not in {None, False}]
         if said:
             raise WorkbenchError(
                 f"--shapes compares random placements on other, equal workers, so {', '.join(said)} would have no "
                 "effect; leave it out, or --shapes."
             )
-    elif options.draws is not None and not options.compare:
+    elif options.samples is not None and not options.compare:
         raise WorkbenchError("--draws would have no effect; it goes with --compare or --shapes.")
     if options.compare and options.method and not options.flink:
         raise WorkbenchError(
@@ -195,14 +196,11 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _check_method(options: argparse.Namespace, method: str) -> None:
-    if options.compare:
-        return
-    if options.thresholds is not None and method not in {"caps", "caps-first"}:
-        raise WorkbenchError(
-            f"--thresholds would have no effect on the method {method}; give --method caps or caps-first with them."
-        )
-    if options.odrp is not None and method != "odrp":
-        raise WorkbenchError(f"--odrp would have no effect on the method {method}; give --method odrp with it.")
+    for name, methods in (("thresholds", ("caps", "caps-first")), ("odrp", ("odrp",))):
+        if getattr(options, name) is not None and not options.compare and method not in methods:
+            raise WorkbenchError(
+                f"--{name} would have no effect on the method {method}; give --method {' or '.join(methods)} with it."
+            )
 
 
 def _subtasks(plan: Placed) -> str:

@@ -15,12 +15,8 @@ from workbench.study import Replayed, Scenario, paradigms_csv, timelines_csv
 def run_replay(options: argparse.Namespace) -> int:
     """Replay the load under each policy, and compare them."""
     check_files((options.output,), (options.query, options.rates, options.prices))
-    renamed = {
-        "policies": options.policy,
-        "settings": dict(_setting(text) for text in options.setting),
-        "restart_s": options.restart,
-    }
-    given = {one.name: renamed.get(one.name, getattr(options, one.name, None)) for one in fields(Scenario)}
+    given = {one.name: getattr(options, one.name) for one in fields(Scenario)}
+    given["settings"] = dict(map(_setting, options.settings))
     scenario = Scenario(**{name: value for name, value in given.items() if value is not None})
     trace = scenario.trace()
     with progress() as say:

@@ -8,7 +8,7 @@ from workbench.checks import within
 from workbench.cli import look
 from workbench.cli.console import DONE
 from workbench.errors import WorkbenchError
-from workbench.speed import REFERENCE, CoreSpeed, measure_speed, milliseconds, relative_speed
+from workbench.speed import REFERENCE, measure_speed, milliseconds, relative_speed
 
 _MOST_S = 3600.0
 
@@ -26,8 +26,9 @@ def run_speed(options: argparse.Namespace) -> int:
     out = look.console()
     look.answer(out, f"This machine's cores are {relative.words('those of the reference machine')}.")
     table = look.table({"work": "left", "here": "right", "reference": "right", "times as fast": "right"})
-    for name, cells in _rows(found).items():
-        table.add_row(name, *cells)
+    for name, one in found.pieces.items():
+        if (there := REFERENCE.pieces.get(name)) is not None:
+            table.add_row(name, milliseconds(one), milliseconds(there), f"{there / one:.2f}")
     out.print(table)
     look.line(
         out,
@@ -35,12 +36,3 @@ def run_speed(options: argparse.Namespace) -> int:
         "one of data/q5.recorded.json.",
     )
     return DONE
-
-
-def _rows(found: CoreSpeed) -> dict[str, tuple[str, str, str]]:
-    """Give the time of each piece of work here and there, and how many times as fast it is here."""
-    return {
-        name: (milliseconds(one), milliseconds(REFERENCE.pieces[name]), f"{REFERENCE.pieces[name] / one:.2f}")
-        for name, one in found.pieces.items()
-        if name in REFERENCE.pieces
-    }

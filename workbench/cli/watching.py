@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 from workbench.cli.console import DONE, show, tell
+from workbench.cli.options import flag
 from workbench.errors import WorkbenchError
 from workbench.observing import RunningQuery, follow_log
 from workbench.records import exposition
@@ -17,12 +18,12 @@ from workbench.study import gauges
 
 LOOPBACK = "127.0.0.1"
 _POLL_S = 1.0
-_USED = frozenset({"asked", "log", "query", "interval", "outage", "watch", "port"})
+_USED = frozenset({"asked", "log", "query", "interval_s", "outage_min", "watch", "port", "usual"})
 
 
 def watch(options: argparse.Namespace, sleep: Callable[[float], None] = time.sleep) -> int:
     """Serve until Ctrl-C; `sleep` waits between two looks at the log."""
-    asked = [f"--{name.replace('_', '-')}" for name, value in vars(options).items() if value and name not in _USED]
+    asked = [flag(name) for name, value in vars(options).items() if value and name not in _USED]
     if asked:
         raise WorkbenchError(
             f"{', '.join(asked)}: with --watch the log is followed and served, and nothing else is answered. Leave "
@@ -46,7 +47,7 @@ def _refresh(
 ) -> None:
     """Serve what the log shows now, and wait."""
     if queries is not server.shown:
-        told = {one.name: gauges(one, options.interval, 60 * options.outage) for one in queries}
+        told = {one.name: gauges(one, options.interval_s, 60 * options.outage_min) for one in queries}
         server.shown, server.page = queries, exposition(told).encode()
     sleep(_POLL_S)
 

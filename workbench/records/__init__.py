@@ -13,7 +13,7 @@ from workbench.records.estimate import (
     Verdict,
     overrun_s,
 )
-from workbench.records.gauges import GAUGES, Gauge, alert_rules, exposition, unnamed
+from workbench.records.gauges import Gauge, alert_rules, exposition, unnamed
 from workbench.records.job_settings import JOINED, OURS, JobSettings
 from workbench.records.layout import BatchLayout, Stage
 from workbench.records.measurement import (

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from cattrs import Converter, transform_error
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
@@ -166,14 +166,9 @@ def _make_converter() -> Converter:
     for kind in (int, str, bool):
         converter.register_structure_hook(kind, _read_exactly(kind))
     converter.register_structure_hook_func(lambda kind: kind == Setting, _read_setting)
-    # Whole numbers are texts as keys of JSON.
-    converter.register_structure_hook_func(
-        lambda kind: kind == Mapping[int, float],
-        lambda value, _: {int(key): _read_float(one, float) for key, one in value.items()},
-    )
-    converter.register_structure_hook_func(
-        lambda kind: kind == Mapping[int, tuple[float, ...]],
-        lambda value, _: {int(key): tuple(_read_float(each, float) for each in one) for key, one in value.items()},
+    converter.register_structure_hook_func(  # whole numbers are texts as keys of JSON
+        lambda kind: getattr(kind, "__origin__", None) is Mapping and get_args(kind)[0] is int,
+        lambda value, kind: {int(key): converter.structure(one, get_args(kind)[1]) for key, one in value.items()},
     )
     converter.register_structure_hook_factory(is_dataclass, partial(_dataclass_reader, converter))
     write: Callable[[Observation], dict[str, Any]] = make_dict_unstructure_fn(Observation, converter)

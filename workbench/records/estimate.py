@@ -79,41 +79,23 @@ def overrun_s(probes: Sequence[Probe], interval_s: float) -> float | None:
 
 @dataclass(frozen=True)
 class MstEstimate:
-    """A maximum sustainable throughput (MST) as a bracket, from probes at chosen rates or from a query's log.
+    """A maximum sustainable throughput (MST) as a bracket, from probes at chosen rates or from a query's log."""
 
-    Parameters
-    ----------
-    rate
-        Mean rate consumed at `low`, records/s; None if no rate was sustained.
-    low
-        Highest rate confirmed sustained; 0 if none was. From a log, the lower end of the 90 % interval.
-    high
-        Lowest rate confirmed not sustained, above which nothing was sustained; inf if there is none. Where repeated
-        answers contradict each other, `low` and `high` enclose all rates in doubt. From a log, the upper end.
-    probes
-        All of them, in order, the warm-up first; or the reading of a log.
-    observation
-        The last one at `low`, or the reading; None if no rate was sustained.
-    limit
-        What bounds the rate from above: ``"query"`` (an overloaded rate close above), ``"source"`` (the next rate up
-        would be source-bound: this is not the query's MST) or ``"none"`` (the highest rate allowed was sustained, or
-        the probes ran out while the bracket was wide: `low` is a bound).
-    exhausted
-        Whether the probes ran out before the bracket was nearly as narrow as asked.
-    contradictions
-        Rates (records/s) with both answers, or sustained above a rate that was overloaded.
-    """
-
-    rate: float | None
-    low: float
+    rate: float | None  # mean rate consumed at `low`, records/s; None if no rate was sustained
+    low: float  # highest rate confirmed sustained; 0 if none was. From a log, the lower end of the 90 % interval
+    # lowest rate confirmed not sustained, above which nothing was sustained; inf if there is none. Where repeated
+    # answers contradict each other, `low` and `high` enclose all rates in doubt. From a log, the upper end
     high: float
-    probes: tuple[Probe, ...]
-    observation: Observation | None
+    probes: tuple[Probe, ...]  # all, in order, the warm-up first; or the reading of a log
+    observation: Observation | None  # the last one at `low`, or the reading; None if no rate was sustained
+    # what bounds the rate from above: ``"query"`` (an overloaded rate close above), ``"source"`` (the next rate up
+    # would be source-bound: this is not the query's MST) or ``"none"`` (the highest rate allowed was sustained, or the
+    # probes ran out while the bracket was wide: `low` is a bound)
     limit: Limit
     seconds: float
     steady: bool = True
-    exhausted: bool = False
-    contradictions: tuple[float, ...] = ()
+    exhausted: bool = False  # whether the probes ran out before the bracket was nearly as narrow as asked
+    contradictions: tuple[float, ...] = ()  # rates with both answers, or sustained above one that was overloaded
 
     @property
     def from_readings(self) -> bool:

@@ -6,7 +6,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
@@ -18,52 +18,52 @@ NEAR = 0.8  # share of the trigger interval from which batches are too long
 
 
 class Gauge(StrEnum):
-    """Names of what is served, each with the label ``query``."""
+    """Names of what is served, each with the label ``query``, and `what` it is."""
 
-    HEADROOM = "workbench_headroom_ratio"
-    CAPACITY = "workbench_capacity_records_per_second"
-    CAPACITY_LOW = "workbench_capacity_low_records_per_second"
-    CAPACITY_HIGH = "workbench_capacity_high_records_per_second"
-    CAPACITY_AT_LEAST = "workbench_capacity_at_least_records_per_second"
-    RATE = "workbench_input_records_per_second"
-    PEAK = "workbench_peak_records_per_second"
-    BATCH_S = "workbench_batch_seconds"
-    INTERVAL_S = "workbench_trigger_interval_seconds"
-    DRIFT = "workbench_drift_seconds_per_day"
-    STATE_ROWS = "workbench_state_rows"
-    STATE_BYTES = "workbench_state_bytes"
-    STATE_GROWTH = "workbench_state_growth_bytes_per_day"
-    CATCH_UP_S = "workbench_catch_up_seconds"
-    LAST_BATCH = "workbench_last_batch_timestamp_seconds"
+    what: str
 
+    def __new__(cls, name: str, what: str) -> Self:
+        """Make a name with what it is."""
+        made = str.__new__(cls, name)
+        made._value_, made.what = name, what
+        return made
 
-GAUGES: Mapping[Gauge, str] = {
-    Gauge.HEADROOM: "What the query carries over the peak of its load, less 1; 0: nothing is left.",
-    Gauge.CAPACITY: "Rate at which a batch lasts as long as the trigger interval.",
-    Gauge.CAPACITY_LOW: "Low end of the 90 % interval of the capacity.",
-    Gauge.CAPACITY_HIGH: "High end of the 90 % interval of the capacity.",
-    Gauge.CAPACITY_AT_LEAST: "What is carried at least, also where the capacity is not known.",
-    Gauge.RATE: "Rows that arrive, over the last minute of batches.",
-    Gauge.PEAK: "What the load asked for at its peak.",
-    Gauge.BATCH_S: "Mean time of a batch, over the last minute of batches.",
-    Gauge.INTERVAL_S: "The trigger interval.",
-    Gauge.DRIFT: "What a day adds to the time of a batch, whatever it holds.",
-    Gauge.STATE_ROWS: "Rows of the state.",
-    Gauge.STATE_BYTES: "Memory of the state, as Spark counts it.",
-    Gauge.STATE_GROWTH: "What a day adds to the memory of the state; 0 where it comes and goes.",
-    Gauge.CATCH_UP_S: "Time to work off an outage at the peak of the load; +Inf: it is never worked off.",
-    Gauge.LAST_BATCH: "When the last batch ended, since 1970.",
-}
-"""What each gauge is, as it is served."""
+    HEADROOM = (
+        "workbench_headroom_ratio",
+        "What the query carries over the peak of its load, less 1; 0: nothing is left.",
+    )
+    CAPACITY = "workbench_capacity_records_per_second", "Rate at which a batch lasts as long as the trigger interval."
+    CAPACITY_LOW = "workbench_capacity_low_records_per_second", "Low end of the 90 % interval of the capacity."
+    CAPACITY_HIGH = "workbench_capacity_high_records_per_second", "High end of the 90 % interval of the capacity."
+    CAPACITY_AT_LEAST = (
+        "workbench_capacity_at_least_records_per_second",
+        "What is carried at least, also where the capacity is not known.",
+    )
+    RATE = "workbench_input_records_per_second", "Rows that arrive, over the last minute of batches."
+    PEAK = "workbench_peak_records_per_second", "What the load asked for at its peak."
+    BATCH_S = "workbench_batch_seconds", "Mean time of a batch, over the last minute of batches."
+    INTERVAL_S = "workbench_trigger_interval_seconds", "The trigger interval."
+    DRIFT = "workbench_drift_seconds_per_day", "What a day adds to the time of a batch, whatever it holds."
+    STATE_ROWS = "workbench_state_rows", "Rows of the state."
+    STATE_BYTES = "workbench_state_bytes", "Memory of the state, as Spark counts it."
+    STATE_GROWTH = (
+        "workbench_state_growth_bytes_per_day",
+        "What a day adds to the memory of the state; 0 where it comes and goes.",
+    )
+    CATCH_UP_S = (
+        "workbench_catch_up_seconds",
+        "Time to work off an outage at the peak of the load; +Inf: it is never worked off.",
+    )
+    LAST_BATCH = "workbench_last_batch_timestamp_seconds", "When the last batch ended, since 1970."
 
 
 def exposition(queries: Mapping[str, Mapping[Gauge, float | None]]) -> str:
     """Write gauges by query as Prometheus reads them (text format 0.0.4); what is None is not known and left out."""
     lines = []
-    for gauge, what in GAUGES.items():
+    for gauge in Gauge:
         values = {query: value for query, told in queries.items() if (value := told.get(gauge)) is not None}
         if values:
-            lines += [f"# HELP {gauge} {what}", f"# TYPE {gauge} gauge"]
+            lines += [f"# HELP {gauge} {gauge.what}", f"# TYPE {gauge} gauge"]
             lines += [f"{gauge}{_labels(query)} {_number(value)}" for query, value in values.items()]
     return "".join(f"{line}\n" for line in lines)
 

@@ -24,7 +24,6 @@ _PACKAGE = re.compile(r"[\w.\-]+:[\w.\-]+:[\w.\-]+")
 _ENDINGS: Mapping[str, tuple[str, ...]] = {"jars": (".jar",), "py_files": (".py", ".zip", ".egg")}
 _LEAST = 4  # characters of a value to hide: a shorter one is in any text
 
-_BUDGET = "it follows from the study's slots, slot_cpus and memory_mb"
 _PARTITIONS = "partitions are planned, and must stay as planned"
 _READ = "the workbench reads what it writes"
 _TRUST = "the workbench makes a secret of its own for each run; a cluster's belongs in its spark-defaults.conf"
@@ -36,37 +35,39 @@ OURS: Mapping[str, str] = {
     "spark.jars": "use the study's key 'jars'",
     "spark.jars.packages": "use the study's key 'packages'",
     "spark.files": "use the study's key 'files'",
-    "spark.archives": "use the study's key 'environment'",
-    "spark.yarn.dist.archives": "use the study's key 'environment'",
+    **dict.fromkeys(("spark.archives", "spark.yarn.dist.archives"), "use the study's key 'environment'"),
     "spark.pyspark.": "use the study's keys 'python' and 'environment'",
     "spark.executorEnv.PYTHONPATH": "use the study's key 'py_files'",
     "spark.executorEnv.PYTHONSAFEPATH": "a file in the current folder must take no library's place",
-    "spark.executor.cores": _BUDGET,
-    "spark.executor.instances": _BUDGET,
-    "spark.executor.memory": _BUDGET,
-    "spark.executor.memoryOverhead": _BUDGET,
-    "spark.executor.memoryOverheadFactor": _BUDGET,
-    "spark.memory.offHeap.": _BUDGET,
-    "spark.task.cpus": _BUDGET,
-    "spark.cores.max": _BUDGET,
+    **{
+        f"spark.{name}": "it follows from the study's slots, slot_cpus and memory_mb"
+        for name in (
+            *("executor.cores", "executor.instances", "task.cpus", "cores.max", "memory.offHeap."),
+            *("executor.memory", "executor.memoryOverhead", "executor.memoryOverheadFactor"),
+            *("kubernetes.executor.request.cores", "kubernetes.executor.limit.cores"),
+            "sql.streaming.stateStore.rocksdb.boundedMemoryUsage",
+            "sql.streaming.stateStore.rocksdb.maxMemoryUsageMB",
+        )
+    },
     "spark.dynamicAllocation.": "a budget is measured with all its executors",
     "spark.speculation": "a task that runs twice is not a task's cost",
-    "spark.kubernetes.executor.request.cores": _BUDGET,
-    "spark.kubernetes.executor.limit.cores": _BUDGET,
     "spark.kubernetes.executor.podNamePrefix": "the workbench removes its pods by their names",
     "spark.driver.memory": "the driver is the testbed's, and no part of the budget",
-    "spark.driver.host": "use the study's key 'driver_host'",
-    "spark.driver.bindAddress": "use the study's key 'driver_host'",
+    **dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "use the study's key 'driver_host'"),
     "spark.python.authenticate.socketTimeout": "use the study's key 'allocation_s'",
     "spark.local.dir": "the folder is the deployment's, and is removed with it",
-    "spark.hadoop.fs.file.impl": "local files are written without starting a process for each",
-    "spark.hadoop.fs.AbstractFileSystem.file.impl": "local files are written without starting a process for each",
+    **dict.fromkeys(
+        ("spark.hadoop.fs.file.impl", "spark.hadoop.fs.AbstractFileSystem.file.impl"),
+        "local files are written without starting a process for each",
+    ),
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "it belongs to how local files are written",
     "spark.eventLog.": _READ,
     "spark.sql.streaming.metricsEnabled": _READ,
     "spark.sql.streaming.numRecentProgressUpdates": _READ,
-    "spark.log.level": "logs of every batch would be part of what is measured",
-    "spark.executor.syncLogLevel.enabled": "logs of every batch would be part of what is measured",
+    **dict.fromkeys(
+        ("spark.log.level", "spark.executor.syncLogLevel.enabled"),
+        "logs of every batch would be part of what is measured",
+    ),
     "spark.ui.": "the event log has all of it, and a deployment opens no port",
     "spark.redaction.": "what a log hides is decided by names that may hold secrets",
     "spark.authenticate": _TRUST,
@@ -75,8 +76,6 @@ OURS: Mapping[str, str] = {
     "spark.sql.adaptive.": _PARTITIONS,
     "spark.sql.session.timeZone": "replayed event times are in UTC",
     "spark.sql.streaming.checkpointLocation": "use the study's key 'checkpoint'",
-    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": _BUDGET,
-    "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": _BUDGET,
 }
 """What a study may not set, by name or, with a dot at the end, by the beginning of the name: with the reason."""
 
@@ -91,13 +90,7 @@ JOINED: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class JobSettings:
-    """What your job brings along.
-
-    Raises
-    ------
-    WorkbenchError
-        When the workbench must set a name itself, a secret is written out, or a name, path or coordinate is none.
-    """
+    """What your job brings along; refused where the workbench must set a name itself, or a secret is written out."""
 
     # Spark's settings by name, as written: variables are not replaced
     spark: Mapping[str, str] = field(default_factory=dict, hash=False)

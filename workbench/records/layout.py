@@ -1,54 +1,35 @@
 """The stages of a micro-batch and the partitions that a plan gives them."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from workbench.checks import whole
-from workbench.errors import WorkbenchError
+from workbench.checks import not_negative, require, whole
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage of a query, the chain between two exchanges, and what its tasks cost.
+    """A stage of a query, the chain between two exchanges, and what its tasks cost."""
 
-    Parameters
-    ----------
-    name
-        Unique within its query.
-    fixed_s, per_record_s
-        Seconds of one task = fixed_s + per_record_s x its records. A state store's commit is part of the fixed seconds.
-    ratio
-        Records into the stage per source record, after partial aggregation, which depends on the batch size.
-    stateful
-        Whether it keeps state: all such stages share one partition count, as does one that reads a shuffle Spark itself
-        puts in (a batch-side join, say) without a ``repartition``; mark it alike.
-    max_partitions
-        The most it can have, such as the partitions of a topic; None for no limit.
-    """
-
-    name: str
+    name: str  # unique within its query
+    # seconds of one task = fixed_s + per_record_s x its records. A state store's commit is part of the fixed seconds
     fixed_s: float
     per_record_s: float
-    ratio: float = 1.0
+    ratio: float = 1.0  # records into it per source record, after partial aggregation, which depends on the batch size
+    # whether it keeps state: all such stages share one partition count, as does one that reads a shuffle Spark itself
+    # puts in (a batch-side join, say) without a ``repartition``; mark it alike
     stateful: bool = False
     source: bool = False
-    max_partitions: int | None = None
+    max_partitions: int | None = None  # the most it can have, such as the partitions of a topic; None: no limit
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise WorkbenchError("A stage's name is empty; give it a name.")
+        require(bool(self.name), "A stage's name is empty; give it a name.")
         for field in ("fixed_s", "per_record_s", "ratio"):
-            value = getattr(self, field)
-            if not (math.isfinite(value) and value >= 0):
-                raise WorkbenchError(
-                    f"{field} of stage {self.name!r} is {value!r}; it must be a finite number of at least 0."
-                )
-        if self.stateful and self.source:
-            raise WorkbenchError(
-                f"Stage {self.name!r} is both source and stateful; Spark reads state behind a shuffle, "
-                "so these are two stages."
-            )
+            not_negative(f"{field} of stage {self.name!r}", getattr(self, field))
+        require(
+            not (self.stateful and self.source),
+            f"Stage {self.name!r} is both source and stateful; Spark reads state behind a shuffle, so these are two "
+            "stages.",
+        )
         if self.max_partitions is not None:
             whole(f"max_partitions of stage {self.name!r}", self.max_partitions)
 
@@ -60,29 +41,15 @@ class Stage:
 
 @dataclass(frozen=True)
 class BatchLayout:
-    """Partitions for every stage, and the batch times they give over the slot counts asked for.
-
-    Parameters
-    ----------
-    partitions
-        Partitions by stage name; the same number for all stateful ones.
-    batch_s
-        Seconds of a batch by slot count.
-    best_s
-        Seconds of a batch by slot count, were the layout made for this slot count alone.
-    rate
-        Records/s at which a batch fills the interval, by what its parts cost; 0 where that is not known.
-    limit
-        What takes most of a batch: a stage, or the driver; "" where that is not known.
-    """
+    """Partitions for every stage, and the batch times they give over the slot counts asked for."""
 
     stages: tuple[Stage, ...]
-    partitions: Mapping[str, int]
-    batch_s: Mapping[int, float]
-    best_s: Mapping[int, float]
+    partitions: Mapping[str, int]  # by stage name; the same number for all stateful ones
+    batch_s: Mapping[int, float]  # seconds of a batch by slot count
+    best_s: Mapping[int, float]  # likewise, were the layout made for this slot count alone
     interval_s: float
-    rate: float = 0.0
-    limit: str = ""
+    rate: float = 0.0  # records/s at which a batch fills the interval, by what its parts cost; 0: not known
+    limit: str = ""  # what takes most of a batch: a stage, or the driver; "" where that is not known
 
     @property
     def late(self) -> tuple[int, ...]:

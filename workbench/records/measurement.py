@@ -71,48 +71,25 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was measured.
-
-    Parameters
-    ----------
-    source
-        The source's own profile; None if it was not profiled.
-    testbed
-        Identity of the testbed: its kind and its settings in words.
-    started_at
-        ISO 8601 date and time.
-    testbed_kind
-        ``"spark"``, ``"fluid"``, ``"recorded"`` or ``"observed"``.
-    load_curve
-        Observations at lower rates, which the costs rest on in addition to the probes.
-    divided
-        Readings with more partitions than slots, which show what a task costs the slots and the driver.
-    tasks
-        Tasks by operator, where an optimizer set them.
-    predicted_rate
-        Records/s that the optimizer expected of them.
-    interval
-        Where the maximum of a next deployment lies; None without a bracket of the query's own.
-    unbounded_state
-        Whether the query's state grows with every record, so that the rate is one at a size of the state and no MST.
-    """
+    """What was measured."""
 
     query: str
     budget: Budget
     estimate: MstEstimate
     costs: tuple[OperatorCost, ...]
-    source: SourceProfile | None
-    testbed: str
-    started_at: str
-    testbed_kind: str
+    source: SourceProfile | None  # the source's own profile; None if it was not profiled
+    testbed: str  # identity of the testbed: its kind and its settings in words
+    started_at: str  # ISO 8601 date and time
+    testbed_kind: str  # ``"spark"``, ``"fluid"``, ``"recorded"`` or ``"observed"``
     machine: Machine = field(default_factory=Machine)
     settings: Mapping[str, Setting] = field(default_factory=dict)
-    load_curve: tuple[Probe, ...] = ()
-    divided: tuple[Probe, ...] = ()
+    load_curve: tuple[Probe, ...] = ()  # at lower rates, which the costs rest on in addition to the probes
+    divided: tuple[Probe, ...] = ()  # with more partitions than slots: what a task costs the slots and the driver
     workbench_version: str = __version__
-    tasks: Mapping[str, int] | None = None
-    predicted_rate: float | None = None
-    interval: MstInterval | None = None
+    tasks: Mapping[str, int] | None = None  # by operator, where an optimizer set them
+    predicted_rate: float | None = None  # records/s that the optimizer expected of them
+    interval: MstInterval | None = None  # where the maximum of a next deployment lies; None without a bracket
+    # whether its state grows with every record, so that the rate is one at a size of the state and no MST
     unbounded_state: bool = False
 
     def __post_init__(self) -> None:
@@ -166,13 +143,7 @@ class Measurement:
 
     @classmethod
     def from_json(cls, path: str | os.PathLike[str]) -> "Measurement":
-        """Read a measurement.
-
-        Raises
-        ------
-        WorkbenchError
-            When the file is missing, not JSON, of another version, or has unknown keys or wrong types.
-        """
+        """Read a measurement; WorkbenchError for another version, unknown keys or wrong types."""
         text = read_text(path, f"The measurement {path}")
         try:
             document = parse_json(text)
@@ -200,11 +171,6 @@ Run = Measurement | FailedRun
 def core_speed_of(runs: Iterable[Measurement]) -> CoreSpeed | None:
     """Return how fast the cores behind `runs` were, the median of those that were timed; None: none was."""
     return typical_of(run.core_speed for run in runs)
-
-
-def run_from_dict(data: Mapping[str, Any], what: str = "The run") -> Run:
-    """Build a run from plain JSON values; `what` names it in errors."""
-    return structure(data, FailedRun, what) if "failure" in data else measurement_from_dict(data, what)
 
 
 def measurement_from_dict(data: Mapping[str, Any], what: str = "The measurement") -> Measurement:

@@ -48,85 +48,49 @@ _PROGRAMS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class CapacityPlan:
-    """What to deploy for a rate.
-
-    Parameters
-    ----------
-    margin
-        Capacity must be this many times the rate.
-    expected_rate, low, high
-        Predicted capacity and the ends of its 90 % interval, records/s.
-    testbed, testbed_kind
-        Where its runs were made: its identity, and ``"spark"``, ``"fluid"``, ``"recorded"`` or ``"observed"``.
-    allocation
-        Tasks by operator, for an engine whose operators run side by side.
-    overstatement
-        Median of measured / predicted rate of the optimizer's objective in the runs; None without.
-    source_share
-        Share of the slots' busy time that the measuring source took, for which the plan holds slots, too; None where
-        sources are not among the slots.
-    low_slots
-        Slots that carry the lowest load, where one was given, with the state's partition count in `layout`, which the
-        checkpoint freezes.
-    low_layout
-        Partitions by stage to restart with at `low_slots`.
-    batch_parts
-        Seconds of a batch at `rate` by what they go to, where the runs explain them.
-    least_slots
-        Fewest slots that carry the rate with its margin, in whole executors where their size was measured; `budget` may
-        have more of those that are paid for anyway.
-    day
-        The day's load that the rate is the peak of, and the slots that follow it.
-    environment
-        Name of the archive of packages that the executors were given, which `spark_submit` gives them too.
-    executor_slots
-        Slots of each executor where the runs were on executors of that size; None: one executor for each worker.
-    cores
-        Whose cores it counts; None where nobody timed those measured.
-    run
-        The run that ends in time at `rate`, if the plan was asked for one; None: the query goes on.
-    settings
-        What your job brings along, with which it was measured; None: nothing.
-    inputs
-        Shares of the rate by input, where the query has several; None: it has one.
-    script
-        What is known of the script that it starts; None: nothing, or it starts a function.
-    """
+    """What to deploy for a rate."""
 
     query: str
     rate: float
-    margin: float
+    margin: float  # capacity must be this many times the rate
     budget: Budget
-    expected_rate: float
+    expected_rate: float  # predicted capacity, records/s; `low` and `high`: the ends of its 90 % interval
     low: float
     high: float
     form: str
-    testbed: str
+    testbed: str  # where its runs were made, and its kind: ``"spark"``, ``"fluid"``, ``"recorded"`` or ``"observed"``
     testbed_kind: str
     runs: int
     extrapolation: float
     executors: int = 1
-    allocation: Allocation | None = None
+    allocation: Allocation | None = None  # tasks by operator, for an engine whose operators run side by side
     layout: BatchLayout | None = None
     price: Price | None = None
+    # median of measured / predicted rate of the optimizer's objective in the runs; None without
     overstatement: float | None = None
+    # share of the slots' busy time that the measuring source took, for which the plan holds slots, too; None where
+    # sources are not among the slots
     source_share: float | None = None
     cards: tuple[ModelFinding, ...] = ()
+    # slots that carry the lowest load, where one was given, with the state's partition count in `layout`, which the
+    # checkpoint freezes; and partitions by stage to restart with on them
     low_slots: int | None = None
     low_layout: BatchLayout | None = None
     stateful: bool = False
     outage: Outage | None = None
-    batch_parts: Mapping[str, float] | None = None
+    batch_parts: Mapping[str, float] | None = None  # seconds of a batch at `rate` by what they go to, if explained
+    # fewest slots that carry the rate with its margin, in whole executors where their size was measured; `budget` may
+    # have more of those that are paid for anyway
     least_slots: int | None = None
     verdict: PlanVerdict | None = None
-    day: Day | None = None
-    environment: str | None = None
-    executor_slots: int | None = None
-    cores: CountedCores | None = None
-    run: EndingRun | None = None
-    settings: JobSettings | None = None
-    inputs: Mapping[str, float] | None = None
-    script: ScriptFacts | None = None
+    day: Day | None = None  # the load that the rate is the peak of, and the slots that follow it
+    environment: str | None = None  # name of the archive of packages that the executors were and are given
+    executor_slots: int | None = None  # of each executor, as in the runs; None: one executor for each worker
+    cores: CountedCores | None = None  # whose cores it counts; None where nobody timed those measured
+    run: EndingRun | None = None  # that ends in time at `rate`; None: the query goes on
+    settings: JobSettings | None = None  # what your job brings along, with which it was measured; None: nothing
+    inputs: Mapping[str, float] | None = None  # shares of the rate by input, where the query has several
+    script: ScriptFacts | None = None  # what is known of the script that it starts, if any
 
     def price_per_run(self) -> float | None:
         """Price of its workers for a run; None without a price, or without an end."""
@@ -148,10 +112,9 @@ class CapacityPlan:
         interval, used = self.budget.interval_s, self.rate / self.expected_rate
         if used > 1:
             return math.inf
-        if self.batch_parts:
-            return share * interval + sum(self.batch_parts.values())
         laid_out = 0.0 if self.layout is None else self.layout.batch_s.get(self.budget.slots, 0.0)
-        return share * interval + max(used * interval, laid_out)
+        batch_s = sum(self.batch_parts.values()) if self.batch_parts else max(used * interval, laid_out)
+        return share * interval + batch_s
 
     @property
     def executor(self) -> Executor:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from workbench import bounds
 from workbench.advice import Advice
-from workbench.checks import positive, shown, within
+from workbench.checks import positive, require, shown, within
 from workbench.dataflow import SlotProfile
 from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
 from workbench.errors import WorkbenchError
@@ -82,31 +82,17 @@ _SLACK = 1e-6
 
 @dataclass(frozen=True)
 class Allocation:
-    """How many tasks each operator gets, and what that carries.
+    """How many tasks each operator gets, and what that carries."""
 
-    Parameters
-    ----------
-    tasks
-        Tasks by operator, at least one each.
-    source_rate
-        Source records/s that the tasks carry: the least of the capacities, inf if nothing bounds it.
-    capacities
-        Source records/s that each operator's tasks carry, inf for an unbounded one.
-    unbounded
-        Operators that bound nothing, with the reason; they have one task. Measure longer where a true rate is undefined
-        although there is input.
-    idle_slots
-        Slots given to nobody, because every operator is unbounded.
-    status
-        ``"feasible"`` when CBC's time limit ended the search before the optimum was proven.
-    """
-
-    tasks: Mapping[str, int]
-    source_rate: float
+    tasks: Mapping[str, int]  # by operator, at least one each
+    source_rate: float  # source records/s that they carry: the least of the capacities, inf if nothing bounds it
+    # source records/s that each operator's tasks carry, inf for an unbounded one
     capacities: Mapping[str, float] = field(default_factory=dict)
+    # operators that bound nothing, with the reason; they have one task. Measure longer where a true rate is undefined
+    # although there is input
     unbounded: Mapping[str, Unbounded] = field(default_factory=dict)
-    idle_slots: int = 0
-    status: Status = "optimal"
+    idle_slots: int = 0  # given to nobody, because every operator is unbounded
+    status: Status = "optimal"  # ``"feasible"``: CBC's time limit ended the search before the optimum was proven
 
     @property
     def bottleneck(self) -> str | None:
@@ -192,19 +178,17 @@ class InstanceType:
             ("vcpus", bounds.LEAST_CPUS, bounds.WORKER_CPUS),
             ("memory_mb", 1, bounds.WORKER_MEMORY_MB),
             ("price_per_hour", bounds.LEAST_PRICE, bounds.PRICE),
+            ("core_speed", bounds.LEAST_CORE_SPEED, bounds.CORE_SPEED),
+            ("units_per_hour", bounds.LEAST_PRICE, bounds.PRICE),
         ):
-            within(f"{name} of the instance type {shown(self.name)}", getattr(self, name), low, high, ends="[]")
-        if self.core_speed is not None:
-            what = f"core_speed of the instance type {shown(self.name)}"
-            within(what, self.core_speed, bounds.LEAST_CORE_SPEED, bounds.CORE_SPEED, ends="[]")
-        if (self.units_per_hour is None) != (not self.unit):
-            raise WorkbenchError(
-                f"The instance type {shown(self.name)} has a unit of its price without how many of them it takes in an "
-                "hour, or the other way round; give unit and units_per_hour, or neither."
-            )
-        if self.units_per_hour is not None:
-            what = f"units_per_hour of the instance type {shown(self.name)}"
-            within(what, self.units_per_hour, bounds.LEAST_PRICE, bounds.PRICE, ends="[]")
+            value = getattr(self, name)
+            if value is not None or name in {"vcpus", "memory_mb", "price_per_hour"}:
+                within(f"{name} of the instance type {shown(self.name)}", value, low, high, ends="[]")
+        require(
+            (self.units_per_hour is None) == (not self.unit),
+            f"The instance type {shown(self.name)} has a unit of its price without how many of them it takes in an "
+            "hour, or the other way round; give unit and units_per_hour, or neither.",
+        )
 
 
 @dataclass(frozen=True)

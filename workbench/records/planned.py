@@ -10,7 +10,7 @@ from workbench.errors import WorkbenchError
 from workbench.files import write_whole
 from workbench.reading import parse_json, read_text
 from workbench.records.documents import check_version, structure, unstructure
-from workbench.records.measurement import Measurement, Run, run_from_dict
+from workbench.records.measurement import FailedRun, Measurement, Run, measurement_from_dict
 from workbench.records.plan import CapacityPlan, plan_from_dict, plan_to_dict
 from workbench.records.plan_parts import InstanceType
 
@@ -140,8 +140,13 @@ def planned_from_dict(document: object, path: str) -> PlannedStudy:
 
 def _read(document: Any, path: str) -> PlannedStudy:  # noqa: ANN401 - JSON
     check_version(document["version"], VERSION, f"The plans {path} have", "Plan again with workbench plan.")
+    what = f"A run in {path}"
     runs, sweep = (
-        tuple(run_from_dict(run, f"A run in {path}") for run in document.get(name, ())) for name in ("runs", "sweep")
+        tuple(
+            structure(run, FailedRun, what) if "failure" in run else measurement_from_dict(run, what)
+            for run in document.get(name, ())
+        )
+        for name in ("runs", "sweep")
     )
     return PlannedStudy(
         study=dict(document["study"]),

@@ -61,14 +61,12 @@ class Sink:
         place = place.strip()
         if _TOPIC.fullmatch(text.strip()):
             return cls("kafka", text.strip())
+        check_place("sink", place)
         if first in _PLACED and place:
-            check_place("sink", place)
             return cls(first, place)
         if first == NOOP and not place:
             return cls()
         if _OWN.fullmatch(first):
-            if place:
-                check_place("sink", place)
             return cls(FUNCTION, place, first)
         lacks = " It lacks its place, a folder." if first in _PLACED else ""
         raise WorkbenchError(f"sink is {shown(text)}; it must be one of {_EXAMPLES}.{lacks}", settings=("sink",))

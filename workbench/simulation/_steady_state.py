@@ -37,17 +37,23 @@ class SteadyState:
 
 def steady_state(deployment: Deployment) -> SteadyState:
     """Solve the steady state of `deployment`: exact for ``buffer_s=0``, a lower bound of the rate otherwise."""
-    ratios = input_ratios(deployment.model)
+    model = deployment.model
+    ratios = input_ratios(model)
     costs = deployment.steady_costs
     contention = deployment.contention
     work = np.zeros(deployment.size)
     seconds = 0.0
     for wave, flow in deployment.flows:
-        emitted = {head: _emitted(deployment, head, ratios) for head in wave.heads}
+        emitted = {  # records per source record, in the long run
+            head: model.source_shares[head]
+            if head in model.dataflow.sources
+            else ratios[head] * model.operators[head].profile.selectivity
+            for head in wave.heads
+        }
         records = np.array(list(emitted.values())) @ flow
         results = np.zeros(deployment.size)
         for head, volume in emitted.items():
-            if head not in deployment.model.dataflow.sources:
+            if head not in model.dataflow.sources:
                 where = deployment.slices[head]
                 results[where] = volume * deployment.shares[where]
         received, sent = records * costs.record_s, results * costs.result_s
@@ -61,11 +67,3 @@ def steady_state(deployment: Deployment) -> SteadyState:
         {name: float(work[where].sum()) for name, where in deployment.slices.items()},
         deployment.tasks,
     )
-
-
-def _emitted(deployment: Deployment, head: str, ratios: Mapping[str, float]) -> float:
-    """Count the records that `head` emits per source record, in the long run."""
-    model = deployment.model
-    if head in model.dataflow.sources:
-        return model.source_shares[head]
-    return ratios[head] * model.operators[head].profile.selectivity

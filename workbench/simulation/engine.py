@@ -63,14 +63,9 @@ def whole_step(step_s: float, window_s: float | None) -> float:
 def advance(
     deployment: Deployment, state: State, offered: float, step_s: float, speed: float = 1.0
 ) -> tuple[State, Step]:
-    """Let one step pass.
+    """Let one step pass, at a `speed` of which 1 is normal.
 
-    Parameters
-    ----------
-    offered
-        Records that wait at the sources or arrive there during the step; inf offers as many as fit.
-    speed
-        How fast everything works in this step, 1 being normal.
+    `offered` are the records that wait at the sources or arrive there meanwhile; inf offers as many as fit.
     """
     window_s = deployment.model.window_s
     if window_s is not None and state.window_age_s >= window_s * (1 - _FULL):

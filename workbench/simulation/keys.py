@@ -18,7 +18,7 @@ import numpy as np
 
 from workbench import units
 from workbench.arrays import Floats, Ints
-from workbench.checks import require
+from workbench.checks import not_negative, require, whole, within
 
 _LIMIT = 3.0
 
@@ -26,15 +26,9 @@ _LIMIT = 3.0
 def task_shares(tasks: int, hot_share: float = 0.0, imbalance: float = 0.0, partitions: int | None = None) -> Floats:
     """Share of the records each of `tasks` tasks receives, shape (tasks,), adding up to 1, the fullest last.
 
-    Parameters
-    ----------
-    hot_share
-        Share of the records with the most frequent key.
-    imbalance
-        Relative standard deviation of the shares of the other keys, cut off at three of them.
-    partitions
-        Partitions that the keys are in for good: a task takes whole ones, and with more tasks than partitions some
-        take none. None: as many as tasks.
+    The most frequent key has `hot_share` of the records; `imbalance` is the relative standard deviation of the shares
+    of the others, cut off at three of them. `partitions` are those that the keys are in for good: a task takes whole
+    ones, and with more tasks than partitions some take none. None: as many as tasks.
     """
     shares = (1.0 - hot_share) * (1.0 + imbalance * _quantiles(tasks)) / tasks
     if partitions is not None and hot_share < 1:
@@ -76,10 +70,7 @@ class KeyTrace:
             "The weights of a key trace must be finite numbers of at least 0, one for each of its keys.",
         )
         require(weights.max() > 0, "A key trace has no key with a weight above 0; count the keys first.")
-        require(
-            0 <= self.changes_per_minute < math.inf,
-            f"changes_per_minute is {self.changes_per_minute!r}; it must be finite and at least 0.",
-        )
+        not_negative("changes_per_minute", self.changes_per_minute)
         require(
             self.change in get_args(Change),
             f"change is {self.change!r}; use one of {', '.join(map(repr, get_args(Change)))}.",
@@ -90,34 +81,24 @@ class KeyTrace:
             math.isfinite(total),
             f"The weights of a key trace of {units.some(weights.size, 'key')} add up to {total}; scale them.",
         )
-        require(
-            _is_whole(self.seed, 0),
-            f"The seed of a key trace is {self.seed!r}; it must be a whole number of at least 0.",
-        )
         shares = weights / total
         shares.flags.writeable = False
         object.__setattr__(self, "shares", shares)
-        object.__setattr__(self, "seed", int(self.seed))
+        object.__setattr__(self, "seed", whole("The seed of a key trace", self.seed, 0))
 
     @classmethod
-    def zipf(
-        cls, keys: int, exponent: float, changes_per_minute: float = 0.0, change: Change = "shuffle", seed: int = 0
-    ) -> "KeyTrace":
+    def zipf(cls, keys: int, exponent: float, changes_per_minute: float = 0.0, seed: int = 0) -> "KeyTrace":
         """Zipf's law: the r-th most popular of `keys` keys has a share in proportion to ``r ** -exponent``."""
-        require(_is_whole(keys, 1), f"A key trace has {keys!r} keys; it needs a whole number of at least 1.")
-        require(
-            0 <= exponent < math.inf, f"The exponent of Zipf's law is {exponent!r}; it must be finite and at least 0."
-        )
-        return cls(np.arange(1, keys + 1, dtype=float) ** -exponent, changes_per_minute, change, seed)
+        keys = whole("The number of keys of a key trace", keys)
+        not_negative("The exponent of Zipf's law", exponent)
+        return cls(np.arange(1, keys + 1, dtype=float) ** -exponent, changes_per_minute, seed=seed)
 
     @classmethod
     def hot_key(cls, keys: int, hot_share: float, changes_per_minute: float = 0.0, seed: int = 0) -> "KeyTrace":
         """One key that wanders has `hot_share` of the records; the others share the rest evenly."""
-        require(
-            _is_whole(keys, 2), f"A key trace with a hot key has {keys!r} keys; it needs a whole number of at least 2."
-        )
-        require(0 <= hot_share <= 1, f"hot_share is {hot_share!r}; it must be a share from 0 to 1.")
-        shares = np.full(int(keys), (1.0 - hot_share) / (keys - 1))
+        keys = whole("The number of keys of a key trace with a hot key", keys, 2)
+        within("hot_share", hot_share, 0, 1, "share of the records", ends="[]")
+        shares = np.full(keys, (1.0 - hot_share) / (keys - 1))
         shares[0] = hot_share
         return cls(shares, changes_per_minute, "wander", seed)
 
@@ -135,14 +116,10 @@ class KeyTrace:
 
         Of the untracked keys at most a million are kept apart: that many small ones spread evenly, as more do.
         """
-        require(
-            _is_whole(untracked_keys, 0) and 0 <= untracked_records < math.inf,
-            f"There are {untracked_keys!r} untracked keys with {untracked_records!r} records; both must be finite "
-            "and at least 0, the keys a whole number.",
-        )
+        not_negative("The number of records of untracked keys", untracked_records)
         counted = np.asarray(counts, dtype=float)
         require(counted.ndim == 1, f"The counts of keys have the shape {counted.shape}; give one number for each key.")
-        apart = min(int(untracked_keys), _MOST_UNTRACKED)
+        apart = min(whole("The number of untracked keys", untracked_keys, 0), _MOST_UNTRACKED)
         rest = np.full(apart, untracked_records / max(1, apart))
         return cls(np.concatenate([counted, rest]), changes_per_minute, change, seed)
 
@@ -178,7 +155,3 @@ class KeyTrace:
     @cached_property
     def _hashes(self) -> Floats:
         return np.random.default_rng([self.seed, len(self.shares)]).random(len(self.shares))
-
-
-def _is_whole(value: float, lowest: int) -> bool:
-    return math.isfinite(value) and value == int(value) and value >= lowest

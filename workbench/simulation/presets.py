@@ -36,7 +36,7 @@ q5 0.11, q8 0.31. None is published for q11 ("slightly higher variations" than q
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
@@ -47,7 +47,6 @@ from workbench.simulation.model import OperatorModel, QueryModel, StateModel, Wa
 _US = 1e-6
 _BID_BYTES = 100.0  # Nexmark's mean size of a bid
 _STATE_BYTES = 150.0  # read and written per record of a stateful operator
-_WARM_UP = WarmUp(code_s=20.0, slowdown=1.0, cache_s=30.0)
 _STATEFUL = frozenset({"aggregate", "window aggregate", "session", "join"})
 
 BIDS, PERSONS, AUCTIONS = 0.92, 0.02, 0.06  # Nexmark's shares of all events
@@ -93,24 +92,23 @@ def _window_of_q8(cpu_s: float, selectivity: float, working_set_mb: float) -> Co
 
 
 _PROJECT = costed("map", 0.3 * _US)
+_preset = partial(query_of, warm_up=WarmUp(code_s=20.0, slowdown=1.0, cache_s=30.0))
 _QUERIES = (
-    query_of(
+    _preset(
         "q1",
         ("source, convert, sink",),
         {"convert": costed("map", 0.625 * _US, BIDS, exchange_s=0.172 * _US), "sink": SINK},
         live_mb=18.0,
         noise=0.05,
-        warm_up=_WARM_UP,
     ),
-    query_of(
+    _preset(
         "q2",
         ("source, select, sink",),
         {"select": costed("filter", 0.262 * _US, BIDS / 123, exchange_s=0.04 * _US), "sink": SINK},
         live_mb=14.0,
         noise=0.035,
-        warm_up=_WARM_UP,
     ),
-    query_of(
+    _preset(
         "q5",
         (
             "source, filter, count, project counts, join, project, sink",
@@ -140,9 +138,8 @@ _QUERIES = (
         window_s=2.0,
         live_mb=60.0,
         noise=0.065,
-        warm_up=_WARM_UP,
     ),
-    query_of(
+    _preset(
         "q8",
         (
             "source, filter persons, window persons, project persons, join, project, sink",
@@ -170,9 +167,8 @@ _QUERIES = (
         window_s=10.0,
         live_mb=60.0,
         noise=0.185,
-        warm_up=_WARM_UP,
     ),
-    query_of(
+    _preset(
         "q11",
         ("source, filter, sessions, project, sink",),
         {
@@ -191,7 +187,6 @@ _QUERIES = (
         },
         live_mb=15.0,
         noise=0.05,
-        warm_up=_WARM_UP,
     ),
 )
 _BY_NAME = {query.name: query for query in _QUERIES}

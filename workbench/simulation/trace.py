@@ -22,26 +22,11 @@ _MOST_STEPS = 10_000_000
 
 @dataclass(frozen=True, eq=False)
 class RateTrace:
-    """A piecewise constant rate.
+    """A piecewise constant rate."""
 
-    Parameters
-    ----------
-    times_s
-        When each rate begins, seconds, ascending from 0, shape (n,).
-    rates_per_s
-        Records/s from that time on, shape (n,).
-    duration_s
-        End of the last rate.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no rate, a rate is negative or above `bounds.RATE`, or the times do not ascend from 0 to the end.
-    """
-
-    times_s: Floats
-    rates_per_s: Floats
-    duration_s: float
+    times_s: Floats  # when each rate begins, seconds, ascending from 0, shape (n,)
+    rates_per_s: Floats  # records/s from that time on, at least 0 and at most `bounds.RATE`, shape (n,)
+    duration_s: float  # end of the last rate
 
     def __post_init__(self) -> None:
         times, rates = (np.array(values, dtype=float) for values in (self.times_s, self.rates_per_s))
@@ -114,15 +99,19 @@ class RateTrace:
 
         Each row says from which time on (seconds) which rate (records/s) holds; the last one lasts as long as the
         others. Times may begin anywhere; the trace begins at 0. Times are even if every row comes as long after the
-        one before as the median row does, but for 1 %.
-
-        Raises
-        ------
-        WorkbenchError
-            When the file cannot be read or has no rows, a column is missing, a value is not a number, a rate is out of
-            range, or times repeat, go back or leave a gap; with the line number.
+        one before as the median row does, but for 1 %. WorkbenchError names the line that is wrong.
         """
-        rows = _read(Path(path), time_column, rate_column)
+        path, names = Path(path), (time_column, rate_column)
+        advice = "Name the columns of time (seconds) and rate (records/s)."
+        rows = [
+            (line, *(finite_cell(row[name], f"Line {line} of {path}", name) for name in names))
+            for line, row in read_rows(path, f"The file of rates {path}", names, advice)
+        ]
+        require(bool(rows), f"{path} has no rows; give at least two below the header.")
+        for line, _, rate in rows:
+            here = f"Line {line} of {path} has the rate {rate:g} records/s"
+            require(rate >= 0, f"{here}; it must be at least 0.")
+            require(rate <= bounds.RATE, f"{here}; it must be at most {bounds.RATE:g}.")
         for (_, before, _), (line, time, _) in pairwise(rows):
             here = f"Line {line} of {path}"
             require(time != before, f"{here} repeats the time {time:g} s; give each time once.")
@@ -149,10 +138,7 @@ class RateTrace:
     def per_step(self, step_s: float) -> Floats:
         """Count the records that become due in each step of `step_s` seconds, shape (steps,), the last cut short.
 
-        Raises
-        ------
-        WorkbenchError
-            When that were more than ten million steps.
+        WorkbenchError for more than ten million steps.
         """
         require(
             self.duration_s / step_s <= _MOST_STEPS,
@@ -177,22 +163,3 @@ class RateTrace:
     def _due(self) -> Floats:
         lasting = np.diff(np.append(self.times_s, self.duration_s))
         return np.concatenate([[0.0], np.cumsum(self.rates_per_s * lasting)])
-
-
-def _read(path: Path, time_column: str, rate_column: str) -> list[tuple[int, float, float]]:
-    """Line number, time and rate of every row."""
-    advice = "Name the columns of time (seconds) and rate (records/s)."
-    rows = [
-        (
-            line,
-            finite_cell(row[time_column], f"Line {line} of {path}", time_column),
-            finite_cell(row[rate_column], f"Line {line} of {path}", rate_column),
-        )
-        for line, row in read_rows(path, f"The file of rates {path}", (time_column, rate_column), advice)
-    ]
-    require(bool(rows), f"{path} has no rows; give at least two below the header.")
-    for line, _, rate in rows:
-        here = f"Line {line} of {path} has the rate {rate:g} records/s"
-        require(rate >= 0, f"{here}; it must be at least 0.")
-        require(rate <= bounds.RATE, f"{here}; it must be at most {bounds.RATE:g}.")
-    return rows

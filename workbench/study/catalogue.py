@@ -51,8 +51,6 @@ COLUMNS_ROWS = 10_000
 Inputs = Mapping[str, Mapping[str, Any]]
 """Data sets of a query of several inputs, by the arguments that they feed, as `Input` has them."""
 
-ONE_INPUT: Inputs = MappingProxyType({})
-
 
 @dataclass(frozen=True)
 class GivenRows:
@@ -80,18 +78,16 @@ class GivenRows:
                 "together.",
                 settings=("source",),
             )
-        if self.source == "kafka" and not topic:
-            raise WorkbenchError(
-                f"source is 'kafka', but the data set is {self.dataset!r}, which is not a topic. Name one, such as "
-                "kafka://localhost:9092/orders, or use source: replay.",
-                settings=("dataset",),
-            )
-        if self.schema is not None and not topic:
-            raise WorkbenchError(
-                f"schema is {self.schema!r}, but the data set is {self.dataset!r}, which is not a topic. Name one, "
-                "such as kafka://localhost:9092/orders, or remove the schema.",
-                settings=("dataset",),
-            )
+        for key, usual, instead in (
+            ("source", SOURCES[0], "use source: replay"),
+            ("schema", None, "remove the schema"),
+        ):
+            if getattr(self, key) != usual and not topic:
+                raise WorkbenchError(
+                    f"{key} is {getattr(self, key)!r}, but the data set is {self.dataset!r}, which is not a topic. "
+                    f"Name one, such as kafka://localhost:9092/orders, or {instead}.",
+                    settings=("dataset",),
+                )
         if self.schema is not None and self.source == "kafka":
             raise WorkbenchError(
                 f"schema is {self.schema!r}, but source is 'kafka': Spark's Kafka source decodes no Avro by itself. "
@@ -173,7 +169,7 @@ def find_query(
     *,
     schema: str | None = None,
     sink: Sink | None = None,
-    inputs: Inputs = ONE_INPUT,
+    inputs: Inputs = MappingProxyType({}),
     progress: Callable[[str], None] = lambda _: None,
     imports: bool = True,
 ) -> Query:

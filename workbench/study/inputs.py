@@ -14,7 +14,7 @@ from workbench.study.spec import Study
 from workbench.workload import KeyFrequencies
 
 PLANS, MEASUREMENT, PROBLEM, _STUDY = "plans", "a measurement", "a placement problem", "a study"
-_SUFFIXES = {".json", ".yaml", ".yml"}
+SUFFIXES = {".json", ".yaml", ".yml"}  # of files that may be inputs, by which they are told from queries
 _STUDY_KEYS = frozenset(one.name for one in fields(Study))
 
 
@@ -22,11 +22,6 @@ def plans_path(study: Path) -> Path:
     """Say where ``workbench plan`` writes a study's plans: studies of one name in two folders have their own."""
     folders = (part for part in study.parent.parts if part.strip("./"))
     return Path(".workbench", "-".join((*folders, f"{study.stem}-plan.json")))
-
-
-def is_file_name(text: str) -> bool:
-    """Whether a text names a file that may be an input, and not a query."""
-    return Path(text).suffix in _SUFFIXES
 
 
 def resolved(path: str, command: str, takes: str, others: frozenset[str] = frozenset()) -> tuple[str, Path]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from workbench import bounds
 from workbench.errors import WorkbenchError
@@ -18,7 +18,7 @@ from workbench.scaling.elastic import (
     compare_paradigms,
 )
 from workbench.simulation import KeyTrace, RateTrace
-from workbench.study.scaling import series_csv
+from workbench.study.scaling import series_csv, whole_numbers
 
 KEYED = "keyed"
 """Name of the keyed operator, as a query of ``workbench replay``."""
@@ -104,10 +104,6 @@ def paradigms_csv(replayed: ReplayedParadigms) -> str:
 
 
 def _with(group: Group, settings: Mapping[str, float]) -> Group:
-    """Return `group` with those of `settings` that it has; whole numbers become integers."""
-    changes: dict[str, Any] = {
-        one.name: int(value) if float(value).is_integer() else value
-        for one in fields(group)
-        if (value := settings.get(one.name)) is not None
-    }
-    return replace(group, **changes)
+    """Return `group` with those of `settings` that it has."""
+    own = {one.name for one in fields(group)}
+    return replace(group, **whole_numbers({name: value for name, value in settings.items() if name in own}))

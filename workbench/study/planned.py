@@ -49,30 +49,26 @@ def asked_of(study: Study, options: Mapping[str, object] = MappingProxyType({}),
 
 
 def planned_document(planned: Planned) -> PlannedStudy:
-    """Give the document of a finished study: its settings, runs and plans, without the model."""
-    return PlannedStudy(
-        study=_settings(planned),
-        reason=planned.exploration.reason,
-        plans=planned.plans,
-        refused=planned.refused,
-        runs=planned.exploration.runs,
-        sweep=planned.sweep,
-        instances=planned.instances,
-        forms=planned.forms,
-    )
+    """Give the document of a finished study: its settings, runs and plans, without the model.
 
-
-def _settings(planned: Planned) -> dict[str, Any]:
-    """Give the settings of a study, how it was asked for, and whether the stop rule left runs out of the model.
-
-    No path of them names a folder above home.
+    The settings also say how the study was asked for, and whether the stop rule left runs out of the model; no path of
+    them names a folder above home.
     """
     found = planned.exploration
     settings, asked = asdict(planned.study), found.asked
     paths = {name: short(settings[name]) for name in ("file", "log", "prices") if settings[name] is not None}
     how = {"options": short_options(asked.options), "scheduled": asked.scheduled}
     stopped = len(found.fitted) + len(found.left_out) < len(found.runs)
-    return settings | paths | {name: value for name, value in how.items() if value} | {"stop_rule": stopped}
+    return PlannedStudy(
+        study=settings | paths | {name: value for name, value in how.items() if value} | {"stop_rule": stopped},
+        reason=found.reason,
+        plans=planned.plans,
+        refused=planned.refused,
+        runs=found.runs,
+        sweep=planned.sweep,
+        instances=planned.instances,
+        forms=planned.forms,
+    )
 
 
 def write_planned(planned: Planned, path: Path) -> None:

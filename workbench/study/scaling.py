@@ -237,8 +237,8 @@ def named_policies(
     shipped: Mapping[str, Callable[[], AnyPolicy]] = {
         "ds2": lambda: Ds2Policy(ds2),
         "flink": lambda: Ds2Policy(flink),
-        SPARK: lambda: DynamicAllocation(**{"start_s": start_s, **width, **_whole(given[DynamicAllocation])}),
-        KEDA: lambda: KafkaLag(**{"partitions": frozen, **_whole(given[KafkaLag])}),
+        SPARK: lambda: DynamicAllocation(**{"start_s": start_s, **width, **whole_numbers(given[DynamicAllocation])}),
+        KEDA: lambda: KafkaLag(**{"partitions": frozen, **whole_numbers(given[KafkaLag])}),
     }
     unknown = [name for name in names if name not in NAMES and ":" not in name]
     if unknown or not names:
@@ -308,7 +308,7 @@ def own_policy(name: str) -> AnyPolicy:
     return OwnPolicy(name, found)
 
 
-def _whole(values: Mapping[str, float]) -> dict[str, Any]:
+def whole_numbers(values: Mapping[str, float]) -> dict[str, Any]:
     """Give numbers as they were meant: a command line has floats, and tasks and replicas are whole."""
     return {name: int(value) if float(value).is_integer() else value for name, value in values.items()}
 

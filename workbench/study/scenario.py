@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated, get_type_hints
 
 from workbench import bounds
 from workbench.capacity.planning import read_instances
@@ -13,7 +14,7 @@ from workbench.errors import WorkbenchError
 from workbench.scaling import Fleet, WorkerShape
 from workbench.scaling.elastic import PARADIGMS, ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace, StateResponse, Worker
-from workbench.study.inputs import MEASUREMENT, is_file_name, resolved
+from workbench.study.inputs import MEASUREMENT, SUFFIXES, resolved
 from workbench.study.paradigms import KEYED, ReplayedParadigms, replay_paradigms
 from workbench.study.scaling import POLICIES, Pool, Replayed, replay_start
 from workbench.study.start import Start, measured_start, planned_start, simulated_start, with_response
@@ -23,20 +24,6 @@ _KEYS = 10_000
 _MB = float(1 << 20)
 _NODES = 4
 _MOST_CHANGES = 6_000  # of the keys, a minute
-_RANGES: Mapping[str, tuple[str, float]] = MappingProxyType(
-    {
-        "slots": ("number of slots", bounds.TASKS),
-        "plan_rate": ("target rate", bounds.RATE),
-        "memory_mb": ("memory of a slot", bounds.MEMORY_MB),
-        "managed_mb": ("managed memory of a slot", bounds.MEMORY_MB),
-        "workers": ("number of workers", bounds.TASKS),
-        "worker_slots": ("number of slots of a worker", bounds.TASKS),
-        "worker_cpus": ("number of cores of a worker", bounds.WORKER_CPUS),
-        "worker_io_mb": ("number of MB/s of state access of a worker", bounds.NUMBER),
-        "worker_net_mb": ("number of MB/s of network output of a worker", bounds.NUMBER),
-    }
-)
-"""What each number is, and the most it may be; all are above 0."""
 _TAKES = "a study, plans, a measurement or the name of a simulated query"
 _NOT_KEYED = ("slots", "plan_rate", "managed_mb", "response", "prices", "instance", "worker_cpus", "worker_io_mb")
 
@@ -45,27 +32,30 @@ Words = Sequence[str | float]
 
 @dataclass(frozen=True)
 class Scenario:
-    """A load, what it is replayed on, and under which policies. None and what is empty are left out."""
+    """A load, what it is replayed on, and under which policies. None and what is empty are left out.
+
+    Fields of numbers above 0 have their name for a reader, and the most they may be.
+    """
 
     query: str  # a simulated query, the path of a study that was planned, of plans or of a measurement, or `KEYED`
     rates: str  # CSV file of the load
     time_column: str = "time_s"  # of it, seconds
     rate_column: str = "rate_per_s"  # records/s
-    slots: int | None = None  # at the beginning
-    plan_rate: float | None = None  # target rate of the plan, records/s; the last plan by default
-    memory_mb: float = 2048.0  # of a slot, MiB
-    managed_mb: float | None = None  # the managed part of it, MiB
+    slots: Annotated[int | None, "number of slots", bounds.TASKS] = None  # at the beginning
+    plan_rate: Annotated[float | None, "target rate", bounds.RATE] = None  # of the plan, records/s; the last by default
+    memory_mb: Annotated[float, "memory of a slot", bounds.MEMORY_MB] = 2048.0  # MiB
+    managed_mb: Annotated[float | None, "managed memory of a slot", bounds.MEMORY_MB] = None  # a part of it, MiB
     policies: Sequence[str] = ()  # names, or ``module:name`` of your own; for a keyed operator paradigms
     # of all autoscalers but ``flink``; of a keyed operator and its elasticity
     settings: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     restart_s: float = 10.0  # downtime of a reconfiguration, seconds
     response: Words = ()  # operator, CSV file and tasks of a measured response of state to memory
     # workers of the policies that place tasks, or nodes of a keyed operator; slots, cores and MiB/s of each
-    workers: int | None = None
-    worker_slots: int = 4
-    worker_cpus: float | None = None
-    worker_io_mb: float | None = None
-    worker_net_mb: float | None = None
+    workers: Annotated[int | None, "number of workers", bounds.TASKS] = None
+    worker_slots: Annotated[int, "number of slots of a worker", bounds.TASKS] = 4
+    worker_cpus: Annotated[float | None, "number of cores of a worker", bounds.WORKER_CPUS] = None
+    worker_io_mb: Annotated[float | None, "number of MB/s of state access of a worker", bounds.NUMBER] = None
+    worker_net_mb: Annotated[float | None, "number of MB/s of network output of a worker", bounds.NUMBER] = None
     prices: str | None = None  # a price list, and the type of it that is paid for
     instance: str | None = None
     # operator; share, exponent of Zipf's law, or file of frequencies; changes a minute
@@ -106,9 +96,9 @@ class Scenario:
             raise WorkbenchError(
                 f"The seed is {shown(self.seed)}; it must be a whole number of at least 0.", settings=("seed",)
             )
-        for name, (thing, most) in _RANGES.items():
-            value = getattr(self, name)
-            if value is not None and not (finite(value) and 0 < value <= most):
+        for name, hint in get_type_hints(Scenario, include_extras=True).items():
+            value, (thing, most) = getattr(self, name), getattr(hint, "__metadata__", ("", math.inf))
+            if thing and value is not None and not (finite(value) and 0 < value <= most):
                 allowed = f"at most {most:,}" if finite(value) and value > 0 else "above 0"
                 given = f"{value:g}" if finite(value) else shown(value)
                 raise WorkbenchError(f"The {thing} is {given}; it must be {allowed}.", settings=(name,))
@@ -157,7 +147,7 @@ class Scenario:
         return with_response(start, str(operator), StateResponse.from_csv(str(path), int(tasks)))
 
     def _deployed(self) -> Start:
-        if is_file_name(self.query):
+        if Path(self.query).suffix in SUFFIXES:
             kind, path = resolved(self.query, "replay", _TAKES)
             if kind != MEASUREMENT:
                 return planned_start(path, self.plan_rate)

@@ -96,23 +96,18 @@ def run(deployment, offered, seconds, step_s):
     return state, steps, backlogs
 
 
-@examples(150)
-@given(deployment=deployments(), step_s=st.sampled_from([0.1, 0.5, 2.0]))
+@examples(250)
+@given(
+    deployment=deployments() | deployments(crowded=True, buffers=False), step_s=st.sampled_from([0.1, 0.5, 1.0, 2.0])
+)
 def test_saturated_without_windows_is_the_closed_form(deployment, step_s):
     rate = steady_state(deployment).rate
     _, steps, _ = run(deployment, math.inf, 40 * step_s, step_s)
     assert sum(step.consumed for step in steps[20:]) / (20 * step_s) == pytest.approx(rate, rel=1e-9)
-
-
-@examples(100)
-@given(deployment=deployments(crowded=True, buffers=False), step_s=st.sampled_from([0.1, 1.0]))
-def test_saturated_workers_are_the_closed_form(deployment, step_s):
-    rate = steady_state(deployment).rate
-    _, steps, _ = run(deployment, math.inf, 40 * step_s, step_s)
-    assert sum(step.consumed for step in steps[20:]) / (20 * step_s) == pytest.approx(rate, rel=1e-9)
-    assert max(step.useful_s.max() for step in steps) <= step_s
-    costs = deployment.steady_costs.record_s
-    assert all((step.useful_s >= step.records * costs * (1 - 1e-9)).all() for step in steps)  # never faster than alone
+    if deployment.cluster is not None:
+        assert max(step.useful_s.max() for step in steps) <= step_s
+        costs = deployment.steady_costs.record_s  # on a worker, tasks are never faster than alone
+        assert all((step.useful_s >= step.records * costs * (1 - 1e-9)).all() for step in steps)
 
 
 @examples(150)

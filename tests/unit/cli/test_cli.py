@@ -20,29 +20,21 @@ from workbench.speed import CoreSpeed
 from workbench.study import read_planned, write_planned
 from workbench.testbed.spark import Finding
 
-COMMANDS = (
-    "doctor",
-    "speed",
-    "measure",
-    "init",
-    "plan",
-    "verify",
-    "cluster",
-    "keys",
-    "journal",
-    "place",
-    "replay",
-    "report",
-)
-
 
 def run(capsys, *arguments):
     code = cli.main(arguments)
     return code, capsys.readouterr()
 
 
-def test_importing_the_workbench_neither_starts_a_jvm_nor_imports_pyspark():
-    code = "import sys, workbench.capacity, workbench.views, workbench.report; sys.exit('pyspark' in sys.modules)"
+@pytest.mark.parametrize(
+    ("modules", "left_out"),
+    [
+        ("workbench.capacity, workbench.views, workbench.report", {"pyspark"}),
+        ("workbench.cli", {"nbformat", "nbconvert", "papermill"}),
+    ],
+)
+def test_nothing_is_imported_that_most_commands_do_not_need(modules, left_out):
+    code = f"import sys, {modules}; sys.exit(bool({left_out} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -80,74 +72,46 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, monkeypatch, tmp_pa
     assert output.out == ""
 
 
-@pytest.fixture
-def estimator_asked(capsys, monkeypatch, tmp_path):
-    """Return the estimator that ``workbench measure`` would use, with some options."""
+@pytest.mark.parametrize(
+    ("options", "tolerance", "most_s"),
+    [
+        ((), 0.04, 7 * 14.0),
+        (("--tolerance", "0.02", "--interval", "10"), 0.02, 7 * 70.0),
+        (("--minutes", "3"), 0.04, 180.0),
+        (("--schedule", "streambed"), 0.01, None),
+        (("--schedule", "streambed-stateful"), 0.01, None),
+        (("--schedule", "streambed", "--tolerance", "0.1"), 0.1, None),
+    ],
+)
+def test_a_measurement_ends_in_time_and_streambeds_schedules_at_one_percent(  # noqa: PLR0917 - fixtures
+    capsys, monkeypatch, tmp_path, options, tolerance, most_s
+):
     asked = []
 
     def measure(_configuration, _testbed, estimator, *_, **__):
-        asked.append(estimator)
+        asked.append((estimator.tolerance, estimator.most_s))
         raise WorkbenchError("Enough.")
-
-    def estimator(*options):
-        run(capsys, "measure", "nexmark:q1", *options)
-        return asked.pop()
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(measuring, "measure", measure)
-    return estimator
-
-
-@pytest.mark.parametrize(
-    ("options", "tolerance"),
-    [
-        ((), 0.04),
-        (("--schedule", "streambed"), 0.01),
-        (("--schedule", "streambed-stateful"), 0.01),
-        (("--schedule", "streambed", "--tolerance", "0.1"), 0.1),
-        (("--tolerance", "0.02"), 0.02),
-    ],
-)
-def test_streambeds_schedules_stop_at_one_percent_unless_told_otherwise(estimator_asked, options, tolerance):
-    assert estimator_asked(*options).tolerance == tolerance
-
-
-@pytest.mark.parametrize(
-    ("options", "most_s"),
-    [
-        ((), 7 * 14.0),
-        (("--interval", "10"), 7 * 70.0),
-        (("--minutes", "3"), 180.0),
-        (("--schedule", "streambed"), None),
-    ],
-)
-def test_a_measurement_ends_in_time_whatever_the_machine_does(estimator_asked, options, most_s):
-    assert estimator_asked(*options).most_s == most_s
+    run(capsys, "measure", "nexmark:q1", *options)
+    assert asked == [(tolerance, most_s)]
 
 
 @pytest.mark.parametrize("grows", [False, True])
-def test_a_rate_at_a_growing_state_is_told_from_a_maximum(capsys, monkeypatch, tmp_path, grows):
+def test_a_rate_at_a_growing_state_is_told_from_a_maximum(capfd, monkeypatch, tmp_path, grows):
     monkeypatch.chdir(tmp_path)
     found = replace(example_measurement(), unbounded_state=grows)
 
     def measure(*_, **__):
-        yield from ()
+        yield Finished("key", found)
         return found
 
     monkeypatch.setattr(measuring, "measure", measure)
-    assert ("The state grows with every record" in run(capsys, "measure", "nexmark:q3")[1].out) == grows
-    assert json.loads(run(capsys, "measure", "nexmark:q3", "--json")[1].out)["unbounded_state"] == grows
-
-
-def test_a_measurement_says_in_a_file_what_it_found(capfd, monkeypatch, tmp_path):
-    def measure(*_, **__):
-        yield Finished("key", example_measurement())
-        return example_measurement()
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(measuring, "measure", measure)
-    said = run(capfd, "measure", "nexmark:q3")[1].err
-    assert re.fullmatch(r"\[ +0 s\] run 1/1 · .* records/s .*\n", said)
+    _, said = run(capfd, "measure", "nexmark:q3")
+    assert ("The state grows with every record" in said.out) == grows
+    assert re.fullmatch(r"\[ +0 s\] run 1/1 · .* records/s .*\n", said.err)
+    assert json.loads(run(capfd, "measure", "nexmark:q3", "--json")[1].out)["unbounded_state"] == grows
 
 
 def test_the_doctor_says_what_to_fix(capsys, monkeypatch):
@@ -201,14 +165,14 @@ def test_help_names_every_command(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     text = capsys.readouterr().out
-    assert all(command in text for command in COMMANDS)
+    assert all(re.search(rf"^  {command} +\S", text, re.MULTILINE) for command in cli._MODULES)
     codes = re.findall(r"\b\d+\b", text.split("Exit codes:")[1])
     assert codes == [
         str(code) for code in (DONE, NOT_SUSTAINED, BAD_INPUT, SOURCE_BOUND, DEFECT, INTERRUPTED, PIPE_CLOSED)
     ]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", cli._MODULES)
 def test_every_command_says_what_it_does(capsys, command):
     with pytest.raises(SystemExit):
         cli.main([command, "--help"])
@@ -217,56 +181,31 @@ def test_every_command_says_what_it_does(capsys, command):
     assert description.endswith(".")
 
 
-def test_commands_without_a_report_do_not_wait_for_notebook_tools():
-    code = "import sys, workbench.cli; sys.exit(bool({'nbformat', 'nbconvert', 'papermill'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+IN_THE_JOURNAL, IN_ITS_HISTORY = (
+    f"; {what}, and the same command goes on from there"
+    for what in ("what was measured is in the journal", "what the study had measured is in its history")
+)
 
 
-@pytest.fixture
-def interrupted(capsys, monkeypatch):
-    """Runs a command until `function` of `module` is called, and then interrupts it."""
-
+@pytest.mark.parametrize(
+    ("module", "function", "arguments", "kept"),
+    [
+        (measuring, "find_query", ("measure", "nexmark:q1"), IN_THE_JOURNAL),
+        (planning, "read_study", ("plan", "study.yaml"), IN_THE_JOURNAL),
+        (reporting.report, "render", ("report", "capacity", "out.html"), IN_ITS_HISTORY),
+        (checking, "examine", ("doctor",), ""),
+        (measuring, "find_query", ("verify", "nexmark:q1", "--rate", "5"), ""),
+        (reporting.report, "render", ("report", "scaling", "out.html"), ""),
+    ],
+)
+def test_an_interrupted_command_says_what_is_kept(capsys, monkeypatch, tmp_path, module, function, arguments, kept):  # noqa: PLR0917
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    def command(module, function, *arguments):
-        monkeypatch.setattr(module, function, interrupt)
-        code, output = run(capsys, *arguments)
-        assert code == INTERRUPTED
-        return output.err
-
-    return command
-
-
-@pytest.mark.parametrize(
-    ("module", "function", "arguments"),
-    [(measuring, "find_query", ("measure", "nexmark:q1")), (planning, "read_study", ("plan", "study.yaml"))],
-)
-def test_an_interrupted_command_says_what_is_kept(interrupted, module, function, arguments):
-    assert interrupted(module, function, *arguments) == (
-        f"workbench: {arguments[0]} was interrupted; what was measured is in the journal, and the same command goes on "
-        "from there.\n"
-    )
-
-
-def test_an_interrupted_capacity_report_goes_on(interrupted, tmp_path):
-    given = ("report", "capacity", str(tmp_path / "out.html"))
-    assert interrupted(reporting.report, "render", *given) == (
-        "workbench: report was interrupted; what the study had measured is in its history, and the same command goes "
-        "on from there.\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("module", "function", "arguments"),
-    [
-        (checking, "examine", ("doctor",)),
-        (measuring, "find_query", ("verify", "nexmark:q1", "--rate", "5")),
-        (reporting.report, "render", ("report", "scaling", "out.html")),
-    ],
-)
-def test_what_does_not_go_on_from_there_does_not_say_so(interrupted, module, function, arguments):
-    assert interrupted(module, function, *arguments) == f"workbench: {arguments[0]} was interrupted.\n"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, function, interrupt)
+    code, output = run(capsys, *arguments)
+    assert (code, output.err) == (INTERRUPTED, f"workbench: {arguments[0]} was interrupted{kept}.\n")
 
 
 @pytest.mark.parametrize("date", ["2026-02-30", "2026-13-01"])

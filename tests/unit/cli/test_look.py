@@ -3,6 +3,7 @@
 import io
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from workbench.advice import Advice
@@ -32,17 +33,12 @@ def printed(table, columns):
     return text
 
 
-def test_no_word_is_broken_that_has_room():
+def test_no_word_is_broken_that_has_room_and_what_is_too_wide_is_stacked():
     table = look.table(PLANS)
     table.add_row(*PLAN)
     words = printed(table, 80).split()
     for whole in ("records/s", "verdict", "c6i.4xlarge", "rely", "3,670", "121,618"):
         assert whole in words
-
-
-def test_what_is_too_wide_is_stacked():
-    table = look.table(PLANS)
-    table.add_row(*PLAN)
     lines = [line.rstrip() for line in printed(table, 60).splitlines()]
     assert lines[:2] == ["60 M records/s", "  verdict: don't rely on it yet"]
     assert "  capacity, records/s: 66.1 M (17.0 M to 92.3 M)" in lines
@@ -82,31 +78,24 @@ REASON = "60 M records/s: risky."
 REMEDY = Advice("Add larger counts to slots, then run", "workbench plan 'my folder/study.yaml'")
 
 
-def test_a_command_is_never_broken_on_a_terminal():
+OTHERWISE = Advice("Or slow the scale-down. Run", "workbench report scaling scaling.html")
+COMMANDS = [
+    "  workbench plan 'my folder/study.yaml'",
+    "Or slow the scale-down. Run:",
+    "  workbench report scaling scaling.html",
+]
+
+
+@pytest.mark.parametrize(
+    ("advised", "commands"), [(REMEDY, COMMANDS[:1]), (replace(REMEDY, otherwise=OTHERWISE), COMMANDS)]
+)
+def test_a_command_is_never_broken_on_a_terminal_and_in_a_file_the_sentence_is_one_line(advised, commands):
     terminal = Console(file=io.StringIO(), width=40, force_terminal=True, color_system=None)
-    look.advice(terminal, REASON, REMEDY)
-    lines = terminal.file.getvalue().splitlines()
-    assert lines[-1] == "  workbench plan 'my folder/study.yaml'"
-    assert lines[-2].endswith("then run:")
-
-
-def test_in_a_file_a_sentence_and_its_command_are_one_line():
+    look.advice(terminal, REASON, advised)
+    *said, last = terminal.file.getvalue().splitlines()[: -len(commands) + 1 or None]
+    assert last == commands[0]
+    assert said[-1].endswith("then run:")
+    assert terminal.file.getvalue().splitlines()[-len(commands) :] == commands
     file = Console(file=io.StringIO(), width=40)
-    look.advice(file, REASON, REMEDY)
-    assert file.file.getvalue() == (
-        "60 M records/s: risky. Add larger counts to slots, then run: workbench plan 'my folder/study.yaml'\n"
-    )
-
-
-def test_what_would_help_as_well_is_said_on_a_terminal_too():
-    more = replace(REMEDY, otherwise=Advice("Or slow the scale-down. Run", "workbench report scaling scaling.html"))
-    terminal = Console(file=io.StringIO(), width=40, force_terminal=True, color_system=None)
-    look.advice(terminal, REASON, more)
-    assert terminal.file.getvalue().splitlines()[-3:] == [
-        "  workbench plan 'my folder/study.yaml'",
-        "Or slow the scale-down. Run:",
-        "  workbench report scaling scaling.html",
-    ]
-    file = Console(file=io.StringIO(), width=40)
-    look.advice(file, REASON, more)
-    assert file.file.getvalue() == f"{REASON} {more}\n"
+    look.advice(file, REASON, advised)
+    assert file.file.getvalue() == f"{REASON} {advised}\n"

@@ -10,6 +10,7 @@ from workbench import cli, units
 from workbench.answers.planned import cautions
 from workbench.cli import console, planning
 from workbench.speed import CoreSpeed
+from workbench.study import read_planned
 
 STUDY = f"{SIMULATED}most_runs: 4\nform: linear\nprices: prices.csv\n"
 PRICES = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\nlarge,x,y,8,16384,0.5,USD,z,2026\n"
@@ -42,6 +43,9 @@ def test_the_answer_has_the_figures_of_the_document(run, tmp_path):
         tasks = ", ".join(f"{name} {count}" for name, count in plan["allocation"]["tasks"].items())
         assert f"  tasks: {tasks}\n" in output.out
     assert "plans, with Spark's settings: plan.json" in output.out
+    assert "Add larger counts to slots in the study, then run: workbench plan study.yaml" in output.out
+    assert "times the 8 slots measured" not in output.out  # a doubt that the verdict has named, with another remedy
+    assert "note: 20 M records/s: The model rests on" not in output.out
 
 
 def test_the_recorded_answer_says_how_fast_the_cores_here_are(capsys, monkeypatch):
@@ -59,34 +63,19 @@ def test_the_recorded_answer_says_how_fast_the_cores_here_are(capsys, monkeypatc
     assert shown.startswith(capsys.readouterr().out)
 
 
-def test_the_plans_are_read_from_anywhere(run, tmp_path, monkeypatch):
-    from workbench.study import read_planned
-
+def test_the_plans_are_read_from_anywhere_and_name_their_study_without_its_folder(run, tmp_path, monkeypatch):
     run()
     (tmp_path / "prices.csv").unlink()
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
-    document = json.loads((tmp_path / "plan.json").read_text())
-    again = read_planned(tmp_path / "plan.json")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    path = tmp_path / "plan.json"
+    document, again = json.loads(path.read_text()), read_planned(path)
     assert [plan.price.per_hour for plan in again.plans] == [plan["price"]["per_hour"] for plan in document["plans"]]
-
-
-def test_a_doubt_that_the_verdict_has_named_is_not_repeated_with_another_remedy(run):
-    _, output = run()
-    assert "Add larger counts to slots in the study, then run: workbench plan study.yaml" in output.out
-    assert "times the 8 slots measured" not in output.out
-    assert "note: 20 M records/s: The model rests on" not in output.out
-
-
-def test_a_page_that_is_made_of_the_plans_names_the_study_too(run, tmp_path):
-
-    from workbench.study import read_planned
-
-    run()
-    again = read_planned(tmp_path / "plan.json")
     assert again.study.file == again.exploration.asked.study == "study.yaml"
     assert any(advised.command == "workbench plan study.yaml" for advised in cautions(again.plans).values())
+    document["study"]["file"] = "/home/alice/acme/s.yaml"
+    path.write_text(json.dumps(document))
+    assert read_planned(path).exploration.asked.plan("Now").command == "workbench plan s.yaml"
 
 
 def test_a_study_has_no_key_for_its_own_path(run, tmp_path):
@@ -97,9 +86,6 @@ def test_a_study_has_no_key_for_its_own_path(run, tmp_path):
 
 
 def test_advice_repeats_the_options_that_decide_where_and_what_is_measured(run, tmp_path):
-
-    from workbench.study import read_planned
-
     _, output = run("--master", "local", "--journal", str(tmp_path / "mine.jsonl"))
     again = "workbench plan study.yaml --master local --journal mine.jsonl"
     assert f"then run: {again}" in output.out
@@ -107,13 +93,3 @@ def test_advice_repeats_the_options_that_decide_where_and_what_is_measured(run, 
     assert again.endswith(" ".join(f"--{name} {value}" for name, value in stored.exploration.asked.options.items()))
     assert any(advised.command == again for advised in cautions(stored.plans).values())
     assert str(tmp_path) not in (tmp_path / "plan.json").read_text()
-
-
-def test_the_path_of_another_persons_study_is_not_shown(run, tmp_path):
-    from workbench.study import read_planned
-
-    run()
-    document = json.loads((tmp_path / "plan.json").read_text())
-    document["study"]["file"] = "/home/alice/acme/s.yaml"
-    (tmp_path / "plan.json").write_text(json.dumps(document))
-    assert read_planned(tmp_path / "plan.json").exploration.asked.plan("Now").command == "workbench plan s.yaml"

@@ -45,17 +45,13 @@ def test_a_long_text_is_cut_and_the_time_left_stays_in_sight(capsys, monkeypatch
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_text_without_a_time_takes_the_whole_line(capsys):
-    with progress() as say:
-        say(SAID)
-    assert {len(line) for line in lines(capsys.readouterr().err) if "probe 2" in line} == {80}
-
-
-@pytest.mark.usefixtures("terminal")
-def test_a_short_text_is_said_as_it_is(capsys):
+def test_a_short_text_is_said_as_it_is_and_one_without_a_time_takes_the_whole_line(capsys):
     with progress(1200.0) as say:
         say("warm-up \x1b[2J")
     assert any(line.endswith("warm-up \\x1b[2J · about 20 min left") for line in lines(capsys.readouterr().err))
+    with progress() as say:
+        say(SAID)
+    assert {len(line) for line in lines(capsys.readouterr().err) if "probe 2" in line} == {80}
 
 
 class Timer:
@@ -102,33 +98,30 @@ def test_a_pipe_gets_a_line_per_run_and_no_minutes_of_silence():
     ]
     pipe.progress("the next")
     assert len(pipe.written) == 4
+    simulated = Pipe(timed=False)
+    simulated.progress("simulated: 2 slots")
+    assert simulated.written == ["simulated: 2 slots"]
 
 
-def test_the_latest_of_what_goes_on_is_written_after_a_minute_of_silence():
+LATEST = "[   60 s] waiting for executors: 1 of 2"
+
+
+@pytest.mark.parametrize(
+    ("then", "written"),
+    [
+        (lambda _: None, [LATEST]),  # after a minute of silence
+        (lambda pipe: pipe.progress.keep("a warning"), ["[   12 s] a warning"]),  # in place of what went on before
+        (lambda pipe: pipe.lines.close(), []),
+    ],
+)
+def test_the_latest_of_what_goes_on_is_written_unless_something_else_is(then, written):
     pipe = Pipe()
     pipe.progress("starting Spark")
     for pipe.now, text in ((9.0, "waiting for executors: 0 of 2"), (12.0, "waiting for executors: 1 of 2")):
         pipe.progress(text)
+    then(pipe)
     pipe.wait_until(600.0)
-    assert pipe.written == ["[    0 s] starting Spark", "[   60 s] waiting for executors: 1 of 2"]
-
-
-def test_a_line_that_is_kept_takes_the_place_of_what_went_on_before():
-    pipe = Pipe()
-    for text in ("starting Spark", "waiting for executors: 0 of 2"):
-        pipe.progress(text)
-    pipe.progress.keep("a warning")
-    pipe.wait_until(600.0)
-    assert [line[10:] for line in pipe.written] == ["starting Spark", "a warning"]
-
-
-def test_nothing_is_written_after_the_end():
-    pipe = Pipe()
-    for text in ("starting Spark", "warming up"):
-        pipe.progress(text)
-    pipe.lines.close()
-    pipe.wait_until(600.0)
-    assert len(pipe.written) == 1
+    assert pipe.written == ["[    0 s] starting Spark", *written]
 
 
 def test_no_timer_is_left_at_the_end(tmp_path, monkeypatch):
@@ -148,8 +141,9 @@ def test_no_timer_is_left_at_the_end(tmp_path, monkeypatch):
 def test_failures_and_runs_that_are_recorded_count_too():
     pipe = Pipe()
     pipe.progress.tell(Reused("key", example_measurement()))
-    pipe.progress.tell(Finished("key", example_measurement()))
-    assert [line.split(" · ")[0] for line in pipe.written] == ["[    0 s] run 2/2"]
+    pipe.progress.tell(Failed(failed_run(example_measurement(), "It was lost.")))
+    assert pipe.written[0].startswith("[    0 s] run 2/2 · ")
+    assert pipe.written[0].endswith(" failed: It was lost.")
 
 
 def test_answers_stay_in_sight_and_questions_pass():
@@ -162,16 +156,3 @@ def test_answers_stay_in_sight_and_questions_pass():
     assert pipe.written[0].startswith("[    0 s] run 1 of at most 2 · At first the explorer asks for ")
     assert [line[10:] for line in pipe.written[1:]] == list(known.lines)
     assert known.lines[-1].startswith("after 1 run: at least ")
-
-
-def test_a_run_that_failed_has_its_number():
-    pipe, failed = Pipe(), Failed(failed_run(example_measurement(), "It was lost."))
-    pipe.progress.tell(failed)
-    assert pipe.written[0].startswith("[    0 s] run 1/2 · ")
-    assert pipe.written[0].endswith(" failed: It was lost.")
-
-
-def test_simulated_lines_have_no_time():
-    pipe = Pipe(timed=False)
-    pipe.progress("simulated: 2 slots")
-    assert pipe.written == ["simulated: 2 slots"]

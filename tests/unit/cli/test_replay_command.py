@@ -6,6 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from workbench.cli import main
+from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.scaling.elastic import PARADIGMS
 from workbench.simulation import CAPSYS_QUERIES, Deployment, capsys_query, preset, steady_state
@@ -14,6 +15,7 @@ from workbench.study.start import measured_model
 from workbench.workload import KeyFrequencies
 
 Q11 = ("q11", "RATES", "--slots", "9")
+HOT = ("keyed", "MINUTE", "--hot-key", "keyed", "0.1", "1")
 
 
 @pytest.fixture
@@ -22,6 +24,13 @@ def rates(tmp_path):
     path.write_text(
         "time_s,rate_per_s\n" + "".join(f"{300 * i},{200_000 * (1 + i % 3)}\n" for i in range(9)), encoding="utf-8"
     )
+    return str(path)
+
+
+@pytest.fixture
+def minute(tmp_path):
+    path = tmp_path / "minute.csv"
+    path.write_text("time_s,rate_per_s\n0,6000\n30,9000\n60,9000\n", encoding="utf-8")
     return str(path)
 
 
@@ -59,20 +68,15 @@ def test_a_planned_deployment_is_the_start(plans, tmp_path, capsys):
     assert start.tasks == planned.plans[-1].allocation.tasks
     assert planned_start(path, 2e6).tasks == planned.plans[0].allocation.tasks
     assert (start.memory_mb, start.slot_cpus) == (512.0, 1.0)
+    (tmp_path / "empty.json").write_text(json.dumps(json.loads(path.read_text()) | {"plans": []}), encoding="utf-8")
+    with pytest.raises(WorkbenchError, match=r"has no plan: no target could be planned\. Plan again"):
+        planned_start(tmp_path / "empty.json")
     load = tmp_path / "load.csv"
     load.write_text("time_s,rate_per_s\n0,10000000\n60,10000000\n", encoding="utf-8")
     rows = rows_of([str(path), str(load), "--policy", "static"], capsys)
     assert rows["static"]["at_target"] > 0.5  # once its code is compiled
     rows = rows_of([str(path), str(load), "--policy", "static", "--plan-rate", "2e6"], capsys)
     assert rows["static"]["at_target"] == 0.0
-
-
-def test_a_file_without_plans_has_nothing_to_replay(plans, rates, tmp_path, capsys):
-    path, _ = plans
-    empty = tmp_path / "empty.json"
-    empty.write_text(json.dumps(json.loads(path.read_text()) | {"plans": []}), encoding="utf-8")
-    assert main(["replay", str(empty), rates]) == 2
-    assert "has no plan: no target could be planned. Plan again" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_query_without_preset_is_modelled_by_its_run(plans):
@@ -150,32 +154,33 @@ def test_a_hot_key_costs_throughput(rates, capsys):
             ["PLANS", "RATES", "--plan-rate", "5"],
             "has no plan for 5 records/s; give one of its rates (records/s): 2e+06, 1e+07.",
         ),
+        # what the fuzzer (benchmarks/fuzz.py) found
+        (["q11", "RATES", "--slots", "100000000"], "number of slots is 1e+08; it must be at most 100,000 (--slots)."),
+        ([*Q11, "--memory-mb", "nan"], "The memory of a slot is nan; it must be above 0 (--memory-mb)."),
+        ([*Q11, "--restart", "inf"], "restart_s is inf; it must be at least 0 and at most 604,800 (--restart)"),
+        ([*Q11, "--hot-key", "sessions", "0.1", "1e300"], "The keys change 1e+300 times a minute; give at"),
+        ([*Q11, "--policy", "x" * 5_000], "There is no policy 'xxx"),
+        ([*Q11, "--worker-slots", "100000000"], "number of slots of a worker is 1e+08; it must be at most 100,000"),
+        ([*Q11, "--response", "sessions", "r.csv", "9" * 900], "The tasks of the measured response are '999"),
+        # of a keyed operator
+        (["keyed", "MINUTE"], "The keys of 'keyed' are missing; give one of these for the operator 'keyed' ("),
+        (["keyed", "MINUTE", "--hot-key", "sessions", "0.1", "1"], "The keys of 'keyed' are missing;"),
+        ([*HOT, "--slots", "4"], "slots does not apply to 'keyed'; describe"),
+        ([*HOT, "--policy", "ds2"], "There is no paradigm 'ds2'; use one of static"),
+        ([*HOT, "--policy", "x" * 5_000], "There is no paradigm 'xxx"),
+        ([*HOT, "--setting", "speed=2"], "has no setting 'speed'; it has cpu_s"),
+        ([*HOT, "--workers", "0"], "number of workers is 0; it must be above 0 (--workers)"),
+        ([*HOT, "--workers", "1000", "--worker-slots", "4"], "replayed on at most 2,048. Give fewer workers,"),
+        (["keyed", "DAY", *HOT[2:]], "a keyed operator is replayed for at most 3600 s. Cut the load"),
     ],
 )
-def test_what_cannot_be_replayed_is_refused(rates, plans, capsys, arguments, message):
-    known = {"RATES": rates, "PLANS": str(plans[0])}
+def test_what_cannot_be_replayed_is_refused(rates, minute, plans, tmp_path, capsys, arguments, message):  # noqa: PLR0917
+    (tmp_path / "day.csv").write_text("time_s,rate_per_s\n0,6000\n86400,9000\n", encoding="utf-8")
+    known = {"RATES": rates, "MINUTE": minute, "DAY": str(tmp_path / "day.csv"), "PLANS": str(plans[0])}
     assert main(["replay", *(known.get(word, word) for word in arguments)]) == 2
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ("0,1\n1e12,1\n", "more than 10,000,000. Its times are seconds: are these milliseconds?"),
-        ("0,1\n60,1e308\n", "Line 3 of"),
-        ("", "has no rows"),
-        ("0,1\n60,2\n180,3\n", "Line 4 of"),
-        ("0,1\n60,2\n60,3\n", "Line 4 of"),
-        ("60,1\n0,2\n", "Line 3 of"),
-        ("0,1\n60,-2\n", "Line 3 of"),
-        ("0,1\n60,x\n", "Line 3 of"),
-    ],
-)
-def test_a_faulty_load_is_refused_with_its_line(tmp_path, capsys, rows, message):
-    path = tmp_path / "faulty.csv"
-    path.write_text("time_s,rate_per_s\n" + rows, encoding="utf-8")
-    assert main(["replay", "q11", str(path), "--slots", "9"]) == 2
-    assert message in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert message in said.err
+    assert (said.out, len(said.err) < 3_000) == ("", True)
 
 
 def test_a_measured_response_feeds_the_replay(rates, tmp_path, capsys):
@@ -236,13 +241,6 @@ def test_q3_is_replayed(rates, capsys):
     assert rows["static"]["at_target"] < rows["ds2"]["at_target"]
 
 
-@pytest.fixture
-def minute(tmp_path):
-    path = tmp_path / "minute.csv"
-    path.write_text("time_s,rate_per_s\n0,6000\n30,9000\n60,9000\n", encoding="utf-8")
-    return str(path)
-
-
 KEYED = ["--workers", "2", "--worker-slots", "8", "--setting", "shards=64"]
 
 
@@ -272,33 +270,3 @@ def test_your_own_keys_are_replayed(rates, minute, tmp_path, capsys):
     assert "does not contain frequencies of keys. Write it with: workbench keys" in capsys.readouterr().err
     assert main(["replay", *base, "--keys", "sessions", str(tmp_path / "none.json"), "0"]) == 2
     assert "cannot be read: No such file or directory. Check the path." in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "The keys of 'keyed' are missing; give one of these for the operator 'keyed' (--hot-key, --shuffle-keys"),
-        (["--hot-key", "sessions", "0.1", "1"], "The keys of 'keyed' are missing;"),
-        (["--hot-key", "keyed", "0.1", "1", "--slots", "4"], "slots does not apply to 'keyed'; describe"),
-        (["--hot-key", "keyed", "0.1", "1", "--policy", "ds2"], "There is no paradigm 'ds2'; use one of static"),
-        (["--hot-key", "keyed", "0.1", "1", "--setting", "speed=2"], "has no setting 'speed'; it has cpu_s"),
-        (
-            ["--hot-key", "keyed", "0.1", "1", "--workers", "0"],
-            "number of workers is 0; it must be above 0 (--workers)",
-        ),
-        (
-            ["--hot-key", "keyed", "0.1", "1", "--workers", "1000", "--worker-slots", "4"],
-            "a keyed operator is replayed on at most 2,048. Give fewer workers, or fewer slots of each (--workers,",
-        ),
-    ],
-)
-def test_what_a_keyed_operator_lacks_is_named(minute, capsys, arguments, message):
-    assert main(["replay", "keyed", minute, *arguments]) == 2
-    assert message in capsys.readouterr().err
-
-
-def test_a_day_of_a_keyed_operator_is_refused(tmp_path, capsys):
-    path = tmp_path / "day.csv"
-    path.write_text("time_s,rate_per_s\n0,6000\n86400,9000\n", encoding="utf-8")
-    assert main(["replay", "keyed", str(path), "--hot-key", "keyed", "0.1", "1"]) == 2
-    assert "a keyed operator is replayed for at most 3600 s. Cut the load" in capsys.readouterr().err

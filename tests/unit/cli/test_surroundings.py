@@ -41,10 +41,19 @@ def in_shell(line, errors=subprocess.PIPE, **environment):
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
-def test_a_stream_that_is_closed_is_no_defect(closed):
-    assert in_shell(f"$W journal --journal j.jsonl {closed}")[0] == DONE
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("$W journal --journal j.jsonl >&-", DONE),
+        ("$W journal --journal j.jsonl <&- >&- 2>&-", DONE),
+        ("$W journal show none --journal j.jsonl 2>&-", BAD_INPUT),
+        ("$W plan study.yaml --journal new.jsonl <&- >&- 2>&-", DONE),
+    ],
+)
+def test_a_stream_that_is_closed_is_no_defect_and_no_file_takes_its_number(line, code):
+    assert in_shell(line) == (code, "", "")
     assert not Path("last-failure.json").exists()
+    assert "new" not in line or Journal("new.jsonl").entries("finished")
 
 
 def test_a_module_of_yours_that_takes_the_output_away_is_no_defect(monkeypatch):
@@ -52,15 +61,6 @@ def test_a_module_of_yours_that_takes_the_output_away_is_no_defect(monkeypatch):
     shutil.copy(ROOT / "data" / "orders.csv", "orders.csv")
     monkeypatch.setattr("sys.stdout", sys.stdout)
     assert main(["init", "mine.py:mine", "orders.csv", "--output", "mine.yaml"]) == DONE
-
-
-def test_an_error_goes_nowhere_if_standard_error_is_closed():
-    assert in_shell("$W journal show none --journal j.jsonl 2>&-") == (BAD_INPUT, "", "")
-
-
-def test_a_journal_never_has_the_number_of_a_closed_stream():
-    assert in_shell("$W plan study.yaml --journal new.jsonl <&- >&- 2>&-")[0] == DONE
-    assert Journal("new.jsonl").entries("finished")
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -153,17 +153,13 @@ def test_two_answers_may_go_nowhere():
 
 
 @pytest.mark.parametrize("endless", ["/dev/zero", "/dev/full", "pipe"])
-def test_a_journal_that_never_ends_is_refused(capsys, endless):
+def test_a_journal_that_never_ends_is_refused_and_left_out_of_a_bundle(capsys, monkeypatch, endless):
     os.mkfifo("pipe")
+    monkeypatch.setattr(bundle, "examine", lambda: ())
+    assert [part.name for part in bundle.collect(Path(endless))] == ["versions.json", "doctor.json"]
     for command in (["journal"], ["plan", "study.yaml"], ["plan", "study.yaml", "--dry-run"]):
         assert main([*command, "--journal", endless]) == BAD_INPUT
         assert f"The journal {endless} is not a file that keeps what is written." in capsys.readouterr().err
-
-
-def test_a_bundle_leaves_out_a_journal_that_never_ends(monkeypatch):
-    os.mkfifo("pipe")
-    monkeypatch.setattr(bundle, "examine", lambda: ())
-    assert [part.name for part in bundle.collect(Path("pipe"))] == ["versions.json", "doctor.json"]
 
 
 def test_the_doctor_says_that_there_is_no_place_for_temporary_files(capsys, monkeypatch):

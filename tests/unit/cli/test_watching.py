@@ -16,7 +16,7 @@ from written_logs import BEGUN, TRUE, a_day, events, progress
 from workbench.capacity import plan
 from workbench.cli import _parser, main
 from workbench.cli.watching import watch
-from workbench.records import GAUGES, EndingRun, Gauge, ScriptFacts, alert_rules, exposition
+from workbench.records import EndingRun, Gauge, ScriptFacts, alert_rules, exposition
 from workbench.study import observe
 
 SAMPLE = re.compile(r'(\w+)\{query="((?:[^"\\]|\\.)*)"\} (\S+)')
@@ -96,38 +96,27 @@ def test_a_log_without_its_interval_is_served_as_far_as_it_is_known(tmp_path, ca
     assert served(page)[Gauge.INTERVAL_S] == 2.0
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (
-            ("--target", "1000", "--slot-cpus", "1", "--json"),
-            "--slot-cpus, --target, --json: with --watch the log is followed",
-        ),
-        (("--port", "70000"), "'70000' is not a port; give 0 to 65535"),
-    ],
-)
-def test_what_a_watch_does_not_answer_is_refused(tmp_path, capsys, more, said):
-    try:
-        code = main(["observe", str(tmp_path / "log"), "--watch", *more])
-    except SystemExit as ended:
-        code = ended.code
-    assert code == 2
-    assert said in capsys.readouterr().err
-
-
-def test_a_port_that_is_taken_is_named(tmp_path, capsys):
+def test_what_a_watch_does_not_answer_and_a_port_that_is_taken_are_refused(tmp_path, capsys):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        port = taken.getsockname()[1]
-        assert main(["observe", str(tmp_path / "log"), "--watch", "--port", str(port)]) == 2
-    assert f"Port {port} of 127.0.0.1 cannot be served" in capsys.readouterr().err
+        port = str(taken.getsockname()[1])
+        for more, said in (
+            (("--target", "1000", "--slot-cpus", "1", "--json"), "--slot-cpus, --target, --json: with --watch"),
+            (("--port", "70000"), "'70000' is not a port; give 0 to 65535"),
+            (("--port", port), f"Port {port} of 127.0.0.1 cannot be served"),
+        ):
+            try:
+                code = main(["observe", str(tmp_path / "log"), "--watch", *more])
+            except SystemExit as ended:
+                code = ended.code
+            assert (code, said in capsys.readouterr().err) == (2, True)
 
 
 def test_a_query_s_name_is_escaped_and_what_is_not_known_left_out():
     text = exposition({'a "b" \\': {Gauge.CATCH_UP_S: float("inf"), Gauge.PEAK: None}, "c": {Gauge.CATCH_UP_S: 2}})
     assert text.splitlines() == [
-        f"# HELP workbench_catch_up_seconds {GAUGES[Gauge.CATCH_UP_S]}",
+        f"# HELP workbench_catch_up_seconds {Gauge.CATCH_UP_S.what}",
         "# TYPE workbench_catch_up_seconds gauge",
         'workbench_catch_up_seconds{query="a \\"b\\" \\\\"} +Inf',
         'workbench_catch_up_seconds{query="c"} 2.0',

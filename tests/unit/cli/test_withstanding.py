@@ -39,32 +39,8 @@ def refused(arguments, capsys):
     return said.err
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--slots", "100000000"], "The number of slots is 1e+08; it must be at most 100,000 (--slots)."),
-        (["--slots", "9" * 5_000], "is not a whole number"),
-        (["--slots", "12", "--memory-mb", "nan"], "The memory of a slot is nan; it must be above 0 (--memory-mb)."),
-        (["--slots", "12", "--restart", "inf"], "restart_s is inf; it must be at least 0 and at most 604,800"),
-        (["--slots", "12", "--hot-key", "sessions", "0.1", "1e300"], "The keys change 1e+300 times a minute; give at"),
-        (["--slots", "12", "--policy", "x" * 5_000], "There is no policy 'xxx"),
-        (
-            ["--slots", "12", "--worker-slots", "100000000"],
-            "number of slots of a worker is 1e+08; it must be at most 100,000",
-        ),
-        (
-            ["--slots", "12", "--response", "sessions", "r.csv", "9" * 900],
-            "The tasks of the measured response are '999",
-        ),
-    ],
-)
-def test_arguments_of_a_replay_have_bounds(options, message, capsys):
-    assert message in refused(["replay", "q11", "day.csv", *options], capsys)
-
-
-def test_a_long_name_of_a_paradigm_is_cut(capsys):
-    arguments = ["replay", "keyed", "day.csv", "--hot-key", "keyed", "0.1", "1", "--policy", "x" * 5_000]
-    assert "There is no paradigm 'xxx" in refused(arguments, capsys)
+def test_a_number_of_thousands_of_digits_is_none(capsys):
+    assert "is not a whole number" in refused(["replay", "q11", "day.csv", "--slots", "9" * 5_000], capsys)
 
 
 @pytest.mark.parametrize(
@@ -74,10 +50,7 @@ def test_a_long_name_of_a_paradigm_is_cut(capsys):
             '{"v": 1, "kind": "probe", "key": "k", "data": ' + "[" * 1_500 + "]" * 1_500 + "}",
             "it is nested more than 64 deep",
         ),
-        (
-            '{"v": 1, "kind": [], "key": "k", "data": {}}',
-            "Line 1 of the journal j.jsonl has a kind or key that is not text",
-        ),
+        ('{"v": 1, "kind": [], "key": "k", "data": {}}', "Line 1 of the journal j.jsonl has a kind or key"),
         ('{"v": ' + "9" * 900 + ', "kind": "x", "key": "k", "data": {}}', "has version 999"),
     ],
 )
@@ -114,10 +87,7 @@ POLICY = "class Policy:\n    interval_s = 60.0\n\n    def decide(self, window, m
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            POLICY.format("raise SystemExit(0)"),
-            "The policy 'own:Policy' failed in decide at 60 s: SystemExit: 0. Fix its code",
-        ),
+        (POLICY.format("raise SystemExit(0)"), "'own:Policy' failed in decide at 60 s: SystemExit: 0."),
         (POLICY.format("raise BaseException"), "failed in decide at 60 s: BaseException: ."),
         (
             POLICY.format("raise type('E', (Exception,), {'__str__': lambda _: 1 / 0})"),
@@ -145,19 +115,8 @@ def test_a_module_of_yours_neither_ends_the_command_nor_sets_its_exit_code(text,
 
 def test_what_a_module_of_yours_prints_is_no_result_and_its_folder_is_its_own(capsys):
     Path("own.py").write_text("import os\nprint('hello')\nos.chdir('/')\n" + POLICY.format("return None, memory"))
-    arguments = [
-        "replay",
-        "q11",
-        "day.csv",
-        "--slots",
-        "12",
-        "--policy",
-        "own:Policy",
-        "--json",
-        "--output",
-        "steps.csv",
-    ]
-    assert main(arguments) == 0
+    asked = ("--slots", "12", "--policy", "own:Policy", "--json", "--output", "steps.csv")
+    assert main(["replay", "q11", "day.csv", *asked]) == 0
     assert list(json.loads(capsys.readouterr().out)) == ["own:Policy"]
     assert Path("steps.csv").exists()
 
@@ -188,13 +147,6 @@ def test_a_document_that_is_none_is_refused(content, capsys):
     Path("m.json").write_bytes(content)
     for arguments in (["place", "m.json"], ["report", "m.json", "r.html"], ["replay", "m.json", "day.csv"]):
         assert "m.json" in refused(arguments, capsys)
-
-
-def test_a_study_of_a_hundred_million_slots_is_refused_at_once(capsys):
-    Path("study.yaml").write_text(STUDY.replace("[2, 4]", "[2, 4, 100000000]"))
-    assert "The study study.yaml: slots[2] is 100,000,000; it must be at most 100,000." in refused(
-        ["plan", "study.yaml"], capsys
-    )
 
 
 @pytest.mark.parametrize("query", ["m" * 4_000 + ":f", "m:" + "f" * 4_000])

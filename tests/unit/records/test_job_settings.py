@@ -25,47 +25,40 @@ def _forget(monkeypatch):
     monkeypatch.setattr(redaction, "_hidden", set())
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"spark.executor.memory": "4g"}, "spark.executor.memory, which the workbench must set itself: it follows"),
-        ({"spark.eventLog.dir": "/x"}, "spark.eventLog.dir, .*: the workbench reads what it writes"),
-        ({"spark.jars.packages": "a:b:1"}, "use the study's key 'packages'"),
-        ({"spark.sql.shuffle.partitions": "8"}, "partitions are planned"),
-        ({"hoodie.x": "1"}, "write Spark's own names"),
-        ({HIDDEN_KEY: "hunter2xyz"}, r"looks like a secret.*: '\$\{NAME\}'"),
-        ({"spark.my.url": "s3a://AKIA:hunter2xyz@bucket"}, "looks like a secret"),
-        ({"spark.driver.extraJavaOptions": "-Dkey=${KEY}"}, "read by all users of a machine"),
-        ({"spark.a.b": "two\nlines"}, "a text of one line"),
-    ],
-)
-def test_what_the_testbed_sets_and_what_would_be_kept_is_refused(settings, message):
-    with pytest.raises(WorkbenchError, match=f"(?s){message}") as error:
-        JobSettings(spark=settings)
-    assert "hunter2xyz" not in str(error.value)
+REFUSED = [
+    ({"spark.executor.memory": "4g"}, "spark.executor.memory, which the workbench must set itself: it follows"),
+    ({"spark.eventLog.dir": "/x"}, "spark.eventLog.dir, .*: the workbench reads what it writes"),
+    ({"spark.jars.packages": "a:b:1"}, "use the study's key 'packages'"),
+    ({"spark.sql.shuffle.partitions": "8"}, "partitions are planned"),
+    ({"hoodie.x": "1"}, "write Spark's own names"),
+    ({HIDDEN_KEY: "hunter2xyz"}, r"looks like a secret.*: '\$\{NAME\}'"),
+    ({"spark.my.url": "s3a://AKIA:hunter2xyz@bucket"}, "looks like a secret"),
+    ({"spark.driver.extraJavaOptions": "-Dkey=${KEY}"}, "read by all users of a machine"),
+    ({"spark.a.b": "two\nlines"}, "a text of one line"),
+]
+
+
+SECRET = {"spark": {HIDDEN_KEY: "${KEY}"}}
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        *(({"spark": settings}, message) for settings, message in REFUSED),
         ({"packages": ("delta",)}, "write Maven coordinates"),
         ({"packages": ('io:x:1"/>',)}, "write Maven coordinates"),
         ({"jars": ("x.zip",)}, r"files that end in \.jar"),
         ({"py_files": ("x.jar",)}, r"\.py or \.zip or \.egg"),
+        ({"jars": ("/nowhere/none.jar",)}, r"jars has '/nowhere/none\.jar', which is not a file here"),
+        (SECRET, "The variable KEY is not set, and the study's key 'spark' names it"),
+        (SECRET | {"environ": {"KEY": "ab"}}, "The variable KEY has 2 characters"),
     ],
 )
-def test_what_is_no_package_and_no_file_of_its_kind_is_refused(given, message):
-    with pytest.raises(WorkbenchError, match=message):
-        JobSettings(**given)
-
-
-def test_what_is_missing_here_is_refused_before_anything_starts():
-    with pytest.raises(WorkbenchError, match=r"jars has '/nowhere/none\.jar', which is not a file here"):
-        JobSettings(jars=("/nowhere/none.jar",)).check_here({})
-    with pytest.raises(WorkbenchError, match="The variable KEY is not set, and the study's key 'spark' names it"):
-        JobSettings(spark={HIDDEN_KEY: "${KEY}"}).check_here({})
-    with pytest.raises(WorkbenchError, match="The variable KEY has 2 characters"):
-        JobSettings(spark={HIDDEN_KEY: "${KEY}"}).check_here({"KEY": "ab"})
+def test_what_would_be_kept_or_is_missing_is_refused_before_anything_starts(given, message):
+    environ = given.get("environ", {})
+    with pytest.raises(WorkbenchError, match=f"(?s){message}") as error:
+        JobSettings(**{key: value for key, value in given.items() if key != "environ"}).check_here(environ)
+    assert "hunter2xyz" not in str(error.value)
 
 
 def test_the_identity_is_that_of_names_values_and_contents_and_not_of_secrets(tmp_path, monkeypatch):
@@ -136,8 +129,5 @@ def test_yours_follow_the_testbeds_where_a_jvm_starts():
         "spark.driver.extraJavaOptions": "-Dours=1 -Dx=1",
         "spark.y": "2",
     }
-
-
-def test_no_setting_is_both_refused_and_joined():
     assert not OURS.keys() & JOINED.keys()
     assert shlex.split(JobSettings(files=("a b",)).options()[0]) == ["--files", "a b"]

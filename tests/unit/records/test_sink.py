@@ -36,29 +36,25 @@ def test_users_are_warned_of_what_is_written_for_real():
     assert "a topic of its own next to kafka://h:9092/t" in said["kafka://h:9092/t"]
 
 
-@pytest.mark.parametrize("text", ["parquet", "parqet /data", "noop /data", "kafka:/x", "jobs:", ""])
-def test_what_is_no_sink_is_refused(text):
-    with pytest.raises(WorkbenchError, match="sink"):
-        study_from(BASE | {"sink": text})
-
-
-@pytest.mark.parametrize("key", ["sink", "checkpoint"])
-def test_a_password_in_a_place_is_refused_and_not_repeated(key):
-    place = "s3a://me:hunter2@bucket/x"
-    with pytest.raises(WorkbenchError, match="password") as error:
-        study_from(BASE | {key: f"parquet {place}" if key == "sink" else place})
+@pytest.mark.parametrize(
+    ("key", "text", "message"),
+    [
+        *(("sink", text, "sink is") for text in ("parquet", "parqet /data", "noop /data", "kafka:/x", "jobs:", "")),
+        ("sink", "parquet s3a://me:hunter2@bucket/x", "password"),
+        ("checkpoint", "s3a://me:hunter2@bucket/x", "password"),
+    ],
+)
+def test_what_is_no_sink_and_a_password_in_a_place_is_refused(key, text, message):
+    with pytest.raises(WorkbenchError, match=message) as error:
+        study_from(BASE | {key: text})
     assert "hunter2" not in str(error.value)
 
 
-def test_memory_and_noop_are_the_default_and_change_nothing_that_is_compared():
+def test_another_sink_or_checkpoint_is_another_measurement():
     plain = study_from(BASE).job_settings
     assert study_from(BASE | {"sink": "noop", "checkpoint": "memory"}).job_settings == plain
-    assert not plain
-    assert plain.identity == ""
-
-
-def test_another_sink_or_checkpoint_is_another_measurement():
-    kinds = [JobSettings(), *(JobSettings(sink=f"parquet /{name}") for name in "ab"), JobSettings(checkpoint="/a")]
+    assert (bool(plain), plain.identity) == (False, "")
+    kinds = [plain, *(JobSettings(sink=f"parquet /{name}") for name in "ab"), JobSettings(checkpoint="/a")]
     assert len({one.identity for one in kinds}) == len(kinds)
 
 
@@ -129,11 +125,6 @@ def test_a_query_of_your_own_is_imported_by_its_name(query, names):
     assert (imported.module, imported.names[1].name) == names
 
 
-@pytest.mark.parametrize(("capacity", "cap"), [(22_422_123.4, 44_800_000), (61.7, 123), (0.2, 0)])
-def test_the_cap_is_rounded_down(capacity, cap):
-    assert f'"maxOffsetsPerTrigger", {cap})' in skeleton("jobs:orders", 1e6, 8, capacity, 2.0)
-
-
 def test_a_script_is_its_own_job_and_is_told_what_to_set():
     inputs = {"orders": 0.75, "payments": 0.25}
     text = skeleton('lib/job.py "two words"#2', 1e6, 8, 1e6, 2.0, inputs=inputs)
@@ -143,14 +134,13 @@ def test_a_script_is_its_own_job_and_is_told_what_to_set():
     assert [line.split('Trigger", ')[-1] for line in lines[:2]] == ["1500000)", "500000)"]
     assert lines[2].strip() == 'query: .trigger(processingTime="2000 milliseconds")'
     assert "trigger(" not in skeleton("spark-pipeline.yml#2", 1e6, 8, 1e6, 2.0)
-
-
-@pytest.mark.parametrize("query", ["job.py 'a#1", "job.py:keep", "job.py", "jobs:orders"])
-def test_other_names_are_no_scripts(query):
-    assert script_of(query) is None
+    for other in ("job.py 'a#1", "job.py:keep", "job.py", "jobs:orders"):
+        assert script_of(other) is None
 
 
 def test_a_job_of_several_inputs_reads_a_topic_for_each_with_its_share_of_the_cap():
+    for capacity, cap in ((22_422_123.4, 44_800_000), (61.7, 123), (0.2, 0)):  # rounded down
+        assert f'"maxOffsetsPerTrigger", {cap})' in skeleton("jobs:orders", 1e6, 8, capacity, 2.0)
     text = skeleton("jobs:revenue", 1e6, 8, 1e6, 2.0, inputs={"orders": 0.75, "payments": 0.25})
     ast.parse(text)
     assert "from jobs import DECODE_ORDERS, DECODE_PAYMENTS, revenue" in text

@@ -9,7 +9,6 @@ import pytest
 from published_runs import REFITTED, published_model
 from true_capacity import true_capacity
 
-from workbench.errors import WorkbenchError
 from workbench.simulation import PRESETS, Deployment, preset, steady_state
 
 PUBLISHED = Path(__file__).parents[3] / "data" / "published"
@@ -101,8 +100,3 @@ def test_noise_is_no_lower_than_published():
     published_spread = {"q1": 0.08, "q2": 0.056, "q5": 0.11, "q8": 0.31, "q11": 0.08}
     for query, spread in published_spread.items():
         assert preset(query).noise >= spread / 1.7
-
-
-def test_an_unknown_preset_is_refused():
-    with pytest.raises(WorkbenchError, match="There is no preset 'q3'; there are q1, q2, q5, q8, q11"):
-        preset("q3")

@@ -20,6 +20,7 @@ from workbench.simulation import (
     Worker,
     advance,
     carry,
+    preset,
     read_latency_s,
     speed_factor,
     steady_state,
@@ -95,9 +96,11 @@ def test_too_high_a_rate_gulps_and_stalls():
     assert np.mean(rates) == pytest.approx(steady_state(Deployment(model, model.minimal_layout)).rate, rel=0.1)
 
 
+PLAIN = QueryModel(chain("map"), {"map": costs(1 * MS)})
+
+
 def test_buffers_absorb_at_first():
-    model = QueryModel(chain("map"), {"map": costs(1 * MS)})
-    rates = saturated(Deployment(model, {"map": 2}, buffer_s=1.0), 2.0)
+    rates = saturated(Deployment(PLAIN, {"map": 2}, buffer_s=1.0), 2.0)
     assert rates == pytest.approx([6000.0, 2000.0, 2000.0, 2000.0])
 
 
@@ -134,18 +137,13 @@ def test_memory_counts_until_the_working_set_fits():
 
 
 def test_small_heaps_are_collected_more_often():
-    model = QueryModel(chain("map"), {"map": costs(1 * MS)}, live_mb=100.0)
+    model = replace(PLAIN, live_mb=100.0)
     assert steady_state(Deployment(model, {"map": 1}, 200.0)).rate == pytest.approx(500.0)
     assert steady_state(Deployment(model, {"map": 1}, 1100.0)).rate == pytest.approx(1000 / 1.1)
-    with pytest.raises(
-        WorkbenchError, match=r"Slots of 100 MB cannot hold the 100 MB of live objects of query 'chain'"
-    ):
-        Deployment(model, {"map": 1}, 100.0)
 
 
 def test_a_fraction_of_a_core_is_slower_and_more_than_one_is_no_faster():
-    model = QueryModel(chain("map"), {"map": costs(1 * MS)})
-    rates = [steady_state(Deployment(model, {"map": 1}, cpus=cpus)).rate for cpus in (0.25, 1.0, 4.0)]
+    rates = [steady_state(Deployment(PLAIN, {"map": 1}, cpus=cpus)).rate for cpus in (0.25, 1.0, 4.0)]
     assert rates == pytest.approx([250.0, 1000.0, 1000.0])
 
 
@@ -179,9 +177,6 @@ def test_shares_add_up_and_the_fullest_task_is_the_typical_maximum():
     assert task_shares(100, 0.0, 0.1).max() * 100 - 1 == pytest.approx(0.251, rel=0.1)
 
 
-CROWD = QueryModel(chain("a", "b"), {"a": costs(1 * MS, output_bytes=1000.0), "b": costs(1 * MS, state_bytes=500.0)})
-
-
 def test_tasks_take_whole_partitions():
     assert task_shares(3, partitions=8).tolist() == pytest.approx([2 / 8, 3 / 8, 3 / 8])
     assert task_shares(8, partitions=8).tolist() == task_shares(8).tolist()
@@ -190,6 +185,9 @@ def test_tasks_take_whole_partitions():
         assert task_shares(tasks, partitions=partitions).max() == pytest.approx(-(-partitions // tasks) / partitions)
     assert task_shares(4, 0.2, 0.1, partitions=10).sum() == pytest.approx(1)
     assert task_shares(4, 1.0, partitions=10).tolist() == [0, 0, 0, 1]
+
+
+CROWD = QueryModel(chain("a", "b"), {"a": costs(1 * MS, output_bytes=1000.0), "b": costs(1 * MS, state_bytes=500.0)})
 
 
 def test_tasks_on_a_worker_share_its_cores():
@@ -217,9 +215,6 @@ def test_tasks_on_a_worker_share_its_disk_and_its_network():
     assert rate(local, io_bytes_per_s=100_000.0) == pytest.approx(200.0)
     assert rate(local, net_bytes_per_s=100_000.0) == pytest.approx(1000.0)
     assert rate(remote, net_bytes_per_s=100_000.0) == pytest.approx(100.0)
-
-
-def test_a_shuffle_sends_away_what_other_workers_take():
     # Of 4 tasks of b one shares a worker with a's only task: three quarters of its output leave.
     cluster = Cluster((Worker(net_bytes_per_s=1000.0),) * 2, {"a": (1, 0), "b": (1, 3)})
     assert steady_state(Deployment(CROWD, {"a": 1, "b": 4}, cluster=cluster)).rate == pytest.approx(4 / 3)
@@ -279,6 +274,11 @@ def test_a_query_without_costs_has_no_limit():
         (lambda: costs(1.0, emission_s=1.0), "emission_s is 1.0 for an operator that is not windowed"),
         (lambda: costs(1.0, hot_share=1.5), r"hot_share is 1.5; it must be at least 0 and at most 1 \(share of"),
         (lambda: costs(1.0, imbalance=0.5), "imbalance is 0.5; it must be at least 0 and at most 0.3"),
+        (
+            lambda: Deployment(replace(PLAIN, live_mb=100.0), {"map": 1}, 100.0),
+            "Slots of 100 MB cannot hold the 100 MB of live objects of query 'chain'",
+        ),
+        (lambda: preset("q3"), "There is no preset 'q3'; there are q1, q2, q5, q8, q11"),
         (lambda: StateModel(-1.0), "working_set_mb is -1.0"),
         (lambda: WarmUp(code_s=math.nan), "code_s is nan"),
         (lambda: Worker(0.0), "A worker's cpus is 0.0; it must be above 0"),
@@ -291,6 +291,21 @@ def test_a_query_without_costs_has_no_limit():
                 Deployment(CROWD, {"a": 2, "b": 1}, cluster=Cluster((Worker(),), {"a": (1,), "b": (1,)}))
             ),
             "places 1 task of operator 'a', which has 2",
+        ),
+        (lambda: Deployment(MODEL, {"a": 1, "b": 1}, managed_mb={"c": 1.0}), "'c' is given 1.0 MB .* has a, b"),
+        (lambda: Deployment(MODEL, {"a": 1, "b": 1}, managed_mb={"a": -1.0}), "'a' is given -1.0 MB"),
+        (lambda: Deployment(MODEL, {"a": 1, "b": 1}, key_shares={"a": [0.5, 0.5]}), "'a' has 2 shares of its records"),
+        (lambda: Deployment(MODEL, {"a": 2, "b": 1}, key_shares={"a": [0.5, 0.4]}), "adding up to 1"),
+        (lambda: replace(TABLE, hit_rate=(0.2, 0.5)), "columns of 3, 2, 3, 3 rows"),
+        (lambda: replace(TABLE, memory_mb=(200.0, 100.0, 400.0)), "is 100 MB after 200 MB; it must ascend"),
+        (lambda: replace(TABLE, memory_mb=(0.0, 100.0, 400.0)), "is 0 MB after 0 MB; it must ascend from above 0"),
+        (lambda: replace(TABLE, memory_mb=(100.0, 100.0, math.nan)), "is 100 MB after 100 MB"),
+        (lambda: replace(TABLE, hit_rate=(0.2, 1.9, -0.5)), r"^A hit rate of .* is 1\.9; it must be a share from 0"),
+        (lambda: replace(TABLE, true_rate=(0.0, 1.0, 2.0)), "true rates above 0"),
+        (lambda: replace(TABLE, tasks=0), "was measured with 0 tasks"),
+        (
+            lambda: OperatorModel(OperatorProfile(2e-3, 0, 0, 1.0), state=replace(STATE, response=TABLE)),
+            "cpu_s is 0.002 s, but one task was measured at 1000 records/s",
         ),
     ],
 )
@@ -328,12 +343,7 @@ def test_memory_counts_for_its_own_operator_alone():
     assert rate(MODEL, {"a": 1, "b": 1}, {"a": None, "b": 464.0}) == pytest.approx(1 / 2e-3)
     assert rate(MODEL, {"a": 1, "b": 2}, {"a": 464.0, "b": 264.0}) == pytest.approx(1000.0)  # half the keys each
 
-
-def test_without_managed_memory_a_share_of_the_slot_caches():
-    assert Deployment(MODEL, {"a": 1, "b": 1}, 500.0).hits.tolist() == [0.5, 0.5]
-
-
-def test_the_engine_saturates_at_the_closed_form_of_its_memory():
+    assert Deployment(MODEL, {"a": 1, "b": 1}, 500.0).hits.tolist() == [0.5, 0.5]  # a share of the slot caches
     deployment = Deployment(MODEL, {"a": 2, "b": 3}, managed_mb={"a": 158.0, "b": 316.0})
     _, step = advance(deployment, State.empty(deployment), np.inf, 10.0)
     assert step.consumed / 10.0 == pytest.approx(steady_state(deployment).rate)
@@ -365,54 +375,16 @@ def test_shares_given_for_a_while_do_not_move_the_state():
 
 
 def test_a_response_is_read_from_a_file(tmp_path):
-    path = tmp_path / "response.csv"
-    path.write_text(
-        "memory_mb,hit_rate,latency_s,true_rate\n200,0.5,0.001,800\n100,0.2,0.002,500\n400,0.9,0.0001,1000\n"
-    )
-    assert StateResponse.from_csv(path) == TABLE
-    path.write_text("memory_mb,hit_rate,latency_s,true_rate\n200,0.5,0.001,800\n100,0.2,slow,500\n")
-    with pytest.raises(
-        WorkbenchError, match=r"Line 3 of .* has 'slow' in column 'latency_s'; it must be a finite number"
-    ):
-        StateResponse.from_csv(path)
-    path.write_text("memory_mb,hit_rate\n")
-    with pytest.raises(
-        WorkbenchError, match="has no column 'latency_s', 'true_rate'; its first line names memory_mb, hit_rate"
-    ):
-        StateResponse.from_csv(path)
-    path.write_text("memory_mb,hit_rate,latency_s,true_rate\n")
-    with pytest.raises(WorkbenchError, match="has no rows"):
-        StateResponse.from_csv(path)
+    path, header = tmp_path / "response.csv", "memory_mb,hit_rate,latency_s,true_rate\n"
     with pytest.raises(WorkbenchError, match="cannot be read"):
-        StateResponse.from_csv(tmp_path / "missing.csv")
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Deployment(MODEL, {"a": 1, "b": 1}, managed_mb={"c": 1.0}), "'c' is given 1.0 MB .* has a, b"),
-        (lambda: Deployment(MODEL, {"a": 1, "b": 1}, managed_mb={"a": -1.0}), "'a' is given -1.0 MB"),
-        (lambda: Deployment(MODEL, {"a": 1, "b": 1}, key_shares={"a": [0.5, 0.5]}), "'a' has 2 shares of its records"),
-        (lambda: Deployment(MODEL, {"a": 2, "b": 1}, key_shares={"a": [0.5, 0.4]}), "adding up to 1"),
-        (lambda: replace(TABLE, hit_rate=(0.2, 0.5)), "columns of 3, 2, 3, 3 rows"),
-        (
-            lambda: replace(TABLE, memory_mb=(200.0, 100.0, 400.0)),
-            r"memory of a state response is 100 MB after 200 MB; it must ascend from above 0\. Give each memory once",
-        ),
-        (lambda: replace(TABLE, memory_mb=(0.0, 100.0, 400.0)), "is 0 MB after 0 MB; it must ascend from above 0"),
-        (lambda: replace(TABLE, memory_mb=(100.0, 100.0, math.nan)), "is 100 MB after 100 MB"),
-        (
-            lambda: replace(TABLE, hit_rate=(0.2, 1.9, -0.5)),
-            r"^A hit rate of a state response is 1\.9; it must be a share from 0 to 1\.",
-        ),
-        (lambda: replace(TABLE, true_rate=(0.0, 1.0, 2.0)), "true rates above 0"),
-        (lambda: replace(TABLE, tasks=0), "was measured with 0 tasks"),
-        (
-            lambda: OperatorModel(OperatorProfile(2e-3, 0, 0, 1.0), state=replace(STATE, response=TABLE)),
-            "cpu_s is 0.002 s, but one task was measured at 1000 records/s",
-        ),
-    ],
-)
-def test_what_contradicts_itself_is_refused(make, message):
-    with pytest.raises(WorkbenchError, match=message):
-        make()
+        StateResponse.from_csv(path)
+    path.write_text(f"{header}200,0.5,0.001,800\n100,0.2,0.002,500\n400,0.9,0.0001,1000\n")
+    assert StateResponse.from_csv(path) == TABLE
+    for text, message in (
+        (f"{header}200,0.5,0.001,800\n100,0.2,slow,500\n", "Line 3 of .* has 'slow' in column 'latency_s'; it must be"),
+        ("memory_mb,hit_rate\n", "no column 'latency_s', 'true_rate'; its first line names memory_mb, hit_rate"),
+        (header, "has no rows"),
+    ):
+        path.write_text(text)
+        with pytest.raises(WorkbenchError, match=message):
+            StateResponse.from_csv(path)

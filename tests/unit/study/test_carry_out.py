@@ -56,6 +56,10 @@ def test_every_target_gets_a_plan_that_carries_it(planned):
         assert sum(one.allocation.tasks.values()) == one.budget.slots
         assert "fluid" in one.testbed
     assert planned.plans[0].budget.slots < planned.plans[1].budget.slots
+    # the corners come first, and the minimal configuration before the optimised
+    budgets = [(run.budget.slots, run.budget.profile.memory_mb) for run in planned.exploration.measurements]
+    assert budgets[:4] == [(2, 512), (16, 512), (2, 1024), (16, 1024)]
+    assert planned.exploration.measurements[0].tasks == {"convert": 1, "sink": 1}
 
 
 @pytest.mark.fault("a study is killed at any line of its journal", sees="what the shell says; the same command goes on")
@@ -72,21 +76,20 @@ def test_a_killed_exploration_ends_as_an_undisturbed_one_and_repeats_nothing(tmp
     assert finished[: len(before)] == before
 
 
-def test_what_was_written_is_read_with_the_same_plans(tmp_path, planned):
-    write_planned(planned, tmp_path / "plan.json")
-    assert outcome(read_planned(tmp_path / "plan.json")) == outcome(planned)
-    document = json.loads((tmp_path / "plan.json").read_text())
-    assert document["plans"][0]["spark_conf"]["spark.executor.cores"]
-
-
-def test_plans_are_priced_again_as_they_were_without_the_list(tmp_path, planned):
+def test_what_was_written_is_read_with_the_same_plans_and_prices_without_the_list(tmp_path, planned):
     small = InstanceType("small", "x", "y", 2, 4096, 1.0, "USD", "test", "2024-01")
     priced = plan_targets(replace(STUDY, prices="gone.csv"), planned.exploration, (), (small,))
-    write_planned(priced, tmp_path / "plan.json")
-    again = read_planned(tmp_path / "plan.json")
-    assert again.instances == (small,)
-    assert [one.price for one in again.plans] == [one.price for one in priced.plans]
-    assert again.plans[0].price.instance == small
+    for one in (planned, priced):
+        write_planned(one, tmp_path / "plan.json")
+        again = read_planned(tmp_path / "plan.json")
+        assert outcome(again) == outcome(one)
+        assert [plan.price for plan in again.plans] == [plan.price for plan in one.plans]
+    assert again.instances == (small,) == (again.plans[0].price.instance,)
+    document = json.loads((tmp_path / "plan.json").read_text())
+    assert document["plans"][0]["spark_conf"]["spark.executor.cores"]
+    with pytest.raises(WorkbenchError, match="A number of the result is NaN"):
+        replace(planned.plans[0], overstatement=math.nan).to_json()
+    assert json.loads(replace(planned.plans[0], high=math.inf).to_json())["high"] == "inf"
 
 
 @pytest.mark.parametrize(
@@ -118,18 +121,6 @@ def test_a_risk_takes_the_place_of_the_margin(planned):
     assert study_from({"query": "q", "targets": [1], "slots": [1, 2], "memory_mb": [512]}).margin is None
 
 
-def test_no_number_of_a_plan_is_nan(planned):
-    with pytest.raises(WorkbenchError, match="A number of the result is NaN"):
-        replace(planned.plans[0], overstatement=math.nan).to_json()
-    assert json.loads(replace(planned.plans[0], high=math.inf).to_json())["high"] == "inf"
-
-
-def test_the_corners_come_first_and_the_minimal_configuration_before_the_optimised(planned):
-    budgets = [(run.budget.slots, run.budget.profile.memory_mb) for run in planned.exploration.measurements]
-    assert budgets[:4] == [(2, 512), (16, 512), (2, 1024), (16, 1024)]
-    assert planned.exploration.measurements[0].tasks == {"convert": 1, "sink": 1}
-
-
 def test_a_run_that_sustained_nothing_is_kept_and_not_fitted(planned):
     runs = list(planned.exploration.measurements)
     nothing = replace(runs[0].estimate, rate=None, low=0.0, observation=None)
@@ -152,13 +143,6 @@ def test_spark_is_told_what_was_planned(planned):
     assert one.kubernetes()["resources"]["requests"]["memory"].endswith("Mi")
 
 
-def test_a_plan_has_the_executors_of_the_cluster_that_it_was_measured_on(planned):
-    on = replace(planned.study, testbed="spark", master="yarn", checkpoint="hdfs://n/c", executor_slots=2, slots=(2, 4))
-    for one in plan_targets(on, planned.exploration, (), ()).plans:
-        assert one.executor.slots == 2
-    assert planned.plans[-1].executor_slots is None
-
-
 def test_executors_that_no_worker_holds_are_refused_before_anything_is_measured(tmp_path):
     prices = tmp_path / "prices.csv"
     prices.write_text(
@@ -170,11 +154,12 @@ def test_executors_that_no_worker_holds_are_refused_before_anything_is_measured(
     prepare(replace(on, executor_slots=2), Journal(tmp_path / "j.jsonl"), testbed=FluidTestbed())
 
 
-def test_spark_is_given_the_environment_that_was_measured_with(planned):
-    packed = replace(
-        planned.study, testbed="spark", master="yarn", checkpoint="hdfs://n/c", environment="/home/me/my packages.zip"
-    )
-    (one, *_) = plan_targets(packed, planned.exploration, (), ()).plans
+def test_spark_is_given_the_executors_and_the_environment_that_were_measured_with(planned):
+    on = replace(planned.study, testbed="spark", master="yarn", checkpoint="hdfs://n/c", executor_slots=2, slots=(2, 4))
+    packed = replace(on, environment="/home/me/my packages.zip")
+    (one, *others) = plan_targets(packed, planned.exploration, (), ()).plans
+    assert [each.executor.slots for each in (one, *others)] == [2, 2]
+    assert planned.plans[-1].executor_slots is None
     command = one.command()
     assert "--archives 'my packages.zip#environment'" in command
     assert "--conf spark.pyspark.python=./environment/bin/python" in command
@@ -207,22 +192,24 @@ def test_a_study_may_explore_at_the_edge(tmp_path):
         study_from({"query": "q", "targets": [1], "slots": [1], "memory_mb": [512], "choice": "random"})
 
 
-def test_the_plans_that_ship_advise_what_would_be_advised_now():
-    stored = read_planned(Path(__file__).parents[3] / "data" / "q5.recorded.json")
+@pytest.fixture(scope="module")
+def stored():
+    return read_planned(Path(__file__).parents[3] / "data" / "q5.recorded.json")
+
+
+def test_the_plans_that_ship_advise_what_would_be_advised_now(stored):
     again = plan_targets(stored.study, stored.exploration, stored.sweep, stored.instances)
     assert [plan.verdict.advised for plan in stored.plans] == [plan.verdict.advised for plan in again.plans]
 
 
-def test_a_first_answer_on_more_slots_than_the_fewest_is_an_upper_bound():
-    stored = read_planned(Path(__file__).parents[3] / "data" / "q5.recorded.json")
+def test_a_first_answer_on_more_slots_than_the_fewest_is_an_upper_bound(stored):
     fewest, *_, most = sorted(stored.exploration.measurements, key=lambda run: run.budget.slots)
     study = replace(stored.study, targets=(20_000.0,))
     said = [[line for line in SoFar(study, runs, ()).lines if "answer" in line] for runs in ((most,), (most, fewest))]
     assert [[" needs at most 4 slots " in line for line in lines] for lines in said] == [[True], [False]]
 
 
-def test_a_rate_is_answered_where_a_run_carries_it_and_not_far_beyond():
-    stored = read_planned(Path(__file__).parents[3] / "data" / "q5.recorded.json")
+def test_a_rate_is_answered_where_a_run_carries_it_and_not_far_beyond(stored):
     most = max(stored.exploration.measurements, key=lambda run: run.budget.slots)
     said = SoFar(replace(stored.study, targets=(20_000.0, 1_000_000.0)), (most,), ()).lines
     assert [line.startswith("answer") for line in said] == [True, False]

@@ -85,15 +85,6 @@ def test_slots_answer_the_question_that_the_plans_answer(log, measured, asked):
     assert [slots for _, slots in held.takes] == [plan.budget.slots for plan in planned]
 
 
-def test_the_terminal_says_so(log, measured, capsys):
-    target = str(2 * ON_FOUR)
-    assert main(["observe", str(log), "--target", target, "--measured", str(measured(ON_FOUR / 16))]) in {0, 1}
-    said = " ".join(capsys.readouterr().out.split())
-    assert "The study that was measured expects" in said
-    assert re.search(r"expects (39|40).* k records/s .* of as many cores, 8 of its slots: a core here does 2", said)
-    assert re.search(r"With the growth that was measured, 16\d k records/s take [89] slots of this kind", said)
-
-
 def renamed(plans, **changes):
     """Change settings of the study in a file of plans."""
     stored = json.loads(plans.read_text())
@@ -101,18 +92,20 @@ def renamed(plans, **changes):
     return plans
 
 
-def test_another_name_is_said_next_to_that_of_the_log(log, measured, capsys):
-    path = renamed(measured(ON_FOUR / 8), query="their_orders")
-    assert main(["observe", str(log), "--measured", str(path)]) in {0, 1}
+@pytest.mark.parametrize(
+    ("changes", "named"), [({}, ""), ({"query": "their_orders"}, r", of their_orders \(the log is of orders\),")]
+)
+def test_the_terminal_says_so(log, measured, capsys, changes, named):
+    path = renamed(measured(ON_FOUR / 16), **changes)
+    assert main(["observe", str(log), "--target", str(2 * ON_FOUR), "--measured", str(path)]) in {0, 1}
     said = " ".join(capsys.readouterr().out.split())
-    assert "The study that was measured, of their_orders (the log is of orders), expects" in said
+    expects = r"expects (39|40).* k records/s .* of as many cores, 8 of its slots: a core here does 2"
+    assert re.search(f"The study that was measured{named} {expects}", said)
+    assert re.search(r"With the growth that was measured, 16\d k records/s take [89] slots of this kind", said)
 
 
-def test_a_simulated_study_was_not_measured(log, measured):
+def test_what_cannot_be_compared_is_refused(log, measured):
+    with pytest.raises(WorkbenchError, match="nothing is known of other"):  # without the parts of a batch
+        observe(log, interval_s=4.0, measured=measured(ON_FOUR / 8))
     with pytest.raises(WorkbenchError, match="a study of 'orders' on the simulated engine"):
         observe(log, measured=renamed(measured(ON_FOUR / 8), testbed="fluid", table=None))
-
-
-def test_another_interval_cannot_be_compared_without_the_parts_of_a_batch(log, measured):
-    with pytest.raises(WorkbenchError, match="nothing is known of other"):
-        observe(log, interval_s=4.0, measured=measured(ON_FOUR / 8))

@@ -64,10 +64,7 @@ def test_texts_are_keys_and_event_times_however_they_are_stored(tmp_path, kind):
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        (
-            pa.array([Decimal(1)], pa.decimal256(50, 2)),
-            "has type decimal256(50, 2), and Spark cannot hold decimal256(50",
-        ),
+        (pa.array([Decimal(1)], pa.decimal256(50, 2)), "has type decimal256(50, 2), and Spark cannot hold decimal"),
         (pa.array([2**63], pa.uint64()), "has type uint64, and Spark holds it as int64"),
     ],
 )
@@ -90,17 +87,14 @@ def test_what_spark_cannot_hold_is_refused_before_anything_starts(  # noqa: PLR0
 
 
 @pytest.mark.usefixtures("folder")
-def test_the_next_command_can_be_copied_whatever_the_path(capsys):
-    assert cli.main(["init", "jobs.py:orders", "orders.csv", "--output", "my folder/s 4.yaml"]) == DONE
+def test_a_study_is_never_overwritten_and_the_next_command_can_be_copied(capsys, tmp_path):
+    call = ["init", "jobs.py:orders", "orders.csv", "--output", "my folder/s 4.yaml"]
+    assert cli.main(call) == DONE
     assert "workbench plan 'my folder/s 4.yaml' --dry-run" in capsys.readouterr().out
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_study_is_never_overwritten(capsys, tmp_path):
-    (tmp_path / "study.yaml").write_text("mine")
-    assert cli.main(["init", "jobs.py:orders", "orders.csv"]) == BAD_INPUT
-    assert "study.yaml exists already" in capsys.readouterr().err
-    assert (tmp_path / "study.yaml").read_text() == "mine"
+    (tmp_path / call[-1]).write_text("mine")
+    assert cli.main(call) == BAD_INPUT
+    assert "s 4.yaml exists already" in capsys.readouterr().err
+    assert (tmp_path / call[-1]).read_text() == "mine"
 
 
 @pytest.mark.usefixtures("folder")
@@ -116,22 +110,18 @@ def test_timestamps_go_before_names_and_texts_of_yaml_stay_texts(tmp_path):
 
 
 @pytest.mark.usefixtures("folder")
-def test_data_that_cannot_be_read_and_queries_that_are_not_there_are_named():
-    with pytest.raises(WorkbenchError, match=r"missing\.csv"):
-        draft("jobs:orders", ["missing.csv"])
+@pytest.mark.parametrize(
+    ("query", "data", "message"),
+    [
+        ("jobs:orders", "missing.csv", r"missing\.csv"),
+        ("jobs:orders", "empty.csv", r"^The dataset .empty\.csv. cannot be read as csv: CSV parse error: Empty"),
+        ("jobs:orders", "shops.json", "The dataset 'shops.json' cannot be read as json: "),
+        ("jobs", "orders.csv", r"^The query 'jobs' is not of the form"),
+        ("jobs:ordrs", "orders.csv", "ordrs"),
+    ],
+)
+def test_data_that_cannot_be_read_and_queries_that_are_not_there_are_named(query, data, message):
     Path("empty.csv").touch()
-    with pytest.raises(
-        WorkbenchError, match=r"^The dataset .empty\.csv. cannot be read as csv: CSV parse error: Empty"
-    ):
-        draft("jobs:orders", ["empty.csv"])
-    with pytest.raises(WorkbenchError, match=r"^The query 'jobs' is not of the form"):
-        draft("jobs", ["orders.csv"])
-    with pytest.raises(WorkbenchError, match="ordrs"):
-        draft("jobs:ordrs", ["orders.csv"])
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_column_whose_name_is_no_text_is_refused(capsys, tmp_path):
-    (tmp_path / "shops.json").write_bytes(b'{"sh\xffop": 1}\n')
-    assert cli.main(["init", "jobs.py:orders", "shops.json"]) == BAD_INPUT
-    assert "The dataset 'shops.json' cannot be read as json: " in capsys.readouterr().err
+    Path("shops.json").write_bytes(b'{"sh\xffop": 1}\n')  # a column whose name is not text
+    with pytest.raises(WorkbenchError, match=message):
+        draft(query, [data])

@@ -98,14 +98,10 @@ def test_time_on_spark_follows_from_the_interval_and_the_costs():
     slow = dry_run(replace(SPARK, interval_s=30.0))
     assert slow.seconds[0] > 3 * (150 + 4 * 240)  # a chunk of five intervals, probes of two and six
     assert slow.seconds[1] > 6 * would.seconds[1]
-
-
-@pytest.mark.usefixtures("two_cores")
-def test_the_sweep_of_intervals_is_listed():
-    would = dry_run(replace(SPARK, intervals=(1.0, 2.0, 5.0)))
-    assert [(one.slots, one.interval_s) for one in would.sweep] == [(3, 1.0), (3, 5.0)]
-    assert would.runs == (5, 5)
-    assert would.seconds[0] > dry_run(SPARK).seconds[0]
+    swept = dry_run(replace(SPARK, intervals=(1.0, 2.0, 5.0)))
+    assert [(one.slots, one.interval_s) for one in swept.sweep] == [(3, 1.0), (3, 5.0)]
+    assert swept.runs == (5, 5)
+    assert swept.seconds[0] > would.seconds[0]
 
 
 @pytest.mark.usefixtures("two_cores")
@@ -191,8 +187,7 @@ def jobs(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("two_cores")
 def test_the_module_of_a_query_is_read_and_not_imported(jobs, tmp_path):
-    assert dry_run(jobs).runs == (3, 3)
-    assert dry_run(jobs).doubt == ""
+    assert (dry_run(jobs).runs, dry_run(jobs).doubt) == ((3, 3), "")
     assert dry_run(replace(jobs, query="jobs.py:orders")).runs == (3, 3)
     (tmp_path / "jobs.py").write_text("raise SystemExit('imported')\nfrom elsewhere import orders\n")
     assert dry_run(jobs).doubt.startswith("jobs:orders is not defined as a function in jobs.py, and a dry run imports")

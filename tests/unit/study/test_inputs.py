@@ -93,14 +93,11 @@ def test_another_thing_is_named(capsys, arguments, said):
     assert said in capsys.readouterr().err
 
 
-def test_where_placements_differ_they_are_compared(folder):
+def test_where_placements_differ_they_are_compared_and_a_plan_with_prices_names_its_workers(folder):
     path = ".workbench/studies-weekly-plan.json"
     assert read_placement_input(path).alike
     assert not read_placement_input(path, speeds=[1.0] * folder.executors).alike
     assert cli.main(["place", path, "--method", "optimal"]) == DONE
-
-
-def test_a_plan_with_prices_names_its_workers(folder):
     instance = InstanceType("c6i.large", "AWS", "us-east-1", 2, 4096, 0.085, "USD", "list", "2026-01")
     found = staged_exploration()
     priced = replace(folder, price=Price(instance, 3, 2, 0.255, 0))
@@ -108,22 +105,14 @@ def test_a_plan_with_prices_names_its_workers(folder):
     assert read_placement_input("priced.json").alike.endswith("the cheapest of its price list, is 3 x c6i.large.")
 
 
-def test_a_measurement_is_replayed_at_the_capacity_that_it_found():
-    measured = example_measurement()
-    found = deployed(measured)
-    assert found.expected_rate == measured.estimate.middle
+@pytest.mark.usefixtures("folder")
+def test_a_measurement_is_replayed_on_its_slots_at_the_capacity_that_it_found():
+    measured, start = example_measurement(), measured_start(Path("run.json"))
+    assert (dict(start.tasks), start.batch_s) == ({BATCH: measured.budget.slots}, measured.budget.interval_s)
+    assert deployed(measured).expected_rate == measured.estimate.middle
     assert deployed(measured, 5.0).rate == 5.0
     with pytest.raises(WorkbenchError, match="sustained no rate, so its operators' costs are unknown"):
         deployed(replace(measured, estimate=replace(measured.estimate, rate=None, low=0.0, observation=None)))
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_measured_deployment_begins_with_its_slots():
-    start = measured_start(Path("run.json"))
-    measured = example_measurement()
-    assert dict(start.tasks) == {BATCH: measured.budget.slots}
-    assert start.batch_s == measured.budget.interval_s
-    assert start.doubts == {}
 
 
 @pytest.mark.usefixtures("folder")

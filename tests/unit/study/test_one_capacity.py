@@ -15,7 +15,6 @@ from workbench.answers.replayed import held_back
 from workbench.capacity import plan
 from workbench.capacity.explore import conclude
 from workbench.cli import main
-from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.placement import BATCH, place, read_placement_input
 from workbench.records import PlannedStudy, nearest_run
@@ -43,17 +42,15 @@ def static(start, rate, seconds=1800.0):
     return replay_start(start, RateTrace.constant(rate, seconds), ["static"]).timelines["static"]
 
 
-def held(chosen, rate):
-    return chosen.low <= rate <= chosen.high
-
-
-def test_its_own_executors_sustain_the_plans_capacity(planned):
-    _, chosen, path = planned
+def test_its_own_executors_and_the_model_sustain_the_plans_capacity(planned):
+    found, chosen, path = planned
+    point = [[chosen.budget.profile.memory_mb, chosen.budget.slots]]
+    assert found.model.predict(point)[0] == pytest.approx(chosen.expected_rate)  # which what-if asks
     given = read_placement_input(path)
     assert given.problem.parallelism == (chosen.budget.slots,)
     placed = place(given)
     assert placed.rate.rate <= chosen.expected_rate * (1 + 1e-9)
-    assert held(chosen, placed.rate.rate)
+    assert chosen.low <= placed.rate.rate <= chosen.high
     assert f"{units.rate(chosen.expected_rate)}" in given.basis
 
 
@@ -62,6 +59,9 @@ def test_no_cluster_sustains_more_with_the_planned_slots(planned):
     for workers, slots in ((chosen.budget.slots, 1), (chosen.budget.slots, 4), (1, chosen.budget.slots)):
         placed = place(read_placement_input(path, workers=workers, slots=slots))
         assert placed.rate.rate >= chosen.rate
+    for wrong in ({"workers": 0}, {"slots": 0}, {"slots": 0, "room": 8}):
+        with pytest.raises(WorkbenchError):
+            read_placement_input(path, **wrong)
 
 
 @pytest.mark.parametrize(("share", "sustained"), [(0.97, True), (1.05, False)])
@@ -105,9 +105,6 @@ def test_frozen_partitions_end_the_growth(planned):
     assert reason.startswith(f"The state has {frozen} partitions, fixed by its checkpoint, so more slots carry no more")
     assert advice.words.startswith("Plan for the peak of")
 
-
-def test_partitions_that_carry_the_peak_are_no_reason(planned):
-    _, chosen, path = planned
     fits = RateTrace.constant(0.9 * chosen.expected_rate, 1800.0)
     assert not held_back(replay_start(planned_start(path), fits, ["static", "ds2"]))
     none = replay_policies("q11", RateTrace.constant(1e9, 600.0), slots=12, policies=["static"])
@@ -141,13 +138,6 @@ def with_kept(run, kept):
     return replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=operators)))
 
 
-def test_the_model_that_what_if_asks_says_the_same(planned):
-    found, chosen, _ = planned
-    budget: Budget = chosen.budget
-    point = [[budget.profile.memory_mb, budget.slots]]
-    assert found.model.predict(point)[0] == pytest.approx(chosen.expected_rate)
-
-
 def test_the_command_says_what_its_rates_rest_on(planned):
     _, chosen, path = planned
     out, err = io.StringIO(), io.StringIO()
@@ -159,13 +149,6 @@ def test_the_command_says_what_its_rates_rest_on(planned):
     )
     assert "no placement sustains more" in err.getvalue()
     assert json.loads(out.getvalue()[out.getvalue().index("\n{") :])["rate"] <= chosen.expected_rate * (1 + 1e-9)
-
-
-def test_cluster_numbers_out_of_range_are_refused(planned):
-    _, _, path = planned
-    for wrong in ({"workers": 0}, {"slots": 0}, {"slots": 0, "room": 8}):
-        with pytest.raises(WorkbenchError):
-            read_placement_input(path, **wrong)
 
 
 def test_a_plan_in_slots_is_not_placed_with_loads_in_cores(planned, capsys):

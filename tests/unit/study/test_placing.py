@@ -75,16 +75,18 @@ def test_the_plan_of_the_method_asked_for_is_shown(study):
     assert (found.asked.method, found.shown) == ("round-robin", found.asked)
 
 
-def test_a_method_that_there_is_not_is_refused():
-    with pytest.raises(WorkbenchError, match="There is no placement method 'magic'; use one of optimal, caps"):
-        study_placement(read_placement_input(SHIPPED), method="magic")
-
-
 def test_shapes_have_as_many_slots():
     assert neighbouring_shapes(4, 8) == ((8, 4), (4, 8), (2, 16))
     assert neighbouring_shapes(3, 3) == ((3, 3),)
 
 
-def test_at_least_one_plan_is_drawn():
-    with pytest.raises(WorkbenchError, match="The number of draws is 0; it must be a whole number of at least 1"):
-        study_placement(read_placement_input(SHIPPED), samples=0)
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"method": "magic"}, "There is no placement method 'magic'; use one of optimal, caps"),
+        ({"samples": 0}, "The number of draws is 0; it must be a whole number of at least 1"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(wrong, message):
+    with pytest.raises(WorkbenchError, match=message):
+        study_placement(read_placement_input(SHIPPED), **wrong)

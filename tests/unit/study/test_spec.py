@@ -16,24 +16,19 @@ STUDY = Study("nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512, 1024), testbed="flu
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"slotz": [1]}, r"unknown key 'slotz'; did you mean 'slots'\?"),
         ({"targets": []}, r"targets is \[\]; it must be a list of rates above 0"),
-        (
-            {"targets": [1, 2, 1e300]},
-            r"targets\[2\] is 1e\+300; it must be at least 0.001 and at most 1e\+15 \(records/s\)",
-        ),
+        ({"targets": [1, 2, 1e300]}, r"targets\[2\] is 1e\+300; .* at least 0.001 and at most 1e\+15 \(records/s\)"),
         ({"slots": [2, 4, 100_000_000]}, r"slots\[2\] is 100,000,000; it must be at most 100,000"),
         ({"targets": [1] * 10_001}, r"targets has 10,001 entries; it must have at most 10,000"),
         ({"query": "q" * 5_000}, r"query is 'q+\.\.\.; it must be a text .*, of at most 4,096 characters"),
         ({"memory_mb": [None]}, r"memory_mb\[0\] is None; it must be a whole number of at least 1"),
-        (
-            {"interval_s": 1e9},
-            r"interval_s is 1,000,000,000.0; it must be at least 0.001 and at most 604800 \(seconds\)",
-        ),
+        ({"interval_s": 1e9}, r"interval_s is 1,000,000,000.0; .* at least 0.001 and at most 604800 \(seconds\)"),
         ({"targets": [-5]}, r"targets\[0\] is -5; it must be at least 0.001"),
+        ({"targets": ["sixty"]}, r"targets\[0\] is 'sixty'; write records/s above 0, such as 60000 or 60k"),
+        ({"targets": ["2000000 G"]}, r"targets\[0\] is 2,000,000,000,000,000.0; it must be .* at most 1e\+15"),
         ({"slots": [4, 2]}, r"slots of the space is \[4, 2\].*ascending"),
         ({"testbed": "flink"}, r"testbed is 'flink'; it must be one of spark, fluid, recorded"),
-        ({"testbed": "recorded"}, r"recorded testbed needs a table of measurements\. Add 'table: FILE'"),
+        ({"testbed": "recorded"}, r"The recorded testbed needs a table of measurements\. Add 'table: FILE'"),
         ({"table": "rates.csv"}, r"table is 'rates.csv', which the spark testbed does not read"),
         ({"plan_memory_mb": [1024, 512]}, r"plan_memory_mb is \[1024, 512\]; it must ascend"),
         ({"targets": [10**400]}, r"targets\[0\] is 1[0,]+\.\.\.; it must be at least 0.001"),
@@ -43,28 +38,17 @@ STUDY = Study("nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512, 1024), testbed="flu
         ({"max_repeats": 1.5}, r"max_repeats is 1.5; it must be a whole number of at least 0"),
         ({"seed": True}, r"seed is True; it must be a whole number"),
         ({"risk": 2}, r"risk is 2; it must be at least 1e-06 and below 1"),
+        ({"targets": 1e6}, r"targets is 1,000,000.0; it must be a list of rates above 0, records/s.$"),
+        ({"form": "loq"}, r"form is 'loq'; it must be one of linear"),
+        ({"intervals": (1.0, 5.0)}, r"intervals is \[1.0, 5.0\] without the interval_s of 2 s"),
     ],
 )
 def test_a_wrong_study_is_refused_with_how_to_fix_it(change, message):
-    right = {"query": "nexmark:q1", "targets": [1000], "slots": [2, 4], "memory_mb": [512]}
+    wrong = {"query": "nexmark:q1", "targets": [1000], "slots": [2, 4], "memory_mb": [512]} | change
     with pytest.raises(WorkbenchError, match=message):
-        study_from(right | change)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"targets": 1e6}, r"^targets is 1,000,000.0; it must be a list of rates above 0, records/s.$"),
-        ({"testbed": "Fluid"}, r"^testbed is 'Fluid'; it must be one of spark, fluid, recorded"),
-        ({"form": "loq"}, r"^form is 'loq'; it must be one of linear"),
-        ({"slots": (4, 2)}, r"^slots of the space is \[4, 2\]"),
-        ({"intervals": (1.0, 5.0)}, r"^intervals is \[1.0, 5.0\] without the interval_s of 2 s"),
-    ],
-)
-def test_a_study_made_in_python_is_checked_before_anything_is_measured(change, message):
-    right = {"query": "nexmark:q1", "targets": (1000,), "slots": (2, 4), "memory_mb": (512,)}
-    with pytest.raises(WorkbenchError, match=message):
-        Study(**right | change)
+        study_from(wrong)
+    with pytest.raises(WorkbenchError, match=rf"^{message}"):  # before anything is measured
+        Study(**wrong)
 
 
 def test_a_study_holds_the_values_its_types_promise():
@@ -73,33 +57,18 @@ def test_a_study_holds_the_values_its_types_promise():
     assert (study.targets, repr(study.interval_s)) == ((1000.0,), "2.0")  # numbers go into a journal's keys
 
 
-def test_numbers_of_a_study_file_may_have_an_exponent(tmp_path):
-    path = tmp_path / "study.yaml"
-    path.write_text("query: nexmark:q1\ntargets: [1e6, 2.5E+5, 1_000]\nslots: [2, 4]\nmemory_mb: [512]\n")
-    assert read_study(path).targets == (1e6, 2.5e5, 1000.0)
-
-
 def test_a_rate_of_a_study_is_written_as_that_of_an_option(tmp_path):
     path = tmp_path / "study.yaml"
     rest = "query: nexmark:q1\nslots: [2, 4]\nmemory_mb: [512]\n"
-    path.write_text(f"{rest}targets: [60k, 1.5 M, '2,000,000 records/s']\nlow_rate: 6k\n")
+    path.write_text(f"{rest}targets: [60k, 1.5 M, '2,000,000 records/s', 1e6, 2.5E+5, 1_000]\nlow_rate: 6k\n")
     study = read_study(path)
-    assert (study.targets, study.low_rate) == ((6e4, 1.5e6, 2e6), 6e3)
-    path.write_text(f"{rest}targets: [sixty]\n")
-    with pytest.raises(WorkbenchError, match=r"targets\[0\] is 'sixty'; write records/s above 0, such as 60000 or 60k"):
-        read_study(path)
-    path.write_text(f"{rest}targets: [2000000 G]\n")
-    with pytest.raises(WorkbenchError, match=r"targets\[0\] is 2,000,000,000,000,000.0; it must be .* at most 1e\+15"):
-        read_study(path)
+    assert (study.targets, study.low_rate) == ((6e4, 1.5e6, 2e6, 1e6, 2.5e5, 1e3), 6e3)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "slots: [1, 2]\nslots: [2, 4]\n",
-            r"study.yaml cannot be read as YAML: key 'slots' is there twice; all would be lost but the last",
-        ),
+        ("slots: [1, 2]\nslots: [2, 4]\n", r"study.yaml cannot be read as YAML: key 'slots' is there twice"),
         ("event_time: 2024-13-45\n", r"cannot be read as YAML: month must be in 1..12"),
         ("query: !!python/name:os.system\n", r"cannot be read as YAML: could not determine a constructor"),
         ("[" * 3000, r"cannot be read as YAML: it is nested more than 64 deep"),
@@ -116,6 +85,7 @@ def test_a_rate_of_a_study_is_written_as_that_of_an_option(tmp_path):
         ("query: nexmark:q1\n targets: [1]\n", r"mapping values are not allowed here in line 2, column 9"),
         ("", r"^The study .* is empty; begin with a line such as"),
         ("- a\n", r"not a mapping of keys"),
+        ("slotz: [1]\n", r"unknown key 'slotz'; did you mean 'slots'\?"),
         ("query: nexmark:q1\n", r"lacks 'targets'; add it. For example: targets: \[100000, 200000\]"),
     ],
 )
@@ -142,14 +112,8 @@ def test_a_short_warm_up_is_short_in_both_places():
         ({"dataset": "orders.parquet"}, r"the data set is 'orders.parquet', which is not a topic. Name one"),
         ({"testbed": "fluid"}, r"source is 'kafka', but the fluid testbed reads no topic"),
         ({"deployment": "shared"}, r"with source: kafka each budget needs its own"),
-        (
-            {"schema": "a.avsc"},
-            r"schema is 'a.avsc', but source is 'kafka'.*Remove the schema: your query then gets the",
-        ),
-        (
-            {"schema": "a.avsc", "source": "replay", "dataset": "a.csv"},
-            r"schema is 'a.avsc', but the data set is 'a.csv'",
-        ),
+        ({"schema": "a.avsc"}, r"schema is 'a.avsc', but source is 'kafka'.*Remove the schema: your query"),
+        ({"schema": "a.avsc", "source": "replay", "dataset": "a.csv"}, r"but the data set is 'a.csv'"),
         ({"schema": 7}, r"schema is 7; it must be the path of a file"),
     ],
 )

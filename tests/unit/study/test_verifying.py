@@ -87,6 +87,8 @@ def test_the_highest_rate_that_fits_is_verified(planned):
         plan_to_verify(two, Desk(1.0, room=1))
     with pytest.raises(WorkbenchError, match=r"no plan for 7 records/s; there are plans for: 50,000, 5,000"):
         plan_to_verify(two, Desk(1.0), 7.0)
+    with pytest.raises(WorkbenchError, match="come from the fluid testbed, so there is no query to run"):
+        plan_to_verify(read_planned(STORED / "plan-fluid.json"), Desk(1.0))
 
 
 def test_a_plan_for_other_cores_is_not_verified_here(planned):
@@ -97,9 +99,3 @@ def test_a_plan_for_other_cores_is_not_verified_here(planned):
     with pytest.raises(WorkbenchError, match=r"No plan fits .*: The plan counts cores 0\.50 times as fast"):
         plan_to_verify(replace(planned, plans=(other,)), Desk(1.0))
     assert plan_to_verify(replace(planned, plans=(other,)), Desk(1.0, cluster="k8s")) is other
-
-
-def test_what_was_simulated_has_no_query_to_run():
-    simulated = read_planned(STORED / "plan-fluid.json")
-    with pytest.raises(WorkbenchError, match="come from the fluid testbed, so there is no query to run"):
-        plan_to_verify(simulated, Desk(1.0))

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from workbench import cli
-from workbench.cli.console import BAD_INPUT, DONE
+from workbench.cli.console import DONE
 from workbench.errors import WorkbenchError
 from workbench.measuring.fingerprint import code_of
 from workbench.records import Sink
@@ -34,6 +34,10 @@ JOBS = {
     ),
     "waits": ("def waits(rows):\n    started(rows).awaitTermination()\n", "calls awaitTermination"),
     "endless": ("def endless(rows):\n    while True:\n        print(rows)\n", r"never returns: the loop in line 2"),
+    "script": (
+        "q = rows.writeStream.start()\nq.awaitTermination()\n\n\ndef script(rows):\n    ...\n",
+        r"runs writeStream in line 1 of \w+\.py as soon as it is imported",
+    ),
     "nothing": ("def nothing(rows):\n    rows.groupBy('shop').count()\n", "returns nothing"),
 }
 FINE = """
@@ -88,16 +92,7 @@ def test_what_cannot_be_planned_is_said_by_init_and_a_dry_run(folder, find, func
     (folder / f"{name}.py").write_text(text)
     with pytest.raises(WorkbenchError, match=f"(?s){said}"):
         find(f"{name}:{function}", "orders.csv", "time")
-
-
-@pytest.mark.parametrize("find", [find_query, read_query])
-def test_a_module_that_runs_as_a_script_is_not_imported(folder, find):
-    (folder / "script_job.py").write_text(
-        "q = rows.writeStream.start()\nq.awaitTermination()\n\n\ndef f(rows):\n    ...\n"
-    )
-    with pytest.raises(WorkbenchError, match=r"runs writeStream in line 1 of script_job\.py as soon as it is imported"):
-        find("script_job:f", "orders.csv", "time")
-    assert "script_job" not in sys.modules
+    assert (name in sys.modules) == (find is find_query and function != "script")  # which is not imported
 
 
 @pytest.mark.parametrize("find", [find_query, read_query])
@@ -105,6 +100,8 @@ def test_a_module_that_runs_as_a_script_is_not_imported(folder, find):
 def test_what_can_be_planned_passes(folder, find, function):
     (folder / "fine_job.py").write_text(FINE)
     assert find(f"fine_job:{function}", "orders.csv", "time").name == f"fine_job:{function}"
+    (folder / "torn.py").write_text("def orders(")  # importing it says better what is wrong
+    check_function("torn:orders", folder / "torn.py", "orders")
 
 
 def test_a_loaded_callable_is_judged_by_its_signature():
@@ -119,11 +116,6 @@ def test_a_loaded_callable_is_judged_by_its_signature():
         WorkbenchError, match=r"called payments, orders, and the arguments of its function orders, paym"
     ):
         check_loaded("x:y", lambda orders, payments: (orders, payments), ("payments", "orders"))
-
-
-def test_a_text_that_is_not_pythons_passes(tmp_path):
-    (tmp_path / "torn.py").write_text("def orders(")
-    check_function("torn:orders", tmp_path / "torn.py", "orders")
 
 
 @pytest.mark.parametrize(
@@ -171,13 +163,6 @@ def test_the_price_list_that_a_draft_names_is_there(folder):
     assert "# prices: data/instances.csv" in draft("plain_job:orders", ["orders.csv"]).text
 
 
-def test_the_command_refuses_before_spark_in_a_moment(folder, capsys):
-    (folder / "two_job.py").write_text(JOBS["two"][0])
-    assert cli.main(["init", "two_job.py:two", "orders.csv"]) == BAD_INPUT
-    assert "takes 2 arguments (orders, payments)" in capsys.readouterr().err
-    assert not (folder / "study.yaml").exists()
-
-
 SINKS = """
 def write(batch, number, place="/mine"):
     batch.write.parquet(place)
@@ -196,6 +181,11 @@ def query(rows):
 """
 
 
+@pytest.fixture
+def sinks(folder):
+    (folder / "sinks_of_job.py").write_text(SINKS)
+
+
 @pytest.mark.parametrize("find", [find_query, read_query])
 @pytest.mark.parametrize(
     ("sink", "message"),
@@ -205,36 +195,28 @@ def query(rows):
         ("sinks_of_job:none", "has no function 'none'"),
     ],
 )
-def test_what_foreach_batch_cannot_call_is_said_before_spark(tmp_path, monkeypatch, find, sink, message):
-    data = sinks_folder(tmp_path, monkeypatch)
+@pytest.mark.usefixtures("sinks")
+def test_what_foreach_batch_cannot_call_is_said_before_spark(find, sink, message):
     with pytest.raises(WorkbenchError, match=f"(?s){message}"):
-        find("sinks_of_job:query", data, None, sink=Sink.parse(sink))
+        find("sinks_of_job:query", "orders.csv", None, sink=Sink.parse(sink))
 
 
-def test_a_dry_run_reads_a_sink_and_plan_loads_it(tmp_path, monkeypatch):
-    data = sinks_folder(tmp_path, monkeypatch)
+@pytest.mark.usefixtures("sinks")
+def test_a_dry_run_reads_a_sink_and_plan_loads_it():
     for sink in ("sinks_of_job:plain", "sinks_of_job:write", "sinks_of_job.py:write /tmp/x"):
-        read, loaded = (
-            find("sinks_of_job:query", data, None, sink=Sink.parse(sink)) for find in (read_query, find_query)
-        )
+        named = Sink.parse(sink)
+        read, loaded = (find("sinks_of_job:query", "orders.csv", None, sink=named) for find in (read_query, find_query))
         assert isinstance(read.sink, Unread)
         assert callable(loaded.sink)
         assert code_of(read) == code_of(loaded)
-    plain = find_query("sinks_of_job:query", data, None)
+    plain = find_query("sinks_of_job:query", "orders.csv", None)
     assert plain.sink is None
     assert code_of(plain) != code_of(loaded)
 
 
-def test_a_mode_that_the_sink_does_not_take_is_refused_before_spark(tmp_path, monkeypatch):
-    asked = {"query": "sinks_of_job:query", "dataset": sinks_folder(tmp_path, monkeypatch), "output_mode": "update"}
+@pytest.mark.usefixtures("sinks")
+def test_a_mode_that_the_sink_does_not_take_is_refused_before_spark(tmp_path):
+    asked = {"query": "sinks_of_job:query", "dataset": "orders.csv", "output_mode": "update"}
     study = study_from(asked | {"targets": [1e3], "slots": [1, 2], "memory_mb": [512], "sink": f"parquet {tmp_path}"})
     with pytest.raises(WorkbenchError, match=r"takes the output mode append, and .* has 'update'"):
         query_of(study, read_query)
-
-
-def sinks_folder(folder, monkeypatch):
-    """Make a folder with sinks the current one; give its data."""
-    monkeypatch.chdir(folder)
-    (folder / "sinks_of_job.py").write_text(SINKS)
-    (folder / "rows.csv").write_text("shop\na\n")
-    return "rows.csv"
