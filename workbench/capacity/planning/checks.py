@@ -299,10 +299,7 @@ class HotKey:
 
 
 def hot_key(runs: Iterable[Measurement], keys: KeyFrequencies, times: float = 1.0) -> HotKey | None:
-    """Find what the most frequent of `keys` takes, on cores that are `times` times as fast as those of `runs`.
-
-    None where no run has shown an operator behind a shuffle.
-    """
+    """Say what the most frequent of `keys` takes on cores `times` as fast; None where no run has shown a shuffle."""
     seen = [
         (one.useful_s / max(1, run.estimate.observation.consumed_records), one)
         for run in runs
