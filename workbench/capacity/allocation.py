@@ -17,7 +17,6 @@ from workbench.errors import WorkbenchError
 from workbench.records import Allocation, Measurement, Run, Status, Unbounded
 
 Solver = Literal["exact", "cbc"]
-_SOLVERS: tuple[Solver, ...] = get_args(Solver)
 
 _SHOWN = 5
 _TOLERANCES = ["primalTolerance 1e-9", "integerTolerance 1e-9"]  # of CBC: scale a model so that what matters is larger
@@ -57,9 +56,8 @@ def bids2(
     Notes
     -----
     An operator without a bound gets one task (``Allocation.unbounded`` says why); the authors' code takes an idle one
-    for busy 1 ms/s, which inflates its true rate. The bounds of p in the paper are garbled; here
-    1 <= p <= slots - (operators - 1). The rate overstates what is then measured: operators are taken to be linear and
-    independent.
+    for busy 1 ms/s. The bounds of p in the paper are garbled; here 1 <= p <= slots - (operators - 1). The rate
+    overstates what is then measured: operators are taken to be linear and independent.
 
     Examples
     --------
@@ -67,8 +65,7 @@ def bids2(
     >>> found.tasks, found.source_rate, found.bottleneck
     ({'parse': 2, 'join': 2}, 180.0, 'join')
     """
-    if solver not in _SOLVERS:
-        raise WorkbenchError(f"The solver is {solver!r}; use one of {', '.join(_SOLVERS)}.")
+    check_solver(solver)
     budget = _budget(true_rates, ratios, slots)
     rates, weights, unbounded = _sorted_out(true_rates, ratios)
     spendable = budget - len(unbounded)
@@ -85,6 +82,12 @@ def bids2(
     for (name, rate), weight, count in zip(rates.items(), weights, counts, strict=True):
         capacities[name] = count * rate / weight  # (2), (3)
     return Allocation(tasks, min(capacities.values()), capacities, unbounded, 0 if rates else spendable, status)
+
+
+def check_solver(solver: str) -> None:
+    """Refuse an unknown solver."""
+    if solver not in get_args(Solver):
+        raise WorkbenchError(f"The solver is {solver!r}; use one of {', '.join(get_args(Solver))}.")
 
 
 def _exact(rates: Sequence[float], ratios: Sequence[float], slots: int) -> list[int]:
@@ -185,10 +188,7 @@ def _sorted_out(
 
 
 def solve_by_cbc(problem: pulp.LpProblem, time_limit_s: float | None = None) -> Status:
-    """Solve `problem` in place, in one thread; ``"feasible"``: the time limit left the optimum unproven.
-
-    Without a time limit the outcome is deterministic.
-    """
+    """Solve `problem` in place, in one thread; ``"feasible"``: the time limit left the optimum unproven."""
     solver = pulp.COIN_CMD(
         path=pulp.PULP_CBC_CMD.pulp_cbc_path, msg=False, threads=1, timeLimit=time_limit_s, options=_TOLERANCES
     )

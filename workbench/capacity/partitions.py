@@ -1,35 +1,31 @@
 """BIDS2 where stages share the slots in time: the partitions of every stage that give a budget the highest rate.
 
 StreamBed's question (section V) is which parallelism of each operator gives a bounded budget of slots the highest
-source rate. In a micro-batch every stage may use all slots, one after the other, so the budget is not a sum of tasks
-but the trigger interval: maximise the rows N of a batch subject to
+source rate. In a micro-batch every stage may use all slots, one after the other, so the budget is the trigger interval:
+maximise the rows N of a batch subject to
 
     driver + driver per task x tasks + sum over stages of waves x (fixed + rows of a task x seconds per row) <= interval
 
 with one binary for each partition count that a stage may have. Stages that keep state share one count, since the
-checkpoint does, and so do stages that read the source. The rows are divided among the candidates of a stage, of which
-one is chosen (n_ic <= M y_ic, sum over c of n_ic = N), so the problem is linear; where the rows of a task are a power
-of the source's below 1, it is linear at a number of rows, and solved again there until that number stands still
-(Newton's method on an increasing concave function, which converges from below).
+checkpoint does, and so do stages that read the source. Of the candidates of a stage one is chosen (n_ic <= M y_ic, sum
+over c of n_ic = N), so the problem is linear. Where the rows of a task are a power of the source's below 1, it is
+linear at a number of rows, and solved again there until that number stands still (Newton's method on an increasing
+concave function, which converges from below).
 
-The rate is known to overstate what is then measured, as BIDS2's is: stages are taken not to overlap, and to have even
-tasks.
+Stages are taken not to overlap, and to have even tasks, so the rate overstates what is then measured, as BIDS2's does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
 import numpy as np
 import pulp
 
-from workbench.capacity.allocation import solve_by_cbc
+from workbench.capacity.allocation import Solver, check_solver, solve_by_cbc
 from workbench.capacity.model import MicroBatch, StageLine, turns
 from workbench.checks import positive, whole
 from workbench.errors import WorkbenchError
 from workbench.records import BatchLayout, Stage
-
-Solver = Literal["exact", "cbc"]
 
 LARGEST = 64  # slots up to which every count is a candidate, and the MILP takes less than a second
 _GRID, _WAVES = 48, 4
@@ -86,8 +82,7 @@ def bids2_micro_batch(
     positive("The trigger interval", interval_s, "seconds")
     if not slot_speedup >= 1:
         raise WorkbenchError(f"slot_speedup is {slot_speedup!r}; a task is at least as fast as its slot: at least 1.")
-    if solver not in get_args(Solver):
-        raise WorkbenchError(f"The solver is {solver!r}; use one of {', '.join(get_args(Solver))}.")
+    check_solver(solver)
     if not batch.stages:
         raise WorkbenchError("The batch has no stages; measure a run that shows them.")
     choices = _choices(batch.stages, slots, frozen, source_partitions)
@@ -158,11 +153,11 @@ def _milp(problem: _Problem, tables: _Tables, rows: float) -> tuple[list[int], f
     total = model.add_variable("rows", 0, most)
     spent = []
     for g, ((seconds, slopes), choice) in enumerate(zip(tables, problem.choices, strict=True)):
-        lines = [
+        tangents = [
             ((second - slope * rows) / problem.interval_s, slope * reach / problem.interval_s, count)
             for second, slope, count in zip(seconds, slopes, choice.counts, strict=True)
         ]
-        lines = lowest(lines, most)
+        lines = lowest(tangents, most)
         taken = [model.add_variable(f"y_{g:03d}_{c:05d}", cat=pulp.LpBinary) for _, _, c in lines]
         own = [model.add_variable(f"n_{g:03d}_{c:05d}", 0, most) for _, _, c in lines]
         model += pulp.lpSum(taken) == 1
@@ -179,8 +174,8 @@ def _milp(problem: _Problem, tables: _Tables, rows: float) -> tuple[list[int], f
 def lowest(lines: Sequence[tuple[float, float, int]], most: float) -> list[tuple[float, float, int]]:
     """Keep the lines, each with its value at 0, its slope and a count, that are the lowest somewhere from 0 to `most`.
 
-    No other candidate can be part of an optimum, and without them CBC has little left to search. Of lines
-    that are equal, the one of fewest tasks stays.
+    Without other candidates, which no optimum has, CBC has little left to search. Of equal lines the one of fewest
+    tasks stays.
     """
     present = min(lines)
     kept = [present]

@@ -21,7 +21,6 @@ from workbench.measuring.events import Deployed, Estimated, Event, Finished, Giv
 from workbench.measuring.fingerprint import PROTOCOL, code_of, data_of, definition_of, observing_code
 from workbench.measuring.repeatability import expected_deviation, mst_interval
 from workbench.measuring.state import Deployment, last_finished, replay
-from workbench.metrics import Observation
 from workbench.records import FailedRun, Measurement, OperatorCost, Probe
 from workbench.testbed import Run, SharedRun, Simulated, Testbed
 from workbench.workload import Query
@@ -35,10 +34,10 @@ _MANY_TASKS_RATE = 0.5  # of the MST: with several times the partitions a batch 
 
 @dataclass(frozen=True)
 class Configuration:
-    """What is deployed: a query on a budget, with the tasks of each operator and how often it was measured before.
+    """What is deployed: a query (on a simulated testbed anything with a name) on a budget.
 
-    For simulated testbeds, the query is anything with a name. `tasks` are by operator; `partitions`, of the source and
-    of the state, take their place where stages share the slots in time. None leaves them to the testbed.
+    `tasks` are by operator; `partitions`, of the source and of the state, take their place where stages share the slots
+    in time. None leaves them to the testbed.
     """
 
     query: Query
@@ -130,8 +129,7 @@ def measure(
         estimator.steps.next_step(known.history, budget.interval_s)
     except WorkbenchError as error:  # it would fail the same way every time
         dead_end, known = str(error), replace(known, deployments=())
-    history, curve = list(known.history), list(known.load_curve)
-    deployments = list(known.deployments)
+    history, curve, deployments = list(known.history), list(known.load_curve), list(known.deployments)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with testbed.deploy(query, budget, configuration.layout, repeat=configuration.repeat) as live:
         if dead_end is not None:
@@ -164,8 +162,7 @@ def measure(
             unbounded_state=definition_of(query).unbounded_state,
         )
         yield Estimated(key, measurement)
-        loads: tuple[Probe, ...] = ()
-        many: tuple[Probe, ...] = ()
+        loads, many = tuple[Probe, ...](), tuple[Probe, ...]()
         if costs and estimate.rate:
             for number in range(len(curve), len(LOAD_CURVE)):
                 load = observe_at(live, LOAD_CURVE[number] * estimate.rate, number, *_load_times(budget.interval_s))
@@ -262,8 +259,8 @@ def observe_at(run: Run, rate: float, number: int, settle_s: float, window_s: fl
     """Observe `run` at `rate`, records/s, for `window_s` seconds after `settle_s` seconds."""
     run.set_rate(rate)
     run.settle(settle_s)
-    observation: Observation = run.observe(window_s)
-    return Probe(number, "probe", rate, 1, observation, seconds=settle_s + observation.elapsed_s)
+    seen = run.observe(window_s)
+    return Probe(number, "probe", rate, 1, seen, seconds=settle_s + seen.elapsed_s)
 
 
 def costs_of(deployments: Sequence[Deployment]) -> tuple[OperatorCost, ...]:

@@ -1,12 +1,11 @@
 """The adaptive schedule: which rate to probe next, as a pure function of the finished probes.
 
 Rates lie on a geometric grid whose neighbours differ by the tolerance, so the search ends when two neighbours have
-different answers: on monotone answers it finds exactly what a linear scan of the grid would. Where to look comes
-from the line batch time = a + b x rows through all batches seen: its rate is the one at which a batch fills the
-interval. When the line contradicts the answers the search bisects, and gallops while one end is unknown. Answers
-that contradict each other are repeated; the majority of three decides. An upper end that only a disturbed machine or
-cold code failed at is asked for once more when it is quiet, and any answer of a quiet machine and warm code replaces
-the others. Where none comes, the end is raised by what the disturbance took, or by what the code gained since.
+different answers. It probes first where the line batch time = a + b x rows, through all batches seen, fills the
+interval. When the line contradicts the answers the search bisects, and gallops while one end is unknown. Answers that
+contradict each other are repeated; the majority of three decides. An upper end that only a disturbed machine or cold
+code failed at is asked for once more when it is quiet, and any answer of a quiet machine and warm code replaces the
+others. Where none comes, the end is raised by what the disturbance took, or by what the code gained since.
 
 Deviations from StreamBed (section IV): its search halves the interval between the last two answers and stops when the
 target changes by less than 1 %; it repeats nothing and has no upper end until a probe fails.
@@ -251,8 +250,8 @@ class _Search:
     def _as_there_is_room(self, stride: int, index: int) -> int:
         """Bound the steps above a sustained rate by the room that its batches left, whatever the line says.
 
-        Half-empty batches allow twice the rate at least. Code that still gets faster makes rows look free, so nearly
-        full ones allow little more than in proportion. Where others crowd the slots out, the rate leaps: what such
+        Half-empty batches allow twice the rate at least. Nearly full ones allow little more than in proportion, since
+        code that still gets faster makes rows look free. Where others crowd the slots out, the rate leaps: what such
         batches take is the driver's.
         """
         seen = [

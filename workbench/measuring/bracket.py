@@ -56,9 +56,8 @@ def tally(history: Sequence[Probe], key: Callable[[float], int]) -> dict[int, Vo
 def refuted(history: Sequence[Probe], place: int) -> float:
     """Share by which later batches show more than the rate that failed at `place`; 0 where scatter may be all of it.
 
-    A batch of fewer rows takes at least its share of the seconds that one of more rows takes. So what later batches of
-    a lower rate carried in the seconds that they took is a lower bound. If it is above a rate that failed, and above
-    what that carried, the code was still cold there, whatever its compilers did.
+    What later batches of a lower rate carried in the seconds they took is a lower bound of the capacity. If it is above
+    a rate that failed, and above what that carried, the code was still cold there, whatever its compilers did.
     """
     failed = history[place]
     if not failed.answered("overloaded"):
@@ -81,10 +80,7 @@ def _carried(probe: Probe, errors: float = 0.0) -> float:
 
 @dataclass(frozen=True)
 class Bracket:
-    """Where the votes put the MST; the gaps still to search lie below `first_over` and above `last_sustained`.
-
-    Without contradictions ``last_sustained == low`` and ``first_over == high``.
-    """
+    """Where the votes put the MST; the gaps to search lie below `first_over` and above `last_sustained`."""
 
     low: int | None
     high: int | None

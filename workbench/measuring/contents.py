@@ -1,8 +1,8 @@
 """What a journal holds, measurement by measurement, and what of it can be removed.
 
-A journal is append-only, so it keeps lines that nothing reads any more: the probes that a finished measurement holds
-itself, and those of a measurement that was given up. `prune_journal` removes these, and the measurements that you name.
-A measurement that plans refer to stays, because their study would have to measure it again.
+A journal is append-only, so it keeps lines that nothing reads any more: the probes of a measurement that was finished,
+which holds them itself, or given up. `prune_journal` removes these, and the measurements that you name, unless plans
+refer to them, because their study would have to measure these again.
 """
 
 import json
@@ -115,7 +115,7 @@ def prune_journal(
     """Say what can be removed from `journal`, and remove it if you ask for that.
 
     Measurements whose keys begin with one of `names` are removed as a whole, as are those of which the last finished
-    one was begun `before` this day (UTC). Those in `plans`, as from `read_references`, stay.
+    one was begun `before` this day (UTC). Those in `plans` stay.
     """
     would: list[Pruning] = []
 
@@ -143,9 +143,9 @@ def _chosen(
     spare = _spare(lines)
     whole = {place for place, line in enumerate(lines) if line.entry.key in gone}
     rest = spare - whole
-    return spare | whole, Pruning(
-        len(rest), _size(lines, rest), tuple(one for one in held if one.key in gone), kept, _size(lines, spare | whole)
-    )
+    rest_size, size = (sum(lines[place].size for place in places) for places in (rest, spare | whole))
+    removed = tuple(one for one in held if one.key in gone)
+    return spare | whole, Pruning(len(rest), rest_size, removed, kept, size)
 
 
 def _contents(lines: Sequence[Line]) -> tuple[Recorded, ...]:
@@ -176,8 +176,7 @@ def _contents(lines: Sequence[Line]) -> tuple[Recorded, ...]:
 
 def _spare(lines: Sequence[Line]) -> set[int]:
     """Places of the lines that nothing reads any more: a later line of the same measurement has ended it."""
-    ended: set[str] = set()
-    spare = set()
+    ended, spare = set[str](), set[int]()
     for place, line in reversed(list(enumerate(lines))):
         entry = line.entry
         if entry.key in ended and entry.kind in {"deployed", "probe", "load", "given up"}:
@@ -185,10 +184,6 @@ def _spare(lines: Sequence[Line]) -> set[int]:
         if entry.kind in {"finished", "given up"}:
             ended.add(entry.key)
     return spare
-
-
-def _size(lines: Sequence[Line], places: Iterable[int]) -> int:
-    return sum(lines[place].size for place in places)
 
 
 def _runs(file: Path) -> Iterable[Mapping[str, Any]]:
@@ -206,5 +201,4 @@ def _runs(file: Path) -> Iterable[Mapping[str, Any]]:
 
 def _identity(run: Mapping[str, Any]) -> tuple[object, ...]:
     """Give what distinguishes the measurement in a document from every other."""
-    budget = run.get("budget")
-    return (run.get("query"), run.get("testbed"), run.get("started_at"), json.dumps(budget, sort_keys=True))
+    return (*(run.get(name) for name in _TEXTS), json.dumps(run.get("budget"), sort_keys=True))

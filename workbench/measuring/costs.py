@@ -1,7 +1,6 @@
 """Fixed and per-record costs: least squares seconds = a + b x records.
 
-Cost per record falls with the batch size, because every task of every micro-batch pays a fixed part. The two parts
-can be separated only if a task was seen at several sizes, so at least three distinct record levels are needed.
+Every task of every micro-batch pays a fixed part. Only batches of several sizes, at least three, separate it.
 """
 
 import math

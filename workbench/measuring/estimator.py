@@ -1,8 +1,8 @@
 """Measures the maximum sustainable throughput (MST) of one deployment (StreamBed section IV, the Capacity Estimator).
 
-The loop is: ask the schedule for a step, command its rate, let it settle, observe, judge, record. What to do next
-is a pure function of the finished probes (``adaptive`` or ``streambed``), so a killed estimate continues where it was.
-Only the warm-up is redone, because a new deployment is cold; its recorded result keeps deciding the first rate.
+The loop is: ask the schedule for a step, command its rate, let it settle, observe, judge, record. The next step is a
+pure function of the finished probes (``adaptive`` or ``streambed``), so a killed estimate continues where it was. Only
+the warm-up is redone, because a new deployment is cold; the recorded one keeps deciding the first rate.
 
 A run whose code is warm already, as Spark's is, needs no warm-up but a state of its working size. It is filled at a
 rate somewhat below the first guess, which is the first probe at once: an optimizer's objective, or what the warm code
@@ -56,8 +56,8 @@ class CapacityEstimator:
     schedule
         ``"adaptive"`` or the published ``"streambed"``.
     min_rate, max_rate
-        Lowest and highest rate probed, records/s. Defaults: the larger of 1 and 1/1024 of the warm-up's rate, if that
-        is not above the highest; what the source can serve without being the limit. ``"streambed"`` knows neither.
+        Lowest and highest rate probed, records/s; ``"streambed"`` knows neither. Defaults: the larger of 1 and 1/1024
+        of the warm-up's rate, if that is not above the highest; what the source can serve without being the limit.
     max_probes
         Budget of probes, repetitions included and the warm-up not.
     max_repeats
@@ -65,9 +65,8 @@ class CapacityEstimator:
         estimate three times as often in all. The next one is judged all the same, and a rate that it fails at is tried
         again when the machine is quiet. One that was not offered is repeated twice at most, whatever this says.
     patience_s
-        Seconds that an estimate waits, before such repeats and from one start to its end, for neighbours to leave: in
-        all a little more, for it looks every few seconds. Most neighbours stay for less than two minutes. The times of
-        ``"streambed"`` are the published ones, so it repeats nothing and does not wait.
+        Seconds that an estimate waits in all, before such repeats, for neighbours to leave, and a little more, for it
+        looks every few seconds. ``"streambed"`` repeats nothing and does not wait.
     max_disturbance
         Largest share of the machine that others may take during a valid probe, and by which its cores may be slower.
     most_s
@@ -80,7 +79,7 @@ class CapacityEstimator:
         The warm-up lasts at least and at most these seconds; it is over when the consumed rate and the seconds
         per record change by at most this share from one chunk to the next, or go up and down by up to three times it.
     chunk_s
-        Length of such a chunk. Default: 5 intervals, at least 10 s.
+        Seconds of such a chunk. Default: 5 intervals, at least 10 s.
     published
         Times of the ``"streambed"`` schedule, which replace the other times and `max_probes`.
     clock
@@ -192,10 +191,7 @@ class CapacityEstimator:
         return self.steps.conclude(probes, run.budget.interval_s)
 
     def probes(self, run: Run, history: Sequence[Probe] = (), guess: float | None = None) -> Iterator[Probe]:
-        """Make the probes that bracket the MST of `run`, after those of `history`; see `estimate`.
-
-        `guess` is what an optimizer expects, records/s.
-        """
+        """Make the probes that bracket the MST, after those of `history`; `guess`, records/s, is an optimizer's."""
         steps, interval_s = self.steps, run.budget.interval_s
         made = list(history)
         if made and made[0].phase != "warm-up":
@@ -353,10 +349,7 @@ class _Session:
                 return observation, steady
 
     def _fill(self, run: SharedRun) -> tuple[Observation, bool]:
-        """Fill the state at a rate of the schedule near the one that lasts; what was seen then, and whether it is full.
-
-        Without a guess, a look at the maximum rate gives one.
-        """
+        """Fill the state near the rate that lasts, by the guess or a look; what was seen, and whether it is full."""
         interval_s, rate = run.budget.interval_s, self.fill_at
         if rate is None and self.guess is not None:
             rate = self.steps.near(_FILL_SHARE * self.guess)
@@ -400,9 +393,9 @@ def fill_s(interval_s: float) -> float:
 def filling_rate(batches: Sequence[Batch]) -> float:
     """Rate at which `batches` last one interval on average, records/s; 0 without a batch with rows.
 
-    Sums are taken and no median: a batch that is slow because a store compacts comes again and again, and costs its
-    time. The seconds of a batch that no row adds to are not separated from the others: batches fill the interval, so
-    that matters little, and those that do not yet are taken for slower than they will be.
+    Sums are taken and no median: a batch that is slow because a store compacts comes again and again. The fixed seconds
+    of a batch matter little, because batches fill the interval; those that do not yet are taken for slower than they
+    will be.
     """
     counted = [batch for batch in batches if batch.records]
     seconds = sum(batch.duration_s for batch in counted)
@@ -412,9 +405,8 @@ def filling_rate(batches: Sequence[Batch]) -> float:
 def _catching_up(observation: Observation, interval_s: float) -> bool:
     """Whether batches followed each other faster than the interval, to make up for a late start.
 
-    Such batches are smaller than an interval's worth, and near the MST they grow by a fraction of a percent each,
-    so the window may end before it shows that the rate is too high. It shows too little also when it begins with such
-    a batch and ends with one that takes longer than the interval.
+    Such batches are smaller than an interval's worth and grow slowly near the MST, so the window may end before it
+    shows that the rate is too high; also when it begins with such a batch and ends with one longer than the interval.
     """
     gaps = len(observation.batches) - 1
     if gaps < MIN_WHOLE_BATCHES:

@@ -177,10 +177,7 @@ def ignore(_: Event) -> None:
 
 
 def result_of(events: Generator[Event, None, T], listen: Callable[[Event], None] = ignore) -> T:
-    """Carry `events` out, show each to `listen`, and return what they end with.
-
-    The deployment is released before this returns, also after an error.
-    """
+    """Carry `events` out, show each to `listen`, and return what they end with, the deployment released in any case."""
     with closing(events):
         while True:
             try:

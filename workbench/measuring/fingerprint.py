@@ -18,8 +18,7 @@ from workbench.errors import WorkbenchError
 from workbench.workload import Dataset, Query, Script, Unread
 
 PROTOCOL = 3
-"""Version of what a probe and a measurement mean. Raise it when the estimator, its verdict or its schedules change so
-that old and new probes must not be mixed; a journal's measurements are then made again."""
+"""Version of what a probe and a measurement mean: raise it when old and new probes must not be mixed."""
 
 _OBSERVING = ("testbed", "workload", "simulation")
 _APART = "kafka"  # samples of topics are made before anything is observed
@@ -62,8 +61,8 @@ def code_of(query: Query) -> str:
     """Digest of the code of the query, and of what ``foreachBatch`` calls.
 
     It is the module that a function is in, with what that imports from the user's folder, or the function alone where
-    that was typed into a notebook or a shell. What a ``functools.partial`` binds is part of it, and so is what a
-    function that another one made holds, and what an object that is called consists of.
+    it was typed into a notebook or a shell; and what a ``functools.partial``, a closure or an object that is called
+    holds.
     """
     made = definition_of(query)
     built = _code(made.build, query)
@@ -156,10 +155,7 @@ def _imported(text: bytes, file: Path, folder: Path) -> Iterator[Path]:
 
 
 def _bound(value: object, known: dict[int, tuple[int, object]] | None = None) -> str:
-    """Text of a bound value: what it consists of, as its usual text may name a place or leave out its middle.
-
-    `known` are the values that were met, numbered, since they may hold each other.
-    """
+    """Text of a bound value by what it consists of; `known` are numbered, since values may hold each other."""
     if value is None or isinstance(value, str | bytes | int | float | complex | type):
         return repr(value)
     if isinstance(value, ModuleType):
@@ -204,17 +200,11 @@ def _held(function: FunctionType) -> Iterator[object]:
 
 def _compiled(code: CodeType) -> str:
     """Text of what `code` does: its instructions, the names and constants in them, and those of inner functions."""
-    constants = [_compiled(one) if isinstance(one, CodeType) else _constant(one) for one in code.co_consts]
-    return repr((code.co_code, code.co_names, constants))
-
-
-def _constant(value: object) -> str:
-    """Text of a constant; that of a set is in order, which is another in each process."""
-    return repr(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)
+    # a set's own text is in another order in each process
+    constants = (sorted(map(repr, one)) if isinstance(one, frozenset) else one for one in code.co_consts)
+    texts = [_compiled(one) if isinstance(one, CodeType) else repr(one) for one in constants]
+    return repr((code.co_code, code.co_names, texts))
 
 
 def _digest(*parts: bytes) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    return digest.hexdigest()[:16]
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:16]

@@ -24,7 +24,7 @@ def describe(event: Event) -> str | None:
             divided = "" if probe.partitions is None else f" with {units.some(probe.partitions, 'partition')}"
             text = f"for the costs: {units.rate(probe.observation.consumed_rate)}{divided}"
         case Failed(run=run):
-            text = _describe_failure(run)
+            text = f"{_slots(run.budget)} failed: {run.failure}"
         case GivenUp(reason=reason):
             text = f"starting again: {reason}"
         case Concluded(what=what):
@@ -37,15 +37,11 @@ def describe_run(run: Measurement | FailedRun, number: int, runs: tuple[int, int
     least, most = runs
     of_all = "" if number > most else f"/{most}" if least == most else f" of at most {most}"
     if isinstance(run, FailedRun):
-        return f"run {number}{of_all} · {_describe_failure(run)}"
+        return f"run {number}{of_all} · {_slots(run.budget)} failed: {run.failure}"
     estimate = run.estimate
     found = "no rate sustained" if estimate.rate is None else units.rate(estimate.middle)
     made = units.some(sum(probe.phase != "warm-up" for probe in estimate.probes), "probe")
     return f"run {number}{of_all} · {_slots(run.budget)} · {found}{_bracket(estimate.low, estimate.high)} · {made}"
-
-
-def _describe_failure(run: FailedRun) -> str:
-    return f"{_slots(run.budget)} failed: {run.failure}"
 
 
 def _slots(budget: Budget) -> str:

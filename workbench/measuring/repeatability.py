@@ -1,18 +1,16 @@
 """How far a repeat of a measurement would lie from it: an interval for the maximum, not only a bracket.
 
-The bracket of an estimate is what one deployment was seen to do. Another deployment of the same query is compiled,
-laid out and disturbed differently, and has another maximum. The interval says where the maximum of the next one lies.
+The bracket of an estimate is what one deployment was seen to do. Another one is compiled, laid out and disturbed
+differently. The interval says where the maximum of the next one lies.
 
-Repeats scatter log-normally with an unknown deviation. What is known of it before any repeat is the conjugate prior:
-five percent, as the published repeats of StreamBed's queries scatter on machines of their own (median range of two or
-three: 4 to 7 %, 11 % for the stateful q5). On a virtual machine it is six percent: six deployments of q5 were .10
-apart, (max - min) / max, six next to a neighbour .13, six of q1 .13, which are deviations of .04 to .055. Both have the
-weight of eight observations, less than what was seen. Earlier measurements of the same configuration add what they
-show. The next one then follows Student's distribution.
+Repeats scatter log-normally with an unknown deviation. The conjugate prior of it is five percent, as the published
+repeats of StreamBed's queries scatter on machines of their own, and six percent on a virtual machine, where repeats of
+q1 and q5 scattered by .04 to .055; both weigh eight observations, less than what was seen. Earlier measurements of the
+same configuration add what they show. The next one then follows Student's distribution.
 
-Neighbours come and go, and the next deployment may meet more or fewer of them. What disturbed the probes of this one
-beyond what is always there is therefore another part of what is expected, up to five percent: a neighbour that takes
-all cores for 20 of each 45 s moved the median of six deployments by 2 %.
+The next deployment may meet more or fewer neighbours. So what disturbed the probes of this one beyond what is always
+there is expected as well, up to five percent: a neighbour that takes all cores for 20 of each 45 s moved the median of
+six deployments by 2 %.
 """
 
 import math
@@ -37,10 +35,7 @@ def expected_deviation(machine: Machine) -> float:
 
 
 def disturbance_of(estimate: MstEstimate) -> float:
-    """Return the deviation of what disturbed the probes of `estimate`, at most `MOST_DISTURBED`; 0 without probes.
-
-    What is there all the time is the machine, and no doubt about it.
-    """
+    """Deviation of what disturbed the probes (what always did is the machine), at most `MOST_DISTURBED`; 0 without."""
     shares = [probe.observation.disturbance.worst for probe in estimate.probes]
     return min(MOST_DISTURBED, float(np.std(shares))) if shares else 0.0
 
@@ -86,8 +81,7 @@ def mst_interval(
     deviation, freedom = scatter([[one.middle for one in every]], expected)
     centre = float(np.mean([math.log(one.middle) for one in every]))
     reach = float(student.ppf((1 + level) / 2, freedom)) * deviation * math.sqrt(1 + 1 / len(every))
-    half = float(np.mean([math.log(one.high / one.low) for one in every])) / 2
-    reach += half  # the maximum is anywhere in a bracket
+    reach += float(np.mean([math.log(one.high / one.low) for one in every])) / 2  # it is anywhere in a bracket
     return MstInterval(math.exp(centre - reach), math.exp(centre + reach), level, math.expm1(deviation), len(every))
 
 

@@ -1,7 +1,6 @@
 """The seam between an estimate and the way it chooses rates.
 
-A *step* says what to do next; a *probe* is a finished step. A schedule decides from the finished probes alone, so an
-estimate that was killed continues from its recorded probes.
+A *step* says what to do next; a *probe* is a finished step. A schedule decides from the finished probes alone.
 """
 
 from collections.abc import Sequence

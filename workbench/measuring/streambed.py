@@ -2,16 +2,15 @@
 
 Warm up at an unlimited rate; the mean rate is the first target. Then per probe: 15 s at a low rate, 60 s at the
 target of which the last 30 s are observed. The target doubles until a probe fails, then halves the bracket, until
-it changes by at most the tolerance or the probes are used up. q1, q2, q11: 120 s + 7 x 75 s = 645 s; q5, q8: 450 s
-+ 6 x 75 s = 900 s. Nothing is repeated and a growing backlog alone does not fail a probe. Deviations: a
-source-bound target bounds the search from above without being reported as the query's, and a target that was not
-offered is offered again.
+it changes by at most the tolerance or the probes are used up. Nothing is repeated. Deviations: a source-bound target
+bounds the search from above without being reported as the query's; one that was not offered is offered again.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from workbench.checks import positive
 from workbench.errors import WorkbenchError
 from workbench.measuring.bracket import first_rate, summarise
 from workbench.measuring.schedule import Step, Times
@@ -33,9 +32,7 @@ class StreamBedSchedule:
 
     def __post_init__(self) -> None:
         for name in ("warmup_s", "cooldown_s", "cooldown_rate", "inject_s", "observe_s"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise WorkbenchError(f"StreamBed's {name} is {value!r}; it must be a finite number above 0.")
+            positive(f"StreamBed's {name}", getattr(self, name))
         if self.observe_s > self.inject_s:
             raise WorkbenchError(
                 f"StreamBed's observe_s is {self.observe_s!r}; it is the last part of inject_s = {self.inject_s!r} "

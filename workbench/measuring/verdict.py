@@ -1,12 +1,11 @@
 """Judges one observation: whether it counts at all, and whether the commanded rate was sustained.
 
-StreamBed (section IV) calls a rate sustained when the mean processed rate is at least 99 % of the target.
-Two things are added, as deviations: an observation must be *valid* before it is judged (the source could have done
-more, the rate was really offered), and the backlog at the releases must not grow (the trend test of Theodolite's lag
-slope), because a run at 99.5 % of its due rows falls behind for good.
+StreamBed (section IV) calls a rate sustained when the mean processed rate is at least 99 % of the target. Here an
+observation must first be *valid* (the source could have done more, the rate was really offered), and the backlog at
+the releases must not grow (Theodolite's lag trend): a run at 99.5 % of its due rows falls behind for good.
 
-What disturbs a run only ever lowers what it consumes. So a rate that is sustained in spite of other load on the
-machine, or of code that is still being compiled, is sustained. A rate that is not sustained then says nothing yet.
+Disturbances only lower what a run consumes. So a rate sustained in spite of other load, or of code that is still being
+compiled, is sustained; one that is not sustained then says nothing yet.
 """
 
 import math
@@ -20,10 +19,8 @@ MIN_WHOLE_BATCHES = 3
 _OFFERED_TOLERANCE = 0.01
 _SLOPE_ERRORS = 2.0
 _SLOPE_SLACK = 1e-3
-# A backlog that only rounds to whole rows lies within one row; the steepest least-squares line through it rises
-# 1.5 rows from end to end.
-_ROUNDING_ROWS = 1.0
-_ROUNDING_RISE = 1.5
+# A backlog that only rounds to whole rows lies within one row; the steepest line through it rises 1.5 rows.
+_ROUNDING_ROWS, _ROUNDING_RISE = 1.0, 1.5
 COMPILING = 0.2
 """Cores that compilers may use during a verdict; while they are busier, rows get cheaper from batch to batch."""
 _ROOM, _FILLED = 0.95, 0.98  # of the interval that batches take on average, and of its rows that they have
@@ -116,7 +113,6 @@ def judge(  # noqa: C901 - each way to an answer
             f"No more than {len(observation.batches)} batches were completed, of up to {longest:,.1f} s each, though "
             f"their rows became due in {units.percent(share, 1)} of that time."
         )
-    rounding = _rounding(observation)
     if keeps_up(observation, interval_s):
         return answer(
             "sustained",
@@ -128,7 +124,7 @@ def judge(  # noqa: C901 - each way to an answer
             f"Only {units.share(share)} of the {units.scaled(due, '')} due rows were consumed; "
             f"{units.share(success)} are needed."
         )
-    slack = _SLOPE_SLACK * observation.commanded_rate + _ROUNDING_RISE * rounding
+    slack = _SLOPE_SLACK * observation.commanded_rate + _ROUNDING_RISE * _rounding(observation)
     if check_trend and slope > _SLOPE_ERRORS * error + slack:
         return overloaded(
             f"{units.share(share)} of the due rows were consumed, but the backlog grew by {units.rate(slope)} "
@@ -194,9 +190,11 @@ def _invalid(observation: Observation, *, few: bool) -> tuple[Verdict, str] | No
     """Why the observation does not count; None if it does."""
     commanded, offered = observation.commanded_rate, observation.offered_rate
     if observation.source_rate_limit < SOURCE_MARGIN * commanded:
-        limit = observation.source_rate_limit
-        reason = f"The source alone releases {limit:,.0f} records/s, less than {SOURCE_MARGIN} x the commanded"
-        return "source-bound", f"{reason} {commanded:,.0f}."
+        least = f"{SOURCE_MARGIN} x the commanded {commanded:,.0f}"
+        return (
+            "source-bound",
+            f"The source alone releases {observation.source_rate_limit:,.0f} records/s, less than {least}.",
+        )
     # A topic's partitions are each offered whole records.
     rounding = _rounding(observation, (observation.source_partitions or 0) * (len(observation.batches) - 1))
     if not few and abs(offered - commanded) > _OFFERED_TOLERANCE * commanded + rounding:

@@ -126,11 +126,12 @@ def test_a_batch_without_rows_takes_no_time_and_raises_nothing():
     assert steps.conclude(known, 1.0).high == steps.conclude(result.probes, 1.0).high < math.inf
 
 
-def test_rate_that_is_never_offered_is_an_error_after_repeats():
+@pytest.mark.parametrize(("schedule", "commands"), [("adaptive", 4), ("streambed", 7)])
+def test_rate_that_is_never_offered_is_an_error_after_repeats(schedule, commands):
     run = SimulatedRun(offered=lambda rate: min(rate, 7000.0))
     with pytest.raises(WorkbenchError, match=r"was not offered in 3 attempts: 7,000 records/s became due .* limiter"):
-        estimate(run)
-    assert len(run.commands) == 4
+        estimate(run, schedule=schedule)
+    assert len(run.commands) == commands
 
 
 @pytest.mark.parametrize("max_repeats", [0, 3])

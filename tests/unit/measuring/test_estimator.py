@@ -25,14 +25,9 @@ def test_bracket_is_two_neighbours_around_the_truth():
     assert result.rate == pytest.approx(result.low, rel=0.01)
     assert (result.limit, result.steady, result.exhausted) == ("query", True, False)
     assert result.observation is result.probes[1].observation
-    assert len(result.probes) == 3  # the warm-up and the two ends: the line finds them at once
-
-
-def test_seconds_and_numbers_add_up():
-    run = SimulatedRun()
-    result = estimate(run)
-    assert result.seconds == pytest.approx(run.now)
+    # the warm-up and the two ends: the line finds them at once
     assert [probe.number for probe in result.probes] == [0, 1, 2]
+    assert result.seconds == pytest.approx(run.now)
     assert result.probes[2].started_s == pytest.approx(result.probes[0].seconds + result.probes[1].seconds)
 
 
@@ -121,14 +116,16 @@ def test_source_bound_probe_never_counts():
     assert (result.low, result.high, result.limit) == (GRID.rate(GRID.below(6000.0)), math.inf, "source")
 
 
-def test_a_source_whose_fixed_cost_fills_the_interval_is_refused():
-    with pytest.raises(WorkbenchError, match=r"it could serve 0\.0\. Use a longer trigger interval or more slots"):
-        estimate(SimulatedRun(source_limit=0.0))
-
-
-def test_source_too_slow_for_any_probe():
-    with pytest.raises(WorkbenchError, match=r"source alone releases too little .* lower min_rate "):
-        estimate(SimulatedRun(source_limit=100.0), min_rate=1000.0)
+@pytest.mark.parametrize(
+    ("limit", "lowest", "message"),
+    [
+        (0.0, None, r"it could serve 0\.0\. Use a longer trigger interval or more slots"),
+        (100.0, 1000.0, r"source alone releases too little .* lower min_rate "),
+    ],
+)
+def test_a_source_too_slow_for_any_probe_is_refused(limit, lowest, message):
+    with pytest.raises(WorkbenchError, match=message):
+        estimate(SimulatedRun(source_limit=limit), min_rate=lowest)
 
 
 def test_on_probe_comes_before_the_probe_is_used():
@@ -217,6 +214,7 @@ def test_warm_up_that_does_not_become_steady_ends_at_its_cap():
     run = SimulatedRun(warm_rows=lambda n: 200 * n)
     result = estimate(run, warmup_cap_s=60.0)
     assert result.probes[0].seconds == pytest.approx(60.0)
+    assert estimate(SimulatedRun(), warmup_min_s=100.0).probes[0].seconds == pytest.approx(100.0)
     assert (result.probes[0].steady, result.steady) == (False, False)
     assert (result.low, result.high) == bracket_of(SimulatedRun())
 
@@ -238,10 +236,6 @@ def test_an_estimate_without_a_sustained_rate_gets_as_much_time_again():
     answers = [probe.judgement.verdict for probe in result.probes[1:]]
     assert (answers[0], answers[-1]) == ("overloaded", "sustained")
     assert result.low == pytest.approx(4000.0, rel=0.5)
-
-
-def test_warm_up_lasts_its_minimum():
-    assert estimate(SimulatedRun(), warmup_min_s=100.0).probes[0].seconds == pytest.approx(100.0)
 
 
 def test_noise_seeds_contain_the_truth():
@@ -272,17 +266,13 @@ def test_budget_of_probes_bounds_the_search_and_is_stated():
     assert not estimate(SimulatedRun()).exhausted
 
 
-def test_recorded_rates_of_another_tolerance_are_refused():
-    warm_up, first, *_ = estimate(SimulatedRun()).probes
-    with pytest.raises(
-        WorkbenchError, match=r"rate 1234\.5, which is not on the grid of tolerance 0\.01; continue with"
-    ):
+def test_a_history_that_is_not_this_estimates_is_refused():
+    warm_up, first, *others = estimate(SimulatedRun()).probes
+    message = r"rate 1234\.5, which is not on the grid of tolerance 0\.01; continue with"
+    with pytest.raises(WorkbenchError, match=message):
         estimate(SimulatedRun(), [warm_up, replace(first, rate=1234.5)])
-
-
-def test_history_without_its_warm_up_is_refused():
     with pytest.raises(WorkbenchError, match="does not begin with its warm-up; give all"):
-        estimate(SimulatedRun(), estimate(SimulatedRun()).probes[1:])
+        estimate(SimulatedRun(), [first, *others])
 
 
 def test_published_schedule_takes_645_s():
@@ -328,12 +318,6 @@ def test_published_schedule_offers_a_rate_again_that_was_not_offered(late):
     assert [probe.rate for probe in result.probes[1:]] == sorted([*rates, late], key=rates.index)
     assert [probe.attempt for probe in result.probes[1:] if probe.rate == late] == [1, 2]
     assert (result.low, result.high, result.exhausted) == (9000.0, 9562.5, True)
-
-
-def test_published_schedule_ends_at_a_rate_that_is_never_offered():
-    run = SimulatedRun(offered=lambda rate: min(rate, 7000.0))
-    with pytest.raises(WorkbenchError, match=r"was not offered in 3 attempts: 7,000 records/s became due"):
-        estimate(run, schedule="streambed")
 
 
 @pytest.mark.parametrize("probes", [1, 2, 3])

@@ -108,6 +108,9 @@ def plain(rows, held=1):
 }
 
 
+IMPORTED = {name: text for name, text in FILES.items() if name not in {"unrelated.py", "mymakers.py"}}
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     for name, text in FILES.items():
@@ -126,24 +129,24 @@ def own(build=None):
     return key(replace(QUERY, build=build or importlib.import_module("myjobs").orders))
 
 
-@pytest.mark.parametrize("name", sorted(set(FILES) - {"unrelated.py", "mymakers.py"}))
-def test_an_edited_module_that_the_querys_imports_is_another_measurement(folder, name):
-    before = own()
-    assert own() == before
-    (folder / name).write_text(FILES[name] + "edited = True\n")
-    assert own() != before
+@pytest.mark.parametrize(
+    ("name", "text", "same"),
+    [
+        *((name, text + "edited = True\n", False) for name, text in IMPORTED.items()),
+        ("mylate.py", "def (", False),  # half edited
+        ("unrelated.py", "edited = True\n", True),
+        ("mymakers.py", "edited = True\n", True),
+    ],
+)
+def test_an_edited_module_is_another_measurement_where_the_query_imports_it(folder, name, text, same):
+    def keys():
+        build = importlib.import_module("myjobs").orders
+        return own(build), own(functools.partial(build, 1))
 
-
-def test_a_module_that_is_half_edited_is_told_apart_too(folder):
-    before = own()
-    (folder / "mylate.py").write_text("def (")
-    assert own() != before
-
-
-def test_an_edited_module_that_the_query_does_not_import_changes_nothing(folder):
-    before = own()
-    (folder / "unrelated.py").write_text("edited = True\n")
-    assert own() == before
+    before = keys()
+    assert keys() == before
+    (folder / name).write_text(text)
+    assert [one == other for one, other in zip(keys(), before, strict=True)] == [same, same]
 
 
 @pytest.mark.usefixtures("folder")
@@ -265,13 +268,6 @@ def test_a_set_in_typed_code_has_one_text_in_all_processes():
     assert len(told) == 1
 
 
-def test_a_partial_of_an_edited_function_is_another_measurement(folder):
-    build = functools.partial(importlib.import_module("myjobs").orders, 1)
-    before = own(build)
-    (folder / "myjobs.py").write_text(FILES["myjobs.py"] + "edited = True\n")
-    assert own(build) != before
-
-
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """A home with the rooms that observe, one module in each."""
@@ -293,18 +289,20 @@ def _forget():
     fingerprint.observing_code.cache_clear()
 
 
-@pytest.mark.parametrize("room", ["testbed", "workload", "simulation"])
-def test_other_code_that_observes_is_another_measurement(home, room):
-    before = observed()
-    (home / room / "observe.py").write_text('"""Observe."""\n\nRATE = 2  # records/s\n')
-    assert observed() != before
+SAME = ('"""See more."""\n\nRATE = 1\n', "RATE = 1\n\n\n", "# Why.\nRATE = (1)\n")  # prose and layout apart
 
 
-@pytest.mark.parametrize("text", ['"""See more."""\n\nRATE = 1\n', "RATE = 1\n\n\n", "# Why.\nRATE = (1)\n"])
-def test_measurements_survive_edits_of_comments_docstrings_and_layout(home, text):
+@pytest.mark.parametrize(
+    ("room", "text", "same"),
+    [
+        *((room, '"""Observe."""\n\nRATE = 2  # records/s\n', False) for room in ("testbed", "workload", "simulation")),
+        *(("testbed", text, True) for text in SAME),
+    ],
+)
+def test_other_code_that_observes_is_another_measurement_but_not_other_prose(home, room, text, same):
     before = observed()
-    (home / "testbed" / "observe.py").write_text(text)
-    assert observed() == before
+    (home / room / "observe.py").write_text(text)
+    assert (observed() == before) == same
 
 
 def test_another_protocol_is_another_measurement(monkeypatch):

@@ -67,19 +67,16 @@ class FakeTestbed:
         yield self.runs[-1]
 
 
-def run(journal, die_after=-1, per_record_s=1e-6, **settings):
-    testbed = FakeTestbed(die_after=die_after, sample_s=per_record_s)
+def run(journal, die_after=-1, per_record_s=1e-6, query=QUERY, listen=events.ignore, **settings):
+    testbed = FakeTestbed(die_after=die_after, sample_s=per_record_s, query=query)
     estimator = CapacityEstimator(tolerance=0.02, clock=lambda: testbed.runs[-1].now)
-    measured = result_of(measure(Configuration(QUERY, BUDGET), testbed, estimator, journal, **settings))
+    measured = result_of(measure(Configuration(query, BUDGET), testbed, estimator, journal, **settings), listen)
     return measured, testbed.runs[-1] if testbed.runs else None
 
 
 def test_each_probe_is_heard_with_the_bracket_so_far(tmp_path):
-    testbed, heard = FakeTestbed(), []
-    estimator = CapacityEstimator(tolerance=0.02, clock=lambda: testbed.runs[-1].now)
-    measurement = result_of(
-        measure(Configuration(QUERY, BUDGET), testbed, estimator, Journal(tmp_path / "j.jsonl")), heard.append
-    )
+    heard = []
+    measurement, _ = run(Journal(tmp_path / "j.jsonl"), listen=heard.append)
     probes = [event for event in heard if isinstance(event, Probed)]
     assert (probes[0].low, probes[0].high) == (0.0, math.inf)
     assert (probes[-1].low, probes[-1].high) == (measurement.estimate.low, measurement.estimate.high)
@@ -110,13 +107,6 @@ def test_a_killed_measurement_repeats_no_finished_probe_and_ends_as_an_undisturb
     kinds = [entry.kind for entry in journal.entries()]
     assert kinds.count("probe") == len(undisturbed.estimate.probes)
     assert kinds.count("load") == len(LOAD_CURVE)
-
-
-def test_a_finished_measurement_is_measured_anew(tmp_path):
-    journal = Journal(tmp_path / "j.jsonl")
-    first, _ = run(journal)
-    _, again = run(journal)
-    assert len(again.commands) >= len(first.estimate.probes)
 
 
 def test_costs_are_added_to_a_recorded_measurement_that_lacks_them(tmp_path):
@@ -156,13 +146,11 @@ def test_of_a_thousand_finished_measurements_only_the_one_that_is_reused_is_read
 
 def test_a_measurement_knows_that_its_querys_state_grows_without_bound(tmp_path):
     bounded, _ = run(Journal(tmp_path / "j.jsonl"))
-    testbed = FakeTestbed(query=replace(QUERY, unbounded_state=True))
-    estimator = CapacityEstimator(tolerance=0.02, clock=lambda: testbed.runs[-1].now)
-    events = measure(Configuration(testbed.query, BUDGET), testbed, estimator, Journal(tmp_path / "g.jsonl"))
-    growing = result_of(events)
+    growing, _ = run(Journal(tmp_path / "g.jsonl"), query=replace(QUERY, unbounded_state=True))
     assert (bounded.unbounded_state, growing.unbounded_state) == (False, True)
     growing.to_json(tmp_path / "m.json")
-    assert Measurement.from_json(tmp_path / "m.json").unbounded_state
+    again = Measurement.from_json(tmp_path / "m.json")
+    assert (again.unbounded_state, again.interval) == (True, growing.interval)
 
 
 def test_q3_alone_of_the_benchmarks_queries_keeps_state_without_bound():
@@ -194,12 +182,6 @@ def test_the_interval_rests_on_what_the_journal_knows_of_this_configuration(tmp_
     assert (first.interval.repeats, again.interval.repeats, elsewhere.interval.repeats) == (1, 2, 1)
     assert first.interval.low < first.estimate.low < first.estimate.high < first.interval.high
     assert first.interval.low < again.interval.low
-
-
-def test_an_interval_survives_its_file(tmp_path):
-    measured, _ = run(Journal(tmp_path / "journal.jsonl"))
-    measured.to_json(tmp_path / "m.json")
-    assert Measurement.from_json(tmp_path / "m.json").interval == measured.interval
 
 
 def test_probes_of_a_process_that_measured_the_same_meanwhile_are_left_out(tmp_path):

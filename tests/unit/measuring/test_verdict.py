@@ -37,16 +37,17 @@ def test_exact_line_that_grows_fails_although_its_error_is_zero():
     assert judge(seen([10 * n for n in range(11)]), check_trend=False).verdict == "sustained"
 
 
-def test_tiny_rounding_slope_does_not_fail():
-    assert judge(seen([0.1 * n for n in range(11)])).verdict == "sustained"
-
-
-def test_backlog_rounded_to_whole_rows_does_not_fail_a_low_rate():
-    assert judge(seen([0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1], rate=3.0)).verdict == "sustained"
-
-
-def test_noisy_backlog_without_a_trend_is_sustained():
-    assert judge(seen([0, 90, 10, 80, 0, 100, 20, 70, 10, 90, 30])).verdict == "sustained"
+@pytest.mark.parametrize(
+    ("backlogs", "rate"),
+    [
+        ([0.1 * n for n in range(11)], RATE),
+        ([0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1], 3.0),  # rounded to whole rows
+        ([0, 90, 10, 80, 0, 100, 20, 70, 10, 90, 30], RATE),  # noise without a trend
+        ([0] * 4, RATE),
+    ],
+)
+def test_a_backlog_that_does_not_clearly_grow_is_sustained(backlogs, rate):
+    assert judge(seen(backlogs, rate=rate)).verdict == "sustained"
 
 
 def test_too_few_rows_consumed():
@@ -149,10 +150,6 @@ def test_disturbed_but_judged_is_flagged():
     assert "judged although the slots' cores were 12.0 % slower" in judgement.reason
 
 
-def test_cores_that_are_hardly_slower_do_not_disturb():
-    assert judge(replace(seen([0] * 11), disturbance=Disturbance(slowdown=0.05))).verdict == "sustained"
-
-
 @pytest.mark.parametrize("bound", [0.01, 0.2])
 def test_disturbed_is_what_lies_beyond_the_bound_that_was_given(bound):
     loads = [Disturbance(other_load=share * bound) for share in (0.9, 1.1)]
@@ -163,7 +160,6 @@ def test_disturbed_is_what_lies_beyond_the_bound_that_was_given(bound):
 
 
 def test_three_whole_batches_are_needed():
-    assert judge(seen([0] * 4)).verdict == "sustained"
     with pytest.raises(
         WorkbenchError, match=r"1,000 records/s has 2 whole batches; .* at least 3\. Use a shorter trigger"
     ):

@@ -16,10 +16,7 @@ _SEEDS = 2**32  # NumPy's random states have no more; a date and time is larger
 
 
 def edge(shape: Point, number: int) -> Point:
-    """Give the point that follows as `number`, counted from 0: the middle slots first, then the most, at both ends.
-
-    The ends are those of the memory, in turn; the grid has `shape` points.
-    """
+    """Give point `number` (from 0) after the corners: the middle slots first, then the most, at both memory ends."""
     ends = tuple(dict.fromkeys((0, shape[1] - 1)))
     middle = number < len(ends) and shape[0] >= _HAS_MIDDLE
     return shape[0] // 2 if middle else shape[0] - 1, ends[number % len(ends)]

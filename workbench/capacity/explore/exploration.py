@@ -31,6 +31,7 @@ from workbench.capacity.model import (
     unmeasured_memory_mb,
     why_no_capacity,
 )
+from workbench.checks import SLACK
 from workbench.errors import NoCapacityError, WorkbenchError
 from workbench.metrics import OperatorMetrics
 from workbench.records import FailedRun, Measurement, Run
@@ -41,7 +42,6 @@ LEAST_FITTED, LEAST_OF_LAW = 3, 2
 LEAST_RUNS = 7
 MOST_RUNS = 20
 GROWTH = 1.10
-SLACK = 1e-9
 
 Choice = Literal["improvement", "edge"]
 
@@ -173,10 +173,7 @@ def saw_operators(runs: Iterable[Run]) -> bool:
 
 
 def costs_of(runs: Sequence[Run], forms: Sequence[str] = STREAMBED_FORMS, fewest: int = CORNERS) -> tuple[float, ...]:
-    """Cost after each run, records/s: the lowest leave-one-out error over `forms` (Equation 9).
-
-    inf before there are `fewest` runs.
-    """
+    """Lowest leave-one-out error over `forms` after each run, records/s (Equation 9); inf before `fewest` runs."""
     shows = [isinstance(run, Measurement) and why_no_capacity(run) is None for run in runs]
     usable = [run for run, shown in zip(runs, shows, strict=True) if shown and isinstance(run, Measurement)]
     points, rates = _points(usable), _rates(usable)

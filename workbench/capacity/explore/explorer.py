@@ -5,16 +5,14 @@ budget that should lower the model's cost most: the lowest leave-one-out error o
 (Equation 9). The exploration ends when the cost of a run exceeds 1.10 times the one before, and that run is not fitted.
 
 What to ask next is a function of the runs so far and the seed, so an interrupted exploration goes on where it was.
-`ResourceExplorer.ask` and `tell` are the primitive; `run` is the loop over them.
 
 With ``choice="edge"``, ours, the corners are followed by the middle slot count and then by the most slots, again and
-again, with the least and the most memory in turn. The largest slot counts say most about what many slots carry; the
-middle ones distinguish a hot key, whose share of a task grows with the tasks, from uneven keys; repeats
-average out run effects. It ends after a number of calls, not by the cost, and all runs are fitted.
+again, with the least and the most memory in turn. The most slots say most about what many slots carry; the middle ones
+distinguish a hot key from uneven keys; repeats average out run effects. It ends after a number of calls, not by the
+cost, and all runs are fitted.
 
 Deviations: the paper's cost is called an RMSE and is a mean absolute error, and is called so here. A budget may be
-measured again, as in the paper; scikit-optimize would put a random one in its place, so this is switched off. The
-Gaussian process lives on the indices of the grid.
+measured again, as in the paper. The Gaussian process lives on the indices of the grid.
 """
 
 import math
@@ -218,10 +216,8 @@ class ResourceExplorer:
     def steps(self, query: Query) -> Generator[Event, None, Exploration]:
         """Explore `query`, yield what happens, and return what was explored.
 
-        Raises
-        ------
-        WorkbenchError
-            When a budget has fewer slots than the query has operators, or too few runs show a capacity for a model.
+        Raises `WorkbenchError` when a budget has fewer slots than the query has operators, or too few runs show a
+        capacity.
         """
         begun = last = self.clock()
         lasted = list[float]()

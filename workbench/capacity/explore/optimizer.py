@@ -3,13 +3,12 @@
 On a pipelined engine the minimal configuration, one task per operator, is measured first, once per memory profile; its
 true processing rates go into BIDS2, and the deployment that BIDS2 finds is measured.
 
-In a micro-batch engine stages take turns at all slots, and what can be chosen is the partitions of each: BIDS2 is then
-`bids2_micro_batch`. Its coefficients are the parts of a batch, fitted to the runs so far, of which one shows what
-several times as many tasks cost. Until they are known, a budget gets as many partitions as slots. Its objective, times
-what earlier objectives were worth, is the rate that the estimator tries first.
+In a micro-batch engine stages take turns at all slots, and what can be chosen is the partitions of each
+(`bids2_micro_batch`), by the parts of a batch as fitted to the runs so far, of which one shows what several times as
+many tasks cost. Until they are known, a budget gets as many partitions as slots. The objective, times what earlier
+objectives were worth, is the rate that the estimator tries first.
 
-Deviation: the first run has all slots, and not one task per stage, since a warm deployment is made for the most; a
-query on one slot is the minimal configuration, and one of the corners where a space has it.
+Deviation: the first run has all slots, and not one task per stage, since a warm deployment is made for the most.
 """
 
 import math
@@ -67,12 +66,12 @@ class Configured:
             return f"One task per operator on {slots}: BIDS2 needs their rates"
         if self.layout is None:
             return f"One partition per slot on {slots}: BIDS2 needs a run that shows what a batch is made of"
+        found, parts = f"BIDS2 divides the work of {slots} into partitions: ", asked.partitions
         if isinstance(self.layout, Allocation):
-            found = f"BIDS2 divides {slots} into {_counts(self.layout.tasks)}"
-        elif asked.partitions is None:
+            found, parts = f"BIDS2 divides {slots} into ", self.layout.tasks
+        elif parts is None:
             found = f"BIDS2 finds nothing clearly better on {slots} than one partition per slot"
-        else:
-            found = f"BIDS2 divides the work of {slots} into partitions: {_counts(asked.partitions)}"
+        found += ", ".join(f"{count:,} {name}" for name, count in (parts or {}).items())
         return f"{found}; expected: {units.rate(objective)}" if objective and math.isfinite(objective) else found
 
     @property
@@ -114,11 +113,7 @@ class ConfigurationOptimizer:
         """Carry out the measurements that the capacity of `budget` takes, and return them, the answer last.
 
         A minimal budget is measured as often as you ask for it (section V). What cannot be measured is a failed run.
-
-        Raises
-        ------
-        WorkbenchError
-            When the budget has fewer slots than operators.
+        Raises `WorkbenchError` when the budget has fewer slots than operators.
         """
         asking, made = self._configurations(query, budget), list[Run]()
         with suppress(StopIteration):
@@ -144,10 +139,7 @@ class ConfigurationOptimizer:
         return tuple(made), True
 
     def _configurations(self, query: Query, budget: Budget) -> Generator[Configured | FailedRun, Run, None]:
-        """Ask for one configuration after the other, each time to be sent its run.
-
-        What cannot even be configured is a failed run.
-        """
+        """Ask for one configuration after the other, each to be sent its run, or give a run that failed."""
         self.check(query, budget)
         operators = self.testbed.operators(query)
         if not operators:
@@ -278,10 +270,7 @@ def settings_of(layout: BatchLayout, slots: int) -> dict[str, int] | None:
 
 
 def first_guess(runs: Iterable[Measurement], budget: Budget, objective: float | None) -> float | None:
-    """Guess what `budget` sustains, records/s: by the objective and what earlier ones were worth, else in proportion.
-
-    None where no run gives a rate.
-    """
+    """Guess records/s of `budget`: by the objective and what these were worth, or in proportion; None without runs."""
     known = [run for run in runs if run.estimate.rate and run.budget.interval_s == budget.interval_s]
     if objective is not None:
         return objective * (overstatement(known) or 1.0)
@@ -309,29 +298,18 @@ def memory_binds(run: Measurement) -> bool:
     return total > 0 and sum(size * hits for size, hits in states) < HIT_RATE * total
 
 
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
-
-
 def _same(query: Query, budget: Budget, tasks: Mapping[str, int] | None) -> Hashable:
     return (query.name, budget, None if tasks is None else tuple(sorted(tasks.items())))
 
 
 def minimal_first(budget: Budget, operators: int, measured: Collection[Budget]) -> tuple[Budget, ...]:
-    """Give the budgets whose measurement `budget` takes: first, once, the one of as many slots as `operators`.
-
-    `operators` is 0 where no slots are distributed.
-    """
+    """Give the budgets to measure for `budget`: first, once, that of as many slots as `operators` (0: without it)."""
     minimal = replace(budget, slots=operators or budget.slots)
     return (budget,) if minimal == budget or minimal in measured else (minimal, budget)
 
 
 def overstatement(runs: Iterable[Run]) -> float | None:
-    """Median of measured / predicted rate: what BIDS2's objective is worth; None without a prediction.
-
-    BIDS2 takes operators to be linear and independent, so its objective is more than what is then measured (published
-    rows: 0.85 for q1, 0.88 for q2).
-    """
+    """Median of measured / predicted rate: what BIDS2's objective is worth (q1: 0.85); None without a prediction."""
     ratios = [
         one.estimate.middle / one.predicted_rate
         for one in runs

@@ -137,10 +137,7 @@ def reasons(
     estimates: int = 1,
     forms: Sequence[str] = STREAMBED_FORMS,
 ) -> tuple[Why, ...]:
-    """Say why each of `runs`, in order, was made; the other parameters are those of the explorer that asked.
-
-    Runs that do not begin with the corners of the space were not asked for by an explorer of it.
-    """
+    """Say why each of `runs` was made, or that no explorer of `space` with these parameters asked for them."""
     places, answers, found = _places(space), list[int](), list[Why]()
     given = calls = 0
     why: Why | None = None

@@ -67,10 +67,7 @@ def alike(
     slots: float,
     memory_mb: float,
 ) -> dict[str, float]:
-    """Give the capacity at a budget by `model` and by each form that fits the runs about equally well, records/s.
-
-    Those forms count whose leave-one-out error is at most 1.5 times the lowest.
-    """
+    """Capacity by `model` and by each form whose leave-one-out error is at most 1.5 times the lowest, records/s."""
     points, rates = as_runs(X, y, fewest=1)
     target = np.array([[memory_mb, slots]], dtype=float)
     fits = [fit_least_squares(form, points, rates) for form in STREAMBED_FORMS] if len(points) > 1 else []
@@ -82,10 +79,7 @@ def alike(
 def check_runs(
     runs: Sequence[Run], fitted: Sequence[int], left_out: Mapping[int, str], asked: Asked | None = None
 ) -> tuple[ModelFinding, ...]:
-    """Find what is doubtful about `runs`, whatever the target; empty if nothing is.
-
-    `left_out`: rows that do not show the query's capacity, each with the reason.
-    """
+    """Find what is doubtful about `runs`, whatever the target; `left_out` are the rows not fitted, with the reason."""
     findings = (_left_out(runs, left_out), _doubtful(runs, fitted, asked or Asked()))
     return tuple(finding for finding in findings if finding is not None)
 
@@ -125,13 +119,11 @@ def _doubtful(runs: Sequence[Run], fitted: Sequence[int], asked: Asked) -> Model
 
 
 def _doubt(estimate: MstEstimate) -> str:
+    width = estimate.high / estimate.low - 1
     doubts = (
         (not estimate.steady, "the warm-up was not steady when its time was up"),
         (estimate.disturbed, "others slowed the machine"),
-        (
-            estimate.exhausted,
-            (f"the probes ran out with a bracket {units.percent(estimate.high / estimate.low - 1)} wide"),
-        ),
+        (estimate.exhausted, f"the probes ran out with a bracket {units.percent(width)} wide"),
     )
     reasons = ", ".join(text for holds, text in doubts if holds)
     return f"{reasons}." if reasons else ""

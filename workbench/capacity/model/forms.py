@@ -46,10 +46,7 @@ class LeastSquares:
 
     @property
     def leave_one_out(self) -> float:
-        """Mean absolute leave-one-out error, in the unit of the rates; inf where there is none.
-
-        The paper calls it RMSE: the root of one squared error is its absolute value.
-        """
+        """Mean absolute leave-one-out error (the paper's RMSE), in the unit of the rates; inf where there is none."""
         return float(np.abs(self.misses).mean()) if self.misses else math.inf
 
     def predict(self, points: Floats) -> Floats:
@@ -94,10 +91,7 @@ def _rank(columns: Floats) -> int:
 
 
 def transform(form: str, points: Floats) -> Floats:
-    """Put `points` through the form's function.
-
-    Raises `WorkbenchError` when the form is unknown, or not defined at a point.
-    """
+    """Put `points` through the form's function; refuse an unknown form, and a point where it is not defined."""
     if form not in TRANSFORMS:
         raise WorkbenchError(f"The form is {form!r}; least squares knows {', '.join(TRANSFORMS)}. Use one of these.")
     with np.errstate(divide="ignore", invalid="ignore"):

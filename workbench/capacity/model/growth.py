@@ -10,20 +10,18 @@ bend, from which on growth goes on with a smaller exponent, or ends. Shapes come
 
 How credible each way is depends on what is known:
 
-- Of micro-batches, every stage can use all slots, and more slots are more workers: the published shapes, unless parts
-  of a batch were measured (`workbench.capacity.model.parts_law`).
-- A pipelined engine spends slots on whole tasks of the operators, as StreamBed does on Flink. Stateless operators then
-  share nothing: proportion has all of the prior but a hundredth (`STATELESS`). With a stateful operator each way has a
-  third.
+- Of micro-batches, more slots are more workers: the published shapes, unless parts of a batch were measured
+  (`workbench.capacity.model.parts_law`).
+- A pipelined engine spends slots on whole tasks of the operators. Stateless ones share nothing: proportion has all of
+  the prior but a hundredth (`STATELESS`). With a stateful operator each way has a third.
 - Where not even the engine is known, it may be either (`UNKNOWN_ENGINE`), and the runs decide.
 
 The weights of the published shapes are those of greatest likelihood for 79 published curves of eight families of
-systems, found by expectation and maximisation over the law's own evidence (``python benchmarks/families.py weights``).
-Each family counts by the square root of its curves; workers and cores are drawn towards their common weights as much as
-three curves do. ``python benchmarks/families.py`` reports how often the intervals hold in families that the weights
-have not seen, ``python benchmarks/model.py`` judges the rest on StreamBed's queries and on random ones. `STATELESS` was
-set on q1 and is judged on q2. 160 random stateful queries of the simulated engine say of the three ways a third each,
-too. `KEY` was chosen with random queries and the simulated q5, q8 and q11 at hand, `UNKNOWN_ENGINE` with all of these.
+systems (``python benchmarks/families.py weights``). Each family counts by the square root of its curves; workers and
+cores are drawn towards their common weights as much as three curves do. ``python benchmarks/families.py`` reports how
+often the intervals hold in unseen families, ``python benchmarks/model.py`` judges the rest on StreamBed's queries and
+on random ones. `STATELESS` was set on q1 and is judged on q2; `KEY` was chosen with random queries and the simulated
+q5, q8 and q11 at hand, `UNKNOWN_ENGINE` with all of these.
 
 The first slots of a measured deployment, shares of a core or two of one machine, are neither workers nor cores: where
 they read no shared topic, they add in proportion in all likelihood, and what the curves lost begins beyond them.
@@ -114,8 +112,7 @@ LATER = 0.5
 """Probability that what more workers or cores lose begins beyond the slots that share `SHARED_CORES`.
 
 With an `in_proportion` of .6 these slots add in proportion with .8, which is less than the measurements say: in all
-eleven (seven queries, on one kind of machine, of two cores) they did, to about a tenth, up to eight times beyond the
-runs. It was chosen with most of these at hand; q8, trips and q1 at 10 s (to 13 %) have since agreed.
+eleven (seven queries, on machines of two cores) they did, to about a tenth, up to eight times beyond the runs.
 """
 
 SHARED_CORES = 1.6  # cores of one machine on which slots were measured to add in proportion; more were not tried
@@ -214,10 +211,7 @@ def believe(
 
 
 def read_steps(points: Floats, objectives: Floats) -> Steps | None:
-    """Read the steps from BIDS2's objective of each run, records/s, nan where there is none.
-
-    Memory is taken out by a power. None unless two slot counts have an objective.
-    """
+    """Read the steps from objectives (records/s or nan), less a power of memory; None of under two slot counts."""
     known = np.isfinite(objectives) & (objectives > 0)
     memory, slots = points[known].T
     counts, place = np.unique(slots, return_inverse=True)

@@ -9,7 +9,6 @@ from workbench.capacity.model.model import Model
 from workbench.errors import WorkbenchError
 
 SCALING = "scaling"
-
 FORMS = (*TRANSFORMS, SCALING)  # names that `model_of_form` knows
 
 
@@ -112,13 +111,7 @@ class ScalingModel(Model):
 
 
 def model_of_form(form: str, *, stateful: bool | None = None, growth: Growth | None = None) -> Model:
-    """Return an unfitted model of `form`, one of `FORMS`.
-
-    Raises
-    ------
-    WorkbenchError
-        When the form is unknown.
-    """
+    """Return an unfitted model of `form`, one of `FORMS`; raise `WorkbenchError` for another."""
     if form not in FORMS:
         raise WorkbenchError(f"The form of a capacity model is {form!r}; use one of {', '.join(FORMS)}.")
     if form == SCALING:

@@ -11,8 +11,8 @@ A batch holds the driver (planning, offsets, commits, scheduling each task) and 
 - ``waves``: partitions / slots, rounded up.
 
 The capacity at any slots, partitions and interval is the rate at which a batch takes as long as the interval. Runs at
-several loads, and above all with many more partitions than slots, distinguish the parts. Stages that do not depend on
-each other are taken to follow each other, which is exact where each fills its waves.
+several loads, and above all with many more partitions than slots, distinguish the parts. Stages are taken to follow
+each other, which is exact where each fills its waves.
 """
 
 import math
@@ -84,10 +84,7 @@ class MicroBatch:
     def parts_s(
         self, rows: float, slots: float, partitions: float, source_partitions: float | None = None
     ) -> dict[str, float]:
-        """Seconds of a batch of `rows` source rows by what they go to, in the order of the batch.
-
-        `source_partitions` are those of the source where it has its own, as a topic has.
-        """
+        """Seconds of a batch of `rows` source rows by what they go to; `source_partitions` are a topic's own."""
         tasks = self._tasks(partitions, source_partitions)
         return {
             "driver": self.driver_s,
@@ -102,10 +99,7 @@ class MicroBatch:
     def rates(
         self, slots: Floats, partitions: Floats, interval_s: float, source_partitions: Floats | None = None
     ) -> Floats:
-        """Records/s at which a batch takes `interval_s`; 0 where its fixed parts alone take as long.
-
-        `slots` and the partitions have the same shape.
-        """
+        """Records/s at which a batch takes `interval_s`, by deployment; 0 where its fixed parts alone take as long."""
         room_s = interval_s * (1 - self.fixed_share(slots, partitions, interval_s, source_partitions))
         tasks = self._tasks(partitions, source_partitions)
         rows = np.full_like(room_s, _LEAST_ROWS)
@@ -254,10 +248,8 @@ def _stage(name: str, place: int, readings: Sequence[Reading], *, one_size: bool
     counted = np.zeros_like(partitions) if one_size else partitions
     fixed_s, per_row_s = _line(counted, seconds, 1 / np.maximum(seconds, 1e-9), rows)
     scale, power = _power(fed / partitions, rows / partitions)
-    stateful, source = (
-        any(flags) for flags in ([one.stateful[place] for one in readings], [one.scans[place] for one in readings])
-    )
-    return StageLine(name, fixed_s, per_row_s, scale, power, stateful=stateful, source=source and not stateful)
+    stateful, scans = any(one.stateful[place] for one in readings), any(one.scans[place] for one in readings)
+    return StageLine(name, fixed_s, per_row_s, scale, power, stateful=stateful, source=scans and not stateful)
 
 
 def _line(first: Floats, wanted: Floats, weight: Floats, second: Floats | None = None) -> tuple[float, float]:

@@ -1,9 +1,9 @@
 """What every capacity model answers: the rate at a budget, its interval, and the fewest slots for a rate.
 
 `CapacityModel` fits StreamBed's forms by least squares; `ScalingModel`, the default, is the workbench's own. They share
-the interval of the scaling model, extended to the prediction of a form outside it: the residuals of one form cannot
-show that another form is right, and on simulated queries the textbook interval of the selected form holds the true
-capacity much less often than its level promises (``benchmarks/model.py``).
+the interval of the scaling model, extended to the prediction of a form outside it: residuals of one form cannot show
+that another is right, and the textbook interval holds the true capacity of simulated queries much less often than its
+level promises (``benchmarks/model.py``).
 """
 
 import math
@@ -108,8 +108,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Raises
         ------
         WorkbenchError
-            When the form is unknown or not defined at a row, the rows are not a table of finite numbers, or the number
-            of runs differs from the number of rows.
+            When the form is unknown or not defined at a row, or the rows are not a table of finite numbers, one a run.
         """
         points, rates = as_runs(X, y, fewest=2 if runs is None else 1)
         if runs is not None and len(runs) != len(rates):
@@ -134,15 +133,10 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return self._predict(as_points(X))
 
     def interval(self, X: ArrayLike, level: float = LEVEL) -> tuple[Floats, Floats]:  # noqa: N803  scikit-learn's name
-        """Return the lower and upper ends of the interval that holds the capacity with probability `level`.
+        """Return the ends, shape (rows,), of the interval that holds the capacity with probability `level`.
 
-        The capacity is the mean of many runs of one deployment, not the outcome of one more run. Each end has the shape
-        (rows,).
-
-        Raises
-        ------
-        WorkbenchError
-            When `level` is not between 0 and 1, or a rate, a memory or a number of slots is not positive.
+        The capacity is the mean of many runs of one deployment, not the outcome of one more run. Raises
+        `WorkbenchError` when `level` is not between 0 and 1, or a rate, a memory or a number of slots is not positive.
         """
         check_is_fitted(self)
         if not 0 < level < 1:
@@ -172,13 +166,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return self.law_.sharing_slots if isinstance(self.law_, PartsLaw) and self._by_law else 0.0
 
     def at_interval(self, interval_s: float) -> Self:
-        """Give the model of the capacity at another trigger interval than that of the runs, by the parts of a batch.
-
-        Raises
-        ------
-        WorkbenchError
-            When the runs do not show what a batch is made of.
-        """
+        """Give the model at another trigger interval than that of the runs, which takes the parts of a batch."""
         positive("The trigger interval", interval_s, "seconds")
         check_is_fitted(self)
         if not (isinstance(self.law_, PartsLaw) and self._by_law):
@@ -227,11 +215,15 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         Notes
         -----
-        The search assumes that capacity grows with slots. If that is not certain, it tries every count up to the most
-        slots measured first. Where capacity may fall again, and no number was found, it looks around the highest one.
+        The search assumes that capacity grows with slots. If that is not certain, it first tries every count up to the
+        most slots measured. If it finds none, and capacity may fall again, it looks around the highest one.
         """
         check_is_fitted(self)
-        _check_request(rate, memory_mb, margin, min_slots, risk)
+        for name, value in (("rate", rate), ("memory_mb", memory_mb), ("margin", margin)):
+            positive(f"The {name}", value)
+        whole("min_slots", min_slots)
+        if risk is not None and not 0 < risk < 1:
+            raise WorkbenchError(f"The risk is {risk!r}; it must be between 0 and 1, such as 0.05.")
         needed, first = margin * rate, math.ceil(min_slots / step)
 
         def capacities(counts: Sequence[int]) -> Floats:
@@ -388,20 +380,10 @@ def _deviation(runs: Sequence[Measurement]) -> float:
     return float(np.median(known)) if known else 0.0
 
 
-def _check_request(rate: float, memory_mb: float, margin: float, min_slots: int, risk: float | None) -> None:
-    positive("The rate", rate)
-    positive("The memory_mb", memory_mb)
-    positive("The margin", margin)
-    whole("min_slots", min_slots)
-    if risk is not None and not 0 < risk < 1:
-        raise WorkbenchError(f"The risk is {risk!r}; it must be between 0 and 1, such as 0.05.")
-
-
 def least_integer(holds: Callable[[int], bool], start: int, limit: int) -> int | None:
     """Return the least number from `start` to `limit` at which `holds` is true; None if there is none.
 
-    `holds` must stay true from some number on. The search doubles its steps, then bisects: about
-    2 log2(answer - start) calls.
+    `holds` must stay true from some number on. It is called about 2 log2(answer - start) times.
     """
     if holds(start):
         return start

@@ -3,16 +3,15 @@
 A run that failed or sustained nothing has no reading. One whose upper end is not the query's (the source was the limit,
 or no rate was too high) says what the query carries at least.
 
-A rate limiter that keeps its default reads the same whatever the budget. Nine of StreamBed's published runs of q1 and
-q2 do so (637,000 to 638,900 events/s, 64 sources x 10,000, where up to 16 M were measured before and after). One such
-run in a fit moves the model more than all noise.
+A rate limiter that keeps its default reads the same whatever the budget, as nine of StreamBed's published runs of q1
+and q2 do (637,000 to 638,900 events/s, where up to 16 M were measured before and after). One such run in a fit moves
+the model more than all noise.
 
 The rule: a reading is an *outlier* if readings of at least three budgets, at two slot counts or more, agree within half
 a percent although each is at least a fifth below what its budget should carry by the scaling law of all other runs, and
 by BIDS2's objective where there is one. And another run, on no more slots than the largest of these budgets, reads a
-quarter more (where there is none, the least one's objective): a query that levels off, as one with a hot key does, also
-reads alike on many budgets, but then no smaller one carries more. Agreement is the evidence: noise is ten times as
-wide, and capacity differs between slot counts. A single reading needs a known limit.
+quarter more (where there is none, the least one's objective): a query that levels off also reads alike on many budgets,
+but then no smaller one carries more. A single reading needs a known limit.
 """
 
 import math
@@ -102,12 +101,8 @@ def full(run: Run) -> float | None:
 
 def unmeasured_memory_mb(runs: Sequence[Run]) -> tuple[int, ...]:
     """Memory per slot, MiB, at which `runs` were tried and none sustained a rate."""
-    tried = {run.budget.profile.memory_mb for run in runs}
-    return tuple(
-        sorted(
-            tried - {run.budget.profile.memory_mb for run in runs if isinstance(run, Measurement) and run.estimate.rate}
-        )
-    )
+    sustained = {one.budget.profile.memory_mb for one in runs if isinstance(one, Measurement) and one.estimate.rate}
+    return tuple(sorted({run.budget.profile.memory_mb for run in runs} - sustained))
 
 
 def describe_runs(runs: Sequence[Run], reasons: Mapping[int, str]) -> str:

@@ -6,11 +6,10 @@ law starts from what is known about dataflows instead, and lets the runs correct
 
     ln rate = k + e ln(slots - w) - ln(1 + s slots) + memory + configuration + noise
 
-- ``w``: slots that do not carry load. Where slots are spent on whole tasks, they are the sum of ceil(share_i) over N
-  operators, and each of these but the limiting one wastes a part of a slot: evenly between 0 and N - 1, where the
-  fewest slots measured stand for N. BIDS2's objectives show these steps, so they cancel in measured / objective
-  (`Steps`). Elsewhere w is what a deployment does once, whatever its size: none, 15 or 30 % of the fewest slots.
-  Without it the rates of the published curves are missed by almost twice as much.
+- ``w``: slots that do not carry load. Where slots are spent on whole tasks, each of N operators but the limiting one
+  wastes a part of a slot: evenly between 0 and N - 1, where the fewest slots measured stand for N. BIDS2's objectives
+  show these steps, so they cancel in measured / objective (`Steps`). Elsewhere w is what a deployment does once,
+  whatever its size: none, 15 or 30 % of the fewest slots.
 - ``e``: 1 means that twice the slots carry twice the rate. It may change at a bend. Where slots first share a core or
   two, e and s may begin to count beyond these.
 - ``s``: what does not shrink with more slots, over the work of one slot: coordination, and a stateful operator's
@@ -18,14 +17,14 @@ law starts from what is known about dataflows instead, and lets the runs correct
 - ``memory`` acts on the cost of a record, so by a factor at every number of slots: a power of the memory and a smooth
   deviation from it, because caches fill.
 - ``configuration``: what all runs at one slot count have in common, such as whole tasks and how nodes are filled;
-  repeats do not average it out. Without it ten repeats at three slot counts would pass for thirty witnesses.
+  repeats do not average it out.
 - ``noise``: of one run, in proportion to the rate, its size unknown.
 
 For a given w, shape of growth and noise this is a linear model with normal priors, so its posterior is exact (Gelman et
 al., Bayesian Data Analysis, chapter 14). The others lie on a grid whose points are weighted by their evidence. A
-prediction is a mixture of normal distributions of ln rate, with the long tails of Student's t where runs are few. The
-prior about keys decides where runs at few slots cannot distinguish a hot key from a test cluster that fills up, so say
-whether a query is stateful, and measure at more slots where much depends on it.
+prediction is a mixture of normal distributions of ln rate, with the long tails of Student's t where runs are few. Where
+runs at few slots cannot distinguish a hot key from a test cluster that fills up, the prior about keys decides, so say
+whether a query is stateful.
 """
 
 from dataclasses import dataclass, replace
@@ -181,10 +180,7 @@ class MemoryCurve:
 
 
 def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = None) -> ScalingLaw:
-    """Fit the law to `rates` at `points`, shape (rows, 2): memory, slots, all positive.
-
-    The beliefs are by default those of a query of which nothing else is known.
-    """
+    """Fit the law to `rates` at `points` (rows, 2): memory, slots, all positive; by default nothing else is known."""
     if not ((points > 0).all() and (rates > 0).all()):
         raise WorkbenchError(
             "The scaling law needs positive memory, slots and rates; leave out the runs that sustained nothing."

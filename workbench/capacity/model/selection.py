@@ -2,9 +2,8 @@
 
 Both judge a form within the runs at hand and say little about many more slots: on StreamBed's published q1 both take
 sqrt, which predicts a third of what was then measured. ``"robust"``, the workbench's, selects nothing and returns the
-scaling law. Over 300 simulated explorations of stateless queries, 2 to 5 times beyond the most slots measured, the
-median error is 12.7 % by halves, 9.8 % by leave-one-out, 5.9 % for linear throughout and 4.4 % by the law, and 90 %
-intervals hold the truth in 34, 38, 56 (textbook) and 94 % (``benchmarks/model.py``).
+scaling law. Over 300 simulated explorations, 2 to 5 times beyond the most slots measured, the median error is 12.7 %
+by halves, 9.8 % by leave-one-out and 4.4 % by the law (``benchmarks/model.py``).
 """
 
 from collections.abc import Sequence
@@ -95,12 +94,7 @@ def select_model(
 
 
 def halves(points: Floats) -> tuple[Rows, Rows] | None:
-    """Split runs at `points` (rows, 2) for the rule of halves; see `select_model`.
-
-    Returns
-    -------
-    Rows of the lower half and of the upper half; None where fewer than two runs are left to test.
-    """
+    """Rows of the lower and the upper half of `points` (rows, 2), see `select_model`; None where too few are left."""
     order = np.lexsort((np.arange(len(points)), points[:, 0], points[:, 1]))
     first = max(_FEWEST_FITTED, len(points) // 2)
     while first < len(points) and not determines("linear", points[order], range(first)):

@@ -4,8 +4,7 @@ StreamBed, section VI: the least slots whose predicted capacity is 110 % of the 
 BIDS2's configuration at that size. Here the cheapest profile is chosen by the workers it takes.
 
 Deviation: the paper's final configuration goes by the rates seen with the most slots at that memory, here by those of
-the minimal configuration, as all measured ones do. On the fluid presets, six seeds each, either way plans miss the
-capacity by 2.4 % in the median and 10 % at worst (``benchmarks/planning.py``).
+the minimal configuration; on the fluid presets both miss the capacity alike (``benchmarks/planning.py``).
 """
 
 import itertools
@@ -224,10 +223,7 @@ def _cheapest(  # noqa: PLR0917 - private, called once
 
 
 def _parts(parts: MicroBatch | None, load: float, budget: Budget) -> dict[str, float] | None:
-    """Seconds of a batch by what they go to, at a `load` that is a share of the capacity; None where not known.
-
-    At the capacity they fill the interval, whatever the law has found in addition to the parts.
-    """
+    """Seconds of a batch by what they go to, at a `load` that is a share of the capacity; None where not known."""
     slots, interval = budget.slots, budget.interval_s
     if parts is None or not load <= 1 or not carries(parts, np.array([float(slots)]), interval):
         return None

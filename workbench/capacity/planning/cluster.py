@@ -1,9 +1,8 @@
 """One priced cluster for several plans: every plan's executors and driver, packed onto workers of one instance type.
 
-All executors of one Spark application are alike, so each plan's slots are cut into executors of one size; executors of
-several plans, and their drivers, may share a worker: a bin packing in two dimensions, cores and memory. Sizes that were
-not measured are varied, and for each the containers are put, the largest first, on the first worker with room. What all
-of them need of cores and memory bounds the number of workers from below.
+Each plan's slots are cut into executors of one size; executors and drivers of several plans may share a worker: a bin
+packing in two dimensions, cores and memory. Sizes that were not measured are varied, and for each the containers are
+put, the largest first, on the first worker with room.
 """
 
 import itertools
@@ -158,10 +157,7 @@ def _packed(plans: Sequence[CapacityPlan], room: tuple[float, float]) -> _Packin
 
 
 def _cuts(plan: CapacityPlan, cpus: float, memory: float) -> Iterator[Executor]:
-    """Executors to cut the plan's slots into, the largest first: each the smallest for its number of executors.
-
-    Of a plan whose executors were measured, only theirs.
-    """
+    """Executors to cut the plan's slots into, the largest first, each the smallest for its number, or as measured."""
     profile, slots = plan.budget.profile, needed(plan)
     if plan.executor_slots is not None:
         yield from [plan.executor] * plan.executor.fits(cpus, memory)

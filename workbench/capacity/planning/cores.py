@@ -2,10 +2,8 @@
 
 On cores that are t times as fast everything in a batch takes 1/t of its time, so within an interval they do what those
 measured do within t times the interval: where the parts of a batch are known, the capacity there is t times the model's
-at that interval, else in proportion to the speed. On cores 1.65 times slower than the recorded run's, q5 took 2.1 times
-as long, of which that explains 1.9: the fixed work of a batch leaves less of the interval.
-
-The speeds of both cores come from a stopwatch and not from the query, so the plan carries the doubt of that as well.
+at that interval, else in proportion to the speed. The speeds of both cores come from a stopwatch and not from the
+query, so the plan carries the doubt of that as well.
 """
 
 import math
@@ -26,10 +24,7 @@ Offer = tuple[CountedCores | None, tuple[InstanceType, ...]]
 
 
 def offers(exploration: Exploration, instances: Sequence[InstanceType]) -> list[Offer]:
-    """Give the instance types by how fast their cores are; without any, the cores measured.
-
-    Types that do not say so count as those measured, and so do all where these were not timed.
-    """
+    """Give the instance types by how fast their cores are; without types or speeds, the cores measured."""
     found = dict[CountedCores | None, list[InstanceType]]()
     for one in instances:
         found.setdefault(counted(exploration, one.core_speed), []).append(one)
@@ -37,10 +32,7 @@ def offers(exploration: Exploration, instances: Sequence[InstanceType]) -> list[
 
 
 def counted(exploration: Exploration, core_speed: float | None) -> CountedCores | None:
-    """Give the cores that are `core_speed` times as fast as the reference machine's; None: those measured.
-
-    None is returned where nobody timed those measured.
-    """
+    """Give cores `core_speed` times the reference's speed (None: as measured); None if those measured are not timed."""
     measured = core_speed_of(exploration.fitted_runs)
     relative = relative_speed(measured, REFERENCE)
     if measured is None or relative is None:

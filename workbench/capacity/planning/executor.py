@@ -46,10 +46,7 @@ def slots_per_worker(
     reserve: Reserve = kubernetes_reserve,
     executor_slots: int | None = None,
 ) -> int:
-    """Give the most slots of `profile` that a worker of these cores and MiB can hold; 0 if none.
-
-    They are in one executor, or in as many of `executor_slots` as there is room for.
-    """
+    """Most slots that fit on a worker of these cores and MiB, in executors of `executor_slots` or one; 0 if none."""
     kept_cpus, kept_mb = reserve(cpus, memory_mb)
     room_cpus, room_mb = cpus - kept_cpus, memory_mb - kept_mb
     size = executor_size(executor_slots)

@@ -96,17 +96,13 @@ def judge(
         (falls_short(risk), short, safer),
         (below, f"By the {form} form, which fits the runs about as well, its capacity is only {other}.", larger),
         (doubtful > 0.5, f"{units.chance(doubtful)} of the runs are doubtful.", quieter),
+        *((True, found[concern].finding, found[concern].advised) for concern in _NOTABLE if concern in found),
     )
-    for doubted, reason, remedy in grave:
+    for place, (doubted, reason, remedy) in enumerate((*grave, *some)):
         if doubted:
-            return PlanVerdict("don't rely on it yet", risk, reason, remedy.words, remedy.command)
-    for doubted, reason, remedy in some:
-        if doubted:
-            return PlanVerdict("risky", risk, reason, remedy.words, remedy.command)
-    for concern in _NOTABLE:
-        if concern in found:
-            one = found[concern]
-            return PlanVerdict("risky", risk, one.finding, one.advice, one.command)
+            return PlanVerdict(
+                "don't rely on it yet" if place < len(grave) else "risky", risk, reason, remedy.words, remedy.command
+            )
     return PlanVerdict("safe", risk, short, "")
 
 
@@ -239,10 +235,7 @@ def _enough(exploration: Exploration) -> int:
 
 
 def capacity_at(exploration: Exploration, budget: Budget, gain: IntervalSpeedup) -> tuple[float, float, float]:
-    """Give the lower end, the expected capacity and the upper end at the trigger interval of `budget`, records/s.
-
-    Beyond each end is 5 % of what `risks_at` considers.
-    """
+    """Lower end, expected capacity and upper end (5 % lie beyond each) at the interval of `budget`, records/s."""
     model, slots, memory = exploration.model, budget.slots, budget.profile.memory_mb
     (middle,), (low,), (high,) = model.predict([[memory, slots]]), *model.interval([[memory, slots]], LEVEL)
     expected = gain.ratio * float(middle)
@@ -262,10 +255,7 @@ def capacity_at(exploration: Exploration, budget: Budget, gain: IntervalSpeedup)
 
 
 def risks_at(model: Model, rate: float, gain: IntervalSpeedup, memory_mb: float, counts: Sequence[int]) -> list[float]:
-    """Give the probability that the capacity at a trigger interval is below `rate`, by number of slots.
-
-    The `model` is of the explored interval, and `gain` is the capacity at the other one relative to that.
-    """
+    """Probability that the capacity of `model`, times `gain`, is below `rate`, for each number of slots."""
     law = model.law_
     if law is None or not gain.uncertain:
         return model.risks(rate / gain.ratio, memory_mb, counts)

@@ -20,10 +20,7 @@ _CANDIDATES = 10_000  # slot counts that are looked at; of more, as many at even
 
 
 def stages_of(measurement: Measurement) -> tuple[Stage, ...]:
-    """Stages of a micro-batch with their measured costs, for the layout; none where they were not measured.
-
-    A stage that was seen at too few sizes to separate its fixed from its per-record cost is taken to have no fixed one.
-    """
+    """Stages of a micro-batch with their costs, per record alone where no line was fitted; none if not measured."""
     seen = measurement.estimate.observation
     lines = {
         cost.operator: (cost.fixed_s, cost.per_record_s)
@@ -62,20 +59,13 @@ def unstaged_s(measurement: Measurement) -> float:
 
 
 def source_share(measurements: Iterable[Measurement]) -> float | None:
-    """Share of the slots' busy time that the measuring source took, the median over the runs.
-
-    None where it has no part in the slots: on an engine whose operators run side by side sources are not among them,
-    and a query that is observed reads its own.
-    """
+    """Share of the busy time that the measuring source took, the median; None where it has no part in the slots."""
     shares = []
     for one in measurements:
-        seen = one.estimate.observation
-        if seen is None or one.tasks is not None or not any(operator.is_source for operator in seen.operators):
-            continue
-        whole = sum(operator.useful_s for operator in seen.operators)
-        reading = sum(operator.useful_s for operator in seen.operators if operator.is_source)
-        if whole > 0:
-            shares.append(reading / whole)
+        seen = () if one.estimate.observation is None or one.tasks is not None else one.estimate.observation.operators
+        whole = sum(operator.useful_s for operator in seen)
+        if whole > 0 and any(operator.is_source for operator in seen):
+            shares.append(sum(operator.useful_s for operator in seen if operator.is_source) / whole)
     return statistics.median(shares) if shares else None
 
 

@@ -113,6 +113,8 @@ def test_halves_are_the_stated_rule(rows):
     ranked = sorted(errors.values())
     assume(ranked[0] == math.inf or ranked[1] > ranked[0] * (1 + 1e-6))  # a near tie may fall either way
     assert select_model(points, y).form == min(errors, key=errors.get)
+    if len(upper) < 2:
+        assert select_model(points, y, rule="leave-one-out").form == min(errors, key=errors.get)
 
 
 @examples(200)

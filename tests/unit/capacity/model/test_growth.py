@@ -17,17 +17,12 @@ RUNS = np.array([(1024.0, slots) for slots in (1, 2, 4, 4)])
 
 
 @pytest.mark.parametrize("growth", get_args(Growth))
-def test_the_weights_of_the_shapes_add_up_to_one(growth):
-    shapes = shapes_of(growth, 2.0, in_proportion=0.3, key=0.3, every=2)
-    assert sum(shape.weight for shape in shapes) == pytest.approx(1.0, abs=1e-6)
-
-
-@pytest.mark.parametrize("growth", ["workers", "cores"])
 @pytest.mark.parametrize("sharing", [0.0, 2.0, 2.5, 40.0])
-def test_they_do_where_slots_share_a_core(growth, sharing):
-    shapes = shapes_of(growth, 2.0, in_proportion=0.6, sharing=sharing)
-    assert sum(shape.weight for shape in shapes) == pytest.approx(1.0, abs=1e-6)
-    assert any(shape.start > 0 for shape in shapes) == (sharing > 2)
+def test_the_weights_of_the_shapes_add_up_to_one(growth, sharing):
+    for every in (1, 2):
+        shapes = shapes_of(growth, 2.0, in_proportion=0.3, key=0.3, sharing=sharing, every=every)
+        assert sum(shape.weight for shape in shapes) == pytest.approx(1.0, abs=1e-6)
+        assert any(shape.start > 0 for shape in shapes) == (sharing > 2)
 
 
 def test_an_unknown_growth_is_refused():

@@ -47,25 +47,22 @@ def test_one_budget_with_many_partitions_says_what_many_slots_carry(interval_s, 
     assert parts.rate(slots, per_slot * slots, interval_s) == pytest.approx(truth, rel=0.1)
 
 
-def test_the_rate_is_where_a_batch_takes_the_interval():
-    parts = fit_micro_batch([Engine().run(n, divided=(4 * n,)) for n in (1, 2, 4)])
-    for slots, partitions in ((4, 4), (4, 6), (3, 12)):
-        rate = parts.rate(slots, partitions, 2.0)
-        assert sum(parts.parts_s(2.0 * rate, slots, partitions).values()) == pytest.approx(2.0, rel=1e-6)
+@pytest.fixture(scope="module")
+def exact():
+    return fit_micro_batch([Engine().run(n, divided=(4 * n,)) for n in (1, 2, 4)])
 
 
-def test_the_rate_counts_the_partitions_that_the_source_has_of_its_own():
-    parts = fit_micro_batch([Engine().run(n, divided=(4 * n,)) for n in (1, 2, 4)])
-    few = np.array([4.0])
-    (rate,) = parts.rates(few, 3 * few, 2.0, few)
-    assert sum(parts.parts_s(2.0 * rate, 4, 12, 4).values()) == pytest.approx(2.0, rel=1e-6)
-    assert rate > parts.rate(4, 12, 2.0)
+@pytest.mark.parametrize(("slots", "partitions", "source"), [(4, 4, None), (4, 6, None), (3, 12, None), (4, 12, 4)])
+def test_the_rate_is_where_a_batch_takes_the_interval(exact, slots, partitions, source):
+    own = None if source is None else np.array([float(source)])
+    (rate,) = exact.rates(np.array([float(slots)]), np.array([float(partitions)]), 2.0, own)
+    assert sum(exact.parts_s(2.0 * rate, slots, partitions, source).values()) == pytest.approx(2.0, rel=1e-6)
+    assert (rate > exact.rate(slots, partitions, 2.0)) == (source is not None)
 
 
-def test_fixed_parts_that_fill_the_interval_leave_no_rate():
-    parts = fit_micro_batch([Engine().run(n, divided=(4 * n,)) for n in (1, 2, 4)])
-    assert parts.rate(1, 16, 2.0) == 0.0
-    assert (parts.rates(np.array([1.0, 4.0]), np.array([16.0, 16.0]), 2.0) > 0).tolist() == [False, True]
+def test_fixed_parts_that_fill_the_interval_leave_no_rate(exact):
+    assert exact.rate(1, 16, 2.0) == 0.0
+    assert (exact.rates(np.array([1.0, 4.0]), np.array([16.0, 16.0]), 2.0) > 0).tolist() == [False, True]
 
 
 def test_tasks_of_one_size_tell_nothing_apart():
@@ -169,19 +166,11 @@ def test_what_is_below_a_quantile_has_its_probability(probability):
     assert law.below(asked, law.quantile(asked, probability)) == pytest.approx(probability, rel=1e-3)
 
 
-def test_a_deployment_that_fixed_parts_fill_certainly_falls_short():
-    engine = Engine(driver_task_s=0.02)
-    model = conclude([engine.run(n, divided=(2 * n,)) for n in (2, 4, 8)], "measured", choice="edge").model
-    assert model.predict([[1024, 200]]) == pytest.approx(0.0)
-    assert model.risks(1.0, 1024, [8, 200]) == pytest.approx([0.0, 1.0], abs=1e-6)
-
-
-def test_the_gain_of_an_interval_and_of_partitions_is_the_engines():
+def test_the_gain_of_an_interval_and_of_partitions_is_the_engines(exact):
     engine = Engine()
-    parts = fit_micro_batch([engine.run(n, divided=(4 * n,)) for n in (1, 2, 4)])
     for slots, partitions, interval_s in ((4, 4, 10.0), (4, 16, 2.0), (8, 16, 1.0)):
         truth = engine.rate(slots, partitions, interval_s) / engine.rate(slots, slots, 2.0)
-        gain = parts.rate(slots, partitions, interval_s) / parts.rate(slots, slots, 2.0)
+        gain = exact.rate(slots, partitions, interval_s) / exact.rate(slots, slots, 2.0)
         assert gain == pytest.approx(truth, rel=0.03)
 
 
@@ -210,6 +199,8 @@ def test_a_driver_that_tasks_fill_levels_capacity_off():
     truths = [engine.rate(n, n, 2.0) for n in (8, 16, 32, 48)]
     assert rates == pytest.approx(truths, rel=0.15, abs=0.02 * max(truths))
     assert rates[3] < rates[2]
+    assert model.predict([[1024, 200]]) == pytest.approx(0.0)
+    assert model.risks(1.0, 1024, [8, 200]) == pytest.approx([0.0, 1.0], abs=1e-6)
 
 
 def test_fixed_parts_that_fill_the_interval_of_a_run_leave_it_to_the_law():

@@ -29,19 +29,6 @@ def test_halves_choose_the_form_the_rates_have(form):
     assert model.coef_ == pytest.approx([10, 3e4])
 
 
-def test_a_lower_half_with_one_slot_count_is_extended():
-    runs = np.array([(1.0, 2.0)] * 3 + [(2.0, 2.0)] * 3 + [(1.0, 5.0), (2.0, 9.0), (1.0, 16.0), (2.0, 30.0)])
-    for form in STREAMBED_FORMS:
-        assert select_model(runs, rates_of(form, 1, 10, 5, runs)).form == form
-
-
-def test_leave_one_out_decides_where_too_few_runs_are_left_to_test():
-    runs = np.array([(1.0, 2.0)] * 3 + [(2.0, 2.0)] * 3 + [(1.0, 30.0), (2.0, 30.0)])  # 7 determine, 1 is left
-    y = np.array([10.0, 11, 12, 13, 14, 15, 200, 201])
-    errors = {form: leave_one_out_error(runs, y, form) for form in STREAMBED_FORMS}
-    assert select_model(runs, y).form == min(errors, key=errors.get) == select_model(runs, y, rule="leave-one-out").form
-
-
 def test_ties_go_to_the_first_form():
     constant = np.full(len(BUDGETS), 7.0)
     assert select_model(BUDGETS, constant).form == "linear"

@@ -127,12 +127,13 @@ def explored(tmp_path_factory):
     return run_study(study, Journal(tmp_path_factory.mktemp("i") / "j.jsonl"))
 
 
-def test_the_least_slots_for_a_rate_and_a_latency(explored):
-    def planned(latency_s):
-        allowed = interval_speedups(POINTS, 2.0, latency_s)
-        return plan(explored.exploration, 1e7, memory_mb=(512,), interval_speedups=allowed)
+def planned(explored, latency_s, **settings):
+    allowed = interval_speedups(POINTS, 2.0, latency_s)
+    return plan(explored.exploration, 1e7, memory_mb=(512,), interval_speedups=allowed, **settings)
 
-    fast, middle, slow = planned(2.0), planned(4.0), planned(math.inf)
+
+def test_the_least_slots_for_a_rate_and_a_latency(explored):
+    fast, middle, slow = (planned(explored, latency_s) for latency_s in (2.0, 4.0, math.inf))
     assert [one.budget.interval_s for one in (fast, middle, slow)] == [1.0, 2.0, 5.0]
     assert fast.budget.slots > middle.budget.slots > slow.budget.slots
     alone = plan(explored.exploration, 1e7, memory_mb=(512,))
@@ -178,23 +179,14 @@ def test_the_probability_below_a_gain_is_that_of_its_quantile():
 
 
 def test_the_capacity_at_another_interval_is_as_uncertain_as_model_and_gain(explored):
-    def planned(latency_s, **settings):
-        return plan(
-            explored.exploration,
-            1e7,
-            memory_mb=(512,),
-            interval_speedups=interval_speedups(POINTS, 2.0, latency_s),
-            **settings,
-        )
-
-    fast = planned(2.0)
+    fast = planned(explored, 2.0)
     gain, model = interval_speedups(POINTS, 2.0)[1.0], explored.exploration.model
     found = products(model, fast.budget.slots, 512, gain, 100)
     assert (found < fast.low).mean() == pytest.approx(0.05, abs=0.004)
     assert (found > fast.high).mean() == pytest.approx(0.05, abs=0.004)
     note = next(card for card in fast.cards if card.concern == "trigger interval")
     assert "had 0.50 times the capacity (90 %: 0.42 to 0.59)" in note.finding
-    risky = planned(2.0, risk=0.05)
+    risky = planned(explored, 2.0, risk=0.05)
     assert risky.low >= 1e7  # the gain's risk is in it, too
 
 

@@ -170,19 +170,12 @@ def test_the_job_is_python_with_the_plans_numbers():
     assert trigger.keywords[0].value.value == f"{1000 * made.budget.interval_s:.0f} milliseconds"
 
 
-def test_a_question_with_a_risk_takes_the_slots_of_a_plan_with_it():
-    found = staged_exploration(slots=(2, 2, 4, 4, 8, 8))
-    for risk in (None, 0.05):
-        planned = plan(found, 20_000, memory_mb=[600], risk=risk)
-        answered = ask(found, Question(20_000, 600, risk=risk)).plan
-        assert (answered.margin, answered.budget.slots) == (planned.margin, planned.budget.slots)
-
-
 MEDIUM = InstanceType("medium", "x", "y", 8, 32768, 1.0, "USD", "test", "2026-01")
 
 
 def test_a_plan_has_executors_of_the_size_that_was_measured():
-    made = plan(explored(1.0, 1024), 2e4, memory_mb=[1024], executor_slots=2)
+    made = plan(explored(1.0, 1024), 2e4, memory_mb=[1024], executor_slots=2.0)  # a whole number of any type
+    assert Question(20_000, 600, worker_slots=6, worker_price=1.0, executor_slots=2.0).executor_slots == 2
     slots = made.budget.slots
     assert (made.executor.slots, made.executors) == (2, math.ceil(slots / 2))
     assert made.spark_conf()["spark.executor.cores"] == "2"
@@ -244,12 +237,6 @@ def test_executors_never_step_over_the_most_that_is_sustained():
             ask_for()
 
 
-def test_a_size_may_be_a_whole_number_of_another_type():
-    made = plan(explored(1.0, 1024), 2e4, memory_mb=[1024], instances=[MEDIUM], executor_slots=2.0)
-    assert made.spark_conf()["spark.executor.cores"] == "2"
-    assert Question(20_000, 600, worker_slots=6, worker_price=1.0, executor_slots=2.0).executor_slots == 2
-
-
 @pytest.mark.parametrize("size", [0, -2, 1.5])
 def test_a_size_that_no_executor_has_is_refused(size):
     for use in (
@@ -261,14 +248,11 @@ def test_a_size_that_no_executor_has_is_refused(size):
             use()
 
 
-def test_workers_that_hold_no_whole_executors_are_refused():
-    with pytest.raises(
-        WorkbenchError,
-        match=r"The slots of a worker are 4; they must fill whole executors of 3, as measured\. Use 3, or another mul",
-    ):
-        Question(20_000, 600, worker_slots=4, executor_slots=3)
-    with pytest.raises(WorkbenchError, match=r"The slots of a worker are 2; .* Use 3"):
-        Question(20_000, 600, worker_slots=2, executor_slots=3)
+@pytest.mark.parametrize(("worker", "words"), [(4, "Use 3, or another mul"), (2, "Use 3")])
+def test_workers_that_hold_no_whole_executors_are_refused(worker, words):
+    message = rf"The slots of a worker are {worker}; they must fill whole executors of 3, as measured\. {words}"
+    with pytest.raises(WorkbenchError, match=message):
+        Question(20_000, 600, worker_slots=worker, executor_slots=3)
 
 
 def test_slots_of_whole_cores_have_them_in_the_settings():
@@ -355,11 +339,13 @@ def test_a_short_outage_asks_for_no_more_than_the_margin():
     assert after.low * 1.02 >= 1.5 * 20_000  # the end that a risk of 5 % goes by
 
 
-def test_what_if_gives_the_same_slots():
-    chosen = plan(FOUND, 20_000, memory_mb=MEMORY, outage=OUTAGE)
-    answer = ask(FOUND, Question(20_000, 600, outage=OUTAGE))
-    assert answer.plan.budget == chosen.budget
-    assert answer.plan.catch_up_s(600) == pytest.approx(chosen.catch_up_s(600))
+@pytest.mark.parametrize("settings", [{}, {"risk": 0.05}, {"outage": OUTAGE}])
+def test_a_question_takes_the_slots_of_a_plan(settings):
+    found = staged_exploration(slots=(2, 2, 4, 4, 8, 8))
+    planned = plan(found, 20_000, memory_mb=MEMORY, **settings)
+    answered = ask(found, Question(20_000, 600, **settings)).plan
+    assert (answered.margin, answered.budget) == (planned.margin, planned.budget)
+    assert answered.catch_up_s(600) == pytest.approx(planned.catch_up_s(600))
 
 
 def test_without_spare_capacity_nothing_is_caught_up_with():
@@ -376,13 +362,17 @@ def test_records_wait_for_a_trigger_and_for_their_batch():
     assert replace(chosen, rate=2 * chosen.expected_rate).latency_s(0.5) == math.inf
 
 
-def test_the_plan_its_document_and_its_report_say_so():
+@pytest.mark.parametrize(
+    ("capacity", "said"), [({}, "is gone in about"), ({"expected_rate": 20_000.0, "low": 19_000.0}, "never clears.")]
+)
+def test_the_plan_its_document_and_its_report_say_so(capacity, said):
     chosen = plan(FOUND, 20_000, memory_mb=MEMORY, outage=OUTAGE)
     assert CapacityPlan.from_json(chosen.to_json()) == chosen
     study = Study("nexmark:q5", (20_000.0,), (2, 4, 8), (600,), outage_s=600, catch_up_s=1200)
-    card = next(one for one in cards(Planned(study, FOUND, (chosen,))) if one.name == "waiting")
+    made = Planned(study, FOUND, (replace(chosen, **capacity),))
+    card = next(one for one in cards(made) if one.name == "waiting")
     assert "half of the records wait at most" in card.finding
-    assert "After 10 min down, the backlog at 20 k records/s is gone in about" in card.finding
+    assert f"After 10 min down, the backlog at 20 k records/s {said}" in card.finding
 
 
 def test_one_key_of_the_study_without_the_other_is_refused():
@@ -393,14 +383,6 @@ def test_one_key_of_the_study_without_the_other_is_refused():
         study_from(given | {"catch_up_s": 600})
     with pytest.raises(WorkbenchError, match=r"outage_s is -1; it must be at least 0.001 and at most 604800 .seconds."):
         study_from(given | {"outage_s": -1, "catch_up_s": 1})
-
-
-def test_a_plan_without_spare_capacity_says_that_the_backlog_stays():
-    chosen = plan(FOUND, 20_000, memory_mb=MEMORY, margin=1.0)
-    full = replace(chosen, expected_rate=20_000.0, low=19_000.0)
-    study = Study("nexmark:q5", (20_000.0,), (2, 4, 8), (600,))
-    card = next(one for one in cards(Planned(study, FOUND, (full,))) if one.name == "waiting")
-    assert "After 10 min down, the backlog at 20 k records/s never clears." in card.finding
 
 
 def test_the_panel_begins_where_a_plan_for_a_long_outage_is():

@@ -16,13 +16,9 @@ def test_prices_count_whole_workers():
         ("large", 1, 3.5, 3),
         ("small", 10, 10.0, 0),
     ]
+    assert prices([small], 1, SlotProfile(8.0, 1024)) == ()
     with pytest.raises(WorkbenchError, match=r"None of the 1 instance types holds a slot of 8 cores"):
         cheapest([small], 1, SlotProfile(8.0, 1024))
-
-
-def test_prices_of_nothing_are_none():
-    nano = InstanceType("nano", "x", "y", 0.1, 128, 0.01, "USD", "test", "2024")
-    assert prices([nano], 1, SlotProfile(1.0, 512)) == ()
 
 
 HEADER = b"name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\n"
