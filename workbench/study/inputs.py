@@ -14,7 +14,7 @@ from workbench.study.spec import Study
 from workbench.workload import KeyFrequencies
 
 PLANS, MEASUREMENT, PROBLEM, _STUDY = "plans", "a measurement", "a placement problem", "a study"
-SUFFIXES = {".json", ".yaml", ".yml"}  # of files that may be inputs, by which they are told from queries
+SUFFIXES = {".json", ".yaml", ".yml"}  # of files that may be inputs, by which they differ from queries
 _STUDY_KEYS = frozenset(one.name for one in fields(Study))
 
 

@@ -118,7 +118,7 @@ def test_probes_round_trip_through_json(estimate):
         assert read == full
     _, read = stored_and_read(replace(probe, started_s=np.float64(1.5), number=np.int64(4)), OPERATOR)
     assert (read.started_s, read.number) == (1.5, 4)
-    # a rate over hardly any time is as large as a number may be
+    # a rate over few time is as large as a number may be
     _, read = stored_and_read(probe, replace(OPERATOR, useful_s=1e-30, true_processing_rate=1e31))
     assert read.observation.operators[0].true_processing_rate == 1e18
 

@@ -10,7 +10,7 @@ def at(second, *, busy, ours, slots=None):
 
 
 @pytest.mark.parametrize(
-    ("busy", "ours", "before", "after", "told"),
+    ("busy", "ours", "before", "after", "shown"),
     [
         (40.0, 8.0, None, None, (0.1, 0.0)),  # of all cores
         (15.0, 10.0, (1, 100.0, 60.0, 0.0), (1, 110.0, 65.0, 0.0), (0.5, 0.0)),  # of the slots' cores
@@ -18,10 +18,10 @@ def at(second, *, busy, ours, slots=None):
         (8.0, 8.0, (1, 100.0, 60.0, 7.0), (1, 108.0, 68.0, 8.0), (0.0, 0.1)),  # stolen from the slots' cores
     ],
 )
-def test_others_are_told_as_a_share_of_cores(busy, ours, before, after, told):
+def test_others_are_told_as_a_share_of_cores(busy, ours, before, after, shown):
     begun = at(0.0, busy=0.0, ours=0.0, slots=before)
     seen = at(10.0, busy=busy, ours=ours, slots=after).disturbance_since(begun)
-    assert (seen.other_load, seen.steal) == pytest.approx(told)
+    assert (seen.other_load, seen.steal) == pytest.approx(shown)
 
 
 def test_the_slots_cores_are_read_apart_unless_the_system_numbers_them_otherwise():

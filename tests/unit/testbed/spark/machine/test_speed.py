@@ -29,7 +29,7 @@ def took(arithmetic=1.0, reads=1.0):
         ([(790.0, took()), (1000.0, took(1.5))], 0.0),
         ([(810.0, took()), (1000.0, took(1.5))], 0.5),
         ([(1000.0, took()), (100.0, took(1.5))], 0.5),
-        # a clock that stands still tells nothing
+        # a clock that stands still shows nothing
         ([(1000.0, took(0.0, 0.0)), (1000.0, took())], 0.0),
     ],
 )
