@@ -153,7 +153,8 @@ def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str], wante
         describe_runs(runs, others),
         advise(runs[row] for row in left_out) or "Explore more budgets (slots, memory_mb, most_runs).",
     ]
-    return NoCapacityError(" ".join(filter(None, said)))
+    kind = WorkbenchError if causes else NoCapacityError  # what failed may be the input, or the machine
+    return kind(" ".join(filter(None, said)))
 
 
 def keeps_state(run: Run) -> bool:

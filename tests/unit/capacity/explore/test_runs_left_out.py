@@ -141,7 +141,7 @@ def test_one_reason_for_all_runs_is_all_that_is_said(planned):
     assert str(raised.value) == "Spark refuses the query."
     assert not isinstance(raised.value, NoCapacityError)
     other = failed_run(third, "It ran out of memory.")
-    with pytest.raises(NoCapacityError, match=r"refuses the query\. It ran out of memory\. None of 3 runs gives"):
+    with pytest.raises(WorkbenchError, match=r"refuses the query\. It ran out of memory\. None of 3 runs gives"):
         conclude([*runs, other], "")
 
 

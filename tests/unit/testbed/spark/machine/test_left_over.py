@@ -57,4 +57,4 @@ def test_the_doctor_counts_what_is_left_and_names_the_command(folder, monkeypatc
     monkeypatch.setattr(doctor, "left_over", lambda: (folder,))
     found = next(one for one in doctor.examine() if one.thing == "clean")
     assert found.found == "1 folder left of killed runs"
-    assert found.fix.endswith(f", run: rm -r {folder}")
+    assert found.command == f"rm -r {folder}"
