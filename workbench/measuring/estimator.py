@@ -36,7 +36,6 @@ _LATE_WINDOWS = 3
 _UNUSUAL, _WINDOWS = 1.5, 3  # times the least disturbed of more windows than a burst of load lasts
 _NOT_OFFERED_REPEATS = 2
 _FAR = 1.5  # times a rate, of one whose state it cannot begin with
-_TRIED = 2  # probes after which a batch that fits no interval, whatever its rows, ends the estimate
 _FILL_S, _FILL_INTERVALS = 45.0, 6  # most for a state to fill; q5's begins to lose rows after 12 s
 # Of the guess, for the state to fill: q5 with an empty state is up to 1.4 times as fast as later.
 _FILL_SHARE, _FILL_AFTER_LOOK = 0.95, 0.75
@@ -200,7 +199,7 @@ class CapacityEstimator:
                 "or none to start again."
             )
         step = steps.next_step(made, interval_s)
-        if step is None:
+        if step is None or _no_room(made, run, steps):
             return
         session = _Session(self, steps, run, self.clock(), sum(probe.seconds for probe in made), guess)
         if step.phase == "probe":
@@ -241,7 +240,7 @@ class _Session:
     waited_s: float = 0.0
     windows: list[float] = field(default_factory=list)  # how disturbed each was
     filling: Observation | None = None
-    seen: Observation | None = None  # last
+    stateful: bool = False  # whether an operator was seen that keeps state
     highest: float = 0.0  # rate since the state was empty, records/s
     filled_s: float = 0.0  # seconds in which its state was filled again
 
@@ -250,8 +249,7 @@ class _Session:
 
         What it takes to fill a state again, after a rate far above, is not counted.
         """
-        warm = [probe for probe in made if probe.phase == "probe" and probe.observation.compiling <= COMPILING]
-        if len(warm) >= _TRIED and overrun_s(warm, self._shared_interval_s) is not None:
+        if _no_room(made, self.run, self.steps):
             return True
         passed, most_s = self.estimator.clock() - self.started - self.filled_s, self.estimator.most_s
         if most_s is None or made[-1].phase != "probe" or passed < most_s:
@@ -285,7 +283,9 @@ class _Session:
                 interval_s=self._shared_interval_s,
             )
             self.disturbed = judgement.repeatable
-        self.seen = observation
+        self.stateful |= any(operator.keeps_state for operator in observation.operators)
+        if step.phase == "warm-up":
+            self.highest = max(self.highest, observation.consumed_rate)
         at_s, took_s = begun - self.started + self.before_s, self.estimator.clock() - begun
         return Probe(
             number, step.phase, rate, step.attempt, observation, judgement, at_s, took_s, steady, filled=filled
@@ -374,8 +374,7 @@ class _Session:
         query went on.
         """
         self.highest = max(self.highest, rate)
-        stateful = self.seen is not None and any(operator.keeps_state for operator in self.seen.operators)
-        if self.highest < _FAR * rate or not stateful or self.steps.times(self.run.budget.interval_s).cooldown_s:
+        if self.highest < _FAR * rate or not self.stateful or self.steps.times(self.run.budget.interval_s).cooldown_s:
             return None
         if not isinstance(self.run, SharedRun) or not self.run.empty():
             return None
@@ -383,6 +382,11 @@ class _Session:
         filled = self._fill_at(self.run, rate)[1]
         self.filled_s += self.estimator.clock() - begun
         return filled
+
+
+def _no_room(made: Sequence[Probe], run: Run, steps: Schedule) -> bool:
+    """Whether no rate fits the interval of `run`, in which its stages share the slots."""
+    return steps.strict and isinstance(run, SharedRun) and overrun_s(made, run.budget.interval_s) is not None
 
 
 def fill_s(interval_s: float) -> float:

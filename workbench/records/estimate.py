@@ -65,15 +65,21 @@ class Probe:
 def overrun_s(probes: Sequence[Probe], interval_s: float) -> float | None:
     """Seconds of a batch at a low rate, where no batch of `probes` met the interval: no rate fits it.
 
-    None where one met it, or all were probed at about one rate, so that their rows may be why. A low rate is at most a
-    quarter of the highest; its shortest batch counts. A batch of few rows at a high rate does not: it pays for the
-    state that the rate has left.
+    A low rate is at most a quarter of the highest; its shortest batch counts, if the machine was not disturbed and the
+    state was its own: after a higher rate, it would pay for what that left. None where no such rate was probed, or a
+    batch met the interval.
     """
     probed = [probe for probe in probes if probe.phase == "probe"]
     low = max((probe.rate for probe in probed), default=0.0) / _LOW
     if any(batch.duration_s <= interval_s for probe in probed for batch in probe.observation.batches):
         return None
-    few = (batch.duration_s for probe in probed if probe.rate <= low for batch in probe.observation.batches)
+    few = (
+        batch.duration_s
+        for probe in probed
+        if probe.rate <= low and probe.answered("overloaded") and not (probe.judgement and probe.judgement.disturbed)
+        if probe.filled is not None or not any(one.keeps_state for one in probe.observation.operators)
+        for batch in probe.observation.batches
+    )
     return min(few, default=None)
 
 

@@ -33,6 +33,7 @@ _WORDS: dict[Kind, str] = {
 
 _TITLES = {
     "WorkbenchError": "This result is missing",
+    "NoCapacityError": "There is no plan",
     "CapacityFellError": "The capacity fell, so this report ends with an error as asked",
     "MeasurementFailedError": "A measurement failed, so this report is partial",
 }

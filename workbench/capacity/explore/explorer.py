@@ -280,7 +280,8 @@ class ResourceExplorer:
                 return f"run {stop + 1} raised the model's error from {before} to {after}"
         if self._calls >= len(self.space.corners) and all(why_no_capacity(run) for run in self._runs):
             return "no corner of the space gave a capacity"
-        if any(run.budget.slots == self.space.slots[-1] and full(run) is not None for run in self._runs):
+        most = self.space.budget(self.space.slots[-1], self.space.memory_mb[-1])
+        if any(run.budget == most and full(run) is not None for run in self._runs):
             return "on the most slots a batch took longer than the trigger interval at a low rate, too"
         if len(self._runs) >= self.most_runs:
             return f"{len(self._runs)} runs were made"

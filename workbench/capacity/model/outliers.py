@@ -96,7 +96,9 @@ def why_no_capacity(run: Run) -> str | None:
 
 def full(run: Run) -> float | None:
     """Seconds of a batch at a low rate, where it filled the interval of `run`, too; None where one met it."""
-    return overrun_s(run.estimate.probes, run.budget.interval_s) if isinstance(run, Measurement) else None
+    if not isinstance(run, Measurement) or run.tasks is not None:  # operators side by side share no interval
+        return None
+    return overrun_s(run.estimate.probes, run.budget.interval_s)
 
 
 def unmeasured_memory_mb(runs: Sequence[Run]) -> tuple[int, ...]:

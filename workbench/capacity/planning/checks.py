@@ -295,8 +295,8 @@ class HotKey:
         """Say what the key takes at `rate`, records/s, and from how many tasks on more are of no use."""
         if self.elsewhere:
             return (
-                f"No operator goes by {self.column!r}: {self.operator!r}, which works most, goes by "
-                f"{', '.join(map(repr, self.keys))}, so the key {self.key!r} is not kept in one task."
+                f"No operator whose tasks were compared goes by {self.column!r}: {self.operator!r}, which works most, "
+                f"goes by {', '.join(map(repr, self.keys))}, so the key {self.key!r} is not kept in one task."
             )
         if self.partial_sums and not self.reaches:
             return (
@@ -377,7 +377,11 @@ def _share_of(name: str, seen: Observation, operator: OperatorMetrics) -> float:
     After a join each row has the columns of all inputs.
     """
     into = {before for before, after in seen.edges if after == operator.operator}
-    given = {one.name: one.records * (one.selectivity or 1.0) for one in seen.inputs if into & {*one.operators}}
+    given = {
+        one.name: one.records * (1.0 if one.selectivity is None else one.selectivity)
+        for one in seen.inputs
+        if into & {*one.operators}
+    }
     return given[name] / sum(given.values()) if given.get(name) and len(given) > 1 else 1.0
 
 

@@ -59,7 +59,7 @@ def on_cores(
             f"A batch that waits {more_s:g} s longer fills the trigger interval of {interval_s:g} s. Plan for a longer "
             "interval."
         )
-    share, interval_s = 1 - more_s / interval_s, interval_s - more_s
+    share, asked_s, interval_s = 1 - more_s / interval_s, interval_s, interval_s - more_s
     if cores is None or not cores.other:
         return model if interval_s == explored_s else model.at_interval(interval_s), IntervalSpeedup(share)
 
@@ -72,7 +72,7 @@ def on_cores(
     if not low > 0:
         raise WorkbenchError(
             f"Cores that are {cores.times:.2f} times as fast as those measured may be busy for the whole trigger "
-            f"interval of {interval_s:g} s with what a batch costs whatever its rows. Plan for a longer interval, or "
+            f"interval of {asked_s:g} s with what a batch costs whatever its rows. Plan for a longer interval, or "
             "for faster cores."
         )
     reach = float(student.ppf((1 + LEVEL) / 2, EXPECTED_WEIGHT))

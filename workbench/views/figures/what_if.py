@@ -28,14 +28,14 @@ class Curves:
     """The capacity of an exploration at the memories and on the cores asked about; kept, since they take long."""
 
     exploration: Exploration
-    kept: MutableMapping[tuple[int, int, float, float], Capacity] = field(default_factory=dict)
+    kept: MutableMapping[tuple[int, int, float, float, float], Capacity] = field(default_factory=dict)
 
     def at(self, answer: Answer, finding: str) -> Capacity:
         """Give what the figure shows of `answer`."""
         plan, memory, interval_s = answer.plan, answer.question.memory_mb, answer.plan.budget.interval_s
         model, gain = on_cores(self.exploration, plan.cores, interval_s, answer.question.more_s)
         room = max(int(model.slots_[-1]), 2 ** math.ceil(math.log2(answer.workers * answer.question.worker_slots)))
-        key = (memory, room, interval_s, gain.ratio)
+        key = (memory, room, interval_s, answer.question.more_s, gain.ratio)
         if key not in self.kept:
             runs = measured_runs(self.exploration)
             origin = origin_of(self.exploration) + " on other cores" * plan.on_other_cores

@@ -213,12 +213,12 @@ def test_what_is_no_capacity_is_not_fitted_and_is_said(planned, changes, said, a
 
 def full_run(run):
     """Make a run whose batches take 7 s at a high rate and at a low one, at a trigger interval of 5 s."""
-    probe = next(one for one in run.estimate.probes if one.phase == "probe")
+    probe = next(one for one in run.estimate.probes if one.answered("overloaded"))
     batches = tuple(Batch(7.0 * number, 7.0, 9000, 9000, 0.0) for number in range(3))
-    failed = replace(probe, observation=replace(probe.observation, batches=batches))
+    failed = replace(probe, filled=True, observation=replace(probe.observation, batches=batches))
     probes = tuple(replace(failed, rate=rate) for rate in (9000.0, 2000.0))
     estimate = replace(run.estimate, rate=None, low=0.0, observation=None, probes=probes)
-    return replace(run, budget=replace(run.budget, interval_s=5.0), estimate=estimate)
+    return replace(run, budget=replace(run.budget, interval_s=5.0), estimate=estimate, tasks=None)
 
 
 def test_a_batch_that_fits_no_interval_is_named_with_a_longer_one(planned):
@@ -232,9 +232,8 @@ def test_a_batch_that_fits_no_interval_is_named_with_a_longer_one(planned):
 def test_the_explorer_ends_where_even_the_most_slots_have_no_room_for_rows(planned, tmp_path):
     run = full_run(planned.exploration.measurements[0])
     journal = Journal(tmp_path / "j.jsonl")
-    explorer = ResourceExplorer(
-        ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), journal), Space((1, run.budget.slots), (512,))
-    )
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), journal)
+    explorer = ResourceExplorer(optimizer, Space((1, run.budget.slots), (512,), 1.0, 5.0))
     explorer.tell(run)
     assert "longer than the trigger interval" in explorer.reason()
 

@@ -173,7 +173,7 @@ def test_a_key_that_no_operator_goes_by_is_in_no_one_task():
     runs = joined_then_grouped(keys=("window",))
     found = hot_key(runs, replace(ONE_HOT, column="customer_id"))
     assert not found.reaches
-    assert found.sentence(1e3).startswith("No operator goes by 'customer_id': '3 join', which works most, goes by ")
+    assert found.sentence(1e3).startswith("No operator whose tasks were compared goes by 'customer_id': '3 join'")
 
 
 def test_the_rows_of_a_key_are_those_of_its_input():
