@@ -110,9 +110,13 @@ class MstEstimate:
 
     @property
     def filled(self) -> bool | None:
-        """Whether the probes began when the state had its working size; None if that is not known."""
-        known = [probe.filled for probe in self.probes if probe.filled is not None]
-        return any(known) if known else None
+        """Whether the state had its working size when the rate was sustained; None if that is not known."""
+        found = None
+        for probe in self.probes:
+            found = found if probe.filled is None else probe.filled
+            if self.observation is not None and probe.observation == self.observation:
+                break
+        return found
 
     @property
     def disturbed(self) -> bool:

@@ -180,8 +180,9 @@ class CapacityPlan:
     @property
     def needed(self) -> tuple[str, ...]:
         """The packages that its sources and its sink need."""
-        writes_kafka = self.settings is not None and self.settings.writes.kind == "kafka"
-        return (NEEDED,) if self.script is None or writes_kafka else self.script.needed
+        writes = "noop" if self.settings is None else self.settings.writes.kind
+        # measured with noop, its own sink may be a topic
+        return (NEEDED,) if self.script is None or writes in {"kafka", "noop"} else self.script.needed
 
     def command(self) -> str:
         """Give the shell command that starts the skeleton `job`, or the script, with what source and query need."""

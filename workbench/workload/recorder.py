@@ -138,7 +138,7 @@ class Recorder:
 
     def read(self, method: str, given: dict[str, Any], options: dict[str, str]) -> DataFrame:
         """Give the rows of a source."""
-        kind = method if method in FILES else given.get("format") or "parquet"
+        kind = method if method in FILES else (given.get("format") or "parquet").lower()
         if "table" in given:
             kind, options = "table", {**options, "table": given["table"]}
         columns = columns_of(kind, options, given.get("schema"))

@@ -223,9 +223,17 @@ def test_a_price_list_names_the_unit_that_its_platform_charges_for(tmp_path):
         read_instances(path)
 
 
-@pytest.mark.parametrize(("reads", "kafka"), [(("parquet", "rate"), False), (("parquet", "kafka"), True), ((), True)])
-def test_kafkas_package_comes_with_a_script_that_reads_it(reads, kafka):
-    made = replace(PLANS["a script"], script=ScriptFacts("revenue", reads))
+@pytest.mark.parametrize(
+    ("reads", "sink", "kafka"),
+    [
+        (("parquet", "rate"), "parquet out", False),
+        (("parquet", "rate"), "noop", True),  # what the script writes was not measured
+        (("parquet", "kafka"), "parquet out", True),
+        ((), "parquet out", True),
+    ],
+)
+def test_kafkas_package_comes_with_a_script_that_reads_it_or_may_write_it(reads, sink, kafka):
+    made = replace(PLANS["a script"], script=ScriptFacts("revenue", reads), settings=JobSettings(sink=sink))
     for written in (made.command(), *(json.dumps(of(made)) for of in (spark_application, emr_serverless_job))):
         assert ("spark-sql-kafka" in written) == kafka
     assert "spark-sql-kafka" in replace(made, settings=JobSettings(sink="kafka://b:9092/out")).command()

@@ -223,7 +223,7 @@ class ResourceExplorer:
         lasted = list[float]()
         while (question := self.question()) is not None:
             # The first run holds the warm-up, which no later one has.
-            longest_s = max(lasted[1:], default=self.optimizer.estimator.most_s or 0.0)
+            longest_s = max(lasted[1:], default=min(self.optimizer.estimator.most_s or 0.0, self.most_s / 2))
             if self._runs and last + longest_s > begun + self.most_s:
                 self._late = f"its {self.most_s / 60:g} minutes were over after {units.some(len(self._runs), 'run')}"
                 break
