@@ -35,6 +35,7 @@ from workbench.records import Probe
 from workbench.study import (
     Verified,
     find_query,
+    fitting,
     plan_to_verify,
     query_of,
     read_planned,
@@ -239,7 +240,10 @@ def _of_study(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]
         raise WorkbenchError(
             f"{options.query} is a study on the {study.testbed} testbed, not on Spark. Plan it instead."
         )
+    study, smaller = fitting(study, testbed)
     with progress() as say:
+        if smaller and not options.slots:
+            say.keep(smaller)
         query = query_of(study, partial(find_query, progress=say))
     memory_mb = study.memory_mb[-1] if options.memory_mb == defaults.MEMORY_MB else options.memory_mb
     interval_s = study.interval_s if options.interval_s == defaults.INTERVAL_S else options.interval_s

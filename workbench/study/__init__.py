@@ -10,7 +10,7 @@ from workbench.study.inputs import PROBLEM, plans_path, resolved, what_the_hotte
 from workbench.study.local import first_study, first_testbed, loop_study, quick_estimator, small_budget, spark_here
 from workbench.study.observed import Observed, gauges, observe
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
-from workbench.study.parts import query_of, testbed_of
+from workbench.study.parts import fitting, query_of, testbed_of
 from workbench.study.placing import DRAWS, PlacementStudy, shapes_compared, study_placement
 from workbench.study.planned import Planned, asked_of, planned_document, read_planned, refuse_failures, write_planned
 from workbench.study.runner import Runner, Snapshot, State, measuring, planning

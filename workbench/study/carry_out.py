@@ -84,7 +84,8 @@ def study_steps(
             estimator=optimizer.estimator,
             journal=journal,
         )
-    return plan_targets(study, replace(exploration, asked=asked), swept, instances)
+    reason = "; ".join(filter(None, (exploration.reason, smaller)))  # which the plan keeps
+    return plan_targets(study, replace(exploration, asked=asked, reason=reason), swept, instances)
 
 
 def runs_of(study: Study) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from workbench import units
 from workbench.errors import WorkbenchError
-from workbench.measuring import CapacityEstimator
+from workbench.measuring import CapacityEstimator, fill_s
 from workbench.records import MODES
 from workbench.study.catalogue import find_query, recorded_query
 from workbench.study.spec import Study
@@ -16,8 +16,7 @@ from workbench.workload import Query
 
 Find = Callable[..., Query]
 _AS_RECORDED = 0.001
-# Seconds after which a run of a shared deployment begins no further probe: filling its state, and three probes.
-_RUN_S, _FILL_S, _PROBES_INTERVALS = 90.0, 45.0, 22.5
+_PROBES = 3  # in the time after which a run of a shared deployment begins no further one
 
 
 def query_of(study: Study, find: Find = find_query) -> Query:
@@ -50,14 +49,16 @@ def query_of(study: Study, find: Find = find_query) -> Query:
 
 def estimator_of(study: Study) -> CapacityEstimator:
     """Make the estimator that a study asks for; the rates of a table are found again as they are."""
-    return CapacityEstimator(
+    made = CapacityEstimator(
         tolerance=study.tolerance if study.table is None else min(study.tolerance, _AS_RECORDED),
         warmup_min_s=min(CapacityEstimator.warmup_min_s, study.warmup_s),
         warmup_cap_s=study.warmup_s,
         patience_s=study.patience_s,
         max_repeats=study.max_repeats,
-        most_s=max(_RUN_S, _FILL_S + _PROBES_INTERVALS * study.interval_s) if study.shared else None,
     )
+    if not study.shared:
+        return made
+    return replace(made, most_s=fill_s(study.interval_s) + _PROBES * made.probe_s(study.interval_s))
 
 
 def testbed_of(study: Study, progress: Callable[[str], None]) -> Testbed:

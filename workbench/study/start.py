@@ -88,9 +88,11 @@ def measured_start(path: Path) -> Start:
     """
     measured = Measurement.from_json(path)
     estimate, doubts = measured.estimate, dict[str, Advice]()
-    if math.isinf(estimate.high) or estimate.limit == "none":
+    if estimate.limit != "query":
         doubts["The capacity measured is a lower bound: fewer slots may be enough."] = Advice(
-            "Measure first with a higher rate allowed."
+            "Measure first with slots that the source keeps busy: fewer, or slower ones."
+            if estimate.limit == "source"
+            else "Measure first with a higher rate allowed."
         )
     if estimate.filled is False:
         doubts["The capacity measured is that of a young state, and may be too high."] = Advice(

@@ -134,6 +134,15 @@ def test_a_replay_keeps_the_doubts_of_what_it_begins_with():
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("limit", "advice"), [("source", "that the source keeps busy"), ("none", "a higher rate")])
+def test_what_bounded_a_measurement_decides_what_a_replay_advises(limit, advice):
+    measured = example_measurement()
+    replace(measured, estimate=replace(measured.estimate, high=math.inf, limit=limit)).to_json("bound.json")
+    (said,) = measured_start(Path("bound.json")).doubts.values()
+    assert advice in str(said)
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_replay_of_a_plan_that_is_not_safe_says_so(chosen):
     (path,) = Path(".workbench").glob("*-plan.json")
     assert chosen.verdict.level != "safe"

@@ -87,3 +87,16 @@ def test_a_layout_sets_the_partitions_of_source_and_state():
     for layout in ({"map": 2}, {"source": 0}, {"state": 1.5}):
         with pytest.raises(WorkbenchError, match=r"cannot be deployed on Spark: it may set 'source' and 'state'"):
             _partitions(layout, budget)
+
+
+@pytest.mark.parametrize(("options", "slots"), [((), 3), (("--slots", "2"), 2)])
+def test_a_measurement_of_a_study_takes_the_most_slots_that_this_machine_provides(
+    tmp_path, monkeypatch, options, slots
+):
+    monkeypatch.setattr("workbench.testbed.spark.testbed.usable_cores", lambda: 1.2)
+    study = tmp_path / "study.yaml"
+    study.write_text("query: nexmark:q1\ntargets: [100]\nslots: [1, 3, 4]\nmemory_mb: [1024]\nslot_cpus: 0.25\n")
+    _, budget, _ = measuring._asked(cli._parser().parse_args(["measure", str(study), *options]))
+    assert budget.slots == slots
+    with pytest.raises(WorkbenchError, match="Use 3 slots or fewer"):
+        measuring._asked(cli._parser().parse_args(["measure", str(study), "--slots", "4"]))
