@@ -142,7 +142,8 @@ def summed(rooms, *, bound=False):
 class Kind:
     """A kind of log: its load in shares of what is sustained, and what is peculiar to it.
 
-    `grown` is by how much of the interval the fixed part grows until the end; `grain` the rows that the source
+    `grown` is by how much of the interval the fixed part grows until the end, and `growth` the power of the time with
+    which it does; `grain` the rows that the source
     releases together, in shares of an interval's at the peak; `restarts` how often it is started again; `stalls` the
     share of the batches in which the sink stalls, and `stall` for how many intervals; `root`, `noise` and `kept` are
     those of `Shape`; `cap` is the most rows of a batch, in shares of an interval's at the peak.
@@ -151,6 +152,7 @@ class Kind:
     load: str = "day"
     peak: tuple[float, float] = (0.4, 0.9)
     grown: tuple[float, float] = (0.0, 0.0)
+    growth: float = 1.0
     grain: tuple[float, float] = (0.0, 0.0)
     restarts: int = 0
     stalls: float = 0.0
@@ -178,6 +180,9 @@ HARDER = {
     "cut by a cap": Kind(cap=(0.5, 0.9)),
     "coarse and curved": Kind(grain=(0.2, 1.0), root=(0.2, 0.6)),
     "curved drift": Kind(grown=(0.15, 0.5), peak=(0.4, 1.0), root=(0.2, 0.6)),
+    "drift that slows down": Kind(grown=(0.15, 0.5), growth=0.5, peak=(0.4, 1.0)),
+    "drift that speeds up": Kind(grown=(0.15, 0.5), growth=2.0, peak=(0.4, 1.0)),
+    "raised": Kind("raised", (1.1, 1.6)),
 }
 KINDS |= HARDER
 
@@ -190,6 +195,10 @@ def load_of_kind(kind, peak, batches, rng):
         rates = np.full(batches, 0.12 * peak)
         for begun in rng.integers(0, batches, max(3, batches // 50)):
             rates[begun : begun + rng.integers(3, 16)] = peak * rng.uniform(0.5, 1)
+        return list(rates * RATE)
+    if kind.load == "raised":
+        rates = rng.uniform(0.4, 0.8) * np.exp(rng.normal(0, rng.uniform(0.01, 0.2), batches))
+        rates[batches - rng.integers(10, 60) :] = peak
         return list(rates * RATE)
     days = rng.uniform(1, 3)
     at = 2 * math.pi * days * (np.arange(batches) / batches + rng.uniform())
@@ -222,7 +231,8 @@ def of_kind(path, kind, seed):
 
     def batch_s(number, rows):
         now = lasts(number, rows) * (1 + 2 * math.exp(-cold_for(number) / COLD))
-        missing = grown * INTERVAL_S * (1 - min(1.0, max(0.0, (number - begins) / (batches - begins))))
+        passed = min(1.0, max(0.0, (number - begins) / (batches - begins)))
+        missing = grown * INTERVAL_S * (1 - passed**kind.growth)
         return max(0.05 * INTERVAL_S, now - missing)
 
     started = {0: 0}

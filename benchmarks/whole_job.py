@@ -121,7 +121,6 @@ def study_of(name, samples, folder, options):
         "slot_cpus": options.slot_cpus,
         "interval_s": options.interval,
         "tolerance": 0.1,
-        "most_runs": len(options.slots),
         "minutes": options.minutes,
         "warmup_s": options.warmup,
     }

@@ -169,7 +169,7 @@ def _bent(rows: Floats, seconds: Floats, grown: Sequence[Floats], known: Series)
     """Find the power of the rows that their cost goes with, between the usual one (1) and what the log shows.
 
     Only a cost that bends down is followed: backlogs and cold code make large batches slow, and pose as one that
-    bends up. Next to a drift neither is: where it is not a line, it poses as a bend.
+    bends up.
     """
     if len(rows) < _FEWEST:
         return known
@@ -179,7 +179,7 @@ def _bent(rows: Floats, seconds: Floats, grown: Sequence[Floats], known: Series)
     if not curve.sound or curve.values[1] <= 0:
         return known
     by, error = (float(one / curve.values[1]) for one in (curve.values[2], curve.deviation(2)))
-    if grown or by > -_EVIDENT * error:
+    if by > -_EVIDENT * error:
         return replace(known, bent=math.hypot(by, error))
     by = max(-_MOST_BENT, by * _USUAL_POWER**2 / (_USUAL_POWER**2 + error**2))
     return replace(known, power=1 + by, typical=typical, bent=_POWER_DOUBT * error)
