@@ -55,6 +55,7 @@ LOOKED_INTO = {
     "workbench.testbed.spark.machine.facts",
     "workbench.testbed.spark.machine.java",
     "workbench.testbed.spark.machine.quota",
+    "workbench.testbed.spark.run",
     "workbench.testbed.spark.testbed",
     "workbench.views.widgets.panel",
     "workbench.workload.nexmark.inference",

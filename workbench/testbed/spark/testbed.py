@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import cloudpickle
 import pyarrow as pa
@@ -19,8 +18,7 @@ from workbench import units
 from workbench.dataflow import Budget
 from workbench.defaults import WARMUP_CAP_S
 from workbench.errors import WorkbenchError
-from workbench.metrics import Observation, SourceProfile
-from workbench.records import JobSettings, Machine, is_uri, path_of
+from workbench.records import JobSettings, is_uri, path_of
 from workbench.testbed.spark.cluster import LOCAL, Cluster
 from workbench.testbed.spark.driver.process import (
     ENDS_ON_CLUSTER_S,
@@ -33,7 +31,7 @@ from workbench.testbed.spark.driver.process import (
 )
 from workbench.testbed.spark.driver.session import divide_memory
 from workbench.testbed.spark.driver.sinks import Writes
-from workbench.testbed.spark.driver.spec import DeploymentSpec, Turn
+from workbench.testbed.spark.driver.spec import DeploymentSpec
 from workbench.testbed.spark.driver.topic_feed import TopicRows
 from workbench.testbed.spark.machine.broker import topic_beside
 from workbench.testbed.spark.machine.connector import connector_jars, connector_version, package_jars, sink_packages
@@ -42,6 +40,7 @@ from workbench.testbed.spark.machine.java import find_java
 from workbench.testbed.spark.machine.left_over import PREFIX
 from workbench.testbed.spark.machine.limits import GROUPS, outer_limit, usable_cores
 from workbench.testbed.spark.machine.quota import CpuQuota
+from workbench.testbed.spark.run import SparkRun, partitions
 from workbench.workload import (
     ENCODED,
     Dataset,
@@ -60,73 +59,6 @@ LEAST_INTERVAL_S = 0.1
 LEAST_CORES = 0.05
 _MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - Linux's shared memory; mkdtemp makes a private folder in it
 _MEMORY_NEEDED = 1 << 30
-
-
-@dataclass
-class SparkRun:
-    """One live deployment; see `workbench.testbed.base.SharedRun`."""
-
-    budget: Budget
-    machine: Machine
-    source: SourceProfile
-    expected_rate: float
-    _connection: Connection
-    _layout: Mapping[str, int] | None = None
-    _restarts: bool = True  # whether its rows begin again with the query
-    _check: Callable[[], None] = go_on
-    _said: Callable[[], str] = str
-    _progress: Callable[[str], None] = lambda _: None
-
-    def __post_init__(self) -> None:
-        self.deployed = self.budget
-
-    def turn(self, budget: Budget, layout: Mapping[str, int] | None = None) -> None:
-        """Go on with `budget` in the same executor: the query starts again, its code warm and its state empty."""
-        if budget.slots > self.deployed.slots or budget.profile != self.deployed.profile:
-            raise WorkbenchError(
-                f"{units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and "
-                f"{budget.profile.memory_mb:,} MB cannot take a turn in a deployment of "
-                f"{units.some(self.deployed.slots, 'slot')} of {self.deployed.profile.cpus:g} core and "
-                f"{self.deployed.profile.memory_mb:,} MB. Give at most its slots, of its profile.",
-                settings=("slots",),
-            )
-        self.source, self.expected_rate = self._ask("turn", Turn(budget, *_partitions(layout or {}, budget)))
-        self.budget, self._layout = budget, layout
-
-    def empty(self) -> bool:
-        """Start the query again with an empty state; False on a cluster and on a topic, which is read further."""
-        if self._restarts:
-            self.turn(self.budget, self._layout)
-        return self._restarts
-
-    def set_rate(self, rate: float) -> None:
-        """Offer `rate` records/s from the next batch on; inf offers the maximum rate that fits the interval."""
-        self._ask("rate", rate)
-
-    def settle(self, seconds: float) -> None:
-        """Let `seconds` pass unobserved."""
-        self._ask("settle", seconds)
-
-    def fill(self, least_s: float, most_s: float) -> bool:
-        """Let the state reach its working size, within `least_s` to `most_s` seconds; return whether it has."""
-        filled: bool = self._ask("fill", (least_s, most_s))
-        return filled
-
-    def await_quiet(self, most_s: float) -> None:
-        """Wait for disturbing load on the machine to end, about `most_s` seconds at most."""
-        self._ask("await_quiet", most_s)
-
-    def observe(self, seconds: float) -> Observation:
-        """Let `seconds` pass and report the complete batches in them."""
-        observation: Observation = self._ask("observe", seconds)
-        return observation
-
-    def _ask(self, verb: str, value: float | Turn | tuple[float, float]) -> Any:  # noqa: ANN401
-        try:
-            self._connection.send((verb, value))
-        except (BrokenPipeError, ConnectionResetError) as error:
-            raise ended(self._said()) from error
-        return answer(self._connection, self._progress, self._check, self._said)
 
 
 @dataclass(frozen=True)
@@ -247,7 +179,7 @@ class SparkTestbed:
         self.check(budget)
         if query.topic is not None and self.cluster:
             self.cluster.check_servers(kafka.Topic.parse(query.topic).servers)
-        source_partitions, state_partitions = _partitions(layout or {}, budget)
+        source_partitions, state_partitions = partitions(layout or {}, budget)
         own = f"{PREFIX}{uuid.uuid4().hex[:12]}"
         places = self._places(own)
         with (
@@ -285,34 +217,8 @@ class SparkTestbed:
                 raise ended(driver.said()) from error
             facts = answer(driver.connection, self.progress, self.check_owner, driver.said)
             (source, expected), there = facts.pop("begun"), facts.pop("machine", None)
-            driver_apart = len(spec.slot_cores) < len(os.sched_getaffinity(0))
-            slots = (
-                f"a CPU quota of {budget.cpus:g} cores for {units.some(budget.slots, 'slot')} on "
-                f"{len(spec.slot_cores)} of the machine's cores, the driver "
-                f"{'on others' if driver_apart else 'on the same cores'}"
-                f"{', the compiler apart' * quota.v1}"
-                if quota
-                else "whole cores, no quota"
-            )
-            facts |= {"output mode": query.output_mode, "event time": "due time and own lateness"}
-            if isinstance(generator, TopicRows):
-                facts["event time"] = "the records' own"
-                facts["source"] = (
-                    f"Spark's Kafka source, connector {connector_version(generator.connector)}, offered by "
-                    "maxOffsetsPerTrigger"
-                )
-            if self.settings.listed:
-                facts["settings of the job"] = self.settings.listed
-            facts["sink"] = self.settings.writes.words
-            replayed = generator if isinstance(generator, tuple) else (generator,)
-            if any(isinstance(one, Replay) and not one.complete for one in replayed):
-                facts["data"] = "only the first GiB of the data is replayed"
-            if isinstance(generator, tuple):
-                named = zip(query.inputs, generator, strict=True)
-                shares = [f"{one.name} {units.percent(of.rows / of.period)}" for one, of in named if of.period]
-                facts["inputs"] = f"{', '.join(shares)} of the rate, released in the order of their event times"
-            facts["checkpoint"] = self._keeps(in_memory=folder.parent == _MEMORY_FOLDER)
-            here = there or replace(describe(), slots=slots)
+            facts |= self._facts(query, generator, in_memory=folder.parent == _MEMORY_FOLDER)
+            here = there or replace(describe(), slots=_slots_of(spec))
             machine = replace(here, facts={**here.facts, **facts})
             restarts = self.cluster is None and query.topic is None
             yield SparkRun(
@@ -359,6 +265,28 @@ class SparkTestbed:
             ours.pop_all()
         with process:
             yield process, quota, folder, disk
+
+    def _facts(self, query: Query, generator: object, *, in_memory: bool) -> dict[str, str]:
+        """Say what the deployment is, next to its machine."""
+        facts = {"output mode": query.output_mode, "event time": "due time and own lateness"}
+        if isinstance(generator, TopicRows):
+            facts["event time"] = "the records' own"
+            facts["source"] = (
+                f"Spark's Kafka source, connector {connector_version(generator.connector)}, offered by "
+                "maxOffsetsPerTrigger"
+            )
+        if self.settings.listed:
+            facts["settings of the job"] = self.settings.listed
+        facts["sink"] = self.settings.writes.words
+        replayed = generator if isinstance(generator, tuple) else (generator,)
+        if any(isinstance(one, Replay) and not one.complete for one in replayed):
+            facts["data"] = "only the first GiB of the data is replayed"
+        if isinstance(generator, tuple):
+            named = zip(query.inputs, generator, strict=True)
+            shares = [f"{one.name} {units.percent(of.rows / of.period)}" for one, of in named if of.period]
+            facts["inputs"] = f"{', '.join(shares)} of the rate, released in the order of their event times"
+        facts["checkpoint"] = self._keeps(in_memory=in_memory)
+        return facts
 
     def _keeps(self, *, in_memory: bool) -> str:
         """Say where checkpoints are, without the name of the place."""
@@ -407,6 +335,18 @@ class SparkTestbed:
             ) from error
 
 
+def _slots_of(spec: DeploymentSpec) -> str:
+    """Say what a slot of the deployment on this machine is."""
+    if not spec.quota:
+        return "whole cores, no quota"
+    apart = len(spec.slot_cores) < len(os.sched_getaffinity(0))
+    return (
+        f"a CPU quota of {spec.budget.cpus:g} cores for {units.some(spec.budget.slots, 'slot')} on "
+        f"{len(spec.slot_cores)} of the machine's cores, the driver {'on others' if apart else 'on the same cores'}"
+        f"{', the compiler apart' * spec.quota.v1}"
+    )
+
+
 def _rows_of(query: Query, disk: Path, progress: Callable[[str], None]) -> Generator | TopicRows | tuple[Replay, ...]:
     """Give what feeds `query`; a topic is read into the columns of its sample, which is the query's data set."""
     if query.topic is None:
@@ -428,18 +368,6 @@ def _rows_of(query: Query, disk: Path, progress: Callable[[str], None]) -> Gener
         )
     columns = [column for column in schema if column.name != kafka.HEADERS]
     return TopicRows(query.topic, pa.schema(columns, schema.metadata), connector_jars(progress))
-
-
-def _partitions(layout: Mapping[str, int], budget: Budget) -> tuple[int, int]:
-    """Return the numbers of partitions of the source and of the state."""
-    unknown = layout.keys() - {"source", "state"}
-    wrong = [count for count in layout.values() if not isinstance(count, int) or count < 1]
-    if unknown or wrong:
-        raise WorkbenchError(
-            f"The layout {dict(layout)!r} cannot be deployed on Spark: it may set 'source' and 'state' to whole "
-            "numbers of at least 1. Leave out the rest."
-        )
-    return layout.get("source", budget.slots), layout.get("state", budget.slots)
 
 
 def _memory_folder() -> bool:

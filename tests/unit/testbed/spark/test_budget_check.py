@@ -11,6 +11,7 @@ from workbench.errors import WorkbenchError
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark.driver.session import divide_memory
 from workbench.testbed.spark.machine.limits import outer_limit
+from workbench.testbed.spark.run import partitions
 
 
 def test_memory_is_divided_between_state_and_heap():
@@ -79,14 +80,12 @@ def test_without_quotas_the_defaults_of_the_command_line_fit(monkeypatch):
 
 
 def test_a_layout_sets_the_partitions_of_source_and_state():
-    from workbench.testbed.spark.testbed import _partitions
-
     budget = Budget(2, SlotProfile(0.4, 1024))
-    assert _partitions({}, budget) == (2, 2)
-    assert _partitions({"source": 3, "state": 4}, budget) == (3, 4)
+    assert partitions({}, budget) == (2, 2)
+    assert partitions({"source": 3, "state": 4}, budget) == (3, 4)
     for layout in ({"map": 2}, {"source": 0}, {"state": 1.5}):
         with pytest.raises(WorkbenchError, match=r"cannot be deployed on Spark: it may set 'source' and 'state'"):
-            _partitions(layout, budget)
+            partitions(layout, budget)
 
 
 @pytest.mark.parametrize(("options", "slots"), [((), 3), (("--slots", "2"), 2)])

@@ -10,7 +10,7 @@ from workbench.cli.progress import Progress
 from workbench.errors import QueryError, WorkbenchError
 from workbench.testbed.spark.driver.live import failed_at_run_time
 from workbench.testbed.spark.driver.process import LEFT, DriverProcess, answer, ask_apart, ended
-from workbench.testbed.spark.testbed import SparkRun
+from workbench.testbed.spark.run import SparkRun
 
 
 def test_memory_is_the_likely_cause_and_its_last_error_is_told(tmp_path, monkeypatch):
