@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from workbench.checks import finite, shown
 from workbench.errors import WorkbenchError
 
 _NODES_PER_S = 500_000  # about what the compiled searches do, for them to stop in time
@@ -34,8 +35,8 @@ def deadline(timeout_s: float | None) -> float:
     """Moment of the monotonic clock at which `timeout_s` from now are over; infinity for None."""
     if timeout_s is None:
         return math.inf
-    if not timeout_s > 0:
-        raise WorkbenchError(f"timeout_s is {timeout_s!r}; give seconds above 0, or None for no limit.")
+    if timeout_s != math.inf and not (finite(timeout_s) and timeout_s > 0):
+        raise WorkbenchError(f"timeout_s is {shown(timeout_s)}; give seconds above 0, or None for no limit.")
     return time.monotonic() + timeout_s
 
 

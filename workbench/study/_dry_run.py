@@ -28,7 +28,7 @@ PROBES = (4, 12)
 # Of a warm deployment: seconds until the first turn, and from one turn to the next.
 WARM_S = (60.0, 150.0)
 TURN_S = 5.0
-SINK_S = (15.0, 60.0)  # of a deployment, to compare its sink with none
+SINK_S = (15.0, 100.0)  # of a deployment, to compare its sink with none
 SIMULATED_RUN_S = 1.0
 
 

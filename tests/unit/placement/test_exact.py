@@ -104,6 +104,7 @@ def test_asked_to_stop_a_search_ends_with_the_best_so_far():
         ({"gap": -0.1}, "gap is -0.1; give a number from 0 to 1"),
         ({"gap": math.nan}, "gap is nan"),
         ({"timeout_s": -1}, "timeout_s is -1; give seconds above 0, or None for no limit"),
+        ({"timeout_s": "soon"}, "timeout_s is 'soon'; give seconds above 0, or None for no limit"),
         ({"objective": "disk"}, "The objective is 'disk'; use one of rate, cost"),
     ],
 )
