@@ -214,6 +214,8 @@ def test_a_schema_that_is_another_s_is_named_with_the_first_value(broker, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.alone
+@pytest.mark.long
 @pytest.mark.fault("a broker is away when a capture begins", sees="the broker is named, with what to do")
 def test_a_broker_that_is_away_is_named_and_a_capture_can_be_repeated(broker, filled, tmp_path):
     target = tmp_path / "orders.parquet"

@@ -48,6 +48,8 @@ def test_a_file_goes_to_a_topic_with_its_keys(broker, capsys, tmp_path):
     assert len(places) == 3  # a key is in one partition
 
 
+@pytest.mark.alone
+@pytest.mark.long
 def test_avro_values_in_a_registry_s_wire_format_become_columns(broker, capsys):
     money = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
     fields = [{"name": "shop", "type": "string"}, {"name": "amount", "type": ["null", money]}]

@@ -20,6 +20,8 @@ BUDGET = Budget(2, SlotProfile(0.4, 600), 1.0) if FRACTIONS else Budget(1, SlotP
 PARTITIONS = 3
 
 
+@pytest.mark.alone
+@pytest.mark.long
 def test_rows_go_to_a_topic_of_their_own_which_is_deleted(broker, connector):
     assert connector.exists()
     asked = Topic.parse(broker.url("out"))

@@ -121,6 +121,7 @@ def test_no_input_runs_ahead_of_the_other(spark, folder):
     assert [source["endOffset"]["input"] for source in json.loads(last.json)["sources"]] == [0, 1]
 
 
+@pytest.mark.long
 def test_the_rate_is_met_in_sum_and_by_shares(folder):
     rate = 500.0
     with TESTBED.deploy(two_inputs.query(folder, (0.75, 0.25)), BUDGET) as deployed:

@@ -285,6 +285,8 @@ def test_each_flow_of_a_pipeline_is_a_query():
     assert any("shops is a materialized view" in note for note in found.notes)
 
 
+@pytest.mark.alone
+@pytest.mark.long
 @pytest.mark.usefixtures("project")
 def test_a_flow_of_a_pipeline_runs_on_the_rows_of_its_source():
     rows = pa.table({"shop": ["a", "b"] * 50, "amount": [float(one) for one in range(100)]})

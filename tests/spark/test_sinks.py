@@ -74,6 +74,7 @@ def test_nothing_stays_in_the_places_and_the_user_is_told(parquet):
     assert machine.facts["checkpoint"] == "in a folder of the job"
 
 
+@pytest.mark.long
 @pytest.mark.alone  # milliseconds are asserted, which other work hides
 def test_what_writing_takes_is_seen(parquet):
     cost = parquet[0].writes
@@ -129,6 +130,8 @@ def test_foreach_batch_calls_the_users_function_with_each_batch_once(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.alone
+@pytest.mark.long
 def test_a_sink_that_sleeps_and_grows_is_seen_in_the_figures():
     asked = replace(ROWS, sink=job_with_sinks.slow)
     with deployed(asked, sink="job_with_sinks:slow") as (run, said):
