@@ -114,13 +114,9 @@ def study_steps(
         exploration = yield from _with_answers(explorer, query, study, ready.instances)
     swept: tuple[Run, ...] = ()
     if len(study.intervals) > 1:
+        largest, estimator = study.space.corners[-1], ready.estimator
         swept = yield from sweep(
-            query,
-            study.space.corners[-1],
-            study.intervals,
-            testbed=ready.testbed,
-            estimator=ready.estimator,
-            journal=journal,
+            query, largest, study.intervals, testbed=ready.testbed, estimator=estimator, journal=journal
         )
     reason = "; ".join(filter(None, (exploration.reason, ready.smaller)))  # which the plan keeps
     exploration = replace(exploration, asked=asked or asked_of(study), reason=reason)
