@@ -18,10 +18,18 @@ import io
 import sys
 import time
 from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import capsys_runs
+import elasticutor_runs
+import streambed_runs
 
 from workbench.errors import WorkbenchError
 from workbench.papers import FOLDER, PAPERS, counted, recorded
 
+RUNS = {"streambed": streambed_runs.RUNS, "capsys": capsys_runs.RUNS, "elasticutor": elasticutor_runs.RUNS}
 COLUMNS = ("figure", "input", "panel", "series", "x", "y", "low", "high")
 CLOSE = 0.01
 
@@ -29,10 +37,9 @@ CLOSE = 0.01
 def slow(paper):
     """What makes each recorded result of a paper, by figure and input."""
     return {
-        (one.number, chosen): one.slow
-        for one in PAPERS[paper].figures
-        if one.slow is not None
-        for chosen in one.inputs or ("",)
+        (number, chosen): make
+        for number, make in RUNS.get(paper, {}).items()
+        for chosen in PAPERS[paper].figure(number).inputs or ("",)
     }
 
 

@@ -12,11 +12,15 @@ figures, asserts nothing.
 import itertools
 import statistics
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from streambed_runs import FACTORS, checked, loads
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator
-from workbench.papers import FACTORS, checked, loads
 from workbench.simulation import PRESETS
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed

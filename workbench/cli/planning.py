@@ -24,13 +24,14 @@ from workbench.speed import measure_speed, relative_speed
 from workbench.study import (
     DryRun,
     Planned,
+    Prepared,
     Study,
     asked_of,
     dry_run,
-    find_query,
     planned_document,
     planned_so_far,
     plans_path,
+    prepare,
     read_study,
     run_study,
     write_planned,
@@ -62,7 +63,8 @@ def run_plan(options: argparse.Namespace) -> int:
     if not options.json:
         _show_recorded(Path(options.study).with_suffix(RECORDED), here=study.testbed == "spark" and not study.cluster)
     taken = list[str]()
-    would = dry_run(study, journal, find=find_query)
+    ready = study if study.log is not None else prepare(study, journal)
+    would = dry_run(ready, journal)
     with progress(would.seconds[1], runs=would.runs, timed=study.testbed == "spark") as say:
 
         def listen(event: Event) -> None:
@@ -73,9 +75,9 @@ def run_plan(options: argparse.Namespace) -> int:
         _say_unlisted(say, study, would)
         asked = asked_of(study, _repeated(options))
         try:
-            planned = run_study(study, journal, progress=say, listen=listen, asked=asked)
+            planned = run_study(ready, journal, progress=say, listen=listen, asked=asked)
         except KeyboardInterrupt:
-            _show_so_far(study, journal, asked, as_json=options.json)
+            _show_so_far(ready, asked, as_json=options.json)
             raise
     runs = (*planned.exploration.runs, *planned.sweep)
     write_planned(planned, output)
@@ -102,10 +104,12 @@ def _say_unlisted(say: Progress, study: Study, would: DryRun) -> None:
         say.keep(f"also measuring {units.some(slots, 'slot')}, {UNLISTED}")
 
 
-def _show_so_far(study: Study, journal: Journal, asked: Asked, *, as_json: bool) -> None:
-    """Show what an interrupted study allows to say; where no run was finished, nothing."""
+def _show_so_far(ready: Study | Prepared, asked: Asked, *, as_json: bool) -> None:
+    """Show what an interrupted study allows to say; where no run was finished, or a log is read, nothing."""
     with suppress(WorkbenchError):
-        planned = planned_so_far(study, journal, asked=asked)
+        if not isinstance(ready, Prepared):
+            return
+        planned = planned_so_far(ready, asked)
         if as_json:
             print(json.dumps(planned_to_dict(planned_document(planned)), indent=1))
         else:

@@ -177,7 +177,6 @@ FIGURES = (
         "Throughput of the three best and worst placements of a query",
         "Of 80 plans of Q1-sliding 3 meet the target; P1 sustains 14k records/s with 6.8 % back-pressure, P6 9k "
         "with 86.4 % (section 3.2). There are 665 plans of Q2-join and 950 of Q3-inf (section 3.3).",
-        "simulated",
         f"Every plan in the fluid engine, on 4 workers of 4 slots. {_HELD}",
         _figure_2,
         tuple(_MOTIVATION),
@@ -195,7 +194,6 @@ FIGURES = (
         "What co-locating resource-hungry tasks costs, by resource",
         "3a: plans that spread the inference tasks are faster. 3b: 110k records/s falls to 91k. 3c: 1555 falls to "
         "1185 (section 3.3).",
-        "simulated",
         "The mean of all plans by how many such tasks share a worker; the paper chose nine plans by hand. 3b loses "
         "42 % here and 17 % in the paper: the disk's contention is all there is in the engine. " + _HELD,
         _figure_3,
@@ -212,7 +210,6 @@ FIGURES = (
         "Cost of a plan against its throughput",
         "Thresholds of the costs separate the fast plans of Q1-sliding; its network cost is not dominant "
         "(section 4.4.1).",
-        "simulated",
         "All plans, the same costs (equations 4 to 8), throughput in the fluid engine.",
         _figure_5,
         tuple(_MOTIVATION),

@@ -104,18 +104,15 @@ class PaperFigure:
     number: str  # as the paper has it: ``"Figure 7"``
     shows: str
     said: str  # what the paper says of it: its values or its finding, with the section
-    # ``"reproduced"``: the paper's method on the paper's input. ``"same method, our input"``: the paper does not
-    # publish all of its input. ``"simulated"``: in a simulation in place of the paper's cluster. ``"not here,
-    # because"``: there is none of ours, for the reason in `how`
-    status: Status
     how: str  # how ours was made and why it differs; or why there is none
     make: Callable[[str], Reproduction] | None = None  # makes it for one of `inputs`; None where it is not here
     # the paper's queries, jobs or workloads to choose from, the usual one first; empty where it has one input
     inputs: tuple[str, ...] = ()
-    # what takes minutes, for one of `inputs`; `make` reads what ``benchmarks/papers.py`` recorded of it. None where
-    # nothing does
-    slow: Callable[[str], Iterable[Series]] | None = None
     headlines: tuple[Headline, ...] = ()  # what to compare: the numbers that the paper gives, or what its words allow
+    # ``"reproduced"``: the paper's method on the paper's input. ``"same method, our input"``: the paper does not
+    # publish all of its input. ``"simulated"``: in a simulation in place of the paper's cluster. ``"not here,
+    # because"``: there is none of ours, for the reason in `how`
+    status: Status = "simulated"
 
     def reproduce(self, chosen: str | None = None) -> Reproduction:
         """Make the figure for the chosen input, the usual one by default.

@@ -205,20 +205,19 @@ _FIGURES = (
         "Rate of one stateful operator by tasks and memory: reads, writes and updates",
         "Reads sustain 50,000 events/s from 4 tasks of 1,024 MB or 8 of 512 MB on; memory does not help writes; "
         "only 8 tasks sustain 30,000 updates/s (section 3).",
-        "not here, because",
         "it measures RocksDB, not a policy: python benchmarks/rocksdb_memory.py figure4 does so on Spark, at a "
         "small scale.",
         headlines=(
             Headline("Rate of reads with 8 tasks of 512 MB", "records/s", 50e3),
             Headline("Rate of updates with 8 tasks", "records/s", 30e3),
         ),
+        status="not here, because",
     ),
     PaperFigure(
         "Figure 5",
         "Rate, cores and memory over time under DS2 and Justin",
         "The main operator ends at (7; 158) and (7; none) on q1, (12; 158) on q3 and (24; 158) on q5 under both, "
         "(12; 158) and (6; 316) on q11, and (24; 158) and (12; 316) on q8 (section 5.1).",
-        "simulated",
         "Costs and working sets are fitted to the reported configurations (q11's and q8's to DS2's); steps and "
         "Justin's ends follow. With Algorithm 1 as printed a scale-up that helped is followed by the next, so "
         "q11 and q8 go on to 632 MB. The released operator scales out after each scale-up, which are the paper's "
@@ -233,7 +232,6 @@ _FIGURES = (
         "Reconfigurations, and what Justin saves",
         "Justin needs as many reconfigurations as DS2 or fewer, and saves 40 % of the memory of q1, 10 % of q3, "
         "28 % of q11 and 27 % of q8, and 48 % of the cores of q11 and q8.",
-        "simulated",
         "Justin as released, with three levels. q1 saves more than published, because DS2's published total "
         "leaves the sink out (2,317 MB are 7 tasks) and Justin's does not. q11 saves less: it ends with 8 tasks "
         "for 6. Costs, working sets and the busy source are fitted to the reported configurations, so agreement "

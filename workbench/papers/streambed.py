@@ -1,21 +1,21 @@
 """StreamBed (DEBS 2024), section VIII, in the fluid engine on models of its five queries.
 
 The models are calibrated to Tables II, III and IV (`preset`): what follows from their costs alone is marked as fitted.
-Published tables are in ``data/published``.
+Published tables are in ``data/published``; ``benchmarks/streambed_py`` makes what is recorded.
 """
 
 import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 
+from workbench.capacity import bids2
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.papers import streambed_runs as runs
 from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction
 from workbench.papers.headline import Headline, Reader, at, ratio
-from workbench.papers.recorded import recorded, redrawn
-from workbench.papers.streambed_runs import GB, MANAGER, MARGIN, capacity, memory_of, published, tasks
+from workbench.papers.recorded import FOLDER, recorded, redrawn, rows
 from workbench.simulation import PRESETS, Deployment, preset, steady_state
 from workbench.testbed import FluidTestbed
 
@@ -23,6 +23,46 @@ NAME = "streambed"
 _WINDOWS, _WINDOW_S = 20, 10.0
 _FORMS: Mapping[str, Callable[[float], float]] = {"linear": float, "log": math.log, "sqrt": math.sqrt}
 _AS_PRINTED: Mapping[str, Callable[[float], float]] = {**_FORMS, "log": math.log1p}  # by the authors
+GB, MANAGER = 1024, 16  # MB, and slots of a TaskManager, whose memory is Table III's
+MARGIN = 1.10
+SLOTS: Mapping[str, tuple[int, ...]] = {"q1": (3, 6, 11, 16), "q2": (3, 4, 5, 6)} | dict.fromkeys(
+    ("q5", "q8", "q11"), (12, 24, 32, 48)
+)
+"""Section VIII's slots of operators; it names the ends, and 32 for q8."""
+
+ERROR = Panel("Error of the model", "Run", "Error of the best form (records/s)")
+EXPECTED = Panel("Gaussian process", "Slots", "Error expected after one more run (records/s)")
+IMPROVEMENT = Panel("Expected improvement", "Slots", "Expected improvement (records/s)")
+EFFORT = Panel("Effort", "Of an exploration", "Number, or simulated minutes", "bars")
+MODEL = Panel("Model", "Coefficient", "Value", "bars")
+FORMS = Panel("Chosen form", "Form", "Explorations", "bars")
+PLANNED = Panel("Slots for the rate of Table IV", "Memory per slot", "Slots", "bars", log_y=True)
+FOUND = "found here"
+
+
+def published(table: str, query: str | None = None) -> list[dict[str, str]]:
+    """Read the rows of a published table, of one query or all."""
+    found = rows(FOLDER / "published" / f"streambed_table_{table}.csv")
+    return [row for row in found if query in {None, row["query"]}]
+
+
+def memory_of(cell: Mapping[str, str]) -> str:
+    """Write the memory per slot of a row of Table IV."""
+    return f"{float(cell['memory_gb_per_slot']):g} GB"
+
+
+def tasks(query: str, memory_mb: float, slots: int) -> Mapping[str, int]:
+    """Give BIDS2's tasks by operator, from the costs of one task each."""
+    model = preset(query)
+    work = steady_state(Deployment(model, model.minimal_layout, memory_mb)).work_s
+    rates = {name: 1 / seconds if seconds > 0 else None for name, seconds in work.items()}
+    return bids2(rates, dict.fromkeys(rates, 1.0), slots).tasks
+
+
+@lru_cache(maxsize=1024)
+def _capacity(query: str, memory_mb: float, slots: int) -> float:
+    """Give what a budget sustains in the engine without noise, records/s."""
+    return float(steady_state(Deployment(preset(query), tasks(query, memory_mb, slots), memory_mb)).rate)
 
 
 def _printed(query: str, memory_mb: float, slots: Iterable[float]) -> tuple[float, ...]:
@@ -46,7 +86,7 @@ def _table_ii(_: str) -> Reproduction:
 def _table_iii(query: str) -> Reproduction:
     (row,) = published("iii", query)
     found = recorded(NAME, "Table III", query)
-    model = next(one for one in found if one.panel == runs.MODEL.title)
+    model = next(one for one in found if one.panel == MODEL.title)
     a, b, c = (one or 0.0 for one in model.y)
     least, most = int(row["min_slots"]), int(row["max_slots"])
     budgets = tuple(sorted({round(least + (most - least) * step / 6) for step in range(7)}))
@@ -55,20 +95,20 @@ def _table_iii(query: str) -> Reproduction:
     panel = Panel("Capacity", f"Slots of {memory / GB:g} GB", "Capacity (records/s)")
     curves = (
         panel.series(f"paper, {row['form']}", budgets, _printed(query, memory, budgets), published=True),
-        panel.series("the engine", budgets, (capacity(query, memory, slots) for slots in budgets)),
+        panel.series("the engine", budgets, (_capacity(query, memory, slots) for slots in budgets)),
         panel.series(_MODEL, budgets, (a * form(MANAGER * memory) + b * form(n) + c for n in budgets)),
     )
-    efforts = next(one for one in found if one.panel == runs.EFFORT.title)
+    efforts = next(one for one in found if one.panel == EFFORT.title)
     effort = [float(row[name]) for name in ("optimizer_calls", "estimator_runs", "training_minutes")]
     coefficients = [float(row[name]) for name in model.x if isinstance(name, str)]
     planned = {memory_of(cell): float(cell["slots"]) for cell in published("iv", query)}
     paper = (
-        runs.MODEL.series(f"paper, {row['form']}", model.x, coefficients, published=True),
-        runs.FORMS.series("paper", (row["form"],), (1.0,), published=True),
-        runs.EFFORT.series("paper", efforts.x, effort, published=True),
-        runs.PLANNED.series("paper", planned, planned.values(), published=True),
+        MODEL.series(f"paper, {row['form']}", model.x, coefficients, published=True),
+        FORMS.series("paper", (row["form"],), (1.0,), published=True),
+        EFFORT.series("paper", efforts.x, effort, published=True),
+        PLANNED.series("paper", planned, planned.values(), published=True),
     )
-    panels = (runs.ERROR, runs.EXPECTED, runs.IMPROVEMENT, panel, runs.MODEL, runs.FORMS, runs.EFFORT, runs.PLANNED)
+    panels = (ERROR, EXPECTED, IMPROVEMENT, panel, MODEL, FORMS, EFFORT, PLANNED)
     return Reproduction(panels, (*found, *curves, *paper))
 
 
@@ -95,12 +135,12 @@ _PANELS_11 = (
 
 
 def _figure_10(query: str) -> Reproduction:
-    slots, memory = runs.SLOTS[query][-1], 4096
+    slots, memory = SLOTS[query][-1], 4096
     layout = tasks(query, memory, slots)
     budget = Budget(slots, SlotProfile(1.0, memory))
     seen: dict[str, list[float]] = {}
     with FluidTestbed(noise=0.0).deploy(preset(query), budget, layout, repeat=0) as run:
-        run.set_rate(capacity(query, memory, slots))
+        run.set_rate(_capacity(query, memory, slots))
         run.settle(300)
         for _ in range(_WINDOWS):
             for operator in run.observe(_WINDOW_S).operators:
@@ -134,7 +174,7 @@ def _explored(query: str) -> Iterator[Headline]:
     memory = memory_of(cell)
 
     def chosen(made: Reproduction) -> float:
-        forms = dict(zip(made.named("ours", runs.FORMS.title).x, made.named("ours", runs.FORMS.title).y, strict=True))
+        forms = dict(zip(made.named("ours", FORMS.title).x, made.named("ours", FORMS.title).y, strict=True))
         return 100 * (forms.get(form) or 0.0) / sum(value or 0.0 for value in forms.values())
 
     what = f"Explorations of {query} that choose the {form} form"
@@ -144,8 +184,8 @@ def _explored(query: str) -> Iterator[Headline]:
         ("estimator runs", "runs", "estimator_runs"),
         ("minutes", "min", "training_minutes"),
     ):
-        yield Headline(f"{name} of {query}", unit, float(row[column]), at(runs.FOUND, name, runs.EFFORT.title), query)
-    what, read = f"Slots of {memory} that its models plan", at(runs.FOUND, memory, runs.PLANNED.title)
+        yield Headline(f"{name} of {query}", unit, float(row[column]), at(FOUND, name, EFFORT.title), query)
+    what, read = f"Slots of {memory} that its models plan", at(FOUND, memory, PLANNED.title)
     yield Headline(what, "slots", float(cell["slots"]), read, query, fitted=_FITTED)
     fits = ratio(at("the engine", most), at(f"paper, {form}", most))
     yield Headline(f"The engine at {most} slots, of the printed model", "times", 1.0, fits, query, fitted=_FITTED)
@@ -190,7 +230,6 @@ _FIGURES = (
         "Table II",
         "Rate that one task per operator sustains",
         "1.6 and 3.6 million events/s for q1 and q2, 50,000 for q5, 1.4 million for q8, 60,000 for q11.",
-        "simulated",
         "The engine's models are calibrated to this table, so it shows how well they fit.",
         _table_ii,
         headlines=_if_there(_one_task),
@@ -199,30 +238,27 @@ _FIGURES = (
         "Figure 8",
         "Operators of the five queries",
         "A drawing of the dataflows.",
-        "not here, because",
         "there is nothing to compare; each measurement's report draws the operators of its query.",
         headlines=(Headline("Operators of q5", "operators", 8.0),),
+        status="not here, because",
     ),
     PaperFigure(
         "Figure 9",
         "Sixteen budgets at 100 and 150 % of their estimated MST",
         "q1, q2 and q11 achieve at worst 95 % of the expected rate, and often 99 to 100 %; q5 and q8 vary more. "
         "At 150 % few configurations of q8 still follow (section VIII).",
-        "simulated",
         "Recorded. The published budgets and schedule; q5 and q8 also at 0.5 and 1 GB. What differs from one "
         "deployment to the next is the engine's noise alone, the spread of published estimates. On Spark: python "
         "benchmarks/streambed_check.py nexmark:q1.",
         redrawn(NAME, "Figure 9", _PANELS_9),
         ("q1", "q2", "q5", "q8", "q11"),
-        runs.figure_9,
-        tuple(itertools.chain.from_iterable(map(_shares, PRESETS))),
+        headlines=tuple(itertools.chain.from_iterable(map(_shares, PRESETS))),
     ),
     PaperFigure(
         "Figure 10",
         "Busyness of the operators at the MST",
         "Most scaled-out operators reach their peak at some time; q8's join has a practical maximum of 60 % "
         "(section VIII).",
-        "simulated",
         f"The largest of Figure 9's budgets; {_WINDOWS} windows of {_WINDOW_S:.0f} s without noise between "
         "deployments. q8's windows empty at once here, so its join waits where the paper's is uneven.",
         _figure_10,
@@ -236,40 +272,36 @@ _FIGURES = (
         "Table III",
         "An exploration at work, and the models that it finds",
         "Linear models for q1, q2 and q11, logarithmic for q5, square root for q8, from 9 to 16 measured budgets.",
-        "simulated",
         "Recorded: five explorations (corners, Gaussian process, stop rule, selection by halves) on "
         "the published spaces and schedule, with the spread of published estimates; the first one is drawn. "
         "Redeployments take no time here. a is per MB of a TaskManager. Printed coefficients are cut off after two "
         "digits; q1's row has misprints (data/published/README.md).",
         _table_iii,
         tuple(PRESETS),
-        runs.table_iii,
-        _if_there(_explored),
+        headlines=_if_there(_explored),
     ),
     PaperFigure(
         "Table IV",
         "Slots for large rates",
         "From 69 slots for 190 million events/s of q2 to 1079 for 2.5 million of q5, at 110 % of the rate.",
-        "reproduced",
         "From Table III's model as printed. The engine is fitted to this table, so that its own slots would say "
         "nothing; what explorations of it plan is in Table III.",
         _table_iv,
         tuple(PRESETS),
         headlines=_if_there(_cells),
+        status="reproduced",
     ),
     PaperFigure(
         "Figure 11",
         "The planned deployments at 100, 120 and 150 % of the requested rate, over time",
         "All sustain 100 %, with up to 1.6 s of pending records; 120 and 150 % are not matched, and records pile "
         "up (section VIII).",
-        "simulated",
         f"Recorded, every 5 min after a ramp-up of 5 min. {_ENGINE} The engine's costs are fitted to Table IV, so "
         "that 100 % is sustained follows. Its caches are full from the start, so q8 does not decline slowly at "
         "150 % as published.",
         redrawn(NAME, "Figure 11", _PANELS_11),
         tuple(PRESETS),
-        runs.figure_11,
-        (
+        headlines=(
             Headline(
                 "Share of the requested rate that is sustained", "%", 100.0, _last("Rate", "100", min), fitted=_FITTED
             ),

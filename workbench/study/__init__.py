@@ -2,7 +2,7 @@
 
 from workbench.study._drift import Change, Drift, drift, refuse_loss, study_drift
 from workbench.study._dry_run import DryRun, dry_run
-from workbench.study.carry_out import SoFar, planned_so_far, prepare, run_study
+from workbench.study.carry_out import Prepared, SoFar, planned_so_far, prepare, run_study
 from workbench.study.catalogue import find_query, read_query
 from workbench.study.draft import Draft, draft
 from workbench.study.history import StudyHistory

@@ -14,13 +14,13 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import Configuration, fill_s, load_curve_s, reusable
 from workbench.records import NOOP, Measurement
-from workbench.study.carry_out import prepare, runs_of, tell_recorded
+from workbench.study.carry_out import Prepared, prepare, runs_of, tell_recorded
 from workbench.study.catalogue import read_query
 from workbench.study.observed import explored_log
-from workbench.study.parts import Find, fitting, testbed_of
+from workbench.study.parts import Find
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, WarmTestbed
-from workbench.workload import Query, Script, Unread
+from workbench.workload import Script, Unread
 
 # Least and most of one run, as seen on Spark on two cores: seconds until it is observed, and probes.
 START_S = (30.0, 90.0)
@@ -48,18 +48,16 @@ class DryRun:
     refused: str = ""  # why the recorded runs, all that there will be, give no plan; "" where they give one
 
 
-def dry_run(study: Study, journal: Journal | None = None, *, find: Find = read_query) -> DryRun:
+def dry_run(study: Study | Prepared, journal: Journal | None = None, *, find: Find = read_query) -> DryRun:
     """Say what `run_study` would measure and roughly how long that takes; nothing is deployed.
 
     The study may be a stranger's: no module that it names is imported, unless `find` does.
     """
-    if study.log is not None:  # it is read, and nothing is measured
+    if isinstance(study, Study) and study.log is not None:  # it is read, and nothing is measured
         explored_log(study)
         return DryRun((), (1, 1), (0.0, 0.0))
-    journal = journal or Journal(Path(os.devnull, "none"))  # where nothing can be recorded
-    testbed = testbed_of(study, lambda _: None)
-    study, smaller = fitting(study, testbed)
-    query, explorer, _ = prepare(study, journal, find=find, testbed=testbed)
+    ready = prepare(study, journal or Journal(Path(os.devnull, "none")), find=find)  # where nothing can be recorded
+    query = ready.query
     doubt = read = ""
     if isinstance(query.build, Script):
         read = f"{query.build.path.name} was not run: workbench init says what it starts."
@@ -74,11 +72,12 @@ def dry_run(study: Study, journal: Journal | None = None, *, find: Find = read_q
             f"{query.name} is not defined as a function in {query.build.file.name}, and a dry run imports none of your "
             "modules: runs that are recorded may be listed."
         )
-    return replace(_listed(study, query, explorer, journal), smaller=smaller, doubt=doubt, read=read)
+    return replace(_listed(ready), smaller=ready.smaller, doubt=doubt, read=read)
 
 
-def _listed(study: Study, query: Query, explorer: ResourceExplorer, journal: Journal) -> DryRun:
-    optimizer = explorer.optimizer
+def _listed(ready: Prepared) -> DryRun:
+    study, query, explorer = ready.study, ready.query, ready.explorer()
+    optimizer, journal = explorer.optimizer, ready.journal
     tell_recorded(explorer, query)
     certain = [run.budget for run in explorer.runs]
     made, operators = len(certain), len(optimizer.testbed.operators(query))

@@ -31,8 +31,47 @@ _SMALL = 4
 _SURE, _NEAR = 2.0, 3.0  # high / low of an answer's interval at most, and times beyond the runs at most
 
 
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A study that can be carried out here, and with what."""
+
+    study: Study  # without the slot counts that this machine cannot provide
+    smaller: str  # which these are; "" where it provides all
+    journal: Journal
+    query: Query
+    testbed: Testbed
+    estimator: CapacityEstimator
+    instances: tuple[InstanceType, ...]  # the price list
+
+    def explorer(self) -> ResourceExplorer:
+        """Give an explorer that has made no run."""
+        study, testbed, budgets = self.study, self.testbed, self.study.space.budgets
+        shared = study.shared and isinstance(testbed, Sharing)
+        optimizer = ConfigurationOptimizer(
+            WarmTestbed(testbed, budgets) if shared else testbed,
+            self.estimator,
+            self.journal,
+            costs_at=study.slots[-1] if isinstance(testbed, SparkTestbed) or shared else None,
+            many_tasks=MANY_TASKS if len(budgets) > 1 else ALONE,
+        )
+        optimizer.check(self.query, study.space.corners[0])
+        return ResourceExplorer(
+            optimizer,
+            study.space,
+            study.seed,
+            form=study.form,
+            most_runs=runs_of(study),
+            most_calls=study.most_calls,
+            choice=study.choice,
+            estimates=study.estimates,
+            growth=study.growth,
+            most_s=study.most_s,
+            available=partial(_recorded, testbed, self.query) if isinstance(testbed, RecordedTestbed) else None,
+        )
+
+
 def run_study(
-    study: Study,
+    study: Study | Prepared,
     journal: Journal,
     *,
     progress: Callable[[str], None] = lambda _: None,
@@ -47,7 +86,7 @@ def run_study(
 
 
 def study_steps(
-    study: Study,
+    study: Study | Prepared,
     journal: Journal,
     *,
     progress: Callable[[str], None] = lambda _: None,
@@ -61,31 +100,27 @@ def study_steps(
     measured again. A budget that cannot be measured is a run that failed: the others go on, and it is tried again when
     you run the study again.
     """
-    asked = asked or asked_of(study)
-    if study.log is not None:
+    if isinstance(study, Study) and study.log is not None:
         instances = read_instances(Path(study.prices)) if study.prices else ()
-        return plan_targets(study, replace(explored_log(study), asked=asked), (), instances)
-    testbed = testbed or testbed_of(study, progress)
-    study, smaller = fitting(study, testbed)
-    if smaller:
-        progress(smaller)
-    query, explorer, instances = prepare(study, journal, progress=progress, testbed=testbed, estimator=estimator)
+        return plan_targets(study, replace(explored_log(study), asked=asked or asked_of(study)), (), instances)
+    ready = prepare(study, journal, progress=progress, testbed=testbed, estimator=estimator)
+    if isinstance(study, Prepared) and isinstance(ready.testbed, SparkTestbed):  # nobody listened when it was prepared
+        ready = replace(ready, testbed=replace(ready.testbed, progress=progress))
+    study, query, explorer = ready.study, ready.query, ready.explorer()
+    if ready.smaller:
+        progress(ready.smaller)
     warm = explorer.optimizer.testbed
     with warm if isinstance(warm, WarmTestbed) else nullcontext():
-        exploration = yield from _with_answers(explorer, query, study, instances)
+        exploration = yield from _with_answers(explorer, query, study, ready.instances)
     swept: tuple[Run, ...] = ()
     if len(study.intervals) > 1:
-        optimizer = explorer.optimizer
+        largest, estimator = study.space.corners[-1], ready.estimator
         swept = yield from sweep(
-            query,
-            study.space.corners[-1],
-            study.intervals,
-            testbed=warm.testbed if isinstance(warm, WarmTestbed) else warm,
-            estimator=optimizer.estimator,
-            journal=journal,
+            query, largest, study.intervals, testbed=ready.testbed, estimator=estimator, journal=journal
         )
-    reason = "; ".join(filter(None, (exploration.reason, smaller)))  # which the plan keeps
-    return plan_targets(study, replace(exploration, asked=asked, reason=reason), swept, instances)
+    reason = "; ".join(filter(None, (exploration.reason, ready.smaller)))  # which the plan keeps
+    exploration = replace(exploration, asked=asked or asked_of(study), reason=reason)
+    return plan_targets(study, exploration, swept, ready.instances)
 
 
 def runs_of(study: Study) -> int:
@@ -114,23 +149,20 @@ def _with_answers(
             yield Concluded(SoFar(study, runs, tuple(instances)))
 
 
-def planned_so_far(
-    study: Study,
-    journal: Journal,
-    *,
-    asked: Asked | None = None,
-    testbed: Testbed | None = None,
-    estimator: CapacityEstimator | None = None,
-) -> Planned:
+def planned_so_far(ready: Prepared, asked: Asked | None = None) -> Planned:
     """Plan with the finished runs that the journal has, as where a study was interrupted; nothing is deployed."""
-    testbed = testbed or testbed_of(study, lambda _: None)
-    study, _ = fitting(study, testbed)
-    query, explorer, instances = prepare(study, journal, testbed=testbed, estimator=estimator)
-    tell_recorded(explorer, query)
-    made = explorer.runs
-    reason = f"interrupted after {units.some(len(made), 'run')}"
-    found = conclude(made, reason, form=study.form, choice="edge", growth=study.growth, least=1)
-    return plan_targets(study, replace(found, asked=asked or asked_of(study)), (), instances)
+    explorer = ready.explorer()
+    tell_recorded(explorer, ready.query)
+    reason = f"interrupted after {units.some(len(explorer.runs), 'run')}"
+    return _planned(ready.study, explorer.runs, reason, ready.instances, asked or asked_of(ready.study))
+
+
+def _planned(
+    study: Study, runs: Sequence[Run], reason: str, instances: Sequence[InstanceType], asked: Asked
+) -> Planned:
+    """Plan with the runs that there are, however few."""
+    found = conclude(runs, reason, form=study.form, choice="edge", growth=study.growth, least=1)
+    return plan_targets(study, replace(found, asked=asked), (), instances)
 
 
 def tell_recorded(explorer: ResourceExplorer, query: Query) -> None:
@@ -143,16 +175,19 @@ def tell_recorded(explorer: ResourceExplorer, query: Query) -> None:
 
 
 def prepare(
-    study: Study,
+    study: Study | Prepared,
     journal: Journal,
     *,
     progress: Callable[[str], None] = lambda _: None,
     testbed: Testbed | None = None,
     estimator: CapacityEstimator | None = None,
     find: Find | None = None,
-) -> tuple[Query, ResourceExplorer, tuple[InstanceType, ...]]:
-    """Check that `study` can be carried out here, before long work starts; give its query, explorer and price list."""
+) -> Prepared:
+    """Check that `study` can be carried out here, before long work starts; one that is prepared stays as it is."""
+    if isinstance(study, Prepared):
+        return study
     testbed = testbed or testbed_of(study, progress)
+    study, smaller = fitting(study, testbed)
     if study.day is not None:
         RateTrace.from_csv(study.day)
     if study.keys is not None:
@@ -163,34 +198,11 @@ def prepare(
         size = study.cluster.executor_slots
         cheapest(instances, size, least, executor_slots=size)  # what nobody can deploy is not worth measuring
     query = query_of(study, find or partial(find_query, progress=progress))
-    budgets = study.space.budgets
     if isinstance(testbed, SparkTestbed):
         swept = (replace(study.space.corners[-1], interval_s=interval) for interval in study.intervals)
-        for budget in (*budgets, *swept):
+        for budget in (*study.space.budgets, *swept):
             testbed.check(budget)
-    shared = study.shared and isinstance(testbed, Sharing)
-    optimizer = ConfigurationOptimizer(
-        WarmTestbed(testbed, budgets) if shared else testbed,
-        estimator or estimator_of(study),
-        journal,
-        costs_at=study.slots[-1] if isinstance(testbed, SparkTestbed) or shared else None,
-        many_tasks=MANY_TASKS if len(budgets) > 1 else ALONE,
-    )
-    optimizer.check(query, study.space.corners[0])
-    explorer = ResourceExplorer(
-        optimizer,
-        study.space,
-        study.seed,
-        form=study.form,
-        most_runs=runs_of(study),
-        most_calls=study.most_calls,
-        choice=study.choice,
-        estimates=study.estimates,
-        growth=study.growth,
-        most_s=study.most_s,
-        available=partial(_recorded, testbed, query) if isinstance(testbed, RecordedTestbed) else None,
-    )
-    return query, explorer, instances
+    return Prepared(study, smaller, journal, query, testbed, estimator or estimator_of(study), instances)
 
 
 def _recorded(testbed: RecordedTestbed, query: Query, budget: Budget) -> int:
@@ -212,10 +224,8 @@ class SoFar:
     @cached_property
     def planned(self) -> Planned | None:
         """The model of the runs and what would be planned with it, however sure; None where they allow no model."""
-        study = self.study
         try:
-            found = conclude(self.runs, self._after, form=study.form, choice="edge", growth=study.growth, least=1)
-            return plan_targets(study, found, (), self.instances)
+            return _planned(self.study, self.runs, self._after, self.instances, Asked())
         except WorkbenchError:
             return None
 

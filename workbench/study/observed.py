@@ -8,8 +8,8 @@ from pathlib import Path
 from workbench import bounds, defaults, units
 from workbench.capacity import Exploration
 from workbench.capacity.explore import conclude
-from workbench.capacity.model import MARGIN, Asked, MicroBatch, fit_micro_batch
-from workbench.capacity.planning import read_instances
+from workbench.capacity.model import Asked, MicroBatch, fit_micro_batch
+from workbench.capacity.planning import margin_of, read_instances
 from workbench.checks import SLACK, positive, within
 from workbench.errors import WorkbenchError
 from workbench.observing import (
@@ -160,8 +160,7 @@ def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: 
             f"{units.some(running.slots, 'slot')} of {running.name} have. Measure fewer slots, then compare again."
         )
     study, times = measured.study, found.rate / rate
-    margin = study.margin or (MARGIN if study.risk is None else 1.0)
-    margin = margin if study.outage is None else max(margin, study.outage.margin)
+    margin = margin_of(study.margin, study.risk, study.outage)
     takes: list[tuple[float, int | None]] = []
     for target in targets:
         try:

@@ -55,17 +55,15 @@ def plan_targets(
                 keys=keys,
                 executor_slots=None if study.cluster is None else study.cluster.executor_slots,
             )
-            if study.environment is not None:
-                found = replace(found, environment=Path(study.environment).name)
-            if brought := _brought(study):
-                found = replace(found, settings=brought)
-            if study.script is not None:
-                found = replace(found, script=study.script)
-            if study.inputs:
-                found = replace(found, inputs=_shares(exploration))
-            plans.append(
-                found if trace is None else replace(found, day=_followed(study, exploration, found, trace, allowed))
+            found = replace(
+                found,
+                environment=study.environment and Path(study.environment).name,
+                settings=_brought(study) or None,
+                script=study.script,
+                inputs=_shares(exploration) if study.inputs else None,
+                day=None if trace is None else _followed(study, exploration, found, trace, allowed),
             )
+            plans.append(found)
         except WorkbenchError as error:
             refused.append(Refusal(rate, str(error)))
     return Planned(study, exploration, tuple(plans), tuple(refused), tuple(swept), tuple(instances))

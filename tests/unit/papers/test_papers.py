@@ -30,36 +30,30 @@ from workbench.papers import (
 )
 
 SEEN = Path(__file__).with_name("headlines.csv")
-HERE = [(paper, figure) for paper in PAPERS.values() for figure in paper.figures if figure.make is not None]
+HERE = [figure for paper in PAPERS.values() for figure in paper.figures if figure.make is not None]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def each_is_made_once():
     """Keep what a figure makes of an input, which nothing changes, for all tests."""
-    figures = [figure for _, figure in HERE]
-    makes = [figure.make for figure in figures]
-    for figure, make in zip(figures, makes, strict=True):
-        object.__setattr__(figure, "make", cache(make))
-    yield
-    for figure, make in zip(figures, makes, strict=True):
-        object.__setattr__(figure, "make", make)
+    with pytest.MonkeyPatch.context() as patch:
+        for figure in HERE:
+            patch.setitem(vars(figure), "make", cache(figure.make))
+        yield
 
 
 def made(paper, number, chosen=None):
     return PAPERS[paper].figure(number).reproduce(chosen)
 
 
-@pytest.mark.parametrize(("paper", "figure"), HERE, ids=lambda one: getattr(one, "number", getattr(one, "name", "")))
-def test_a_figure_has_units_no_stray_series_and_a_difference_for_every_headline(paper, figure):
-    del paper
+@pytest.mark.parametrize("figure", HERE, ids=lambda one: one.number)
+def test_a_figure_has_units_no_stray_series_and_a_difference_for_every_headline(figure):
     found = figure.reproduce()
     titles = {panel.title for panel in found.panels}
     assert len(titles) == len(found.panels)
     assert {one.panel for one in found.series} == titles
     assert all(panel.x and panel.y for panel in found.panels)
     assert len({(one.panel, one.name) for one in found.series}) == len(found.series)
-    assert figure.said
-    assert figure.how
     compared = figure.compare_all()
     assert len(compared) == len(figure.headlines)
     for one in compared:
@@ -74,7 +68,7 @@ def test_every_figure_says_what_became_of_it():
         assert len({one.number for one in paper.figures}) == len(paper.figures)
         for figure in paper.figures:
             assert figure.status in get_args(Status)
-            assert figure.headlines
+            assert all((figure.said, figure.how, figure.headlines))
             assert {one.only for one in figure.headlines} <= {"", *figure.inputs}
             assert all((one.ours is None) == (figure.make is None) for one in figure.headlines)
             assert (figure.make is None) == (figure.status == "not here, because")
@@ -129,13 +123,9 @@ def test_a_headline_says_where_ours_differs(unit, published, ours, verdict, diff
 @pytest.mark.parametrize(
     ("unit", "published", "said"),
     [
-        ("times", (1.0, math.inf), "more"),
-        ("times", (0.0, 1.0), "less"),
-        ("times", (1.0, 16.0), "1 to 16 times"),
         ("change", (-math.inf, 0.0), "less"),
         ("change", 12.0, "+12 %"),
         ("%", (95.0, math.inf), "at least 95 %"),
-        ("s", (10.0, 20.0), "10 to 20 s"),
     ],
 )
 def test_a_range_is_said_in_words_where_it_is_a_sign(unit, published, said):

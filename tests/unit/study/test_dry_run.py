@@ -7,7 +7,7 @@ import pytest
 from workbench import cli
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study import Study, dry_run, run_study
+from workbench.study import Study, carry_out, dry_run, run_study
 from workbench.testbed import FluidTestbed
 from workbench.workload import nexmark
 
@@ -174,6 +174,17 @@ def test_minutes_that_are_over_before_the_first_run_ends_are_said(tmp_path, monk
     monkeypatch.setattr("workbench.cli.planning.run_study", lambda *_, **__: 1 / 0)
     cli.main(("plan", "study.yaml"))
     assert would.short in capfd.readouterr().err
+
+
+def test_a_plan_looks_for_its_query_once(tmp_path, monkeypatch):
+    (tmp_path / "study.yaml").write_text(
+        "query: nexmark:q1\ntargets: [2.0e+6]\nslots: [2, 4, 8]\nmemory_mb: [512]\nslot_cpus: 1\ntestbed: fluid\nmost_runs: 4\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    found, usual = [], carry_out.query_of
+    monkeypatch.setattr(carry_out, "query_of", lambda *given: found.append(given) or usual(*given))
+    assert cli.main(("plan", "study.yaml")) == 0
+    assert len(found) == 1
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Concluded
-from workbench.study import SoFar, Study, planned_so_far, planning, read_planned, run_study, write_planned
+from workbench.study import SoFar, Study, planned_so_far, planning, prepare, read_planned, run_study, write_planned
 from workbench.study.targets import plan_targets
 from workbench.testbed import WarmTestbed
 
@@ -90,7 +90,7 @@ def test_a_killed_study_measures_only_what_it_lacks(tmp_path):
     assert len(keys) == len(set(keys)) == len(planned.exploration.runs)
     again = run_study(STUDY, journal, testbed=WarmMachine(seed=2), estimator=ESTIMATOR)
     assert again.exploration.runs == planned.exploration.runs
-    so_far = planned_so_far(STUDY, journal, testbed=WarmMachine(), estimator=ESTIMATOR)
+    so_far = planned_so_far(prepare(STUDY, journal, testbed=WarmMachine(), estimator=ESTIMATOR))
     assert so_far.exploration.runs == planned.exploration.runs
 
 

@@ -44,9 +44,9 @@ def test_names_that_are_turned_have_room_below_them():
 
 def small(make):
     headline = Headline("Rate of q1", "records/s", 1.0, lambda made: made.named("ours", "Rate").at("q1"))
-    said, ours = "It says <b>twice</b>.", ("simulated", "In the engine.")
-    figure = PaperFigure("Figure 1", "Rates", said, *ours, make, ("a", "b"), headlines=(headline,))
-    missing = PaperFigure("Table 1", "Nothing", "It says nothing.", "not here, because", "the data are private.")
+    said = "It says <b>twice</b>."
+    figure = PaperFigure("Figure 1", "Rates", said, "In the engine.", make, ("a", "b"), (headline,))
+    missing = PaperFigure("Table 1", "Nothing", "It says nothing.", "they are private.", status="not here, because")
     return Paper("small", "A paper", (figure, missing))
 
 

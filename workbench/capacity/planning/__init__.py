@@ -13,9 +13,9 @@ from workbench.capacity.planning.intervals import (
     interval_speedups,
     sweep,
 )
-from workbench.capacity.planning.judged import capacity_at, falls_short
+from workbench.capacity.planning.judged import capacity_at, falls_short, margin_of
 from workbench.capacity.planning.prices import COLUMNS as PRICE_COLUMNS
-from workbench.capacity.planning.prices import cheapest, prices, read_instances, room_for
+from workbench.capacity.planning.prices import cheapest, read_instances, room_for
 from workbench.capacity.planning.stages import batch_of, follow, in_turns
 from workbench.capacity.planning.what_if import Answer, Question, ask, common_range
 from workbench.records import BatchLayout, CapacityPlan, InstanceType, Stage

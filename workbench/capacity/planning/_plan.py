@@ -9,7 +9,7 @@ the minimal configuration; on the fluid presets both miss the capacity alike (``
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,10 +21,8 @@ from workbench.capacity.planning import checks
 from workbench.capacity.planning.cores import offers, on_cores
 from workbench.capacity.planning.executor import (
     UNPRICED,
-    Reserve,
     executor_size,
     in_executors,
-    kubernetes_reserve,
     slots_per_worker,
 )
 from workbench.capacity.planning.intervals import IntervalSpeedup
@@ -45,7 +43,6 @@ def plan(
     margin: float | None = None,
     risk: float | None = None,
     instances: Sequence[InstanceType] = (),
-    reserve: Reserve = kubernetes_reserve,
     interval_speedups: Mapping[float, IntervalSpeedup] | None = None,
     low_rate: float | None = None,
     outage: Outage | None = None,
@@ -65,8 +62,6 @@ def plan(
         Price list. Where it says how fast the cores of a type are, and those measured were timed, the slots on that
         type are those that its cores take. Without a list, the least memory x slots counts as cheapest, and without
         `executor_slots` executors are made for workers of 16 cores and 64 GiB.
-    reserve
-        Cores and MiB that a worker keeps for itself, of those it has.
     interval_speedups
         Capacity at each trigger interval to choose from, relative to that at the explored one; None: that one.
     low_rate
@@ -98,14 +93,7 @@ def plan(
     runs, model = exploration.measurements, exploration.model
     sample = exploration.fitted_runs[-1]
     gains = interval_speedups or {sample.budget.interval_s: IntervalSpeedup()}
-    chosen = _cheapest(
-        exploration,
-        memory_mb,
-        gains,
-        instances,
-        lambda place, memory: place.least(rate, memory, margin, risk, executor_slots),
-        lambda own, slots, profile: cheapest(own, slots, profile, reserve=reserve, executor_slots=executor_slots),
-    )
+    chosen = _cheapest(exploration, rate, memory_mb, gains, instances, margin, risk, executor_slots)
     place, budget, price = chosen.place, chosen.budget, chosen.price
     interval, memory = budget.interval_s, budget.profile.memory_mb
     times = 1.0 if place.cores is None else place.cores.times
@@ -130,7 +118,7 @@ def plan(
     allocation = None if nearest is None else allocate(nearest, budget.slots)
     share = source_share(exploration.fitted_runs)
     partitions = frozen or budget.slots
-    most = slots_per_worker(*UNPRICED, budget.profile, reserve) if price is None else price.slots_per_worker
+    most = slots_per_worker(*UNPRICED, budget.profile) if price is None else price.slots_per_worker
     executors = math.ceil(budget.slots / (executor_slots or max(1, most)))
     findings = (
         checks.check_interval(budget, sample.budget.interval_s, gains[interval]),
@@ -194,11 +182,13 @@ class _Option:
 
 def _cheapest(  # noqa: PLR0917 - private, called once
     exploration: Exploration,
+    rate: float,
     memory_mb: Sequence[int],
     gains: Mapping[float, IntervalSpeedup],
     instances: Sequence[InstanceType],
-    slots_for: Callable[[Place, int], int],
-    price_of: Callable[[Sequence[InstanceType], int, SlotProfile], Price],
+    margin: float,
+    risk: float | None,
+    executor_slots: int | None,
 ) -> _Option:
     """Choose among the memory profiles, the trigger intervals, and the cores on offer, each with its least slots."""
     cpus = exploration.fitted_runs[-1].budget.profile.cpus
@@ -210,8 +200,8 @@ def _cheapest(  # noqa: PLR0917 - private, called once
         try:
             model, transfer = on_cores(exploration, cores)
             place = Place(exploration, model, own.together(transfer), cores)
-            slots = slots_for(place, memory)
-            price = price_of(alike_cores, slots, profile) if alike_cores else None
+            slots = place.least(rate, memory, margin, risk, executor_slots)
+            price = cheapest(alike_cores, slots, profile, executor_slots) if alike_cores else None
         except WorkbenchError as error:
             refused = error
             continue

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from workbench import bounds
-from workbench.capacity.planning.executor import Reserve, executors_within, kubernetes_reserve, slots_within
+from workbench.capacity.planning.executor import executors_within, kubernetes_reserve, slots_within
 from workbench.errors import WorkbenchError
 from workbench.records import (
     DATABRICKS,
@@ -59,13 +59,7 @@ class Cluster:
         return sum(worker.executors[place] for worker in self.workers)
 
 
-def pack(
-    plans: Sequence[CapacityPlan],
-    instances: Sequence[InstanceType],
-    *,
-    reserve: Reserve = kubernetes_reserve,
-    on_cores: OnCores | None = None,
-) -> Cluster:
+def pack(plans: Sequence[CapacityPlan], instances: Sequence[InstanceType], on_cores: OnCores | None = None) -> Cluster:
     """Find the cheapest workers of one type that hold all `plans` with their drivers.
 
     Ties go to fewer workers, then to the order of the price list, then to larger executors of the first plans.
@@ -83,9 +77,9 @@ def pack(
         )
     there = on_cores or (lambda place, _: plans[place])
     places = range(len(plans))
-    _, count, instance, own, (executors, workers) = _cheapest(places, instances, reserve, there)
-    apart = sum(_cheapest([place], instances, reserve, there)[0] for place in places)
-    least = min(count, _least(own, _room(instance, reserve)))
+    _, count, instance, own, (executors, workers) = _cheapest(places, instances, there)
+    apart = sum(_cheapest([place], instances, there)[0] for place in places)
+    least = min(count, _least(own, _room(instance)))
     return Cluster(own, executors, instance, workers, least, apart)
 
 
@@ -98,7 +92,7 @@ _Packing = tuple[tuple[Executor, ...], tuple[Worker, ...]]
 
 
 def _cheapest(
-    places: Sequence[int], instances: Sequence[InstanceType], reserve: Reserve, on_cores: OnCores
+    places: Sequence[int], instances: Sequence[InstanceType], on_cores: OnCores
 ) -> tuple[float, int, InstanceType, tuple[CapacityPlan, ...], _Packing]:
     found, refused, own = [], None, tuple[CapacityPlan, ...]()
     for instance in instances:
@@ -112,7 +106,7 @@ def _cheapest(
         except WorkbenchError as error:
             refused = error
             continue
-        packing = _packed(own, _room(instance, reserve))
+        packing = _packed(own, _room(instance))
         if packing is not None:
             count = len(packing[1])
             found.append((count * instance.price_per_hour, count, instance, own, packing))
@@ -135,8 +129,8 @@ def _smallest(plan: CapacityPlan) -> str:
     return f"{of}{profile.cpus:g} core and {profile.memory_mb:,} MB"
 
 
-def _room(instance: InstanceType, reserve: Reserve) -> tuple[float, float]:
-    kept_cpus, kept_mb = reserve(instance.vcpus, instance.memory_mb)
+def _room(instance: InstanceType) -> tuple[float, float]:
+    kept_cpus, kept_mb = kubernetes_reserve(instance.vcpus, instance.memory_mb)
     return instance.vcpus - kept_cpus, instance.memory_mb - kept_mb
 
 

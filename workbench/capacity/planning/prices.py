@@ -1,11 +1,11 @@
 """What slots cost: workers of priced instance types, and how many of them a number of slots takes."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from workbench.capacity.planning.executor import Reserve, kubernetes_reserve, slots_per_worker
+from workbench.capacity.planning.executor import slots_per_worker
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.reading import read_rows
@@ -34,12 +34,7 @@ def read_instances(path: Path) -> tuple[InstanceType, ...]:
     return instances
 
 
-def room_for(
-    instance: InstanceType,
-    profile: SlotProfile,
-    reserve: Reserve = kubernetes_reserve,
-    executor_slots: int | None = None,
-) -> int:
+def room_for(instance: InstanceType, profile: SlotProfile, executor_slots: int | None = None) -> int:
     """Give the most slots of `profile` that a worker of a type holds; 0 if none.
 
     Notes
@@ -50,7 +45,7 @@ def room_for(
     power of two, as its cores are.
     """
     if instance.provider not in (DATABRICKS, EMR_SERVERLESS):
-        return slots_per_worker(instance.vcpus, instance.memory_mb, profile, reserve, executor_slots)
+        return slots_per_worker(instance.vcpus, instance.memory_mb, profile, executor_slots=executor_slots)
     kept_mb = 0.03 * instance.memory_mb + 4800 if instance.provider == DATABRICKS else 0.0
     whole = replace(profile, cpus=math.ceil(profile.cpus))
     most = slots_per_worker(instance.vcpus, instance.memory_mb, whole, lambda _cpus, _mb: (0.0, kept_mb))
@@ -60,41 +55,20 @@ def room_for(
     return size if size <= most and (instance.provider == DATABRICKS or size.bit_count() == 1) else 0
 
 
-def prices(
-    instances: Iterable[InstanceType],
-    slots: int,
-    profile: SlotProfile,
-    *,
-    reserve: Reserve = kubernetes_reserve,
-    executor_slots: int | None = None,
-) -> tuple[Price, ...]:
-    """Price `slots` slots of `profile` on each instance type that can hold at least one executor, the cheapest first.
+def cheapest(
+    instances: Sequence[InstanceType], slots: int, profile: SlotProfile, executor_slots: int | None = None
+) -> Price:
+    """Price `slots` slots of `profile` on the cheapest instance type that can hold at least one executor.
 
     Without `executor_slots` a worker has one executor, of as many slots as there is room for. Ties go to fewer workers,
     then to the order of the list. The driver is not priced. Prices are compared as numbers: give them in one currency.
     """
-    if slots < 1:
-        raise WorkbenchError(f"The number of slots is {slots!r}; it must be at least 1.")
     found = []
     for instance in instances:
-        shape = room_for(instance, profile, reserve, executor_slots)
-        if shape < 1:
-            continue
-        workers = math.ceil(slots / shape)
-        found.append(Price(instance, workers, shape, workers * instance.price_per_hour, workers * shape - slots))
-    return tuple(sorted(found, key=lambda price: (price.per_hour, price.workers)))
-
-
-def cheapest(
-    instances: Sequence[InstanceType],
-    slots: int,
-    profile: SlotProfile,
-    *,
-    reserve: Reserve = kubernetes_reserve,
-    executor_slots: int | None = None,
-) -> Price:
-    """Give the cheapest of `prices`."""
-    found = prices(instances, slots, profile, reserve=reserve, executor_slots=executor_slots)
+        shape = room_for(instance, profile, executor_slots)
+        if shape:
+            workers = math.ceil(slots / shape)
+            found.append(Price(instance, workers, shape, workers * instance.price_per_hour, workers * shape - slots))
     if not found:
         is_one = executor_slots in (None, 1)
         raise WorkbenchError(
@@ -103,7 +77,7 @@ def cheapest(
             "what the system keeps; add larger ones to the price list, or use smaller "
             f"{'slots' if is_one else 'executors'}."
         )
-    return found[0]
+    return min(found, key=lambda price: (price.per_hour, price.workers))
 
 
 def _instance(row: Mapping[str, str | None], path: Path, line: int) -> InstanceType:

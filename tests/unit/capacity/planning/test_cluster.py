@@ -24,8 +24,11 @@ def instance(vcpus, memory_mb, price=1.0, name="small"):
     return InstanceType(name, "x", "y", vcpus, memory_mb, price, "USD", "test", "2026-01")
 
 
-def nothing(_cpus, _memory_mb):
-    return 0.0, 0.0
+@pytest.fixture(autouse=True, scope="module")
+def workers_keep_nothing():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("workbench.capacity.planning.cluster.kubernetes_reserve", lambda _cpus, _mb: (0.0, 0.0))
+        yield
 
 
 def fewest(plans, cpus, memory):
@@ -60,7 +63,7 @@ def fewest(plans, cpus, memory):
 @given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from([0.5, 1.0])), min_size=1, max_size=2))
 def test_no_packing_by_brute_force_is_much_better_and_every_container_has_room(sizes):
     plans = [plan_of(slots, cpus) for slots, cpus in sizes]
-    cluster = pack(plans, [instance(3.0, 8192)], reserve=nothing)
+    cluster = pack(plans, [instance(3.0, 8192)])
     best = fewest(plans, 3.0, 8192)
     assert cluster.least <= best <= len(cluster.workers) <= best + 1
     for worker in cluster.workers:
@@ -76,40 +79,40 @@ def test_no_packing_by_brute_force_is_much_better_and_every_container_has_room(s
 
 def test_plans_share_workers_that_each_would_leave_half_empty():
     plans = [plan_of(2), plan_of(2, query="mine:clicks")]
-    cluster = pack(plans, [instance(8.0, 16384)], reserve=nothing)
+    cluster = pack(plans, [instance(8.0, 16384)])
     assert (len(cluster.workers), cluster.least, cluster.per_hour, cluster.apart_per_hour) == (1, 1, 1.0, 2.0)
     assert cluster.workers[0].executors == (1, 1)
 
 
 def test_the_cheapest_type_wins_and_ties_go_to_fewer_workers():
     types = [instance(4.0, 8192, 1.0), instance(8.0, 16384, 2.0, "large")]
-    assert pack([plan_of(7)], types, reserve=nothing).instance.name == "large"
-    assert pack([plan_of(2)], types, reserve=nothing).instance.name == "small"
+    assert pack([plan_of(7)], types).instance.name == "large"
+    assert pack([plan_of(2)], types).instance.name == "small"
 
 
 def test_executors_of_a_plan_are_alike():
-    cluster = pack([plan_of(5)], [instance(4.0, 65536)], reserve=nothing)
+    cluster = pack([plan_of(5)], [instance(4.0, 65536)])
     assert cluster.executors == (Executor(3, SlotProfile(1.0, 1024)),)
     assert cluster.count(0) == 2
 
 
 def test_executors_that_were_measured_are_not_cut_anew():
     measured = replace(plan_of(6), executors=3, executor_slots=2)
-    found = pack([measured], [instance(4, 8192)], reserve=nothing)
+    found = pack([measured], [instance(4, 8192)])
     assert [one.slots for one in found.executors] == [2]
     assert found.count(0) == 3
     with pytest.raises(
         WorkbenchError,
         match=r"holds a driver and an executor of each plan \(6 slots, each 1 core and 1,024 MB\), apart",
     ):
-        pack([replace(measured, executors=1, executor_slots=6)], [instance(4, 65536)], reserve=nothing)
+        pack([replace(measured, executors=1, executor_slots=6)], [instance(4, 65536)])
 
 
 def test_executors_that_share_no_worker_bound_their_number():
     measured = replace(plan_of(20), executors=4, executor_slots=5)
-    found = pack([measured], [instance(8, 65536)], reserve=nothing)
+    found = pack([measured], [instance(8, 65536)])
     assert (len(found.workers), found.least) == (4, 4)
-    few = pack([replace(measured, least_slots=10)], [instance(8, 65536)], reserve=nothing)
+    few = pack([replace(measured, least_slots=10)], [instance(8, 65536)])
     assert (few.count(0), few.least) == (2, 2)
 
 
@@ -134,10 +137,10 @@ def test_each_type_holds_the_plans_for_its_own_cores():
             raise WorkbenchError("Cores of slow are busy for the whole interval.")
         return replace(plans[place], budget=replace(plans[place].budget, slots=4 if one is fast else 8))
 
-    found = pack(plans, [slow, usual, fast], reserve=nothing, on_cores=there)
+    found = pack(plans, [slow, usual, fast], on_cores=there)
     assert found.instance is fast
     assert [plan.budget.slots for plan in found.plans] == [4, 4]
-    assert found.per_hour == pack(found.plans, [fast], reserve=nothing).per_hour
-    assert found.apart_per_hour == pack(found.plans, [fast], reserve=nothing).apart_per_hour
+    assert found.per_hour == pack(found.plans, [fast]).per_hour
+    assert found.apart_per_hour == pack(found.plans, [fast]).apart_per_hour
     with pytest.raises(WorkbenchError, match="busy for the whole interval"):
-        pack(plans, [slow], reserve=nothing, on_cores=there)
+        pack(plans, [slow], on_cores=there)

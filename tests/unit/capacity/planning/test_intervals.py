@@ -65,13 +65,19 @@ class MicroBatches:
         return nullcontext(run)
 
 
+def swept_on(testbed, intervals, folder, query="q1", **settings):
+    journal, estimator = Journal(folder / "j.jsonl"), CapacityEstimator(**settings)
+    steps = sweep(nexmark.query(query), BUDGET, intervals, testbed=testbed, estimator=estimator, journal=journal)
+    return result_of(steps)
+
+
 def test_every_interval_is_measured_once(tmp_path):
-    journal, testbed = Journal(tmp_path / "j.jsonl"), MicroBatches()
-    query = nexmark.query("q5")
-    estimator = CapacityEstimator(tolerance=0.02)
-    runs = result_of(sweep(query, BUDGET, (5.0, 1.0, 2.0, 1.0), testbed=testbed, estimator=estimator, journal=journal))
+    testbed = MicroBatches()
+    runs, again = (
+        swept_on(testbed, intervals, tmp_path, "q5", tolerance=0.02)
+        for intervals in ((5.0, 1.0, 2.0, 1.0), (1.0, 2.0, 5.0))
+    )
     assert [run.budget.interval_s for run in runs] == [1.0, 2.0, 5.0]
-    again = result_of(sweep(query, BUDGET, (1.0, 2.0, 5.0), testbed=testbed, estimator=estimator, journal=journal))
     assert again == runs
     assert len(testbed.runs) == 3
     points = interval_points(runs)
@@ -83,15 +89,12 @@ def test_every_interval_is_measured_once(tmp_path):
 
 
 def test_a_sweep_needs_something_to_compare_and_a_trigger(tmp_path):
-    journal, estimator = Journal(tmp_path / "j.jsonl"), CapacityEstimator()
-    with pytest.raises(WorkbenchError, match=r"intervals to compare are \[2.0, 2.0\]; give at least two"):
-        result_of(
-            sweep(nexmark.query("q5"), BUDGET, [2.0, 2.0], testbed=MicroBatches(), estimator=estimator, journal=journal)
-        )
-    with pytest.raises(WorkbenchError, match=r"has no trigger interval. Compare intervals on Spark"):
-        result_of(
-            sweep(nexmark.query("q5"), BUDGET, [1.0, 2.0], testbed=FluidTestbed(), estimator=estimator, journal=journal)
-        )
+    for intervals, testbed, message in (
+        ([2.0, 2.0], MicroBatches(), r"intervals to compare are \[2.0, 2.0\]; give at least two"),
+        ([1.0, 2.0], FluidTestbed(), r"has no trigger interval. Compare intervals on Spark"),
+    ):
+        with pytest.raises(WorkbenchError, match=message):
+            swept_on(testbed, intervals, tmp_path)
 
 
 def ratios(found):
@@ -201,8 +204,7 @@ def test_the_doubt_about_a_gain_is_part_of_the_risk(explored):
 
 
 def test_a_latency_nobody_keeps_refuses_the_targets(explored, tmp_path):
-    where = {"testbed": MicroBatches(), "estimator": CapacityEstimator(), "journal": Journal(tmp_path / "j.jsonl")}
-    runs = result_of(sweep(nexmark.query("q1"), BUDGET, (1.0, 2.0), **where))
+    runs = swept_on(MicroBatches(), (1.0, 2.0), tmp_path)
     study = replace(explored.study, testbed="spark", intervals=(1.0, 2.0), latency_s=0.5)
     planned = plan_targets(study, explored.exploration, runs)
     assert planned.plans == ()
@@ -229,8 +231,7 @@ class Failing(MicroBatches):
 
 @pytest.fixture
 def swept(tmp_path):
-    where = {"testbed": Failing(), "estimator": CapacityEstimator(), "journal": Journal(tmp_path / "swept.jsonl")}
-    return result_of(sweep(nexmark.query("q1"), BUDGET, (0.5, 2.0, 5.0), **where))
+    return swept_on(Failing(), (0.5, 2.0, 5.0), tmp_path)
 
 
 def test_an_interval_that_cannot_be_measured_costs_no_plan(explored, swept, tmp_path):

@@ -16,9 +16,8 @@ from staged_runs import staged_exploration
 from workbench.answers.planned import cards
 from workbench.capacity import plan
 from workbench.capacity.explore import conclude
-from workbench.capacity.planning import InstanceType, Question, ask, read_instances
+from workbench.capacity.planning import InstanceType, Question, ask, cheapest, read_instances
 from workbench.capacity.planning.executor import UNPRICED, Executor, kubernetes_reserve, slots_per_worker
-from workbench.capacity.planning.prices import prices
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, Outage
@@ -104,13 +103,10 @@ def test_every_pod_fits_on_the_worker_that_is_priced(place):
 
 
 def test_what_a_worker_keeps_shows_in_slots_and_price():
-    def made(**settings):
-        return plan(explored(1.0, 1024), 1e5, memory_mb=[1024], instances=[LARGE], **settings)
-
-    usual, bare = made(), made(reserve=lambda *_: (0.0, 0.0))
-    assert (usual.price.slots_per_worker, bare.price.slots_per_worker) == (1, 2)
-    assert usual.price.workers == usual.budget.slots == bare.budget.slots
-    assert usual.price.per_hour == pytest.approx(0.085 * usual.budget.slots)
+    made = plan(explored(1.0, 1024), 1e5, memory_mb=[1024], instances=[LARGE])
+    assert made.price.slots_per_worker == 1  # of 2 cores and 4 GiB
+    assert made.price.workers == made.budget.slots
+    assert made.price.per_hour == pytest.approx(0.085 * made.budget.slots)
 
 
 def test_without_prices_executors_are_of_a_usual_size():
@@ -242,7 +238,7 @@ def test_a_size_that_no_executor_has_is_refused(size):
     for use in (
         lambda: plan(explored(1.0, 1024), 2e4, memory_mb=[1024], executor_slots=size),
         lambda: Question(20_000, 600, worker_slots=6, executor_slots=size),
-        lambda: prices([MEDIUM], 4, SlotProfile(1.0, 1024), executor_slots=size),
+        lambda: cheapest([MEDIUM], 4, SlotProfile(1.0, 1024), size),
     ):
         with pytest.raises(WorkbenchError, match=f"slots of an executor is {size}; it must be a whole number"):
             use()
@@ -264,10 +260,8 @@ def test_slots_of_whole_cores_have_them_in_the_settings():
 
 
 def test_a_worker_is_priced_with_whole_executors():
-    profile, room_of_three = SlotProfile(1.0, 1024), [slots_per_worker(8, 32768, SlotProfile(1.0, 1024))]
-    assert room_of_three == [7]
-    held = [slots_per_worker(8, 32768, profile, executor_slots=size) for size in (1, 2, 3, 7, 8)]
-    assert held == [7, 6, 6, 7, 0]
+    held = [slots_per_worker(8, 32768, SlotProfile(1.0, 1024), executor_slots=size) for size in (None, 3, 8)]
+    assert held == [7, 6, 0]
     made = plan(explored(1.0, 1024), 5e4, memory_mb=[1024], instances=[MEDIUM], executor_slots=3)
     assert made.price.slots_per_worker == 6
     assert made.price.workers == math.ceil(made.executors / 2)
@@ -289,15 +283,6 @@ def test_executors_on_a_worker_are_as_many_as_fit_one_by_one(cpus, memory_mb):
             count += 1
         found = slots_per_worker(instance.vcpus, instance.memory_mb, one.profile, executor_slots=size)
         assert found == count * size
-
-
-def test_an_executor_that_no_worker_holds_is_refused_with_what_to_do():
-    with pytest.raises(
-        WorkbenchError,
-        match=r"None of the 1 instance types holds 8 slots of 1 cores and 1,024 MB in one executor, apart from what "
-        r"the system keeps; add larger ones to the price list, or use smaller executors\.",
-    ):
-        plan(explored(1.0, 1024), 5e4, memory_mb=[1024], instances=[MEDIUM], executor_slots=8)
 
 
 def test_a_question_is_answered_with_executors_of_the_size_that_was_measured():
@@ -377,12 +362,13 @@ def test_the_plan_its_document_and_its_report_say_so(capacity, said):
 
 def test_one_key_of_the_study_without_the_other_is_refused():
     given = {"query": "nexmark:q1", "targets": [1e4], "slots": [1, 2], "memory_mb": [1024]}
-    with pytest.raises(WorkbenchError, match=r"outage_s is given without catch_up_s\. Add it, or leave both out"):
-        study_from(given | {"outage_s": 600})
-    with pytest.raises(WorkbenchError, match="catch_up_s is given without outage_s"):
-        study_from(given | {"catch_up_s": 600})
-    with pytest.raises(WorkbenchError, match=r"outage_s is -1; it must be at least 0.001 and at most 604800 .seconds."):
-        study_from(given | {"outage_s": -1, "catch_up_s": 1})
+    for keys, message in (
+        ({"outage_s": 600}, r"outage_s is given without catch_up_s\. Add it, or leave both out"),
+        ({"catch_up_s": 600}, "catch_up_s is given without outage_s"),
+        ({"outage_s": -1, "catch_up_s": 1}, r"outage_s is -1; it must be at least 0.001 and at most 604800 .seconds."),
+    ):
+        with pytest.raises(WorkbenchError, match=message):
+            study_from(given | keys)
 
 
 def test_the_panel_begins_where_a_plan_for_a_long_outage_is():

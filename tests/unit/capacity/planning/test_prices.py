@@ -3,7 +3,6 @@
 import pytest
 
 from workbench.capacity.planning import InstanceType, cheapest, read_instances
-from workbench.capacity.planning.prices import prices
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 
@@ -11,14 +10,14 @@ from workbench.errors import WorkbenchError
 def test_prices_count_whole_workers():
     small = InstanceType("small", "x", "y", 4, 8192, 1.0, "USD", "test", "2024-01")
     large = InstanceType("large", "x", "y", 16, 65536, 3.5, "USD", "test", "2024-01")
-    found = prices([small, large], 10, SlotProfile(1.0, 4096))
-    assert [(price.instance.name, price.workers, price.per_hour, price.idle_slots) for price in found] == [
-        ("large", 1, 3.5, 3),
-        ("small", 10, 10.0, 0),
-    ]
-    assert prices([small], 1, SlotProfile(8.0, 1024)) == ()
+    for instances, expected in (((small, large), ("large", 1, 3.5, 3)), ((small,), ("small", 10, 10.0, 0))):
+        price = cheapest(instances, 10, SlotProfile(1.0, 4096))
+        assert (price.instance.name, price.workers, price.per_hour, price.idle_slots) == expected
     with pytest.raises(WorkbenchError, match=r"None of the 1 instance types holds a slot of 8 cores"):
         cheapest([small], 1, SlotProfile(8.0, 1024))
+    one = r"8 slots of 1 cores and 1,024 MB in one executor, apart from what the system keeps; .* use smaller executors"
+    with pytest.raises(WorkbenchError, match=f"None of the 1 instance types holds {one}"):
+        cheapest([small], 8, SlotProfile(1.0, 1024), 8)
 
 
 HEADER = b"name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\n"
