@@ -9,14 +9,15 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from workbench import defaults, report, units
+from workbench import defaults, units
 from workbench.answers.answer import Fact, Unit, fields
 from workbench.checks import within
 from workbench.cli import look
-from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED, SOURCE_BOUND, check_files, tell_partial
+from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED, SOURCE_BOUND, check_files
 from workbench.cli.masters import changes, cluster_of
 from workbench.cli.options import flag
 from workbench.cli.progress import progress
+from workbench.cli.reporting import write_report
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -70,11 +71,6 @@ def run_measure(options: argparse.Namespace) -> int:
             Configuration(query, budget), live, estimator, journal, costs=not options.no_costs, output=output
         )
         measurement = result_of(events, say.tell)
-    complete = True
-    if options.report:
-        made = report.render("measure", {"measurement": str(output.resolve())}, options.report)
-        tell_partial(made.error)
-        complete = made.complete
     from workbench.answers.measured import answer  # noqa: PLC0415 - it draws, and plotly takes as long as all else
 
     estimate, answered = measurement.estimate, answer(measurement)
@@ -85,8 +81,7 @@ def run_measure(options: argparse.Namespace) -> int:
         out = look.console()
         look.show(out, answered)
         look.path(out, "measurement", output)
-        if options.report:
-            look.path(out, "report", Path(options.report).resolve())
+    complete = write_report("measure", {"measurement": str(output.resolve())}, options.report, quiet=options.json)
     if estimate.rate is None or not complete:
         return NOT_SUSTAINED
     return SOURCE_BOUND if estimate.limit == "source" else DONE
