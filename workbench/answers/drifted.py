@@ -156,8 +156,8 @@ def _promises(found: Drift) -> list[Card]:
         },
         opened=True,
     )
-    kind = "health" if broken else "result"
-    return [Card("promises", "Do the previous plans still hold?", text, table=table, kind=kind)]
+    title = "Do the previous plans still hold?"
+    return [Card("promises", title, text, table=table, kind="health" if broken else "result")]
 
 
 def _differences(found: Drift) -> list[Card]:
