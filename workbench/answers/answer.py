@@ -102,9 +102,10 @@ class Answer:
         if self.facts or not self.rows:
             return dict(self.facts)
         if self.rows[0][0].key:
-            return [_fields(row) for row in self.rows]
-        return {row[0].value: _fields(row) for row in self.rows}
+            return [fields(row) for row in self.rows]
+        return {row[0].value: fields(row) for row in self.rows}
 
 
-def _fields(facts: Iterable[Fact]) -> dict[str, Any]:
+def fields(facts: Iterable[Fact]) -> dict[str, Any]:
+    """Return the facts that the JSON document holds, by field."""
     return {fact.key: fact.value for fact in facts if fact.key}

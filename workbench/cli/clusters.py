@@ -3,11 +3,14 @@
 import argparse
 import json
 import math
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 from workbench import units
+from workbench.answers.answer import COUNT, Fact, Unit, fields
 from workbench.capacity.planning import Cluster, pack, read_instances
 from workbench.cli import look
 from workbench.cli.console import DONE
@@ -78,25 +81,11 @@ def _show(cluster: Cluster) -> None:
         f"{count} x {instance.name} at {together} hold{'s' * (count == 1)} {what}; on workers of "
         f"{'their own they cost' if plural else 'its own it costs'} {apart}. Of this type, {proven}.",
     )
-    letters = [chr(ord("A") + place % 26) for place in range(len(cluster.plans))]
-    plans = look.table(
-        {"": "left", "plan": "left", **dict.fromkeys(("records/s", "executors", "slots", "cores", "MB"), "right")}
-    )
-    for place, (plan, executor) in enumerate(zip(cluster.plans, cluster.executors, strict=True)):
-        plans.add_row(
-            letters[place],
-            plan.query,
-            units.scaled(plan.rate, ""),
-            units.count(cluster.count(place)),
-            units.count(executor.slots),
-            units.number(executor.millicores / 1000),
-            units.count(executor.memory_mb),
-        )
-    out.print(plans)
+    out.print(look.rows(_plans(cluster)))
     workers = look.table({"worker": "right", "holds": "left"})
     for number, worker in enumerate(cluster.workers):
-        held = [f"{letters[place]} x {count}" for place, count in enumerate(worker.executors) if count]
-        held += [f"driver of {letters[place]}" for place in worker.drivers]
+        held = [f"{ascii_uppercase[place % 26]} x {count}" for place, count in enumerate(worker.executors) if count]
+        held += [f"driver of {ascii_uppercase[place % 26]}" for place in worker.drivers]
         workers.add_row(str(number), ", ".join(held))
     out.print()
     out.print(workers)
@@ -105,25 +94,29 @@ def _show(cluster: Cluster) -> None:
         look.line(out, f"note: {text}")
 
 
+def _plans(cluster: Cluster) -> list[tuple[Fact, ...]]:
+    """Return what each plan needs, a row each."""
+    return [
+        (
+            Fact(ascii_uppercase[place % 26], name=" "),
+            Fact(plan.query, "query", "Plan"),
+            Fact(plan.rate, "rate", "Records/s", Unit(lambda rate: units.scaled(rate, ""))),
+            Fact(cluster.count(place), "executors", "Executors", COUNT),
+            Fact(executor.slots, "slots_each", "Slots", COUNT),
+            Fact(executor.millicores, "millicores_each", "Cores", Unit(lambda each: units.number(each / 1000))),
+            Fact(executor.memory_mb, "memory_mb_each", "MB", COUNT),
+        )
+        for place, (plan, executor) in enumerate(zip(cluster.plans, cluster.executors, strict=True))
+    ]
+
+
 def _as_json(cluster: Cluster) -> dict[str, Any]:
     return {
         "instance": cluster.instance.name,
-        "workers": [
-            {"executors": list(worker.executors), "drivers": list(worker.drivers)} for worker in cluster.workers
-        ],
+        "workers": list(map(asdict, cluster.workers)),
         "least_workers": cluster.least,
         "per_hour": cluster.per_hour,
         "apart_per_hour": cluster.apart_per_hour,
         "currency": cluster.instance.currency,
-        "plans": [
-            {
-                "query": plan.query,
-                "rate": plan.rate,
-                "executors": cluster.count(place),
-                "slots_each": executor.slots,
-                "millicores_each": executor.millicores,
-                "memory_mb_each": executor.memory_mb,
-            }
-            for place, (plan, executor) in enumerate(zip(cluster.plans, cluster.executors, strict=True))
-        ],
+        "plans": list(map(fields, _plans(cluster))),
     }

@@ -3,13 +3,14 @@
 import argparse
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from workbench import units
 from workbench.advice import Advice
+from workbench.answers.answer import COUNT, RATE, SECONDS, Fact, Unit, fields
 from workbench.cli import look
 from workbench.cli.console import DONE, JOURNAL
 from workbench.dataflow import Budget
@@ -28,8 +29,7 @@ from workbench.measuring import (
 from workbench.records import Measurement
 from workbench.speed import relative_speed
 from workbench.spelling import spelled_options
-from workbench.study import Change, drift
-from workbench.views.drift_cards import finding
+from workbench.study import drift
 
 _DIGEST = 8  # letters of a key's digest that are shown: enough to distinguish measurements
 _MOST_KEYS = 2
@@ -103,11 +103,7 @@ def _show(journal: Journal, options: argparse.Namespace) -> None:
         "size": units.size(one.size),
         "used by": ", ".join(files_referring(one, plans)) or "no plan next to the journal",
     }
-    table = look.table({"what": "left", "seen": "left"})
-    for name, value in facts.items():
-        if value:
-            table.add_row(name, value)
-    out.print(table)
+    out.print(look.rows([(Fact(name, name="What"), Fact(said, name="Seen")) for name, said in facts.items() if said]))
     seen = one.state.history if last is None else last.estimate.probes
     if seen:
         out.print()
@@ -121,29 +117,28 @@ def _show(journal: Journal, options: argparse.Namespace) -> None:
 
 
 def _compare(journal: Journal, options: argparse.Namespace) -> None:
+    from workbench.answers.drifted import answer  # noqa: PLC0415 - as above
+
     before, now = _two(read_contents(journal), options.keys)
     try:
         found, reason = drift(before, now), ""
     except WorkbenchError as error:  # another query or budget: side by side, without a judgement
         found, reason = None, str(error)
-    changes = () if found is None else (found.overall, *found.changes, *found.costs)
+    answered = None if found is None else answer(found)
     cores = relative_speed(now.core_speed, before.core_speed)
     if options.json:
         compared = {
-            "measurements": [_figures(before), _figures(now)],
-            "changes": None if found is None else list(map(_change, dict.fromkeys(changes))),
+            "measurements": [fields(_figures(run)) for run in (before, now)],
+            "changes": None if answered is None else answered.document(),
             "cores": None if cores is None else cores._asdict(),
             "why_not": reason or None,
         }
         print(json.dumps(compared, indent=1))
         return
     out = look.console()
-    look.answer(out, f"Side by side, without a judgement: {reason}" if found is None else finding(found))
-    table = look.table({"what": "left", "first": "left", "second": "left"})
-    for name, ends in _side_by_side(before, now).items():
-        table.add_row(name, *ends)
-    out.print(table)
-    if cores is not None and (found is None or not cores.differs):  # otherwise the finding says so
+    look.answer(out, f"Side by side, without a judgement: {reason}" if answered is None else answered.headline)
+    out.print(look.rows(_side_by_side(before, now)))
+    if cores is not None and (found is None or not cores.differs):  # otherwise the answer says so
         look.line(out, f"The cores of the second were {cores.words('those of the first')}.")
     for one in () if found is None else found.differences:
         look.line(out, f"differs: {one.thing}: {one.before}, then {one.now}")
@@ -223,29 +218,15 @@ def _sustained(run: Measurement, unit: str = "") -> str:
     return f"< {units.scaled(estimate.high, unit)}" if nothing else units.scaled(estimate.middle, unit)
 
 
-def _side_by_side(*sides: Measurement) -> dict[str, tuple[str, ...]]:
-    """Give what is compared, by name."""
-    costs = [{cost.operator: cost.per_record_s for cost in side.costs} for side in sides]
-    rows = {
-        "query": [side.query for side in sides],
-        "on": [_budget(side) for side in sides],
-        "measured": [units.moment(side.started_at) for side in sides],
-        "sustains": [_sustained(side, "records/s") for side in sides],
-        "at least": [units.rate(side.estimate.low) for side in sides],
-        "at most": [units.rate(side.estimate.high) if math.isfinite(side.estimate.high) else "" for side in sides],
-        "cores": [str(side.core_speed or "") for side in sides],
-        "probes": [units.count(len(side.estimate.probes)) for side in sides],
-        **{
-            f"{operator}, s per record": [units.seconds(one[operator]) if one.get(operator) else "" for one in costs]
-            for operator in dict.fromkeys(name for one in costs for name in one)
-        },
-    }
-    return {name: tuple(values) for name, values in rows.items() if any(values)}
-
-
-def _change(change: Change) -> dict[str, Any]:
-    said = ("thing", "unit", "before", "now", "ratio", "judgement", "fall_by_chance", "rise_by_chance")
-    return {name: getattr(change, name) for name in said}
+def _side_by_side(before: Measurement, now: Measurement) -> list[tuple[Fact, ...]]:
+    """Return a row for each figure that one of the two has."""
+    operators = dict.fromkeys(cost.operator for run in (before, now) for cost in run.costs)
+    pairs = zip(_figures(before, operators), _figures(now, operators), strict=True)
+    return [
+        (Fact(first.name, name="What"), Fact(first.text, name="First"), Fact(second.text, name="Second"))
+        for first, second in pairs
+        if first.name and (first.text or second.text)
+    ]
 
 
 def _of_budget(budget: Budget) -> dict[str, float]:
@@ -253,18 +234,24 @@ def _of_budget(budget: Budget) -> dict[str, float]:
     return {**sizes, "interval_s": budget.interval_s}
 
 
-def _figures(run: Measurement) -> dict[str, Any]:
-    estimate = run.estimate
-    return {
-        "query": run.query,
-        "started_at": run.started_at,
-        "capacity": estimate.middle or None,
-        "low": estimate.low,
-        "high": estimate.high if math.isfinite(estimate.high) else None,
-        "testbed": run.testbed,
-        **_of_budget(run.budget),
-        "core_speed": None if run.core_speed is None else asdict(run.core_speed),
-    }
+def _figures(run: Measurement, operators: Iterable[str] = ()) -> tuple[Fact, ...]:
+    """Return what a measurement found, with the costs of `operators`."""
+    estimate, speed = run.estimate, run.core_speed
+    costs = {cost.operator: cost.per_record_s for cost in run.costs}
+    return (
+        Fact(run.query, "query", "query"),
+        Fact(_budget(run), name="on"),
+        Fact(run.started_at, "started_at", "measured", Unit(units.moment)),
+        Fact(estimate.middle or None, "capacity"),
+        Fact(_sustained(run, "records/s"), name="sustains"),
+        Fact(estimate.low, "low", "at least", RATE),
+        Fact(estimate.high if math.isfinite(estimate.high) else None, "high", "at most", RATE),
+        Fact(run.testbed, "testbed"),
+        *(Fact(size, name) for name, size in _of_budget(run.budget).items()),
+        Fact(None if speed is None else asdict(speed), "core_speed", "cores", Unit(lambda _: str(speed))),
+        Fact(len(estimate.probes), name="probes", unit=COUNT),
+        *(Fact(costs.get(one) or None, name=f"{one}, s per record", unit=SECONDS) for one in operators),
+    )
 
 
 def _as_json(one: Recorded, plans: References) -> dict[str, Any]:
@@ -272,7 +259,7 @@ def _as_json(one: Recorded, plans: References) -> dict[str, Any]:
         "key": one.key,
         **_of_budget(one.budget),
         "machine": one.machine.described(),
-        "finished": [_figures(run) for run in one.state.finished],
+        "finished": [fields(_figures(run)) for run in one.state.finished],
         "open_probes": one.open_probes,
         "bytes": one.size,
         "spare_bytes": one.spare,

@@ -137,10 +137,8 @@ def show(out: Console, answered: Answer) -> None:
     for reason, advised in answered.cautions.items():
         advice(out, f"note: {reason}", advised)
     if answered.about:
-        made = table({"what": "left", "seen": "left"})
+        made = rows([(Fact(name, name="What"), Fact(seen, name="Seen")) for name, seen in answered.about.items()])
         made.columns[0].no_wrap = True  # names of a few words
-        for named in answered.about.items():
-            made.add_row(*named)
         out.print(made)
 
 

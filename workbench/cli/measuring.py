@@ -8,17 +8,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
-from rich.table import Table
-
-from workbench import defaults, report, units
+from workbench import defaults, units
+from workbench.answers.answer import Fact, Unit, fields
 from workbench.checks import within
 from workbench.cli import look
-from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED, SOURCE_BOUND, check_files, tell_partial
+from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED, SOURCE_BOUND, check_files
 from workbench.cli.masters import changes, cluster_of
 from workbench.cli.options import flag
 from workbench.cli.progress import progress
+from workbench.cli.reporting import write_report
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -72,11 +71,6 @@ def run_measure(options: argparse.Namespace) -> int:
             Configuration(query, budget), live, estimator, journal, costs=not options.no_costs, output=output
         )
         measurement = result_of(events, say.tell)
-    complete = True
-    if options.report:
-        made = report.render("measure", {"measurement": str(output.resolve())}, options.report)
-        tell_partial(made.error)
-        complete = made.complete
     from workbench.answers.measured import answer  # noqa: PLC0415 - it draws, and plotly takes as long as all else
 
     estimate, answered = measurement.estimate, answer(measurement)
@@ -87,8 +81,7 @@ def run_measure(options: argparse.Namespace) -> int:
         out = look.console()
         look.show(out, answered)
         look.path(out, "measurement", output)
-        if options.report:
-            look.path(out, "report", Path(options.report).resolve())
+    complete = write_report("measure", {"measurement": str(output.resolve())}, options.report, quiet=options.json)
     if estimate.rate is None or not complete:
         return NOT_SUSTAINED
     return SOURCE_BOUND if estimate.limit == "source" else DONE
@@ -108,14 +101,9 @@ def run_verify(options: argparse.Namespace) -> int:
     with progress() as say:
         live = replace(testbed, progress=say, asked_rate=max(rates))
         made = result_of(verify(query, budget, live, CapacityEstimator(), rates), say.tell)
-    if options.json:
-        print(json.dumps([_verdict(probe, percent) for probe, percent in zip(made, options.percent, strict=True)]))
-    else:
-        out = look.console()
-        sustained = [probe.rate for probe in made if probe.answered("sustained")]
-        highest = f"sustained {units.rate(max(sustained))}" if sustained else "sustained none of these rates"
-        look.answer(out, f"{query.name} {highest}.")
-        out.print(_probed(made, options.percent))
+    sustained = [probe.rate for probe in made if probe.answered("sustained")]
+    highest = units.rate(max(sustained)) if sustained else "none of these rates"
+    _tell(f"{query.name} sustained {highest}.", made, options.percent, as_json=options.json)
     return _code(min(made, key=lambda probe: probe.rate))
 
 
@@ -136,20 +124,14 @@ def _verify_plan(options: argparse.Namespace) -> int:
         say(f"{plan.query} on {units.some(plan.budget.slots, 'slot')}, planned for {units.rate(plan.rate)}")
         live = replace(testbed, progress=say)
         found = result_of(verify_plan(planned, plan, live, CapacityEstimator()), say.tell)
-    made, percents = (found.at_rate, found.above), [100.0, 100 * found.above.rate / plan.rate]
-    if options.json:
-        print(json.dumps([_verdict(probe, percent) for probe, percent in zip(made, percents, strict=True)]))
-    else:
-        out = look.console()
-        look.answer(
-            out,
-            f"The plan for {units.rate(plan.rate)} {_outcome(found)}: {units.some(plan.budget.slots, 'slot')} of "
-            f"{plan.budget.profile.cpus:g} core, capacity {units.rate(plan.expected_rate)} (90 %: "
-            f"{units.scaled(plan.low, '')} to {units.scaled(plan.high, '')}).",
-        )
-        out.print(_probed(made, percents))
-        if found.cores is not None:
-            look.line(out, f"The cores here are {found.cores.words('those that were measured')}.")
+    said = (
+        f"The plan for {units.rate(plan.rate)} {_outcome(found)}: {units.some(plan.budget.slots, 'slot')} of "
+        f"{plan.budget.profile.cpus:g} core, capacity {units.rate(plan.expected_rate)} (90 %: "
+        f"{units.scaled(plan.low, '')} to {units.scaled(plan.high, '')})."
+    )
+    _tell(said, (found.at_rate, found.above), (100.0, 100 * found.above.rate / plan.rate), as_json=options.json)
+    if found.cores is not None and not options.json:
+        look.line(look.console(), f"The cores here are {found.cores.words('those that were measured')}.")
     return _code(found.at_rate)
 
 
@@ -175,14 +157,27 @@ def _refuse_others(options: argparse.Namespace, names: Iterable[str]) -> None:
             raise WorkbenchError(f"{flag(name)} is given, but {options.query} says it. Leave {flag(name)} out.")
 
 
-def _probed(made: Sequence[Probe], percents: Sequence[float]) -> Table:
-    table = look.table({"share": "right", "records/s": "right", "verdict": "left", "reason": "left"})
-    for probe, percent in zip(made, percents, strict=True):
-        verdict = _verdict(probe, percent)
-        table.add_row(
-            units.share(percent / 100), units.scaled(probe.rate, ""), verdict["verdict"] or "-", verdict["reason"] or ""
-        )
-    return table
+def _tell(said: str, made: Sequence[Probe], percents: Sequence[float], *, as_json: bool) -> None:
+    """Print what became of each rate."""
+    rows = list(map(_row, made, percents))
+    if as_json:
+        print(json.dumps(list(map(fields, rows))))
+    else:
+        out = look.console()
+        look.answer(out, said)
+        out.print(look.rows(rows))
+
+
+def _row(probe: Probe, percent: float) -> tuple[Fact, ...]:
+    judged = probe.judgement
+    return (
+        Fact(percent, "percent", "Share", Unit(lambda value: units.share(value / 100))),
+        Fact(probe.rate, "rate", "Records/s", Unit(lambda value: units.scaled(value, ""))),
+        Fact(judged and judged.verdict, "verdict"),
+        Fact("-" if judged is None else judged.verdict, name="Verdict"),
+        Fact(judged and judged.consumed_share, "consumed_share"),
+        Fact(judged and judged.reason, "reason", "Reason"),
+    )
 
 
 def _estimator(options: argparse.Namespace, interval_s: float) -> CapacityEstimator:
@@ -250,14 +245,3 @@ def _of_study(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]
     budget = Budget(options.slots or study.slots[-1], SlotProfile(study.slot_cpus, memory_mb), interval_s)
     testbed.check(budget)
     return query, budget, testbed
-
-
-def _verdict(probe: Probe, percent: float) -> dict[str, Any]:
-    judgement = probe.judgement
-    return {
-        "percent": percent,
-        "rate": probe.rate,
-        "verdict": judgement.verdict if judgement else None,
-        "consumed_share": judgement.consumed_share if judgement else None,
-        "reason": judgement.reason if judgement else None,
-    }

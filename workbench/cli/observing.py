@@ -51,7 +51,7 @@ def run_observe(options: argparse.Namespace) -> int:
         complain(f"no plan for {units.rate(rate)}: {reason}")
     if found.unplanned:
         complain(f"no plans: {found.unplanned}")
-    complete = options.report is None or _report(options, asked)
+    complete = _report(options, asked)
     told = found.headroom.rate is not None or found.headroom.at_least > 0 or found.ending is not None
     planned = not asks or (found.planned is not None and not found.planned.refused)
     return DONE if complete and planned and told else NOT_SUSTAINED

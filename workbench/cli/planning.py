@@ -92,8 +92,7 @@ def run_plan(options: argparse.Namespace) -> int:
     _write_alerts(planned, options.alerts, quiet=options.json)
     for rate, reason in planned.refused:
         complain(f"no plan for {units.rate(rate)}: {reason}")
-    stored = {"planned": str(output.resolve())}
-    complete = options.report is None or write_report("plan", stored, options.report, quiet=options.json)
+    complete = write_report("plan", {"planned": str(output.resolve())}, options.report, quiet=options.json)
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
 
 

@@ -29,8 +29,10 @@ def run_report(options: argparse.Namespace) -> int:
     return _written(report.render(name, parameters, output, options.title, options.timeout_s), as_json=options.json)
 
 
-def write_report(name: str, parameters: Mapping[str, object], target: str, *, quiet: bool) -> bool:
-    """Write a report, last: what it lacks is not a reason to withhold the answer. Whether it is complete."""
+def write_report(name: str, parameters: Mapping[str, object], target: str | None, *, quiet: bool) -> bool:
+    """Write a report if one is asked for, after the answer, which it must not withhold. Whether it is complete."""
+    if target is None:
+        return True
     made = report.render(name, parameters, target)
     if not quiet:
         show(f"report: {Path(target).resolve()}")

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.answers import measured, observed, page, placed, replayed
+from workbench.answers import drifted, measured, observed, page, placed, replayed
 from workbench.answers import planned as of_a_plan
 from workbench.answers.planned_evidence import START
 from workbench.errors import WorkbenchError
@@ -30,11 +30,9 @@ from workbench.study import (
     read_planned,
     read_study,
     refuse_failures,
-    refuse_loss,
     study_drift,
     study_placement,
 )
-from workbench.views import drift_cards
 from workbench.views.cards import Card, fold, show
 from workbench.views.parts import part, template_folder
 from workbench.views.study_cards import asked_card, so_far_card
@@ -83,7 +81,7 @@ def measure_study(asked: Study, study: str, history: str) -> tuple[Planned, Path
 
 def show_capacity(planned: Planned, previous: Path | None) -> None:
     """Show what changed since the previous run, what to deploy, and what the answer rests on."""
-    changed, *details = drift_cards.changes(str(previous or ""), planned)
+    changed, *details = drifted.changes(str(previous or ""), planned)
     evidence = [*map(fold, details), *map(fold, measured.run_cards(planned))]
     if changed.kind == "not-yet":  # nothing to compare with: the answer leads
         show([*of_a_plan.cards(planned), fold(changed), *evidence])
@@ -97,7 +95,7 @@ def show_capacity(planned: Planned, previous: Path | None) -> None:
 def check_capacity(planned: Planned, previous: Path | None, alarm: bool) -> None:
     """End the report with an error if a measurement failed, or with `alarm` if the capacity fell beyond the noise."""
     if alarm and previous is not None:
-        refuse_loss(study_drift(read_planned(previous), planned))
+        drifted.refuse_loss(study_drift(read_planned(previous), planned))
     refuse_failures(planned)
 
 
@@ -106,7 +104,7 @@ def show_measurement(measurement: str, previous: str | None = None) -> None:
     _require_named(measurement, "No measurement is named", "measurement")
     now = Measurement.from_json(measurement)
     answer, *rest = measured.cards(now)
-    show([answer, *drift_cards.previous_measurement(previous, now), *rest])
+    show([answer, *drifted.since(previous, now), *rest])
 
 
 def show_planned(planned: str, previous: str | None = None) -> None:
@@ -114,7 +112,7 @@ def show_planned(planned: str, previous: str | None = None) -> None:
     _require_named(planned, "No plans are named", "planned")
     now = read_planned(Path(planned))
     answer, *rest = of_a_plan.cards(now)
-    show([answer, *drift_cards.previous_plans(previous, now), *rest, *map(fold, measured.run_cards(now))])
+    show([answer, *drifted.since(previous, now), *rest, *map(fold, measured.run_cards(now))])
     refuse_failures(now)
 
 

@@ -1,6 +1,6 @@
 """Studies: what the user asks for, run from beginning to end with progress, cancelling and resuming."""
 
-from workbench.study._drift import Change, Drift, drift, refuse_loss, study_drift
+from workbench.study._drift import Change, Drift, drift, study_drift
 from workbench.study._dry_run import DryRun, dry_run
 from workbench.study.carry_out import Prepared, SoFar, planned_so_far, prepare, run_study
 from workbench.study.catalogue import find_query, read_query

@@ -100,10 +100,6 @@ class Change:
         return "unknown"
 
 
-class CapacityFellError(WorkbenchError):
-    """The capacity is lower than before, beyond the noise."""
-
-
 @dataclass(frozen=True)
 class Difference:
     """A circumstance that is not the same: a setting, the machine, the workbench's version."""
@@ -213,22 +209,6 @@ def study_drift(before: Planned, now: Planned) -> Drift:
         scatter,
         tuple(_promises(before, now)),
         cores=relative_speed(*(core_speed_of(one.exploration.measurements) for one in (now, before))),
-    )
-
-
-def refuse_loss(found: Drift) -> None:
-    """Let a schedule end with an error where capacity was lost.
-
-    Chance alone does so once in twenty times at most: once in forty by the overall capacity, once by any one budget's.
-    """
-    if not found.losses:
-        return
-    worst = found.losses[0]
-    where = "" if worst is found.overall else f" on one budget ({worst.thing})"
-    fell = f"{'' if worst.ratio is not None else 'at least '}{units.percent(1 - worst.bounds[1], 1)}"
-    raise CapacityFellError(
-        f"The capacity of {found.query}{where} fell by {fell} since {found.before_at}; chance explains a fall of up to "
-        f"{units.percent(worst.fall_by_chance, 1)}.{found.other_cores()} Look at what else changed, and measure again."
     )
 
 

@@ -1,5 +1,6 @@
 """Health checks of a measurement: what a reader must know before trusting the number, and what to do."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from workbench import units
@@ -24,18 +25,7 @@ class Check(NamedTuple):
 
 def checks(measurement: Measurement) -> tuple[Check, ...]:
     """Run every check; what was simulated has neither a machine that others use, nor batches and their source."""
-    if not measurement.ran:
-        return (_warm_up(measurement), *_probes(measurement), _upper_end(measurement))
-    return (
-        _fixed_cost(measurement),
-        _warm_up(measurement),
-        *_state(measurement),
-        _disturbed(measurement),
-        *_probes(measurement),
-        _source(measurement),
-        _upper_end(measurement),
-        *_slots(measurement),
-    )
+    return tuple(_made(measurement))
 
 
 def _check(question: str, fine: bool | None, well: str, seen: str, advice: str) -> Check:
@@ -43,6 +33,51 @@ def _check(question: str, fine: bool | None, well: str, seen: str, advice: str) 
     if fine is None:
         return Check(question, None)
     return Check(question, well) if fine else Check(question, seen, advice)
+
+
+def _made(measurement: Measurement) -> Iterator[Check]:
+    estimate, ran = measurement.estimate, measurement.ran
+    if ran:
+        yield _fixed_cost(measurement)
+    yield _check(
+        "Was the warm-up steady?",
+        estimate.steady,
+        "The rate and the time per record had settled before the first probe.",
+        "The warm-up reached its time limit while rate or time per record still changed.",
+        "State or caches may not have been at their working size: state the rate only together with the state's size, "
+        "or warm up longer (in a study warmup_s; in Python CapacityEstimator(warmup_cap_s=...)).",
+    )
+    if ran:
+        yield from _state(measurement)
+        yield _disturbed(measurement)
+    yield _check(
+        "Were there enough probes?",
+        not estimate.exhausted,
+        "The bracket became as narrow as asked.",
+        "The probes ran out before the bracket was as narrow as asked.",
+        "Use the bracket, not the single rate; or ask for a wider one (--tolerance) or for more time (--minutes), "
+        "or in Python allow more probes: CapacityEstimator(max_probes=..., most_s=...).",
+    )
+    quieter = "measure again on a quieter machine, or " if ran else ""
+    yield _check(
+        "Do the probes agree?",
+        not estimate.contradictions,
+        "No rate was both sustained and not.",
+        f"Probes disagree about {', '.join(map(units.rate, estimate.contradictions))}.",
+        f"The bracket encloses the rates in doubt: {quieter}in Python observe longer: CapacityEstimator(window_s=...).",
+    )
+    if ran:
+        yield _source(measurement)
+    yield _check(
+        "Was a rate found that is too much?",
+        estimate.limit != "none",
+        "Yes, the maximum has an upper end.",
+        "No rate was confirmed as too much.",
+        "The rate is a lower bound: raise the highest rate (--max-rate), or in Python allow more probes: "
+        "CapacityEstimator(max_probes=...).",
+    )
+    if ran:
+        yield from _slots(measurement)
 
 
 def _fixed_cost(measurement: Measurement) -> Check:
@@ -63,49 +98,36 @@ def _fixed_cost(measurement: Measurement) -> Check:
     )
 
 
-def _warm_up(measurement: Measurement) -> Check:
-    return _check(
-        "Was the warm-up steady?",
-        measurement.estimate.steady,
-        "The rate and the time per record had settled before the first probe.",
-        "The warm-up reached its time limit while rate or time per record still changed.",
-        "State or caches may not have been at their working size: state the rate only together with the state's size, "
-        "or warm up longer (in a study warmup_s; in Python CapacityEstimator(warmup_cap_s=...)).",
-    )
-
-
-def _state(measurement: Measurement) -> list[Check]:
+def _state(measurement: Measurement) -> Iterator[Check]:
     estimate = measurement.estimate
     unbounded, unknown = measurement.unbounded_state, estimate.rate is None
-    late = None if estimate.observation is None else estimate.observation.dropped_late
-    made = [
-        _check(
-            "Is the state bounded?",
-            None if unbounded and unknown else not unbounded,
-            "The query is not declared to keep state without bound.",
-            findings.growing_state(estimate),
-            "Bound the state (a join needs watermarks and a time range on both sides), or deploy for the rate at the "
-            "largest state it may reach.",
-        ),
-        _check(
+    yield _check(
+        "Is the state bounded?",
+        None if unbounded and unknown else not unbounded,
+        "The query is not declared to keep state without bound.",
+        findings.growing_state(estimate),
+        "Bound the state (a join needs watermarks and a time range on both sides), or deploy for the rate at the "
+        "largest state it may reach.",
+    )
+    if estimate.filled is not None:
+        yield _check(
             "Had the state its working size?",
             estimate.filled,
             "There is none, or as much left it as entered.",
             "No row left the state before the probes, so it still grew.",
             "The rate is that of a young state and may be too high: measure in a deployment of its own (in a study "
             "deployment: separate), whose state is not emptied between probes, so that it has minutes to fill.",
-        ),
-        _check(
-            "Did the rows come in time for the watermark?",
-            None if late is None else late <= _LATE_SHARE,
-            f"{units.share(late)} of the rows reaching the state were dropped as late.",
-            f"{units.share(late)} of the rows reaching the state came later than the watermark allows and were "
-            "dropped.",
-            "Dropped rows cost less than those that count, so the rate is too high: name the event-time column "
-            "(--event-time), sort the data by it, or allow more delay in withWatermark.",
-        ),
-    ]
-    return made if estimate.filled is not None else [made[0], made[2]]
+        )
+    late = None if estimate.observation is None else estimate.observation.dropped_late
+    share = f"{units.share(late)} of the rows reaching the state"
+    yield _check(
+        "Did the rows come in time for the watermark?",
+        None if late is None else late <= _LATE_SHARE,
+        f"{share} were dropped as late.",
+        f"{share} came later than the watermark allows and were dropped.",
+        "Dropped rows cost less than those that count, so the rate is too high: name the event-time column "
+        "(--event-time), sort the data by it, or allow more delay in withWatermark.",
+    )
 
 
 def _disturbed(measurement: Measurement) -> Check:
@@ -118,29 +140,6 @@ def _disturbed(measurement: Measurement) -> Check:
         f"{listed} had to be judged although others used the machine.",
         "The rate may be too low: measure again while nothing else runs.",
     )
-
-
-def _probes(measurement: Measurement) -> list[Check]:
-    rates = measurement.estimate.contradictions
-    quieter = "measure again on a quieter machine, or " if measurement.ran else ""
-    return [
-        _check(
-            "Were there enough probes?",
-            not measurement.estimate.exhausted,
-            "The bracket became as narrow as asked.",
-            "The probes ran out before the bracket was as narrow as asked.",
-            "Use the bracket, not the single rate; or ask for a wider one (--tolerance) or for more time (--minutes), "
-            "or in Python allow more probes: CapacityEstimator(max_probes=..., most_s=...).",
-        ),
-        _check(
-            "Do the probes agree?",
-            not rates,
-            "No rate was both sustained and not.",
-            f"Probes disagree about {', '.join(map(units.rate, rates))}.",
-            f"The bracket encloses the rates in doubt: {quieter}in Python observe longer: "
-            "CapacityEstimator(window_s=...).",
-        ),
-    ]
 
 
 def _source(measurement: Measurement) -> Check:
@@ -157,43 +156,33 @@ def _source(measurement: Measurement) -> Check:
     )
 
 
-def _upper_end(measurement: Measurement) -> Check:
-    return _check(
-        "Was a rate found that is too much?",
-        measurement.estimate.limit != "none",
-        "Yes, the maximum has an upper end.",
-        "No rate was confirmed as too much.",
-        "The rate is a lower bound: raise the highest rate (--max-rate), or in Python allow more probes: "
-        "CapacityEstimator(max_probes=...).",
-    )
-
-
-def _slots(measurement: Measurement) -> list[Check]:
+def _slots(measurement: Measurement) -> Iterator[Check]:
     """Check what slots had: their quota and cores, and where there are several, their executors and partitions."""
     seen, used, slots = measurement.estimate.observation, measurement.used_cores, measurement.budget.slots
     throttled = seen.quota_throttled if seen else None
     said = f"The quota held the slots back in {units.share(throttled)} of its periods at the highest sustained rate."
-    made = [
-        _check(
-            "Did the slots' CPU quota bind?",
-            None if throttled is None else throttled >= _LEAST_THROTTLED,
-            said,
-            said,
-            "The slots were never as busy as their quota allows, so something else limits the rate: look at the fixed "
-            "time, at key skew and at the number of tasks.",
-        )
-    ]
+    yield _check(
+        "Did the slots' CPU quota bind?",
+        None if throttled is None else throttled >= _LEAST_THROTTLED,
+        said,
+        said,
+        "The slots were never as busy as their quota allows, so something else limits the rate: look at the fixed "
+        "time, at key skew and at the number of tasks.",
+    )
     if not measurement.machine.dedicated:
         cores = "" if used is None else f" The tasks' threads used {used:.2f} cores per slot."
-        said = "The cluster counts cores but does not limit them, so a slot may have had more or less than its own."
-        advice = (
+        yield Check(
+            "Were the slots' cores dedicated?",
+            "The cluster counts cores but does not limit them, so a slot may have had more or less than its own."
+            + cores,
             "Measure while nothing else runs on the workers, and compare with a plan for cores that are limited "
-            "(Kubernetes, or a virtual machine per executor) with care."
+            "(Kubernetes, or a virtual machine per executor) with care.",
         )
-        made.append(Check("Were the slots' cores dedicated?", f"{said}{cores}", advice))
-    if seen is not None and seen.executors:
+    if seen is None:
+        return
+    if seen.executors:
         slow, most = slow_executors(seen.executors), max(pace.times for pace in seen.executors)
-        executors = _check(
+        yield _check(
             "Were the executors equally fast?",
             not slow,
             f"The slowest took {most:.2f} times as long as the others per record.",
@@ -201,10 +190,9 @@ def _slots(measurement: Measurement) -> list[Check]:
             "A batch ends with its slowest task, so the other slots waited for it: look at what else its worker does, "
             "and measure again without it.",
         )
-        made.append(executors)
-    read = None if seen is None or measurement.testbed_kind == "observed" else seen.source_partitions
-    if read is not None:  # of a topic; a log's source may be another, and it says so
-        topic = _check(
+    read = seen.source_partitions
+    if read is not None and measurement.testbed_kind != "observed":  # a log's source may be no topic, and it says so
+        yield _check(
             "Did every slot read the topic?",
             read >= slots,
             f"Partitions with records: {units.count(read)}, read by {units.some(slots, 'slot')}.",
@@ -213,5 +201,3 @@ def _slots(measurement: Measurement) -> list[Check]:
             "The rate is that of a topic with as few partitions: use a topic with at least as many as slots, or "
             "measure on fewer slots.",
         )
-        made.append(topic)
-    return made
