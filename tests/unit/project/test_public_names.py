@@ -49,10 +49,6 @@ def sections(thing):
     return re.findall(r"^(\w[\w ]+)\n-{3,}$", inspect.getdoc(thing) or "", re.MULTILINE)
 
 
-def test_the_reference_lists_names():
-    assert len(NAMES) > 40
-
-
 @pytest.mark.parametrize(("module", "name"), sorted(set(public()) | set(NAMES)))
 def test_a_name_is_there_and_functions_and_classes_explain_themselves(module, name):
     thing = getattr(importlib.import_module(module), name)
