@@ -14,11 +14,10 @@ from workbench.capacity import ModelFinding, Stage, plan
 from workbench.capacity.explore import conclude
 from workbench.capacity.planning import InstanceType
 from workbench.errors import WorkbenchError
-from workbench.journal import Journal
 from workbench.records import CountedCores, Machine, Price, Refusal
 from workbench.report import show_measurement, show_planned
 from workbench.speed import CoreSpeed
-from workbench.study import Planned, Study, run_study
+from workbench.study import Planned, Study
 from workbench.views.findings import containers, expected
 
 NASTY = "jobs:<script>alert(1)</script>&amp;"
@@ -26,11 +25,6 @@ LARGE = InstanceType("large", "x", "y", 8, 16384, 0.5, "USD", "z", "2026")
 STUDY = Study(
     "nexmark:q1", (2e6, 2e7, 1e15), (2, 8, 16), (512,), testbed="fluid", slot_cpus=1.0, most_runs=4, form="linear"
 )
-
-
-@pytest.fixture(scope="module")
-def planned(tmp_path_factory):
-    return run_study(STUDY, Journal(tmp_path_factory.mktemp("planned") / "j.jsonl"))
 
 
 def staged(query="mine:orders", rates=(6_000, 12_000), **changes):

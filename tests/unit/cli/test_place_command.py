@@ -163,12 +163,7 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, problem, arguments,
         (("rate", "worker"), {}, ("--shapes", "2x3"), "(--rate)"),
         (("worker",), {}, ("--shapes", "2x3"), "give one (--cpus, --io, --net)"),
         (("workers", "slots"), {}, ("--shapes", "2x3"), "lacks 'slots'"),
-        (
-            ("edges",),
-            {"operators": {"B": {"tasks": 3, "shares": "2, 1"}}},
-            (),
-            "shares of operator 'B' is '2, 1'; it must",
-        ),
+        (("edges",), {"operators": {"B": {"tasks": 3, "shares": "2, 1"}}}, (), "shares of operator 'B' is '2, 1'"),
     ],
 )
 def test_a_problem_that_lacks_something_is_refused(capsys, tmp_path, left_out, changes, arguments, message):  # noqa: PLR0917
@@ -224,11 +219,7 @@ def test_terminal_json_page_and_notebook_name_the_same_plan_of_the_shipped_file(
 @pytest.mark.parametrize(
     ("changes", "fix", "message"),
     [
-        (
-            {"rate": 200},
-            ("--rate", 100),
-            "problem.json: 100, other.json: 200); make it the same in all, or give one for all (--rate)",
-        ),
+        ({"rate": 200}, ("--rate", 100), "problem.json: 100, other.json: 200); make it the same in all, or give one"),
         ({"worker": {"cpus": 3, "net": 50}}, ("--cpus", 2), "problem.json: 2, other.json: 3); make it the same in all"),
         ({"worker": {"cpus": 2}}, ("--net", 50), "their net differs (problem.json: 50, other.json: inf)"),
     ],

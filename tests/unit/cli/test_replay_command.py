@@ -130,18 +130,12 @@ def test_a_hot_key_costs_throughput(rates, capsys):
             "The keys of 'sessions' are described twice; give one of these for each operator (--hot-key, --shuffle",
         ),
         *(
-            (
-                [*Q11, "--policy", "capsys", "--workers", "4", option, value],
-                f" is {value}; it must be above 0 ({option}).",
-            )
+            ([*Q11, "--policy", "capsys", "--workers", "4", option, value], f" is {value}; it must be above 0 ")
             for option in ("--worker-slots", "--worker-cpus", "--worker-io-mb", "--worker-net-mb")
             for value in ("0", "-1")
         ),
         ([*Q11, "--policy", "capsys", "--workers", "0"], "number of workers is 0; it must be above 0 (--workers)"),
-        (
-            ["PLANS", "RATES", "--plan-rate", "5"],
-            "has no plan for 5 records/s; give one of its rates (records/s): 2e+06, 1e+07.",
-        ),
+        (["PLANS", "RATES", "--plan-rate", "5"], "has no plan for 5 records/s; give one of its rates"),
         # what the fuzzer (benchmarks/fuzz.py) found
         (["q11", "RATES", "--slots", "100000000"], "number of slots is 1e+08; it must be at most 100,000 (--slots)."),
         ([*Q11, "--memory-mb", "nan"], "The memory of a slot is nan; it must be above 0 (--memory-mb)."),

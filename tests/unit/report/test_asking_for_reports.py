@@ -55,11 +55,7 @@ def refused(run, monkeypatch, tmp_path):
         ("placement", {"placement": DAY}, "cannot be read as JSON or YAML"),
         ("placement", {"slots": "1"}, "4 workers of 1 slot cannot hold more than 4; add workers or slots"),
         ("placement", {"samples": "0"}, "The number of draws is 0; it must be a whole number of at least 1 (samples)."),
-        (
-            "papers",
-            {"paper": "capsys", "query": "q1"},
-            "No figure can be made for the query 'q1'; use one of Q1-sliding",
-        ),
+        ("papers", {"paper": "capsys", "query": "q1"}, "No figure can be made for the query 'q1'; use one of Q1"),
         ("observe", {"log": "nofile"}, "The log nofile does not exist. Give a file, or a folder of files"),
         ("scaling", {"rates": QUERY}, "has no column 'time_s'"),
         ("scaling", {"query": "q12"}, "There is no simulated query 'q12'; use one of q1, q2"),

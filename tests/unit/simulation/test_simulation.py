@@ -263,10 +263,7 @@ def test_a_query_without_costs_has_no_limit():
     [
         (lambda: QueryModel(chain("a"), {}), "has no model for operator 'a'; every operator but the sources"),
         (lambda: QueryModel(chain("a"), {"a": costs(1.0), "b": costs(1.0)}), "models the unknown operator 'b'; it has"),
-        (
-            lambda: QueryModel(chain("a"), {"a": costs(1.0, windowed=True)}),
-            "window_s = None and the windowed operators a; give window_s if and only if",
-        ),
+        (lambda: QueryModel(chain("a"), {"a": costs(1.0, windowed=True)}), "window_s = None and the windowed"),
         (lambda: QueryModel(chain("a"), {"a": costs(1.0)}, 2.0), "window_s = 2.0 and the windowed operators none"),
         (lambda: QueryModel(chain("a"), {"a": costs(1.0)}, source_shares={"source": 0.5}), "that add up to 1"),
         (lambda: QueryModel(chain("a"), {"a": costs(1.0)}, noise=-1.0), "noise of query 'chain' is -1.0; it must be"),
@@ -274,10 +271,7 @@ def test_a_query_without_costs_has_no_limit():
         (lambda: costs(1.0, emission_s=1.0), "emission_s is 1.0 for an operator that is not windowed"),
         (lambda: costs(1.0, hot_share=1.5), r"hot_share is 1.5; it must be at least 0 and at most 1 \(share of"),
         (lambda: costs(1.0, imbalance=0.5), "imbalance is 0.5; it must be at least 0 and at most 0.3"),
-        (
-            lambda: Deployment(replace(PLAIN, live_mb=100.0), {"map": 1}, 100.0),
-            "Slots of 100 MB cannot hold the 100 MB of live objects of query 'chain'",
-        ),
+        (lambda: Deployment(replace(PLAIN, live_mb=100.0), {"map": 1}, 100.0), "Slots of 100 MB cannot hold the"),
         (lambda: preset("q3"), "There is no preset 'q3'; there are q1, q2, q5, q8, q11"),
         (lambda: StateModel(-1.0), "working_set_mb is -1.0"),
         (lambda: WarmUp(code_s=math.nan), "code_s is nan"),

@@ -52,11 +52,6 @@ def concerns(findings):
     return {one.concern: one for one in findings}
 
 
-@pytest.fixture(scope="module")
-def planned(tmp_path_factory):
-    return run_study(STUDY, Journal(tmp_path_factory.mktemp("calm") / "j.jsonl"))
-
-
 def test_where_the_least_memory_fails_the_rest_is_explored_and_the_answer_says_so(tmp_path):
     testbed = Failing(lambda budget: budget.profile.memory_mb < 1024)
     made = run_study(STUDY, Journal(tmp_path / "j.jsonl"), testbed=testbed)

@@ -162,9 +162,7 @@ def test_a_list_without_speeds_gives_the_same_plan_and_says_whose_cores():
 def test_speeds_have_no_effect_where_nobody_timed_the_cores_measured():
     found = made([replace(LARGE, core_speed=2.0)], exploration=staged_exploration())
     assert capacity(found) == capacity(made([LARGE], exploration=staged_exploration()))
-    assert whose_cores(found) == (
-        "It counts the cores of c6i.xlarge as fast as those measured, because nobody timed these."
-    )
+    assert whose_cores(found).startswith("It counts the cores of c6i.xlarge as fast as those measured")
 
 
 def test_types_of_one_speed_are_priced_together():
