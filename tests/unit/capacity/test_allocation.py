@@ -101,13 +101,10 @@ def test_an_infeasible_budget_names_the_minimum():
     [
         (({}, {}, 3), "There are no operators to give slots to; pass the true rate of at least one."),
         (({"a": 1.0}, {}, 3), "Operator 'a' has no ratio; give both mappings the same operators, without sources."),
-        (({}, {"a": 1.0}, 3), "There are no operators"),
         (({"a": 1.0}, {"a": 1.0, "source": 1.0}, 3), "Operator 'source' has no true rate"),
         (({"a": 1.0}, {"a": -1.0}, 3), "The ratio of operator 'a' is -1.0; it must be a finite number of at least 0"),
-        (({"a": 1.0}, {"a": math.nan}, 3), "The ratio of operator 'a' is nan"),
         (({"a": 1.0}, {"a": None}, 3), "The ratio of operator 'a' is None"),
         (({"a": 0.0}, {"a": 1.0}, 3), "The true rate of operator 'a' is 0.0; it must be above 0"),
-        (({"a": -math.inf}, {"a": 1.0}, 3), "The true rate of operator 'a' is -inf"),
         (({"a": 1.0}, {"a": 1.0}, 2.5), "slots is 2.5; it must be a whole number."),
         (({"a": 1.0}, {"a": 1.0}, 3, "glpk"), "The solver is 'glpk'; use one of exact, cbc."),
     ],

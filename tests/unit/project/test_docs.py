@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from workbench import cli
-from workbench.study import read_study
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -143,14 +142,6 @@ def test_the_readme_s_study_runs_simulated_as_the_readme_says(monkeypatch, capsy
     assert cli.main(["plan", "study.yaml"]) == 0, capsys.readouterr().err
 
 
-def test_the_demo_plans_three_rates_from_one_deployment():
-    command = re.search(
-        r"^demo:.*?\$\(BIN\)/workbench plan (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL
-    )
-    study = read_study(ROOT / command[1])
-    assert (study.query, study.testbed, len(study.targets), study.shared) == ("nexmark:q5", "spark", 3, True)
-
-
 def test_the_reference_names_every_command():
     table = (DOCS / "reference.md").read_text().split("## Reports", 1)[0]
     assert set(re.findall(r"^\| `(\w+)", table, re.MULTILINE)) == set(commands_of(cli._parser()))
@@ -211,14 +202,3 @@ def test_a_mail_from_cron_says_which_key_of_the_study_is_wrong(cron):
     assert done.returncode == 2
     assert re.fullmatch(r"workbench: The study .* has the unknown key 'target'; .*\n", done.stderr)
     assert pages == []
-
-
-@pytest.mark.parametrize(("user", "allowed"), [("0", True), ("1000", False)])
-def test_the_lab_opens_for_root_too(tmp_path, user, allowed):
-    identity = tmp_path / "id"
-    identity.write_text(f"#!/bin/sh\necho {user}\n")
-    identity.chmod(0o755)
-    ours, dry = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}, ["make", "--dry-run", "lab"]
-    shown = subprocess.run(dry, cwd=ROOT, env=ours, capture_output=True, text=True, check=True)
-    (line,) = (line for line in shown.stdout.splitlines() if "jupyter lab" in line)
-    assert ("--allow-root" in line) == allowed
