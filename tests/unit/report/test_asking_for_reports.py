@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -11,10 +12,8 @@ from placement_file import PROBLEM, written
 
 from workbench import report
 from workbench.cli.console import BAD_INPUT, DONE
-from workbench.journal import Journal
 from workbench.report import Report, find_template
 from workbench.report.parameters import check
-from workbench.study import Study, run_study, write_planned
 
 DATA = Path(__file__).parents[3] / "data"
 DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
@@ -91,8 +90,7 @@ def test_a_previous_result_that_is_named_must_be_there(run, monkeypatch, tmp_pat
     if made_by == "measure":
         example_measurement().to_json(tmp_path / "now.json")
     else:
-        study = Study("nexmark:q1", (2e6,), (2, 4, 8), (512,), testbed="fluid", slot_cpus=1.0, most_runs=3)
-        write_planned(run_study(study, Journal(tmp_path / "journal.jsonl")), tmp_path / "now.json")
+        shutil.copy(DATA.parent / "tests" / "stored" / "plan-fluid.json", tmp_path / "now.json")
     (tmp_path / "out.html").write_text("last week's")
     code, output = run("now.json", "out.html", "-p", "previous", "before.json")
     assert code == BAD_INPUT

