@@ -160,3 +160,10 @@ def test_the_rate_backlog_and_selectivity_of_each_input_are_shown(measurement):
     assert [round(row[2]) for row in card.table.rows] == [75, 25]
     assert card.table.rows[0][3:] == (30.0, 0.92, "1 scan filter")
     assert "inputs" not in [card.name for card in cards(measurement)]
+
+
+def test_a_row_of_a_table_took_no_time(measurement):
+    recorded = replace(measurement, testbed_kind="recorded", testbed="table rates.csv")
+    capacity = card_of(recorded, "capacity")
+    assert "Taken from the table." in capacity.finding
+    assert "probes" not in capacity.finding

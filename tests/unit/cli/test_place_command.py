@@ -141,6 +141,7 @@ def test_queries_of_one_name_are_all_placed(capsys, tmp_path):
         (("--method", "odrp", "--odrp", "speed"), "no ODRP weights 'speed'; use one of default"),
         (("--seed", "-1"), "The seed is -1; it must be a whole number of at least 0 (--seed)"),
         (("--cpus", "0"), "cpus is 0.0; it must be above 0"),
+        (("--shapes", "1x2"), "cannot hold more than 2"),
         (("--thresholds", "1,1,1"), "--thresholds would have no effect on the method optimal; give --method caps or"),
         (("--odrp", "default"), "--odrp would have no effect on the method optimal; give --method odrp"),
         (("--draws", "5"), "--draws would have no effect; it goes with --compare or --shapes"),

@@ -402,3 +402,9 @@ def test_the_curve_of_risk_does_not_rise_where_only_the_interval_widens():
     risks = [point.risk for point in cost_risk(Widening(), 1e6, SlotProfile(1.0, 512)).points]
     assert risks == sorted(risks, reverse=True)
     assert (risks[0], risks[-1]) == (0.5, 0.012)
+
+
+def test_ticks_of_many_decades_are_powers_of_ten(exploration):
+    farthest = draw_capacity(capacity_of(exploration.model, (), [(2_841_444, 2e12, 512)], [512], "A finding"))
+    assert farthest.layout.yaxis.dtick == 1
+    assert list(farthest.layout.xaxis.ticktext) == ["10", "100", "1,000", "10,000", "100,000", "1,000,000"]

@@ -268,3 +268,11 @@ def test_policies_that_fall_behind_are_listed():
 def test_the_driver_costs_as_much_per_core_as_the_workers():
     priced = policies({"one": line(price=0.5)}).rows[0]
     assert priced["cost"] == pytest.approx(line(price=0.5).summary()["cost"] * 4 / 3)
+
+
+def test_what_never_waits_is_said_in_the_panel():
+    still = timeline(replace(line(), latency_s=np.zeros(4000)))
+    assert "no record waits" in still.finding
+    notes = {note.text for note in draw_timeline(still).layout.annotations}
+    assert notes == {"no backlog at any time", "no record waits at any time"}
+    assert {note.text for note in draw_timeline(timeline(line())).layout.annotations} == {"no backlog at any time"}

@@ -210,3 +210,9 @@ def test_a_tree_that_is_too_large_shows_as_a_card():
     explorer.sliders[0].value = 0.3
     explorer.sliders[2].value = 0.8
     assert explorer.alarm.widget.value == ""
+
+
+def test_no_label_is_clipped():
+    explorer = CapsExplorer(PROBLEM)
+    for one in (*explorer.sliders, explorer.plan, explorer.step):
+        assert len(one.description) * 7.5 < 17 * 16
