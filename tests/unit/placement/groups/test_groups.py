@@ -77,14 +77,6 @@ def test_a_job_that_does_not_fit_is_divided_by_the_greatest_common_divisor():
             Job((1,), (cost,), ()).divided((0,))
 
 
-def test_groups_without_edges_are_placed_too():
-    job = Job((3, 2), (30, 20), ())
-    for allocate in (top_down, task_level, naive, best_allocation, optimal_allocation):
-        answer = allocate(job, (30, 30))
-        assert [sum(row) for row in answer.counts] == [3, 2]
-        assert (answer.gain, answer.unplaced) == (0, {})
-
-
 def test_what_does_not_fit_is_an_answer():
     job = Job((2, 2), (120, 20), ((0, 1, 5),))
     for allocate in (top_down, task_level, naive, best_allocation):
