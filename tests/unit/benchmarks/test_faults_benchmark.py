@@ -42,3 +42,9 @@ def test_a_test_that_failed_or_was_skipped_says_so(faults, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "2 faults, injected 3 times" in shown
     assert shown.count("?") == 2  # nothing is said of what a failed one lost and left
+
+
+def test_every_file_with_a_fault_is_run(faults):
+    names = {file.rpartition("/")[2] for file in faults.marked()}
+    assert {"test_command.py", "test_simulated.py", "test_journal.py"} <= names
+    assert "test_checks.py" not in names

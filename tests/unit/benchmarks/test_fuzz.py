@@ -84,6 +84,23 @@ def test_an_input_that_kills_its_process_does_not_cost_the_next():
     assert [one.kind for one in carry_out(cases, lambda do: do())] == ["answered", "traceback", "exit code", "answered"]
 
 
+def test_each_input_has_its_own_module_whatever_its_name():
+    def own():
+        Path("called.py").write_text(f"PLACE = {str(Path.cwd())!r}")
+        sys.path.insert(0, str(Path.cwd()))
+        try:
+            return 0 if str(Path.cwd()) == __import__("called").PLACE else 1 / 0
+        finally:
+            del sys.path[0]
+
+    assert [one.kind for one in carry_out([Asked(own)] * 3, lambda do: do())] == ["answered"] * 3
+
+
+def test_a_value_whose_tag_does_not_fit_it_is_changed_as_bytes():
+    content = b"targets: [!!timestamp x]\n"
+    assert all(mutate(content, ".yaml", random.Random(seed)) for seed in range(20))
+
+
 @pytest.mark.parametrize("suffix", [".json", ".yaml", ".jsonl", ".csv", ".py", ".parquet"])
 def test_mutations_depend_on_the_seed_and_change_what_they_get(suffix):
     content = {".csv": b"a,b\n1,2\n", ".py": b"def f():\n    return 1\n"}.get(suffix, b'{"a": [1, {"b": "c"}]}')

@@ -120,9 +120,12 @@ def test_advice_is_for_a_log_and_for_the_risk_that_was_asked_for(log, capsys):
     assert main(["observe", str(log), "--target", "40000", "100000"]) == 0
     by_margin = capsys.readouterr().out
     assert f"Run: workbench observe {log.name} --target 100000 --risk 0.05" in by_margin
+    assert "Repeat runs" not in by_margin
+    assert "Make at least" not in by_margin
     assert main(["observe", str(log), "--target", "40000", "120000", "--risk", "0.02"]) == 1
     by_risk = capsys.readouterr()
     assert "Set a lower rate, accept a larger risk, or" in by_risk.err
+    assert "instead of by margin" not in by_risk.out
 
 
 def test_the_command_that_is_advised_keeps_the_options_and_can_be_run(tmp_path, capsys):

@@ -1,10 +1,15 @@
-"""``workbench plan`` as a user runs it, on the simulated engine: repeated, and on recorded rates."""
+"""``workbench plan`` as a user runs it, on the simulated engine: killed, repeated, on recorded rates."""
 
 import json
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 
 import pytest
 from simulated_study import SIMULATED
@@ -12,10 +17,12 @@ from simulated_study import SIMULATED
 from workbench import cli
 from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED
 from workbench.errors import WorkbenchError
+from workbench.journal import Journal
 from workbench.study import plans_path, read_study
 from workbench.views.study_cards import asked_card
 
 STUDY = f"{SIMULATED}choice: edge\nmost_runs: {{runs}}\n"
+KILLS = 5
 
 
 @pytest.fixture
@@ -31,6 +38,37 @@ def plan(tmp_path, monkeypatch, capsys):
     return command
 
 
+def answers(path):
+    """Budget, capacity and tasks of every plan in a file."""
+    plans = json.loads(path.read_text())["plans"]
+    return [(plan["budget"], plan["expected_rate"], plan["allocation"]["tasks"]) for plan in plans]
+
+
+def test_killed_at_five_random_moments_it_ends_as_an_undisturbed_one_and_repeats_nothing(plan, tmp_path):
+    assert plan("--journal", "calm.jsonl", "--output", "calm.json", runs=12)[0] == DONE
+    calm, journal = Journal("calm.jsonl"), Path("journal.jsonl")
+    random = Random(31)
+    most = len(calm.entries()) // (KILLS + 3)
+    command = [sys.executable, "-m", "workbench.cli", "plan", "study.yaml", "--journal", journal.name]
+
+    for _ in range(KILLS):
+        lines = journal.read_bytes().count(b"\n") if journal.exists() else 0
+        enough = lines + random.randint(1, most)
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
+        while process.poll() is None and lines < enough:
+            time.sleep(0.001)
+            lines = journal.read_bytes().count(b"\n") if journal.exists() else 0
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+
+    assert subprocess.run([*command, "--output", "killed.json"], cwd=tmp_path, check=False).returncode == DONE
+    assert answers(Path("killed.json")) == answers(Path("calm.json"))
+    for kind, number in (("finished", None), ("probe", "number")):
+        seen = [(entry.key, entry.data.get(number)) for entry in Journal(journal).entries(kind)]
+        assert len(set(seen)) == len(seen)
+        assert sorted(seen) == sorted((entry.key, entry.data.get(number)) for entry in calm.entries(kind))
+
+
 def test_what_is_taken_from_the_journal_is_said(plan):
     today = datetime.now(UTC).date().isoformat()
     code, first = plan()
@@ -38,6 +76,7 @@ def test_what_is_taken_from_the_journal_is_said(plan):
     assert "journal" not in first.out
     again = plan()[1].out
     assert f"3 of 3 runs are taken from .workbench/journal.jsonl, measured {today}" in again
+    assert "to measure them again, name another --journal." in again
     more = plan("--json", runs=4)[1].out
     assert len(json.loads(more)["taken_from_journal"]) == 3
     anew = plan("--json", "--journal", "other.jsonl")[1].out
@@ -51,7 +90,7 @@ def test_a_report_that_fails_does_not_withhold_the_answer(plan, monkeypatch):
     monkeypatch.setattr("workbench.report.render", fail)
     code, output = plan("--report", "plan.html")
     assert code == BAD_INPUT
-    assert "nexmark:q1" in output.out
+    assert "SIMULATED · nexmark:q1" in output.out
     assert output.err == "workbench: The disk is full; free some of it.\n"
 
 
@@ -151,5 +190,8 @@ def test_the_risk_that_advice_names_has_a_plan(tmp_path, monkeypatch, capsys):
         said = capsys.readouterr()
         assert ("rates from a table" in said.out) == ("plans, with Spark's settings" in said.out) == attainable
         if not attainable:
-            assert re.search(r"500 k .* with a risk of at most 0.05: .* \d+ slots sustain the most, 3\d\d k", said.err)
+            refused = (
+                r"500 k records/s at 512 MB a slot with a risk of at most 0.05: .* \d+ slots sustain the most, 3\d\d k"
+            )
+            assert re.search(refused, said.err)
             assert "runs, without a plan: " in said.out

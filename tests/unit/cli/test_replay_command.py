@@ -98,6 +98,8 @@ def test_whole_workers_of_an_instance_type_are_paid(rates, tmp_path, capsys):
     rows = rows_of(
         ["q11", rates, "--slots", "5", "--policy", "static", "--prices", str(prices), "--instance", "big"], capsys
     )
+    assert rows["static"]["core_hours"] == pytest.approx(2 * 4 * 0.75)
+    assert rows["static"]["cost"] == pytest.approx(2 * 0.5 * 0.75)
     assert rows["static"]["core_hours_with_driver"] == pytest.approx((2 * 4 + 1) * 0.75)
     assert rows["static"]["gb_hours_with_driver"] == pytest.approx((2 * 8 + 1408 / 1024) * 0.75)
     assert rows["static"]["cost_with_driver"] == pytest.approx(2 * 0.5 * 0.75 * 9 / 8)

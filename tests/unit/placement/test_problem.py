@@ -189,6 +189,7 @@ def test_no_operator_of_queries_placed_together_is_lost():
         ({"edges": [5]}, r"Edge 5 is not \(upstream, downstream\)"),
         ({"cpu": (1.5e308, 1.5e308)}, "add up to more than a number can hold; give loads and speeds in other units"),
         ({"speeds": (1e-310, 1)}, "add up to more than a number can hold"),
+        ({"speeds": (1.5e308, 1.5e308)}, "add up to more than a number can hold"),
         ({"speeds": (1,)}, "1 speed for 2 workers; give one for each"),
         ({"speeds": (1, 0)}, "speed of worker 1 is 0; it must be a finite number above 0"),
     ],
@@ -217,6 +218,7 @@ def test_another_parallelism_is_of_the_same_operators(parallelism, message):
     [
         ([(1, 1)], r"The counts have shape \(1, 2\); a plan has shape \(2, 2\): operators, workers"),
         ([(3, -1), (1, 0)], "negative or broken count"),
+        ([(1.5, 0.5), (1, 0)], "negative or broken count"),
         ([(1, 0), (1, 0)], "places 1 task of operator '0'; it has 2"),
         ([(2, 0), (1, 0)], "puts 3 tasks on worker 0, which has 2 slots"),
     ],

@@ -202,3 +202,14 @@ def test_a_mail_from_cron_says_which_key_of_the_study_is_wrong(cron):
     assert done.returncode == 2
     assert re.fullmatch(r"workbench: The study .* has the unknown key 'target'; .*\n", done.stderr)
     assert pages == []
+
+
+@pytest.mark.parametrize(("user", "allowed"), [("0", True), ("1000", False)])
+def test_the_lab_opens_for_root_too(tmp_path, user, allowed):
+    identity = tmp_path / "id"
+    identity.write_text(f"#!/bin/sh\necho {user}\n")
+    identity.chmod(0o755)
+    ours, dry = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}, ["make", "--dry-run", "lab"]
+    shown = subprocess.run(dry, cwd=ROOT, env=ours, capture_output=True, text=True, check=True)
+    (line,) = (line for line in shown.stdout.splitlines() if "jupyter lab" in line)
+    assert ("--allow-root" in line) == allowed

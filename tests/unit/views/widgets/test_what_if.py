@@ -39,6 +39,8 @@ def test_the_answer_is_the_models(planned, rate):
     question = Question(rate, 1024, worker_slots=3, worker_price=0.5)
     answer = ask(planned.exploration, question)
     model = planned.exploration.model
+    assert answer.plan.least_slots == model.slots_for(rate, 1024, min_slots=4)
+    assert answer.plan.expected_rate == model.predict([[1024, answer.plan.budget.slots]])[0]
     assert answer.workers == math.ceil(answer.plan.least_slots / 3)
     assert answer.per_hour == 0.5 * answer.workers
     assert answer.per_month == pytest.approx(730 * answer.per_hour)
