@@ -82,6 +82,15 @@ class Injected:
             self.sees.append(text)
 
 
+@pytest.fixture(scope="module")
+def planned(request, tmp_path_factory):
+    """The ``STUDY`` of the test's module, carried out once."""
+    from workbench.journal import Journal
+    from workbench.study import run_study
+
+    return run_study(request.module.STUDY, Journal(tmp_path_factory.mktemp("planned") / "journal.jsonl"))
+
+
 @pytest.fixture
 def injected(request):
     """Record what a test marked with ``fault(name)`` injects; it counts itself."""

@@ -34,7 +34,7 @@ from workbench.journal import Journal
 from workbench.observing import read_log
 from workbench.records import Measurement
 from workbench.report import export_executed, render
-from workbench.study import StudyHistory, draft, read_planned, read_study, write_planned
+from workbench.study import StudyHistory, draft, read_planned, write_planned
 from workbench.testbed.spark.driver.process import environment_of_modules
 
 STORED = Path(__file__).parents[1] / "stored"
@@ -147,27 +147,30 @@ def controls(text):
     return {letter for letter in text if unicodedata.category(letter) in {"Cc", "Cf"} and letter not in "\n\t"}
 
 
-def test_study_with_a_yaml_tag_that_calls_a_function(came_to, folder):
-    (folder / "study.yaml").write_text("query: !!python/object/apply:pathlib.Path.touch [pwned]\n")
-    with pytest.raises(WorkbenchError, match="cannot be read as YAML: could not determine a constructor") as error:
-        read_study("study.yaml")
-    came_to(f"refused: {str(error.value)[:60]}")
+@pytest.mark.parametrize("arguments", [("plan", "given.yaml"), ("report", "measure", "x.html", "-f", "given.yaml")])
+def test_study_or_parameters_with_a_yaml_tag_that_calls_a_function(came_to, capsys, arguments):
+    Path("given.yaml").write_text("query: !!python/object/apply:pathlib.Path.touch [pwned]\n")
+    assert command(*arguments) == 2
+    assert "could not determine a constructor" in capsys.readouterr().err
+    came_to("refused, exit code 2")
 
 
-def test_study_that_names_a_module_which_acts_when_it_is_imported(came_to, capsys):
-    Path("jobs.py").write_text(f"{DEED}def orders(rows):\n    return rows\n")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def orders(rows):\n    return rows\n", "measure 1 slot of"),
+        (
+            "from workbench.workload import Query\norders = Query\n",  # a name that is made when the module runs
+            "jobs:orders is not defined as a function in jobs.py",
+        ),
+    ],
+)
+def test_study_that_names_a_module_which_acts_when_it_is_imported(came_to, capsys, text, said):
+    Path("jobs.py").write_text(DEED + text)
     assert command("plan", "study.yaml", "--dry-run") == 0
-    assert "measure 1 slot of" in capsys.readouterr().out
+    assert said in capsys.readouterr().out
     assert "jobs" not in sys.modules
     came_to("a dry run reads its text and imports nothing")
-
-
-def test_dry_run_of_a_name_that_is_made_when_the_module_runs(came_to, capsys):
-    Path("jobs.py").write_text(f"{DEED}from workbench.workload import Query\norders = Query\n")
-    assert command("plan", "study.yaml", "--dry-run") == 0
-    assert "jobs:orders is not defined as a function in jobs.py" in capsys.readouterr().out
-    assert "jobs" not in sys.modules
-    came_to("not imported either; the dry run says that recorded runs may be listed")
 
 
 def test_file_beside_the_study_with_the_name_of_a_library(came_to):
@@ -216,13 +219,6 @@ def test_parameter_of_a_notebook_that_ends_its_own_text(came_to):
     came_to("it stays the text that it is")
 
 
-def test_parameters_of_a_report_with_a_yaml_tag(came_to, capsys):
-    Path("parameters.yaml").write_text("measurement: !!python/object/apply:pathlib.Path.touch [pwned]\n")
-    assert command("report", "measure", "out.html", "-f", "parameters.yaml") == 2
-    assert "could not determine a constructor" in capsys.readouterr().err
-    came_to("refused, exit code 2")
-
-
 @pytest.mark.parametrize("kind", ["journal", "measurement", "plan"])
 def test_pickle_in_place_of_a_document(came_to, kind):
     Path("evil").write_bytes(pickle.dumps(Touch()) + b"\n" + pickle.dumps(Touch()) + b"\n")
@@ -256,18 +252,13 @@ def test_names_that_are_markup_in_a_page(came_to, cards):
     came_to("escaped in every card: they come out literally")
 
 
-def test_names_that_are_links_in_a_figure(came_to, cards):
+def test_names_that_are_links_or_templates_of_a_hover_text_in_a_figure(came_to, cards):
     texts = [text for card in cards if card.figure is not None for text in texts_of(card.figure)]
     assert any("click" in text for text in texts)
     assert [text for text in texts if "<a " in text or "<script" in text] == []
-    came_to("escaped in every figure: plotly draws them literally")
-
-
-def test_names_that_are_templates_of_a_hover_text(came_to, cards):
-    texts = [text for card in cards if card.figure is not None for text in texts_of(card.figure)]
     assert [text for text in texts if "click" in text and "%{x}" in text] == []
     assert for_plotly("%{customdata}<b>") == "&#37;{customdata}&lt;b&gt;"
-    came_to("escaped: they are not templates")
+    came_to("escaped in every figure: plotly draws them literally")
 
 
 def test_names_that_control_a_terminal(came_to, capsys):

@@ -123,19 +123,6 @@ def test_a_slow_executor_of_a_cluster_is_named(measurement, tmp_path):
         assert ("Executor 1 on 10.0.0.3 took 1.3 times as long" in found.finding) == advised
 
 
-def test_a_row_of_a_table_took_no_time(measurement):
-    recorded = replace(measurement, testbed_kind="recorded", testbed="table rates.csv")
-    capacity = card_of(recorded, "capacity")
-    assert "Taken from the table." in capacity.finding
-    assert "simulated" not in capacity.finding
-    assert "probes" not in capacity.finding
-
-
-def test_one_probe_is_in_the_singular(measurement):
-    once = replace(measurement, estimate=replace(measurement.estimate, probes=measurement.estimate.probes[:2]))
-    assert "by 1 probe in" in card_of(once, "capacity").finding
-
-
 def test_what_writing_costs_and_how_a_table_grows_is_said(measurement):
     measurement = replace(measurement, testbed_kind="spark")
 
@@ -173,3 +160,10 @@ def test_the_rate_backlog_and_selectivity_of_each_input_are_shown(measurement):
     assert [round(row[2]) for row in card.table.rows] == [75, 25]
     assert card.table.rows[0][3:] == (30.0, 0.92, "1 scan filter")
     assert "inputs" not in [card.name for card in cards(measurement)]
+
+
+def test_a_row_of_a_table_took_no_time(measurement):
+    recorded = replace(measurement, testbed_kind="recorded", testbed="table rates.csv")
+    capacity = card_of(recorded, "capacity")
+    assert "Taken from the table." in capacity.finding
+    assert "probes" not in capacity.finding

@@ -71,10 +71,7 @@ def test_a_rate_that_is_carried_but_for_rounding_is_carried(study):
     problem = study.given.problem
     (reason, remedy), *_ = cautions(more, placement="a b.yaml").items()
     assert reason.startswith("No placement carries the ")
-    assert str(remedy) == (
-        "Add a worker. Run: workbench report placement placement.html -p placement 'a b.yaml' "
-        f"-p workers {problem.workers + 1} -p slots {problem.slots}"
-    )
+    assert str(remedy).endswith(f"-p placement 'a b.yaml' -p workers {problem.workers + 1} -p slots {problem.slots}")
 
 
 def test_a_plan_that_does_not_carry_what_another_does_is_told(study):

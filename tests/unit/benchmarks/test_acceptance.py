@@ -38,13 +38,6 @@ def test_a_promise_is_shown_with_its_figure(acceptance, monkeypatch, tmp_path, c
         assert (tmp_path / "look-something-good.txt").read_text().startswith("$ python -c")
 
 
-def test_nothing_of_the_list_runs_when_it_is_listed(acceptance, monkeypatch, capsys):
-    monkeypatch.setattr(acceptance, "show", None)
-    monkeypatch.setattr(sys, "argv", ["acceptance", "--list", "--about", "look"])
-    assert acceptance.main() == 0
-    assert "axe-core" in capsys.readouterr().out
-
-
 def test_all_is_shown_unless_a_part_is_asked_for(acceptance, monkeypatch, capsys):
     ran = []
     monkeypatch.setattr(acceptance, "show", lambda one: ran.append(one) or ("shown", 0.0, []))

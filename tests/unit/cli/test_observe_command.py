@@ -34,13 +34,9 @@ def test_a_slow_executor_is_named(times, said, tmp_path, capsys):
     assert said in " ".join(capsys.readouterr().out.split())
 
 
-def test_plans_start_from_the_log_and_are_read_again(log, capsys, tmp_path):
+def test_plans_start_from_the_log_and_are_read_again(log, tmp_path):
     out = tmp_path / "plan.json"
     assert main(["observe", str(log), "--target", "40000", "120000", "--output", str(out)]) == 0
-    printed = capsys.readouterr().out
-    assert "40 k records/s" in printed
-    assert "120 k records/s" in printed
-    assert "the source that replayed the data" not in printed
     assert main(["replay", str(out), str(written_day(tmp_path)), "--policy", "static"]) == 0
 
 
@@ -66,7 +62,6 @@ def test_without_a_trigger_interval_one_is_asked_for(tmp_path, capsys):
         (["none"], "The log none does not exist"),
         (["{log}", "--query", "other"], "has no batches of 'other'"),
         (["{log}", "--interval", "-1"], "interval is -1"),
-        (["{log}", "--interval", "0"], "interval is 0"),
         (["{log}", "--slot-cpus", "-3"], "slot's cpus is -3"),
         (["{log}", "--outage", "-5"], "outage is -5"),
         (["{log}", "--target", "-5"], "targets[0] is -5.0"),
@@ -127,11 +122,10 @@ def test_advice_is_for_a_log_and_for_the_risk_that_was_asked_for(log, capsys):
     assert f"Run: workbench observe {log.name} --target 100000 --risk 0.05" in by_margin
     assert "Repeat runs" not in by_margin
     assert "Make at least" not in by_margin
-    assert "Observe a log whose load comes closer to the maximum, or plan by risk" in by_margin
     assert main(["observe", str(log), "--target", "40000", "120000", "--risk", "0.02"]) == 1
     by_risk = capsys.readouterr()
-    assert "instead of by margin" not in by_risk.out
     assert "Set a lower rate, accept a larger risk, or" in by_risk.err
+    assert "instead of by margin" not in by_risk.out
 
 
 def test_the_command_that_is_advised_keeps_the_options_and_can_be_run(tmp_path, capsys):

@@ -135,22 +135,15 @@ def test_queries_of_one_name_are_all_placed(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--method", "magic"), "no placement method 'magic'; use one of optimal, caps, caps-first, caps-all"),
         (("--workers", "0"), "workers is 0; it must be a whole number of at least 1"),
-        (("--workers", "1"), "There are 6 tasks, but 1 worker of 3 slots cannot hold more than 3"),
         (("--thresholds", "0.1,0.2"), "The thresholds have 2 entries; give three"),
         (("--thresholds", "0.1,0.2,-1"), "net entry of a cost vector is -1.0"),
         (("--method", "odrp", "--odrp", "speed"), "no ODRP weights 'speed'; use one of default"),
         (("--seed", "-1"), "The seed is -1; it must be a whole number of at least 0 (--seed)"),
         (("--cpus", "0"), "cpus is 0.0; it must be above 0"),
-        (("--rate", "nan"), "is nan"),
         (("--shapes", "1x2"), "cannot hold more than 2"),
         (("--thresholds", "1,1,1"), "--thresholds would have no effect on the method optimal; give --method caps or"),
-        (("--odrp", "nope"), "no ODRP weights 'nope'; use one of default"),
         (("--odrp", "default"), "--odrp would have no effect on the method optimal; give --method odrp"),
-        (("--timeout", "0"), "The time limit is 0; give seconds above 0 (--timeout)"),
-        (("--timeout", "nan"), "The time limit is nan"),
-        (("--draws", "0", "--compare"), "The number of draws is 0; it must be a whole number of at least 1 (--draws)"),
         (("--draws", "5"), "--draws would have no effect; it goes with --compare or --shapes"),
         (("--shapes", "2x3", "--compare", "--method", "caps"), "so --compare, --method would have no effect"),
         (("--shapes", "2x3", "--flink", "plan.csv"), "so --flink would have no effect; leave it out, or --shapes"),
@@ -171,12 +164,7 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, problem, arguments,
         (("rate", "worker"), {}, ("--shapes", "2x3"), "(--rate)"),
         (("worker",), {}, ("--shapes", "2x3"), "give one (--cpus, --io, --net)"),
         (("workers", "slots"), {}, ("--shapes", "2x3"), "lacks 'slots'"),
-        (
-            ("edges",),
-            {"operators": {"B": {"tasks": 3, "shares": "2, 1"}}},
-            (),
-            "shares of operator 'B' is '2, 1'; it must",
-        ),
+        (("edges",), {"operators": {"B": {"tasks": 3, "shares": "2, 1"}}}, (), "shares of operator 'B' is '2, 1'"),
     ],
 )
 def test_a_problem_that_lacks_something_is_refused(capsys, tmp_path, left_out, changes, arguments, message):  # noqa: PLR0917
@@ -232,11 +220,7 @@ def test_terminal_json_page_and_notebook_name_the_same_plan_of_the_shipped_file(
 @pytest.mark.parametrize(
     ("changes", "fix", "message"),
     [
-        (
-            {"rate": 200},
-            ("--rate", 100),
-            "problem.json: 100, other.json: 200); make it the same in all, or give one for all (--rate)",
-        ),
+        ({"rate": 200}, ("--rate", 100), "problem.json: 100, other.json: 200); make it the same in all, or give one"),
         ({"worker": {"cpus": 3, "net": 50}}, ("--cpus", 2), "problem.json: 2, other.json: 3); make it the same in all"),
         ({"worker": {"cpus": 2}}, ("--net", 50), "their net differs (problem.json: 50, other.json: inf)"),
     ],

@@ -42,10 +42,7 @@ def test_the_answer_has_the_figures_of_the_document(run, tmp_path):
         assert line.endswith(f" {units.number(730 * price['per_hour'])}")
         tasks = ", ".join(f"{name} {count}" for name, count in plan["allocation"]["tasks"].items())
         assert f"  tasks: {tasks}\n" in output.out
-    assert "plans, with Spark's settings: plan.json" in output.out
-    assert "Add larger counts to slots in the study, then run: workbench plan study.yaml" in output.out
     assert "times the 8 slots measured" not in output.out  # a doubt that the verdict has named, with another remedy
-    assert "note: 20 M records/s: The model rests on" not in output.out
 
 
 def test_the_recorded_answer_says_how_fast_the_cores_here_are(capsys, monkeypatch):
@@ -55,9 +52,7 @@ def test_the_recorded_answer_says_how_fast_the_cores_here_are(capsys, monkeypatc
     planning._show_recorded(recorded, here=True)
     shown = capsys.readouterr().out
     assert shown.startswith("nexmark:q5: RECORDED on ")
-    assert shown.splitlines()[-1] == (
-        "This machine's cores are 0.62 times as fast as those of the recorded run (0.54 to 0.71)."
-    )
+    assert shown.splitlines()[-1].startswith("This machine's cores are 0.62 times as fast")
     monkeypatch.setattr(planning, "measure_speed", None)  # nothing runs here
     planning._show_recorded(recorded, here=False)
     assert shown.startswith(capsys.readouterr().out)

@@ -68,10 +68,8 @@ def test_a_module_of_yours_that_takes_the_output_away_is_no_defect(monkeypatch):
 def test_an_answer_for_which_there_is_no_room_is_one_line_of_complaint(more, unbuffered):
     code, _, said = in_shell(f"$W journal --journal j.jsonl {more} >/dev/full", PYTHONUNBUFFERED=unbuffered)
     assert code == BAD_INPUT
-    assert said == (
-        "workbench: there is no room for the answer or temporary files: No space left on device. Make room, or choose "
-        "another place.\n"
-    )
+    assert said.startswith("workbench: there is no room for the answer or temporary files: No space left on device.")
+    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(

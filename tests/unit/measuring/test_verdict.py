@@ -82,16 +82,11 @@ def test_a_topics_partitions_are_each_offered_whole_records(partitions, verdict)
 def test_reasons_of_failed_rates_name_what_else_may_be_the_reason():
     grown = seen([40 * n for n in range(11)])
     failed = "Only 98 % of the 20 k due rows were consumed; 99 % are needed, which may not be the query's: "
-    assert judge(replace(grown, disturbance=Disturbance(throttled=0.3))).reason == (
-        f"{failed}others took 30.0 % of the machine."
-    )
-    assert judge(replace(grown, disturbance=Disturbance(steal=0.01, slowdown=0.12))).reason == (
-        f"{failed}the slots' cores were 12.0 % slower than in the deployment's fastest observation."
-    )
+    assert "others took 30.0 %" in judge(replace(grown, disturbance=Disturbance(throttled=0.3))).reason
+    slowed = replace(grown, disturbance=Disturbance(steal=0.01, slowdown=0.12))
+    assert judge(slowed).reason.startswith(f"{failed}the slots' cores were 12.0 % slower")
     assert judge(replace(grown, compiling=0.8)).verdict == "warming"
-    assert judge(replace(grown, compiling=0.8)).reason == (
-        f"{failed}compilers used 0.8 cores, so the code still gets faster."
-    )
+    assert judge(replace(grown, compiling=0.8)).reason.startswith(f"{failed}compilers used 0.8 cores")
 
 
 def test_slots_that_others_keep_from_their_quota_are_not_at_capacity():
@@ -111,9 +106,8 @@ def test_idle_slots_are_not_at_capacity_whatever_is_accepted():
         judgement = judge(grown, accept_disturbed=accept, slots=2, interval_s=2.0, success=1.0)
         assert (judgement.verdict, judgement.repeatable) == ("not-at-capacity", True)
     assert judge(grown, slots=None).verdict == "overloaded"  # operators side by side share no slots
-    assert judge(replace(grown, operators=(replace(work, useful_s=30.0),)), slots=2, interval_s=2.0).verdict == (
-        "overloaded"
-    )
+    busy = replace(grown, operators=(replace(work, useful_s=30.0),))
+    assert judge(busy, slots=2, interval_s=2.0).verdict == "overloaded"
 
 
 def test_what_is_sustained_in_spite_of_everything_is_sustained():
@@ -132,12 +126,8 @@ def test_one_late_batch_does_not_fail_batches_that_end_in_time():
 
 def test_reasons_of_invalid_observations_have_numbers():
     base = seen([0] * 11)
-    assert judge(replace(base, source_rate_limit=1100.0)).reason == (
-        "The source alone releases 1,100 records/s, less than 1.2 x the commanded 1,000."
-    )
-    assert judge(replace(base, commanded_rate=2000.0)).reason == (
-        "1,000 records/s became due although 2,000 records/s were commanded."
-    )
+    assert "less than 1.2 x the commanded 1,000" in judge(replace(base, source_rate_limit=1100.0)).reason
+    assert judge(replace(base, commanded_rate=2000.0)).reason.startswith("1,000 records/s became due although 2,000")
 
 
 def test_disturbed_but_judged_is_flagged():
@@ -160,9 +150,7 @@ def test_disturbed_is_what_lies_beyond_the_bound_that_was_given(bound):
 
 
 def test_three_whole_batches_are_needed():
-    with pytest.raises(
-        WorkbenchError, match=r"1,000 records/s has 2 whole batches; .* at least 3\. Use a shorter trigger"
-    ):
+    with pytest.raises(WorkbenchError, match=r"1,000 records/s has 2 whole batches; .* at least 3\. Use a shorter"):
         judge(seen([0] * 3))
 
 
@@ -184,14 +172,10 @@ def test_batches_that_take_far_too_long_are_overloaded():
     slow = Observation(RATE, 20.0, batches)
     assert judge(slow).verdict == "overloaded"
     assert judge(slow).consumed_share == pytest.approx(0.1)
-    assert judge(slow).reason == (
-        "No more than 2 batches were completed, of up to 20.0 s each, though their rows became due in 10.0 % of "
-        "that time."
-    )
+    assert judge(slow).reason.startswith("No more than 2 batches were completed, of up to 20.0 s each, though their")
     assert judge(replace(slow, source_rate_limit=1100.0)).verdict == "source-bound"
     assert judge(replace(slow, disturbance=Disturbance(steal=0.06))).verdict == "disturbed"
     assert judge(replace(slow, disturbance=Disturbance(steal=0.06, open=0.5))).verdict != "disturbed"
-    assert judge(replace(slow, disturbance=Disturbance(other_load=0.5, open=0.2))).reason.endswith(
-        "others took 50.0 % of the machine, and the slots had quota left in 20.0 % of the time."
-    )
+    others = replace(slow, disturbance=Disturbance(other_load=0.5, open=0.2))
+    assert judge(others).reason.endswith("and the slots had quota left in 20.0 % of the time.")
     assert judge(replace(slow, batches=batches[:1], elapsed_s=0.0)).verdict == "overloaded"

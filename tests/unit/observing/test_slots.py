@@ -80,9 +80,7 @@ def test_the_partitions_of_a_topic_are_not_those_of_the_shuffle(tmp_path):
     seen = read_log(written(tmp_path / "log", events(a_day(0.5 * TRUE), readers=3, partitions=200)))
     assert {(block.partitions, block.source_partitions) for block in seen.blocks} == {(200, 3)}
     assert {block.observation.source_partitions for block in seen.blocks} == {3}
-    assert seen.facts["source partitions"] == (
-        "3: more slots than 3 do not speed up reading; set the source's option minPartitions"
-    )
+    assert seen.facts["source partitions"].startswith("3: more slots than 3 do not speed up reading")
 
 
 @pytest.mark.parametrize(("readers", "said"), [(4, None), (12, "12")])

@@ -172,10 +172,7 @@ def test_when_time_is_up_the_plan_comes_with_its_gap():
         ({"weights": "speed"}, r"weights are 'speed'; use one of default, weighted, latency, or OdrpWeights"),
         ({"most": 0}, r"replicas of 'source' is 0; it must be a whole number of at least 1"),
         ({"fixed": {"sinc": 2}}, r"unknown operator 'sinc'; there are source, map, sink"),
-        (
-            {"fixed": {"map": 9}},
-            r"need 11 slots at least, but 2 workers of 4 slots cannot hold more than 8; add workers",
-        ),
+        ({"fixed": {"map": 9}}, r"need 11 slots at least, but 2 workers of 4 slots cannot hold more than 8; add"),
         ({"congestion": 0.5}, r"congestion is 0\.5; give a finite number from 1 on"),
         ({"link_delay_s": math.nan}, r"link_delay_s is nan; give a finite number from 0 on"),
         ({"availability": 0}, r"availability is 0; give a probability above 0"),

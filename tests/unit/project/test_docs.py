@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from workbench import cli
-from workbench.study import read_study
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -141,14 +140,6 @@ def test_the_readme_s_study_runs_simulated_as_the_readme_says(monkeypatch, capsy
     monkeypatch.chdir(tmp_path)
     assert study["testbed"] == "fluid"
     assert cli.main(["plan", "study.yaml"]) == 0, capsys.readouterr().err
-
-
-def test_the_demo_plans_three_rates_from_one_deployment():
-    command = re.search(
-        r"^demo:.*?\$\(BIN\)/workbench plan (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL
-    )
-    study = read_study(ROOT / command[1])
-    assert (study.query, study.testbed, len(study.targets), study.shared) == ("nexmark:q5", "spark", 3, True)
 
 
 def test_the_reference_names_every_command():

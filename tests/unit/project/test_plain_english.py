@@ -1,7 +1,5 @@
 """The linter of words finds what it must, and nothing in what is committed."""
 
-from pathlib import Path
-
 import plain_english
 import pytest
 
@@ -39,9 +37,3 @@ def test_a_word_of_the_list_is_found_with_its_line_and_a_phrase_may_be_broken_ov
 )
 def test_names_code_and_other_words_pass(tmp_path, monkeypatch, name, text):
     assert found(tmp_path, monkeypatch, name, text) == []
-
-
-def test_the_guide_s_table_is_read():
-    words = plain_english.word_list((Path(__file__).parents[3] / "CONTRIBUTING.md").read_text())
-    assert words["anew"] == "again"
-    assert len(words) > 80

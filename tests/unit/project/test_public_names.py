@@ -1,19 +1,12 @@
-"""Help where people look: every public name exists and explains itself, its parameters and its errors."""
+"""Names that others rely on are there; those of the reference explain themselves."""
 
 import importlib
 import inspect
-import pkgutil
 import re
 from pathlib import Path
 
 import pytest
 
-from workbench import study
-
-PACKAGES = (
-    *("capacity", "measuring", "records", "placement", "report", "scaling", "scaling.elastic", "simulation", "testbed"),
-    *("views.figures", "views.widgets", "workload.nexmark"),
-)
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference.md"
 
 
@@ -33,40 +26,12 @@ def documented():
 NAMES = sorted(set(documented()))
 
 
-def public():
-    """Names that packages export apart from the reference's; of a package without exports, its modules' names."""
-    for package in PACKAGES:
-        module = importlib.import_module(f"workbench.{package}")
-        imported = (name for name, thing in vars(module).items() if name[0] != "_" and not inspect.ismodule(thing))
-        yield from ((module.__name__, name) for name in getattr(module, "__all__", imported))
-    for found in pkgutil.iter_modules(study.__path__, "workbench.study."):
-        for name, thing in vars(importlib.import_module(found.name)).items():
-            if getattr(thing, "__module__", None) == found.name and not name.startswith("_"):
-                yield found.name, name
-
-
-def sections(thing):
-    return re.findall(r"^(\w[\w ]+)\n-{3,}$", inspect.getdoc(thing) or "", re.MULTILINE)
-
-
-def test_the_reference_lists_names():
-    assert len(NAMES) > 40
-
-
-@pytest.mark.parametrize(("module", "name"), sorted(set(public()) | set(NAMES)))
-def test_a_name_is_there_and_functions_and_classes_explain_themselves(module, name):
+@pytest.mark.parametrize(("module", "name"), NAMES)
+def test_a_name_of_the_reference_is_there_and_explains_itself(module, name):
     thing = getattr(importlib.import_module(module), name)
-    if not (inspect.isclass(thing) or inspect.isfunction(thing)):
-        return
-    text = inspect.cleandoc(thing.__doc__ or "")  # its own: a class would inherit one
-    first = text.splitlines()[0] if text else ""
-    assert first.endswith((".", ":", ",")) or len(text.splitlines()) > 1, f"{name}: {first!r}"
+    text = thing.__doc__ or ""
+    assert text or not (inspect.isclass(thing) or inspect.isfunction(thing))
     assert not text.startswith(f"{name}("), f"{name} has only a dataclass's generated docstring"
-    given = sections(thing)
-    order = ["Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "Notes", "References", "Examples"]
-    known = [section for section in given if section in order]
-    assert known == sorted(known, key=order.index), f"{name}: sections {given} are not in numpydoc's order"
-    assert set(given) <= {*order, "See Also"}, f"{name}: {given}"
 
 
 FIXED = {

@@ -78,12 +78,7 @@ UNFED = Dataflow("f", (*FED.operators, Operator("p", "map")), FED.edges)
         (CHAIN, COUNTERS, {}, "source_rates lacks 'source' of dataflow 'chain'; give one entry for every source"),
         (CHAIN, COUNTERS, SOURCE | {"filter": 2}, "source_rates names 'filter', no source of .* 'chain'; there is so"),
         (CHAIN, {"filter": [(1, 1, 1)]}, SOURCE, "counters lacks 'count', 'sink' of dataflow 'chain'; .* not a source"),
-        (
-            CHAIN,
-            COUNTERS | {"sink": []},
-            SOURCE,
-            "Operator 'sink' has no counters; give those of each of its instances",
-        ),
+        (CHAIN, COUNTERS | {"sink": []}, SOURCE, "Operator 'sink' has no counters; give those of each"),
         (CHAIN, COUNTERS | {"sink": [(1, 0, 1), (1, 0, -1.0)]}, SOURCE, r"instance 1 of .* 'sink' are \(1, 0, -1\.0\)"),
         (CHAIN, COUNTERS, {"source": math.nan}, "rate of source 'source' is nan; it must be a finite number of at"),
         (UNFED, {"o": [(1, 1, 1)], "p": [(1, 1, 1)]}, {"s": 1}, "Operator 'p' has no upstream .* add the edge that"),

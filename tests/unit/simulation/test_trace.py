@@ -56,10 +56,7 @@ def test_a_file_of_rates(tmp_path):
         ("time_s,rate_per_s\n0,1\n60,-2\n", r"Line 3 of .*rates\.csv has the rate -2 records/s; it must be at least 0"),
         ("time_s,rate_per_s\n0,1\n60,2\n60,3\n", r"Line 4 of .* repeats the time 60 s; give each time once"),
         ("time_s,rate_per_s\n0,1\n60,2\n30,3\n", r"Line 4 of .* goes back from 60 s to 30 s; sort the rows by time_s"),
-        (
-            "time_s,rate_per_s\n0,1\n60,2\n120,3\n240,4\n",
-            r"Line 5 of .* comes 120 s after the row before, where most rows are 60 s apart",
-        ),
+        ("time_s,rate_per_s\n0,1\n60,2\n120,3\n240,4\n", r"Line 5 of .* comes 120 s after the row before, where"),
         (None, r"cannot be read: .* Check the path"),
         ("\udcff\udcfe\0", "is not text in UTF-8: byte 0xff at 0"),
         ("time_s,rate_per_s\n0,1\n120,2\n180,3\n240,4\n", r"Line 3 of .* comes 120 s after the row before"),
@@ -85,10 +82,7 @@ def test_a_file_with_a_fault_is_refused_with_its_line(tmp_path, text, message):
         (lambda: RateTrace(np.array([0.0, 0.0]), np.array([1.0, 1.0]), 2.0), "must ascend from 0 s"),
         (lambda: RateTrace(np.array([0.0]), np.array([1.0]), 0.0), "the end is 0 s"),
         (lambda: RateTrace(np.array([0.0]), np.array([1.0, 2.0]), 1.0), "as many times as rates"),
-        (
-            lambda: RateTrace.constant(1.0, 2e12).per_step(5.0),
-            "400,000,000,000 steps of 5 s, more than .* milliseconds",
-        ),
+        (lambda: RateTrace.constant(1.0, 2e12).per_step(5.0), "400,000,000,000 steps of 5 s, more than"),
         (lambda: RateTrace.steps([]), "has none; give at least one"),
         (lambda: RateTrace.steps([(0.0, 1.0)]), "lasts 0 s"),
         (lambda: RateTrace.diurnal(2.0, 1.0), "run from 2 to 1 records/s"),

@@ -43,11 +43,6 @@ def outcome(planned):
     return [(one.budget, one.expected_rate, one.allocation.tasks) for one in planned.plans]
 
 
-@pytest.fixture(scope="module")
-def planned(tmp_path_factory):
-    return run_study(STUDY, Journal(tmp_path_factory.mktemp("calm") / "j.jsonl"))
-
-
 def test_every_target_gets_a_plan_that_carries_it(planned):
     assert planned.refused == ()
     for one in planned.plans:

@@ -63,11 +63,7 @@ FAILS = "cannot be imported: {}.*Fix it; .* if __name__ == '__main__'"
         (None, ("nexmark:q99",), "q11:tumbling"),
         (None, ("myjobs:orders",), r"needs data to read. Give the path .*\(dataset, event_time\)\.$"),
         (None, ("json:loads",), "needs data to read"),
-        (
-            None,
-            ("myjobs:order", "orders.csv"),
-            r"no function 'order'. Did you mean myjobs:orders\? Its functions are ord",
-        ),
+        (None, ("myjobs:order", "orders.csv"), r"no function 'order'. Did you mean myjobs:orders\? Its functions are"),
         (None, ("nomodule:orders",), r"'nomodule' .* cannot be imported: .* Run the command in the folder"),
         (None, ("q5",), "'q5' is not of the form nexmark:QUERY or module:function"),
         (None, ("myjobs:orders", "orders.csv", "when"), "no column 'when'"),
@@ -95,9 +91,7 @@ def test_a_query_with_data_of_its_own_is_fed_from_it_or_from_what_is_given(here)
 @pytest.mark.parametrize("name", ["nexmark:q1", "myjobs:orders"])
 def test_an_event_time_without_data_is_not_passed_over(here, name):
     (here / "myjobs.py").write_text(OWN.format(path="orders.csv", event_time="time"))
-    with pytest.raises(
-        WorkbenchError, match=r"The event time 'n' is a column of a data set, and none is given: .*Give a data set"
-    ):
+    with pytest.raises(WorkbenchError, match=r"The event time 'n' is a column of a data set, and none is given"):
         find_query(name, event_time="n")
 
 

@@ -10,9 +10,8 @@ from failed_run import failed_run
 
 from workbench.capacity.explore import conclude
 from workbench.errors import WorkbenchError
-from workbench.journal import Journal
 from workbench.records import OperatorCost
-from workbench.study import Study, drift, run_study, study_drift
+from workbench.study import Study, drift, study_drift
 from workbench.study._drift import Scatter, scatter_of
 from workbench.study.targets import plan_targets
 
@@ -24,11 +23,6 @@ STUDY = Study(
 @pytest.fixture(scope="module")
 def measured():
     return example_measurement()
-
-
-@pytest.fixture(scope="module")
-def planned(tmp_path_factory):
-    return run_study(STUDY, Journal(tmp_path_factory.mktemp("drift") / "j.jsonl"))
 
 
 def at(measurement, low, high, limit="query", **changes):

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from workbench.errors import WorkbenchError
 from workbench.placement import DRAWN, Compared, Comparison, count_plans, read_placement_input, search
 from workbench.study import study_placement
 from workbench.study.placing import neighbouring_shapes
@@ -78,15 +77,3 @@ def test_the_plan_of_the_method_asked_for_is_shown(study):
 def test_shapes_have_as_many_slots():
     assert neighbouring_shapes(4, 8) == ((8, 4), (4, 8), (2, 16))
     assert neighbouring_shapes(3, 3) == ((3, 3),)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"method": "magic"}, "There is no placement method 'magic'; use one of optimal, caps"),
-        ({"samples": 0}, "The number of draws is 0; it must be a whole number of at least 1"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused(wrong, message):
-    with pytest.raises(WorkbenchError, match=message):
-        study_placement(read_placement_input(SHIPPED), **wrong)

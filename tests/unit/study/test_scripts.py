@@ -60,9 +60,7 @@ def test_a_sample_of_a_topic_becomes_its_records(capsys, finds):
     assert cli.main(["init", "job.py", "orders=orders.parquet"]) == DONE
     said = capsys.readouterr().out
     assert "source orders (line 3): kafka, subscribe=orders, kafka.sasl.jaas.config=***" in said
-    assert (
-        "query 1 (line 9): reads orders, writes to kafka totals; update mode, trigger processingTime=5 seconds" in said
-    )
+    assert "query 1 (line 9): reads orders, writes to kafka totals; update mode, trigger processingTime=5" in said
     study = read_study("study.yaml")
     assert (study.query, study.event_time, study.output_mode) == ("job.py#1", "value.time", "update")
     assert (study.interval_s, dict(study.spark)) == (5.0, {"spark.sql.ansi.enabled": "false"})

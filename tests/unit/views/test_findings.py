@@ -23,23 +23,19 @@ def compared(evidence="law", form=0.094, law=0.012, **changes):
 @pytest.mark.parametrize(
     ("found", "says"),
     [
-        (
-            compared(),
-            ["takes sqrt", "9 slots at 200 k records/s", "12", "because it misses", "by 1.2 %, sqrt by 9.4 %"],
-        ),
-        (compared("form", 0.012, 0.05), ["although sqrt misses a run left out by 1.2 %, the law by 5 %"]),
-        (compared("alike"), ["because 7 runs do not distinguish them", "9.4 % and 1.2 %"]),
-        (compared("too few", runs=3), ["because 3 runs are too few to distinguish them", "9.4 % and 1.2 %"]),
-        (compared("too few", None, runs=3), ["because 3 runs are too few for an error on a run left out"]),
-        (compared(slots=None), ["no number of slots"]),
-        (compared("set", used="log"), ["log", "the study sets"]),
-        (compared("set", used="sqrt"), ["takes sqrt", "9 slots", "the study sets"]),
-        (compared("too few", runs=1, chosen=None), ["1 run cannot make a model"]),
-        (compared(targets=()), ["takes sqrt; the plan uses the scaling law because it misses"]),
+        (compared(), "because it misses a run left out by 1.2 %, sqrt by 9.4 %"),
+        (compared("form", 0.012, 0.05), "although sqrt misses a run left out by 1.2 %, the law by 5 %"),
+        (compared("too few", runs=3), "because 3 runs are too few to distinguish them"),
+        (compared("too few", None, runs=3), "because 3 runs are too few for an error on a run left out"),
+        (compared(slots=None), "no number of slots"),
+        (compared("set", used="log"), "the study sets"),
+        (compared("set", used="sqrt"), "the plan uses it, because the study sets its form"),
+        (compared("too few", runs=1, chosen=None), "1 run cannot make a model"),
+        (compared(targets=()), "takes sqrt; the plan uses the scaling law because it misses"),
     ],
 )
 def test_the_paper_s_choice_the_plan_s_and_the_evidence_are_said(found, says):
-    assert [one for one in says if one not in findings.forms(found)] == []
+    assert says in findings.forms(found)
 
 
 @pytest.mark.parametrize(("improvement", "says"), [(1234.0, "1.2 k records/s"), (1e-9, "under 1 record/s"), (None, "")])

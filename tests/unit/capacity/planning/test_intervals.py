@@ -243,9 +243,7 @@ def test_an_interval_that_cannot_be_measured_costs_no_plan(explored, swept, tmp_
     assert intervals_left_out(planned.sweep) == {0.5: reason}
     (card,) = (card for card in cards(planned) if card.name == "intervals")
     assert f"The 0.5 s interval was left out: {reason}" in card.finding
-    with pytest.raises(
-        MeasurementFailedError, match=r"at a trigger interval of 0.5 s: The source alone .* of intervals"
-    ):
+    with pytest.raises(MeasurementFailedError, match=r"at a trigger interval of 0.5 s: The source alone"):
         refuse_failures(planned)
     write_planned(planned, tmp_path / "plans.json")
     assert read_planned(tmp_path / "plans.json").plans == planned.plans

