@@ -1,4 +1,4 @@
-"""What a replay says: which policy or paradigm to choose, the figures of each, what to mind, and why."""
+"""What a replay says: which policy or paradigm to choose, the figures of each, cautions, and reasons."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -18,10 +18,10 @@ from workbench.views.cards import Card, Table, headings, tabulate, times
 from workbench.views.findings import QUIET, decided
 
 _MOSTLY = 0.95  # share of the time at the target
-_AS_IT_IS = ("static", "flink")  # no setting changes these
+_AS_IT_IS = ("static", "flink")  # these are not settings of a replay
 _SLOWLY = {"scale_down_interval_s": 3600.0}
-_PRICES = Path(__file__).resolve().parents[2] / "data" / "instances.csv"  # of this package
-_ALL_POINTS = 3 * figures.POINTS  # of all timelines of a page together, so that the page is small enough to send
+_PRICES = Path(__file__).resolve().parents[2] / "data" / "instances.csv"  # in this package
+_ALL_POINTS = 3 * figures.POINTS  # points of all timelines of a page together, so that it is small enough to send
 _SIMULATED = "The load was replayed in a simulation; nothing was measured on a cluster."
 _WAITING = 'No record is lost: late records wait at the source; "left waiting" counts those still there at the end.'
 _KEPT = Unit(lambda share: units.share(round(share, 3)), "%", 100.0)
@@ -33,7 +33,7 @@ placeholder."""
 
 
 def answer(found: Replayed | ReplayedParadigms, asked: Asked | None = None) -> Answer:
-    """Answer which policy, or paradigm, to choose for the load that was replayed; without `asked` no command helps."""
+    """Answer which policy, or paradigm, to choose for the replayed load; without `asked`, advice has no commands."""
     return _of_paradigms(found, asked) if isinstance(found, ReplayedParadigms) else _of_policies(found, asked)
 
 
@@ -65,7 +65,7 @@ def over_restarts(restarts: Mapping[float, Replayed]) -> Answer:
 
 
 def held_back(found: Replayed) -> dict[str, Advice]:
-    """Say that the state's partitions hold every policy below the peak, with what to do; empty where they do not."""
+    """Return the caution that the state's partitions keep every policy below the peak; empty if they do not."""
     if not found.held:
         return {}
     partitions = units.some(found.partitions or 0, "partition")
@@ -75,7 +75,7 @@ def held_back(found: Replayed) -> dict[str, Advice]:
 
 
 def cautions(data: figures.Policies, held: Mapping[str, Advice], asked: Asked | None, slots: int) -> dict[str, Advice]:
-    """Return what to mind, with what to do; what holds all policies back comes first, and then no slots are advised."""
+    """Return what to mind, with remedies; what holds all policies back comes first and rules out more slots."""
     reasons = dict(held)
     rows = dict(zip(data.names, data.rows, strict=True))
     if data.leading is not None and data.best is None and not held:
@@ -99,14 +99,14 @@ def cautions(data: figures.Policies, held: Mapping[str, Advice], asked: Asked | 
 
 
 def _run(words: str, asked: Asked | None, **changes: object) -> Advice:
-    """Advise to do something; a report with `changes` of its parameters does it, where a report was asked for."""
+    """Advise what `words` say, and if a report was asked for, to run it with `changes` to its parameters."""
     if asked is None:
         return Advice(words)
     return Advice(f"{words} Run", spelled_report("scaling", {"rates": "LOAD.csv", **asked, **changes}))
 
 
 def _keep_up(data: figures.Policies, asked: Asked | None, slots: int) -> Advice:
-    """Say what helps: more slots at the beginning stay only with static, the others soon have as many as they want."""
+    """Advise more slots: at the beginning they help only static, as the other policies soon change their number."""
     given = asked or {}
     if "static" in data.names:
         if str(given.get("query", "")).endswith(".json"):
@@ -188,7 +188,7 @@ def _timelines(found: Replayed, data: figures.Policies) -> Iterable[Card]:
 
 
 def _reasons(policy: str, line: Timeline) -> Iterable[Card]:
-    """Explain Justin's decisions on operators with state; nothing where a policy gave no reasons."""
+    """Explain Justin's decisions on operators with state; yields nothing where a policy gave no reasons."""
     found = [
         (change.at_s, operator, one)
         for change in line.reconfigurations

@@ -192,6 +192,6 @@ def test_batches_that_take_far_too_long_are_overloaded():
     assert judge(replace(slow, disturbance=Disturbance(steal=0.06))).verdict == "disturbed"
     assert judge(replace(slow, disturbance=Disturbance(steal=0.06, open=0.5))).verdict != "disturbed"
     assert judge(replace(slow, disturbance=Disturbance(other_load=0.5, open=0.2))).reason.endswith(
-        "others took 50.0 % of the machine, and the slots had quota left in 20.0 % of the time."
+        "others took 50.0 % of the machine, and the slots had quota left 20.0 % of the time."
     )
     assert judge(replace(slow, batches=batches[:1], elapsed_s=0.0)).verdict == "overloaded"
