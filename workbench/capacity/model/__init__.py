@@ -1,4 +1,4 @@
-"""How capacity grows with memory and slots: forms, the scaling law, their checks."""
+"""How capacity grows with memory and slots: forms, the scaling law, and their checks."""
 
 from workbench.capacity.model.asked import Asked, remedies
 from workbench.capacity.model.checks import FEWEST_RUNS, FEWEST_SLOT_COUNTS, alike, check_model, check_runs

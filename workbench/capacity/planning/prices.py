@@ -40,7 +40,7 @@ def room_for(
     reserve: Reserve = kubernetes_reserve,
     executor_slots: int | None = None,
 ) -> int:
-    """Give the most slots of `profile` that a worker of a type holds; 0 if none.
+    """Return the most slots of `profile` that a worker of a type holds; 0 if none.
 
     Notes
     -----
@@ -93,7 +93,7 @@ def cheapest(
     reserve: Reserve = kubernetes_reserve,
     executor_slots: int | None = None,
 ) -> Price:
-    """Give the cheapest of `prices`."""
+    """Return the cheapest of `prices`."""
     found = prices(instances, slots, profile, reserve=reserve, executor_slots=executor_slots)
     if not found:
         is_one = executor_slots in (None, 1)
@@ -109,7 +109,7 @@ def cheapest(
 def _instance(row: Mapping[str, str | None], path: Path, line: int) -> InstanceType:
     try:
         texts = {name: text for name in COLUMNS if (text := row[name]) is not None}
-        lacking = [name for name in COLUMNS if name not in texts]  # of a line that ends early
+        lacking = [name for name in COLUMNS if name not in texts]  # a line that ends early has none
         if lacking:
             raise ValueError(f"it ends before {', '.join(lacking)}")  # noqa: TRY301 - reported with its line below
         numbers = {name: float(texts.pop(name)) for name in ("vcpus", "memory_mb", "price_per_hour")}
