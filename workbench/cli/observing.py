@@ -21,7 +21,7 @@ _FILES = ("log", "progress", "prices", "measured")
 
 
 def run_observe(options: argparse.Namespace) -> int:
-    """Read the log, say what it shows, and plan each target; or follow it."""
+    """Read the log, print what it shows, and plan each target; or follow it."""
     if options.watch:
         return watch(options)
     output = Path(options.output or f".workbench/{Path(options.log).name}-plan.json")
@@ -68,7 +68,7 @@ def _show_plans(plans: Sequence[CapacityPlan]) -> None:
 
 
 def _report(options: argparse.Namespace, asked: Mapping[str, Any]) -> bool:
-    """Write the report; whether it is complete."""
+    """Write the report; return whether it is complete."""
     files = {name: str(Path(path).resolve()) for name in _FILES if (path := asked[name])}
     given = {**asked, **files, "targets": list(options.targets) or None}
     known = {name: value for name, value in given.items() if value is not None}

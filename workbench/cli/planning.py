@@ -43,7 +43,7 @@ RECORDED = ".recorded.json"
 """Ending of the plans that ship with a study."""
 
 _TIMED_S = 3.0
-_IN_SECONDS = 120  # a shorter time is given in seconds
+_IN_SECONDS = 120  # a shorter time is printed in seconds
 
 
 def run_plan(options: argparse.Namespace) -> int:
@@ -103,7 +103,7 @@ def _say_unlisted(say: Progress, study: Study, would: DryRun) -> None:
 
 
 def _show_so_far(study: Study, journal: Journal, asked: Asked, *, as_json: bool) -> None:
-    """Show what an interrupted study allows to say; where no run was finished, nothing."""
+    """Show what the runs of an interrupted study allow; nothing if none was finished."""
     with suppress(WorkbenchError):
         planned = planned_so_far(study, journal, asked=asked)
         if as_json:
@@ -113,13 +113,13 @@ def _show_so_far(study: Study, journal: Journal, asked: Asked, *, as_json: bool)
 
 
 def _repeated(options: argparse.Namespace) -> dict[str, object]:
-    """Give the options without which the same command would measure elsewhere, or again."""
+    """Return the options that the same command needs to find its measurements again."""
     kept = {name.replace("_", "-"): value for name, value in given(options).items()}
     return kept if options.journal == JOURNAL else kept | {"journal": options.journal}
 
 
 def _show_recorded(path: Path, *, here: bool) -> None:
-    """Show the plans that ship with a study, if there are any: something true at once, made on another machine.
+    """Show the plans that ship with a study, if there are any: a first true result, made on another machine.
 
     Where the study is measured `here`, the cores of the two machines are compared.
     """
@@ -144,7 +144,7 @@ def _show(planned: Planned) -> None:
 
 
 def _taken(times: Sequence[str], runs: int, journal: str) -> str:
-    """Say which runs were not made now; `times` are when they were."""
+    """Describe which runs were reused; `times` are when they were made."""
     dates = " to ".join(dict.fromkeys(time[:10] for time in (min(times), max(times))))
     return (
         f"{len(times):,} of {units.some(runs, 'run')} {'is' if len(times) == 1 else 'are'} taken from {journal}, "

@@ -30,7 +30,7 @@ def run_report(options: argparse.Namespace) -> int:
 
 
 def write_report(name: str, parameters: Mapping[str, object], target: str, *, quiet: bool) -> bool:
-    """Write a report, last: what it lacks is not a reason to withhold the answer. Whether it is complete."""
+    """Write a report, last: a failure must not withhold the answer. Return whether it is complete."""
     made = report.render(name, parameters, target)
     if not quiet:
         show(f"report: {Path(target).resolve()}")
@@ -65,7 +65,7 @@ def _written(made: "report.Report", *, as_json: bool) -> int:
 
 
 def _named(name: str) -> tuple[str, dict[str, str]]:
-    """Find the report for a result that was written before; any other name is a report's own."""
+    """Find the report for a result that was written before; any other name is that of a report."""
     path = Path(name)
     if path.suffix != ".json":
         return name, {}
@@ -107,7 +107,7 @@ def _from_file(path: str | None) -> dict[str, Any]:
 
 
 def _from_options(declared: Mapping[str, "report.Parameter"], pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Read values as YAML, but leave those of texts and files as they were typed."""
+    """Read values as YAML, but keep those of texts and files as they were typed."""
     texts = {name for name, one in declared.items() if one.kind == "str" or one.is_file}
     return {name: value if name in texts else _value(value) for name, value in pairs}
 
@@ -120,7 +120,7 @@ def _value(text: str) -> object:
 
 
 def _number(value: object, kind: str) -> object:
-    """Read as a number what must be one: YAML 1.1 takes ``1e6`` for a text."""
+    """Read as a number what must be a number: to YAML 1.1, ``1e6`` is a text."""
     if kind.startswith("list[") and isinstance(value, list):
         return [_number(one, kind.removeprefix("list[").removesuffix("]")) for one in value]
     if kind not in {"float", "int"} or not isinstance(value, str):

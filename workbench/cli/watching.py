@@ -53,7 +53,7 @@ def _refresh(
 
 
 class _Server(ThreadingHTTPServer):
-    """A page with what was found last."""
+    """A page with the latest result."""
 
     daemon_threads = True
     shown: Sequence[RunningQuery] | None = None
@@ -77,7 +77,7 @@ class _Page(BaseHTTPRequestHandler):
             self.wfile.write(page)
 
     def log_message(self, *_: object) -> None:
-        """Stay silent: each scrape would be a line."""
+        """Print nothing: each scrape would be a line."""
 
 
 def _server(port: int) -> _Server:

@@ -1,4 +1,4 @@
-"""The trigger interval of a query, read from when its batches began."""
+"""The trigger interval of a query, from the times at which its batches began."""
 
 import cmath
 import math
@@ -12,14 +12,14 @@ LATE_S = 0.06
 _LATE_SHARE = 1 / 8  # of the interval
 _IN_TIME = 0.9  # share of the batches that waited for a trigger which must begin on one
 _END_IN_TIME, _FEWEST_ENDS = 0.8, 50  # the same of batches that end on one, and how many there must be
-_FEWEST = 10  # of batches that waited: with fewer, chance would do
+_FEWEST = 10  # batches that waited; fewer could fit by chance
 _DIVISORS = range(1, 13)
 _GRID_S, _LEAST_S = 0.05, 0.25
-_TOLD_S = 10.0  # Spark logs a trigger that found nothing so long after the last one that it logged, or later
+_TOLD_S = 10.0  # Spark logs a trigger that found nothing at this distance from the last one logged, or later
 
 
 def trigger_interval(batches: Sequence[tuple[float, float]], idle: Sequence[float] = ()) -> float | None:
-    """Find the trigger interval, seconds; None where no batch waited for a trigger, or none fits.
+    """Find the trigger interval, seconds; None if no batch waited for a trigger, or no interval fits.
 
     `batches` are (start, duration) of each and `idle` when triggers that found nothing fired, seconds, in order. Spark
     fires at whole multiples of the interval since 1970. Batches that begin as soon as the one before ends say nothing;
@@ -52,7 +52,7 @@ def trigger_interval(batches: Sequence[tuple[float, float]], idle: Sequence[floa
 
 
 def _end_in_time(ends: Sequence[float], interval: float) -> bool:
-    """Whether batches end on multiples of `interval`, or as long after them as most of them do."""
+    """Whether batches end on multiples of `interval`, or at the distance from them that most have."""
     if len(ends) < _FEWEST_ENDS:
         return False
     turns = [cmath.rect(1.0, math.tau * math.fmod(end, interval) / interval) for end in ends]
@@ -62,7 +62,7 @@ def _end_in_time(ends: Sequence[float], interval: float) -> bool:
 
 
 def _hides_shorter(interval: float) -> bool:
-    """Whether triggers of fewer, whole seconds that found nothing are logged as far apart: every 12 s if every 3 s."""
+    """Whether a shorter interval in whole seconds would be logged in the same way: every 12 s if every 3 s."""
     shorter = (round(interval, 6) / divisor for divisor in _DIVISORS[1:])
     return interval > _TOLD_S and any(one.is_integer() and interval - one < _TOLD_S for one in shorter)
 

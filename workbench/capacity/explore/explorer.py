@@ -256,13 +256,13 @@ class ResourceExplorer:
         corners = [corner for corner in self.space.corners if corner not in answered]
         begun = [present] * (self.estimates - self._given if self._given else 0)
         if self.choice == "improvement":
-            return self._to_be_had(corners or (present,) * (self.estimates - self._given))
+            return self._left_to_measure(corners or (present,) * (self.estimates - self._given))
         first = max(self._calls, len(self.space.corners)) + bool(begun)
         last = first + self.most_runs if self.most_calls is None else self.most_calls
         slots, memory_mb = self.space.slots, self.space.memory_mb
         points = (edge((len(slots), len(memory_mb)), call - len(self.space.corners)) for call in range(first, last))
         later = [self.space.budget(slots[i], memory_mb[j]) for i, j in points]
-        return self._to_be_had((*corners, *begun, *(budget for budget in later for _ in range(self.estimates))))
+        return self._left_to_measure((*corners, *begun, *(budget for budget in later for _ in range(self.estimates))))
 
     def _decide(self) -> Why | str:
         """Decide what to measure next, or say why the exploration is over."""
@@ -313,7 +313,7 @@ class ResourceExplorer:
             return f"{len(self._runs)} runs were made, and the next budget takes {takes} of at most {self.most_runs}"
         return why
 
-    def _to_be_had(self, budgets: Sequence[Budget]) -> tuple[Budget, ...]:
+    def _left_to_measure(self, budgets: Sequence[Budget]) -> tuple[Budget, ...]:
         """Return those of `budgets` that have measurements left, in order."""
         if self.available is None:
             return tuple(budgets)
