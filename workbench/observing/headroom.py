@@ -1,7 +1,7 @@
 """What a running query would sustain, estimated from the batches of its actual load.
 
 A batch takes a + b x rows seconds; the query sustains the rate at which a batch lasts as long as the trigger interval,
-(T - a) / (b T). Where batches get longer whatever they hold, their times are those at the log's end, and where rows follow
+(T - a) / (b T). Where batches get longer over time, their times are those at the log's end, and where rows follow
 from durations, the cost of a row is that between neighbours (`series`).
 
 Batches that began late hold more rows than an interval brings, and show times beyond it: then nothing is extrapolated.

@@ -41,7 +41,7 @@ def run_study(
     estimator: CapacityEstimator | None = None,
     asked: Asked | None = None,
 ) -> Planned:
-    """Explore, model and plan; see `study_steps`. What happens is shown to `listen`."""
+    """Explore, model and plan, and pass each event to `listen`; see `study_steps`."""
     steps = study_steps(study, journal, progress=progress, testbed=testbed, estimator=estimator, asked=asked)
     return result_of(steps, listen)
 
@@ -55,7 +55,7 @@ def study_steps(
     estimator: CapacityEstimator | None = None,
     asked: Asked | None = None,
 ) -> Generator[Event, None, Planned]:
-    """Explore, model and plan: yield what happens and return the plans.
+    """Explore, model and plan; yield the events and return the plans.
 
     After each run it yields what all of them say so far, as `Concluded` with `SoFar`. What the journal holds is not
     measured again. A budget that cannot be measured is a run that failed: the others go on, and it is tried again when
@@ -89,7 +89,7 @@ def study_steps(
 
 
 def runs_of(study: Study) -> int:
-    """Most runs: where the budgets are few and share a deployment, one of each and one again, which shows drift."""
+    """Return the most runs: for few budgets that share a deployment, one each and one repeat, which shows drift."""
     budgets = len(study.space.budgets)
     return min(study.most_runs, budgets + 1) if study.shared and budgets <= _SMALL else study.most_runs
 
@@ -97,7 +97,7 @@ def runs_of(study: Study) -> int:
 def _with_answers(
     explorer: ResourceExplorer, query: Query, study: Study, instances: Sequence[InstanceType]
 ) -> Generator[Event, None, Exploration]:
-    """Explore, and yield after each run what those so far say."""
+    """Explore, and yield after each run what the runs so far show."""
     made: list[Run] = []
     steps = explorer.steps(query)
     while True:
@@ -122,7 +122,7 @@ def planned_so_far(
     testbed: Testbed | None = None,
     estimator: CapacityEstimator | None = None,
 ) -> Planned:
-    """Plan with the finished runs that the journal has, as where a study was interrupted; nothing is deployed."""
+    """Plan with the finished runs in the journal, as after an interruption; deploy nothing."""
     testbed = testbed or testbed_of(study, lambda _: None)
     study, _ = fitting(study, testbed)
     query, explorer, instances = prepare(study, journal, testbed=testbed, estimator=estimator)
@@ -134,7 +134,7 @@ def planned_so_far(
 
 
 def tell_recorded(explorer: ResourceExplorer, query: Query) -> None:
-    """Give an explorer the runs that the journal has, up to the first that it lacks."""
+    """Pass the runs in the journal to an explorer, up to the first missing one."""
     known = True
     while known and (budget := explorer.ask()) is not None:
         runs, known = explorer.optimizer.recorded(query, budget)
@@ -151,7 +151,7 @@ def prepare(
     estimator: CapacityEstimator | None = None,
     find: Find | None = None,
 ) -> tuple[Query, ResourceExplorer, tuple[InstanceType, ...]]:
-    """Check that `study` can be carried out here, before long work starts; give its query, explorer and price list."""
+    """Check that `study` can be carried out here, before long work starts; return query, explorer and price list."""
     testbed = testbed or testbed_of(study, progress)
     if study.day is not None:
         RateTrace.from_csv(study.day)
@@ -194,7 +194,7 @@ def prepare(
 
 
 def _recorded(testbed: RecordedTestbed, query: Query, budget: Budget) -> int:
-    """Count what `testbed` has of a budget; one that it lacks is asked for, and fails with the nearest it has."""
+    """Count the measurements that `testbed` has of a budget; a missing budget counts, and fails naming the nearest."""
     try:
         return testbed.count(query, budget)
     except WorkbenchError:
@@ -203,7 +203,7 @@ def _recorded(testbed: RecordedTestbed, query: Query, budget: Budget) -> int:
 
 @dataclass(frozen=True, eq=False)
 class SoFar:
-    """What `runs` say of the targets of `study`, before it is over."""
+    """What `runs` show of the targets of `study`, before it is over."""
 
     study: Study
     runs: tuple[Run, ...]
@@ -211,7 +211,7 @@ class SoFar:
 
     @cached_property
     def planned(self) -> Planned | None:
-        """The model of the runs and what would be planned with it, however sure; None where they allow no model."""
+        """The model of the runs and what would be planned with it, however uncertain; None if they allow no model."""
         study = self.study
         try:
             found = conclude(self.runs, self._after, form=study.form, choice="edge", growth=study.growth, least=1)
@@ -221,7 +221,7 @@ class SoFar:
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """An answer where it is sure enough, else what was sustained; of simulated runs, which take no time, nothing.
+        """The answer if it is certain enough, else what was sustained; empty for simulated runs, which take no time.
 
         An answer has a 90 % interval whose ends differ by at most a factor of 2, and goes at most 3 times beyond the
         runs. Or it is an upper bound: slots that were measured, and whose interval lies above the rate.
@@ -253,7 +253,7 @@ class SoFar:
 
 
 def _needs(plan: CapacityPlan, fewest: int) -> str:
-    """Say what a rate needs; with `fewest` slots, of which fewer are still to be measured, at most."""
+    """Describe what a rate needs; with `fewest` slots, of which fewer are still to be measured, at most that."""
     slots, profile = plan.budget.slots, plan.budget.profile
     return (
         f"{plan.query} at {units.rate(plan.rate)} needs {'at most ' * (slots == fewest)}{units.some(slots, 'slot')} of "

@@ -43,7 +43,7 @@ class StudyHistory:
 
     @classmethod
     def of(cls, study: Path, folder: Path) -> Self:
-        """Find the runs of the study in the file `study` among those that `folder` keeps, or begin them.
+        """Find the runs of the study in the file `study` among those in `folder`, or begin them.
 
         They are in a folder of the file's name; with a number, where a study of the same name elsewhere has taken it.
         Raises WorkbenchError when nothing can be kept there.
@@ -92,7 +92,7 @@ class StudyHistory:
         return planned, before
 
     def _now(self, before: Path | None) -> datetime:
-        """Give the time; at least a second after the run before, so that names are in order even if a clock is set."""
+        """Return the time, at least a second after the last run, so that names stay in order if a clock is set."""
         now = self.clock()
         with suppress(ValueError):  # a file that somebody named
             if before is not None:
@@ -100,14 +100,14 @@ class StudyHistory:
         return now
 
     def _put_away(self, finished: Path) -> None:
-        """Keep the journal of a finished run next to its plans, if that has not been done."""
+        """Move the journal of a finished run next to its plans, if that was not done."""
         kept = finished.with_suffix(".jsonl")
         if self.journal.path.exists() and not kept.exists():
             self.journal.path.rename(kept)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep a second run of the same study out: a schedule may fire while the last run is still at work."""
+        """Prevent a second run of the same study: a schedule may fire while the last run is still at work."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as lock:
             try:
@@ -120,7 +120,7 @@ class StudyHistory:
 
 
 def _owner(folder: Path, study: str) -> str:
-    """Return whose runs a folder keeps; from now on those of `study`, if they are nobody's."""
+    """Return the study that owns a folder of runs; claim the folder for `study` if nobody does."""
     folder.mkdir(parents=True, exist_ok=True)
     told = folder / "study.txt"
     with suppress(FileExistsError), told.open("xb") as new:

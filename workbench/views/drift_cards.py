@@ -41,7 +41,7 @@ def drift_cards(found: Drift) -> list[Card]:
 
 
 def finding(found: Drift) -> str:
-    """Say in a sentence or two what changed, a loss first."""
+    """Describe in a sentence or two what changed, a loss first."""
     overall, since = found.overall, f"since {units.moment(found.before_at)}"
     least = "" if overall.ratio is not None else "at least "
     if overall.judgement == "unknown":
@@ -71,12 +71,12 @@ def finding(found: Drift) -> str:
 
 
 def previous_measurement(path: str | None, now: Measurement) -> list[Card]:
-    """Compare `now` with the measurement in the file `path`; no path gives no card, a bad one says why not."""
+    """Compare `now` with the measurement in the file `path`; no card without a path, the reason if it is unreadable."""
     return _since(path, lambda file: drift(Measurement.from_json(file), now))
 
 
 def previous_plans(path: str | None, now: Planned) -> list[Card]:
-    """Compare `now` with the study in the file `path`; no path gives no card, a bad one says why not."""
+    """Compare `now` with the study in the file `path`; no card without a path, the reason if it is unreadable."""
     return _since(path, lambda file: study_drift(read_planned(Path(file)), now))
 
 
@@ -149,19 +149,19 @@ def _differences(found: Drift) -> Card:
 
 
 def _signed(change: Change) -> str:
-    """Write a change with its sign, or how large it is at least."""
+    """Write a change with its sign, or its lower bound."""
     sign = "-" if change.bounds[1] < 1 else "+"
     return f"{'' if change.ratio is not None else 'at least '}{sign}{_amount(change)}"
 
 
 def _amount(change: Change) -> str:
-    """Relative change; where it is open, the end that is nearer to none."""
+    """Relative change; where it is open, the end nearer to zero."""
     least, most = change.bounds
     return units.percent(1 - most if most < 1 else least - 1, 1)
 
 
 def _chance(change: Change) -> str:
-    """Say how large a change to this side chance explains."""
+    """Describe how large a change in this direction chance explains."""
     if change.bounds[1] < 1:
         return f"a fall of up to {units.percent(change.fall_by_chance, 1)}"
     return f"a rise of up to {units.percent(change.rise_by_chance, 1)}"

@@ -1,4 +1,4 @@
-"""Health checks of a measurement: what a reader must know before trusting the number, and what to do."""
+"""Health checks of a measurement: what to know before trusting the number, and what to do."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ class Check(NamedTuple):
 
 
 def checks(measurement: Measurement) -> tuple[Check, ...]:
-    """Run every check; what was simulated has neither a machine that others use, nor batches and their source."""
+    """Run every check; a simulated measurement has no shared machine, no batches and no source to check."""
     if not measurement.ran:
         return (_warm_up(measurement), *_probes(measurement), _upper_end(measurement))
     return (
@@ -39,7 +39,7 @@ def checks(measurement: Measurement) -> tuple[Check, ...]:
 
 
 def _check(question: str, fine: bool | None, well: str, seen: str, advice: str) -> Check:
-    """Say what was seen, with advice where it is not fine; None: the measurement does not show it."""
+    """Return what was seen, with advice unless it is fine; None: the measurement does not show it."""
     if fine is None:
         return Check(question, None)
     return Check(question, well) if fine else Check(question, seen, advice)
@@ -169,7 +169,7 @@ def _upper_end(measurement: Measurement) -> Check:
 
 
 def _slots(measurement: Measurement) -> list[Check]:
-    """Check what slots had: their quota and cores, and where there are several, their executors and partitions."""
+    """Check what slots had: their quota and cores, and if there are several, their executors and partitions."""
     seen, used, slots = measurement.estimate.observation, measurement.used_cores, measurement.budget.slots
     throttled = seen.quota_throttled if seen else None
     said = f"The quota held the slots back in {units.share(throttled)} of its periods at the highest sustained rate."

@@ -65,7 +65,7 @@ class Unread:
 
     module: str
     file: Path
-    surely: bool  # whether the text defines it as a function; otherwise it may be a `Query`, with its data
+    is_function: bool  # whether the text defines it as a function; otherwise it may be a `Query`, with its data
 
     def __call__(self, *_: object) -> "DataFrame":
         """Refuse to run."""

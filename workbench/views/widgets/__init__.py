@@ -1,4 +1,4 @@
-"""Live panels for notebooks, which work from the keyboard; an error inside a callback shows as a card in its panel."""
+"""Live panels for notebooks, which can be used by keyboard; an error inside a callback shows as a card in its panel."""
 
 from workbench.views.widgets.caps_explorer import CapsExplorer
 from workbench.views.widgets.later import Later

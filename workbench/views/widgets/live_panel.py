@@ -1,4 +1,4 @@
-"""The live panel of long work: how it stands, what it has found, its log, and buttons to start, cancel and resume it.
+"""The live panel of long work: its state, its findings, its log, and buttons to start, cancel and resume it.
 
 A measurement shows its probes; a study StreamBed's loop: explorer, BIDS2, estimator, and the fitted forms.
 """
@@ -33,7 +33,7 @@ _BUTTONS: dict[State, str] = {"idle": "Start", "done": "Done"}
 
 
 class Standing(NamedTuple):
-    """What the panel says of a snapshot, in words; `share` is how much of the time has passed, as far as is known."""
+    """A snapshot in words; `share` is how much of the time has passed, if known."""
 
     facts: tuple[tuple[str, str], ...]
     share: float
@@ -47,7 +47,7 @@ def standing(now: Snapshot) -> Standing:
     seen = "none yet" if now.estimate is None or unknown else findings.bracket(now.estimate)
     left = "not known before the first bracket" if now.left_s is None else f"about {units.seconds(now.left_s)}"
     facts = [("State", f"{sign} {word}"), ("Doing", now.step or "nothing")]
-    if now.ran:  # what is simulated passes in no time
+    if now.ran:  # simulated work takes no time
         facts.append(("Elapsed", units.seconds(round(now.elapsed_s))))
     if now.most_runs > 1:
         facts.append(("Measurement", f"{now.run} of at most {now.most_runs}"))
@@ -65,7 +65,7 @@ def standing(now: Snapshot) -> Standing:
 
 
 class Pane:
-    """A figure of what is `seen` of a snapshot, drawn again when that changes; at first it says what it waits for."""
+    """A figure of what is `seen` of a snapshot, redrawn when that changes; at first it shows what it waits for."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         self.refresh()
 
     def refresh(self) -> None:
-        """Show how the work stands."""
+        """Show the state of the work."""
         with self._lock:
             self._show(self.runner.snapshot())
 
@@ -172,7 +172,7 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
             pane.follow(now)
 
     def then(self, title: str, build: Callable[[Any], Any]) -> Later:
-        """Give a place under `title` that shows what `build` makes of the result: cards, or a widget."""
+        """Return a place under `title` that shows what `build` makes of the result: cards, or a widget."""
         later = Later(title, build)
         with self._lock:
             done = self.runner.snapshot().state == "done"
@@ -183,14 +183,14 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         return later
 
     def wait(self, seconds: float | None = None) -> Snapshot:
-        """Wait until the work and the panel have ended, at most `seconds` each; meanwhile the buttons are dead."""
+        """Wait until the work and the panel have ended, at most `seconds` each; the buttons do nothing meanwhile."""
         now = self.runner.wait(seconds)
         if self._ticker is not None:
             self._ticker.join(seconds)
         return now
 
     def begin(self, *, wait: bool = False) -> None:
-        """Start the work, or resume it, and follow it; the kernel stays free unless it is to `wait` for the result.
+        """Start or resume the work, and follow it; the kernel stays free unless `wait` asks for the result.
 
         Work that was waited for raises a `WorkbenchError` if it failed or was cancelled.
         """
@@ -211,7 +211,7 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         self.refresh()
 
     def _follow(self) -> None:
-        """Refresh until the work has ended; in a thread, since the kernel is the analyst's."""
+        """Refresh until the work has ended; runs in a thread, since the kernel is the analyst's."""
         while True:
             self.runner.wait(_EVERY_S)
             with self._lock:  # it ends on what it showed: a click on Resume comes before that, or begins again
