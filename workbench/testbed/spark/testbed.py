@@ -109,7 +109,7 @@ class SparkTestbed:
         )
 
     def operators(self, query: Query) -> tuple[str, ...]:  # noqa: ARG002 - the protocol's
-        """Return nothing: the stages of a micro-batch share all slots in turn."""
+        """Return an empty tuple: the stages of a micro-batch take turns at all slots."""
         return ()
 
     def check(self, budget: Budget) -> None:
@@ -267,7 +267,7 @@ class SparkTestbed:
             yield process, quota, folder, disk
 
     def _facts(self, query: Query, generator: object, *, in_memory: bool) -> dict[str, str]:
-        """Say what the deployment is, next to its machine."""
+        """Describe the deployment, in addition to its machine."""
         facts = {"output mode": query.output_mode, "event time": "due time and own lateness"}
         if isinstance(generator, TopicRows):
             facts["event time"] = "the records' own"
@@ -289,14 +289,14 @@ class SparkTestbed:
         return facts
 
     def _keeps(self, *, in_memory: bool) -> str:
-        """Say where checkpoints are, without the name of the place."""
+        """Describe where checkpoints are, without the name of the place."""
         named = self.cluster.checkpoint if self.cluster else self.settings.checkpoint
         if not named:
             return "in memory" if in_memory else "on this machine's disk"
         return named.partition(":")[0] if self.cluster or is_uri(named) else "in a folder of the job"
 
     def _places(self, own: str) -> dict[str, str]:
-        """Name a folder of the deployment's `own` in each that the job writes into, by the study's key."""
+        """Name a folder for the deployment `own` in each place that the job writes into, by the study's key."""
         named = dict(self.settings.places)
         if self.cluster:
             named["checkpoint"] = self.cluster.checkpoint
@@ -307,7 +307,7 @@ class SparkTestbed:
 
     @contextmanager
     def _writes(self, query: Query, folder: str, own: str) -> Iterator[Writes]:
-        """Say where the deployment `own` writes, in `folder` if anywhere; a topic is made, and deleted in the end."""
+        """Yield where the deployment `own` writes, in `folder` if anywhere; make a topic, and delete it at exit."""
         sink = self.settings.writes
         if sink.warning:
             keeping(self.progress)(sink.warning)
@@ -336,7 +336,7 @@ class SparkTestbed:
 
 
 def _slots_of(spec: DeploymentSpec) -> str:
-    """Say what a slot of the deployment on this machine is."""
+    """Describe a slot of the deployment on this machine."""
     if not spec.quota:
         return "whole cores, no quota"
     apart = len(spec.slot_cores) < len(os.sched_getaffinity(0))
@@ -348,7 +348,7 @@ def _slots_of(spec: DeploymentSpec) -> str:
 
 
 def _rows_of(query: Query, disk: Path, progress: Callable[[str], None]) -> Generator | TopicRows | tuple[Replay, ...]:
-    """Give what feeds `query`; a topic is read into the columns of its sample, which is the query's data set."""
+    """Return what feeds `query`; a topic is read into the columns of its sample, which is the query's data set."""
     if query.topic is None:
         if isinstance(query.dataset, tuple):
             return prepare_inputs(query.dataset, disk)

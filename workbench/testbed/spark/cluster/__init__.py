@@ -1,4 +1,4 @@
-"""A cluster as a testbed: what is asked of it, what it gives, and how code and state get there."""
+"""A cluster as a testbed: what is requested of it, what it offers, and how code and state get there."""
 
 from workbench.testbed.spark.cluster.code import pack
 from workbench.testbed.spark.cluster.conf import beside_yours, cluster_conf

@@ -75,7 +75,7 @@ def check_room(jvm: Any, cluster: Cluster, budget: Budget, host: str | None) -> 
 
 
 def registered(spark: "SparkSession") -> frozenset[str]:
-    """Give Spark's names of the executors that are registered."""
+    """Return Spark's names of the registered executors."""
     listed = str(spark._jsc.sc().getExecutorIds().mkString(","))  # noqa: SLF001 - py4j's only door
     return frozenset(filter(None, listed.split(",")))
 
@@ -179,7 +179,7 @@ _Facts = tuple[str, bool | None, float, str, str]
 
 
 def _on_executors(spark: "SparkSession", tasks: int) -> Sequence[_Facts]:
-    """Look at the machines of `tasks` tasks."""
+    """Return facts about the machines that run `tasks` tasks."""
 
     def look(_: object) -> "Iterator[Any]":
         import platform  # noqa: PLC0415 - in the executor
@@ -205,7 +205,7 @@ def _on_executors(spark: "SparkSession", tasks: int) -> Sequence[_Facts]:
 
 
 def compilers(spark: "SparkSession", tasks: int, names: tuple[str, ...]) -> Callable[[], float]:
-    """Give a function that returns CPU seconds of the executors' just-in-time compilers so far: their mean.
+    """Return a function that returns the mean CPU seconds so far of the executors' just-in-time compilers.
 
     The code is warm when they have little to do. A Python task finds its executor's JVM among the processes above it.
     Executors that no task has met yet are left out, and without Linux's ``/proc`` nothing is seen, which counts as 0.

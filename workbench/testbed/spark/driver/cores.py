@@ -77,7 +77,7 @@ class Cores:
         self._divided = True
 
     def timer(self) -> Callable[[], CoreSpeed]:
-        """Time the slots' cores; those of a cluster cannot be reached."""
+        """Return a function that times the slots' cores; those of a cluster cannot be reached."""
         if not self._here:
             return lambda: CoreSpeed(0.0, 0.0)
         if self._slots not in self._timers:  # each has a table larger than the caches

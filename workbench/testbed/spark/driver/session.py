@@ -75,7 +75,7 @@ def spark_conf(
 ) -> dict[str, str]:
     """Spark's configuration for a deployment on `budget`; `address` is this machine's, as a cluster reaches it."""
     executor = divide_memory(budget if cluster is None else replace(budget, slots=cluster.executor_slots))
-    # A query's relative paths mean this folder, where the JVM must start in another.
+    # A query's relative paths mean this folder, even where the JVM must start in another.
     place = f' "-Duser.dir={Path.cwd()}"' if cluster and cluster.environment else ""
     if cluster is None:
         theirs = {
@@ -83,7 +83,7 @@ def spark_conf(
             "spark.executor.memory": f"{executor.heap_mb}m",
             "spark.executor.cores": str(executor.slots),
             "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-            "spark.executorEnv.PYTHONSAFEPATH": "1",  # a file in the current folder takes no library's place
+            "spark.executorEnv.PYTHONSAFEPATH": "1",  # no file in the current folder replaces a library
             "spark.executor.extraJavaOptions": (
                 f'"-Djava.io.tmpdir={disk}" {COMPILED_SOON} -XX:-UseDynamicNumberOfCompilerThreads'
             ),
@@ -91,7 +91,7 @@ def spark_conf(
             "spark.executor.extraClassPath": str(folder / "classes"),
             **WITHOUT_FORKS,
         }
-    else:  # a cluster's own settings say how its processes trust each other
+    else:  # a cluster's own settings define how its processes trust each other
         theirs = {"spark.redaction.regex": _SECRETS, **cluster_conf(cluster, budget, address)}
     return {
         **_QUIET,
@@ -115,13 +115,13 @@ def spark_conf(
 
 
 def at_start(ours: Mapping[str, str], settings: JobSettings) -> dict[str, str]:
-    """Add to `ours` what of a job's settings must be known when a JVM starts: its options and its class path."""
+    """Add to `ours` those of a job's settings that a JVM needs at its start: its options and its class path."""
     joined = {name: value for name, value in settings.spark.items() if name in JOINED}
     return JobSettings(spark=joined).conf(ours)
 
 
 def later(ours: Mapping[str, str], settings: JobSettings) -> dict[str, str]:
-    """Give the rest of a job's settings, with the variables of the environment replaced.
+    """Return the rest of a job's settings, with the variables of the environment replaced.
 
     They go over the gateway, since everybody can read command lines. Spark's logs hide those that name a variable.
     """
@@ -142,7 +142,7 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
 
     budget, folder, disk, cluster = spec.budget, spec.folder, spec.disk, spec.cluster
     address = cluster.reach() if cluster else "127.0.0.1"
-    if cluster and "SPARK_HOME" in os.environ:  # what you have configured there stays in force
+    if cluster and "SPARK_HOME" in os.environ:  # your own configuration there stays in force
         os.environ.setdefault("SPARK_CONF_DIR", str(Path(os.environ["SPARK_HOME"]) / "conf"))
     for name in ("classes", "eventlog", "home"):
         (folder / name).mkdir(exist_ok=True)
@@ -240,7 +240,7 @@ def end_session(spark: "SparkSession", stopped: Callable[[Any], None] = lambda _
 
 @contextmanager
 def _environment(**variables: str) -> "Iterator[None]":
-    """Set variables of this process's environment, and give back at the end what they were before."""
+    """Set variables of this process's environment, and restore them at the end."""
     before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:
@@ -253,7 +253,7 @@ def _environment(**variables: str) -> "Iterator[None]":
 
 @contextmanager
 def batch_session(jars: Sequence[str] = ()) -> "Iterator[SparkSession]":
-    """Give a session in this process, on all cores, for data at rest; its output goes to a file.
+    """Yield a session in this process, on all cores, for data at rest; its output goes to a file.
 
     `jars` are on its class path.
     """

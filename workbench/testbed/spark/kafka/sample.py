@@ -36,7 +36,7 @@ LEAST_SHARE = 0.99
 
 _MOST_MB, _MOST_S = 1024, 10 * 365 * 86400.0  # of a data set, one GiB is replayed
 _MOST_IDS = 5  # of schemas, in a message
-_FILLED = 0.95  # of the bytes that are allowed, because sizes are estimated
+_FILLED = 0.95  # of the allowed bytes, because sizes are estimated
 _SIZED = 500  # records of a first poll
 _LATEST_MS = 1 << 43  # in the year 2248
 _LETTERS = 300  # of a reason
@@ -68,7 +68,7 @@ class Captured:
     seconds: float  # of traffic: from the first to the last timestamp
     not_json: int = 0  # values that are not JSON objects; their columns are empty
     not_decoded: int = 0  # values that do not decode with the schema; their columns are empty
-    schema_ids: tuple[int, ...] = ()  # that stand before the values, in a schema registry's wire format
+    schema_ids: tuple[int, ...] = ()  # ids that precede the values, in a schema registry's wire format
 
 
 def capture(
@@ -137,7 +137,7 @@ def capture(
 
 
 def _checked(target: Path) -> Path:
-    """Give the place that a name means; only a Parquet file may be there."""
+    """Return the path that a name means; refuse to replace any file but Parquet."""
     place = Path(os.path.realpath(target))
     if place.suffix != ".parquet" or (place.exists() and not place.is_file()):
         raise WorkbenchError(f"{str(target)!r} is not a place for a sample; name a file that ends in .parquet.")
@@ -184,7 +184,7 @@ def behind(begin: Mapping[int, int], ends: Ends) -> int:
 
 
 def _decoded(topic: Topic, schema: Schema | None, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Read a sample in a process of its own; give what was seen."""
+    """Read a sample in a separate process; return what was seen."""
     answer, said = ask_apart("workbench.testbed.spark.kafka.decoding", asked)
     found: dict[str, Any] = {"error": last_line(said) or "the process ended"}
     with suppress(ValueError):
@@ -200,7 +200,7 @@ def _decoded(topic: Topic, schema: Schema | None, asked: Mapping[str, Any]) -> d
 
 
 def _put_together(folder: Path, target: Path, encoding: bytes) -> tuple[str, ...]:
-    """Make one file of Spark's; give its columns."""
+    """Merge Spark's files into one; return its columns."""
     files = sorted(folder.glob("parts/*.parquet"))
     fields = [one.with_metadata({}) for one in pq.read_schema(files[0])]
     schema = pa.schema(fields, {ENCODED: encoding} if encoding else None)
@@ -215,7 +215,7 @@ def _put_together(folder: Path, target: Path, encoding: bytes) -> tuple[str, ...
 
 
 def _not_decoded(topic: Topic, schema: Schema, seen: Mapping[str, Any]) -> WorkbenchError:
-    """Say which values are not what the schema says; none is quoted."""
+    """Return the error for values that do not match the schema; it quotes none of them."""
     first, ids = seen["first"], [str(one) for one in seen["ids"]]
     expected = "a JSON object"
     if schema.kind == "AVRO":
