@@ -31,7 +31,7 @@ def bids2(
     *,
     time_limit_s: float | None = None,
 ) -> Allocation:
-    """Give `slots` to the operators so that the source rate they carry is the highest possible.
+    """Distribute `slots` among the operators so that the source rate they carry is the highest possible.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def check_solver(solver: str) -> None:
 
 
 def _exact(rates: Sequence[float], ratios: Sequence[float], slots: int) -> list[int]:
-    """Give each slot to the operator of least capacity, as any allocation that carries more must do.
+    """Assign each slot to the operator of least capacity, as any allocation that carries more must do.
 
     Operator i takes its k-th further slot at capacity k c_i, c_i being that of one task. At the level L = further
     slots / sum of 1/c_i at most that many k c_i are below L, so these are taken at once and the rest one by one.

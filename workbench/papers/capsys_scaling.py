@@ -32,7 +32,7 @@ TASKS_AT_4236: Mapping[str, int] = dict(zip(_NAMES, (6, 9, 6, 5, 1), strict=True
 
 
 def fitted() -> dict[str, OperatorProfile]:
-    """Give unit costs of Q3-inf that are fitted to Table 3, and record sizes of the profile in proportion.
+    """Return unit costs of Q3-inf fitted to Table 3, and record sizes of the profile in proportion.
 
     The published profile is of 570 records/s, Table 3 of 4236: a record is taken for so much smaller.
     """
@@ -89,13 +89,13 @@ _CELLS = tuple(f"{strategy} {step}" for strategy in _STRATEGIES for step in rang
 
 
 def _profiles(together: float) -> dict[str, OperatorProfile]:
-    """Give unit costs; inference uses bytes/s of state as the resource that two of its tasks share, where they do."""
+    """Return unit costs; where two inference tasks share a resource, they use bytes/s of state as that resource."""
     shared = {"inference": 1.0} if math.isfinite(together) else {}
     return {name: replace(profile, state_bytes=shared.get(name, 0.0)) for name, profile in _FITTED.items()}
 
 
 def least(rate: float) -> dict[str, int]:
-    """Give DS2's tasks without contention."""
+    """Return DS2's tasks without contention."""
     counters = {name: [(1.0, float(name != "sink"), _COSTS[name])] for name in _NAMES}
     return dict(ds2(_FLOW, counters, {"source": rate}).parallelism)
 

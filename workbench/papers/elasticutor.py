@@ -19,7 +19,7 @@ _REASSIGNED = ("RC", "Elasticutor")
 
 
 def _over(x: str, *panels: Panel, log: bool = False) -> tuple[Panel, ...]:
-    """Give the panels an x axis."""
+    """Return the panels over an x axis."""
     return tuple(dataclasses.replace(panel, x=x, log_x=log) for panel in panels)
 
 

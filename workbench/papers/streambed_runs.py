@@ -71,7 +71,7 @@ def memory_of(cell: Mapping[str, str]) -> str:
 
 
 def tasks(query: str, memory_mb: float, slots: int) -> Mapping[str, int]:
-    """Give BIDS2's tasks by operator, from the costs of one task each."""
+    """Return BIDS2's tasks by operator, from the costs of one task each."""
     model = preset(query)
     work = steady_state(Deployment(model, model.minimal_layout, memory_mb)).work_s
     rates = {name: 1 / seconds if seconds > 0 else None for name, seconds in work.items()}
@@ -80,7 +80,7 @@ def tasks(query: str, memory_mb: float, slots: int) -> Mapping[str, int]:
 
 @lru_cache(maxsize=1024)
 def capacity(query: str, memory_mb: float, slots: int) -> float:
-    """Give what a budget sustains in the engine without noise, records/s."""
+    """Return what a budget sustains in the engine without noise, records/s."""
     return float(steady_state(Deployment(preset(query), tasks(query, memory_mb, slots), memory_mb)).rate)
 
 
@@ -160,7 +160,7 @@ def _space(query: str) -> Space:
 
 
 def explored(query: str, seed: int) -> tuple[Exploration, int]:
-    """Explore a query as section VI does, in Table III's space; give also the calls of the optimizer."""
+    """Explore a query as section VI does, in Table III's space; also return the number of the optimizer's calls."""
     testbed = FluidTestbed(seed=seed)
     with tempfile.TemporaryDirectory() as folder:
         journal = Journal(Path(folder) / "journal.jsonl")

@@ -74,12 +74,12 @@ def search(
 
 
 def _weighted(problem: PlacementProblem, thresholds: CostVector) -> Instance:
-    """Weigh the dimensions so that a plan meets the thresholds if its cost is at most 1; those near 0 are loosened."""
+    """Return the instance whose plans of cost at most 1 are those within the thresholds; loosen thresholds near 0."""
     return instance(problem, [1 / max(limit, _TIGHT) for limit in thresholds])
 
 
 def _first(problem: PlacementProblem, thresholds: CostVector, given: Instance, plan: Ints) -> SearchResult | None:
-    """Make a result of a plan, if it meets the thresholds."""
+    """Return a plan as a result, if it meets the thresholds."""
     best = problem.plan(given.counts(plan))
     if not best.cost.within(thresholds):
         return None
@@ -98,7 +98,7 @@ def _by_exchange(problem: PlacementProblem, thresholds: CostVector, _effort: Eff
 
 
 def _by_bound(problem: PlacementProblem, thresholds: CostVector, effort: Effort) -> SearchResult | None:
-    """Prove that there is no plan by the linear programme over patterns, round its solution to one, or branch."""
+    """Prove by the linear programme over patterns that there is no plan, or round its solution to one, or branch."""
     given = _weighted(problem, thresholds)
     loosest = 1 + 2 * SLACK / _TIGHT
     pool = Pool()

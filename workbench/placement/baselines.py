@@ -1,4 +1,4 @@
-"""What schedulers do that know no loads: Flink's two strategies, round-robin, chance (CAPSys, section 2.2).
+"""Schedulers that ignore loads: Flink's two strategies, round-robin, chance (CAPSys, section 2.2).
 
 All return counts, shape (operators, workers). `free` are the slots still free on every worker, for clusters that run
 other queries already; Flink deploys query by query, so a query's place depends on those before it.

@@ -50,16 +50,16 @@ _CAPACITIES = {"cpus": "cpus", "io": "io_bytes_per_s", "net": "net_bytes_per_s"}
 
 @dataclass(frozen=True)
 class PlacementInput:
-    """What to place."""
+    """The problem to place, and what is known about it."""
 
     queries: Mapping[str, PlacementProblem]  # problem of each query, all on the same cluster
-    rate: float | None = None  # source rate of the loads, records/s; None if it was not said
+    rate: float | None = None  # source rate of the loads, records/s; None if unknown
     worker: Worker = field(default_factory=Worker)  # capacities of a worker of speed 1
-    basis: str = ""  # one sentence: what the rates of placements rest on; empty where the problem itself says
-    unit_cpus: float = 1.0  # cores of one unit of CPU. Loads of a plan are in slots, because no task has more than one.
+    basis: str = ""  # one sentence on what the rates of placements rest on; empty if the problem itself has them
+    unit_cpus: float = 1.0  # cores per unit of CPU. Loads of a plan are in slots, because no task has more than one.
     chosen: str = ""  # which of several plans is placed, and the rates of the others; empty where there is no choice
     sized: bool = False  # whether speeds of the workers were given, so that another number of workers needs others
-    alike: str = ""  # why any placement carries the same, and what is left to choose; empty where placements differ
+    alike: str = ""  # why any placement carries the same rate, and what is left to choose; empty if placements differ
 
     @property
     def speeds_with_one_more(self) -> tuple[float, ...]:
@@ -80,7 +80,7 @@ class PlacementInput:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What `read_placement_input` is asked of a file, `what` in errors; None: as the file says."""
+    """Parameters of `read_placement_input`, with `what` as the file's name in errors; None: as in the file."""
 
     what: str
     workers: int | None
@@ -91,11 +91,11 @@ class _Asked:
 
     @property
     def anywhere(self) -> bool:
-        """Whether nothing is said of the workers."""
+        """Whether the workers are unspecified."""
         return self.workers is self.slots is self.room is None
 
     def workers_of(self, slots: int) -> int | None:
-        """Give the workers asked for, or as many as the room takes."""
+        """Return the requested workers, or as many as the room takes."""
         if self.workers is not None or self.room is None:
             return self.workers
         return math.ceil(self.room / max(1, slots))
@@ -179,7 +179,7 @@ def placed_together(
             settings=("calibrate", *said),
         )
     room = None
-    if shapes and (slots is not None or not said):  # capacities said belong to slots that are said too
+    if shapes and (slots is not None or not said):  # given capacities belong to given slots
         room = max(workers * slots for workers, slots in shapes)
     read = [
         read_placement_input(path, workers=workers, slots=slots, rate=rate, speeds=speeds, room=room) for path in paths
@@ -212,7 +212,7 @@ def placed_together(
 
 
 def _named_apart(read: Sequence[PlacementInput]) -> Mapping[str, PlacementProblem]:
-    """Give the queries of all files; a name that is there twice gets a number."""
+    """Return the queries of all files; a name that occurs twice gets a number."""
     queries: dict[str, PlacementProblem] = {}
     taken = {name for one in read for name in one.queries}
     for one in read:
@@ -237,7 +237,7 @@ def _require_same(paths: Sequence[str], name: str, values: Sequence[float | None
 
 
 def thresholds_of(values: Sequence[float] | None) -> CostVector | None:
-    """Make thresholds of three numbers; None of none."""
+    """Make thresholds of three numbers; None if there are none."""
     if not values:
         return None
     if len(values) != len(DIMENSIONS):
@@ -402,7 +402,7 @@ def _measurement(asked: _Asked, measured: Measurement, tasks: Mapping[str, int] 
 
 
 def _plan(asked: _Asked, planned: PlannedStudy) -> PlacementInput:
-    """Place the plan for the rate asked for, else the last; on its own workers where no others are asked for."""
+    """Place the plan for the requested rate, else the last; on its own workers unless others are requested."""
     if not planned.plans:
         raise WorkbenchError(f"{asked.what} has no plans, so there is nothing to place; plan again.")
     found = [one for one in planned.plans if asked.rate is None or _same(one.rate, asked.rate)]
@@ -476,7 +476,7 @@ def _batches(asked: _Asked, plan: CapacityPlan, nearest: Measurement) -> Placeme
 
 
 def _own_workers(plan: CapacityPlan) -> tuple[int, int]:
-    """Give the number of a plan's workers, and the slots of the executors on each; without a price each has one."""
+    """Return the number of a plan's workers, and the slots of the executors on each; without a price each has one."""
     workers = plan.executors if plan.price is None else plan.price.workers
     return workers, math.ceil(plan.executors / workers) * plan.executor.slots
 

@@ -1,4 +1,4 @@
-"""What was measured as something to place: a query's dataflow with the unit costs of its operators."""
+"""A measurement as something to place: a query's dataflow with the unit costs of its operators."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The table of ways to place, one call for one of them, and one to compare them side by side."""
+"""The table of placement methods, one call for each of them, and one to compare them."""
 
 import math
 import time
@@ -48,20 +48,20 @@ _FULL: Mapping[str, str] = {"cpu": "CPU load", "io": "load of state access", "ne
 
 @dataclass(frozen=True)
 class Placed:
-    """Where a method puts the tasks."""
+    """The placement of one method."""
 
     method: str  # its name
     problem: PlacementProblem  # what was placed; ODRP chooses the parallelism itself
     counts: Counts  # shape (operators, workers)
     cost: CostVector  # of the plan
-    rate: PlacedRate | None  # what it sustains; None without the rate of the loads
+    rate: PlacedRate | None  # rate that the plan sustains; None if the rate of the loads is unknown
     seconds: float  # decision time
     note: str = ""  # what was proven, or not
-    bound: float | None = None  # no plan for these tasks sustains more, records/s; None where that is not known
+    bound: float | None = None  # upper bound of the rate for these tasks, records/s; None if unknown
 
 
 class _Asked(NamedTuple):
-    """What is asked of a method, see `place`."""
+    """Parameters of a method, see `place`."""
 
     given: PlacementInput
     thresholds: CostVector | None
@@ -75,7 +75,7 @@ class _Asked(NamedTuple):
 
 
 class _Decided(NamedTuple):
-    """What a method decides: the fields of `Placed` that it knows; without a problem, it placed the one given."""
+    """The decision of a method: the fields of `Placed` that it knows; without a problem, it placed the given one."""
 
     counts: Counts
     note: str = ""
@@ -84,7 +84,7 @@ class _Decided(NamedTuple):
 
 
 class _Method(NamedTuple):
-    """How a method decides, and what it is like; see ``DRAWN``, ``SEARCHED`` and ``PROVEN``."""
+    """A method's decision function, and its properties; see ``DRAWN``, ``SEARCHED`` and ``PROVEN``."""
 
     decide: Callable[[_Asked, PlacementProblem], _Decided]
     drawn: bool = False
@@ -153,7 +153,7 @@ def check_methods(
     timeout_s: float | None = None,
     weights: object = "default",
 ) -> None:
-    """Refuse unknown methods, and what is out of its range."""
+    """Refuse unknown methods, and values out of their range."""
     for method in methods:
         if method not in METHODS:
             raise WorkbenchError(
@@ -180,7 +180,7 @@ def check_methods(
 
 @dataclass(frozen=True)
 class Compared:
-    """A method in a comparison: its plan, or as many as were drawn where chance has a part."""
+    """A method in a comparison: its plan, or several if chance has a part in it."""
 
     plans: tuple[Placed, ...]
 
@@ -191,7 +191,7 @@ class Compared:
 
     @property
     def draws(self) -> int:
-        """How many plans there are."""
+        """Number of plans."""
         return len(self.plans)
 
     @property
@@ -228,7 +228,7 @@ class Comparison:
 
     @property
     def best(self) -> Compared:
-        """The method that sustains most in the median of its draws, the first of those within a thousandth of it.
+        """The method with the highest median rate of its draws; the first of those within a thousandth of it.
 
         Where nothing is known to limit any rate, costs count in the order of the optimum: CPU, then state access, then
         network, each in the median of the draws. Plans for other numbers of tasks, as ODRP chooses them, answer
@@ -257,7 +257,7 @@ def compare(
     weights: Setting | OdrpWeights = "default",
     progress: Callable[[str], None] = lambda _: None,
 ) -> Comparison:
-    """Place by some methods, or by all, as `place` does; those of chance draw several plans, with seeds from `seed` on.
+    """Place by some methods, or by all, as `place` does; draw several plans where chance matters, from `seed` on.
 
     The time limit is not that of ``PROVEN`` methods, whose effort is bounded otherwise, so that a comparison names the
     plan that `place` does. `progress` is called with the method that decides now.
@@ -284,7 +284,7 @@ def compare(
 
 @cache
 def _compile() -> None:
-    """Load or compile all searches on small problems, once per process, so that no decision is charged for it."""
+    """Load or compile all searches on small problems, once per process, so that no decision time includes it."""
     for problem in (
         PlacementProblem((2, 3, 1), [(0, 1), (1, 2)], 2, 3, (4, 6, 1), (0, 5, 0), (10, 2, 0)),
         PlacementProblem((4, 5, 6), [(0, 1), (1, 2)], 5, 4, (3, 5, 2), (0, 5, 1), (7, 2, 0), (2, 2, 1, 1, 1)),
@@ -363,7 +363,7 @@ def _load_blind(asked: _Asked, problem: PlacementProblem, *, baseline: Baseline)
 
 
 def _by_odrp(asked: _Asked, problem: PlacementProblem) -> _Decided:
-    """Let ODRP choose tasks, too, for a dataflow with these loads: every operator passes on what it gets."""
+    """Let ODRP choose tasks, too, for a dataflow with these loads: every operator passes on its input."""
     fed = {edge.downstream for edge in problem.edges}
     flow = Dataflow(
         "placed",

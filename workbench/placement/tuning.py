@@ -35,7 +35,7 @@ CEILINGS = CostVector(0.07, 0.07, 0.5)
 
 @dataclass(frozen=True)
 class Tuning:
-    """Thresholds found, and how."""
+    """Thresholds, and how they were found."""
 
     thresholds: CostVector  # those of phase 2, which `plan` meets
     alone: CostVector  # those of phase 1: the tightest of every dimension with the others off

@@ -61,7 +61,7 @@ def find_template(name: str | Path) -> Path:
 
 
 def ask(study: str) -> Study:
-    """Read the study file and show what it asks."""
+    """Read the study file and show its questions."""
     _require_named(study, "No study is named", "study")
     asked = read_study(study)
     show([fold(asked_card(asked))])
@@ -214,7 +214,7 @@ def show_papers(paper: str = ALL, query: str = ANY) -> None:
 
 
 def _given(report: str, values: Mapping[str, object]) -> dict[str, object]:
-    """Give the parameters of one of our reports that differ from its notebook's own, for commands to repeat.
+    """Return the parameters of one of our reports that differ from its notebook's own, for commands to repeat.
 
     Its cell is parsed here, because papermill takes seconds to load in the kernel.
     """

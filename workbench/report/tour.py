@@ -87,13 +87,13 @@ def data_card(data: Dataset) -> Card:
 
 
 def planned_cards(planned: Planned) -> list[Card]:
-    """Say what to deploy, how sure that is, and what it rests on."""
+    """Show what to deploy, with what certainty, and what this rests on."""
     answer, *rest = of_a_plan.cards(planned)
     return [answer, *([sureness(planned)] if planned.plans else []), *rest]
 
 
 def sureness(planned: Planned) -> Card:
-    """Say how well the capacity of each plan is known, and what would make it known better."""
+    """Show how well the capacity of each plan is known, and how to know it better."""
     runs = len(planned.exploration.fitted)
     most = max(run.budget.slots for run in planned.exploration.measurements)
     known = "; ".join(

@@ -1,4 +1,4 @@
-"""Policies that people run, with the defaults they ship with: Spark's dynamic allocation, and KEDA's Kafka lag.
+"""Policies in common use, with their defaults: Spark's dynamic allocation, and KEDA's Kafka lag.
 
 Neither knows what a record costs. Dynamic allocation counts waiting tasks, of which a batch has as many as partitions,
 whatever its rows; KEDA counts waiting records.
@@ -26,10 +26,10 @@ Wanted: TypeAlias = tuple[tuple[float, int], ...]
 class Allocated:
     """What `DynamicAllocation` remembers."""
 
-    adding: int = 1  # executors asked for next; they double while tasks wait
+    adding: int = 1  # executors in the next request; they double while tasks wait
     waited_s: float = 0.0  # seconds that tasks have waited since the last request
     idle_s: float | None = None  # since when no batch has run, seconds of the replay; None: one runs
-    arriving: tuple[tuple[float, int], ...] = ()  # when executors that were asked for will run, with their number
+    arriving: tuple[tuple[float, int], ...] = ()  # when requested executors will run, with their number
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class DynamicAllocation:
         require(0 < self.executor_ratio <= 1, f"executor_ratio is {self.executor_ratio:g}; it must be a share above 0.")
 
     def decide(self, window: Window, memory: Allocated | None) -> Answer[Allocated]:
-        """Ask for executors while tasks wait, and let those go that are idle."""
+        """Request executors while tasks wait, and release idle ones."""
         running = math.ceil(sum(window.tasks.values()) / self.executor_slots)
         now = memory or Allocated()
         interval_s = window.batch_s or INTERVAL_S
@@ -100,9 +100,9 @@ class DynamicAllocation:
         return {name: max(1, round(count * slots / together)) for name, count in window.tasks.items()}, now
 
     def _after_a_tick(self, now: Allocated, at_s: float, done: float, running: int) -> Allocated:
-        """Go on by a second in which `done` of a batch is done, 1 or more between two batches."""
+        """Advance by a second in which `done` of a batch is done, 1 or more between two batches."""
         left = self.tasks * (1 - done)
-        if left <= running * self.executor_slots:  # none waits
+        if left <= running * self.executor_slots:  # no task waits
             idle_s = None if left > 0 else at_s if now.idle_s is None else now.idle_s
             return Allocated(idle_s=idle_s, arriving=now.arriving)
         waited_s = now.waited_s + _TICK_S
@@ -115,7 +115,7 @@ class DynamicAllocation:
         return Allocated(2 * now.adding, 0.0, None, (*now.arriving, (at_s + _TICK_S + self.start_s, more)))
 
     def _kept(self, running: int, since_s: float | None, now_s: float) -> int:
-        """Executors that stay: those that batches use; of idle ones those whose time is not over."""
+        """Return the executors that stay: those that batches use, and idle ones whose time is not over."""
         holding = math.ceil((self.tasks if self.shuffle_tasks is None else self.shuffle_tasks) / self.executor_slots)
         idle_s = 0.0 if since_s is None else now_s - since_s
         if idle_s < self.idle_s - SLACK:
@@ -159,7 +159,7 @@ class KafkaLag:
         return self.polling_s
 
     def decide(self, window: Window, memory: Wanted | None) -> Answer[Wanted]:
-        """Follow the waiting records; it remembers what it wanted, and when."""
+        """Follow the waiting records; remember the wanted replicas, and when."""
         running = max(window.tasks.values())
         lag = sum(window.backlog.values()) + sum(window.source_rates.values()) * window.batch_s
         most = self.max_replicas if self.partitions is None else min(self.max_replicas, self.partitions)
