@@ -172,7 +172,7 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class Beliefs:
+class Prior:
     """The prior of the law, before any run."""
 
     growth: Growth | None = None  # published curves that the shapes come from
@@ -197,17 +197,17 @@ class Beliefs:
     noise_typical: float = 0.05
 
 
-def believe(
+def prior_of(
     fewest_slots: float, *, stateful: bool | None, growth: Growth | None = None, tasks: float = UNKNOWN_ENGINE
-) -> Beliefs:
+) -> Prior:
     """Return the prior for a query whose slots are whole tasks with the probability `tasks`.
 
     Where it is not known whether it has a stateful operator, that gets a probability that grows with the operators, for
     which the fewest slots stand; two operators, one of them a sink, have none.
     """
     state = 0.5 * max(0.0, 1 - 2 / fewest_slots) if stateful is None else float(stateful)
-    beliefs = Beliefs(growth, tasks, tasks_in_proportion=(1 - state) * STATELESS + state / 3, key=state / 3)
-    return replace(beliefs, configuration=_CHEAP) if tasks and not state else beliefs
+    prior = Prior(growth, tasks, tasks_in_proportion=(1 - state) * STATELESS + state / 3, key=state / 3)
+    return replace(prior, configuration=_CHEAP) if tasks and not state else prior
 
 
 def read_steps(points: Floats, objectives: Floats) -> Steps | None:
@@ -223,20 +223,20 @@ def read_steps(points: Floats, objectives: Floats) -> Steps | None:
     return Steps(counts, heights - heights[-1])
 
 
-def prior_grid(fewest: float, beliefs: Beliefs) -> Floats:
+def prior_grid(fewest: float, prior: Prior) -> Floats:
     """Grid points, one per row: weight, overhead, noise, and the numbers of a `Shape`."""
-    shapes = partial(shapes_of, beliefs.growth, fewest, weights=beliefs.weights)
+    shapes = partial(shapes_of, prior.growth, fewest, weights=prior.weights)
     # One operator limits; each of the others wastes a part of a slot.
     of_tasks = np.linspace(0, max(fewest - 1, fewest / 2), _OVERHEADS)
-    noises = np.geomspace(beliefs.noise_low, beliefs.noise_high, _NOISES)
-    credible = np.exp(-0.5 * np.log(noises / beliefs.noise_typical) ** 2)
+    noises = np.geomspace(prior.noise_low, prior.noise_high, _NOISES)
+    credible = np.exp(-0.5 * np.log(noises / prior.noise_typical) ** 2)
     grids = []
     for chance, overheads, likely in (
-        (beliefs.tasks, of_tasks, shapes(in_proportion=beliefs.tasks_in_proportion, key=beliefs.key, every=2)),
+        (prior.tasks, of_tasks, shapes(in_proportion=prior.tasks_in_proportion, key=prior.key, every=2)),
         (
-            1 - beliefs.tasks,
-            fewest * np.array(beliefs.once),
-            shapes(in_proportion=beliefs.in_proportion, sharing=beliefs.sharing),
+            1 - prior.tasks,
+            fewest * np.array(prior.once),
+            shapes(in_proportion=prior.in_proportion, sharing=prior.sharing),
         ),
     ):
         if chance > 0:

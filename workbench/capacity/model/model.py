@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from workbench import units
 from workbench.arrays import Floats
 from workbench.capacity.model.forms import COLUMNS, as_points, as_runs
-from workbench.capacity.model.growth import SHARED_CORES, UNKNOWN_ENGINE, Beliefs, Growth, Steps, believe, read_steps
+from workbench.capacity.model.growth import SHARED_CORES, UNKNOWN_ENGINE, Growth, Prior, Steps, prior_of, read_steps
 from workbench.capacity.model.micro_batch import MicroBatch, fit_micro_batch
 from workbench.capacity.model.parts_law import PartsLaw, carries, fit_parts_law
 from workbench.capacity.model.scaling_law import ScalingLaw, fit_scaling_law
@@ -120,9 +120,9 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.parts_ = fit_micro_batch(runs) if runs and tasks < 1 else None
         self.law_ = None
         if (points > 0).all() and (rates > 0).all():
-            beliefs = believe(float(points[:, 1].min()), stateful=self.stateful, growth=self.growth, tasks=tasks)
+            prior = prior_of(float(points[:, 1].min()), stateful=self.stateful, growth=self.growth, tasks=tasks)
             self.law_ = _fit_law(
-                points, rates, runs, self.parts_, replace(beliefs, steps=steps if tasks == 1 else None)
+                points, rates, runs, self.parts_, replace(prior, steps=steps if tasks == 1 else None)
             )
         self._fit(points, rates)
         return self
@@ -318,20 +318,20 @@ def _tasks(growth: Growth | None, runs: Sequence[Measurement] | None, steps: Ste
 
 
 def _fit_law(
-    points: Floats, rates: Floats, runs: Sequence[Measurement] | None, parts: MicroBatch | None, beliefs: Beliefs
+    points: Floats, rates: Floats, runs: Sequence[Measurement] | None, parts: MicroBatch | None, prior: Prior
 ) -> Law:
     """Fit the parts of a batch if they explain the runs, else the scaling law alone; tie it to the brackets."""
-    if not runs or beliefs.tasks == 1:
-        return fit_scaling_law(points, rates, beliefs)
-    typical = max(beliefs.noise_typical, _deviation(runs))
-    beliefs = replace(beliefs, noise_typical=typical, noise_high=max(beliefs.noise_high, 2 * typical))
+    if not runs or prior.tasks == 1:
+        return fit_scaling_law(points, rates, prior)
+    typical = max(prior.noise_typical, _deviation(runs))
+    prior = replace(prior, noise_typical=typical, noise_high=max(prior.noise_high, 2 * typical))
     law: Law
     if parts is not None and parts.explains and carries(parts, points[:, 1], runs[0].budget.interval_s):
         rates = rates / _gained(parts, runs)
-        beliefs = replace(beliefs, tasks=0.0, sharing=_sharing(runs))
-        law = fit_parts_law(points, rates, parts, runs[0].budget.interval_s, beliefs)
+        prior = replace(prior, tasks=0.0, sharing=_sharing(runs))
+        law = fit_parts_law(points, rates, parts, runs[0].budget.interval_s, prior)
     else:
-        law = fit_scaling_law(points, rates, beliefs if parts is None else replace(beliefs, tasks=0.0))
+        law = fit_scaling_law(points, rates, prior if parts is None else replace(prior, tasks=0.0))
     if not all(run.machine.slots and run.machine.real for run in runs):
         return law  # simulated deployments differ by more than their brackets
     low, high = np.array([(run.estimate.low, run.estimate.high) for run in runs]).T / [

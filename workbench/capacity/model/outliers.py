@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from workbench import units
 from workbench.arrays import Floats
 from workbench.capacity.model.forms import as_points, as_runs
-from workbench.capacity.model.growth import believe
+from workbench.capacity.model.growth import prior_of
 from workbench.capacity.model.scaling_law import fit_scaling_law
 from workbench.errors import WorkbenchError
 from workbench.records import FailedRun, Measurement, MstEstimate, Run, overrun_s
@@ -272,6 +272,6 @@ def _expected(points: Floats, rates: Floats, bounds: Floats, fitted: Flags, aske
     objective = bounds[asked]
     if np.count_nonzero(fitted) < LEAST_BUDGETS:
         return np.where(np.isinf(objective), 0.0, objective)
-    beliefs = believe(float(points[fitted, 1].min()), stateful=None, tasks=1.0)  # in proportion, if in any way
-    law = fit_scaling_law(points[fitted], rates[fitted], beliefs)
+    prior = prior_of(float(points[fitted, 1].min()), stateful=None, tasks=1.0)  # in proportion, if in any way
+    law = fit_scaling_law(points[fitted], rates[fitted], prior)
     return np.minimum(law.quantile(as_points(points[asked]), 0.5), objective)

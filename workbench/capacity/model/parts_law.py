@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from workbench.arrays import Floats
-from workbench.capacity.model.growth import LATER, Beliefs
+from workbench.capacity.model.growth import LATER, Prior
 from workbench.capacity.model.micro_batch import MicroBatch
 from workbench.capacity.model.scaling_law import TWICE_LEAST, ScalingLaw, fit_scaling_law
 
@@ -108,9 +108,9 @@ def share(parts: MicroBatch, slots: Floats, interval_s: float) -> Floats:
     return parts.rates(slots, slots, interval_s) / slots
 
 
-def fit_parts_law(points: Floats, rates: Floats, parts: MicroBatch, interval_s: float, beliefs: Beliefs) -> PartsLaw:
+def fit_parts_law(points: Floats, rates: Floats, parts: MicroBatch, interval_s: float, prior: Prior) -> PartsLaw:
     """Fit the law of what `parts` leave undetermined in `rates` at `points`, shape (rows, 2): memory, slots."""
     rest = rates / share(parts, points[:, 1], interval_s)
     return PartsLaw(
-        parts, fit_scaling_law(points, rest, replace(beliefs, once=(0.0,), in_proportion=IN_PROPORTION)), interval_s
+        parts, fit_scaling_law(points, rest, replace(prior, once=(0.0,), in_proportion=IN_PROPORTION)), interval_s
     )

@@ -33,7 +33,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from workbench.arrays import Floats
-from workbench.capacity.model.growth import Beliefs, Steps, believe, prior_grid
+from workbench.capacity.model.growth import Prior, Steps, prior_grid, prior_of
 from workbench.errors import WorkbenchError
 
 _VAGUE = 10.0  # prior deviation of k: nothing is known about the size of the rates
@@ -179,7 +179,7 @@ class MemoryCurve:
         return float(across @ np.linalg.solve(prior, effects))
 
 
-def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = None) -> ScalingLaw:
+def fit_scaling_law(points: Floats, rates: Floats, prior: Prior | None = None) -> ScalingLaw:
     """Fit the law to `rates` at `points` (rows, 2): memory, slots, all positive; by default with the general prior."""
     if not ((points > 0).all() and (rates > 0).all()):
         raise WorkbenchError(
@@ -189,12 +189,12 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
     share = repeats / repeats.sum()
     log_memory, slots = np.log(points[:, 0]), points[:, 1]
     fewest = float(slots.min())
-    beliefs = beliefs or believe(fewest, stateful=None)
-    weight, overhead, noise, exponent, deviation, contention, bend, after, start = prior_grid(fewest, beliefs).T
+    prior = prior or prior_of(fewest, stateful=None)
+    weight, overhead, noise, exponent, deviation, contention, bend, after, start = prior_grid(fewest, prior).T
 
     measured, of_memory = np.unique(log_memory, return_inverse=True)
-    memory = MemoryCurve(measured, float(share @ log_memory), beliefs.memory, beliefs.bend)
-    busy = _busy_slots(slots, overhead, fewest, beliefs.steps)
+    memory = MemoryCurve(measured, float(share @ log_memory), prior.memory, prior.bend)
+    busy = _busy_slots(slots, overhead, fewest, prior.steps)
     of_busy = np.log(busy / (fewest - overhead[:, None]))
     growth, grown = _grown(slots / fewest, of_busy, (contention, bend, after, start))
     pivot = growth @ share
@@ -208,7 +208,7 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
     # mean, as often as it was measured, and the square of what its repeats differ by. Budgets are ordered by slots.
     first = np.flatnonzero(np.diff(slots, prepend=0.0))
     runs = np.add.reduceat(repeats, first)
-    shared = beliefs.configuration**2
+    shared = prior.configuration**2
     variance = noise[:, None] ** 2
     shrink = shared / (variance + runs * shared)
     counted, rest_counted = np.swapaxes(rows * repeats[:, None], 1, 2), rest * repeats
@@ -247,8 +247,8 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
         log_rate=log_rate,
         fewest_slots=fewest,
         levelling_slots=float(slots.max()),
-        configuration=beliefs.configuration,
-        steps=beliefs.steps,
+        configuration=prior.configuration,
+        steps=prior.steps,
     )
 
 
