@@ -27,10 +27,10 @@ from workbench.cli.console import (
     JOURNAL,
     NOT_SUSTAINED,
     PIPE_CLOSED,
-    complain,
     finish,
     open_streams,
-    tell,
+    print_error,
+    print_status,
 )
 from workbench.cli.options import add, flag
 from workbench.errors import NoCapacityError, WorkbenchError, shortened
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for one in _ENDING:  # a further signal adds nothing
                 signal.signal(one, signal.SIG_IGN)
         kept = f"; {options.kept}" if "kept" in options else ""
-        complain(f"{options.asked} was interrupted{kept}.")
+        print_error(f"{options.asked} was interrupted{kept}.")
         return INTERRUPTED
 
 
@@ -107,7 +107,7 @@ def _carry_out(options: argparse.Namespace, asked: Sequence[str]) -> int:
     except WorkbenchError as error:
         if hasattr(error, "__notes__"):  # a deployment failed: its logs are in the notes
             _kept_for_report(error, options, asked)
-        complain(error.spelled(partial(_spelled, options)))
+        print_error(error.spelled(partial(_spelled, options)))
         return NOT_SUSTAINED if isinstance(error, NoCapacityError) else BAD_INPUT
     except BrokenPipeError:  # the reader of the pipe has closed it
         finish(sys.stdout)
@@ -117,10 +117,10 @@ def _carry_out(options: argparse.Namespace, asked: Sequence[str]) -> int:
         if isinstance(error, OSError) and error.errno in _FULL:
             finish(sys.stdout)
             where = "the answer or temporary files" if error.filename is None else repr(error.filename)
-            complain(f"there is no room for {where}: {error.strerror}. Make room, or choose another place.")
+            print_error(f"there is no room for {where}: {error.strerror}. Make room, or choose another place.")
             return BAD_INPUT
-        tell(traceback.format_exc().rstrip())
-        complain(f"this is a defect of the workbench. {_kept_for_report(error, options, asked)}")
+        print_status(traceback.format_exc().rstrip())
+        print_error(f"this is a defect of the workbench. {_kept_for_report(error, options, asked)}")
         return DEFECT
     return code
 

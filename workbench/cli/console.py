@@ -75,12 +75,12 @@ def show(text: str) -> None:
     print(for_terminal(text))
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Print on standard error what is wrong."""
-    tell(f"workbench: {text}")
+    print_status(f"workbench: {text}")
 
 
-def tell(text: str) -> None:
+def print_status(text: str) -> None:
     """Print a line on standard error; without room or a reader, only the exit code reports."""
     try:
         print(for_terminal(text), file=sys.stderr, flush=True)
@@ -88,10 +88,10 @@ def tell(text: str) -> None:
         discard(sys.stderr)
 
 
-def tell_partial(error: str | None) -> None:
+def print_partial(error: str | None) -> None:
     """Print on standard error why a report is partial, if it is."""
     if error is not None:
-        complain(f"the report is partial: {error}")
+        print_error(f"the report is partial: {error}")
 
 
 def discard(stream: TextIO) -> None:

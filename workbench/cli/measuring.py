@@ -15,7 +15,7 @@ from rich.table import Table
 from workbench import defaults, report, units
 from workbench.checks import within
 from workbench.cli import look
-from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED, SOURCE_BOUND, check_files, tell_partial
+from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED, SOURCE_BOUND, check_files, print_partial
 from workbench.cli.masters import changes, cluster_of
 from workbench.cli.options import flag
 from workbench.cli.progress import progress
@@ -71,11 +71,11 @@ def run_measure(options: argparse.Namespace) -> int:
         events = measure(
             Configuration(query, budget), live, estimator, journal, costs=not options.no_costs, output=output
         )
-        measurement = result_of(events, say.tell)
+        measurement = result_of(events, say.show_event)
     complete = True
     if options.report:
         made = report.render("measure", {"measurement": str(output.resolve())}, options.report)
-        tell_partial(made.error)
+        print_partial(made.error)
         complete = made.complete
     from workbench.answers.measured import answer  # noqa: PLC0415 - it draws, and plotly takes as long as all else
 
@@ -107,7 +107,7 @@ def run_verify(options: argparse.Namespace) -> int:
     rates = [options.rate * percent / 100 for percent in options.percent]
     with progress() as say:
         live = replace(testbed, progress=say, asked_rate=max(rates))
-        made = result_of(verify(query, budget, live, CapacityEstimator(), rates), say.tell)
+        made = result_of(verify(query, budget, live, CapacityEstimator(), rates), say.show_event)
     if options.json:
         print(json.dumps([_verdict(probe, percent) for probe, percent in zip(made, options.percent, strict=True)]))
     else:
@@ -135,7 +135,7 @@ def _verify_plan(options: argparse.Namespace) -> int:
     with progress() as say:
         say(f"{plan.query} on {units.some(plan.budget.slots, 'slot')}, planned for {units.rate(plan.rate)}")
         live = replace(testbed, progress=say)
-        found = result_of(verify_plan(planned, plan, live, CapacityEstimator()), say.tell)
+        found = result_of(verify_plan(planned, plan, live, CapacityEstimator()), say.show_event)
     made, percents = (found.at_rate, found.above), [100.0, 100 * found.above.rate / plan.rate]
     if options.json:
         print(json.dumps([_verdict(probe, percent) for probe, percent in zip(made, percents, strict=True)]))

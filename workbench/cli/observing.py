@@ -10,7 +10,7 @@ from typing import Any
 from workbench import units
 from workbench.answers import planned as of_a_plan
 from workbench.cli import look
-from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, complain
+from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, print_error
 from workbench.cli.progress import progress
 from workbench.cli.reporting import write_report
 from workbench.cli.watching import watch
@@ -48,9 +48,9 @@ def run_observe(options: argparse.Namespace) -> int:
             what = "plans, with Spark's settings" if found.planned.plans else "the run, without a plan"
             look.path(look.console(), what, output)
     for rate, reason in () if found.planned is None else found.planned.refused:
-        complain(f"no plan for {units.rate(rate)}: {reason}")
+        print_error(f"no plan for {units.rate(rate)}: {reason}")
     if found.unplanned:
-        complain(f"no plans: {found.unplanned}")
+        print_error(f"no plans: {found.unplanned}")
     complete = options.report is None or _report(options, asked)
     told = found.headroom.rate is not None or found.headroom.at_least > 0 or found.ending is not None
     planned = not asks or (found.planned is not None and not found.planned.refused)

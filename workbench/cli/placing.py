@@ -156,7 +156,7 @@ def _notes() -> Iterator[None]:
     """Print each warning once, as a line for readers."""
     told = set()
 
-    def tell(message: Warning | str, category: type[Warning], *_where: object, **_how: object) -> None:
+    def print_warning(message: Warning | str, category: type[Warning], *_where: object, **_how: object) -> None:
         line = f"workbench: note: {message}"
         if issubclass(category, UserWarning) and line not in told:
             told.add(line)
@@ -164,7 +164,7 @@ def _notes() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = tell
+        warnings.showwarning = print_warning
         yield
 
 

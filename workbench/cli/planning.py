@@ -12,7 +12,7 @@ from workbench import units
 from workbench.answers import planned as of_a_plan
 from workbench.capacity.model import Asked
 from workbench.cli import look
-from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, complain
+from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, print_error
 from workbench.cli.masters import changes, given
 from workbench.cli.progress import Progress, progress
 from workbench.cli.reporting import write_report
@@ -66,7 +66,7 @@ def run_plan(options: argparse.Namespace) -> int:
     with progress(would.seconds[1], runs=would.runs, timed=study.testbed == "spark") as say:
 
         def listen(event: Event) -> None:
-            say.tell(event)
+            say.show_event(event)
             if isinstance(event, Reused):
                 taken.append(event.measurement.started_at)
 
@@ -89,7 +89,7 @@ def run_plan(options: argparse.Namespace) -> int:
         look.path(look.console(), what, output)
     _write_alerts(planned, options.alerts, quiet=options.json)
     for rate, reason in planned.refused:
-        complain(f"no plan for {units.rate(rate)}: {reason}")
+        print_error(f"no plan for {units.rate(rate)}: {reason}")
     stored = {"planned": str(output.resolve())}
     complete = options.report is None or write_report("plan", stored, options.report, quiet=options.json)
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED

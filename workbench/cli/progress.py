@@ -43,13 +43,13 @@ class Progress:
         """Show the present step."""
         self.show(text)
 
-    def tell(self, event: "Event") -> None:
+    def show_event(self, event: "Event") -> None:
         """Show an event of a measurement; failures and answers stay in sight."""
         from workbench.measuring import (  # noqa: PLC0415 - it takes a second to load, and most commands need none of it
             Concluded,
             Failed,
             Finished,
-            GivenUp,
+            Abandoned,
             Reused,
             describe,
             describe_run,
@@ -65,7 +65,7 @@ class Progress:
                     text = describe_run(run, self._ended, self._runs)
         answer = isinstance(event, Concluded) and _is_answer(event)
         for line in (text or "").splitlines():
-            if answer or isinstance(event, Failed | GivenUp):
+            if answer or isinstance(event, Failed | Abandoned):
                 self.keep(line)
             else:
                 self.show(self._numbered(line))

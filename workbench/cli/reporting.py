@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench import bounds, report
-from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, show, tell_partial
+from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, print_partial, show
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_json, parse_yaml, read_text
 
@@ -34,7 +34,7 @@ def write_report(name: str, parameters: Mapping[str, object], target: str, *, qu
     made = report.render(name, parameters, target)
     if not quiet:
         show(f"report: {Path(target).resolve()}")
-    tell_partial(made.error)
+    print_partial(made.error)
     return made.complete
 
 
@@ -60,7 +60,7 @@ def _written(made: "report.Report", *, as_json: bool) -> int:
         print(json.dumps({"report": str(made.path), "complete": made.complete, "error": made.error}))
     else:
         show(f"report: {made.path}")
-    tell_partial(made.error)
+    print_partial(made.error)
     return DONE if made.complete else NOT_SUSTAINED
 
 

@@ -17,7 +17,7 @@ from workbench.errors import TooFewBatchesError, WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring.costs import fit_costs
 from workbench.measuring.estimator import CapacityEstimator
-from workbench.measuring.events import Deployed, Estimated, Event, Finished, GivenUp, LoadProbed, Probed, Reused, record
+from workbench.measuring.events import Deployed, Estimated, Event, Finished, Abandoned, LoadProbed, Probed, Reused, record
 from workbench.measuring.fingerprint import PROTOCOL, code_of, data_of, definition_of, observing_code
 from workbench.measuring.repeatability import expected_deviation, mst_interval
 from workbench.measuring.state import Deployment, last_finished, replay
@@ -133,7 +133,7 @@ def measure(
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with testbed.deploy(query, budget, configuration.layout, repeat=configuration.repeat) as live:
         if dead_end is not None:
-            yield record(journal, GivenUp(key, dead_end))
+            yield record(journal, Abandoned(key, dead_end))
         yield record(journal, Deployed(key, live.machine, budget, tuple(history), tuple(curve)))
         probes: list[Probe] = []
         for made in estimator.probes(live, history, configuration.guess):

@@ -10,7 +10,7 @@ event          kind in the journal  data
 `Probed`       ``probe``            the probe
 `LoadProbed`   ``load``             the probe
 `Finished`     ``finished``         the measurement
-`GivenUp`      ``given up``         the reason
+`Abandoned`    ``given up``         the reason
 =============  ===================  ==========================================
 """
 
@@ -81,7 +81,7 @@ class Estimated(_OfMeasurement):
 
 
 @dataclass(frozen=True)
-class GivenUp:
+class Abandoned:
     """The recorded part cannot be resumed; the measurement starts again."""
 
     key: str
@@ -110,10 +110,10 @@ class Concluded:
     what: Conclusion
 
 
-Event = Deployed | Probed | LoadProbed | Estimated | Finished | Reused | GivenUp | Failed | Concluded
+Event = Deployed | Probed | LoadProbed | Estimated | Finished | Reused | Abandoned | Failed | Concluded
 
 
-def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> Event:
+def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | Abandoned) -> Event:
     """Write `event` to the journal, and return it once it is on the disk."""
     match event:
         case Deployed(key, machine, budget):
@@ -124,7 +124,7 @@ def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | 
             journal.append("load", key, unstructure(probe))
         case Finished(key, measurement):
             journal.append("finished", key, unstructure(measurement))
-        case GivenUp(key, reason):
+        case Abandoned(key, reason):
             journal.append("given up", key, {"reason": reason})
     return event
 
@@ -162,7 +162,7 @@ def _event_of(entry: Entry) -> Event | None:
         case "finished":
             return Finished(key, measurement_from_dict(data, "The recorded measurement"))
         case "given up":
-            return GivenUp(key, str(data["reason"]))
+            return Abandoned(key, str(data["reason"]))
     return None
 
 

@@ -4,7 +4,7 @@ import math
 
 from workbench import units
 from workbench.dataflow import Budget
-from workbench.measuring.events import Concluded, Deployed, Event, Failed, GivenUp, LoadProbed, Probed
+from workbench.measuring.events import Concluded, Deployed, Event, Failed, Abandoned, LoadProbed, Probed
 from workbench.records import FailedRun, Measurement, Probe
 
 
@@ -25,7 +25,7 @@ def describe(event: Event) -> str | None:
             text = f"for the costs: {units.rate(probe.observation.consumed_rate)}{divided}"
         case Failed(run=run):
             text = f"{_slots(run.budget)} failed: {run.failure}"
-        case GivenUp(reason=reason):
+        case Abandoned(reason=reason):
             text = f"starting again: {reason}"
         case Concluded(what=what):
             text = "\n".join(what.lines) or None

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from workbench.journal import Journal
-from workbench.measuring.events import Deployed, Event, Finished, GivenUp, LoadProbed, Probed, event_of, recorded
+from workbench.measuring.events import Deployed, Event, Finished, Abandoned, LoadProbed, Probed, event_of, recorded
 from workbench.records import Measurement, Probe
 
 
@@ -55,7 +55,7 @@ def fold(events: Iterable[Event]) -> State:
             case Finished(_, measurement):
                 finished.append(measurement)
                 deployments = []
-            case GivenUp():
+            case Abandoned():
                 deployments = []
             case Deployed():
                 deployments.append(([], []))
