@@ -179,7 +179,7 @@ class Runner(Generic[T]):
         state: State = "failed"
         error: tuple[str, str] | None = None
         try:
-            self._result = result_of(self._work(self), self._hear)
+            self._result = result_of(self._work(self), self._fold)
             state = "done"
         except CancelledError:
             state = "cancelled"
@@ -206,7 +206,7 @@ class Runner(Generic[T]):
             self._lines.append(Line(self._elapsed(), text))
             self._now = replace(self._now, step=text)
 
-    def _hear(self, event: Event) -> None:
+    def _fold(self, event: Event) -> None:
         """Fold `event` into the snapshot; finished parts are never discarded."""
         for text in (describe(event) or "").splitlines():
             self._log(text)

@@ -252,7 +252,7 @@ def _targets(data: Capacity) -> Properties:
         "y": [rate for _, rate, _ in data.targets],
         "text": ["" if rate < highest[slots] else units.some(slots, "slot") for slots, rate, _ in data.targets],
         "mode": "markers+text",
-        "textposition": [_beside(data, slots, rate) for slots, rate, _ in data.targets],
+        "textposition": [_text_position(data, slots, rate) for slots, rate, _ in data.targets],
         "marker": {"color": theme.VERMILLION, "symbol": "diamond", "size": 12},
         "hovertemplate": "%{y:.4~s} records/s: %{x:,} slots<extra></extra>",
         "cliponaxis": False,
@@ -260,7 +260,7 @@ def _targets(data: Capacity) -> Properties:
     }
 
 
-def _beside(data: Capacity, slots: float, rate: float) -> str:
+def _text_position(data: Capacity, slots: float, rate: float) -> str:
     """Return where a mark's text neither leaves the plot nor covers its axis; else below the curve and its points."""
     if _across(data, slots) > _RIGHT:
         curve = data.curves[0]

@@ -160,7 +160,7 @@ def _open(numbered: _Numbered, path: Collection[str], rows: int | None, near: in
     """Return the keys of the nodes to open: those of the `path`, and others while there are rows."""
     if rows is None:
         return set(numbered.nodes)
-    opened = {*path, *_beside(numbered, path, rows // 2 if near is None else near)}
+    opened = {*path, *_branches_off(numbered, path, rows // 2 if near is None else near)}
     taken = 1 + numbered.lines(opened)
     waiting = [""]
     while waiting:
@@ -177,7 +177,7 @@ def _open(numbered: _Numbered, path: Collection[str], rows: int | None, near: in
     return opened
 
 
-def _beside(numbered: _Numbered, path: Collection[str], rows: int) -> set[str]:
+def _branches_off(numbered: _Numbered, path: Collection[str], rows: int) -> set[str]:
     """Return the keys of branches with plans off the path to the chosen plan, the last ones first, while rows last."""
     found: set[str] = set()
     taken = 1 + numbered.lines(path)

@@ -93,7 +93,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self, problem: PlacementProblem, thresholds: CostVector | None = None, most_nodes: int = MOST_NODES
     ) -> None:
         self.problem, self._most_nodes = problem, most_nodes
-        self.alarm = panel.Alarm()
+        self.alarm = panel.ErrorArea()
         self._opened: frozenset[str] = frozenset()
         self._quiet = False
         begin = [OFF if math.isinf(value) else min(OFF, value) for value in thresholds or CostVector()]

@@ -19,12 +19,12 @@ class CardsView(ipywidgets.Output):  # type: ignore[misc]
         super().__init__(outputs=tuple(shown))
 
 
-class Later(ipywidgets.VBox):  # type: ignore[misc]
+class Deferred(ipywidgets.VBox):  # type: ignore[misc]
     """A place for cards or a widget that `build` makes from a result; until then a card announces it."""
 
     def __init__(self, title: str, build: Callable[[Any], Any]) -> None:
         self._build = build
-        self.alarm = panel.Alarm()
+        self.alarm = panel.ErrorArea()
         waiting = Card("later", title, "It appears here when the work above is done.", kind="not-yet")
         super().__init__([ipywidgets.HTML(cards_style() + waiting.heading_html())])
 

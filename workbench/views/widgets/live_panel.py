@@ -16,7 +16,7 @@ from workbench.study import Runner, Snapshot, State
 from workbench.views import figures, findings, theme
 from workbench.views.parts import part, style
 from workbench.views.widgets import panel
-from workbench.views.widgets.later import Later
+from workbench.views.widgets.deferred import Deferred
 from workbench.views.widgets.live_chart import LiveChart
 
 _EVERY_S = 0.5
@@ -120,8 +120,8 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
 
     def __init__(self, runner: Runner[Any]) -> None:
         self.runner = runner
-        self.alarm = panel.Alarm()
-        self._later: list[Later] = []
+        self.alarm = panel.ErrorArea()
+        self._deferred: list[Deferred] = []
         self._ticker: threading.Thread | None = None
         self._following = False
         # Callbacks and the ticker are threads: the one that draws holds it, and draws the present state.
@@ -167,20 +167,20 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
             "The log is empty."
         ]
         if now.error is not None:
-            self.alarm.ring(*now.error)
+            self.alarm.show(*now.error)
         for pane in self.panes:
             pane.follow(now)
 
-    def then(self, title: str, build: Callable[[Any], Any]) -> Later:
+    def then(self, title: str, build: Callable[[Any], Any]) -> Deferred:
         """Return a place under `title` that shows what `build` makes of the result: cards, or a widget."""
-        later = Later(title, build)
+        deferred = Deferred(title, build)
         with self._lock:
             done = self.runner.snapshot().state == "done"
             if not done:
-                self._later.append(later)
+                self._deferred.append(deferred)
         if done:
-            later.fill(self.runner.result)
-        return later
+            deferred.fill(self.runner.result)
+        return deferred
 
     def wait(self, seconds: float | None = None) -> Snapshot:
         """Wait until the work and the panel have ended, at most `seconds` each; the buttons do nothing meanwhile."""
@@ -221,12 +221,12 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
                     self._following = False
                     break
         if now.state == "done":
-            for later in self._later:
-                self._guarded(partial(later.fill, self.runner.result))
-            self._later.clear()
+            for deferred in self._deferred:
+                self._guarded(partial(deferred.fill, self.runner.result))
+            self._deferred.clear()
 
     def _guarded(self, action: Callable[[], object]) -> None:
         try:
             action()
         except Exception as error:  # noqa: BLE001 - in a thread nobody would see it
-            self.alarm.ring(type(error).__name__, str(error))
+            self.alarm.show(type(error).__name__, str(error))

@@ -104,7 +104,7 @@ class WhileDragged(anywidget.AnyWidget):
         super().__init__(sliders=[one for one in controls if one.has_trait("continuous_update")])
 
 
-class Alarm:
+class ErrorArea:
     """The place for errors of a panel's callbacks: its `widget` in the panel, which is empty if there are none."""
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class Alarm:
             try:
                 callback(*arguments)
             except Exception as error:  # noqa: BLE001 - shown, and nobody else would
-                self.ring(type(error).__name__, str(error))
+                self.show(type(error).__name__, str(error))
 
         return guarded
 
@@ -131,7 +131,7 @@ class Alarm:
             else:
                 control.observe(guarded, names=["value"])
 
-    def ring(self, kind: str, message: str) -> None:
+    def show(self, kind: str, message: str) -> None:
         """Show an error; see `error_card`."""
         self.widget.value = cards_style() + part("alert", error_card(kind, message).heading_html())
 

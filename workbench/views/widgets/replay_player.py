@@ -91,7 +91,7 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
                 f"and each must have the policies {', '.join(lines)}. Take both from replay_restarts."
             )
         self.lines, self._unit = dict(lines), price_unit
-        self.alarm = panel.Alarm()
+        self.alarm = panel.ErrorArea()
         first = most_interesting(self.lines)
         self.times = frame_times(self.lines[first])
         self._data = same_axes({name: timeline(one, name) for name, one in self.lines.items()})

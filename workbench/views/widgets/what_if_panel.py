@@ -43,7 +43,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.exploration = explored.exploration if isinstance(explored, Planned) else explored
         targets = explored.study.targets if isinstance(explored, Planned) else ()
         first = next(iter(explored.plans), None) if isinstance(explored, Planned) else None
-        self.alarm = panel.Alarm()
+        self.alarm = panel.ErrorArea()
         self._instances = {instance.name: instance for instance in instances}
         cluster = explored.study.cluster if isinstance(explored, Planned) else None
         self._executor_slots = None if cluster is None else cluster.executor_slots
