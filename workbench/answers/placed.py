@@ -10,7 +10,7 @@ from workbench import bounds, units
 from workbench.advice import Advice
 from workbench.answers import page
 from workbench.answers.answer import COUNT, NUMBER, SECONDS, Answer, Fact, Unit
-from workbench.placement import DIMENSIONS, Compared, Comparison, CostVector, Placed, PlacementInput, Plan, Spread
+from workbench.placement import DIMENSIONS, MethodRow, Comparison, CostVector, Placed, PlacementInput, Plan, Spread
 from workbench.spelling import spelled_report
 from workbench.study import PlacementStudy
 from workbench.views import figures
@@ -304,7 +304,7 @@ def _tasks(placed: Placed) -> tuple[tuple[Fact, ...], ...]:
     return tuple(rows)
 
 
-def _method(row: Compared, best: Compared, given: PlacementInput) -> tuple[Fact, ...]:
+def _method(row: MethodRow, best: MethodRow, given: PlacementInput) -> tuple[Fact, ...]:
     known = _document(row.placed) | {"lowest": _finite(row.lowest), "highest": _finite(row.highest)}
     usual, most = row.median, best.median
     gain = usual / most - 1 if usual and most and math.isfinite(most) else None

@@ -27,12 +27,12 @@ _WAITING = 'No record is lost: late records wait at the source; "left waiting" c
 _KEPT = Unit(lambda share: units.share(round(share, 3)), "%", 100.0)
 _MOVED = Unit(lambda value: f"{units.size(value)}/s", "bytes/s")
 
-Asked = Mapping[str, object]
+Parameters = Mapping[str, object]
 """Parameters of a report that are not its own, which the commands of advice repeat; what is not known gets a
 placeholder."""
 
 
-def answer(found: Replayed | ReplayedParadigms, asked: Asked | None = None) -> Answer:
+def answer(found: Replayed | ReplayedParadigms, asked: Parameters | None = None) -> Answer:
     """Answer which policy, or paradigm, to choose for the replayed load; without `asked`, advice has no commands."""
     return _of_paradigms(found, asked) if isinstance(found, ReplayedParadigms) else _of_policies(found, asked)
 
@@ -74,7 +74,7 @@ def held_back(found: Replayed) -> dict[str, Advice]:
     return {reason: Advice(f"Plan for the peak of {peak}, then replay that plan.")}
 
 
-def cautions(data: figures.Policies, held: Mapping[str, Advice], asked: Asked | None, slots: int) -> dict[str, Advice]:
+def cautions(data: figures.Policies, held: Mapping[str, Advice], asked: Parameters | None, slots: int) -> dict[str, Advice]:
     """Return what to mind, with remedies; what holds all policies back comes first and rules out more slots."""
     reasons = dict(held)
     rows = dict(zip(data.names, data.rows, strict=True))
@@ -98,14 +98,14 @@ def cautions(data: figures.Policies, held: Mapping[str, Advice], asked: Asked | 
     return reasons | {_SIMULATED: Advice("Try the policy on the real job before you rely on it.")}
 
 
-def _run(words: str, asked: Asked | None, **changes: object) -> Advice:
+def _run(words: str, asked: Parameters | None, **changes: object) -> Advice:
     """Advise what `words` say, and if a report was asked for, to run it with `changes` to its parameters."""
     if asked is None:
         return Advice(words)
     return Advice(f"{words} Run", spelled_report("scaling", {"rates": "LOAD.csv", **asked, **changes}))
 
 
-def _keep_up(data: figures.Policies, asked: Asked | None, slots: int) -> Advice:
+def _keep_up(data: figures.Policies, asked: Parameters | None, slots: int) -> Advice:
     """Advise more slots: at the beginning they help only static, as the other policies soon change their number."""
     given = asked or {}
     if "static" in data.names:
@@ -120,7 +120,7 @@ def _keep_up(data: figures.Policies, asked: Asked | None, slots: int) -> Advice:
     return replace(static, otherwise=_run("Or slow the scale-down.", asked, settings=slowed))
 
 
-def _of_policies(found: Replayed, asked: Asked | None) -> Answer:
+def _of_policies(found: Replayed, asked: Parameters | None) -> Answer:
     data, trace = figures.policies(found.timelines, found.price_unit), found.trace
     slots = sum(found.tasks.values())
     known = None if asked is None else {"query": found.query, **asked}
@@ -232,7 +232,7 @@ def _load(found: Replayed) -> Iterable[Card]:
     yield Card("load", "What was replayed?", finding, table=table)
 
 
-def _of_paradigms(found: ReplayedParadigms, asked: Asked | None) -> Answer:
+def _of_paradigms(found: ReplayedParadigms, asked: Parameters | None) -> Answer:
     data, trace, cluster = figures.paradigms(found.runs), found.trace, found.cluster
     executors, shards = units.some(found.advice.executors, "executor"), units.some(found.advice.shards, "shard")
     ranked = sorted(data.runs, key=lambda run: (run is not data.best, -run.throughput_per_s))
@@ -255,7 +255,7 @@ def _of_paradigms(found: ReplayedParadigms, asked: Asked | None) -> Answer:
     )
 
 
-def _keyed_cautions(found: ReplayedParadigms, data: figures.Paradigms, asked: Asked | None) -> dict[str, Advice]:
+def _keyed_cautions(found: ReplayedParadigms, data: figures.Paradigms, asked: Parameters | None) -> dict[str, Advice]:
     reasons: dict[str, Advice] = {}
     best = data.best
     if best is not None and best.waiting > found.trace.mean_per_s:  # a second's records and more

@@ -16,7 +16,7 @@ from workbench.placement.methods import (
     METHODS,
     SEARCH_S,
     SEARCHED,
-    Compared,
+    MethodRow,
     Comparison,
     Placed,
     check_methods,

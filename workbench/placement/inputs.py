@@ -79,7 +79,7 @@ class PlacementInput:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Request:
     """Parameters of `read_placement_input`, with `what` as the file's name in errors; None: as in the file."""
 
     what: str
@@ -145,7 +145,7 @@ def read_placement_input(
     if not isinstance(document, dict):
         found = "empty" if document is None else shown(document)
         raise WorkbenchError(f"{what} is {found}; it must be an object with operators.")
-    asked = _Asked(what, workers, slots, rate, speeds, room)
+    asked = _Request(what, workers, slots, rate, speeds, room)
     if "plans" in document:
         return _plan(asked, planned_from_dict(document, what))
     if "estimate" in document:
@@ -262,7 +262,7 @@ def shapes_of(texts: Sequence[str]) -> tuple[tuple[int, int], ...]:
     return tuple(shapes)
 
 
-def _problem(asked: _Asked, document: Mapping[str, Any]) -> PlacementInput:
+def _problem(asked: _Request, document: Mapping[str, Any]) -> PlacementInput:
     """Read a problem document."""
     alone = "queries" not in document
     common = {"workers", "slots", "speeds", "rate", "worker"}
@@ -294,7 +294,7 @@ def _problem(asked: _Asked, document: Mapping[str, Any]) -> PlacementInput:
 
 
 def _query(  # noqa: PLR0917
-    asked: _Asked, query: object, of: str, factor: float, workers: int, slots: int, speeds: Sequence[float] | None
+    asked: _Request, query: object, of: str, factor: float, workers: int, slots: int, speeds: Sequence[float] | None
 ) -> PlacementProblem:
     """Read a query of a problem document, its loads times `factor`."""
     if not isinstance(query, dict):
@@ -338,7 +338,7 @@ def _query(  # noqa: PLR0917
     return placement_groups(even, shares).problem if shares else even
 
 
-def _get(asked: _Asked, document: Mapping[str, Any], key: str, kind: type, of: str = "") -> Any:  # noqa: ANN401 - JSON
+def _get(asked: _Request, document: Mapping[str, Any], key: str, kind: type, of: str = "") -> Any:  # noqa: ANN401 - JSON
     if key not in document:
         raise WorkbenchError(f"{asked.what} lacks {key!r}{of}; add it.")
     value = document[key]
@@ -348,7 +348,7 @@ def _get(asked: _Asked, document: Mapping[str, Any], key: str, kind: type, of: s
     return value
 
 
-def _above(asked: _Asked, document: Mapping[str, Any], key: str) -> float:
+def _above(asked: _Request, document: Mapping[str, Any], key: str) -> float:
     value: Any = document.get(key)
     most = bounds.RATE if key == "rate" else bounds.NUMBER
     allowed = None
@@ -361,7 +361,7 @@ def _above(asked: _Asked, document: Mapping[str, Any], key: str) -> float:
     return float(value)
 
 
-def _known(asked: _Asked, document: Mapping[str, Any], keys: set[str], of: str = "") -> None:
+def _known(asked: _Request, document: Mapping[str, Any], keys: set[str], of: str = "") -> None:
     for key in document:
         if key not in keys:
             raise WorkbenchError(
@@ -373,7 +373,7 @@ def _number(value: object) -> bool:
     return finite(value) or isinstance(value, float)  # the problem names the operator of a NaN
 
 
-def _measurement(asked: _Asked, measured: Measurement, tasks: Mapping[str, int] | None = None) -> PlacementInput:
+def _measurement(asked: _Request, measured: Measurement, tasks: Mapping[str, int] | None = None) -> PlacementInput:
     """Place the operators of a measurement, with `tasks` instead of its own.
 
     Without workers asked for, micro-batches are placed as a plan's are: on the slots measured.
@@ -401,7 +401,7 @@ def _measurement(asked: _Asked, measured: Measurement, tasks: Mapping[str, int] 
     return PlacementInput({measured.query: problem}, rate, Worker(cpus=budget.profile.cpus * slots), basis)
 
 
-def _plan(asked: _Asked, planned: PlannedStudy) -> PlacementInput:
+def _plan(asked: _Request, planned: PlannedStudy) -> PlacementInput:
     """Place the plan for the requested rate, else the last; on its own workers unless others are requested."""
     if not planned.plans:
         raise WorkbenchError(f"{asked.what} has no plans, so there is nothing to place; plan again.")
@@ -448,7 +448,7 @@ def _plan(asked: _Asked, planned: PlannedStudy) -> PlacementInput:
     )
 
 
-def _batches(asked: _Asked, plan: CapacityPlan, nearest: Measurement) -> PlacementInput:
+def _batches(asked: _Request, plan: CapacityPlan, nearest: Measurement) -> PlacementInput:
     """Place the slots of a plan on its own workers, unless another cluster is given."""
     seen = nearest.estimate.observation
     own_workers, slots = _own_workers(plan)

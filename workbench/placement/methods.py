@@ -60,7 +60,7 @@ class Placed:
     bound: float | None = None  # upper bound of the rate for these tasks, records/s; None if unknown
 
 
-class _Asked(NamedTuple):
+class _Request(NamedTuple):
     """Parameters of a method, see `place`."""
 
     given: PlacementInput
@@ -86,7 +86,7 @@ class _Decided(NamedTuple):
 class _Method(NamedTuple):
     """A method's decision function, and its properties; see ``DRAWN``, ``SEARCHED`` and ``PROVEN``."""
 
-    decide: Callable[[_Asked, PlacementProblem], _Decided]
+    decide: Callable[[_Request, PlacementProblem], _Decided]
     drawn: bool = False
     searched: bool = False
     proven: bool = False
@@ -129,10 +129,10 @@ def place(
     """
     method = "optimal" if method is None else method
     check_methods([method], seed=seed, timeout_s=timeout_s, weights=weights)
-    return _placed(method, _Asked(given, thresholds, seed, timeout_s, weights))
+    return _placed(method, _Request(given, thresholds, seed, timeout_s, weights))
 
 
-def _placed(method: str, asked: _Asked) -> Placed:
+def _placed(method: str, asked: _Request) -> Placed:
     given = asked.given
     if method not in {*BASELINES, "odrp"}:
         _compile()
@@ -179,7 +179,7 @@ def check_methods(
 
 
 @dataclass(frozen=True)
-class Compared:
+class MethodRow:
     """A method in a comparison: its plan, or several if chance has a part in it."""
 
     plans: tuple[Placed, ...]
@@ -223,11 +223,11 @@ class Compared:
 class Comparison:
     """Rows of the methods that found a plan; `refused` has the others, with the reason."""
 
-    rows: tuple[Compared, ...]
+    rows: tuple[MethodRow, ...]
     refused: Mapping[str, str]
 
     @property
-    def best(self) -> Compared:
+    def best(self) -> MethodRow:
         """The method with the highest median rate of its draws; the first of those within a thousandth of it.
 
         Where nothing is known to limit any rate, costs count in the order of the optimum: CPU, then state access, then
@@ -241,7 +241,7 @@ class Comparison:
         return min(rows, key=lambda row: tuple(round(cost, _DECIMALS) for cost in row.costs))
 
     @property
-    def default(self) -> Compared | None:
+    def default(self) -> MethodRow | None:
         """The default scheduler's row, if it was asked for and found a plan."""
         return next((row for row in self.rows if row.placed.method == DEFAULT), None)
 
@@ -264,18 +264,18 @@ def compare(
     """
     methods = METHODS if methods is None else methods
     check_methods(methods, seed=seed, draws=draws, timeout_s=timeout_s, weights=weights)
-    rows: list[Compared] = []
+    rows: list[MethodRow] = []
     refused: dict[str, str] = {}
     for number, method in enumerate(methods, start=1):
         progress(f"method {number}/{len(methods)} · {method}")
         seeds = range(seed, seed + (draws if method in DRAWN else 1))
         limit = None if method in PROVEN else timeout_s
         try:
-            plans = [_placed(method, _Asked(given, thresholds, one, limit, weights)) for one in seeds]
+            plans = [_placed(method, _Request(given, thresholds, one, limit, weights)) for one in seeds]
         except WorkbenchError as error:
             refused[method] = str(error)
             continue
-        rows.append(Compared(tuple(plans)))
+        rows.append(MethodRow(tuple(plans)))
     if not rows:
         reasons = " ".join(f"{method}: {reason}" for method, reason in refused.items())
         raise WorkbenchError(f"No method found a plan. {reasons or 'Give at least one method.'}")
@@ -296,7 +296,7 @@ def _compile() -> None:
         placed_in_groups(problem, "best-groups")
 
 
-def _optimal(asked: _Asked, problem: PlacementProblem) -> _Decided:
+def _optimal(asked: _Request, problem: PlacementProblem) -> _Decided:
     proven = optimal(problem, _GAP, asked.timeout_s, worker=asked.given.worker)
     if proven.of != "rate":
         less = "a lower" if proven.gap <= _GAP else f"over {units.percent(proven.gap, 1)} less"
@@ -308,13 +308,13 @@ def _optimal(asked: _Asked, problem: PlacementProblem) -> _Decided:
     return _Decided(proven.counts, note, rate / proven.bound if rate is not None and proven.bound > 0 else None)
 
 
-def _least_cost(asked: _Asked, problem: PlacementProblem) -> _Decided:
+def _least_cost(asked: _Request, problem: PlacementProblem) -> _Decided:
     proven = optimal(problem, timeout_s=asked.timeout_s, objective="cost")
     than = "" if proven.gap < SLACK else f" than {proven.bound:.4f}"
     return _Decided(proven.counts, f"no plan's worst cost is lower{than}")
 
 
-def _caps_first(asked: _Asked, problem: PlacementProblem) -> _Decided:
+def _caps_first(asked: _Request, problem: PlacementProblem) -> _Decided:
     if asked.thresholds is None:
         tuning = tune(problem, timeout_s=asked.limit_s, ceilings=CEILINGS)
         loose = "" if tuning.minimal else " (loose: out of time)"
@@ -325,7 +325,7 @@ def _caps_first(asked: _Asked, problem: PlacementProblem) -> _Decided:
     return _Decided(found.best.counts, "first plan within the thresholds")
 
 
-def _caps(asked: _Asked, problem: PlacementProblem, *, everywhere: bool = False) -> _Decided:
+def _caps(asked: _Request, problem: PlacementProblem, *, everywhere: bool = False) -> _Decided:
     limits, worker = CostVector() if everywhere else asked.thresholds, asked.given.worker
     found = caps(problem, timeout_s=asked.limit_s, thresholds=limits, worker=worker, ceilings=CEILINGS)
     if found.best is None:
@@ -353,16 +353,16 @@ def _without_plan(found: SearchResult) -> WorkbenchError:
     return WorkbenchError(f"{said}; {more}raise them, or leave them out to have them tuned.")
 
 
-def _in_groups(_: _Asked, problem: PlacementProblem, *, method: str) -> _Decided:
+def _in_groups(_: _Request, problem: PlacementProblem, *, method: str) -> _Decided:
     return _Decided(*placed_in_groups(problem, method))
 
 
-def _load_blind(asked: _Asked, problem: PlacementProblem, *, baseline: Baseline) -> _Decided:
+def _load_blind(asked: _Request, problem: PlacementProblem, *, baseline: Baseline) -> _Decided:
     random, queries = np.random.default_rng(asked.seed), asked.given.queries
     return _Decided(baseline(problem, random) if len(queries) == 1 else query_by_query(queries, baseline, random))
 
 
-def _by_odrp(asked: _Asked, problem: PlacementProblem) -> _Decided:
+def _by_odrp(asked: _Request, problem: PlacementProblem) -> _Decided:
     """Let ODRP choose tasks, too, for a dataflow with these loads: every operator passes on its input."""
     fed = {edge.downstream for edge in problem.edges}
     flow = Dataflow(

@@ -39,7 +39,7 @@ _COUNTS = 0.2  # share of the operators' time; with less, an operator's skew doe
 
 
 @dataclass(frozen=True)
-class Compared:
+class StudyComparison:
     """What a study expects of the cores that a running query has."""
 
     query: str  # the query of the study, which may have another name than the job
@@ -61,7 +61,7 @@ class Observed:
     parts: MicroBatch | None  # what batches consist of; None where the log does not explain them
     planned: Planned | None = None  # plans for other rates; None: none requested, or possible
     unplanned: str = ""  # why there are no plans, if any were requested
-    compared: Compared | None = None  # the same cores by a study that was measured
+    compared: StudyComparison | None = None  # the same cores by a study that was measured
     ending: EndingRuns | None = None  # what its runs took; None if it runs continuously
     run: EndingRun | None = None  # the run that must end in time
     asked: Asked = field(default_factory=lambda: Asked("observed"))  # how the log was read, for the commands of advice
@@ -137,7 +137,7 @@ def _worked_off_s(outage_s: float, load: float, fixed_s: float, interval_s: floa
     return batches * limit_s + (outage_s - limit_s) * kept * (1 - kept**batches) / (1 - kept)
 
 
-def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: tuple[float, ...] = ()) -> Compared:
+def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: tuple[float, ...] = ()) -> StudyComparison:
     """Compare a log, which shows the level, with a measured study, which shows how capacity grows.
 
     The slots of the two are different cores. What a log's query sustains, over what the study's model expects of as
@@ -170,7 +170,7 @@ def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: 
         except WorkbenchError:
             takes.append((target, None))
     agrees = found.low <= high and low <= found.high
-    return Compared(study.query, slots, float(rate), float(low), float(high), float(times), agrees, tuple(takes))
+    return StudyComparison(study.query, slots, float(rate), float(low), float(high), float(times), agrees, tuple(takes))
 
 
 def explored_log(study: Study) -> Exploration:

@@ -306,7 +306,7 @@ def _places(
     chosen, notes, hints = dict(given), list[str](), list[str]()
     for key, own, text, reason in (
         ("sink", query.sink, sink, why),
-        ("checkpoint", query.checkpoint, query.checkpoint and _beside(query.checkpoint), ""),
+        ("checkpoint", query.checkpoint, query.checkpoint and _measured_place(query.checkpoint), ""),
     ):
         if key in given or not own:
             continue
@@ -331,7 +331,7 @@ def _sink_of(script: Script, query: ScriptQuery) -> tuple[str, str]:
             f"{query.beyond}, which no run can put elsewhere. The line 'sink' has it write where it always does.",
         )
     if kind in _STORED and place:
-        return f"{kind} {_beside(place)}", ""
+        return f"{kind} {_measured_place(place)}", ""
     if kind.startswith(kafka.SCHEME):
         return query.sink, ""
     if kind in {"console", "memory", NOOP}:
@@ -341,7 +341,7 @@ def _sink_of(script: Script, query: ScriptQuery) -> tuple[str, str]:
     return text, "Spark's noop sink is. Name a place that runs may write to, in the line 'sink'."
 
 
-def _beside(place: str) -> str:
+def _measured_place(place: str) -> str:
     """Return a place on the same storage that production neither reads nor writes."""
     path = place.rstrip("/")
     return f"{path}-measured" if re.search(r"[^:/]/+[^/]", path) or "://" not in path else f"{path}/measured"

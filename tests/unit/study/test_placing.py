@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.placement import DRAWN, Compared, Comparison, count_plans, read_placement_input, search
+from workbench.placement import DRAWN, MethodRow, Comparison, count_plans, read_placement_input, search
 from workbench.study import study_placement
 from workbench.study.placing import neighbouring_shapes
 
@@ -51,7 +51,7 @@ def test_the_best_is_of_the_method_that_sustains_most_in_the_median_of_its_draws
     middle = np.median([plan.rate.rate for plan in rated])
 
     def best(*rows):
-        return Comparison(tuple(map(Compared, rows)), {}).best.placed
+        return Comparison(tuple(map(MethodRow, rows)), {}).best.placed
 
     def against(rate):
         return best((replace(optimum, rate=replace(optimum.rate, rate=rate)),), rated).method

@@ -26,7 +26,7 @@ class SparkRun:
     _layout: Mapping[str, int] | None = None
     _restarts: bool = True  # whether its rows begin again with the query
     _check: Callable[[], None] = go_on
-    _said: Callable[[], str] = str
+    _output: Callable[[], str] = str
     _progress: Callable[[str], None] = lambda _: None
 
     def __post_init__(self) -> None:
@@ -77,8 +77,8 @@ class SparkRun:
         try:
             self._connection.send((verb, value))
         except (BrokenPipeError, ConnectionResetError) as error:
-            raise ended(self._said()) from error
-        return answer(self._connection, self._progress, self._check, self._said)
+            raise ended(self._output()) from error
+        return answer(self._connection, self._progress, self._check, self._output)
 
 
 def partitions(layout: Mapping[str, int], budget: Budget) -> tuple[int, int]:

@@ -33,7 +33,7 @@ from workbench.testbed.spark.driver.session import divide_memory
 from workbench.testbed.spark.driver.sinks import Writes
 from workbench.testbed.spark.driver.spec import DeploymentSpec
 from workbench.testbed.spark.driver.topic_feed import TopicRows
-from workbench.testbed.spark.machine.broker import topic_beside
+from workbench.testbed.spark.machine.broker import topic_next_to
 from workbench.testbed.spark.machine.connector import connector_jars, connector_version, package_jars, sink_packages
 from workbench.testbed.spark.machine.facts import describe
 from workbench.testbed.spark.machine.java import find_java
@@ -315,7 +315,7 @@ class SparkTestbed:
             yield Writes(sink.kind, folder, query.sink)
             return
         asked, settings = kafka.Topic.parse(sink.place), kafka.client_settings()
-        with topic_beside(asked, own, settings) as topic:
+        with topic_next_to(asked, own, settings) as topic:
             options = {f"kafka.{name}": value for name, value in kafka.java_settings(settings).items()}
             options |= {"kafka.bootstrap.servers": topic.servers, "topic": topic.name}
             yield Writes(sink.kind, topic.url, options=options)

@@ -20,7 +20,7 @@ from workbench.defaults import LEAST_HEAP_MB
 from workbench.errors import WorkbenchError
 from workbench.records import JOINED, MEASURED, Executor, JobSettings, state_settings
 from workbench.redaction import VARIABLE
-from workbench.testbed.spark.cluster import Cluster, beside_yours, check_room, cluster_conf, refused, stand_in
+from workbench.testbed.spark.cluster import Cluster, merged_with_yours, check_room, cluster_conf, refused, stand_in
 from workbench.testbed.spark.driver.spec import DeploymentSpec
 from workbench.testbed.spark.machine.connector import bring, load_here
 from workbench.testbed.spark.machine.java import find_java
@@ -173,7 +173,7 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
         check_room(gateway.jvm, cluster, budget, address)
         load_here(connector, gateway.jvm)
         # Spark has put your settings among the JVM's properties, where those that it was started with replace them.
-        beside = beside_yours(cluster, gateway.jvm.java.lang.System.getProperty, COMPILED_SOON)
+        beside = merged_with_yours(cluster, gateway.jvm.java.lang.System.getProperty, COMPILED_SOON)
         conf.setAll(list(at_start(beside, spec.settings).items()))
     else:
         compile_into(folder / "classes", gateway.jvm)

@@ -245,7 +245,7 @@ def offsets_of(topic: Topic, settings: Mapping[str, Any], jvm: Any = None) -> di
 
 
 @contextmanager
-def topic_beside(topic: Topic, name: str, settings: Mapping[str, Any]) -> Iterator[Topic]:
+def topic_next_to(topic: Topic, name: str, settings: Mapping[str, Any]) -> Iterator[Topic]:
     """Make a topic next to `topic`, with its name followed by `name` and as many partitions; delete it in the end."""
     own = Topic(topic.servers, f"{topic.name}-{name}")
     with reached(own, settings) as broker:
