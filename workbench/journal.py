@@ -223,7 +223,7 @@ class Journal:
     @contextmanager
     def _locked(self, mode: str, lock: int) -> Iterator[IO[bytes]]:
         if self._exists() and not self.path.is_file():  # a pipe or a device may never end
-            raise self._refused("is not a file that keeps what is written. Choose another file.")
+            raise self._refused("is not a regular file. Choose another file.")
         try:
             while True:
                 with open(self.path, mode, opener=lambda path, flags: os.open(path, flags, 0o600)) as handle:

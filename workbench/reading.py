@@ -59,7 +59,7 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
-        raise ValueError(f"key {shown(twice)} is there twice; all would be lost but the last")
+        raise ValueError(f"key {shown(twice)} appears twice; only the last would be kept")
     return found
 
 

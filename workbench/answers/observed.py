@@ -324,7 +324,7 @@ def _skew(found: Observed) -> str:
         return ""
     operator, times = found.skew
     if times < _EVEN:
-        return f"none: the tasks of {operator!r} read alike"
+        return f"none: the tasks of {operator!r} read equally much"
     warning = "; more slots help less than their number says" if times >= _SKEWED else ""
     return f"the fullest task of {operator!r} has {units.number(times)} times the mean{warning}"
 
@@ -337,7 +337,7 @@ def _executors(found: Observed) -> str:
         return ""
     slow = slow_executors(paces)
     if not slow:
-        return f"all alike: the slowest took {max(pace.times for pace in paces):.2f} times as long as the others"
+        return f"equally fast: the slowest took {max(pace.times for pace in paces):.2f} times as long as the others"
     return f"{slow[0].sentence}: a batch waits for it, so look at what else its worker does"
 
 

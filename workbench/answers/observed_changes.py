@@ -60,7 +60,7 @@ def _drift(found: Observed) -> dict[str, Advice]:
 def _overrun(found: Observed) -> dict[str, Advice]:
     room, said = found.headroom, {}
     if room.overrun is not None:
-        kept = "it keeps up all the same" if room.keeps_up else "it leaves rows behind"
+        kept = "it still keeps up" if room.keeps_up else "it leaves rows behind"
         longer = (
             f"Since batch {room.overrun.number:,} ({_moment(room.overrun.start_s)}) most batches take longer than the "
             f"trigger interval of {units.seconds(room.interval_s)}; at the log's end {kept}."

@@ -150,7 +150,7 @@ def _in_words(planned: Planned) -> tuple[str, ...]:
     plans = planned.plans
     said = [text for plan in plans for text in _deployed(plan)]
     for interval, reason in intervals_left_out(planned.sweep).items():
-        said.append(f"A trigger interval of {interval:g} s is not planned with: {reason}")
+        said.append(f"The {interval:g} s trigger interval was left out: {reason}")
     if plans:
         ended = f"The exploration ended: {planned.exploration.reason}."
         said += [findings.forms(planned.forms), f"{basis(plans[0])} {ended}"]

@@ -61,7 +61,7 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
         "report": {"report": ("reporting", "a report as one HTML file that opens offline")},
     }
 )
-"""The commands by what they are for: each with the module that carries it out, and what it answers."""
+"""The commands by purpose: each with its module, and what it answers."""
 _MODULES: Mapping[str, str] = MappingProxyType(
     {name: module for group in _GROUPS.values() for name, (module, _) in group.items()}
 )

@@ -172,7 +172,7 @@ def _refuse_others(options: argparse.Namespace, names: Iterable[str]) -> None:
     """Refuse options that a plan or a study sets itself."""
     for name in names:
         if getattr(options, name) != options.usual[name]:
-            raise WorkbenchError(f"{flag(name)} is given, but {options.query} says it. Leave {flag(name)} out.")
+            raise WorkbenchError(f"{flag(name)} is given, but {options.query} sets it. Leave {flag(name)} out.")
 
 
 def _probed(made: Sequence[Probe], percents: Sequence[float]) -> Table:

@@ -67,7 +67,7 @@ def _port(text: str) -> int:
 _READ: Mapping[str, Callable[[str], Any]] = {
     "str": str, "whole": _whole, "number": _number, "rate": _rate, "port": _port,
     "numbers": _reader(lambda text: tuple(map(float, text.split(","))), "list of numbers such as 1,1,2"),
-    "day": _reader(date.fromisoformat, "day; give one such as 2026-01-31"),
+    "day": _reader(date.fromisoformat, "date; write it such as 2026-01-31"),
 }  # fmt: skip
 _OPTION = re.compile(
     r"(?P<names>(?:-\w, )?[-\w]+)(?P<often>\*)?(?:>(?P<setting>\w+))?(?::(?P<kind>\w+))?"
@@ -100,7 +100,7 @@ _CLUSTER = """
 --driver-host HOST  this machine's address as executors reach it
 --event-log URI  folder to copy each deployment's event log to
 --allocation-s:number SECONDS  longest wait for executors (120)"""
-"""None has a default, so that a study's own stay."""
+"""Options without a default, so that a study's own values stay."""
 
 _COMMANDS: Mapping[str, str] = {
     "doctor": f"""

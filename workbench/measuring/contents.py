@@ -24,7 +24,7 @@ _NAMED = 5  # measurements that an error lists
 _TEXTS = ("query", "testbed", "started_at")  # names of a measurement's texts
 
 References = Mapping[tuple[object, ...], tuple[str, ...]]
-"""Names of the files that hold a measurement, by what distinguishes it from every other."""
+"""Names of the files that contain a measurement, by what distinguishes it from every other."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ _SLOPE_SLACK = 1e-3
 # A backlog that only rounds to whole rows varies by one row; the steepest line through it rises 1.5 rows.
 _ROUNDING_ROWS, _ROUNDING_RISE = 1.0, 1.5
 COMPILING = 0.2
-"""Cores that compilers may use during a verdict; while they are busier, rows get cheaper from batch to batch."""
+"""Cores that compilers may use during a verdict; while they use more, rows get cheaper from batch to batch."""
 _ROOM, _FILLED = 0.95, 0.98  # of the interval: the batches' mean time; of its rows: their mean rows
 _IDLE = 0.1  # share of the quota's periods in which it was used up: below, slots did not limit the rate
 _CROWDED = 0.5  # share of a machine that others take: above, slots did not get what their quota allows
@@ -130,7 +130,7 @@ def judge(  # noqa: C901 - each way to an answer
             f"{units.share(share)} of the due rows were consumed, but the backlog grew by {units.rate(slope)} "
             f"(standard error {units.rate(error)})."
         )
-    trend = "the backlog did not grow" if check_trend else "the backlog's trend was not asked"
+    trend = "the backlog did not grow" if check_trend else "the backlog's trend was not checked"
     return answer(
         "sustained", f"{units.share(share)} of the {units.scaled(due, '')} due rows were consumed and {trend}."
     )

@@ -25,10 +25,10 @@ USEFUL = frozenset({
     "SparkListenerStageCompleted", "SparkListenerSQLExecutionStart", "SparkListenerSQLAdaptiveExecutionUpdate",
     "QueryStartedEvent", "QueryProgressEvent", "QueryIdleEvent", "QueryTerminatedEvent",
 })  # fmt: skip
-"""Events that say something of a query's capacity, by the last part of their names."""
+"""Events that show something of a query's capacity, by the last part of their names."""
 
 UNREADABLE: dict[str, Any] = {}
-"""What something that cannot be read gives, where an event was expected."""
+"""Stands for an unreadable event."""
 
 PROGRESS = "QueryProgressEvent"
 

@@ -36,10 +36,10 @@ LEFT_OUT = 5
 """First batches of a start that do not count, because their code is not compiled yet."""
 
 KEPT = 5000
-"""Batches of a query that are kept where a log is followed: its latest."""
+"""Latest batches of a query that are kept while a log is followed."""
 
 READ = 100_000
-"""The same where a log is read: more than a day of a trigger of 1 s."""
+"""The same when a log is read: more than a day of a trigger of 1 s."""
 
 _MOST_ROWS, _MOST_S, _MOST_TEXT = 10**15, 10**7, 200  # of a batch; of a name
 _LEFT = {

@@ -19,7 +19,7 @@ _GAUGE = re.compile(
 _LINE = re.compile(rb"\s*([A-Za-z_:][\w:]*)?\s*(\{.*\})?\s+(\S+)\s+(\d{9,13}(?:\.\d+)?)\s*")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 SCRAPED = "scraped"
-"""Key of a progress event that was made of a scrape."""
+"""Key that marks a progress event made of a scrape."""
 
 _MS = 1e11  # larger times are milliseconds
 _NAMES = ("__name__", "query_name")

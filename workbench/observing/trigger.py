@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median_high
 
 LATE_S = 0.06
-"""A batch begins at most so long after its trigger, or after the batch before it if that was late."""
+"""Longest time from a trigger, or from the end of a late batch, to the start of the next batch."""
 
 _LATE_SHARE = 1 / 8  # of the interval
 _IN_TIME = 0.9  # share of the batches that waited for a trigger which must begin on one

@@ -14,7 +14,7 @@ from workbench.errors import WorkbenchError
 from workbench.placement.problem import Counts, PlacementProblem
 
 Baseline: TypeAlias = Callable[..., Counts]
-"""Places the tasks of a problem, with a generator and free slots, as the functions below do."""
+"""Places the tasks of a problem, given a generator and free slots, as the functions below do."""
 
 
 def flink_default(problem: PlacementProblem, rng: np.random.Generator, free: Sequence[int] | None = None) -> Counts:

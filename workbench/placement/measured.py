@@ -10,7 +10,7 @@ from workbench.records import CapacityPlan
 from workbench.simulation import PRESETS, preset, short_name
 
 BATCH = "micro-batch"
-"""The one operator that all stages of a micro-batch are placed and scaled as."""
+"""Name of the single operator as which all stages of a micro-batch are placed and scaled."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from workbench.placement.tuning import CEILINGS, tune
 from workbench.simulation import Worker
 
 SEARCH_S = 5.0
-"""Time limit of a search, and of a probe of the tuning, unless another is asked for: that of CAPSys 6.5.2, seconds."""
+"""Time limit of a search, and of a probe of the tuning, by default: that of CAPSys 6.5.2, seconds."""
 
 DEFAULT = "flink-default"
 """The scheduler that others are compared with."""
@@ -344,12 +344,12 @@ def _within(thresholds: CostVector) -> str:
 
 def _without_plan(found: SearchResult) -> WorkbenchError:
     if all(map(math.isinf, found.within)):
-        return WorkbenchError("In the time given no plan was found; give more time, or use another method.")
+        return WorkbenchError("No plan was found within the time limit; give more time, or use another method.")
     limits = ", ".join(f"{limit:g}" for limit in found.within)
     if found.exhausted:
         said, more = f"No plan meets the thresholds {limits}", ""
     else:
-        said, more = f"In the time given no plan was found that meets the thresholds {limits}", "give more time, "
+        said, more = f"No plan within the thresholds {limits} was found in the time limit", "give more time, "
     return WorkbenchError(f"{said}; {more}raise them, or leave them out to have them tuned.")
 
 
@@ -409,10 +409,10 @@ _METHODS: Mapping[str, _Method] = {
 METHODS = tuple(_METHODS)
 
 DRAWN = tuple(name for name, method in _METHODS.items() if method.drawn)
-"""Methods in which chance has a part."""
+"""Methods that use chance."""
 
 SEARCHED = tuple(name for name, method in _METHODS.items() if method.searched)
-"""Methods that have a plan at any moment, and can be asked to stop with it; see `stopping_when`."""
+"""Methods that have a plan at any moment, and return it when asked to stop; see `stopping_when`."""
 
 PROVEN = tuple(name for name, method in _METHODS.items() if method.proven)
 """Methods with a bound: without a time limit their effort is bounded, and the answer the same on every machine."""

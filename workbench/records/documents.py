@@ -38,7 +38,7 @@ _FINITE = frozenset(
     {"start_s", "duration_s", "elapsed_s", "interval_s", "records", "due", "backlog", "seconds", "useful_s", "cpu_s"}
     | {"busyness", "cpus", "expected_rate", "margin", "low", "key_skew", "cache_hit_rate"}
 )
-"""Fields whose numbers are measured or chosen, so that they have an end; others may be inf."""
+"""Fields whose numbers are measured or chosen, and so finite; others may be inf."""
 _SHOWN, _LONGEST = 5, 400  # most problems of a document in a message, and characters of each
 MAX_SAMPLES = 1000
 _GROUPS = 100

@@ -77,7 +77,7 @@ OURS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "replayed event times are in UTC",
     "spark.sql.streaming.checkpointLocation": "use the study's key 'checkpoint'",
 }
-"""What a study may not set, by name or, with a dot at the end, by the beginning of the name: with the reason."""
+"""Settings that a study may not make, by name or, with a dot at the end, by prefix, each with the reason."""
 
 JOINED: Mapping[str, str] = {
     "spark.driver.extraJavaOptions": " ",
@@ -85,7 +85,7 @@ JOINED: Mapping[str, str] = {
     "spark.driver.extraClassPath": os.pathsep,
     "spark.executor.extraClassPath": os.pathsep,
 }
-"""Settings in which yours follow those of the testbed, after what is between. They are read when a JVM starts."""
+"""Settings to which yours are appended, each with the separator. They are read when a JVM starts."""
 
 
 @dataclass(frozen=True)

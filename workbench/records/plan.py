@@ -43,7 +43,7 @@ _PROGRAMS: Mapping[str, tuple[str, str]] = {
     ".yml": ("spark-pipelines run", "--spec "),
     ".yaml": ("spark-pipelines run", "--spec "),
 }
-"""What starts a script, by the end of its name, and the option that names it."""
+"""The command that starts a script, by the end of its name, and the option that names it."""
 
 
 @dataclass(frozen=True)

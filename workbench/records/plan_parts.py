@@ -18,7 +18,7 @@ MEASURED: Mapping[str, str] = {
     "spark.sql.adaptive.streaming.stateless.enabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "3",
 }
-"""Of every query: partitions stay as planned, and each batch cleans up after the third before it."""
+"""Settings of every query: partitions stay as planned, and each batch cleans up after the third before it."""
 
 _STATE = "spark.sql.streaming.stateStore."
 
@@ -35,7 +35,7 @@ def state_settings(rocksdb_mb: int) -> dict[str, str]:
 
 
 ENVIRONMENT_PYTHON = "./environment/bin/python"
-"""The Python of an archive of installed packages, where Spark has unpacked it."""
+"""Path of the Python in an archive of installed packages, where Spark has unpacked it."""
 
 
 def as_environment(archive: str) -> str:
@@ -73,7 +73,7 @@ Concern = Literal[
 ]
 
 OVERHEAD_SHARE, LEAST_OVERHEAD_MB = 0.1, 384
-"""What Spark adds to an executor's memory for the JVM itself (the defaults of its configuration)."""
+"""Memory that Spark adds to an executor for the JVM itself (the defaults of its configuration)."""
 
 DRIVER_CORES, DRIVER_HEAP_MB = 1.0, 1024  # cores of a driver: as on the testbed
 DRIVER_MEMORY_MB = DRIVER_HEAP_MB + LEAST_OVERHEAD_MB  # memory of a driver's container, MiB

@@ -22,7 +22,7 @@ MODES: Mapping[str, tuple[str, ...]] = {
     "kafka": _ALL,
     FUNCTION: _ALL,
 }
-"""Output modes that a sink takes, by its kind."""
+"""Output modes that a sink allows, by its kind."""
 
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     "delta": {
@@ -30,7 +30,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     }
 }
-"""Spark's settings without which a sink is not found, by its kind; a job's own count instead."""
+"""Settings of Spark without which a sink is not found, by its kind; a job's own replace them."""
 
 _PLACED = ("parquet", "delta", "iceberg")
 _TOPIC = re.compile(r"kafka://[^/\s]+/[\w.\-]+")

@@ -17,7 +17,7 @@ from papermill import PapermillExecutionError, execute_notebook
 from workbench.redaction import redacted
 
 UNREADABLE = (OSError, ValueError, TypeError, AttributeError, KeyError, nbformat.ValidationError)
-"""What reading raises where a file is not a notebook: the readers take its form for granted."""
+"""Errors of reading a file that is not a notebook: the readers do not check its form."""
 
 _KERNEL = "python3"
 _SAFE = ("-P", "-m", "ipykernel_launcher")  # no file in the working directory replaces an installed module

@@ -203,7 +203,7 @@ def _next(present: Deployment, decision: Decision) -> Deployment | None:
         return None
     if present.cluster is not None and decision.cluster is None:
         raise WorkbenchError(
-            "The policy changes the tasks of a deployment with a placement, but places none. Return a Decision with a "
+            "The policy changed the tasks of a placed deployment without placing them. Return a Decision with a "
             "cluster, or wrap the policy in a Controller."
         )
     return replace(present, tasks=tasks, managed_mb=managed, cluster=decision.cluster, key_shares=None)

@@ -19,7 +19,7 @@ _TICK_S = 1.0
 _SYNC_S, _PODS = 15.0, 4  # of Kubernetes' horizontal autoscaler
 
 Wanted: TypeAlias = tuple[tuple[float, int], ...]
-"""Times, seconds of the replay, with the replicas wanted then."""
+"""Times, in seconds of the replay, with the replicas wanted then."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ _LAW_PARAMETERS = 3  # of the scaling law: scale and two exponents
 
 _SLACK = 1e-9
 LEVEL = 0.95
-"""Share of changes by chance that are not to be called changes."""
+"""Share of chance changes that must not be called changes."""
 
 Judgement = Literal["lower", "higher", "within noise", "unknown"]
 

@@ -109,7 +109,7 @@ def _listed(study: Study, query: Query, explorer: ResourceExplorer, journal: Jou
         runs, certain, (least, most) = (made + 1, made + 1), certain[: made + 1], first_s
         short = (
             f"The study's {units.seconds(study.most_s)} are over before its first run ends, which takes about "
-            f"{units.seconds(first_s[0])} at least: it is made all the same, and no other. Allow more (minutes)."
+            f"{units.seconds(first_s[0])} at least: it is still made, and no other. Allow more (minutes)."
         )
     intervals = sorted({*study.intervals} - {study.interval_s})
     swept = [replace(study.space.corners[-1], interval_s=interval) for interval in intervals]

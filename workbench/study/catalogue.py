@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 
 SOURCES = ("replay", "kafka")
-"""How a query gets its rows."""
+"""Ways in which a query gets its rows."""
 
 CAPTURES = Path(".workbench/captured")
-"""Where samples of topics are kept that are named as a data set."""
+"""Folder for samples of topics that are named as a data set."""
 
 COLUMNS_ROWS = 10_000
-"""Rows of a sample that only gives the columns."""
+"""Rows of a sample from which only the columns are used."""
 
 Inputs = Mapping[str, Mapping[str, Any]]
 """Data sets of a query of several inputs, by the arguments that they feed, as `Input` has them."""
@@ -284,7 +284,7 @@ def recorded_query(name: str, table: str) -> Query:
 
 
 def _unknown(_: "DataFrame") -> "DataFrame":
-    raise WorkbenchError("Of a recorded query only its rates are known; it cannot be run.")
+    raise WorkbenchError("A recorded query has rates but no code, so it cannot be run.")
 
 
 def _found(name: str, rows: GivenRows) -> Query:

@@ -30,7 +30,7 @@ from workbench.testbed.spark import sink_packages
 from workbench.workload import Dataset, Script, as_spark, first_rows, is_text, plain
 
 LOOKED_AT = 200_000
-"""Rows of a sample that are looked at."""
+"""Rows of a sample that are examined."""
 
 _HOT = 0.05
 _UNIQUE = 0.95  # distinct values over rows of a unique key

@@ -30,10 +30,10 @@ from workbench.study.spec import Study
 from workbench.study.targets import plan_targets
 
 RECENT_S = 60.0
-"""The last minute of batches: what arrives now, and how long a batch takes now."""
+"""The last minute of batches: the present rate of arrival, and the present time of a batch."""
 
 OUTAGE_MIN = 10.0
-"""Outage that is asked about by default, minutes."""
+"""Outage to ask about by default, minutes."""
 
 _COUNTS = 0.2  # share of the operators' time; with less, an operator's skew does not count
 
@@ -290,7 +290,7 @@ def observe(
     if planned_before is not None and planned_before.study.testbed == "fluid":
         raise WorkbenchError(
             f"{measured} is a study of {planned_before.study.query!r} on the simulated engine, whose cores are "
-            "nobody's. Give the plans of a study that was measured, of the log's query (workbench plan)."
+            "not real. Give the plans of a study that was measured, of the log's query (workbench plan)."
         )
     running = read_log(log, query, progress, slots)
     ending = ending_runs(running.runs, running.batches) if running.ends else None

@@ -38,7 +38,7 @@ def load_own(name: str, kind: str) -> object:
                 else "Fix it; what it does as a script belongs under if __name__ == '__main__'."
             )
         ) from error
-    with users_code(f"The module {module!r} does not give its {attribute!r}", "Fix it."):
+    with users_code(f"The module {module!r} cannot provide {attribute!r}", "Fix it."):
         found: object = getattr(loaded, attribute, None)
     if found is None:
         raise missing(module, attribute, loaded)

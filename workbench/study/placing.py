@@ -27,7 +27,7 @@ from workbench.placement import (
 from workbench.simulation import Worker
 
 DRAWS = 50
-"""How often methods draw in which chance has a part, unless you say otherwise."""
+"""Draws of each method that uses chance, by default."""
 
 _LEVELS = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
 _COUNTING = 1e9  # additions, about a second

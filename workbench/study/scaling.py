@@ -297,7 +297,7 @@ def own_policy(name: str) -> AnyPolicy:
         remedy = "Name an object, or a class whose arguments all have defaults."
         with users_code(f"The policy {name!r} cannot be made", remedy):
             found = found()
-    with users_code(f"The policy {name!r} does not give its members", "Fix it."):  # of a property
+    with users_code(f"The members of the policy {name!r} cannot be read", "Fix it."):  # of a property
         interval: Any = getattr(found, "interval_s", None)
         decides = callable(getattr(found, "decide", None))
     if not decides or not (finite(interval) and interval > 0):

@@ -219,5 +219,5 @@ class Scenario:
 
 def _three(name: str, words: Words, meaning: str) -> Words:
     if len(words) != 3:
-        raise WorkbenchError(f"There are {len(words)} values; give three: {meaning}.", settings=(name,))
+        raise WorkbenchError(f"Expected three values ({meaning}), got {len(words)}.", settings=(name,))
     return words

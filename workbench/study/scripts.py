@@ -36,10 +36,10 @@ from workbench.testbed.spark import look_at_script, sink_packages
 from workbench.workload import Dataset, Recorded, Script, ScriptQuery, ScriptSource, first_rows, kafka, sample_of
 
 RECORDS = Path(".workbench/records")
-"""Where samples are kept as records of a topic, which scripts decode themselves."""
+"""Folder of samples in the form of a topic's records, which scripts decode themselves."""
 
 WRITTEN = ".workbench/written"
-"""Where runs put what a script's function for ``foreachBatch`` writes, in folders of their own."""
+"""Folder in which runs put what a script's function for ``foreachBatch`` writes, each in a folder of its own."""
 
 _KAFKA, _STORED = "kafka", ("parquet", "delta", "iceberg")
 _MADE = {"rate", "rate-micro-batch"}  # sources whose rows need no sample

@@ -34,7 +34,7 @@ from workbench.testbed.spark import LOCAL, Cluster
 from workbench.workload import OutputMode
 
 SHARED_S = 1200.0
-"""Seconds for the runs of a study in shared deployments, if it does not say how many."""
+"""Time for the runs of a study in shared deployments by default, seconds."""
 
 _RATE = amount(bounds.LEAST_RATE, bounds.RATE, "records/s", "records/s above 0, such as 60000 or 60k")
 _SECONDS, _NO_SECONDS = (number(least, bounds.SECONDS, "seconds") for least in (bounds.LEAST_S, 0))

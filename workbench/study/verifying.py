@@ -14,7 +14,7 @@ from workbench.testbed import SparkTestbed, Testbed
 
 _SAME = 1e-3  # rates are printed with three digits
 ABOVE = 1.05
-"""Times the high end of the plan's interval at which it must not be sustained any more."""
+"""Factor over the high end of the plan's interval, at which a rate must not be sustained any more."""
 
 
 @dataclass(frozen=True)

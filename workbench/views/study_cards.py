@@ -46,7 +46,7 @@ def asked_card(study: Study) -> Card:
 
 def so_far_card(measured: Sequence[Measurement]) -> Card:
     """Describe which runs were finished before the study stopped."""
-    title = "How far did it come?"
+    title = "How much was measured?"
     if not measured:
         return Card("so-far", title, "No run was finished.", kind="not-yet")
     table = tabulate(

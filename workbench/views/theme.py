@@ -31,7 +31,7 @@ BAND = "rgba(0, 114, 178, 0.14)"
 """Fill of a range of plausible values."""
 
 FEW_RECORDS = 10.0
-"""Backlogs up to this many records share one scale: parts of a record are to fill no panel."""
+"""Backlogs up to this many records share one scale, so that fractions of a record do not fill a panel."""
 
 _TITLE_WIDTH = 96  # characters per line
 _THOUSAND = 1000
@@ -49,7 +49,7 @@ plain = for_plotly
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 
 TOOLBAR = 40
-"""Right margin of figures, pixels: the toolbar, which appears while the mouse is over one, is in it."""
+"""Right margin of figures, pixels: room for the toolbar, which appears while the mouse is over one."""
 
 QUIET: Mapping[str, object] = MappingProxyType({"responsive": True, "displaylogo": False, "showSendToCloud": False})
 """Chart settings: fill the width, no logo, no upload button."""

@@ -267,7 +267,7 @@ class Pipeline:
         return defined
 
     def _changes(self, target: str, *_: object, **__: object) -> None:
-        self._recorder.note(f"the changes of {target} are left out: Spark merges them by itself, and no query does")
+        self._recorder.note(f"the changes of {target} are left out: Spark merges them without a query")
 
     @contextmanager
     def _stand_in(self) -> Iterator[None]:

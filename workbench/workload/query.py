@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ENCODED = b"workbench.encoded"
-"""Key in the metadata of a captured sample's columns: how the topic has its values, if not as bytes or plain JSON.
+"""Key in the metadata of a captured sample's columns: the encoding of the topic's values, if not bytes or plain JSON.
 
 ``avro``, or ``framed``: JSON behind the wire format of a schema registry.
 """

@@ -43,7 +43,7 @@ def test_yaml_is_read_as_well(tmp_path):
     text = "workers: 1\nslots: 2\noperators:\n  map: {tasks: 2, cpu: 5e-1, io: 2e7}\n"
     problem = read_placement_input(written(tmp_path, text, "problem.yaml")).problem
     assert (problem.cpu, problem.io) == ((0.5,), (2e7,))
-    with pytest.raises(WorkbenchError, match=r"problem.yaml cannot be read as .*: key .workers. is there twice; .*"):
+    with pytest.raises(WorkbenchError, match=r"problem.yaml cannot be read as .*: key .workers. appears twice; .*"):
         read_placement_input(written(tmp_path, text + "workers: 2\n", "problem.yaml"))
     with pytest.raises(WorkbenchError, match=r"nowhere.json cannot be read: No such file"):
         read_placement_input(tmp_path / "nowhere.json")
@@ -73,7 +73,7 @@ def operators(**changed):
         ("null", r"problem.json is empty; it must be an object with operators"),
         (
             '{"workers": 1, "workers": 2}',
-            r"problem.json cannot be read as .* key 'workers' is there twice; .* Correct it",
+            r"problem.json cannot be read as .* key 'workers' appears twice; .* Correct it",
         ),
         (without(operators={"\ud800": {"tasks": 1}}, edges=[]), r"operator name '\\ud800' has half a character"),
         ("[" * 100_000, r"it is nested more than 64 deep"),

@@ -68,7 +68,7 @@ def test_a_rate_of_a_study_is_written_as_that_of_an_option(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("slots: [1, 2]\nslots: [2, 4]\n", r"study.yaml cannot be read as YAML: key 'slots' is there twice"),
+        ("slots: [1, 2]\nslots: [2, 4]\n", r"study.yaml cannot be read as YAML: key 'slots' appears twice"),
         ("event_time: 2024-13-45\n", r"cannot be read as YAML: month must be in 1..12"),
         ("query: !!python/name:os.system\n", r"cannot be read as YAML: could not determine a constructor"),
         ("[" * 3000, r"cannot be read as YAML: it is nested more than 64 deep"),

@@ -37,7 +37,7 @@ from workbench.metrics import OperatorMetrics
 from workbench.records import FailedRun, Measurement, Run
 
 CORNERS, AT_ONE_MEMORY = 4, 3
-"""Runs from which on the cost is defined, and where only slots are explored: two of them determine a form."""
+"""Runs from which the cost is defined; and where only slots are explored, as two runs determine a form."""
 LEAST_FITTED, LEAST_OF_LAW = 3, 2
 LEAST_RUNS = 7
 MOST_RUNS = 20

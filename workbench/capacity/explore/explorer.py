@@ -36,7 +36,7 @@ from workbench.records import FailedRun, Run
 from workbench.workload import Query
 
 _ALL_FAILED = "every budget left to ask for has failed"
-_ALL_TAKEN = "what there is of the budgets left to ask for was taken"
+_ALL_TAKEN = "all measurements of the budgets left to ask for were taken"
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ class ResourceExplorer:
             return "no corner of the space gave a capacity"
         most = self.space.budget(self.space.slots[-1], self.space.memory_mb[-1])
         if any(run.budget == most and full(run) is not None for run in self._runs):
-            return "on the most slots a batch took longer than the trigger interval at a low rate, too"
+            return "on the most slots a batch took longer than the trigger interval even at a low rate"
         if len(self._runs) >= self.most_runs:
             return f"{len(self._runs)} runs were made"
         if self.most_calls is not None and self._calls >= self.most_calls:

@@ -41,10 +41,10 @@ from workbench.testbed import Testbed, WarmTestbed
 from workbench.workload import Query
 
 HIT_RATE = 0.9
-"""Share of state accesses, by bytes, that the cache must serve on the most slots, whose memory is what it should be."""
+"""Share of state accesses, by bytes, that the cache must serve on the most slots, which have the intended memory."""
 
 MANY_TASKS, ALONE = (4,), (2, 4, 8)
-"""Partitions for each slot in the runs that show what tasks cost; of a single budget."""
+"""Partitions for each slot in the runs that show what tasks cost; and those for a single budget."""
 
 _WORTH = 1.05  # times the rate with as many partitions as slots that a layout must promise
 

@@ -26,7 +26,7 @@ TRANSFORMS: Mapping[str, Callable[[Floats], Floats]] = {
 }
 
 STREAMBED_FORMS = ("linear", "sqrt", "log")
-"""The paper's three; the first of equally good ones is taken, so the order is part of the rule."""
+"""The paper's three; of equally good ones the first is taken, so their order matters."""
 
 _RANK_TOLERANCE = 1e-10
 _DETERMINED = 1 - 1e-9  # a row of this leverage alone determines a coefficient

@@ -39,7 +39,7 @@ from workbench.arrays import Floats
 from workbench.errors import WorkbenchError
 
 Growth = Literal["tasks", "workers", "cores"]
-"""What more slots are, where a study says so: whole tasks of a pipelined engine, workers, or cores of one machine."""
+"""What more slots are, if a study defines it: whole tasks of a pipelined engine, workers, or cores of one machine."""
 
 STATELESS = 0.99  # probability of growth in proportion where slots are whole tasks of stateless operators
 UNKNOWN_ENGINE = 0.25  # probability that slots are whole tasks, where the engine is unknown
@@ -100,16 +100,16 @@ WEIGHTS: Mapping[str, Weights] = {
         bends=(0.002, 0.005, 0.400),
     ),
 }
-"""Of greatest likelihood for all published curves."""
+"""Weights of greatest likelihood for all published curves."""
 
 IN_PROPORTION = (Shape(0.75, 1.0, 0.015), Shape(0.25, 1.0, 0.015, contention=5e-4))
-"""In proportion but for stragglers, or with coordination, 5 % at 100 slots."""
+"""In proportion except for stragglers, or with coordination, 5 % at 100 slots."""
 
 KEY = tuple(Shape(1 / 9, 0.95, 0.05, contention=0.003 * 1000 ** (step / 8)) for step in range(9))
 """One key's task, which at the fewest slots does .3 to 100 % of what a slot does, all equally credible."""
 
 LATER = 0.5
-"""Probability that what more workers or cores lose begins beyond the slots that share `SHARED_CORES`.
+"""Probability that the losses of more workers or cores begin beyond the slots that share `SHARED_CORES`.
 
 With an `in_proportion` of .6 these slots add in proportion with .8, which is less than the measurements say: in all
 eleven (seven queries, on machines of two cores) they did, to about a tenth, up to eight times beyond the runs.

@@ -31,7 +31,7 @@ from workbench.records import FailedRun, Measurement, MstEstimate, Run, overrun_
 
 AGREEMENT = 0.005
 DISTURBED = 0.2
-"""Share of the machine that others take from which they may be why a run sustains no rate."""
+"""Share of the machine that others take; above it, they may be why a run sustains no rate."""
 
 _ROOM = 4  # factor over the fixed time of a batch, which leaves most of the interval to its rows
 SHORTFALL = 0.8
@@ -80,7 +80,7 @@ def why_no_capacity(run: Run) -> str | None:
         down_to = f" down to {units.rate(estimate.high)}" if math.isfinite(estimate.high) else ""
         why = f"no rate was sustained{down_to}"
         if least_s is not None:
-            why = f"a batch took {least_s:.1f} s at a low rate, too, more than the trigger interval of {interval_s:g} s"
+            why = f"even at a low rate a batch took {least_s:.1f} s, over the trigger interval of {interval_s:g} s"
         return f"{why}." if hindered is None else f"{why} while {hindered[0]}."
     least = f"so the query carries at least {units.rate(estimate.low)}."
     if estimate.limit == "source":
@@ -132,12 +132,12 @@ def _hindrance(estimate: MstEstimate) -> tuple[str, str] | None:
         return None
     if worst.other_load >= max(worst.steal, worst.throttled, worst.slowdown):
         return "other processes took much of the machine", "End what else runs on the machine."
-    return "the machine gave its cores only in part", "Measure where cores are not shared, nor limited from outside."
+    return "only part of the machine's cores was free", "Measure where cores are not shared or limited from outside."
 
 
 def _advice(run: Run) -> str:
     if isinstance(run, FailedRun):
-        return "What failed is tried again when the same is run again; leave out slots or memory_mb that keep failing."
+        return "Run the same again to retry what failed; leave out slots or memory_mb that keep failing."
     if not run.estimate.rate:
         hindered, least_s = _hindrance(run.estimate), full(run)
         more = "Give a slot more memory_mb, or more slot_cpus."

@@ -20,9 +20,9 @@ from workbench.capacity.model.micro_batch import MicroBatch
 from workbench.capacity.model.scaling_law import TWICE_LEAST, ScalingLaw, fit_scaling_law
 
 IN_PROPORTION = 0.6
-"""Probability before any run that growth is in proportion to what the parts leave, at any number of slots."""
+"""Probability, before any run, of growth in proportion to what the parts leave, at any number of slots."""
 SHARING_IN_PROPORTION = 1 - (1 - IN_PROPORTION) * (1 - LATER)
-"""The same of slots that share up to `SHARED_CORES` of one machine."""
+"""The same for slots that share up to `SHARED_CORES` of one machine."""
 _MOST_FIXED = 0.95  # of an interval; beyond it no usable rate is left
 _HALVINGS = 20
 

@@ -17,7 +17,7 @@ from workbench.workload import KeyFrequencies
 
 PYTHON_WORKER_MB = 150  # observed size of a Python worker, MiB
 NOTABLE_KEY = 0.1
-"""Share of an operator's rows from which a key is worth a word; partitions of few even keys differ by less."""
+"""Share of an operator's rows from which a key is mentioned; partitions of few even keys differ by less."""
 
 HELD_UP = 0.95  # share of the plan's rate; a source that is read in too few partitions is mentioned below it
 DEAR_SOURCE = 0.1  # share of the slots' busy time; the measuring source is mentioned above it
@@ -256,7 +256,7 @@ def check_source(share: float | None, slots: int) -> ModelFinding | None:
         "source share",
         share,
         f"The source that replayed the data took {units.percent(share)} of the slots' busy time, and the plan gives it "
-        f"as much. With a source that costs nothing about {fewer:,} of the {slots:,} slots would do.",
+        f"as much. With a source without cost, about {fewer:,} of the {slots:,} slots would be enough.",
         "Measure the deployment with the source it will have before taking slots away.",
     )
 

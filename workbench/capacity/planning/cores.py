@@ -20,7 +20,7 @@ from workbench.records import CountedCores, InstanceType, ModelFinding, core_spe
 from workbench.speed import REFERENCE, relative_speed
 
 Offer = tuple[CountedCores | None, tuple[InstanceType, ...]]
-"""Instance types whose cores count as equally fast, and how fast; None where nobody timed those measured."""
+"""Instance types whose cores count as equally fast, and how fast; None if those measured were not timed."""
 
 
 def offers(exploration: Exploration, instances: Sequence[InstanceType]) -> list[Offer]:
@@ -89,6 +89,6 @@ def check_other_cores(cores: CountedCores | None) -> ModelFinding | None:
         "other cores",
         cores.times,
         f"The plan counts cores {cores.times:.2f} times as fast as those measured ({cores.low:.2f} to "
-        f"{cores.high:.2f}): so says a stopwatch, and the query may feel more or less of it.",
+        f"{cores.high:.2f}), as timed without the query, which may gain more or less.",
         "Verify the planned deployment on such cores before relying on it.",
     )

@@ -16,7 +16,7 @@ UNPRICED = (16.0, 65536.0)
 """Cores and MiB of the workers that are assumed without a price list: a common size for all purposes."""
 
 Reserve = Callable[[float, float], tuple[float, float]]
-"""Gives the cores and MiB that a worker keeps for itself, from its own cores and MiB."""
+"""Returns the cores and MiB that a worker reserves for itself, from its own cores and MiB."""
 
 _CPU_SHARES = ((1.0, 0.06), (2.0, 0.01), (4.0, 0.005), (math.inf, 0.0025))
 _MEMORY_SHARES = ((4096.0, 0.25), (8192.0, 0.20), (16384.0, 0.10), (131072.0, 0.06), (math.inf, 0.02))

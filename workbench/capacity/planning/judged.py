@@ -84,7 +84,7 @@ def judge(
         (width > GRAVE_WIDTH, wide, larger),
         (
             below and spread > GRAVE_SPREAD,
-            f"Models that fit the runs alike differ by {units.chance(spread)} here.",
+            f"Models that fit the runs equally well differ by {units.chance(spread)} here.",
             larger,
         ),
     )

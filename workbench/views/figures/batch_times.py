@@ -32,7 +32,7 @@ VERDICTS: Mapping[str, theme.Sign] = MappingProxyType(
         "warm-up": theme.Sign(theme.GREY, "diamond-open", "warm-up"),
     }
 )
-"""How the verdicts on probes are marked: colour, shape and word."""
+"""Marks of the verdicts on probes: colour, shape and word."""
 
 COUNTED = frozenset({"sustained", "overloaded", "lower load", "reading"})
 """Verdicts of valid probes, and observations at lower rates."""

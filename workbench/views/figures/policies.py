@@ -13,7 +13,7 @@ from workbench.views import theme
 from workbench.views.figures import traces
 
 KEEPS_UP = 0.99
-"""Share of the time at the target from which a policy counts as keeping up."""
+"""Share of the time at the target from which a policy keeps up."""
 
 _AS_GOOD = 0.01
 _OF_USE = 0.5  # share of the time at the target; below it, nobody chooses a policy for its price

@@ -7,7 +7,7 @@ HEADERS, VALUE = "_headers", "value"
 COLUMNS: Mapping[str, str] = MappingProxyType(
     {"_key": "key", "_timestamp": "timestamp", "_partition": "partition", "_offset": "offset"}
 )
-"""Columns of a sample that are a record's own, and their names in Spark's Kafka source."""
+"""Columns of a sample that come from the record itself, and their names in Spark's Kafka source."""
 
 
 _TAKEN = frozenset({*COLUMNS, HEADERS, VALUE})

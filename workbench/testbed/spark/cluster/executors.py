@@ -60,7 +60,7 @@ _WRONG_PYTHONS = (
         "The environment {name} lacks a package: {found}. Install it there, and pack again.",
     ),
 )
-"""Signs of a wrong Python of the executors, what the quoted line has, and what is said of workers and of an archive."""
+"""Signs of a wrong Python of the executors, the text they quote, and the advice for workers and for an archive."""
 
 
 def check_room(jvm: Any, cluster: Cluster, budget: Budget, host: str | None) -> None:  # noqa: ANN401 - py4j is not typed

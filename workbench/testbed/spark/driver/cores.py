@@ -13,7 +13,7 @@ from workbench.testbed.spark.machine.quota import family, pin, pin_family, threa
 
 _TASKS = ("Executor task",)
 COMPILERS = ("C1 Compiler", "C2 Compiler", "Sweeper")
-"""Beginnings of the names of the threads of a JVM's just-in-time compiler."""
+"""Prefixes of the names of the threads of a JVM's just-in-time compiler."""
 
 
 class Cores:

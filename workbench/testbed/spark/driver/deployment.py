@@ -370,7 +370,7 @@ class Driver:
             end_session(spark, keep_log)
         except (Py4JError, OSError) as error:  # nothing measured depends on it; its folder was checked at the start
             if log:
-                _leave(f"the event log is not in {log}, or is not whole there: {cause_of(str(error))}")
+                _leave(f"the event log is missing or incomplete in {log}: {cause_of(str(error))}")
 
     def _scans(self) -> int:
         """How often the query reads the source, as its last batch shows."""

@@ -20,10 +20,10 @@ from workbench.testbed.spark.driver.session import last_line
 from workbench.testbed.spark.machine.quota import CpuQuota
 
 LEFT = "left by the workbench: "
-"""What a line of the driver's output begins with that names what it could not put in order at the end."""
+"""Prefix of a line of the driver's output that names what it could not clean up."""
 
 ENDS_S, ENDS_ON_CLUSTER_S = 30.0, 120.0
-"""How long a driver may take to end; on a cluster, checkpoints are removed and a log may be copied over the network."""
+"""Longest time for a driver to end; on a cluster, checkpoints are removed and a log may be copied over the network."""
 
 _CHECK_S = 0.25
 _NOTED = 50  # lines of each log that an error includes

@@ -13,10 +13,10 @@ from workbench.testbed.spark.log.operators import line
 
 LEAST_BATCH_ROWS = 10
 MEMORY = 6
-"""Batches that the line is fitted to."""
+"""Batches behind the fitted line."""
 
 LEAP, GROWTH, DAMPED = 8.0, 2.0, 1.25
-"""Largest growth from one batch to the next: while rows hardly matter, where they do, and once a batch was full."""
+"""Largest growth from one batch to the next: while rows hardly matter, where they matter, and after a full batch."""
 
 _CLEARLY = 1.2  # batch sizes that differ by this factor show the cost of a row
 _HARDLY = 0.25  # share of a batch's seconds for its rows, up to which they hardly matter

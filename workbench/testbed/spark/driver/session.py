@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # A job that runs for days has all its code compiled, but a run of minutes would still interpret the code that a batch
 # calls once. So the JVM compiles code after a tenth of the usual calls.
 COMPILED_SOON = "-XX:CompileThresholdScaling=0.1"
-"""For executors: code of rows soon is as fast as it will be."""
+"""For executors: code of rows soon reaches its final speed."""
 
 COMPILED_ONCE = "-XX:TieredStopAtLevel=1"
 """For the driver, whose code runs a few times a batch: the second compiler would work on it for minutes.

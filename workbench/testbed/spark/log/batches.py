@@ -22,10 +22,10 @@ KEEPS_STATE: Mapping[str, str] = MappingProxyType(
         "StreamingGlobalLimit": "limit",
     }
 )
-"""What a node of a plan that keeps state does, by its name."""
+"""What a plan's node with state does, by its name."""
 
 SCAN = "MicroBatchScan"
-"""How the name of a node that reads a source begins."""
+"""Prefix of the name of a node that reads a source."""
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ class Events:
     lost: dict[str, str] = field(default_factory=dict)
     """Executors that were removed, with the reason."""
     expected: frozenset[str] | None = None
-    """The executors that count when they are removed: others were replaced before they were used. None: all."""
+    """The executors whose removal counts: others were replaced before they were used. None: all."""
 
     def failure(self, query_id: str) -> str | None:
         """Why the query ended on its own; None while it runs."""

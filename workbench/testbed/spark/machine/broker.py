@@ -22,11 +22,11 @@ from workbench.testbed.spark.machine.java import find_java
 from workbench.workload.kafka import Topic, java_settings
 
 Ends = Mapping[int, tuple[int, int]]
-"""First offset, and that after the last, of each partition."""
+"""First offset, and the one after the last, of each partition."""
 
 ANSWER_MS = 10_000
 PATIENCE: Mapping[str, str] = {"default.api.timeout.ms": str(ANSWER_MS), "request.timeout.ms": str(ANSWER_MS - 1000)}
-"""Settings of the Java client by which it waits seconds for a broker, not minutes."""
+"""Settings with which the Java client waits seconds for a broker, not minutes."""
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArray"
 _CONSUMING = {
@@ -233,7 +233,7 @@ def reached(topic: Topic, settings: Mapping[str, Any], jvm: Any = None) -> Itera
                 consumer.close(jvm.java.time.Duration.ZERO)
     except Py4JJavaError as error:
         raise WorkbenchError(
-            f"Kafka does not give the topic {topic.url}: {reason(error, options)}. Check the servers, the topic and "
+            f"The topic {topic.url} cannot be read: {reason(error, options)}. Check the servers, the topic and "
             "the client settings, then run the same again."
         ) from error
 

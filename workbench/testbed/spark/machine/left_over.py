@@ -12,7 +12,7 @@ from stat import S_ISDIR
 from workbench.testbed.spark.machine.limits import GROUPS, outer_limit
 
 PREFIX = "workbench-"
-"""What the names of folders and control groups of a deployment begin with."""
+"""Prefix of the names of folders and control groups of a deployment."""
 _YOUNG_S = 3600.0  # a younger folder may belong to a command that is still making it
 
 
