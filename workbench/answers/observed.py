@@ -1,4 +1,4 @@
-"""What a log says of a running query: what it sustains, what limits it, what an outage costs, what to mind."""
+"""What a log shows of a running query: what it sustains, what limits it, what an outage costs, what to mind."""
 
 import math
 from collections.abc import Iterable
