@@ -104,7 +104,7 @@ def conclude(
 ) -> Exploration:
     """Fit the model to the runs before the one that ended the exploration, without outliers and without a capacity.
 
-    `growth` says what more slots are, where that is known; see `ScalingModel`. `least` is the fewest runs that are
+    `growth` is what more slots are, if known; see `ScalingModel`. `least` is the fewest runs that are
     fitted: three, or two by the scaling law, whose interval says how little they show.
     """
     costs = costs_of(runs, score_forms)

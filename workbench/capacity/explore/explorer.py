@@ -4,7 +4,7 @@ The four corners of the space come first. Then a Gaussian process (scikit-optimi
 budget that should lower the model's cost most: the lowest leave-one-out error over the forms after the new run
 (Equation 9). The exploration ends when the cost of a run exceeds 1.10 times the one before, and that run is not fitted.
 
-What to ask next is a function of the runs so far and the seed, so an interrupted exploration goes on where it was.
+The next question is a function of the runs so far and the seed, so an interrupted exploration continues.
 
 With ``choice="edge"``, ours, the corners are followed by the middle slot count and then by the most slots, again and
 again, with the least and the most memory in turn. The most slots say most about what many slots carry; the middle ones
@@ -99,19 +99,19 @@ class ResourceExplorer:
     score_form
         Fixes the form whose leave-one-out error is the cost, to replay Table III; None: the lowest of the three.
     most_runs
-        Most runs; a budget that would take more is not asked for.
+        Most runs; no budget is asked for that would exceed them.
     most_calls
-        Ends it, too: budgets asked for, of which the first at a memory takes a run more, the minimal configuration's,
-        unless it is that itself. None: as many as the runs allow.
+        Most budgets asked for. The first at a memory also takes a run of the minimal configuration, unless it is that
+        itself. None: as many as the runs allow.
     choice
         Budgets after the corners: ``"improvement"``, the paper's Gaussian process and stop rule, or ``"edge"``.
     estimates
         Runs per budget asked for after the corners. More of them average out run effects, and take less time than
         as many calls of the paper's optimizer, which are up to two runs each.
     available
-        How many measurements of a budget are available, where that is bounded: a table's row can be replayed once.
+        Number of available measurements of a budget, if bounded: a table's row can be replayed once.
     growth
-        What more slots are, where that is known; see `ScalingModel`.
+        What more slots are, if known; see `ScalingModel`.
     most_s
         Seconds from the beginning of `steps` after which no run begins that would last longer.
 

@@ -92,7 +92,7 @@ def next_question(
 ) -> Why | None:
     """Choose the budget that follows `runs` (StreamBed, section VI); None if none is left.
 
-    Budgets that failed are not asked for again, nor is any at a memory where nothing was sustained, nor those
+    It never returns budgets that failed, budgets at a memory where nothing was sustained, or those
     `used_up`, of which nothing more can be measured. `answers` are the rows of runs that answered a question; the
     others were made on the way. `calls` counts the questions answered, of which one may take several runs; None: as
     many as answers. The cost is the lowest leave-one-out error of the `forms`. The rest is as of `ResourceExplorer`.

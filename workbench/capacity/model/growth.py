@@ -1,7 +1,7 @@
 """How capacity grows with slots: the prior of the scaling law, by what is known of a query before its first run.
 
 A shape has an exponent (1: in proportion), contention (Gunther's universal scalability law: 1 / (1 + s slots)), or a
-bend, from which on growth goes on with a smaller exponent, or ends. Shapes come in three ways of growing:
+bend, beyond which growth continues with a smaller exponent, or ends. Shapes come in three ways of growing:
 
 - as published systems did: workers share a broker or coordinate; the cores of one machine share its caches and memory,
   and behind the last core come hyper-threads;
@@ -202,8 +202,8 @@ def prior_of(
 ) -> Prior:
     """Return the prior for a query whose slots are whole tasks with the probability `tasks`.
 
-    Where it is not known whether it has a stateful operator, that gets a probability that grows with the operators, for
-    which the fewest slots stand; two operators, one of them a sink, have none.
+    If it is unknown whether it has a stateful operator, the probability of one grows with the operators, estimated by
+    the fewest slots; it is 0 for two operators, one of which is a sink.
     """
     state = 0.5 * max(0.0, 1 - 2 / fewest_slots) if stateful is None else float(stateful)
     prior = Prior(growth, tasks, tasks_in_proportion=(1 - state) * STATELESS + state / 3, key=state / 3)

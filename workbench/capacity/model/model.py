@@ -52,7 +52,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     stateful : bool or None
         Whether the query has a stateful operator; None: unknown.
     growth : str or None
-        What more slots are, where that is said; None: the law takes it from what is known of the runs.
+        What more slots are, if set; None: the law infers it from the runs.
     law_ : Law or None
         Source of the interval; None if a rate, a memory or a number of slots was not positive.
     parts_ : MicroBatch or None

@@ -1,7 +1,7 @@
 """Readings that are not the query's capacity: none at all, lower bounds, outliers; and implausibly low ones.
 
 A run that failed or sustained nothing has no reading. One whose upper end is not the query's (the source was the limit,
-or no rate was too high) says what the query carries at least.
+or no rate was too high) is a lower bound of what the query carries.
 
 A rate limiter that keeps its default reads the same whatever the budget, as nine of StreamBed's published runs of q1
 and q2 do (637,000 to 638,900 events/s, where up to 16 M were measured before and after). One such run in a fit moves

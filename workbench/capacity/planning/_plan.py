@@ -74,7 +74,7 @@ def plan(
     outage
         An outage to catch up after in time; it may take a larger margin.
     run
-        The run that ends in time at `rate`; None: the query goes on.
+        The run that ends in time at `rate`; None: the query runs continuously.
     keys
         Counted frequencies of the key that the query's state or join goes by.
     executor_slots

@@ -115,7 +115,7 @@ def fill(
 ) -> int:
     """Return as many of the `paid` slots, from `least` on, as lower the risk to 1 %, or else those of the least risk.
 
-    `risks_of` gives the risk of falling short at each of some slot counts. What nobody has seen is not a reason to go
+    `risks_of` gives the risk of falling short at each of some slot counts. Lack of evidence is not a reason to go
     beyond twice as many slots as were measured. Executors of `executor_slots` stay whole; None: they have any size.
     """
     counts = range(least, min(paid, max(least, int(FAR * most_measured))) + 1, executor_slots or 1)
