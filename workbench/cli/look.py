@@ -32,9 +32,9 @@ _GAP = "\N{BRAILLE PATTERN BLANK}"  # between a number and its unit while lines 
 
 
 class _Answers(Console):
-    """Standard output; if its reader closes the pipe, the command goes on, and writes its files.
+    """Standard output; if the pipe is closed, the command continues, and writes its files.
 
-    Texts and cells of tables control no terminal: they come out as they are spelled.
+    Texts and cells of tables cannot control the terminal: they are printed literally.
     """
 
     def on_broken_pipe(self) -> None:

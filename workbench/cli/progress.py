@@ -89,8 +89,8 @@ def progress(
 ) -> Iterator[Progress]:
     """Show progress on standard error: on a terminal in one line that is overwritten, elsewhere line by line.
 
-    Of `most_s`, as far as they are known, the line says what is left; what is not `timed`, because it is simulated,
-    passes in no time.
+    The line also shows what is left of `most_s`, if known; work that is not `timed`, because it is simulated, takes
+    no time.
     """
     begun = time.monotonic()
     screen = Console(stderr=True, markup=False, highlight=False, emoji=False)
