@@ -3,9 +3,9 @@
 Rates lie on a geometric grid whose neighbours differ by the tolerance, so the search ends when two neighbours have
 different answers. It probes first where the line batch time = a + b x rows, through all batches seen, fills the
 interval. When the line contradicts the answers the search bisects, and gallops while one end is unknown. Answers that
-contradict each other are repeated; the majority of three decides. An upper end that only a disturbed machine or cold
-code failed at is asked for once more when it is quiet, and any answer of a quiet machine and warm code replaces the
-others. Where none comes, the end is raised by what the disturbance took, or by what the code gained since.
+contradict each other are repeated; the majority of three decides. An upper end that failed
+only with a disturbed machine or cold code is probed again when the machine is quiet, and any answer of a quiet machine
+and warm code replaces the others. Without one, the end is raised by what the disturbance took, or the code gained.
 
 Deviations from StreamBed (section IV): its search halves the interval between the last two answers and stops when the
 target changes by less than 1 %; it repeats nothing and has no upper end until a probe fails.

@@ -61,11 +61,11 @@ class CapacityEstimator:
         Budget of probes, repetitions included and the warm-up not.
     max_repeats
         How often a rate that failed is repeated where other load, the compiler or idle slots may be the reason; in an
-        estimate three times as often in all. The next one is judged all the same, and a rate that it fails at is tried
-        again when the machine is quiet. One that was not offered is repeated twice at most, whatever this says.
+        estimate three times as often in all. The next attempt is still judged, and a rate that fails then is tried
+        again when the machine is quiet. A rate that was not offered is repeated twice at most.
     patience_s
-        Seconds that an estimate waits in all, before such repeats, for neighbours to leave, and a little more, for it
-        looks every few seconds. ``"streambed"`` repeats nothing and does not wait.
+        Total seconds that an estimate waits, before such repeats, for other load to end; slightly more, as it
+        checks every few seconds. ``"streambed"`` repeats nothing and does not wait.
     max_disturbance
         Largest share of the machine that others may take during a valid probe, and by which its cores may be slower.
     most_s
@@ -398,7 +398,7 @@ def filling_rate(batches: Sequence[Batch]) -> float:
     """Rate at which `batches` last one interval on average, records/s; 0 without a batch with rows.
 
     Sums are taken and no median: a batch that is slow because a store compacts comes again and again. The fixed seconds
-    of a batch matter little, because batches fill the interval; those that do not yet are taken for slower than they
+    of a batch matter little, because batches fill the interval; those that do not fill it seem slower than they
     will be.
     """
     counted = [batch for batch in batches if batch.records]

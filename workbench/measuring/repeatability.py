@@ -68,7 +68,7 @@ def mst_interval(
     Parameters
     ----------
     earlier
-        Those of the same configuration before it; what is not bounded by the query is left out.
+        Earlier ones of the same configuration; those not bounded by the query are left out.
     expected
         Relative deviation of repeats before any is seen; see `expected_deviation`. What disturbed probes is added.
     """

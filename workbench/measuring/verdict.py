@@ -5,7 +5,7 @@ observation must first be *valid* (the source could have done more, the rate was
 the releases must not grow (Theodolite's lag trend): a run at 99.5 % of its due rows falls behind for good.
 
 Disturbances only lower what a run consumes. So a rate sustained in spite of other load, or of code that is still being
-compiled, is sustained; one that is not sustained then says nothing yet.
+compiled, is sustained; one that is not sustained then shows nothing yet.
 """
 
 import math
@@ -70,8 +70,8 @@ def judge(  # noqa: C901 - each way to an answer
     max_disturbance
         Largest share of the machine that others may have taken, and by which its cores may have been slower.
     accept_disturbed
-        Judge a rate that was not sustained all the same, and flag it, where other load, the compiler or idle slots may
-        be the reason.
+        Still judge a rate that was not sustained, and flag it, if other load, the compiler or idle slots may be the
+        reason.
     check_trend
         Whether a growing backlog alone fails the rate; False is StreamBed's published rule.
     slots, interval_s
