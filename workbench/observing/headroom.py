@@ -356,8 +356,8 @@ def not_identifiable(running: RunningQuery, found: Headroom) -> WorkbenchError:
 def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
     """Return what a log shows in the form of a measurement: the estimated rate, and its batches at all loads.
 
-    Its blocks stand for observations at as many loads, the busiest for the one at the maximum. It is refused where the
-    rate is not identifiable, or where the log has no tasks, so that nothing is known of what a batch is made of.
+    Its blocks become observations at as many loads, the busiest the one at the maximum. Raises WorkbenchError when the
+    rate is not identifiable, or the log has no tasks, so that the parts of a batch are unknown.
     """
     if found.rate is None:
         raise not_identifiable(running, found)

@@ -401,7 +401,7 @@ class _Reading:
 def _passed(progress: Mapping[str, Any], start_s: float, last: tuple[float, float] | None) -> tuple[float, float]:
     """Seconds since the previous batch began, and ended; inf where that is unknown.
 
-    Of a scraped batch the one before may not have been seen, but the rate at which its rows came was.
+    For a scraped batch, the previous one may not have been seen, but the rate of its rows was.
     """
     if SCRAPED in progress:
         rate = float(progress.get("inputRowsPerSecond") or 0)
