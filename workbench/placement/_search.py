@@ -54,8 +54,8 @@ def search(
 ) -> SearchResult:
     """Search the plans of `problem` within `thresholds`, the highest costs (Equation 9), or all (CAPSys, 4.3, 4.4).
 
-    Ends with what was found after `timeout_s`, above 0, or at the `first` plan: where the tree does not end soon, one
-    is looked for by exchanges too, and a bound may prove that there is none. With `reorder` the operators of high load
+    Ends with the plans found after `timeout_s`, above 0, or at the `first` plan: if the tree does not end soon, a plan
+    is also looked for by exchanges, and a bound may prove that there is none. With `reorder` the operators of high load
     come first (section 4.4.2), which prunes earlier; else they are in topological order.
     """
     effort = Effort(deadline(timeout_s))

@@ -5,7 +5,7 @@ a highest count per worker: slots, and the three thresholds, for the network loa
 other operators are placed. Inside the layer a choice is made only if the later workers can take the rest, so no
 branch ends before its layer does. Counts ascend, which meets balanced plans first.
 
-The search stops after a number of nodes and goes on where it stopped, so that its caller can watch the clock.
+The search stops after a number of nodes and continues where it stopped, so that its caller can watch the clock.
 """
 
 import math

@@ -8,7 +8,7 @@ The rate that a plan sustains is that of its fullest worker, so the highest rate
 resource in shares of what a worker has. Of plans of one rate, and of all plans where no capacity is known, the least
 largest CPU load counts, then state access, then network. CAPSys has neither objective: its costs are relative to the
 least and most even plans of each resource, so the least worst cost (its objectives as one) may balance a resource
-that nobody waits for. CAPS itself tunes thresholds until some plan meets them and knows no bound (section 5.2).
+that nothing waits for. CAPS itself tunes thresholds until some plan meets them and knows no bound (section 5.2).
 """
 
 import math

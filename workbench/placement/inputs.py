@@ -130,7 +130,7 @@ def read_placement_input(
         Target rate: of a measurement the sustained one if left out; which of several plans (the last if left out).
         The loads of a problem document are multiplied by rate / its rate.
     room
-        Slots of a cluster to make up where nobody names one; never those of a problem document's worker.
+        Slots of an invented cluster, if none is named; never those of a problem document's worker.
     """
     what = f"The placement input {os.fspath(path)}"
     if rate is not None and not (finite(rate) and rate > 0):
@@ -376,7 +376,7 @@ def _number(value: object) -> bool:
 def _measurement(asked: _Request, measured: Measurement, tasks: Mapping[str, int] | None = None) -> PlacementInput:
     """Place the operators of a measurement, with `tasks` instead of its own.
 
-    Without workers asked for, micro-batches are placed as a plan's are: on the slots measured.
+    Without requested workers, micro-batches are placed as in a plan: on the measured slots.
     """
     seen, budget = measured.estimate.observation, measured.budget
     if measured.testbed_kind in {"spark", "observed"} and tasks is None and asked.anywhere:
