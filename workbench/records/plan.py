@@ -155,7 +155,7 @@ class CapacityPlan:
         """Return the skeleton of the job in Python: trigger, source partitions, checkpoint, and the admission cap.
 
         The cap is what the capacity admits in one interval, so that after an outage batches last no longer than that.
-        You fill in the names in capitals. Of a script, it is a text of what the script must set.
+        You fill in the names in capitals. For a script, it is a text on what the script must set.
         """
         sources = list(self.layout.source_partitions.values()) if self.layout is not None else []
         partitions = max(sources, default=self.budget.slots)

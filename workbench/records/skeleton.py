@@ -120,8 +120,8 @@ def skeleton(
 ) -> str:
     """Write the job of `query` for `rate`, whose batches admit what `capacity` processes in one interval.
 
-    It goes on, or takes what there is and `ends`. Several `inputs` have their shares of it. It writes as `settings`
-    say, to a TABLE of yours. Of a script's query, what the `script` must set itself, and not set as it is `planned`.
+    It runs continuously, or takes the available rows and `ends`. Several `inputs` have their shares of `rate`. It
+    writes as `settings` say, to a TABLE of yours. For a script: what it must set itself, and what is `planned` instead.
     """
     title = f"{query} at {units.rate(rate)}".replace("\\", "/").replace('"', "'")
     caps = {name: _floored(share * capacity * interval_s) for name, share in inputs.items()}
