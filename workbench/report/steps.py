@@ -71,7 +71,7 @@ def ask(study: str) -> Study:
 def measure_study(asked: Study, study: str, history: str) -> tuple[Planned, Path | None]:
     """Carry out the study of a file, and return its plans and the file of the previous ones in `history`, if any.
 
-    If it stops half-way, it shows how far it came and lets the error pass.
+    If the study stops half-way, show the finished runs and raise the error.
     """
     runs = StudyHistory.of(Path(study), Path(history))
     try:
