@@ -36,9 +36,9 @@ class Allocated:
 class DynamicAllocation:
     """Spark's dynamic allocation of executors (``spark.dynamicAllocation``; ExecutorAllocationManager of 3.4 to 4.x).
 
-    While tasks wait for a slot, 1, 2, 4, ... executors are asked for, up to those that would run all tasks of a stage
+    While tasks wait for a slot, 1, 2, 4, ... executors are requested, up to those that would run all tasks of a stage
     at once. An executor without a task for `idle_s` goes, and one that holds shuffle files after `shuffle_s`, or where
-    the driver has collected garbage since. The query goes on while executors come and go. Cached blocks, which hold
+    the driver has collected garbage since. The query continues while executors come and go. Cached blocks, which hold
     executors as long (cachedExecutorIdleTimeout), do not occur in a streaming query.
 
     Deviations: at least one executor stays, where Spark's minimum may be 0, and a batch begins at each trigger.
@@ -52,7 +52,7 @@ class DynamicAllocation:
     # min_executors, max_executors: bounds (minExecutors, maxExecutors; without a bound by default)
     min_executors: int = 0
     max_executors: float = math.inf
-    executor_ratio: float = 1.0  # executors asked for over those that run all tasks at once (executorAllocationRatio)
+    executor_ratio: float = 1.0  # requested executors over those that run all tasks at once (executorAllocationRatio)
     # backlog_s, sustained_s: seconds that tasks wait before the first request, and before each later one
     # (schedulerBacklogTimeout, sustainedSchedulerBacklogTimeout)
     backlog_s: float = 1.0
