@@ -8,7 +8,7 @@ other (`waves`). So the seconds that one source record takes add up over the wav
 
 Without windows there is one wave, and this is DS2's and BIDS2's bound (StreamBed, Equation 3), taken task by task
 instead of on average: the fullest task decides. Windows add what those bounds miss: while results run on, no input is
-taken, so an operator that works on bursts stands still for the rest of the time and cannot become fully busy.
+taken, so an operator that works on bursts is idle for the rest of the time and cannot become fully busy.
 """
 
 import math
