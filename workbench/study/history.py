@@ -5,7 +5,7 @@ A folder holds, per study, the plans of every finished run and its journal::
     history/
       weekly/
         study.txt                     whose runs these are: the path of the study file, seen from history/
-        journal.jsonl                 the run under way: one that was killed or failed goes on from here
+        journal.jsonl                 the run under way: one that was killed or failed continues from here
         20260131T040000Z.json         plans of a finished run
         20260131T040000Z.jsonl        its journal
 

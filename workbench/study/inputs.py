@@ -27,8 +27,8 @@ def plans_path(study: Path) -> Path:
 def resolved(path: str, command: str, takes: str, others: frozenset[str] = frozenset()) -> tuple[str, Path]:
     """Return the kind of a file, plans, a measurement or one of `others`, and its path; for a study, that of its plans.
 
-    What cannot be read, or is none of these, is "": the reader that it is for says what is wrong with it. `command` is
-    for messages. Raises WorkbenchError when a study has no plans yet, or the file is known to be another thing.
+    The kind is "" for a file that is unreadable or of another kind, whose own reader explains the problem. `command`
+    is for messages. Raises WorkbenchError when a study has no plans yet, or the file is known to be another thing.
     """
     found = _kind(_document(path))
     if found == _STUDY:

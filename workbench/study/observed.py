@@ -122,8 +122,8 @@ class Observed:
 def _worked_off_s(outage_s: float, load: float, fixed_s: float, interval_s: float) -> float:
     """Return the seconds until a batch lasts no longer than the interval, where nothing caps batches.
 
-    The first holds all that waits, and each later one what arrived during the one before. So a batch lasts
-    a + q x the seconds of the one before, and the seconds come nearer to a / (1 - q) by the factor q at each. `fixed_s`
+    The first batch has all waiting rows, each later one those that arrived during the last. So a batch lasts
+    a + q x the seconds of the last one, and the seconds approach a / (1 - q) by the factor q at each. `fixed_s`
     is a, and `load`, below 1, that over what is sustained.
     """
     kept = load * (1 - fixed_s / interval_s)

@@ -1,7 +1,7 @@
 """Long work in a thread, watched and cancelled from a notebook whose kernel stays free.
 
 The journal is the progress: every probe is on the disk before it is shown, so what is cancelled, or lost with the
-kernel, goes on from its last probe when it is started again. Readers get frozen snapshots; ``start`` and ``cancel``
+kernel, continues from its last probe when it is started again. Readers get frozen snapshots; ``start`` and ``cancel``
 only set flags, so callbacks may call them from any thread.
 """
 
