@@ -37,7 +37,7 @@ class Run(Protocol):
         """Let `seconds` pass unobserved."""
 
     def await_quiet(self, most_s: float) -> None:
-        """Wait until no other load disturbs what is observed, about `most_s` seconds at most; it may not be seen."""
+        """Wait until no other load disturbs what is observed, about `most_s` seconds at most; it may be invisible."""
 
     def observe(self, seconds: float) -> Observation:
         """Let `seconds` pass and report the whole batches in them; raise a `WorkbenchError` when the query failed.

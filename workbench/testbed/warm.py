@@ -2,7 +2,7 @@
 
 Cold JVMs differ more than budgets do, and their code takes a minute to warm up. So a profile is deployed once, on the
 most slots, and a smaller budget is fewer partitions, cores and quota in the same executor. Deployments of other
-profiles stay as they are meanwhile, offered nothing.
+profiles are idle meanwhile.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -75,7 +75,7 @@ class SparkTestbed:
     warmup_cap_s
         A deployment runs without a quota until its code is compiled, at most this many seconds.
     asked_rate
-        Highest rate that will be asked for, records/s, where no maximum is looked for: code that would sustain it is
+        Highest rate that will be tested, records/s, if no maximum is looked for: code that would sustain it is
         warm enough, and the source alone is measured only if a rate is not sustained. 0: a maximum is looked for.
     settings
         What the job brings along: Spark's settings, packages, jars, files.

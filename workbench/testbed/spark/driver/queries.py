@@ -27,7 +27,7 @@ _FULL_AFTER = 1.5  # factor: rows of sliding windows leave in parts, within half
 class Queries:
     """All queries that run in a deployment.
 
-    `wait` lets a moment pass; it raises when nobody wants the deployment any longer.
+    `wait` lets a moment pass; it raises when the deployment is no longer wanted.
     """
 
     def __init__(self, spark: "SparkSession", events: EventLog, meter: Meter, wait: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
 """Spark's own Kafka source as a feed: a topic that was filled before is read at a commanded rate.
 
 Spark admits ``maxOffsetsPerTrigger`` records to a batch, and reads this option when the query starts. So a new rate
-starts the query again, from the same checkpoint: its state stays, and it goes on where it was. Where too few records
+starts the query again, from the same checkpoint: its state stays, and it continues where it was. Where too few records
 are left, it begins again at the topic's earliest offset with a fresh checkpoint, because event time would go back.
 
 Spark divides the cap by what is left in each partition and rounds down, though to one record at least. The cap is the

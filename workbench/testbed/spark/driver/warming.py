@@ -27,10 +27,10 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
     then grow until they fill the interval, and go on until the CPU seconds of a row stop falling, or the compiler is
     nearly idle.
 
-    Where only rates are asked for (`spec.asked_rate`, the highest), it ends as soon as a batch of that one's rows would
+    If only given rates are tested (`spec.asked_rate` is the highest), it ends as soon as a batch at that rate would
     be sustained: code that gets faster still would sustain it as well. Batches grow no further than that.
 
-    It returns the rows that fill one interval afterwards, on all cores; where rates are asked for, on the slots' alone,
+    It returns the rows that fill one interval afterwards, on all cores; if given rates are tested, on the slots' alone,
     at least.
     """
     live = queries.start(spec, "warming")

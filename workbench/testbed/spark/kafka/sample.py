@@ -1,7 +1,7 @@
 """A bounded sample of a topic as a Parquet file.
 
-Only what is there when the capture begins is read: of every partition the records since one moment, up to its end, so
-that keys and partitions have the shares of the traffic. That moment is chosen so that the limits are reached at the
+Only records that exist when the capture begins are read, in every partition from the same moment to the end, so that
+keys and partitions have the shares of the traffic. That moment is chosen so that the limits are reached at the
 end, for which a first poll shows how large records are. The file has the records in the order of their timestamps,
 which is about the order of their arrival.
 """
