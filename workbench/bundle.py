@@ -52,7 +52,7 @@ class Part:
 
 
 def record_failure(error: BaseException, command: Sequence[str], folder: Path) -> Path | None:
-    """Write what failed to `folder`, for a later bundle, and return where; None where that cannot be written."""
+    """Write what failed to `folder`, for a later bundle, and return the path; None if that fails."""
     record = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": [anonymous(one) for one in command],

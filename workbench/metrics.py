@@ -220,7 +220,7 @@ class Observation:
     cores: CoreSpeed | None = None  # of the slots, the median of many timings; None if not timed
     edges: tuple[tuple[str, str], ...] = ()  # (upstream, downstream) by name; empty if not reported
     executors: tuple[ExecutorPace, ...] = ()  # empty if there was one, or if not reported
-    source_partitions: int | None = None  # of a topic, or a log's that differ from what follows; None: as asked for
+    source_partitions: int | None = None  # of a topic, or of a log's source where known; None: as requested
     compiling: float = 0.0  # cores of the just-in-time compilers: code that is being compiled gets faster
     writes: WriteCost | None = None  # None where not reported
     inputs: tuple[InputRows, ...] = ()  # where the query has several
