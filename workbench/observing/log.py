@@ -370,7 +370,7 @@ class _Reading:
             seen.sink,
             tuple(seen.runs),
             seen.triggers,
-            seen.states.told(),
+            seen.states.summary(),
             None if (failure := self.events.failure(seen.query_id)) is None else shown(failure),
             self._facts(seen, len(there), usual_slots(batches)),
         )

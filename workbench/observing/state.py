@@ -111,7 +111,7 @@ class _Operator:
             del self.readings[1::2]
             self.every *= 2
 
-    def told(self, place: int, lag_s: float | None, lag_grew_s: float) -> StateSeen:
+    def summary(self, place: int, lag_s: float | None, lag_grew_s: float) -> StateSeen:
         _, rows, memory, _ = self.readings[-1]
         at_s, all_rows, all_bytes, all_files = np.array(self.readings, dtype=float).T
         rows_per_day = _per_day(at_s, all_rows)
@@ -167,8 +167,8 @@ class StateSeries:
             for operator, one in zip(self.operators, told, strict=False):
                 operator.take(one, at_s, batch_s, ran=ran)
 
-    def told(self) -> tuple[StateSeen, ...]:
+    def summary(self) -> tuple[StateSeen, ...]:
         """Return each operator that was seen."""
         seen = enumerate(self.operators, 1)
         grew = 0.0 if self.lag_s is None or self.first_lag_s is None else self.lag_s - self.first_lag_s
-        return tuple(operator.told(place, self.lag_s, grew) for place, operator in seen if operator.readings)
+        return tuple(operator.summary(place, self.lag_s, grew) for place, operator in seen if operator.readings)

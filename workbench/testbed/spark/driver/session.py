@@ -120,7 +120,7 @@ def at_start(ours: Mapping[str, str], settings: JobSettings) -> dict[str, str]:
     return JobSettings(spark=joined).conf(ours)
 
 
-def later(ours: Mapping[str, str], settings: JobSettings) -> dict[str, str]:
+def after_start(ours: Mapping[str, str], settings: JobSettings) -> dict[str, str]:
     """Return the rest of a job's settings, with the variables of the environment replaced.
 
     They go over the gateway, since everybody can read command lines. Spark's logs hide those that name a variable.
@@ -173,13 +173,13 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
         check_room(gateway.jvm, cluster, budget, address)
         load_here(connector, gateway.jvm)
         # Spark has put your settings among the JVM's properties, where those that it was started with replace them.
-        beside = merged_with_yours(cluster, gateway.jvm.java.lang.System.getProperty, COMPILED_SOON)
-        conf.setAll(list(at_start(beside, spec.settings).items()))
+        merged = merged_with_yours(cluster, gateway.jvm.java.lang.System.getProperty, COMPILED_SOON)
+        conf.setAll(list(at_start(merged, spec.settings).items()))
     else:
         compile_into(folder / "classes", gateway.jvm)
         # Over the gateway, since everybody can read command lines; executors get it in their environment.
         conf.set("spark.authenticate.secret", secrets.token_hex(32))
-    conf.setAll(list(later(ours, spec.settings).items()))
+    conf.setAll(list(after_start(ours, spec.settings).items()))
     try:
         context = SparkContext(gateway=gateway, conf=conf)
     except Py4JError as error:
