@@ -83,7 +83,7 @@ def cautions(plans: Sequence[CapacityPlan]) -> dict[str, Advice]:
 
 def asked_for(plan: CapacityPlan) -> tuple[str, ...]:
     """Answer what was asked in addition to the rate: a run that ends, a time to catch up, and the lowest load."""
-    said = [] if plan.run is None else [_a_run(plan, plan.run)]
+    said = [] if plan.run is None else [_ending_run(plan, plan.run)]
     if plan.outage is not None:
         said.append(f"{backlog(plan, plan.outage.outage_s)} You asked for {about(plan.outage.catch_up_s)}.")
     if plan.low_slots is not None:
@@ -135,7 +135,7 @@ def _target(plan: CapacityPlan, currency: str | None) -> tuple[Fact, ...]:
     )
 
 
-def _a_run(plan: CapacityPlan, run: EndingRun) -> str:
+def _ending_run(plan: CapacityPlan, run: EndingRun) -> str:
     """Describe how long a run that ends lasts, and what it costs."""
     lasts, at_worst = about(run.lasts_s(plan.expected_rate)), about(run.lasts_s(plan.low))
     said = f"A run of {units.scaled(run.rows, 'rows', 2)} lasts about {lasts}, {about(run.start_s)} of it to start"

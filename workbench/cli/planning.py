@@ -70,7 +70,7 @@ def run_plan(options: argparse.Namespace) -> int:
             if isinstance(event, Reused):
                 taken.append(event.measurement.started_at)
 
-        _say_unlisted(say, study, would)
+        _announce_unlisted(say, study, would)
         asked = asked_of(study, _repeated(options))
         try:
             planned = run_study(study, journal, progress=say, listen=listen, asked=asked)
@@ -95,7 +95,7 @@ def run_plan(options: argparse.Namespace) -> int:
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
 
 
-def _say_unlisted(say: Progress, study: Study, would: DryRun) -> None:
+def _announce_unlisted(say: Progress, study: Study, would: DryRun) -> None:
     for said in filter(None, (would.smaller, would.short)):
         say.keep(said)
     for slots in dict.fromkeys(one.slots for one in would.first if one.slots not in study.slots):

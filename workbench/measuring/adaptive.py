@@ -244,10 +244,10 @@ class _Search:
         edge, sign = (low, 1) if low is not None else (high or 0, -1)
         stride = self._stride(edge, sign, wish)
         if low is not None:
-            stride = self._as_there_is_room(stride, low)
+            stride = self._limited_by_room(stride, low)
         return min(max(edge + sign * stride, first), last)
 
-    def _as_there_is_room(self, stride: int, index: int) -> int:
+    def _limited_by_room(self, stride: int, index: int) -> int:
         """Bound the steps above a sustained rate by the room that its batches left, whatever the line predicts.
 
         Half-empty batches allow twice the rate at least. Nearly full ones allow little more than in proportion, since

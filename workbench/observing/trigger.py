@@ -45,7 +45,7 @@ def trigger_interval(batches: Sequence[tuple[float, float]], idle: Sequence[floa
     for interval in sorted((one for one in tried if one >= _LEAST_S), reverse=True):
         if all(_in_time(starts, interval) for starts in groups):
             rare = interval < bases[0] - _GRID_S  # only triggers that found nothing were so close to each other
-            return None if rare and _hides_shorter(interval) else round(interval, 6)
+            return None if rare and _may_be_shorter(interval) else round(interval, 6)
     stamped = round(bases[0] / _GRID_S) * _GRID_S
     ends = [end for *_, end in waited]
     return round(stamped, 6) if stamped >= _LEAST_S and _end_in_time(ends, stamped) else None
@@ -61,7 +61,7 @@ def _end_in_time(ends: Sequence[float], interval: float) -> bool:
     return sum(_late(end - after, interval) <= allowed for end in ends) >= _END_IN_TIME * len(ends)
 
 
-def _hides_shorter(interval: float) -> bool:
+def _may_be_shorter(interval: float) -> bool:
     """Whether a shorter interval in whole seconds would be logged in the same way: every 12 s if every 3 s."""
     shorter = (round(interval, 6) / divisor for divisor in _DIVISORS[1:])
     return interval > _TOLD_S and any(one.is_integer() and interval - one < _TOLD_S for one in shorter)

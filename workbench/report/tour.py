@@ -89,10 +89,10 @@ def data_card(data: Dataset) -> Card:
 def planned_cards(planned: Planned) -> list[Card]:
     """Show what to deploy, with what certainty, and what this rests on."""
     answer, *rest = of_a_plan.cards(planned)
-    return [answer, *([sureness(planned)] if planned.plans else []), *rest]
+    return [answer, *([certainty(planned)] if planned.plans else []), *rest]
 
 
-def sureness(planned: Planned) -> Card:
+def certainty(planned: Planned) -> Card:
     """Show how well the capacity of each plan is known, and how to know it better."""
     runs = len(planned.exploration.fitted)
     most = max(run.budget.slots for run in planned.exploration.measurements)

@@ -90,7 +90,7 @@ class DynamicAllocation:
         for tick in range(max(1, round(window.seconds / _TICK_S))):
             at_s = window.now_s - window.seconds + tick * _TICK_S
             done = math.fmod(at_s, max(interval_s, lasts_s)) / lasts_s if flows else 1.0
-            now = self._after_a_tick(now, at_s, done, running)
+            now = self._after_second(now, at_s, done, running)
         come = sum(count for ready_s, count in now.arriving if ready_s <= window.now_s + SLACK)
         now = replace(now, arriving=tuple(one for one in now.arriving if one[0] > window.now_s + SLACK))
         wanted = self._kept(running, now.idle_s, window.now_s) + come
@@ -99,7 +99,7 @@ class DynamicAllocation:
         slots, together = wanted * self.executor_slots, sum(window.tasks.values())
         return {name: max(1, round(count * slots / together)) for name, count in window.tasks.items()}, now
 
-    def _after_a_tick(self, now: Allocated, at_s: float, done: float, running: int) -> Allocated:
+    def _after_second(self, now: Allocated, at_s: float, done: float, running: int) -> Allocated:
         """Advance by a second in which `done` of a batch is done, 1 or more between two batches."""
         left = self.tasks * (1 - done)
         if left <= running * self.executor_slots:  # no task waits

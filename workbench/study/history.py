@@ -80,15 +80,15 @@ class StudyHistory:
 
         Raises WorkbenchError when the study cannot be carried out, or another process is running it.
         """
-        with self._alone():
+        with self._locked():
             before = self.runs[-1] if self.runs else None
             if before is not None:
-                self._put_away(before)  # a run that was killed in between: else all of it would be reused
+                self._archive_journal(before)  # a run that was killed in between: else all of it would be reused
             asked = asked_of(study, scheduled=True)
             planned = run_study(study, self.journal, listen=listen, testbed=testbed, asked=asked)
             finished = self.folder / f"{self._now(before).strftime(_STAMP)}.json"
             write_planned(planned, finished)
-            self._put_away(finished)
+            self._archive_journal(finished)
         return planned, before
 
     def _now(self, before: Path | None) -> datetime:
@@ -99,14 +99,14 @@ class StudyHistory:
                 now = max(now, datetime.strptime(before.stem, _STAMP).replace(tzinfo=UTC) + timedelta(seconds=1))
         return now
 
-    def _put_away(self, finished: Path) -> None:
+    def _archive_journal(self, finished: Path) -> None:
         """Move the journal of a finished run next to its plans, if that was not done."""
         kept = finished.with_suffix(".jsonl")
         if self.journal.path.exists() and not kept.exists():
             self.journal.path.rename(kept)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         """Prevent a second run of the same study: a schedule may fire while the last run is still at work."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as lock:

@@ -100,13 +100,13 @@ def await_executors(
             say(f"waiting for executors: {got} of {count}")
             seen = got
         if time.monotonic() > end:
-            raise _not_given(spark, cluster, budget, got)
+            raise _not_registered(spark, cluster, budget, got)
         looked = time.monotonic()
         while time.monotonic() < looked + _LOOK_S:
             let_pass()
 
 
-def _not_given(spark: "SparkSession", cluster: Cluster, budget: Budget, got: int) -> WorkbenchError:
+def _not_registered(spark: "SparkSession", cluster: Cluster, budget: Budget, got: int) -> WorkbenchError:
     """Return the error for executors that were not given in time."""
     if cluster.kind == "standalone":
         offer = offer_of(spark._jvm, cluster, cluster.reach() or "")  # noqa: SLF001 - py4j's only door

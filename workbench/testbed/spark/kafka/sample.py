@@ -125,7 +125,7 @@ def capture(
             if schema is not None and seen["wrong"] > (1 - LEAST_SHARE) * seen["values"]:
                 raise _not_decoded(topic, schema, seen)
             encoding = b"avro" if avro else b"framed" if seen["ids"] and seen["decoded"] else b""
-            columns = _put_together(Path(folder), target, encoding)
+            columns = _merge_files(Path(folder), target, encoding)
     except (OSError, pa.ArrowException) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise WorkbenchError(
@@ -199,7 +199,7 @@ def _decoded(topic: Topic, schema: Schema | None, asked: Mapping[str, Any]) -> d
     return found
 
 
-def _put_together(folder: Path, target: Path, encoding: bytes) -> tuple[str, ...]:
+def _merge_files(folder: Path, target: Path, encoding: bytes) -> tuple[str, ...]:
     """Merge Spark's files into one; return its columns."""
     files = sorted(folder.glob("parts/*.parquet"))
     fields = [one.with_metadata({}) for one in pq.read_schema(files[0])]
