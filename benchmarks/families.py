@@ -193,7 +193,7 @@ def of_three():
 
 
 def question(levels):
-    """Give the small levels, the largest, and ln of its rate; None where too few levels are small."""
+    """Return the small levels, the largest, and ln of its rate; None where too few levels are small."""
     largest = max(levels)
     few = {level: rates for level, rates in levels.items() if level <= TRAINED * largest + 1e-9}
     return None if len(few) < 2 else (few, largest, float(np.mean(np.log(levels[largest]))))
