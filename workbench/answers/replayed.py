@@ -28,7 +28,7 @@ _KEPT = Unit(lambda share: units.share(round(share, 3)), "%", 100.0)
 _MOVED = Unit(lambda value: f"{units.size(value)}/s", "bytes/s")
 
 Parameters = Mapping[str, object]
-"""Parameters of a report besides the notebook's own, which the commands of advice repeat; unknown ones get a
+"""Parameters of a report that differ from its defaults, which the commands of advice repeat; unknown ones get a
 placeholder."""
 
 

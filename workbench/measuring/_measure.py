@@ -197,7 +197,7 @@ def _with_many_tasks(live: Run, many: Sequence[int], rate: float) -> tuple[Probe
         live.turn(live.budget, {"source": partitions, "state": partitions})
         try:
             seen = observe_at(live, _MANY_TASKS_RATE * rate, 0, *_load_times(live.budget.interval_s))
-        except TooFewBatchesError:  # so many tasks take too long here; the model is fitted without them
+        except TooFewBatchesError:  # that many tasks take too long here; the model is fitted without them
             break
         found.append(replace(seen, partitions=partitions))
     return tuple(found)

@@ -162,7 +162,7 @@ class CapacityEstimator:
         return times.settle_s + times.window_s
 
     def settings(self) -> dict[str, Setting]:
-        """Return, as plain values, the settings that an estimate depends on besides the run."""
+        """Return, as plain values, the settings that an estimate depends on in addition to the run."""
         settings = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in {"clock", "published"}}
         settings["schedule"] = self.schedule if isinstance(self.schedule, str) else repr(self.schedule)
         if self.schedule == "streambed":  # whose tolerance is the estimator's

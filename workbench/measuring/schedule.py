@@ -1,4 +1,4 @@
-"""The interface between an estimate and the schedule that chooses its rates.
+"""The seam between an estimate and the schedule that chooses its rates.
 
 A *step* says what to do next; a *probe* is a finished step. A schedule decides from the finished probes alone.
 """

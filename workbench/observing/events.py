@@ -28,7 +28,7 @@ USEFUL = frozenset({
 """Events that show something of a query's capacity, by the last part of their names."""
 
 UNREADABLE: dict[str, Any] = {}
-"""Stands for an unreadable event."""
+"""In place of an unreadable event."""
 
 PROGRESS = "QueryProgressEvent"
 

@@ -80,7 +80,7 @@ class _Operator:
     partitions: int = 0
     instances: int = 0
     readings: list[tuple[float, int, int, int]] = field(default_factory=list)  # time, rows, bytes in memory, on disk
-    every: int = 1  # one of so many readings is kept
+    every: int = 1  # one of this many readings is kept
     seen: int = 0
     batches: int = 0
     commit_ms: float = 0.0

@@ -84,7 +84,7 @@ class ThresholdTable:
     workers: int
     slots: int
     speeds: tuple[float, ...]
-    shares: Mapping[str, tuple[float, ...]]  # loads of every operator in the query, of cpu, io and net
+    shares: Mapping[str, tuple[float, ...]]  # of every operator, in the query's cpu, io and net loads
     rows: tuple[TunedTasks, ...]
 
     def find(self, problem: PlacementProblem) -> CostVector | None:

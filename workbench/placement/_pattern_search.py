@@ -329,7 +329,7 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
             continue
         seen += 1
         if gained[operators] < reach:
-            if goal == FARTHEST:  # no further count has one either
+            if goal == FARTHEST:  # nor does any further count reach it
                 left[depth] = 0
             continue
         if used[operators] < fewest or used[operators] > graph.slots:

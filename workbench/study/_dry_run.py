@@ -43,7 +43,7 @@ class DryRun:
     sweep: tuple[Budget, ...] = ()  # the largest at the trigger intervals to choose from, where not recorded
     smaller: str = ""  # slot counts that this machine cannot provide, which are left out
     doubt: str = ""  # why runs that are recorded may still be listed; "" where they are not
-    read: str = ""  # problem of the query's module, from its text; "" for a benchmark's
+    read: str = ""  # what the text of the query's module shows; "" for a benchmark's
     short: str = ""  # that the study's minutes end before its first run does; "" where they may not
     refused: str = ""  # why the recorded runs, if there will be no others, give no plan; "" where they give one
 

@@ -97,7 +97,7 @@ def read_planned(path: Path) -> Planned:
 
 
 def refuse_failures(planned: Planned) -> None:
-    """Raise an error where a measurement of `planned` failed, for whoever shows it."""
+    """Raise an error where a measurement of `planned` failed, for a caller that shows it."""
     runs = planned.exploration.runs
     failures = {row: run.failure for row, run in enumerate(runs) if isinstance(run, FailedRun)}
     if failures:

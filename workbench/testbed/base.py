@@ -1,4 +1,4 @@
-"""The interface between estimating and executing: what every testbed offers.
+"""The seam between estimating and executing: what every testbed offers.
 
 Life cycle: ``deploy`` gives a context manager; inside it one `Run` is live. ``set_rate`` commands a rate and
 flushes what had queued up, ``observe`` lets time pass and returns what was seen of whole batches. Leaving
@@ -55,7 +55,7 @@ class Testbed(Protocol):
 
     @property
     def identity(self) -> str:
-        """What a measurement depends on, besides query and budget: only measurements of equal ones may be mixed."""
+        """What a measurement depends on in addition to query and budget: only equal ones may be mixed."""
 
     def operators(self, query: Query) -> tuple[str, ...]:
         """Operators that slots are distributed to; none where stages take turns at all slots, as in micro-batches."""

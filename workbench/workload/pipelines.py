@@ -271,7 +271,7 @@ class Pipeline:
 
     @contextmanager
     def _stand_in(self) -> Iterator[None]:
-        """Stand in for ``pyspark.pipelines``, and return what the project reads of itself."""
+        """Replace ``pyspark.pipelines``, and return what the project reads of itself."""
         module = ModuleType("pyspark.pipelines")
         vars(module).update(
             table=partial(self._dataset, _TABLE),

@@ -42,7 +42,7 @@ def nothing(*_: object, **__: object) -> None:
 
 
 class Chain:
-    """Stands in for ``spark.readStream`` and a DataFrame's ``writeStream``: records all calls until its `end`.
+    """Replaces ``spark.readStream`` and a DataFrame's ``writeStream``: records all calls until its `end`.
 
     That is called with the last method's name, what was given by the names of parameters, and the options.
     """
@@ -72,7 +72,7 @@ class Chain:
 
 
 class Started:
-    """Stands in for a ``StreamingQuery``."""
+    """Replaces a ``StreamingQuery``."""
 
     isActive, lastProgress, status = False, None, {"message": "recorded", "isTriggerActive": False}  # noqa: N815
 
@@ -95,7 +95,7 @@ class Started:
 
 
 class Streams:
-    """Stands in for ``spark.streams``."""
+    """Replaces ``spark.streams``."""
 
     def __init__(self, recorder: "Recorder") -> None:
         self._recorder = recorder

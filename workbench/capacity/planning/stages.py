@@ -76,7 +76,7 @@ def batch_of(runs: Sequence[Measurement], parts: MicroBatch | None) -> MicroBatc
     """
     if parts is not None:
         return replace(parts, speedup=1.0)
-    measurement = max(runs, key=lambda run: sum(cost.levels for cost in run.costs))  # the run at the most loads
+    measurement = max(runs, key=lambda run: sum(cost.levels for cost in run.costs))  # the run with most loads
     if not (stages := stages_of(measurement)):
         return None
     lines = tuple(

@@ -24,7 +24,7 @@ _SHOWN_RISK = 0.001
 _DEPLOYMENTS = 48
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 _WIDE = 4.0  # factor over the least cost from which on the axis is logarithmic
-_STEPS = 4000  # the search for a safer deployment ends at so many slots
+_STEPS = 4000  # slots at which the search for a safer deployment ends
 
 
 @dataclass(frozen=True)
