@@ -27,7 +27,7 @@ _FULL = {
 }
 _USUAL = ("flink-default", "flink-evenly", "round-robin", "random")  # methods on a page's first screen, with the best
 _MOST_COLUMNS = 10  # of workers
-_MORE_TIME = 6.0  # factors of the time that a search had
+_MORE_TIME = 6.0  # factor over the time that a search had
 _SAME = 0.005  # shares that differ by less count as equal
 _MEDIAN = 0.5
 _EQUAL = 1e-9  # and so do costs, and rates but for rounding

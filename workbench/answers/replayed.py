@@ -18,7 +18,7 @@ from workbench.views.cards import Card, Table, headings, tabulate, times
 from workbench.views.findings import QUIET, decided
 
 _MOSTLY = 0.95  # share of the time at the target
-_AS_IT_IS = ("static", "flink")  # these are not settings of a replay
+_AS_IT_IS = ("static", "flink")  # no setting changes these policies
 _SLOWLY = {"scale_down_interval_s": 3600.0}
 _PRICES = Path(__file__).resolve().parents[2] / "data" / "instances.csv"  # in this package
 _ALL_POINTS = 3 * figures.POINTS  # points of all timelines of a page together, so that it is small enough to send

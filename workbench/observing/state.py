@@ -18,7 +18,7 @@ _HITS = (
     ("rocksdbReadBlockCacheHitCount", "rocksdbReadBlockCacheMissCount"),
     ("loadedMapCacheHitCount", "loadedMapCacheMissCount"),
 )
-_PER_BATCH = "rocksdb"  # prefixes of the metrics that are of a batch; others count since the start
+_PER_BATCH = "rocksdb"  # prefix of metrics that count per batch; others count since the start
 _FILES = "rocksdbSstFileSize"
 _COMPACTION = ("rocksdbTotalCompactionLatencyMs", "rocksdbCommitCompactLatency")
 _COUNTED = frozenset((*_COMPACTION, *chain(*_HITS)))

@@ -75,7 +75,7 @@ Concern = Literal[
 OVERHEAD_SHARE, LEAST_OVERHEAD_MB = 0.1, 384
 """Memory that Spark adds to an executor for the JVM itself (the defaults of its configuration)."""
 
-DRIVER_CORES, DRIVER_HEAP_MB = 1.0, 1024  # cores of a driver: as on the testbed
+DRIVER_CORES, DRIVER_HEAP_MB = 1.0, 1024  # of a driver: as on the testbed
 DRIVER_MEMORY_MB = DRIVER_HEAP_MB + LEAST_OVERHEAD_MB  # memory of a driver's container, MiB
 _SLACK = 1e-6
 
@@ -314,7 +314,7 @@ class EndingRun:
 class Day:
     """A day's load and the slots that follow it."""
 
-    hours: tuple[float, ...]  # seconds of each step, in which the slots stay the same; the last may be shorter
+    hours: tuple[float, ...]  # length of each step, in which the slots stay the same; the last may be shorter
     rates: tuple[float, ...]
     slots: tuple[int, ...]  # fewest slots that carry the load, with the plan's margin
     static_slots: int  # slots that carry the peak all day: the plan's

@@ -48,7 +48,7 @@ class PlacementStudy:
     timeout_s: float
     possible: int | None = None  # number of plans; None where counting takes too long, or workers differ
     admitted: int | None = None  # those of them that meet the thresholds
-    asked: Placed | None = None  # number of the plan of the requested method
+    asked: Placed | None = None  # plan of the requested method
 
     @property
     def shown(self) -> Placed:

@@ -345,7 +345,7 @@ def _parquet(spark: "SparkSession", data: Dataset, column: str) -> "DataFrame":
     _require_column(column, columns.names)
     field = columns.field(column)
     stored = pads.dataset(str(Path(data.path).resolve()), format=data.format).schema.field(column).type
-    if stored == pa.uint64():  # Spark's reader takes only this one for a decimal
+    if stored == pa.uint64():  # Spark reads it only as a decimal
         whole = from_arrow_schema(pa.schema([pa.field(column, pa.decimal128(20, 0))]))
         frame = spark.read.schema(whole).format(data.format).load(data.path)
         return frame.withColumn(column, frame[f"`{column}`"].cast("long"))

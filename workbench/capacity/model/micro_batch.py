@@ -176,7 +176,7 @@ def readings_of(runs: Iterable[Measurement]) -> tuple[tuple[str, ...], list[Read
             if probe.phase != "warm-up":
                 found += [(*one, probe.observation.cores) for one in _reading(run.budget.slots, probe)]
     names = max((names for names, _, _ in found), key=len, default=())
-    whole = [one for one in found if len(one[0]) == len(names)]  # a node without rows counts
+    whole = [one for one in found if len(one[0]) == len(names)]  # others lack a node without rows
     slower = slowness([cores for _, _, cores in whole])
     return names, [
         replace(one, batch_s=one.batch_s / factor, stage_s=tuple(each / factor for each in one.stage_s))

@@ -17,7 +17,7 @@ class ReplayFeed:
 
     restarts = False  # whether the query must start again to obey a command
     exhausted = False  # whether too few rows are left for a batch, so that the query must begin at the first row
-    partitions = None  # rows of the last batch, where the feed chooses them itself
+    partitions = None  # partitions that the last batch read, where the feed chooses them
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
