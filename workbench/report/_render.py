@@ -65,7 +65,7 @@ def render(
             execution = execute(notebook, parameters, Path(folder), timeout_s)
     except OSError as error:
         raise WorkbenchError(
-            f"The report cannot be run, for want of a place for temporary files: {error.strerror or error}. Make room "
+            f"The report cannot be run without a place for temporary files: {error.strerror or error}. Make room "
             "there, or set TMPDIR to another folder."
         ) from error
     for name, value in values.items():
