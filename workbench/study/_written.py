@@ -228,7 +228,7 @@ def _check_sink(name: str, found: ast.FunctionDef, tree: ast.Module) -> None:
         return
     does = f"calls {word}" if word else "returns a StreamingQuery"
     raise WorkbenchError(
-        f"The query {name!r} {does}, so it starts by itself and writes to a sink of its own. Drop the sink: return the "
+        f"The query {name!r} {does}, so it starts itself, with a sink of its own. Drop the sink: return the "
         "streaming DataFrame, which the workbench starts; the study names its sink (sink: parquet PLACE, for example)."
     )
 
