@@ -74,7 +74,7 @@ def test_bytes_and_seconds_bound_a_capture(filled, tmp_path):
     found = capture(filled, tmp_path / "small.parquet", Limits(megabytes=1, seconds=3600))
     assert 5_000 < found.rows < 120_000
     assert max(pq.read_table(found.path)["order"].to_pylist()) == 119_999
-    with pytest.raises(WorkbenchError, match="has no records in what was asked for"):
+    with pytest.raises(WorkbenchError, match="has no records in the requested range"):
         capture(filled, tmp_path / "none.parquet", Limits(seconds=1e-3))
 
 

@@ -33,12 +33,12 @@ def look_at_script(script: Script, samples: Sequence[tuple[str, str]]) -> Record
         found, said = ask_apart("workbench.testbed.spark.scripted", asked, _LONGEST_S)
     except subprocess.TimeoutExpired as error:
         raise WorkbenchError(
-            f"The script {script.call} does not come to its end within {_LONGEST_S:g} s, although its streams are "
-            "not carried out. Take out what computes for long, or plan a function of it."
+            f"The script {script.call} does not end within {_LONGEST_S:g} s, although its streams are "
+            "not run. Take out what computes for long, or plan a function of it."
         ) from error
     if not found:
-        last = redacted(last_line(said)) or "it said nothing"
-        raise WorkbenchError(f"The process that runs the script {script.call} ended: {last}. Run it by itself.")
+        last = redacted(last_line(said)) or "it printed nothing"
+        raise WorkbenchError(f"The process that runs the script {script.call} ended: {last}. Run it alone.")
     return cattrs.structure(json.loads(found), Recorded)
 
 

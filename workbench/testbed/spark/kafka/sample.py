@@ -120,7 +120,7 @@ def capture(
                 seen = _decoded(topic, schema, {**asked, "folder": f"{folder}/parts"})
             if not seen["rows"]:
                 raise WorkbenchError(
-                    f"The topic {topic.url} has no records in what was asked for. Fill it, or ask for more."
+                    f"The topic {topic.url} has no records in the requested range. Fill it, or request more."
                 )
             if schema is not None and seen["wrong"] > (1 - LEAST_SHARE) * seen["values"]:
                 raise _not_decoded(topic, schema, seen)
