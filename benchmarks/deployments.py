@@ -99,7 +99,7 @@ def kept():
 
 
 def means(deployments, corrected):
-    """Give the rate of each deployment: the mean of its readings' logarithms after `corrected`."""
+    """Return the rate of each deployment: the mean of its readings' logarithms after `corrected`."""
     return [
         math.exp(statistics.fmean(math.log(corrected(reading)) for reading in one["readings"])) for one in deployments
     ]

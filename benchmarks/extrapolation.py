@@ -70,7 +70,7 @@ def measured(name, interval_s, cpus):
 
 
 def truths(name, runs):
-    """Give what was measured beyond four slots: the slots, their partitions, the records/s.
+    """Return what was measured beyond four slots: the slots, their partitions, the records/s.
 
     With twice as many partitions it is the rate with as many times the ratio of the two, read in turns.
     """
@@ -107,7 +107,7 @@ def model_of(runs):
 
 
 def predicted(model, memory_mb, slots, partitions, interval_s):
-    """Give the median and the ends of the 90 % interval; None where the parts of a batch do not explain the runs."""
+    """Return the median and the ends of the 90 % interval; None where the parts of a batch do not explain the runs."""
     there = [(memory_mb, slots)]
     if partitions == slots:
         (middle,), ((low,), (high,)) = model.predict(there), model.interval(there)

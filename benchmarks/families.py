@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 from published_runs import FOLDER
 
 from workbench.capacity import select_model
-from workbench.capacity.model import Beliefs, Weights, believe, fit_scaling_law
+from workbench.capacity.model import Prior, Weights, fit_scaling_law, prior_of
 
 CORES = {"saber", "crayfish", "dd", "gbm", "usl"}  # one machine; the others added workers or nodes
 TRAINED = 0.25  # of the largest level
@@ -67,7 +67,7 @@ def table(levels):
 
 
 def fitted(points, rates, kind="workers", weights=None):
-    return fit_scaling_law(points, rates, Beliefs(growth=kind, weights=weights))
+    return fit_scaling_law(points, rates, Prior(growth=kind, weights=weights))
 
 
 def predicted(law, target):
@@ -129,15 +129,15 @@ def ours(kind, weights=None):
 
 
 def in_proportion(points, rates, target):
-    return predicted(fit_scaling_law(points, rates, Beliefs(tasks=1.0)), target)
+    return predicted(fit_scaling_law(points, rates, Prior(tasks=1.0)), target)
 
 
 def not_told(stateful, weights):
     """Of the query it is known whether it is stateful, and nothing of the engine."""
 
     def method(points, rates, target):
-        beliefs = replace(believe(float(points[:, 1].min()), stateful=stateful), weights=weights)
-        return predicted(fit_scaling_law(points, rates, beliefs), target)
+        prior = replace(prior_of(float(points[:, 1].min()), stateful=stateful), weights=weights)
+        return predicted(fit_scaling_law(points, rates, prior), target)
 
     return method
 
@@ -193,7 +193,7 @@ def of_three():
 
 
 def question(levels):
-    """Give the small levels, the largest, and ln of its rate; None where too few levels are small."""
+    """Return the small levels, the largest, and ln of its rate; None where too few levels are small."""
     largest = max(levels)
     few = {level: rates for level, rates in levels.items() if level <= TRAINED * largest + 1e-9}
     return None if len(few) < 2 else (few, largest, float(np.mean(np.log(levels[largest]))))

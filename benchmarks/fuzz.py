@@ -1,4 +1,4 @@
-"""Give wrong input to everything that reads, and count what is not refused with a message.
+"""Feed wrong input to everything that reads, and count what is not refused with a message.
 
     python benchmarks/fuzz.py READER [--inputs 1000] [--seed 0] [--workers 2] [--tests]
     python benchmarks/fuzz.py all --inputs 10000
@@ -28,7 +28,7 @@ from fuzzing.sandbox import FAILURES, KINDS, carry_out
 
 
 def fuzz(reader, inputs, seed, worker=0, workers=1):
-    """Give (number, outcome) of the reader's inputs whose number is `worker` modulo `workers`."""
+    """Return (number, outcome) of the reader's inputs whose number is `worker` modulo `workers`."""
     numbers = range(worker, inputs, workers)
     cases = [case_of(reader, seed, number) for number in numbers]
     return list(zip(numbers, carry_out(cases, run, reader.sense), strict=True))
@@ -58,7 +58,7 @@ def shared(reader, inputs, seed, workers):
 
 
 def named(names, known):
-    """Give the readers of these names."""
+    """Return the readers of these names."""
     if unknown := [name for name in names if name not in known]:
         raise SystemExit(f"There is no reader {unknown[0]!r}; there are: {', '.join(known)}. Or give all.")
     return [known[name] for name in names]

@@ -105,7 +105,7 @@ def measured_in(planned):
 
 
 def by_cpu(run):
-    """Give the capacity by CPU seconds and waits apart, records/s: the median wait, and a line through CPU seconds."""
+    """Return the capacity from CPU seconds and waits, records/s: the median wait, and a line through CPU seconds."""
     budget, batches = run.budget, []
     for probe in run.estimate.probes:
         seen, done = probe.observation, [batch for batch in probe.observation.batches[1:] if batch.records]

@@ -310,7 +310,7 @@ def counts(accumulables):
 
 
 def kept(log, work):
-    """Give the events of a log that are read, bare."""
+    """Return the events of a log that are read, bare."""
     own = {
         str(work),
         str(work.parent),

@@ -18,7 +18,7 @@ WIDTHS = (80, 120)
 
 
 def in_file(name, folder):
-    """Give what lands in a file that both streams are sent to: a line for each step, then the answer."""
+    """Return what lands in a file that both streams are sent to: a line for each step, then the answer."""
     done = subprocess.run(
         command(name), cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True
     )

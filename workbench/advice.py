@@ -1,4 +1,4 @@
-"""What readers are advised to do: words, and the command they end with, which is shown so that it can be copied."""
+"""Advice for readers: a sentence, and the command that it may end with, shown so that it can be copied."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 class Advice:
     """What to do."""
 
-    words: str  # in words; those that lead to a command end without a colon
-    command: str = ""  # to be run in a shell; empty where the words are all
-    otherwise: "Advice | None" = None  # what would help as well
+    words: str  # a sentence; without a colon where a command follows
+    command: str = ""  # for a shell; empty where the sentence is enough
+    otherwise: "Advice | None" = None  # what would also help
 
     def __str__(self) -> str:
-        """Give it as plain text, what would help as well on a line of its own."""
+        """Return the advice as plain text, with what would also help on a line of its own."""
         said = ": ".join(filter(None, (self.words, self.command)))
         return said if self.otherwise is None else f"{said}\n{self.otherwise}"

@@ -1,4 +1,4 @@
-"""Size limits of all that is read: far above what makes sense, and too low to fill the memory or take forever."""
+"""Size limits of everything that is read: far above what is sensible, too low to fill memory or to take forever."""
 
 MEBIBYTE = 1 << 20
 
@@ -25,10 +25,10 @@ INTERVALS = 100  # most trigger intervals of a study
 RUNS = 1_000  # most runs of an exploration, and repeats of a probe
 MINUTES = 10_080  # longest time for the runs of a study, minutes: a week
 DRAWS = 100_000  # most random placements
-MARGIN = 100  # largest capacity asked for over a rate
+MARGIN = 100  # largest factor between capacity and rate
 SEED = 2**32 - 1  # largest seed
 NUMBER = 10**18  # largest number of a measurement or plan
-LEAST_NUMBER = 1e-30  # smallest of them: what is nearer to 0 is left over of a calculation, and counts as 0
+LEAST_NUMBER = 1e-30  # smallest of these: a number nearer to 0 is a rounding error, and counts as 0
 WORKER_CPUS = 10_000  # most cores of a priced worker
-LEAST_CORE_SPEED, CORE_SPEED = 0.01, 100  # of a priced worker's cores, times the reference machine's
+LEAST_CORE_SPEED, CORE_SPEED = 0.01, 100  # lowest and highest speed of a priced worker's cores, over the reference's
 LEAST_PRICE, PRICE = 1e-6, 1e9  # lowest and highest price of a worker for an hour, in any currency

@@ -31,10 +31,10 @@ from workbench.redaction import redacted, redacted_values
 
 FAILURE = "last-failure.json"
 _DISTRIBUTION = "streaming-capacity-workbench"
-_MOST_BYTES = 1 << 20  # of one part: the end of a longer one
+_MOST_BYTES = 1 << 20  # largest part: of a longer one, the end is kept
 _MOST_LINES = 100  # of the journal
-_SHORTEST = 3  # letters of a name that is replaced; a shorter one is in many words
-_STAMP = (1980, 1, 1, 0, 0, 0)  # of all parts, so that equal bundles are equal files
+_SHORTEST = 3  # shortest name that is replaced; a shorter one occurs in many words
+_STAMP = (1980, 1, 1, 0, 0, 0)  # of every part, so that equal bundles are equal files
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Part:
 
 
 def record_failure(error: BaseException, command: Sequence[str], folder: Path) -> Path | None:
-    """Write what failed to `folder`, for a later bundle, and return where; None where that cannot be written."""
+    """Write what failed to `folder`, for a later bundle, and return the path; None if that fails."""
     record = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": [anonymous(one) for one in command],
@@ -142,7 +142,7 @@ def _study_of(failure: Mapping[str, object] | None) -> Path | None:
 
 
 def _study(path: Path) -> str:
-    """Read a study, of its paths only the last parts; as it is if it is not YAML: that may be the failure."""
+    """Read a study, of its paths only the last parts; text that is not YAML, perhaps the failure, stays unchanged."""
     text = read_text(path, f"The study {str(path)!r}", errors="replace")[:_MOST_BYTES]
     try:
         given = parse_yaml(text)
@@ -170,7 +170,7 @@ def _end_of(journal: Path) -> str:
 
 
 def _redacted_line(line: str) -> str:
-    """Redact the values of a line, which its JSON may have written in another way; a torn one as it is."""
+    """Redact the values of a line, however its JSON is written; a torn line stays as it is."""
     try:
         return json.dumps(redacted_values(parse_json(line)), ensure_ascii=False)
     except ValueError:

@@ -109,7 +109,7 @@ def whole(thing: str, value: object, least: int = 1, most: int | None = None) ->
 
 
 def _comma(value: object) -> str:
-    """Say what is wrong with a text such as ``"1,024"``."""
+    """Return what is wrong with a text such as ``"1,024"``."""
     written = isinstance(value, str) and "," in value and value.replace(",", "").replace(".", "").strip().isdigit()
     return " Write it without quotes and commas." if written else ""
 
@@ -125,7 +125,7 @@ def wholes(thing: str, values: Iterable[float]) -> list[int]:
 
 
 def same_length(what: str, count: int, **vectors: Sequence[object]) -> None:
-    """Require every vector to have `count` entries, one per `what`."""
+    """Require every vector to have `count` entries, one for each `what`."""
     for name, vector in vectors.items():
         require(
             len(vector) == count,

@@ -89,7 +89,7 @@ class Dataflow:
 
     @cached_property
     def feeding(self) -> Mapping[str, tuple[Edge, ...]]:
-        """Edges that lead to each operator, by its name; operators that nothing feeds are left out."""
+        """Edges that lead to each operator, by its name; operators without such edges are left out."""
         found: dict[str, list[Edge]] = {}
         for edge in self.edges:
             found.setdefault(edge.downstream, []).append(edge)

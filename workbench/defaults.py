@@ -1,4 +1,4 @@
-"""How everything measures by default: ``measure``, ``verify``, studies and the notebooks alike."""
+"""Defaults of every measurement: those of ``measure``, of ``verify``, of studies and of the notebooks."""
 
 SLOTS = 2  # slots of a budget
 SLOT_CPUS = 0.4  # cores of a slot where the machine permits CPU quotas; a whole core elsewhere

@@ -55,7 +55,7 @@ def examine(progress: Callable[[str], None] = lambda _: None) -> tuple[Finding, 
 
 
 def examine_speed(seconds: float = 3.0) -> Finding:
-    """Time the cores for some seconds; ``workbench speed`` does so for longer."""
+    """Time the cores for some seconds; ``workbench speed`` times them for longer."""
     relative = relative_speed(measure_speed(seconds), REFERENCE)
     found = "not timed" if relative is None else relative.words("those of the reference machine")
     return Finding("speed", found, fit=True, needed=False)
@@ -118,7 +118,7 @@ def _disk() -> Finding:
 
 
 def _kafka() -> tuple[Finding, ...]:
-    """Look at the client settings, if there are any: whether the Java client can use them."""
+    """Check whether the Java client can use the client settings, if there are any."""
     if not os.environ.get(CLIENT_CONFIG):
         return ()
     try:

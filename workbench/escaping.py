@@ -1,4 +1,4 @@
-"""Text of strangers, made harmless for the place where it is shown; a shell's is ``shlex.quote``.
+"""Untrusted text, made harmless for the place where it is shown; for a shell, ``shlex.quote`` does it.
 
 Study files, journals, data and logs may come from anybody. In every place a name comes out literally: it is not markup,
 no formula and no command, it moves no cursor and turns no text around. Secrets are redacted on the way.
@@ -9,8 +9,8 @@ import re
 
 from workbench.redaction import redacted
 
-# Control characters but tab and line feed; characters that turn text around, split lines or have no width; halves of
-# characters; and tags, which are letters that nobody sees. Joiners stay: emoji and some scripts need them.
+# Control characters but tab and line feed; characters that reverse text, split lines or have no width; lone
+# surrogates; and tags, which are invisible letters. Joiners stay: emoji and some scripts need them.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff"
     "\U000e0000-\U000e007f]"
@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.IGNORECASE)
 
 
 def visible(text: str) -> str:
-    r"""Write characters that nobody sees, or that control a terminal, as Python does: escape as ``\x1b``."""
+    r"""Escape invisible characters, and those that control a terminal, as Python does: as ``\x1b``."""
     return _HIDDEN.sub(lambda found: _written(ord(found[0])), text)
 
 

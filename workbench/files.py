@@ -12,7 +12,7 @@ import psutil
 from workbench.errors import WorkbenchError
 
 _HOST = re.sub(r"\W", "", socket.gethostname())[:40]
-_STREAMS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))  # where open files have other names
+_STREAMS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))  # where open files have a second name
 
 
 def write_whole(path: str | os.PathLike[str], text: str | bytes, mode: int = 0o600) -> None:
@@ -59,7 +59,7 @@ def _replace(target: Path, data: bytes, mode: int) -> None:
 
 
 def _remove_torn(folder: Path, prefix: str) -> None:
-    """Remove what writers of the same file left that were killed while they wrote: their process is gone."""
+    """Remove what writers of this file left behind when they were killed: files whose writing process is gone."""
     for left in folder.glob(f"{glob.escape(prefix)}*-*.tmp"):
         writer = left.name.removeprefix(prefix).partition("-")[0]
         if writer.isdigit() and not psutil.pid_exists(int(writer)):

@@ -25,7 +25,7 @@ VERSION = 1
 
 _PIECE = 1 << 16  # bytes
 _KEYS = {"v", "kind", "key", "data"}
-_ENDS = 2  # of lines, before the two last ones are whole
+_ENDS = 2  # of lines, before the last two are complete
 
 
 class JournalError(WorkbenchError):
@@ -44,7 +44,7 @@ class Entry:
 
 @dataclass
 class _Places:
-    """Where a file's finished lines begin, and their numbers, by key, as far as it has been read."""
+    """Where the finished lines of each key begin in a file, and their line numbers, as far as it has been read."""
 
     identity: tuple[int, int] | None = None
     end: int = 0
@@ -53,7 +53,7 @@ class _Places:
     of_key: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def still_of(self, handle: IO[bytes]) -> bool:
-        """Whether what was read is still there: the file was not replaced or cut."""
+        """Whether the part that was read is unchanged: the file was neither replaced nor cut."""
         if self.identity != _identity(handle):
             return False
         start, line = self.last
@@ -67,7 +67,7 @@ def _identity(handle: IO[bytes]) -> tuple[int, int]:
 
 
 def _last_lines(handle: IO[bytes]) -> tuple[int, bytes]:
-    """Read the last two lines, as the last may be torn, and give where they begin; the whole file if it has fewer."""
+    """Read the last two lines, as the last may be torn, and their offset; the whole file if it has fewer lines."""
     start, content = handle.seek(0, os.SEEK_END), b""
     while start > 0 and content.rstrip(b"\n").count(b"\n") < _ENDS:
         size = min(start, max(_PIECE, len(content)))
@@ -155,7 +155,7 @@ class Journal:
         return tuple(line.entry for line in self.lines() if kind is None or line.entry.kind == kind)
 
     def _of(self, key: str) -> tuple[Entry, ...]:
-        """Finished lines of one key: of a file that was read before, only these and what was appended are read."""
+        """Finished lines of one key; if the file was read before, reads only these and the lines appended since."""
         with self._locked("rb", fcntl.LOCK_SH) as handle:
             if not self._places.still_of(handle):
                 self._places = _Places(_identity(handle))
@@ -191,7 +191,7 @@ class Journal:
             return tuple(line for _, line in self._read(handle.read()))
 
     def prune(self, chosen: Callable[[Sequence[Line]], Collection[int]]) -> tuple[Line, ...]:
-        """Remove those of the finished lines whose places are `chosen`, all or none, and return them.
+        """Remove the finished lines that `chosen` names by their place, all or none, and return them.
 
         Nobody can append in between. Raises WorkbenchError when the file cannot be read, or a new one cannot be
         written: it then stays as it was.
@@ -223,7 +223,7 @@ class Journal:
     @contextmanager
     def _locked(self, mode: str, lock: int) -> Iterator[IO[bytes]]:
         if self._exists() and not self.path.is_file():  # a pipe or a device may never end
-            raise self._refused("is not a file that keeps what is written. Choose another file.")
+            raise self._refused("is not a regular file. Choose another file.")
         try:
             while True:
                 with open(self.path, mode, opener=lambda path, flags: os.open(path, flags, 0o600)) as handle:
@@ -247,15 +247,15 @@ class Journal:
             raise self._refused(f"cannot be read or written: {error.strerror}. Choose another file.") from error
 
     def _is_there(self, handle: IO[bytes]) -> bool:
-        """Whether the open file is the journal still, which `prune` may have replaced before the lock was free."""
+        """Whether the open file is still the journal: `prune` may have replaced it before the lock was free."""
         try:
             return os.path.samestat(os.fstat(handle.fileno()), self.path.stat())
-        except FileNotFoundError:  # moved away or removed by somebody: a history does so with a finished run's
+        except FileNotFoundError:  # moved away or removed: a history moves the journal of a finished run
             return False
 
     @staticmethod
     def _finished(content: bytes) -> int:
-        """Length of `content` without a torn last line, which is not valid JSON: no proper part of an object is."""
+        """Length of `content` without a torn last line, which is not JSON: no proper part of an object is."""
         start = content.rstrip(b"\n").rfind(b"\n") + 1
         try:
             json.loads(content[start:] or b"null")

@@ -81,7 +81,7 @@ class OperatorMetrics:
 
     @property
     def is_source(self) -> bool:
-        """Whether it is the source itself."""
+        """Whether the operator is the source itself."""
         return self.kind == SOURCE
 
     @property
@@ -120,13 +120,13 @@ SOURCE_MARGIN = 1.2  # a source limits a run unless it alone can release this ma
 
 @dataclass(frozen=True)
 class InputRows:
-    """What one of several inputs gave during an observation."""
+    """What one of several inputs contributed during an observation."""
 
     name: str  # the argument of the query's function that it feeds
     records: int  # rows of it that the complete batches read, each once
     backlog: float  # rows of it that were due but not released at the end
-    operators: tuple[str, ...] = ()  # those that read it
-    selectivity: float | None = None  # records these give for each they read; None where they read other inputs too
+    operators: tuple[str, ...] = ()  # operators that read it
+    selectivity: float | None = None  # their records out per record in; None where they read other inputs too
 
 
 MAX_DISTURBANCE = 0.05  # share of all cores above which interference counts
@@ -140,7 +140,7 @@ class Disturbance:
     other_load: float = 0.0  # taken by other processes
     throttled: float = 0.0  # of the quota periods: in which an outer quota throttled the measurement
     slowdown: float = 0.0  # of the slots' cores against the deployment's fastest observation so far
-    open: float = 1.0  # of the slots' own quota periods: had quota left; without, others cannot have taken any
+    open: float = 1.0  # share of the slots' own quota periods with quota left; without, nobody can have taken any
 
     @property
     def worst(self) -> float:
@@ -154,29 +154,29 @@ class Disturbance:
             slower = units.percent(self.slowdown, 1)
             return f"The slots' cores were {slower} slower than in the deployment's fastest observation"
         taken = max(self.steal, self.other_load, self.throttled)
-        left = f", and the slots had quota left in {units.percent(self.open, 1)} of the time" if self.open < 1 else ""
+        left = f", and the slots had quota left {units.percent(self.open, 1)} of the time" if self.open < 1 else ""
         return f"Others took {units.percent(taken, 1)} of the machine{left}"
 
 
-SLOW_EXECUTOR = 1.3  # times as long as the others for the same records from which an executor is slow
+SLOW_EXECUTOR = 1.3  # an executor is slow if its tasks take this many times as long as the others' for the same records
 
 
 @dataclass(frozen=True)
 class ExecutorPace:
     """How long an executor's tasks took."""
 
-    executor: str  # Spark's number of it
+    executor: str  # its number in Spark
     host: str
-    times: float  # as long as the other executors for as many records of the same stages
+    times: float  # as long as the other executors, for as many records of the same stages
 
     @property
     def sentence(self) -> str:
-        """How slow it was."""
+        """A sentence on how slow the executor was."""
         return f"Executor {self.executor} on {self.host} took {self.times:.1f} times as long as the others per record"
 
 
 def slow_executors(paces: Sequence[ExecutorPace]) -> list[ExecutorPace]:
-    """Give the executors that were slow, the slowest first."""
+    """Return the executors that were slow, the slowest first."""
     return sorted((one for one in paces if one.times >= SLOW_EXECUTOR), key=lambda one: (-one.times, one.executor))
 
 
@@ -188,16 +188,16 @@ class WriteCost:
     With the noop sink nothing is added.
     """
 
-    outside_s: float  # of a batch, for the driver alone between its offsets and its commit: starts tasks, commits
+    outside_s: float  # of a batch: only the driver works, between its offsets and its commit: starts tasks, commits
     log_s: float  # of a batch: the driver writes its offsets and its commit to the checkpoint
-    state_s: float | None = None  # in which one partition commits its state, as part of its task; None without state
+    state_s: float | None = None  # one partition's commit of its state, as part of its task; None without state
     batch_s: float | None = None  # what the sink adds to the driver's seconds of a batch
     task_s: float | None = None  # what it adds to each task that writes, whatever its rows
     record_s: float | None = None  # what it adds to the tasks for each record that the query reads
     written: float | None = None  # rows written for each of these records; None where Spark does not count them
-    growth_s: float = 0.0  # by which each batch outlasted the one before, apart from its rows; 0 if within its doubt
-    batches: int = 0  # that the growth rests on, from an empty sink
-    jobs_s: float | None = None  # of all tasks, in jobs of the sink's own in a batch, as Delta's that read its log
+    growth_s: float = 0.0  # by which a batch outlasts the one before with as many rows; 0 if within the error
+    batches: int = 0  # batches behind `growth_s`, from an empty sink on
+    jobs_s: float | None = None  # of all tasks, in a batch's jobs of the sink itself, as when Delta reads its log
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ class Observation:
     cores: CoreSpeed | None = None  # of the slots, the median of many timings; None if not timed
     edges: tuple[tuple[str, str], ...] = ()  # (upstream, downstream) by name; empty if not reported
     executors: tuple[ExecutorPace, ...] = ()  # empty if there was one, or if not reported
-    source_partitions: int | None = None  # of a topic, or a log's that differ from what follows; None: as asked for
+    source_partitions: int | None = None  # of a topic, or of a log's source where known; None: as requested
     compiling: float = 0.0  # cores of the just-in-time compilers: code that is being compiled gets faster
     writes: WriteCost | None = None  # None where not reported
     inputs: tuple[InputRows, ...] = ()  # where the query has several

@@ -32,7 +32,7 @@ _LONGEST_REASON, _LONGEST_LIST = 300, 120  # characters in a message
 
 class _StrictLoader(yaml.SafeLoader):
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:  # noqa: ANN401 - the base class's
-        """Compose a mapping as it is written: a merge key, which adds keys to it, is followed later."""
+        """Compose a mapping as written: a merge key, which adds keys, is followed later."""
         node = super().compose_mapping_node(anchor)
         _once([(key.value, None) for key, _ in node.value if isinstance(key, yaml.ScalarNode)])
         return node
@@ -49,7 +49,7 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def _refuse_leading_zero(text: str) -> None:
-    """Refuse what a comma has left of a number in a list: ``[1,024]`` is 1 and 024."""
+    """Refuse what a comma makes of a number in a list: ``[1,024]`` is 1 and 024."""
     if re.match(r"[-+]?0[\d_]", text):
         raise ValueError(f"{text} begins with a zero; write numbers without commas: 1024, not 1,024")
 
@@ -59,7 +59,7 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
-        raise ValueError(f"key {shown(twice)} is there twice; all would be lost but the last")
+        raise ValueError(f"key {shown(twice)} appears twice; only the last would be kept")
     return found
 
 
@@ -98,7 +98,7 @@ def read_text(
 
 
 def parse_json(text: str | bytes, *, by_hand: bool = False) -> Any:  # noqa: ANN401 - JSON
-    """Read one JSON document; in one that is written by hand, a key that is there twice is refused."""
+    """Read one JSON document; in one that is written by hand, a repeated key is refused."""
     try:
         data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         if _deep(data):
@@ -133,7 +133,7 @@ def parse_yaml(text: str) -> object:
 def read_rows(
     path: str | os.PathLike[str], what: str, columns: Sequence[str], advice: str
 ) -> Iterator[tuple[int, Mapping[str, str | None]]]:
-    """Read a CSV file with a header: give the line number of each row, and its cells by column, which may be None."""
+    """Read a CSV file with a header; yield the line number of each row, and its cells by column, which may be None."""
     reader = csv.DictReader(io.StringIO(read_text(path, what, bounds.TABLE_BYTES), newline=""))
     try:
         header = list(reader.fieldnames or ())

@@ -14,10 +14,10 @@ _WORDS = (
     r"(?:api|access|account|private|shared|encryption|signing|sas|keystore)[._-]?key|key[._-]?pem|"
     r"(?:access|amz)[._-]?signature|(?<=[?&])sig|(?:db|sql|user|smtp|ftp|ssl|pg|redis|ldap|proxy|admin|root)[_.](?:pass|pwd)(?![a-z0-9_]))"
 )
-_NAME = re.compile(rf"{_WORDS}s?(?![a-z])")  # tokenize is none, secretKey is one
+_NAME = re.compile(rf"{_WORDS}s?(?![a-z])")  # tokenize is not one, secretKey is
 _PART = r"[\w.\[\]-]{0,80}"  # of a setting's name, before and after the word
-# A setting (password=...), but no folder of a partition (/tokens=2024/); and a key of JSON or YAML (password: ...), but
-# no module:function and no host:port.
+# A setting (password=...), but not the folder of a partition (/tokens=2024/); and a key of JSON or YAML
+# (password: ...), but not module:function or host:port.
 _NAMED = re.compile(
     rf"(?P<name>(?<![\w.\[\]/-]){_PART}?{_WORDS}s?(?![a-z]){_PART}[\"']?\s{{0,4}}=\s{{0,4}}"
     rf"|{_WORDS}(?![a-z]){_PART}\\?[\"']?\s{{0,4}}:(?=\s|\\?[\"'])\s{{0,4}})"
@@ -35,15 +35,15 @@ _LOGIN = re.compile(  # AWS's keys have slashes; C:/ is a drive
     r"|(?<!abfs://)(?<!abfss://)(?<!wasb://)(?<!wasbs://)[^\s/@\"'<>]{1,500})@"  # Azure's container is not login
 )
 VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
-"""A variable of the environment, where its value must not be written: its name may be."""
-_NO_VALUE = re.compile(rf"[\"'\\]*{VARIABLE.pattern}?[\"'\\]*")  # in JSON its last brace may be taken for the object's
+"""A variable of the environment, written instead of its value."""
+_NO_VALUE = re.compile(rf"[\"'\\]*{VARIABLE.pattern}?[\"'\\]*")  # in JSON its last brace may be read as the object's
 _OF_NO_SECRET = re.compile(r"_(?:file|path|dir|folder|home|url|type|name|mode)$", re.IGNORECASE)
 _SHORTEST = 8  # of a secret in the environment; a shorter one could be any word
 _hidden: set[str] = set()
 
 
 def hide(value: str) -> None:
-    """Take `value` for a secret in all texts of this process from now on, whatever the variable is called."""
+    """Treat `value` as a secret in all texts of this process from now on, whatever its variable is called."""
     _hidden.add(value)
 
 

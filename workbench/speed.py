@@ -39,7 +39,7 @@ class CoreSpeed:
 
     @property
     def pieces(self) -> dict[str, float]:
-        """Seconds of each piece that was timed, by what it is; none where cores cannot be reached, as a cluster's."""
+        """Seconds of each piece that was timed, by its description; empty if cores are out of reach, as a cluster's."""
         each = {"arithmetic": self.arithmetic_s, "random reads": self.reads_s, "Spark batch": self.batch_s}
         return {name: seconds for name, seconds in each.items() if seconds}
 
@@ -58,7 +58,7 @@ REFERENCE = CoreSpeed(0.25e-3, 0.285e-3)
 
 
 class RelativeSpeed(NamedTuple):
-    """How many times as fast some cores are as others, and the ends of the interval that allows for the doubt."""
+    """How many times as fast some cores are as others, with an interval that allows for the uncertainty."""
 
     times: float
     low: float
@@ -66,19 +66,19 @@ class RelativeSpeed(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether the cores differ beyond the doubt."""
+        """Whether the cores differ by more than the uncertainty."""
         return not self.low <= 1 <= self.high
 
     def __str__(self) -> str:
         return f"{self.times:.2f} ({self.low:.2f} to {self.high:.2f})"
 
     def words(self, there: str) -> str:
-        """Say it in words; `there` are the other cores, such as ``"those of the recorded run"``."""
+        """Return the ratio in words; `there` names the other cores, such as ``"those of the recorded run"``."""
         return f"{self.times:.2f} times as fast as {there} ({self.low:.2f} to {self.high:.2f})"
 
 
 def relative_speed(here: CoreSpeed | None, there: CoreSpeed | None) -> RelativeSpeed | None:
-    """Say how many times as fast the cores `here` are as those `there`; None where no piece was timed on both.
+    """Return how many times as fast the cores `here` are as those `there`; None where no piece was timed on both.
 
     It is the geometric mean over the pieces of work that were timed on both. The interval spans the pieces, because no
     query is known to be like one of them, and is at least 15 % wide to both sides.
@@ -103,13 +103,13 @@ def typical(timings: Sequence[CoreSpeed]) -> CoreSpeed:
 
 
 def typical_of(timings: Iterable[CoreSpeed | None]) -> CoreSpeed | None:
-    """Return the `typical` of those that were timed; None: none was."""
+    """Return the `typical` time of those that were timed; None if none was."""
     timed = [one for one in timings if one is not None and one.pieces]
     return typical(timed) if timed else None
 
 
 def slowness(cores: Sequence[CoreSpeed | None]) -> list[float]:
-    """How many times as long as at the median of `cores` arithmetic took at each; 1 for all where one was not timed.
+    """Return how long arithmetic took on each of the `cores`, over their median; all 1 where one was not timed.
 
     The time of q1's rows rose and fell with it (`workbench.testbed.spark.machine.speed`). A window in which the cores
     were 21 % faster than in the others of its deployment had a rate that was otherwise missed by a third.
@@ -122,7 +122,7 @@ def slowness(cores: Sequence[CoreSpeed | None]) -> list[float]:
 
 
 class CoreTimer:
-    """Times the arithmetic and the reads on `cores`, to which the calling thread moves for that; empty: it stays."""
+    """Times the arithmetic and the reads on `cores`, to which the calling thread moves; if empty, it does not move."""
 
     def __init__(
         self,

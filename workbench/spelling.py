@@ -1,4 +1,4 @@
-"""Paths and options of commands that we advise, as a shell reads them: pages travel, and folders name people."""
+"""Paths and options of advised commands, as a shell reads them: pages are passed on, and folders name people."""
 
 import math
 import os
@@ -12,7 +12,7 @@ _PATHS = frozenset({"environment", "journal", "measured", "prices", "progress"})
 
 
 def short(path: str | Path) -> str:
-    """Shorten a path, so that no folder above this one or home is named; what is short stays as it is.
+    """Shorten a path, so that it names no folder above this one or home; a short path does not change.
 
     Below this folder it begins there, below home it begins with ``~/``. Of an absolute path elsewhere only the name is
     left.
@@ -78,7 +78,7 @@ def _parameter(value: object) -> str:
 
 
 def _short_within(value: object) -> object:
-    """Shorten the paths in a list or mapping; no shell expands a home in it, so of a path there the name is left."""
+    """Shorten the paths in a list or mapping to their names where they are in home: no shell expands a home there."""
     if isinstance(value, Mapping):
         return {name: _short_within(one) for name, one in value.items()}
     if isinstance(value, list | tuple):

@@ -14,7 +14,7 @@ import re
 from workbench.errors import WorkbenchError
 
 _DIGITS, _MOST_DIGITS = 3, 6
-_LEAST = 1e-15  # what is nearer to 0 is left over of a calculation, in any unit
+_LEAST = 1e-15  # in any unit, a value nearer to 0 is a rounding error
 _LARGE = ("", "k", "M", "G", "T", "P")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _READ = ("", "K", "M", "G")
@@ -117,7 +117,7 @@ def clock(seconds: float) -> str:
 
 
 def time_scale(seconds: float) -> tuple[float, str]:
-    """Give what to divide seconds by, and the unit then, so that an axis as long has short numbers."""
+    """Return the divisor and the unit that give an axis of so long a time short numbers."""
     return next(((scale, unit) for scale, unit in ((3600.0, "h"), (60.0, "min")) if seconds >= 3 * scale), (1.0, "s"))
 
 
@@ -151,7 +151,7 @@ def chance(probability: float) -> str:
 
 
 def _word(value: float | None) -> str:
-    """Say what is not a number; empty for finite numbers."""
+    """Return the word for a value that is not a finite number; empty for a finite number."""
     if value is None or math.isnan(value):
         return UNKNOWN
     if math.isinf(value):

@@ -169,7 +169,7 @@ def _scaled(value, chance):
 
 
 def _places(tree):
-    """Give (holder, key) of every value."""
+    """Yield (holder, key) of every value."""
     if isinstance(tree, dict):
         for key, value in tree.items():
             yield tree, key

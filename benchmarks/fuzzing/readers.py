@@ -303,7 +303,7 @@ def compile_search(chosen):
 
 
 def _named(command, files):
-    """Give those of `files` that a command may open: all, but for the large ones that it does not name."""
+    """Return those of `files` that a command may open: all, but for the large ones that it does not name."""
     return {name: content for name, content in files.items() if len(content) < 20_000 or name in command}
 
 
@@ -353,14 +353,14 @@ def _files():
 
 
 def _plans(name):
-    """Give stored plans, but for the last of two, of four million slots."""
+    """Return stored plans, but for the last of two, of four million slots."""
     document = json.loads((STORED / f"plan-{name}.json").read_text())
     document["plans"] = document["plans"][:1]
     return json.dumps(document).encode()
 
 
 def _data_sets(text):
-    """Give the rows of a CSV text as Parquet and as JSON lines."""
+    """Return the rows of a CSV text as Parquet and as JSON lines."""
     table = pa.csv.read_csv(pa.py_buffer(text.encode()))
     parquet = pa.BufferOutputStream()
     pa.parquet.write_table(table, parquet)

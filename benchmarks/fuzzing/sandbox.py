@@ -172,7 +172,7 @@ def _forget_modules(folder):
 
 
 def _code(run, case):
-    """Give the exit code, and the traceback of what was not caught."""
+    """Return the exit code, and the traceback of what was not caught."""
     try:
         return run(case.arguments), ""
     except SystemExit as end:
@@ -204,7 +204,7 @@ def _judged(code, error, said, complained, complaint, *, executed):  # noqa: PLR
 
 
 def _absurd(said):
-    """Say what no answer has: numbers that are none, or have no end. Of JSON the texts may be anything."""
+    """Return what no answer may have: numbers that are none, or have no end. Of JSON the texts may be anything."""
     try:
         numbers = list(_numbers(json.loads(said)))
     except (ValueError, RecursionError):
@@ -222,7 +222,7 @@ def _numbers(value):
 
 
 def _last_frame(text):
-    """Give the last place of ours in a traceback, and the error."""
+    """Return the last place of ours in a traceback, and the error."""
     ours = re.findall(r'File "[^"]*?/(workbench/[^"]+)", line (\d+)', text)
     errors = re.findall(r"^((?:[a-z_]\w*\.)*[A-Z]\w*)(?::.*)?$", text, re.MULTILINE)
     place = ":".join(ours[-1]) if ours else "?"

@@ -22,9 +22,9 @@ def test_a_document_may_be_as_deep_as_the_bound_and_no_deeper():
 
 def test_a_key_that_is_there_twice_is_refused_in_what_is_written_by_hand():
     assert parse_json('{"a": 1, "a": 2}') == {"a": 2}
-    with pytest.raises(ValueError, match=r"^key 'a' is there twice; all would be lost but the last$"):
+    with pytest.raises(ValueError, match=r"^key 'a' appears twice; only the last would be kept$"):
         parse_json('{"b": {"a": 1, "a": 2}}', by_hand=True)
-    with pytest.raises(ValueError, match=r"^key 'a' is there twice"):
+    with pytest.raises(ValueError, match=r"^key 'a' appears twice"):
         parse_yaml("b: {a: 1, a: 2}")
 
 

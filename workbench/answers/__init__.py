@@ -1,1 +1,1 @@
-"""What a result says, once: one module per topic makes an answer, and all faces render it and know no topic."""
+"""What a result says, written once: one module per topic makes an answer, and all faces render it in the same way."""

@@ -1,4 +1,4 @@
-"""An answer: a headline, where it comes from, its figures, what to mind, and the evidence behind it."""
+"""An answer: a headline, its origin, its figures, its cautions, and the evidence behind it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from workbench import units
 from workbench.advice import Advice
 
-if TYPE_CHECKING:  # the chart library takes as long to load as all else
+if TYPE_CHECKING:  # the chart library loads as slowly as everything else together
     import plotly.graph_objects as go
 
     from workbench.views.cards import Card
@@ -17,8 +17,8 @@ class Unit(NamedTuple):
     """How a figure is written, and what a table of exact figures holds."""
 
     write: Callable[[Any], str]  # the value for readers
-    label: str = ""  # unit of the exact figures; empty for words and numbers
-    factor: float = 1.0  # what the value is multiplied with for exact figures
+    label: str = ""  # unit of the exact figures; empty for words and plain numbers
+    factor: float = 1.0  # factor between the value and the exact figure
 
 
 WORDS = Unit(str)
@@ -33,14 +33,14 @@ SIZE = Unit(units.size, "MiB", 2.0**-20)
 
 @dataclass(frozen=True)
 class Fact:
-    """A figure or a word of an answer."""
+    """One figure or word of an answer."""
 
-    value: Any  # as the JSON document holds it
-    key: str = ""  # field of the JSON document; empty where it is not part of it
-    name: str = ""  # heading; empty where only the document has it
+    value: Any  # as in the JSON document
+    key: str = ""  # field of the JSON document; empty where it has none
+    name: str = ""  # heading; empty where only the JSON document has the fact
     unit: Unit = WORDS
-    shown: Literal["always", "wide", "data"] = "always"  # wide: not on narrow terminals; data: as exact figures only
-    verdict: str = ""  # "safe", "risky" or "unsure", which colours it; empty for others
+    shown: Literal["always", "wide", "data"] = "always"  # wide: hidden on narrow terminals; data: only an exact figure
+    verdict: str = ""  # "safe", "risky" or "unsure", which sets the colour; empty for others
 
     @property
     def text(self) -> str:
@@ -49,12 +49,12 @@ class Fact:
 
     @property
     def listed(self) -> bool:
-        """Whether tables show it, and not only the exact figures."""
+        """Whether tables show the fact, and not only the exact figures."""
         return bool(self.name) and self.shown != "data"
 
     @property
     def exact(self) -> str | float | None:
-        """The value in the unit's label."""
+        """The value in the unit of the exact figures."""
         if self.value is None or isinstance(self.value, str):
             return self.value
         value: float = self.value
@@ -62,7 +62,7 @@ class Fact:
 
 
 class Listing(NamedTuple):
-    """A table of few rows; `chosen` is the row of the answer, None where none is."""
+    """A table of few rows; `chosen` is the row of the answer, None if there is none."""
 
     caption: str
     rows: tuple[tuple[Fact, ...], ...]
@@ -76,29 +76,29 @@ class Answer:
     name: str  # short and unique on a page
     question: str
     headline: str  # the answer in one sentence
-    origin: str  # where the figures come from, such as "SIMULATED"
-    of: tuple[str, ...] = ()  # what they are of
+    origin: str  # origin of the figures, such as "SIMULATED"
+    of: tuple[str, ...] = ()  # what, when and where they were taken
     details: tuple[str, ...] = ()  # further sentences
-    facts: Mapping[str, Any] = field(default_factory=dict)  # the JSON document, where it is not the rows
+    facts: Mapping[str, Any] = field(default_factory=dict)  # the JSON document, where it differs from the rows
     rows: tuple[tuple[Fact, ...], ...] = ()  # every row begins with the fact that names it
-    caption: str = ""  # what the rows are
+    caption: str = ""  # title of the rows
     listed: bool = True  # whether a page shows the rows at once, or only as the exact figures behind its chart
-    chosen: int | None = None  # which row is the answer; None where none is
+    chosen: int | None = None  # the row of the answer; None if there is none
     listings: tuple[Listing, ...] = ()  # next to the answer on a page
-    cautions: Mapping[str, Advice] = field(default_factory=dict)  # what to mind, with what to do
-    about: Mapping[str, str] = field(default_factory=dict)  # what the figures are of, by name
+    cautions: Mapping[str, Advice] = field(default_factory=dict)  # what to mind, each with a remedy
+    about: Mapping[str, str] = field(default_factory=dict)  # what the figures describe, by name
     draw: "Callable[[], go.Figure] | None" = None  # the chart of the answer
     also: "tuple[Callable[[], Iterable[Card]], ...]" = ()  # what a page shows at once after the answer
     evidence: "tuple[Callable[[], Iterable[Card]], ...]" = ()  # what the answer rests on, made when a page shows it
-    in_words: tuple[str, ...] = ()  # what those two hold, in a few lines for faces that do not show them
+    in_words: tuple[str, ...] = ()  # what those two contain, in a few lines for faces that do not show them
 
     @property
     def source(self) -> str:
-        """Where the figures come from, and what they are of, in one line."""
+        """Origin of the figures, with what, when and where they were taken, in one line."""
         return " · ".join(filter(None, (self.origin, *self.of)))
 
     def document(self) -> Any:  # noqa: ANN401 - JSON
-        """Return the figures for JSON: the facts; without them the rows, by name unless the name is a field."""
+        """Return the figures for JSON: the facts; if there are none, the rows, by name unless it is a field."""
         if self.facts or not self.rows:
             return dict(self.facts)
         if self.rows[0][0].key:

@@ -130,7 +130,7 @@ def _probe(probe: Probe) -> tuple[Fact, ...]:
 
 
 def _found(measurement: Measurement) -> str:
-    """Say how the rate was found, and in what time, if it took any."""
+    """Describe how the rate was found and, if it took any time, how long that took."""
     if measurement.testbed_kind == "recorded":
         return "Taken from the table."
     estimate = measurement.estimate
@@ -218,7 +218,7 @@ def _metric(name: str, field: str) -> str:
 def _dataflow(measurement: Measurement) -> list[Card]:
     observation = measurement.estimate.observation
     if observation is None or not observation.operators:
-        return []  # the card before says why
+        return []  # the previous card has the reason
     measured = measured_query(measurement.query, observation.operators, observation.edges or None)
     data = figures.observed_graph(measured.dataflow, observation)
     text = ". Which operator feeds which was not observed: they are shown as a chain." if measured.guessed else "."
@@ -270,7 +270,7 @@ def _written(measurement: Measurement) -> list[Card]:
 
 
 def _of_inputs(measurement: Measurement) -> str:
-    """Say what rate each of several inputs has; "" of one."""
+    """Describe the rate of each of several inputs; empty for a single input."""
     seen = measurement.estimate.observation
     if seen is None or not seen.inputs or not seen.elapsed_s:
         return ""

@@ -1,4 +1,4 @@
-"""What a log says of a running query: what it sustains, what limits it, what an outage costs, what to mind."""
+"""What a log shows of a running query: what it sustains, what limits it, what an outage costs, what to mind."""
 
 import math
 from collections.abc import Iterable
@@ -23,8 +23,8 @@ from workbench.views.cards import Card, fold, gather, tabulate
 from workbench.views.figures import draw_head_room
 from workbench.views.findings import about
 
-_TIGHT = 0.3  # left over the peak, below which a query is not safe
-_WAITING = 0.7  # CPU seconds over run seconds, under which tasks wait for something
+_TIGHT = 0.3  # share left above the peak; with less a query is not safe
+_WAITING = 0.7  # CPU seconds over run seconds; with less, tasks wait for something
 _EVEN, _SKEWED = 1.05, 1.5
 _PARTS = {
     "driver": "the driver's fixed work",
@@ -60,7 +60,7 @@ def answer(found: Observed, outage_s: float) -> Answer:
 
 
 def cards(found: Observed, outage_s: float) -> list[Card]:
-    """Make the cards of a running query, the plans after the head-room."""
+    """Make the cards of a running query, with the plans after the head-room."""
     lead, *evidence = page.cards(answer(found, outage_s))
     return [lead, *gather((partial(_plans, found),)), *evidence]
 
@@ -114,7 +114,7 @@ def _finite(value: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def _sentence(found: Observed) -> str:
-    """Say what the query sustains and what it has left, or why that is not identifiable."""
+    """Describe what the query sustains and what is left, or why that is not identifiable."""
     running, room = found.running, found.headroom
     where = f"{running.name} on {units.some(running.slots, 'slot')}" if running.slots else running.name
     if found.ending is not None:
@@ -135,7 +135,7 @@ def _sentence(found: Observed) -> str:
 
 
 def _runs_of(where: str, ending: EndingRuns, asked: EndingRun | None) -> str:
-    """Say what runs that end take, and how long the one that is asked for would take on the same slots."""
+    """Describe how long runs that end take, and how long the requested one would take on the same slots."""
     said = (
         f"A run of {where} takes what there is and ends: usually {units.scaled(ending.rows, 'rows')} in "
         f"{about(ending.lasts_s)}, at most {units.scaled(ending.most_rows, 'rows')} in {about(ending.most_s)}. Full "
@@ -150,7 +150,7 @@ def _runs_of(where: str, ending: EndingRuns, asked: EndingRun | None) -> str:
 
 
 def _bound(found: Observed) -> str:
-    """Say what is sustained at least, and the load; empty where neither is known."""
+    """Describe the load, and the least that is sustained; empty where neither is known."""
     room = found.headroom
     if not room.mean_rate:
         return ""
@@ -162,7 +162,7 @@ def _bound(found: Observed) -> str:
 
 
 def _verdict(found: Observed) -> tuple[str, str]:
-    """Judge the head-room at the peak, of the rate and of its interval's low end: in a word, and its style."""
+    """Judge the head-room at the peak, by the rate and its interval's low end; return a word and its style."""
     room = found.headroom
     if room.rate is None:
         enough = room.at_least > room.peak_rate * (1 + _TIGHT) and not room.may_be_held
@@ -176,7 +176,7 @@ def _verdict(found: Observed) -> tuple[str, str]:
 
 
 def _doubts(found: Observed) -> dict[str, Advice]:
-    """Say why the verdict is not safe, with what to do; empty where it is, or where nothing is known."""
+    """Return why the verdict is not safe, each with a remedy; empty if it is safe or nothing is known."""
     room = found.headroom
     if room.rate is None or _verdict(found)[1] == "safe":
         return {}
@@ -197,7 +197,7 @@ def _doubts(found: Observed) -> dict[str, Advice]:
 
 
 def _slots_twice(found: Observed) -> str:
-    """Say why the plan of the slots that run has another interval than the log; empty where it has not."""
+    """Explain why the plan for the slots in use has another interval than the log; empty if they are equal."""
     plans = () if found.planned is None else found.planned.plans
     room = found.headroom
     if room.rate is None:
@@ -213,7 +213,7 @@ def _slots_twice(found: Observed) -> str:
 
 
 def _limit(found: Observed) -> str:
-    """Say what takes most of a batch at the rate sustained; empty where that is not known."""
+    """Name the largest part of a batch at the sustained rate; empty where it is not known."""
     shares = found.limits
     if not shares:
         return ""
@@ -232,19 +232,19 @@ def _limit(found: Observed) -> str:
 
 
 def _outage(found: Observed, outage_s: float) -> str:
-    """Say how long the query needs to catch up after an outage at its peak; empty where that is not known."""
+    """Describe how long the query needs to catch up after an outage at its peak; empty where that is not known."""
     seconds, at_worst = found.catch_up_s(outage_s), found.catch_up_s(outage_s, at_worst=True)
     if seconds is None or at_worst is None or not outage_s:
         return ""
     said = f"After an outage of {units.seconds(outage_s)} at the peak it"
     if math.isinf(seconds):
         return f"{said} never catches up."
-    surely = f"{about(at_worst)} at" if math.isfinite(at_worst) else "never at"
-    return f"{said} has caught up in about {about(seconds)} ({surely} the interval's low end)."
+    worst = f"{about(at_worst)} at" if math.isfinite(at_worst) else "never at"
+    return f"{said} has caught up in about {about(seconds)} ({worst} the interval's low end)."
 
 
 def _comparison(found: Observed) -> list[str]:
-    """Say what a study that was measured expects of the same cores, and what targets take with its growth."""
+    """Describe what a measured study expects of as many cores, and the slots for each target with its growth."""
     held = found.compared
     if held is None:
         return []
@@ -264,7 +264,7 @@ def _comparison(found: Observed) -> list[str]:
 
 
 def _what_it_is(found: Observed) -> dict[str, str]:
-    """Say what the query is and what was read, by name."""
+    """Describe the query and what was read, by name."""
     running, room = found.running, found.headroom
     operators = dict.fromkeys(one.operator for block in running.blocks for one in block.observation.operators)
     seen = "as the log shows" if running.interval_s == room.interval_s else "as you say"
@@ -304,7 +304,7 @@ def _batches_of(number: int) -> str:
 
 
 def _state(state: StateSeen) -> str:
-    """Say what an operator keeps."""
+    """Describe the state of an operator."""
     where = f" in {units.some(state.partitions, 'partition')}" if state.partitions else ""
     stores = f" and {units.some(state.instances, 'store')}" if state.instances else ""
     return f"{state.operator} keeps {units.some(state.rows, 'row')}, {units.size(state.memory_bytes)}{where}{stores}"
@@ -324,20 +324,20 @@ def _skew(found: Observed) -> str:
         return ""
     operator, times = found.skew
     if times < _EVEN:
-        return f"none: the tasks of {operator!r} read alike"
+        return f"none: the tasks of {operator!r} read equally much"
     warning = "; more slots help less than their number says" if times >= _SKEWED else ""
     return f"the fullest task of {operator!r} has {units.number(times)} times the mean{warning}"
 
 
 def _executors(found: Observed) -> str:
-    """Whether they were equally fast, in the busiest block; empty where one executor was not compared with another."""
+    """Compare the executors' speed in the busiest block; empty where there is nothing to compare."""
     blocks = found.running.blocks
     paces = max(blocks, key=lambda block: block.rows).observation.executors if blocks else ()
     if not paces:
         return ""
     slow = slow_executors(paces)
     if not slow:
-        return f"all alike: the slowest took {max(pace.times for pace in paces):.2f} times as long as the others"
+        return f"equally fast: the slowest took {max(pace.times for pace in paces):.2f} times as long as the others"
     return f"{slow[0].sentence}: a batch waits for it, so look at what else its worker does"
 
 
@@ -356,7 +356,7 @@ def _cores(found: Observed) -> str:
 
 def _plans(found: Observed) -> list[Card]:
     if found.planned is not None and found.planned.plans:
-        lead, *rest = of_a_plan.cards(found.planned, source=False)  # the first card says where figures come from
+        lead, *rest = of_a_plan.cards(found.planned, source=False)  # the first card has the origin of the figures
         return [lead, *map(fold, rest)]
     reasons = [found.unplanned] if found.unplanned else []
     reasons += (

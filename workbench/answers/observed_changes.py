@@ -1,4 +1,4 @@
-"""What a running query's log shows next to its head-room, with what to do: drift, overrun, runs that end, its state."""
+"""What a query's log shows in addition to its head-room, with remedies: drift, overrun, runs that end, its state."""
 
 from datetime import UTC, datetime
 
@@ -7,15 +7,15 @@ from workbench.advice import Advice
 from workbench.observing import StateSeen
 from workbench.study import Observed
 
-_SHOWN_S = 366 * 86_400.0  # how far ahead a date is given
-_COSTS = 0.1  # share of a batch from which a part of keeping state is named
-_HITS = 0.8  # share of reads below which a cache is too small
-_MANY = 50  # stores of a slot
-_GREW_S = 600.0  # by which a watermark fell behind
+_SHOWN_S = 366 * 86_400.0  # furthest date that is given, from the end of the log
+_COSTS = 0.1  # share of a batch from which a cost of keeping state is named
+_HITS = 0.8  # share of reads; with less, a cache is too small
+_MANY = 50  # stores per slot
+_GREW_S = 600.0  # by which a watermark fell further behind
 
 
 def changes(found: Observed) -> dict[str, Advice]:
-    """Say what changes or costs, each with a remedy."""
+    """Return what changes or costs time, each with a remedy."""
     said = {**_drift(found), **_overrun(found)}
     if found.ending is not None and found.run is None:
         endless = "Its runs take what there is and end (availableNow), so there is no trigger interval."
@@ -60,7 +60,7 @@ def _drift(found: Observed) -> dict[str, Advice]:
 def _overrun(found: Observed) -> dict[str, Advice]:
     room, said = found.headroom, {}
     if room.overrun is not None:
-        kept = "it keeps up all the same" if room.keeps_up else "it leaves rows behind"
+        kept = "it still keeps up" if room.keeps_up else "it leaves rows behind"
         longer = (
             f"Since batch {room.overrun.number:,} ({_moment(room.overrun.start_s)}) most batches take longer than the "
             f"trigger interval of {units.seconds(room.interval_s)}; at the log's end {kept}."
@@ -86,7 +86,7 @@ def _growth(state: StateSeen, found: Observed) -> dict[str, Advice]:
     running = found.running
     memory = float(running.slots * running.memory_mb << 20)
     full_s = state.full_s(memory)
-    if running.cpu_share is not None and full_s is not None and full_s < _SHOWN_S:  # a log of tasks shows the memory
+    if running.cpu_share is not None and full_s is not None and full_s < _SHOWN_S:  # logs of tasks show the memory
         at = _moment(running.ended_s + full_s)
         said += f", and meets the {units.size(memory)} of its slots in {units.seconds(full_s)} ({at})"
     remedy = "Let rows leave the state: a watermark with a window, a time limit of a join, or a timeout."

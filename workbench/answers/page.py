@@ -1,4 +1,4 @@
-"""An answer as the cards of a page or a notebook: the first has all that it says, its evidence is folded."""
+"""An answer as cards of a page or a notebook: the first has everything that it says, the rest folds its evidence."""
 
 from functools import partial
 
@@ -7,11 +7,11 @@ from workbench.views.cards import Card, Column, Table, fold, gather
 from workbench.views.cards import show as show_cards
 from workbench.views.parts import part
 
-MOST_CAUTIONS = 4  # cautions that a page shows at once: the first
+MOST_CAUTIONS = 4  # cautions that a page shows unfolded: the first ones
 
 
 def cards(answer: Answer, *, source: bool = True) -> list[Card]:
-    """Make all cards, error cards where one fails; without `source`, another says where figures come from."""
+    """Make all cards, with an error card for each that fails; without `source`, another card gives the origin."""
     at_once = gather((partial(_lead, answer, source=source), *answer.also))
     about = []
     if answer.about:

@@ -1,4 +1,4 @@
-"""What a placement says: where the tasks go, what that sustains, what others do, and which shape workers need."""
+"""What a placement says: where the tasks go, the rate that this sustains, other methods, and the shape of workers."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +10,7 @@ from workbench import bounds, units
 from workbench.advice import Advice
 from workbench.answers import page
 from workbench.answers.answer import COUNT, NUMBER, SECONDS, Answer, Fact, Unit
-from workbench.placement import DIMENSIONS, Compared, Comparison, CostVector, Placed, PlacementInput, Plan, Spread
+from workbench.placement import DIMENSIONS, MethodRow, Comparison, CostVector, Placed, PlacementInput, Plan, Spread
 from workbench.spelling import spelled_report
 from workbench.study import PlacementStudy
 from workbench.views import figures
@@ -25,12 +25,12 @@ _FULL = {
     "net": "The network of worker w{} fills up first.",
     "task": "A task that is busy all the time is the limit.",
 }
-_USUAL = ("flink-default", "flink-evenly", "round-robin", "random")  # on a page's first screen, with the best
+_USUAL = ("flink-default", "flink-evenly", "round-robin", "random")  # methods on a page's first screen, with the best
 _MOST_COLUMNS = 10  # of workers
-_MORE_TIME = 6.0  # times what a search had
-_SAME = 0.005  # shares that differ by no more are the same
+_MORE_TIME = 6.0  # factor over the time that a search had
+_SAME = 0.005  # shares that differ by less count as equal
 _MEDIAN = 0.5
-_EQUAL = 1e-9  # as are costs, and rates but for rounding
+_EQUAL = 1e-9  # and so do costs, and rates but for rounding
 _COSTS = tuple(Column(figures.COST_NAMES[name], "0 even, 1 worst") for name in DIMENSIONS)
 _RATE = Unit(lambda value: "no limit" if value == "inf" else units.scaled(value, ""), "records/s")
 _TASKS = Unit(lambda count: f"{count:,}" if count else ".")
@@ -40,11 +40,11 @@ _CHANGE = Unit(
     100.0,
 )
 
-Again = Callable[..., str]  # gives the command that asks again, with changes of its parameters; None leaves one out
+Again = Callable[..., str]  # returns the command that places again with changed parameters; None leaves one out
 
 
 def of_a_report(**asked: object) -> Again:
-    """Return what spells the command of a report with its parameters; a placement that is not known gets a name."""
+    """Return a function that writes the command of a report; a placement without a name gets one."""
 
     def again(**changes: object) -> str:
         given = {"placement": "PLACEMENT.yaml", **asked, **changes}
@@ -54,7 +54,7 @@ def of_a_report(**asked: object) -> Again:
 
 
 def answer(placed: Placed, given: PlacementInput, again: Again) -> Answer:
-    """Answer where one method puts the tasks, and what that sustains."""
+    """Answer where one method puts the tasks, and what this sustains."""
     sustained = "" if placed.rate is None else f" sustains {units.rate(placed.rate.rate)}"
     return Answer(
         "placed",
@@ -77,7 +77,7 @@ def of_batches(given: PlacementInput) -> Answer:
 
 
 def compared(given: PlacementInput, found: Comparison, again: Again, shown: Placed | None = None) -> Answer:
-    """Answer what a plan, the best if none is `shown`, gains over the default scheduler, and what others do."""
+    """Answer what the plan `shown`, by default the best, gains over the default scheduler, and what others gain."""
     best = found.best
     ranked = sorted(found.rows, key=lambda row: (row is not best, -(row.median or 0.0), tuple(row.costs)))
     rows = [_method(row, best, given) for row in ranked]
@@ -117,7 +117,7 @@ def shapes(found: Sequence[Spread]) -> Answer:
 
 
 def studied(found: PlacementStudy, again: Again | None = None) -> Answer:
-    """Answer all that is worth knowing of a placement; `again` gives the commands of advice."""
+    """Answer everything worth knowing about a placement; `again` writes the commands of advice."""
     again = of_a_report() if again is None else again
     made = compared(found.given, found.compared, again, found.asked)
     cautions = dict(made.cautions)
@@ -162,7 +162,7 @@ def _costs(cost: CostVector) -> str:
 
 
 def _limit(placed: Placed) -> str:
-    """Say what limits a plan; empty where its rate is not known."""
+    """Name what limits a plan; empty where its rate is not known."""
     if placed.rate is None:
         return ""
     full = placed.rate.resource
@@ -174,7 +174,7 @@ def _proof(placed: Placed) -> str:
 
 
 def _gain(plan: Placed, found: Comparison, given: PlacementInput) -> str:
-    """Say what a plan gains over the default scheduler, in the median of its draws."""
+    """Describe what a plan gains over the default scheduler, in the median of its draws."""
     default = found.default
     usual = "by the default scheduler"
     name, drawn = ("", "") if default is None else (default.placed.method, units.some(default.draws, "draw"))
@@ -194,7 +194,7 @@ def _gain(plan: Placed, found: Comparison, given: PlacementInput) -> str:
 
 
 def _doubts(given: PlacementInput, found: Comparison) -> Iterable[str]:
-    """Say of which methods the figures are medians, and which answer another question."""
+    """Name the methods whose figures are medians, and those that answer another question."""
     drawn = max(row.draws for row in found.rows)
     if drawn > 1:
         yield f"Where chance has a part, {drawn} plans are drawn, and figures are medians."
@@ -208,12 +208,12 @@ def _doubts(given: PlacementInput, found: Comparison) -> Iterable[str]:
 
 
 def _misses(sustained: float, asked: float | None) -> bool:
-    """Whether the rate that is sustained is below the one asked for, by more than rounding."""
+    """Whether the sustained rate is below the requested one, by more than rounding."""
     return asked is not None and sustained < asked * (1 - _EQUAL)
 
 
 def _cautions(given: PlacementInput, plan: Placed, best: Placed | None, again: Again) -> dict[str, Advice]:
-    """Say what to mind of a plan; `best` is one that sustains most, None where that is not known."""
+    """Return what to mind about a plan; `best` is one with the highest rate, None where rates are not known."""
     reasons: dict[str, Advice] = {}
     target = given.rate
     if plan.rate is None:
@@ -236,20 +236,20 @@ def _cautions(given: PlacementInput, plan: Placed, best: Placed | None, again: A
 
 
 def _carry(given: PlacementInput, best: Placed, again: Again) -> Advice:
-    """Say what helps where no placement carries the rate."""
+    """Advise what helps where no placement carries the rate."""
     tasks = more_tasks(given)
     more = f"Give the query more tasks: {tasks}." if tasks else ""
     if best.rate is not None and best.rate.resource == "task":
         return Advice(more or "Give the query more tasks.")
     speeds = {"speeds": list(given.speeds_with_one_more)} if given.sized else {}
-    problem = given.problem  # whatever the input is, it takes workers, slots and speeds
+    problem = given.problem  # workers, slots and speeds can be set for any input
     return Advice(
         f"{more} Add a worker. Run".lstrip(), again(workers=problem.workers + 1, slots=problem.slots, **speeds)
     )
 
 
 def more_tasks(given: PlacementInput) -> str:
-    """Say how many tasks the operators need whose tasks are too few, as one has a slot at most; "" where none is."""
+    """Name the operators whose tasks are too few for their load, with how many they need; empty if there are none."""
     problem = given.problem
     needed = ", ".join(
         f"at least {units.count(math.ceil(tasks * cpu - _EQUAL))} of {name}, which has {units.count(tasks)}"
@@ -283,7 +283,7 @@ def _finite(value: float | None) -> float | str | None:
 
 
 def _tasks(placed: Placed) -> tuple[tuple[Fact, ...], ...]:
-    """Make a row for each operator; of many workers, a row for all that have the same tasks, named by the first."""
+    """Make a row for each operator; among many workers, equal ones share a row named by the first."""
     problem = placed.problem
     if problem.workers <= _MOST_COLUMNS:
         return tuple(
@@ -304,7 +304,7 @@ def _tasks(placed: Placed) -> tuple[tuple[Fact, ...], ...]:
     return tuple(rows)
 
 
-def _method(row: Compared, best: Compared, given: PlacementInput) -> tuple[Fact, ...]:
+def _method(row: MethodRow, best: MethodRow, given: PlacementInput) -> tuple[Fact, ...]:
     known = _document(row.placed) | {"lowest": _finite(row.lowest), "highest": _finite(row.highest)}
     usual, most = row.median, best.median
     gain = usual / most - 1 if usual and most and math.isfinite(most) else None
@@ -347,14 +347,14 @@ def _shape(one: Spread) -> tuple[Fact, ...]:
 
 
 def _methods(made: Answer) -> list[Card]:
-    """Show all methods; the first screen has the best and those that know no loads."""
+    """Show all methods; the first screen has the best and those that ignore loads."""
     lead = page.cards(replace(made, draw=None))[0]
     finding = f"{units.some(len(made.rows), 'method')}, the best first."
     return [replace(lead, name="methods", title="What would others do?", finding=finding, html="")]
 
 
 def _plan(found: PlacementStudy) -> list[Card]:
-    """Show the tasks of each operator on each worker, whose map the answer has."""
+    """Show each operator's tasks on each worker; the answer has the map."""
     plan = found.shown
     lead = page.cards(answer(plan, found.given, of_a_report()))[0]
     note = f" ({plan.note})" if plan.note else ""
@@ -394,7 +394,7 @@ def _front(found: PlacementStudy) -> list[Card]:
 
 
 def _with_best(front: Sequence[Plan], best: Placed) -> tuple[tuple[Plan, ...], int]:
-    """Return the plans of the front, the best one after them if none of them has its costs, and which one does."""
+    """Return the plans of the front, followed by the best if none has its costs, and the index of the best."""
     same = [
         number
         for number, plan in enumerate(front)

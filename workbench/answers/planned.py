@@ -15,7 +15,7 @@ from workbench.views.cards import Card
 from workbench.views.findings import about, backlog, basis, containers, deployment, origin, testbed_name
 
 _VERDICTS = {"safe": "safe", "risky": "risky", "don't rely on it yet": "unsure"}
-_WEIGHED = frozenset({"extrapolation", "wide interval", "few runs"})  # by every verdict
+_WEIGHED = frozenset({"extrapolation", "wide interval", "few runs"})  # covered by every verdict
 _NEAR = 2  # deployments before and after the planned one
 _RISK = Unit(units.chance, "%", 100.0)
 _TIMES = Unit(lambda value: units.number(value, 2), "x")
@@ -63,7 +63,7 @@ def rows(plans: Sequence[CapacityPlan], refused: Sequence[Refusal] = ()) -> tupl
 
 
 def cautions(plans: Sequence[CapacityPlan]) -> dict[str, Advice]:
-    """Return what to mind, with what to do: why a target is not safe, then each other concern where it is worst."""
+    """Return what to mind, with remedies: why a target is not safe, then each other concern at its worst target."""
     reasons: dict[str, Advice] = {}
     found: dict[str, list[tuple[CapacityPlan, ModelFinding]]] = {}
     for plan in plans:
@@ -82,8 +82,8 @@ def cautions(plans: Sequence[CapacityPlan]) -> dict[str, Advice]:
 
 
 def asked_for(plan: CapacityPlan) -> tuple[str, ...]:
-    """Answer what was asked in addition to the rate: a run that ends, to catch up in time, and the lowest load."""
-    said = [] if plan.run is None else [_a_run(plan, plan.run)]
+    """Answer what was asked in addition to the rate: a run that ends, a time to catch up, and the lowest load."""
+    said = [] if plan.run is None else [_ending_run(plan, plan.run)]
     if plan.outage is not None:
         said.append(f"{backlog(plan, plan.outage.outage_s)} You asked for {about(plan.outage.catch_up_s)}.")
     if plan.low_slots is not None:
@@ -135,8 +135,8 @@ def _target(plan: CapacityPlan, currency: str | None) -> tuple[Fact, ...]:
     )
 
 
-def _a_run(plan: CapacityPlan, run: EndingRun) -> str:
-    """Say how long a run lasts that ends, and what it costs."""
+def _ending_run(plan: CapacityPlan, run: EndingRun) -> str:
+    """Describe how long a run that ends lasts, and what it costs."""
     lasts, at_worst = about(run.lasts_s(plan.expected_rate)), about(run.lasts_s(plan.low))
     said = f"A run of {units.scaled(run.rows, 'rows', 2)} lasts about {lasts}, {about(run.start_s)} of it to start"
     said += f" ({at_worst} at the interval's low end), of the {about(run.deadline_s)} that it may"
@@ -150,7 +150,7 @@ def _in_words(planned: Planned) -> tuple[str, ...]:
     plans = planned.plans
     said = [text for plan in plans for text in _deployed(plan)]
     for interval, reason in intervals_left_out(planned.sweep).items():
-        said.append(f"A trigger interval of {interval:g} s is not planned with: {reason}")
+        said.append(f"The {interval:g} s trigger interval was left out: {reason}")
     if plans:
         ended = f"The exploration ended: {planned.exploration.reason}."
         said += [findings.forms(planned.forms), f"{basis(plans[0])} {ended}"]
@@ -159,7 +159,7 @@ def _in_words(planned: Planned) -> tuple[str, ...]:
 
 
 def _deployed(plan: CapacityPlan) -> list[str]:
-    """Say what the deployment of a plan consists of."""
+    """Describe the parts of a plan's deployment."""
     said = [f"{units.rate(plan.rate)}: {containers(plan)}"]
     if plan.allocation is not None:
         said.append(f"  tasks: {_counts(plan.allocation.tasks)}")
@@ -173,7 +173,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _alternatives(planned: Planned, plan: CapacityPlan) -> Listing | None:
-    """Set risk against cost for the plan and the two deployments before and after it; None where that says nothing.
+    """Compare risk and cost of the plan and its two neighbours on either side; None where they do not differ.
 
     Steps are whole workers of the planned type, filled; where nothing is priced, executors of the size measured, or
     slots. The plan's own risk is the verdict's. More slots are no riskier, because some of them may stay idle.
@@ -190,7 +190,7 @@ def _alternatives(planned: Planned, plan: CapacityPlan) -> Listing | None:
     chosen = steps.index(at)
     risks = [*risks[:chosen], *itertools.accumulate(risks[chosen:], min)]
     if len(steps) <= 1 or (chosen == 0 and len(set(map(units.chance, risks))) == 1):
-        return None  # the planned deployment is the least, and more lower no risk that can be read
+        return None  # the planned deployment is the smallest, and larger ones do not lower the risk visibly
     rate = units.rate(plan.rate)
     caption, listed = f"Risk by slots, {rate}", []
     for step, count, risk in zip(steps, slots, risks, strict=True):

@@ -17,14 +17,14 @@ from workbench.views.cards import Card, Cell, Column, Table, headings, tabulate,
 from workbench.views.findings import testbed_name
 from workbench.views.parts import part
 
-START = "start"  # name of the card that says how to start what was planned
-OUTAGE_S = 600.0  # outage whose backlog is shown where the study names none, seconds
+START = "start"  # name of the card that shows how to start what was planned
+OUTAGE_S = 600.0  # outage whose backlog is shown if the study names none, seconds
 _DAY = "What would following the load save?"
-_CHART = 400  # pixels, so that the page shows the answer and how to start it before its evidence
+_CHART = 400  # pixels: a page shows the answer and how to start it before its evidence
 
 
 def elsewhere(planned: Planned, plan: CapacityPlan) -> bool:
-    """Whether a plan is of another interval than was explored, or other cores: the model knows no risk of these."""
+    """Whether a plan has another interval than was explored, or other cores: the model has no risks for these."""
     return plan.on_other_cores or plan.budget.interval_s != planned.exploration.runs[0].budget.interval_s
 
 
@@ -45,7 +45,7 @@ def _model(planned: Planned) -> list[Card]:
 
 
 def _start(planned: Planned) -> list[Card]:
-    """Write what starts each plan, to copy: the command and the skeleton of the job, one tab per target."""
+    """Show the command that starts each plan, and the skeleton of its job, to copy: one tab per target."""
     if not planned.plans:
         return []
     panes = {
@@ -60,7 +60,7 @@ def _start(planned: Planned) -> list[Card]:
 
 
 def forms(planned: Planned) -> list[Card]:
-    """Compare the paper's forms and the law: what each asks for every target, and how far it is off."""
+    """Compare the paper's forms and the law: the slots that each needs for every target, and its error."""
     title, found = "Would another model give another answer?", planned.forms
     finding = f"{findings.forms(found)}{_assumed(planned.exploration)}"
     if found.chosen is None:
@@ -98,7 +98,7 @@ def _forms_table(found: FormComparison) -> Table:
 
 
 def _assumed(exploration: Exploration) -> str:
-    """Say what the scaling law assumes of more slots, after a space; empty where it is the usual."""
+    """Describe what the scaling law assumes of more slots, after a space; empty if it is the usual assumption."""
     slots = math.floor(exploration.model.sharing_slots + SLACK)
     if slots <= max(run.budget.slots for run in exploration.runs):
         return ""
@@ -139,7 +139,7 @@ def _counts(name: str, counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def _shares(plan: CapacityPlan) -> tuple[str, go.Figure | None]:
-    """Show where the slots go: to operators that run side by side, or to the stages of a batch, as far as is known."""
+    """Show how the slots divide among operators that run in parallel, or stages of a batch, as far as is known."""
     if plan.allocation is not None and plan.allocation.tasks:
         finding = figures.slot_shares(plan.allocation, plan.expected_rate)
         return f"{finding}.", figures.draw_slot_shares(plan.allocation, finding)
@@ -150,7 +150,7 @@ def _shares(plan: CapacityPlan) -> tuple[str, go.Figure | None]:
 
 
 def _safety(planned: Planned) -> list[Card]:
-    """Set the risk of falling short of the largest target against the price of workers of the planned type."""
+    """Plot the risk of missing the largest target against the price of workers of the planned type."""
     plan = max(planned.plans, key=lambda plan: plan.rate, default=None)
     if plan is None or elsewhere(planned, plan):
         return []
@@ -174,7 +174,7 @@ def _safety(planned: Planned) -> list[Card]:
 
 
 def _waiting(planned: Planned) -> list[Card]:
-    """Say how long records wait at the target rate, and how long a backlog lasts."""
+    """Describe how long records wait at the target rate, and how long a backlog lasts."""
     plans = planned.plans
     if not plans:
         return []
@@ -201,7 +201,7 @@ def _waiting(planned: Planned) -> list[Card]:
 
 
 def _day(planned: Planned) -> list[Card]:
-    """Say what following the day's load would save."""
+    """Describe what following the day's load would save."""
     chosen = next((plan for plan in planned.plans if plan.day is not None), None)
     if chosen is None or chosen.day is None:
         missing = "No plan carries the day's peak, so none can be compared with following the load. Leave targets out."
@@ -220,7 +220,7 @@ def _day(planned: Planned) -> list[Card]:
             f"; in whole workers {units.number(day.cost)} instead of {units.number(day.whole_static_cost)} {currency}"
         )
     columns = headings(("From (h)", "Highest rate (records/s)", "Slots"))
-    began = [number * day.hours[0] for number in range(len(day.hours))]  # only the last may be shorter
+    began = [number * day.hours[0] for number in range(len(day.hours))]  # only the last one may be shorter
     table = Table("The day, step by step", columns, tuple(zip(began, day.rates, day.slots, strict=True)))
     note = " Restarts are not counted: replay the day against the plan to see them."
     return [Card("day", _DAY, f"{finding}.{note}", table=table)]
@@ -241,7 +241,7 @@ def _finite(value: float) -> float | None:
 
 
 def _doubts(planned: Planned) -> list[Card]:
-    """List everything that is doubtful about the runs and the plans, each finding once, with its targets."""
+    """List everything doubtful about the runs and the plans, each finding once, with its targets."""
     found: dict[ModelFinding, list[str]] = {one: [] for one in planned.exploration.findings}
     for plan in planned.plans:
         for one in plan.cards:
@@ -278,7 +278,7 @@ def _overstatement(planned: Planned) -> list[Card]:
 
 
 def _runs(planned: Planned) -> list[Card]:
-    """Show the loop's record: why each budget was asked for, what was expected and measured, and the cost after it."""
+    """Show the record of the exploration: why each budget was chosen, the expected and measured rates, and the cost."""
     found, study = planned.exploration, planned.study
     whys = reasons(found.runs, study.space, study.seed, choice=study.choice, estimates=study.estimates)
     made = [(row, run, run if isinstance(run, Measurement) else None) for row, run in enumerate(found.runs)]
@@ -314,7 +314,7 @@ def _runs(planned: Planned) -> list[Card]:
 
 
 def _taken(measured: Sequence[Measurement], runs: int) -> str:
-    """Say how many runs there were, how long they took, and of simulated ones how they were simulated."""
+    """Describe how many runs there were, how long they took, and how simulated ones were simulated."""
     total = units.seconds(sum(run.estimate.seconds for run in measured))
     said = units.some(runs, "run")
     kind = measured[0].testbed_kind if measured else ""
@@ -325,5 +325,5 @@ def _taken(measured: Sequence[Measurement], runs: int) -> str:
     return f"{said} took {total} to measure."
 
 
-AT_ONCE = (_refused, _model, _start, forms)  # what a page shows after the answer
-ON_REQUEST = (_settings, _safety, _waiting, _day, _intervals, _overstatement, _doubts, _runs)  # what it folds
+AT_ONCE = (_refused, _model, _start, forms)  # what a page shows unfolded after the answer
+ON_REQUEST = (_settings, _safety, _waiting, _day, _intervals, _overstatement, _doubts, _runs)  # what a page folds

@@ -1,4 +1,4 @@
-"""What a replay says: which policy or paradigm to choose, the figures of each, what to mind, and why."""
+"""What a replay says: which policy or paradigm to choose, the figures of each, cautions, and reasons."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -18,22 +18,22 @@ from workbench.views.cards import Card, Table, headings, tabulate, times
 from workbench.views.findings import QUIET, decided
 
 _MOSTLY = 0.95  # share of the time at the target
-_AS_IT_IS = ("static", "flink")  # no setting changes these
+_AS_IT_IS = ("static", "flink")  # no setting changes these policies
 _SLOWLY = {"scale_down_interval_s": 3600.0}
-_PRICES = Path(__file__).resolve().parents[2] / "data" / "instances.csv"  # of this package
-_ALL_POINTS = 3 * figures.POINTS  # of all timelines of a page together, so that the page is small enough to send
+_PRICES = Path(__file__).resolve().parents[2] / "data" / "instances.csv"  # in this package
+_ALL_POINTS = 3 * figures.POINTS  # points of all timelines of a page together, so that it is small enough to send
 _SIMULATED = "The load was replayed in a simulation; nothing was measured on a cluster."
 _WAITING = 'No record is lost: late records wait at the source; "left waiting" counts those still there at the end.'
 _KEPT = Unit(lambda share: units.share(round(share, 3)), "%", 100.0)
 _MOVED = Unit(lambda value: f"{units.size(value)}/s", "bytes/s")
 
-Asked = Mapping[str, object]
-"""Parameters of a report that are not its own, which the commands of advice repeat; what is not known gets a
+Parameters = Mapping[str, object]
+"""Parameters of a report that differ from its defaults, which the commands of advice repeat; unknown ones get a
 placeholder."""
 
 
-def answer(found: Replayed | ReplayedParadigms, asked: Asked | None = None) -> Answer:
-    """Answer which policy, or paradigm, to choose for the load that was replayed; without `asked` no command helps."""
+def answer(found: Replayed | ReplayedParadigms, asked: Parameters | None = None) -> Answer:
+    """Answer which policy, or paradigm, to choose for the replayed load; without `asked`, advice has no commands."""
     return _of_paradigms(found, asked) if isinstance(found, ReplayedParadigms) else _of_policies(found, asked)
 
 
@@ -65,7 +65,7 @@ def over_restarts(restarts: Mapping[float, Replayed]) -> Answer:
 
 
 def held_back(found: Replayed) -> dict[str, Advice]:
-    """Say that the state's partitions hold every policy below the peak, with what to do; empty where they do not."""
+    """Return the caution that the state's partitions keep every policy below the peak; empty if they do not."""
     if not found.held:
         return {}
     partitions = units.some(found.partitions or 0, "partition")
@@ -74,8 +74,10 @@ def held_back(found: Replayed) -> dict[str, Advice]:
     return {reason: Advice(f"Plan for the peak of {peak}, then replay that plan.")}
 
 
-def cautions(data: figures.Policies, held: Mapping[str, Advice], asked: Asked | None, slots: int) -> dict[str, Advice]:
-    """Return what to mind, with what to do; what holds all policies back comes first, and then no slots are advised."""
+def cautions(
+    data: figures.Policies, held: Mapping[str, Advice], asked: Parameters | None, slots: int
+) -> dict[str, Advice]:
+    """Return what to mind, with remedies; what holds all policies back comes first and rules out more slots."""
     reasons = dict(held)
     rows = dict(zip(data.names, data.rows, strict=True))
     if data.leading is not None and data.best is None and not held:
@@ -98,15 +100,15 @@ def cautions(data: figures.Policies, held: Mapping[str, Advice], asked: Asked | 
     return reasons | {_SIMULATED: Advice("Try the policy on the real job before you rely on it.")}
 
 
-def _run(words: str, asked: Asked | None, **changes: object) -> Advice:
-    """Advise to do something; a report with `changes` of its parameters does it, where a report was asked for."""
+def _run(words: str, asked: Parameters | None, **changes: object) -> Advice:
+    """Advise what `words` say, and if a report was asked for, to run it with `changes` to its parameters."""
     if asked is None:
         return Advice(words)
     return Advice(f"{words} Run", spelled_report("scaling", {"rates": "LOAD.csv", **asked, **changes}))
 
 
-def _keep_up(data: figures.Policies, asked: Asked | None, slots: int) -> Advice:
-    """Say what helps: more slots at the beginning stay only with static, the others soon have as many as they want."""
+def _keep_up(data: figures.Policies, asked: Parameters | None, slots: int) -> Advice:
+    """Advise more slots: at the beginning they help only static, as the other policies soon change their number."""
     given = asked or {}
     if "static" in data.names:
         if str(given.get("query", "")).endswith(".json"):
@@ -120,7 +122,7 @@ def _keep_up(data: figures.Policies, asked: Asked | None, slots: int) -> Advice:
     return replace(static, otherwise=_run("Or slow the scale-down.", asked, settings=slowed))
 
 
-def _of_policies(found: Replayed, asked: Asked | None) -> Answer:
+def _of_policies(found: Replayed, asked: Parameters | None) -> Answer:
     data, trace = figures.policies(found.timelines, found.price_unit), found.trace
     slots = sum(found.tasks.values())
     known = None if asked is None else {"query": found.query, **asked}
@@ -188,7 +190,7 @@ def _timelines(found: Replayed, data: figures.Policies) -> Iterable[Card]:
 
 
 def _reasons(policy: str, line: Timeline) -> Iterable[Card]:
-    """Explain Justin's decisions on operators with state; nothing where a policy gave no reasons."""
+    """Explain Justin's decisions on operators with state; yields nothing where a policy gave no reasons."""
     found = [
         (change.at_s, operator, one)
         for change in line.reconfigurations
@@ -232,7 +234,7 @@ def _load(found: Replayed) -> Iterable[Card]:
     yield Card("load", "What was replayed?", finding, table=table)
 
 
-def _of_paradigms(found: ReplayedParadigms, asked: Asked | None) -> Answer:
+def _of_paradigms(found: ReplayedParadigms, asked: Parameters | None) -> Answer:
     data, trace, cluster = figures.paradigms(found.runs), found.trace, found.cluster
     executors, shards = units.some(found.advice.executors, "executor"), units.some(found.advice.shards, "shard")
     ranked = sorted(data.runs, key=lambda run: (run is not data.best, -run.throughput_per_s))
@@ -255,7 +257,7 @@ def _of_paradigms(found: ReplayedParadigms, asked: Asked | None) -> Answer:
     )
 
 
-def _keyed_cautions(found: ReplayedParadigms, data: figures.Paradigms, asked: Asked | None) -> dict[str, Advice]:
+def _keyed_cautions(found: ReplayedParadigms, data: figures.Paradigms, asked: Parameters | None) -> dict[str, Advice]:
     reasons: dict[str, Advice] = {}
     best = data.best
     if best is not None and best.waiting > found.trace.mean_per_s:  # a second's records and more

@@ -19,8 +19,8 @@ from workbench.records import Allocation, Measurement, Run, Status, Unbounded
 Solver = Literal["exact", "cbc"]
 
 _SHOWN = 5
-_TOLERANCES = ["primalTolerance 1e-9", "integerTolerance 1e-9"]  # of CBC: scale a model so that what matters is larger
-_BELOW = 1 - 1e-12  # an exact tie with the level is left to the one by one: rounding must not decide it
+_TOLERANCES = ["primalTolerance 1e-9", "integerTolerance 1e-9"]  # of CBC, which are absolute: scale a model up
+_BELOW = 1 - 1e-12  # an exact tie is left to the single slots: rounding must not decide it
 
 
 def bids2(
@@ -31,7 +31,7 @@ def bids2(
     *,
     time_limit_s: float | None = None,
 ) -> Allocation:
-    """Give `slots` to the operators so that the source rate they carry is the highest possible.
+    """Distribute `slots` among the operators so that the source rate they carry is the highest possible.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def check_solver(solver: str) -> None:
 
 
 def _exact(rates: Sequence[float], ratios: Sequence[float], slots: int) -> list[int]:
-    """Give each slot to the operator of least capacity, which any allocation that carries more must do too.
+    """Assign each slot to the operator of least capacity, as any allocation that carries more must do.
 
     Operator i takes its k-th further slot at capacity k c_i, c_i being that of one task. At the level L = further
     slots / sum of 1/c_i at most that many k c_i are below L, so these are taken at once and the rest one by one.
@@ -99,7 +99,7 @@ def _exact(rates: Sequence[float], ratios: Sequence[float], slots: int) -> list[
     costs = _costs(rates, ratios)
     level = (slots - len(rates)) / sum(costs) * _BELOW
     tasks = [1 + int(level * cost) for cost in costs]
-    # not count x capacity of one task: count x rate is exact for whole numbers, which ties are mostly made of
+    # not count x capacity of one task: count x rate is exact for whole numbers, and most ties are between these
     heap = list(zip(map(truediv, map(mul, tasks, rates), ratios), range(len(tasks)), strict=True))
     heapq.heapify(heap)
     for _ in range(slots - sum(tasks)):
@@ -128,7 +128,7 @@ def _milp(
 
 
 def _costs(rates: Sequence[float], ratios: Sequence[float]) -> list[float]:
-    """Tasks per source record/s, as shares of the most expensive operator's: that of an extreme rate would overflow."""
+    """Tasks per source record/s, as shares of the most expensive operator's, so that no extreme rate overflows."""
     singles = list(map(truediv, rates, ratios))
     least = min(singles)
     return [least / single for single in singles]
@@ -160,7 +160,7 @@ def _budget(true_rates: Mapping[str, float | None], ratios: Mapping[str, float],
 def _sorted_out(
     true_rates: Mapping[str, float | None], ratios: Mapping[str, float]
 ) -> tuple[dict[str, float], list[float], dict[str, Unbounded]]:
-    """Rates and ratios of the operators that bound the rate, and why the others do not; refuse meaningless numbers."""
+    """Return the rates and ratios of operators that bound the rate, and why others do not; refuse invalid numbers."""
     rates: dict[str, float] = {}
     weights: list[float] = []
     unbounded: dict[str, Unbounded] = {}
@@ -188,7 +188,7 @@ def _sorted_out(
 
 
 def solve_by_cbc(problem: pulp.LpProblem, time_limit_s: float | None = None) -> Status:
-    """Solve `problem` in place, in one thread; ``"feasible"``: the time limit left the optimum unproven."""
+    """Solve `problem` in place, in one thread; ``"feasible"`` means that time ended before the optimum was proven."""
     solver = pulp.COIN_CMD(
         path=pulp.PULP_CBC_CMD.pulp_cbc_path, msg=False, threads=1, timeLimit=time_limit_s, options=_TOLERANCES
     )

@@ -1,4 +1,4 @@
-"""BIDS2 where stages share the slots in time: the partitions of every stage that give a budget the highest rate.
+"""BIDS2 where stages take turns at the slots: the partitions of every stage that give a budget the highest rate.
 
 StreamBed's question (section V) is which parallelism of each operator gives a bounded budget of slots the highest
 source rate. In a micro-batch every stage may use all slots, one after the other, so the budget is the trigger interval:
@@ -27,7 +27,7 @@ from workbench.checks import positive, whole
 from workbench.errors import WorkbenchError
 from workbench.records import BatchLayout, Stage
 
-LARGEST = 64  # slots up to which every count is a candidate, and the MILP takes less than a second
+LARGEST = 64  # up to this many slots every count is a candidate, and the MILP takes less than a second
 _GRID, _WAVES = 48, 4
 _STEPS, _STILL = 60, 1e-9
 _TIE = 1e-9  # of the interval
@@ -101,11 +101,11 @@ class _Problem:
     speedup: float
 
     def turns(self, count: int) -> float:
-        """Count the times the seconds of one task on its slot that `count` tasks take."""
+        """Return how long `count` tasks take, in multiples of one task's seconds on its slot."""
         return float(turns(count, self.slots, self.speedup))
 
     def costs(self, choice: _Choice, rows: float) -> tuple[list[float], list[float]]:
-        """Seconds that each candidate takes with `rows`, and how much more with one more: fixed, and per row."""
+        """Seconds that each candidate takes with `rows`, and the slope there: fixed, and per row."""
         seconds, slopes = [], []
         for count in choice.counts:
             turns, each = self.turns(count), rows / count
@@ -137,7 +137,7 @@ _Step = Callable[[_Problem, _Tables, float], tuple[list[int], float]]
 
 
 def _each(problem: _Problem, tables: _Tables, rows: float) -> tuple[list[int], float]:
-    """Take the best candidate of each choice at `rows`, and go along their tangents."""
+    """Take the best candidate of each choice at `rows`, and follow their tangents until the interval is full."""
     best = [int(np.argmin(seconds)) for seconds, _ in tables]
     spent = problem.batch.driver_s + sum(seconds[at] for (seconds, _), at in zip(tables, best, strict=True))
     slope = sum(slopes[at] for (_, slopes), at in zip(tables, best, strict=True))
@@ -148,7 +148,7 @@ def _each(problem: _Problem, tables: _Tables, rows: float) -> tuple[list[int], f
 def _milp(problem: _Problem, tables: _Tables, rows: float) -> tuple[list[int], float]:
     """Solve the linear problem at `rows`, in multiples of the rows that the tangents of the best candidates allow."""
     _, reach = _each(problem, tables, rows)
-    most = 4.0  # no layout carries more by its tangent than this many times what the one best at `rows` does
+    most = 4.0  # by its tangent, no layout carries more than this many times the rows of the one best at `rows`
     model = pulp.LpProblem("bids2_micro_batch", pulp.LpMaximize)
     total = model.add_variable("rows", 0, most)
     spent = []
@@ -172,7 +172,7 @@ def _milp(problem: _Problem, tables: _Tables, rows: float) -> tuple[list[int], f
 
 
 def lowest(lines: Sequence[tuple[float, float, int]], most: float) -> list[tuple[float, float, int]]:
-    """Keep the lines, each with its value at 0, its slope and a count, that are the lowest somewhere from 0 to `most`.
+    """Keep the lines, each a value at 0, a slope and a count, that are lowest somewhere from 0 to `most`.
 
     Without other candidates, which no optimum has, CBC has little left to search. Of equal lines the one of fewest
     tasks stays.
@@ -194,7 +194,7 @@ def lowest(lines: Sequence[tuple[float, float, int]], most: float) -> list[tuple
 
 
 def _fewest(problem: _Problem, tables: _Tables) -> list[int]:
-    """Of the candidates that are best, take the one of fewest tasks."""
+    """Take the best candidate of each choice; of equally good ones the one of fewest tasks."""
     slack = _TIE * problem.interval_s
     return [
         next(c for c, second in zip(choice.counts, seconds, strict=True) if second <= min(seconds) + slack)
@@ -225,13 +225,13 @@ def candidates(slots: int) -> tuple[int, ...]:
 
 
 def at_rate(layout: BatchLayout, batch: MicroBatch, slots: int, rate: float, slot_speedup: float = 1.0) -> BatchLayout:
-    """State what the batches of `layout` take at `rate`, records/s, instead of at the highest one."""
+    """Return the layout with the times that its batches take at `rate`, records/s, instead of at the highest rate."""
     problem = _Problem(batch, (), slots, layout.interval_s, slot_speedup)
     return replace(_layout(batch, layout.partitions, problem, rate * layout.interval_s), rate=layout.rate)
 
 
 def _layout(batch: MicroBatch, partitions: Mapping[str, int], problem: _Problem, rows: float) -> BatchLayout:
-    """State the layout as a record: each stage as a line at its rows."""
+    """Return the layout as a record: each stage as a line at its rows."""
     stages, took = [], {"the driver": batch.driver_s + batch.driver_task_s * sum(partitions.values())}
     for line in batch.stages:
         count = partitions[line.name]

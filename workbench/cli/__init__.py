@@ -27,10 +27,10 @@ from workbench.cli.console import (
     JOURNAL,
     NOT_SUSTAINED,
     PIPE_CLOSED,
-    complain,
     finish,
     open_streams,
-    tell,
+    print_error,
+    print_status,
 )
 from workbench.cli.options import add, flag
 from workbench.errors import NoCapacityError, WorkbenchError, shortened
@@ -61,14 +61,14 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
         "report": {"report": ("reporting", "a report as one HTML file that opens offline")},
     }
 )
-"""The commands by what they are for: each with the module that carries it out, and what it answers."""
+"""The commands by purpose: each with its module, and what it answers."""
 _MODULES: Mapping[str, str] = MappingProxyType(
     {name: module for group in _GROUPS.values() for name, (module, _) in group.items()}
 )
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_GRACE_S = 5.0  # within which a command ends after a signal, so that a second one has nothing to add
+_GRACE_S = 5.0  # of a command after a signal; a second signal then adds nothing
 
 _EXAMPLES = """examples:
   workbench measure nexmark:q5                        five to nine minutes on this machine
@@ -78,7 +78,7 @@ _EXAMPLES = """examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; as a program, which takes its arguments itself, listen to signals."""
+    """Run one command and return its exit code; as a program, which reads its own arguments, handle signals."""
     asked = list(sys.argv[1:] if arguments is None else arguments)
     options = argparse.Namespace(asked="the command")
     try:
@@ -88,28 +88,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _carry_out(options, asked)
     except KeyboardInterrupt:
         if arguments is None:
-            for one in _ENDING:  # a further signal has nothing to add
+            for one in _ENDING:  # a further signal adds nothing
                 signal.signal(one, signal.SIG_IGN)
         kept = f"; {options.kept}" if "kept" in options else ""
-        complain(f"{options.asked} was interrupted{kept}.")
+        print_error(f"{options.asked} was interrupted{kept}.")
         return INTERRUPTED
 
 
 def _carry_out(options: argparse.Namespace, asked: Sequence[str]) -> int:
-    """Run the command that `options` ask for, and say what went wrong."""
+    """Run the command that `options` ask for, and print what went wrong."""
     try:
         command: Callable[[argparse.Namespace], int] = getattr(
             import_module(f"workbench.cli.{_MODULES[options.asked]}"), f"run_{options.asked}"
         )
         code = command(options)
-        if sys.stdout is not None:  # a query's module may have taken it away
+        if sys.stdout is not None:  # a query's module may have removed it
             sys.stdout.flush()
     except WorkbenchError as error:
         if hasattr(error, "__notes__"):  # a deployment failed: its logs are in the notes
             _kept_for_report(error, options, asked)
-        complain(error.spelled(partial(_spelled, options)))
+        print_error(error.spelled(partial(_spelled, options)))
         return NOT_SUSTAINED if isinstance(error, NoCapacityError) else BAD_INPUT
-    except BrokenPipeError:  # the reader of a pipe has seen enough
+    except BrokenPipeError:  # the reader of the pipe has closed it
         finish(sys.stdout)
         finish(sys.stderr)
         return PIPE_CLOSED
@@ -117,16 +117,16 @@ def _carry_out(options: argparse.Namespace, asked: Sequence[str]) -> int:
         if isinstance(error, OSError) and error.errno in _FULL:
             finish(sys.stdout)
             where = "the answer or temporary files" if error.filename is None else repr(error.filename)
-            complain(f"there is no room for {where}: {error.strerror}. Make room, or choose another place.")
+            print_error(f"there is no room for {where}: {error.strerror}. Make room, or choose another place.")
             return BAD_INPUT
-        tell(traceback.format_exc().rstrip())
-        complain(f"this is a defect of the workbench. {_kept_for_report(error, options, asked)}")
+        print_status(traceback.format_exc().rstrip())
+        print_error(f"this is a defect of the workbench. {_kept_for_report(error, options, asked)}")
         return DEFECT
     return code
 
 
 def _kept_for_report(error: Exception, options: argparse.Namespace, asked: Sequence[str]) -> str:
-    """Record what failed next to the journal, and say how to report it."""
+    """Record a failure next to the journal, and return how to report it."""
     from workbench.bundle import record_failure  # noqa: PLC0415 - only when something failed
 
     journal = getattr(options, "journal", JOURNAL)
@@ -140,8 +140,8 @@ def _kept_for_report(error: Exception, options: argparse.Namespace, asked: Seque
 
 
 def _spelled(options: argparse.Namespace, setting: str) -> str:
-    """Spell a setting as the option of the command, if it has one, and as the key of a study otherwise."""
-    of_a_report = options.asked == "report"  # whose parameters they are
+    """Spell a setting as the command's option, if it has one, and otherwise as the key of a study."""
+    of_a_report = options.asked == "report"  # its settings are parameters
     return flag(setting) if hasattr(options, setting) and not of_a_report else setting
 
 
@@ -152,7 +152,7 @@ def _prepare() -> None:
     over, so that nothing is left half undone.
     """
     open_streams()
-    if not os.environ.get("COLUMNS", "0").strip("0"):  # nothing fits into no column
+    if not os.environ.get("COLUMNS", "0").strip("0"):  # nothing fits into no columns
         os.environ.pop("COLUMNS", None)
     last_s = -_GRACE_S
 
@@ -173,7 +173,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(asked: Sequence[str] | None = None) -> argparse.ArgumentParser:
-    """Make the parser: of the commands only the one that is asked for is loaded, so that help comes at once.
+    """Make the parser; of the commands, only the requested one is loaded, so that help comes at once.
 
     None loads all of them.
     """

@@ -22,7 +22,7 @@ from workbench.testbed.spark import Finding
 
 
 def run_doctor(options: argparse.Namespace) -> int:
-    """Look at what this machine, or a cluster, has, or collect what repeats a failure."""
+    """Examine this machine or a cluster, or collect what repeats a failure."""
     if options.bundle is not None:
         return _bundle(options)
     for name in ("yes", "study"):
@@ -45,7 +45,7 @@ def run_doctor(options: argparse.Namespace) -> int:
 
 
 def _show(findings: Sequence[Finding], place: str) -> None:
-    """Print whether the place is fit, what was looked at, and how to fix what is missing."""
+    """Print whether the place is fit, what was examined, and how to fix what is missing."""
     out = look.console()
     missing = [finding for finding in findings if not finding.fit]
     needed = [finding.thing for finding in missing if finding.needed]
@@ -68,7 +68,7 @@ def _show(findings: Sequence[Finding], place: str) -> None:
 
 
 def _bundle(options: argparse.Namespace) -> int:
-    """List what goes into the bundle, and write it if you said so."""
+    """List what goes into the bundle, and write it if confirmed."""
     check_files((options.bundle,), (options.journal, options.study))
     target = Path(options.bundle)
     parts = collect(Path(options.journal), None if options.study is None else Path(options.study))

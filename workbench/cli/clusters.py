@@ -46,7 +46,7 @@ def run_cluster(options: argparse.Namespace) -> int:
 
 
 def _chosen(text: str) -> tuple[str, PlannedStudy, CapacityPlan]:
-    """Read the plans that `text` names, and give their file and the one it means."""
+    """Read the plans that `text` names; return their file, and the plan it means."""
     path, _, rate = text.rpartition("@") if "@" in text and not is_there(text) else (text, "", "")
     stored = PlannedStudy.from_json(path)
     if not stored.plans:
@@ -65,7 +65,7 @@ def _chosen(text: str) -> tuple[str, PlannedStudy, CapacityPlan]:
 
 
 def _show(cluster: Cluster) -> None:
-    """Print the workers and what they cost, what each plan needs of them, and what each worker holds."""
+    """Print the workers and their cost, what each plan needs of them, and what each worker holds."""
     out = look.console()
     count, instance = len(cluster.workers), cluster.instance
     proven = "fewer cannot hold them" if cluster.least == count else f"at least {cluster.least} are needed"

@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, and files refused before a long run. `--help` imports it, so it is light."""
+"""What all commands share: exit codes, and files refused before a long run. `--help` imports it, so it is light."""
 
 import os
 import sys
@@ -11,9 +11,9 @@ from workbench.errors import WorkbenchError
 from workbench.escaping import for_terminal
 
 DONE, NOT_SUSTAINED, BAD_INPUT, SOURCE_BOUND, DEFECT, INTERRUPTED = 0, 1, 2, 3, 70, 130
-PIPE_CLOSED = 141  # what a shell reports of a program whose reader left before it was done
+PIPE_CLOSED = 141  # as a shell reports a program whose output pipe was closed
 JOURNAL = ".workbench/journal.jsonl"
-KEPT = "what was measured is in the journal, and the same command goes on from there"  # said when interrupted
+KEPT = "what was measured is in the journal, and the same command goes on from there"  # printed after an interruption
 
 
 def check_file(path: str | None) -> None:
@@ -23,7 +23,7 @@ def check_file(path: str | None) -> None:
     try:
         if Path(path).is_dir():
             raise WorkbenchError(f"{path!r} is a folder; give the name of a file in it.")
-        if Path(path).exists() and not Path(path).is_file():  # a pipe or a terminal is written straight
+        if Path(path).exists() and not Path(path).is_file():  # a pipe or a terminal is written directly
             writable, place = os.access(path, os.W_OK), Path(path)
         else:
             place = next((one for one in Path(os.path.realpath(path)).parents if one.exists()), Path())
@@ -47,8 +47,7 @@ def check_files(written: Iterable[str | None], read: Iterable[str | None] = ()) 
         place = _place(path)
         if place in taken:
             raise WorkbenchError(
-                f"{path!r} would be overwritten, and the command needs it for something else as well. Choose another "
-                "place."
+                f"{path!r} would be overwritten, and is another file of the same command. Choose another place."
             )
         taken.add(place)
 
@@ -56,12 +55,12 @@ def check_files(written: Iterable[str | None], read: Iterable[str | None] = ()) 
 def _place(path: str) -> str:
     try:
         return os.path.realpath(path)
-    except ValueError:  # it is not a path, and refused where it is used
+    except ValueError:  # not a path, and refused where it is used
         return path
 
 
 def check_name(path: str) -> None:
-    """Refuse a name that no result can repeat, before a long run: its bytes are not UTF-8."""
+    """Refuse a name that results cannot contain, before a long run: its bytes are not UTF-8."""
     try:
         path.encode()
     except UnicodeEncodeError as error:
@@ -71,36 +70,36 @@ def check_name(path: str) -> None:
 
 
 def show(text: str) -> None:
-    """Print a line of the answer; what is a stranger's in it controls no terminal."""
+    """Print a line of the answer; untrusted text in it controls no terminal."""
     print(for_terminal(text))
 
 
-def complain(text: str) -> None:
-    """Say on standard error what is wrong."""
-    tell(f"workbench: {text}")
+def print_error(text: str) -> None:
+    """Print on standard error what is wrong."""
+    print_status(f"workbench: {text}")
 
 
-def tell(text: str) -> None:
-    """Print a line on standard error; if it has no room or no reader, the exit code must do."""
+def print_status(text: str) -> None:
+    """Print a line on standard error; without room or a reader, only the exit code reports."""
     try:
         print(for_terminal(text), file=sys.stderr, flush=True)
     except OSError:
         discard(sys.stderr)
 
 
-def tell_partial(error: str | None) -> None:
-    """Say on standard error why a report is partial, if it is."""
+def print_partial(error: str | None) -> None:
+    """Print on standard error why a report is partial, if it is."""
     if error is not None:
-        complain(f"the report is partial: {error}")
+        print_error(f"the report is partial: {error}")
 
 
 def discard(stream: TextIO) -> None:
-    """Send the rest of a stream nowhere: its reader has closed the pipe, or its disk is full."""
+    """Send the rest of a stream nowhere: the pipe is closed, or the disk is full."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def finish(stream: TextIO) -> None:
-    """Write what a stream still holds, or discard it if it takes no more: Python would complain at the end."""
+    """Write what a stream still buffers, or discard it if that fails: Python would report an error at exit."""
     try:
         stream.flush()
     except OSError:
@@ -108,7 +107,7 @@ def finish(stream: TextIO) -> None:
 
 
 def open_streams() -> None:
-    """Open the streams that the program was started without (``>&-``), so that no other file takes their numbers.
+    """Open the streams that the program was started without (``>&-``), so that no other file gets their numbers.
 
     What their encoding lacks is written as an escape.
     """

@@ -48,7 +48,7 @@ def _run_script(script: Script, options: argparse.Namespace, places: Mapping[str
 
 
 def _found(made: ScriptDraft) -> Iterator[str]:
-    """Say what a script was found to do."""
+    """Yield sentences on what a script was found to do."""
     found = made.recorded
     yield f"{made.script.call} was run with its streams recorded, not carried out."
     for source in found.sources:

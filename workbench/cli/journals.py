@@ -1,4 +1,4 @@
-"""``workbench journal``: list, show, compare and prune what was measured."""
+"""``workbench journal``: list, show, compare and prune measurements."""
 
 import argparse
 import json
@@ -36,7 +36,7 @@ _MOST_KEYS = 2
 
 
 def run_journal(options: argparse.Namespace) -> int:
-    """Do what is asked for with the journal."""
+    """Carry out the requested action on the journal."""
     journal = Journal(options.journal)
     actions = {"list": _list, "show": _show, "compare": _compare, "prune": _prune}
     actions[options.action or "list"](journal, options)
@@ -185,7 +185,7 @@ def _two(held: Sequence[Recorded], names: Sequence[str]) -> tuple[Measurement, M
 
 
 def _plans(journal: Journal, more: Sequence[str] = ()) -> References:
-    """Read what the plans next to the journal, and `more` of them, refer to."""
+    """Read which measurements the plans next to the journal, and `more` of them, refer to."""
     missing = next((file for file in more if not Path(file).is_file()), None)
     if missing is not None:
         raise WorkbenchError(f"The plans {missing!r} do not exist; check the path.", settings=("plans",))
@@ -212,7 +212,7 @@ def _budget(one: Recorded | Measurement) -> str:
 
 
 def _sustained(run: Measurement, unit: str = "") -> str:
-    """Give the capacity in words; of a run that sustained no rate, what it is below."""
+    """Return the capacity in words; for a run that sustained no rate, its upper bound."""
     estimate = run.estimate
     nothing = estimate.low == 0 and estimate.limit == "query"
     return f"< {units.scaled(estimate.high, unit)}" if nothing else units.scaled(estimate.middle, unit)

@@ -19,7 +19,7 @@ _SHOWN = 10
 
 
 def run_keys(options: argparse.Namespace) -> int:
-    """Count the keys, and say what follows."""
+    """Count the keys, and print what follows."""
     sets = _data_of(options)
     if options.rate is not None and options.plan is None:
         raise WorkbenchError("--rate is given without --plan, which says what a record costs. Add it, or leave it out.")
@@ -55,7 +55,7 @@ def _counted(data: Dataset, options: argparse.Namespace) -> KeyFrequencies:
 
 
 def _data_of(options: argparse.Namespace) -> dict[str, Dataset]:
-    """Give the data set that is named, or those of a study's that have the column, by the names of its inputs."""
+    """Return the named data set, or those of a study that have the column, by the names of its inputs."""
     if Path(options.data).suffix not in {".yaml", ".yml"}:
         return {"": Dataset.at(options.data)}
     from workbench.study import read_study  # noqa: PLC0415 - as above
@@ -76,7 +76,7 @@ def _data_of(options: argparse.Namespace) -> dict[str, Dataset]:
 
 
 def _join(counted: dict[str, KeyFrequencies], options: argparse.Namespace) -> None:
-    """Say how the most frequent keys of several inputs multiply where these are joined."""
+    """Print how the most frequent keys of several inputs multiply where these are joined."""
     shares = joined_shares(list(counted.values()))
     if options.json:
         found = {name: _as_json(one) for name, one in counted.items()}
@@ -103,7 +103,7 @@ def _join(counted: dict[str, KeyFrequencies], options: argparse.Namespace) -> No
 
 
 def _show(found: KeyFrequencies, answer: str | None = None) -> None:
-    """Print what the most frequent key does, how skewed the keys are, the hot ones, and how partitions fill."""
+    """Print what the most frequent key causes, how skewed the keys are, the hot ones, and how partitions fill."""
     out = look.console()
     slope = "" if math.isnan(found.zipf_exponent) else f" (Zipf exponent about {found.zipf_exponent:.2f})"
     most = math.ceil(found.useful_tasks)

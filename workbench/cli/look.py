@@ -23,31 +23,31 @@ from workbench.answers.answer import Answer, Fact
 from workbench.cli.console import discard
 from workbench.escaping import for_terminal
 
-_WIDE = 120  # columns of a file or a pipe, which have none of their own
-_LONG = 24  # letters from which on a word may be broken, but for one of the first column, which is a name
-_EASY = 14  # letters of a column of words, before columns are left out for it
+_WIDE = 120  # width of a file or a pipe, which have none
+_LONG = 24  # a longer word may be broken, except in the first column, which has names
+_EASY = 14  # a column of words becomes no narrower before other columns are left out
 _UNBOUNDED = 10_000
 _VERDICTS = {"safe": "green", "risky": "yellow", "unsure": "bold red"}
-_GAP = "\N{BRAILLE PATTERN BLANK}"  # of a number and its unit while lines are broken, which rich does at any blank
+_GAP = "\N{BRAILLE PATTERN BLANK}"  # between a number and its unit while lines are broken, which rich does at any blank
 
 
 class _Answers(Console):
-    """Standard output; if its reader closes the pipe, the command goes on, and writes its files.
+    """Standard output; if the pipe is closed, the command continues, and writes its files.
 
-    Texts and cells of tables control no terminal: they come out as they are spelled.
+    Texts and cells of tables cannot control the terminal: they are printed literally.
     """
 
     def on_broken_pipe(self) -> None:
-        """Discard what is still to be printed."""
+        """Discard what is still unprinted."""
         discard(sys.stdout)
 
     def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 - rich's own
-        """Make a text of rich's of a plain one."""
+        """Convert plain text to rich's."""
         return super().render_str(for_terminal(text), **options)
 
 
 def console() -> Console:
-    """Make the console of the answer: standard output, its colours off by NO_COLOR, in files and in pipes."""
+    """Return the console of the answer: standard output, without colours in files, pipes and with NO_COLOR."""
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDE
     return _Answers(markup=False, highlight=False, emoji=False, width=width)
 
@@ -60,7 +60,7 @@ class _Plain(Table):
 
 
 class _Fitted(_Plain):
-    """A table that loses no names: columns fold between words, and what is still too wide is stacked.
+    """A table that keeps its names: columns fold between words, and a table that is still too wide is stacked.
 
     A number stays with its unit.
     """
@@ -75,7 +75,7 @@ class _Fitted(_Plain):
         super().add_row(*kept, **options)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Lay the columns out in the width there is."""
+        """Lay the columns out in the available width."""
         names = [_spelled(str(cast("Align", column.header).renderable)) for column in self.columns]
         wide = options.update(width=_UNBOUNDED)
         ranges = [
@@ -128,7 +128,7 @@ class _Fitted(_Plain):
 
 
 def show(out: Console, answered: Answer) -> None:
-    """Print an answer: its headline, its rows, where they come from, further sentences, and what to mind."""
+    """Print an answer: its headline, its rows, their origin, further sentences, and what to mind."""
     answer(out, answered.headline)
     if answered.rows:
         out.print(rows(answered.rows))
@@ -143,7 +143,7 @@ def show(out: Console, answered: Answer) -> None:
 
 
 def rows(made: Sequence[Sequence[Fact]]) -> Table:
-    """Make the table of an answer's rows; on narrow terminals those columns are left out that need not be shown."""
+    """Make the table of an answer's rows; on narrow terminals, dispensable columns are left out."""
     seen = [[fact for fact in row if fact.name and fact.shown != "data"] for row in made]
     columns = [list(column) for column in zip(*seen, strict=True)]
     names = [_lower(column[0].name) for column in columns]
@@ -160,7 +160,7 @@ def rows(made: Sequence[Sequence[Fact]]) -> Table:
 
 
 def _left(column: Sequence[Fact]) -> bool:
-    """Whether a column holds words."""
+    """Whether a column contains words."""
     return all(isinstance(fact.value, str) or fact.value is None for fact in column)
 
 
@@ -175,14 +175,14 @@ def _folded(name: str, column: Sequence[Fact]) -> str:
 
 
 def table(columns: Mapping[str, Literal["left", "right"]], spare: Sequence[str] = ()) -> Table:
-    """Make an empty table; figures belong into columns that are aligned right, and are never broken.
+    """Make an empty table; figures belong into right-aligned columns, and are never broken.
 
     Where the columns have no room, those of `spare` are left out, the first of them first; what is still too wide is
     written one cell below the other.
     """
     made = _Fitted(spare)
     for name, justify in columns.items():
-        header = Align(name, justify, vertical="bottom")  # of several lines, ends over its column
+        header = Align(name, justify, vertical="bottom")  # a heading of several lines ends directly above its column
         made.add_column(header, justify=justify, no_wrap=justify == "right", overflow="fold")
     return made
 
@@ -202,7 +202,7 @@ def line(out: Console, text: str) -> None:
 
 
 def advice(out: Console, reason: str, advised: Advice) -> None:
-    """Print why something must be done, and what; what would help as well follows on a line of its own.
+    """Print why something must be done, and what; an alternative follows on a line of its own.
 
     On a terminal the command it ends with has a line of its own, never broken, so that it can be copied.
     """

@@ -9,7 +9,7 @@ from workbench.testbed.spark import LOCAL, Cluster
 
 
 def given(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of a cluster that were given, by their names in a study."""
+    """Return the settings of a cluster among the options, by their names in a study."""
     named = {name: getattr(options, name) for name in ("master", *CLUSTER_KEYS)}
     return {name: value for name, value in named.items() if value is not None}
 
@@ -28,7 +28,7 @@ def cluster_of(options: argparse.Namespace) -> Cluster | None:
 
 
 def changes(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what the options change in a study: its master and settings of a cluster, none of which is left here."""
+    """Return what the options change in a study: its master and the settings of a cluster, which leave the options."""
     settings = given(options)
     if settings.get("master") != LOCAL:
         return settings

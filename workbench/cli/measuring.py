@@ -140,7 +140,7 @@ def _code(probe: Probe) -> int:
 
 
 def _outcome(found: Verified) -> str:
-    """Say what became of a plan."""
+    """Describe the result of a plan's check."""
     if found.carries is None:
         return "could not be tested"
     if not found.carries:
@@ -151,10 +151,10 @@ def _outcome(found: Verified) -> str:
 
 
 def _refuse_others(options: argparse.Namespace, names: Iterable[str]) -> None:
-    """Refuse what a plan or a study says itself."""
+    """Refuse options that a plan or a study sets itself."""
     for name in names:
         if getattr(options, name) != options.usual[name]:
-            raise WorkbenchError(f"{flag(name)} is given, but {options.query} says it. Leave {flag(name)} out.")
+            raise WorkbenchError(f"{flag(name)} is given, but {options.query} sets it. Leave {flag(name)} out.")
 
 
 def _tell(said: str, made: Sequence[Probe], percents: Sequence[float], *, as_json: bool) -> None:
@@ -205,7 +205,7 @@ def _estimator(options: argparse.Namespace, interval_s: float) -> CapacityEstima
 
 
 def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
-    """Build what the options ask for, refusing what cannot be had before anything starts."""
+    """Build what the options request, and refuse what is unavailable before anything starts."""
     if Path(options.query).suffix in _STUDIES:
         return _of_study(options)
     with progress() as say:
@@ -226,7 +226,7 @@ def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
 
 
 def _of_study(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
-    """Build what a study says, on the budget of the options, or else its largest."""
+    """Build what a study describes, on the budget of the options, or else its largest."""
     _refuse_others(options, _OF_A_STUDY)
     cpus = {} if options.slot_cpus is None else {"slot_cpus": options.slot_cpus}
     study = read_study(options.query, changes(options) | cpus)

@@ -10,7 +10,7 @@ from typing import Any
 from workbench import units
 from workbench.answers import planned as of_a_plan
 from workbench.cli import look
-from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, complain
+from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, print_error
 from workbench.cli.progress import progress
 from workbench.cli.reporting import write_report
 from workbench.cli.watching import watch
@@ -21,7 +21,7 @@ _FILES = ("log", "progress", "prices", "measured")
 
 
 def run_observe(options: argparse.Namespace) -> int:
-    """Read the log, say what it shows, and plan each target; or follow it."""
+    """Read the log, print what it shows, and plan each target; or follow it."""
     if options.watch:
         return watch(options)
     output = Path(options.output or f".workbench/{Path(options.log).name}-plan.json")
@@ -48,7 +48,7 @@ def run_observe(options: argparse.Namespace) -> int:
             what = "plans, with Spark's settings" if found.planned.plans else "the run, without a plan"
             look.path(look.console(), what, output)
     for rate, reason in () if found.planned is None else found.planned.refused:
-        complain(f"no plan for {units.rate(rate)}: {reason}")
+        print_error(f"no plan for {units.rate(rate)}: {reason}")
     if found.unplanned:
         complain(f"no plans: {found.unplanned}")
     complete = _report(options, asked)
@@ -68,7 +68,7 @@ def _show_plans(plans: Sequence[CapacityPlan]) -> None:
 
 
 def _report(options: argparse.Namespace, asked: Mapping[str, Any]) -> bool:
-    """Write the report; whether it is complete."""
+    """Write the report; return whether it is complete."""
     files = {name: str(Path(path).resolve()) for name in _FILES if (path := asked[name])}
     given = {**asked, **files, "targets": list(options.targets) or None}
     known = {name: value for name, value in given.items() if value is not None}

@@ -1,4 +1,4 @@
-"""What each command can be asked, written as its help reads, apart from its work, so that `--help` answers at once.
+"""The options of each command, written as its help shows them; apart from its work, so that `--help` is quick.
 
 A text has a description, the options and an example, apart by empty lines. An option is one line, or several of which
 the further ones are indented: its names, its values, its default, and after two blanks its help.
@@ -24,11 +24,11 @@ from workbench.errors import WorkbenchError
 Commands: TypeAlias = "argparse._SubParsersAction[Any]"  # noqa: SLF001 - no other name
 
 
-_COMMAS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")  # as answers show numbers
+_COMMAS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")  # in the form of answers
 
 
 def _reader(read: Callable[[str], Any], what: str) -> Callable[[str], Any]:
-    """Read a value, or say `what` it is not."""
+    """Make a reader of a value, which names `what` it is not in its error."""
 
     def reader(text: str) -> object:
         try:
@@ -67,7 +67,7 @@ def _port(text: str) -> int:
 _READ: Mapping[str, Callable[[str], Any]] = {
     "str": str, "whole": _whole, "number": _number, "rate": _rate, "port": _port,
     "numbers": _reader(lambda text: tuple(map(float, text.split(","))), "list of numbers such as 1,1,2"),
-    "day": _reader(date.fromisoformat, "day; give one such as 2026-01-31"),
+    "day": _reader(date.fromisoformat, "date; write it such as 2026-01-31"),
 }  # fmt: skip
 _OPTION = re.compile(
     r"(?P<names>(?:-\w, )?[-\w]+)(?P<often>\*)?(?:>(?P<setting>\w+))?(?::(?P<kind>\w+))?"
@@ -100,7 +100,7 @@ _CLUSTER = """
 --driver-host HOST  this machine's address as executors reach it
 --event-log URI  folder to copy each deployment's event log to
 --allocation-s:number SECONDS  longest wait for executors (120)"""
-"""None has a default, so that a study's own stay."""
+"""Options without a default, so that a study's own values stay."""
 
 _COMMANDS: Mapping[str, str] = {
     "doctor": f"""
@@ -385,7 +385,7 @@ _KEPT = {"measure": KEPT, "plan": KEPT, "capture": "nothing was written"}
 
 
 def flag(setting: str) -> str:
-    """Give the option of a setting."""
+    """Return the option of a setting."""
     return _FLAGS.get(setting, f"--{setting.replace('_', '-')}")
 
 
@@ -408,7 +408,7 @@ def add(commands: Commands, name: str) -> None:
 
 
 def _values(text: str) -> dict[str, Any]:
-    """Give what argparse must know of the values of an option."""
+    """Return what argparse needs to know about the values of an option."""
     first, *more = text.strip("[]").split() or [""]
     if "|" in text:
         return {"choices": text.split("|")}
@@ -429,7 +429,7 @@ def _added(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
 
 
 def _add_options(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", text: str) -> None:
-    """Add the options of a text; see the module for what they may look like."""
+    """Add the options of a text; the module describes their form."""
     for entry in filter(None, re.split(r"\n+(?! )", text)):
         said, _, explained = entry.partition("  ")
         found = _OPTION.fullmatch(said)
@@ -453,6 +453,6 @@ def _add_options(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", te
 
 
 def _add_shared(parser: argparse.ArgumentParser, journal: str, *, as_json: object) -> None:
-    """Add what may stand before and after the action."""
+    """Add the options that are allowed before and after the action."""
     parser.add_argument("--journal", default=journal, metavar="FILE", help=f"where the runs are recorded ({JOURNAL})")
     parser.add_argument("--json", action="store_true", default=as_json, help="print JSON")

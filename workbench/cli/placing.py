@@ -1,4 +1,4 @@
-"""``workbench place``: where the tasks go, what default schedulers would do, and what that costs."""
+"""``workbench place``: where the tasks go, where default schedulers would put them, and what that costs."""
 
 import argparse
 import csv
@@ -110,7 +110,7 @@ def _placed(
 
 
 def _again(options: argparse.Namespace, **changes: object) -> str:
-    """Spell the command with changes of its options."""
+    """Return the command with changes to its options."""
     asked = {name: getattr(options, name) for name in _ASKED} | changes
     words = ["workbench place", *map(spelled, options.inputs)]
     for name, value in asked.items():
@@ -124,7 +124,7 @@ def _again(options: argparse.Namespace, **changes: object) -> str:
 
 @contextmanager
 def _searching() -> Iterator[Progress]:
-    """Say what goes on, first of all that the search must be compiled, if so."""
+    """Show progress, beginning with the compilation of the search if it is needed."""
     with progress() as say:
         if must_compile():
             say("compiling the search, once on this machine: about half a minute")
@@ -156,7 +156,7 @@ def _notes() -> Iterator[None]:
     """Print each warning once, as a line for readers."""
     told = set()
 
-    def tell(message: Warning | str, category: type[Warning], *_where: object, **_how: object) -> None:
+    def print_warning(message: Warning | str, category: type[Warning], *_where: object, **_how: object) -> None:
         line = f"workbench: note: {message}"
         if issubclass(category, UserWarning) and line not in told:
             told.add(line)
@@ -164,12 +164,12 @@ def _notes() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = tell
+        warnings.showwarning = print_warning
         yield
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuse before anything is read what is out of its range, or would not be looked at."""
+    """Refuse, before anything is read, values out of range and options that would be ignored."""
     check_files((options.flink,), options.inputs)
     check_methods(
         [options.method] if options.method is not None else [],

@@ -12,7 +12,7 @@ from workbench import units
 from workbench.answers import planned as of_a_plan
 from workbench.capacity.model import Asked
 from workbench.cli import look
-from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, complain
+from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, print_error
 from workbench.cli.masters import changes, given
 from workbench.cli.progress import Progress, progress
 from workbench.cli.reporting import write_report
@@ -44,7 +44,7 @@ RECORDED = ".recorded.json"
 """Ending of the plans that ship with a study."""
 
 _TIMED_S = 3.0
-_IN_SECONDS = 120  # a shorter time is given in seconds
+_IN_SECONDS = 120  # a shorter time is printed in seconds
 
 
 def run_plan(options: argparse.Namespace) -> int:
@@ -68,11 +68,11 @@ def run_plan(options: argparse.Namespace) -> int:
     with progress(would.seconds[1], runs=would.runs, timed=study.testbed == "spark") as say:
 
         def listen(event: Event) -> None:
-            say.tell(event)
+            say.show_event(event)
             if isinstance(event, Reused):
                 taken.append(event.measurement.started_at)
 
-        _say_unlisted(say, study, would)
+        _announce_unlisted(say, study, would)
         asked = asked_of(study, _repeated(options))
         try:
             planned = run_study(ready, journal, progress=say, listen=listen, asked=asked)
@@ -96,7 +96,7 @@ def run_plan(options: argparse.Namespace) -> int:
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
 
 
-def _say_unlisted(say: Progress, study: Study, would: DryRun) -> None:
+def _announce_unlisted(say: Progress, study: Study, would: DryRun) -> None:
     for said in filter(None, (would.smaller, would.short)):
         say.keep(said)
     for slots in dict.fromkeys(one.slots for one in would.first if one.slots not in study.slots):
@@ -116,13 +116,13 @@ def _show_so_far(ready: Study | Prepared, asked: Asked, *, as_json: bool) -> Non
 
 
 def _repeated(options: argparse.Namespace) -> dict[str, object]:
-    """Give the options without which the same command would measure elsewhere, or again."""
+    """Return the options that the same command needs to find its measurements again."""
     kept = {name.replace("_", "-"): value for name, value in given(options).items()}
     return kept if options.journal == JOURNAL else kept | {"journal": options.journal}
 
 
 def _show_recorded(path: Path, *, here: bool) -> None:
-    """Show the plans that ship with a study, if there are any: something true at once, made on another machine.
+    """Show the plans that ship with a study, if there are any: a first true result, made on another machine.
 
     Where the study is measured `here`, the cores of the two machines are compared.
     """
@@ -147,7 +147,7 @@ def _show(planned: Planned) -> None:
 
 
 def _taken(times: Sequence[str], runs: int, journal: str) -> str:
-    """Say which runs were not made now; `times` are when they were."""
+    """Describe which runs were reused; `times` are when they were made."""
     dates = " to ".join(dict.fromkeys(time[:10] for time in (min(times), max(times))))
     return (
         f"{len(times):,} of {units.some(runs, 'run')} {'is' if len(times) == 1 else 'are'} taken from {journal}, "

@@ -1,4 +1,4 @@
-"""What goes on, on standard error: one line that is overwritten on a terminal, elsewhere a line per run and minute."""
+"""Progress on standard error: one line that is overwritten on a terminal, elsewhere a line per run and minute."""
 
 import math
 import os
@@ -24,7 +24,7 @@ _SPINNER = 2  # columns: its sign and a blank
 
 
 class Progress:
-    """Says what goes on: a call says what goes on now, `keep` leaves a line in sight, `end` what a run has found.
+    """Shows progress: a call shows the present step, `keep` leaves a line in sight, `end` shows the result of a run.
 
     `runs` are the least and most runs; None: they are not counted, because there is one.
     """
@@ -40,16 +40,16 @@ class Progress:
         self._runs, self._ended = runs, 0
 
     def __call__(self, text: str) -> None:
-        """Say what goes on now."""
+        """Show the present step."""
         self.show(text)
 
-    def tell(self, event: "Event") -> None:
-        """Say what happened while something was measured; failures and answers stay in sight."""
+    def show_event(self, event: "Event") -> None:
+        """Show an event of a measurement; failures and answers stay in sight."""
         from workbench.measuring import (  # noqa: PLC0415 - it takes a second to load, and most commands need none of it
             Concluded,
             Failed,
             Finished,
-            GivenUp,
+            Abandoned,
             Reused,
             describe,
             describe_run,
@@ -65,13 +65,13 @@ class Progress:
                     text = describe_run(run, self._ended, self._runs)
         answer = isinstance(event, Concluded) and _is_answer(event)
         for line in (text or "").splitlines():
-            if answer or isinstance(event, Failed | GivenUp):
+            if answer or isinstance(event, Failed | Abandoned):
                 self.keep(line)
             else:
                 self.show(self._numbered(line))
 
     def _numbered(self, text: str) -> str:
-        """Say also which run of how many it is."""
+        """Add the number of the run, and how many there are."""
         if self._runs is None or self._ended >= self._runs[1]:
             return text
         return f"run {self._ended + 1} of at most {self._runs[1]} · {text}"
@@ -87,10 +87,10 @@ def _is_answer(event: "Concluded") -> bool:
 def progress(
     most_s: float | None = None, *, runs: tuple[int, int] | None = None, timed: bool = True
 ) -> Iterator[Progress]:
-    """Say what goes on, on standard error: on a terminal in one line that is overwritten, elsewhere line by line.
+    """Show progress on standard error: on a terminal in one line that is overwritten, elsewhere line by line.
 
-    Of `most_s`, as far as they are known, the line says what is left; what is not `timed`, because it is simulated,
-    passes in no time.
+    The line also shows what is left of `most_s`, if known; work that is not `timed`, because it is simulated, takes
+    no time.
     """
     begun = time.monotonic()
     screen = Console(stderr=True, markup=False, highlight=False, emoji=False)
@@ -111,7 +111,7 @@ def progress(
                 print(for_terminal(text), file=sys.stderr, flush=True)
             except BrokenPipeError:
                 raise
-            except OSError:  # a full disk must not end what is measured
+            except OSError:  # a full disk must not end a measurement
                 discard(sys.stderr)
 
     with closing(Lines(write, timed=timed)) as lines:
@@ -119,7 +119,7 @@ def progress(
 
 
 class Lines:
-    """Lines for a file or a pipe: the first, those that are kept, and what goes on after a minute without one.
+    """Lines for a file or a pipe: the first, those that are kept, and the present step after a minute without a line.
 
     Where they are `timed`, a line begins with the seconds that have passed.
     """
@@ -135,11 +135,11 @@ class Lines:
         self._write, self._clock, self._make_timer, self._timed = write, clock, timer, timed
         self._begun, self._last = clock(), -math.inf
         self._lock = threading.RLock()
-        self._latest = ""  # what goes on and is not written yet
+        self._latest = ""  # the present step, if it is not written yet
         self._timer: threading.Timer | None = None  # writes it
 
     def show(self, text: str) -> None:
-        """Write what goes on as soon as nothing was written for a minute, unless something else goes on by then."""
+        """Write the present step once nothing was written for a minute, unless another step begins before."""
         with self._lock:
             wait_s = self._last + _SILENCE_S - self._clock()
             if wait_s <= 0:
@@ -159,14 +159,14 @@ class Lines:
             self._write(f"[{self._last - self._begun:5.0f} s] {text}" if self._timed else text)
 
     def close(self) -> None:
-        """Forget what is not written yet."""
+        """Drop what is not written yet."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
             self._timer, self._latest = None, ""
 
     def _ring(self) -> None:
-        with self._lock, suppress(OSError):  # the reader is gone: the next line in the main thread meets it, too
+        with self._lock, suppress(OSError):  # the reader is gone: the next line in the main thread fails, too
             self._timer = None
             if self._latest:
                 self.show(self._latest)

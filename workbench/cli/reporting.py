@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench import bounds, report
-from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, show, tell_partial
+from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, print_partial, show
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_json, parse_yaml, read_text
 
@@ -36,7 +36,7 @@ def write_report(name: str, parameters: Mapping[str, object], target: str | None
     made = report.render(name, parameters, target)
     if not quiet:
         show(f"report: {Path(target).resolve()}")
-    tell_partial(made.error)
+    print_partial(made.error)
     return made.complete
 
 
@@ -62,12 +62,12 @@ def _written(made: "report.Report", *, as_json: bool) -> int:
         print(json.dumps({"report": str(made.path), "complete": made.complete, "error": made.error}))
     else:
         show(f"report: {made.path}")
-    tell_partial(made.error)
+    print_partial(made.error)
     return DONE if made.complete else NOT_SUSTAINED
 
 
 def _named(name: str) -> tuple[str, dict[str, str]]:
-    """Find the report for a result that was written before; any other name is a report's own."""
+    """Find the report for a result that was written before; any other name is that of a report."""
     path = Path(name)
     if path.suffix != ".json":
         return name, {}
@@ -109,7 +109,7 @@ def _from_file(path: str | None) -> dict[str, Any]:
 
 
 def _from_options(declared: Mapping[str, "report.Parameter"], pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Read values as YAML, but leave those of texts and files as they were typed."""
+    """Read values as YAML, but keep those of texts and files as they were typed."""
     texts = {name for name, one in declared.items() if one.kind == "str" or one.is_file}
     return {name: value if name in texts else _value(value) for name, value in pairs}
 
@@ -122,7 +122,7 @@ def _value(text: str) -> object:
 
 
 def _number(value: object, kind: str) -> object:
-    """Read as a number what must be one: YAML 1.1 takes ``1e6`` for a text."""
+    """Read as a number what must be a number: to YAML 1.1, ``1e6`` is a text."""
     if kind.startswith("list[") and isinstance(value, list):
         return [_number(one, kind.removeprefix("list[").removesuffix("]")) for one in value]
     if kind not in {"float", "int"} or not isinstance(value, str):

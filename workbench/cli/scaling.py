@@ -1,4 +1,4 @@
-"""``workbench replay``: policies on a load that changes."""
+"""``workbench replay``: policies on a changing load."""
 
 import argparse
 import json

@@ -14,7 +14,7 @@ _MOST_S = 3600.0
 
 
 def run_speed(options: argparse.Namespace) -> int:
-    """Time fixed pieces of work, and print what they take here and there."""
+    """Time fixed pieces of work, and print their times here and on the reference machine."""
     found = measure_speed(within("--seconds", options.seconds, 0, _MOST_S, "s"))
     relative = relative_speed(found, REFERENCE)
     if relative is None:

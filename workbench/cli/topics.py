@@ -52,7 +52,7 @@ def run_fill(options: argparse.Namespace) -> int:
         generator: Generator
         event_time = options.event_time
         if options.data == "nexmark":
-            query = nexmark.query("q5")  # of all its queries the same events
+            query = nexmark.query("q5")  # all its queries have the same events
             generator, event_time = query.dataset, query.event_time  # type: ignore[assignment]
         else:
             generator = prepare(Dataset.at(options.data, options.event_time), options.event_time, Path(folder))

@@ -9,7 +9,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from workbench.cli.console import DONE, show, tell
+from workbench.cli.console import DONE, print_status, show
 from workbench.cli.options import flag
 from workbench.errors import WorkbenchError
 from workbench.observing import RunningQuery, follow_log
@@ -36,7 +36,7 @@ def watch(options: argparse.Namespace, sleep: Callable[[float], None] = time.sle
             sys.stdout.flush()
             follow_log(options.log, partial(_refresh, server, options, sleep), options.query)
         except KeyboardInterrupt:
-            tell("workbench: the watch has ended.")
+            print_status("workbench: the watch has ended.")
         finally:
             server.shutdown()
     return DONE
@@ -53,7 +53,7 @@ def _refresh(
 
 
 class _Server(ThreadingHTTPServer):
-    """A page with what was found last."""
+    """A page with the latest result."""
 
     daemon_threads = True
     shown: Sequence[RunningQuery] | None = None
@@ -77,7 +77,7 @@ class _Page(BaseHTTPRequestHandler):
             self.wfile.write(page)
 
     def log_message(self, *_: object) -> None:
-        """Stay silent: each scrape would be a line."""
+        """Print nothing: each scrape would be a line."""
 
 
 def _server(port: int) -> _Server:

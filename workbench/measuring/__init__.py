@@ -31,7 +31,7 @@ from workbench.measuring.events import (
     Event,
     Failed,
     Finished,
-    GivenUp,
+    Abandoned,
     LoadProbed,
     Probed,
     Reused,

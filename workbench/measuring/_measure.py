@@ -17,7 +17,17 @@ from workbench.errors import TooFewBatchesError, WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring.costs import fit_costs
 from workbench.measuring.estimator import CapacityEstimator
-from workbench.measuring.events import Deployed, Estimated, Event, Finished, GivenUp, LoadProbed, Probed, Reused, record
+from workbench.measuring.events import (
+    Deployed,
+    Estimated,
+    Event,
+    Finished,
+    Abandoned,
+    LoadProbed,
+    Probed,
+    Reused,
+    record,
+)
 from workbench.measuring.fingerprint import PROTOCOL, code_of, data_of, definition_of, observing_code
 from workbench.measuring.repeatability import expected_deviation, mst_interval
 from workbench.measuring.state import Deployment, last_finished, replay
@@ -25,9 +35,9 @@ from workbench.records import FailedRun, Measurement, OperatorCost, Probe
 from workbench.testbed import Run, SharedRun, Simulated, Testbed
 from workbench.workload import Query
 
-# Shares of the MST at which the costs are measured as well: with the probes, three clearly different sizes of batches.
+# Shares of the MST at which costs are also measured: with the probes, three clearly different sizes of batches.
 LOAD_CURVE = (0.2, 0.5)
-_SETTLE_S = 8.0  # by then most of the state of the previous rate has left windows of 10 s
+_SETTLE_S = 8.0  # by then, most of the previous rate's state has left windows of 10 s
 _WINDOW_BATCHES = 4
 _MANY_TASKS_RATE = 0.5  # of the MST: with several times the partitions a batch has several times the fixed seconds
 
@@ -44,14 +54,14 @@ class Configuration:
     budget: Budget
     tasks: Mapping[str, int] | None = None
     partitions: Mapping[str, int] | None = None
-    repeat: int = 0  # how many measurements of the same configuration came before
-    predicted_rate: float | None = None  # records/s that these should carry, if an optimizer said so
-    guess: float | None = None  # records/s to begin with; no part of what is measured
-    shared: bool = False  # whether it takes a turn in a warm deployment that other budgets share
+    repeat: int = 0  # number of earlier measurements of the same configuration
+    predicted_rate: float | None = None  # records/s that an optimizer predicted, if one did
+    guess: float | None = None  # records/s to begin with; the measurement does not depend on it
+    shared: bool = False  # whether it takes turns with other budgets in a warm deployment
 
     @property
     def layout(self) -> Mapping[str, int] | None:
-        """What a testbed is asked to set."""
+        """What a testbed must set."""
         return self.tasks if self.partitions is None else self.partitions
 
 
@@ -127,13 +137,13 @@ def measure(
     dead_end = None
     try:
         estimator.steps.next_step(known.history, budget.interval_s)
-    except WorkbenchError as error:  # it would fail the same way every time
+    except WorkbenchError as error:  # it would fail in the same way every time
         dead_end, known = str(error), replace(known, deployments=())
     history, curve, deployments = list(known.history), list(known.load_curve), list(known.deployments)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with testbed.deploy(query, budget, configuration.layout, repeat=configuration.repeat) as live:
         if dead_end is not None:
-            yield record(journal, GivenUp(key, dead_end))
+            yield record(journal, Abandoned(key, dead_end))
         yield record(journal, Deployed(key, live.machine, budget, tuple(history), tuple(curve)))
         probes: list[Probe] = []
         for made in estimator.probes(live, history, configuration.guess):
@@ -180,7 +190,7 @@ def measure(
 
 
 def _laid_out(probe: Probe, configuration: Configuration) -> Probe:
-    """Say with which partitions `probe` was made."""
+    """Return `probe` with the partitions that it was made with."""
     if configuration.partitions is None:
         return probe
     source, state = configuration.partitions["source"], configuration.partitions["state"]
@@ -188,7 +198,7 @@ def _laid_out(probe: Probe, configuration: Configuration) -> Probe:
 
 
 def _with_many_tasks(live: Run, many: Sequence[int], rate: float) -> tuple[Probe, ...]:
-    """Observe a warm run with several times as many partitions as slots; what completes no batches is left out."""
+    """Observe a warm run with several times as many partitions as slots; leave out runs that complete no batches."""
     found: list[Probe] = []
     if not isinstance(live, SharedRun):
         return ()
@@ -197,7 +207,7 @@ def _with_many_tasks(live: Run, many: Sequence[int], rate: float) -> tuple[Probe
         live.turn(live.budget, {"source": partitions, "state": partitions})
         try:
             seen = observe_at(live, _MANY_TASKS_RATE * rate, 0, *_load_times(live.budget.interval_s))
-        except TooFewBatchesError:  # that many tasks take too long here; the model does without
+        except TooFewBatchesError:  # that many tasks take too long here; the model is fitted without them
             break
         found.append(replace(seen, partitions=partitions))
     return tuple(found)
@@ -206,13 +216,13 @@ def _with_many_tasks(live: Run, many: Sequence[int], rate: float) -> tuple[Probe
 def reusable(
     configuration: Configuration, testbed: Testbed, estimator: CapacityEstimator, journal: Journal, *, costs: bool
 ) -> Measurement | None:
-    """Give the measurement that `measure` would reuse, with costs if these are asked for; None if it would deploy."""
+    """Return the measurement that `measure` would reuse, with costs if requested; None if it would deploy."""
     finished = last_finished(journal, measurement_key(configuration, testbed, estimator))
     return finished if finished and (not costs or finished.load_curve or not finished.estimate.rate) else None
 
 
 def failed(configuration: Configuration, testbed: Testbed, error: WorkbenchError) -> FailedRun:
-    """Record that a configuration could not be measured, and why."""
+    """Return the record that a configuration could not be measured, with the reason."""
     return FailedRun(
         query=configuration.query.name,
         budget=configuration.budget,
@@ -251,7 +261,7 @@ def load_curve_s(interval_s: float) -> float:
 
 
 def _load_times(interval_s: float) -> tuple[float, float]:
-    """Seconds discarded and seconds observed."""
+    """Seconds to discard and seconds to observe."""
     return max(_SETTLE_S, 2 * interval_s), _WINDOW_BATCHES * interval_s
 
 
@@ -264,7 +274,7 @@ def observe_at(run: Run, rate: float, number: int, settle_s: float, window_s: fl
 
 
 def costs_of(deployments: Sequence[Deployment]) -> tuple[OperatorCost, ...]:
-    """Fit the costs within one deployment, since another JVM has other costs: the one that saw the most levels."""
+    """Fit the costs within one deployment, as each JVM has its own: the one that saw the most levels."""
     fits = []
     for deployment in deployments:
         answered = [probe for probe in deployment.probes if probe.judgement and probe.judgement.answered]

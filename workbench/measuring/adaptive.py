@@ -3,9 +3,9 @@
 Rates lie on a geometric grid whose neighbours differ by the tolerance, so the search ends when two neighbours have
 different answers. It probes first where the line batch time = a + b x rows, through all batches seen, fills the
 interval. When the line contradicts the answers the search bisects, and gallops while one end is unknown. Answers that
-contradict each other are repeated; the majority of three decides. An upper end that only a disturbed machine or cold
-code failed at is asked for once more when it is quiet, and any answer of a quiet machine and warm code replaces the
-others. Where none comes, the end is raised by what the disturbance took, or by what the code gained since.
+contradict each other are repeated; the majority of three decides. An upper end that failed
+only with a disturbed machine or cold code is probed again when the machine is quiet, and any answer of a quiet machine
+and warm code replaces the others. Without one, the end is raised by what the disturbance took, or the code gained.
 
 Deviations from StreamBed (section IV): its search halves the interval between the last two answers and stops when the
 target changes by less than 1 %; it repeats nothing and has no upper end until a probe fails.
@@ -32,9 +32,9 @@ _DISTINCT_SIZES, _APART = 1.02, 1.2
 _LOOK_BACK = 3
 _WINDOW = 6  # intervals observed: state is snapshotted in every fourth batch
 _LEAST_SETTLE_S, _LEAST_WINDOW_S = 2.0, 12.0
-_MOST_TAKEN, _COLD = 0.5, 0.3  # of a machine; what code gained that was still being compiled
-_POINT = 1.5  # high / low of a bracket at most whose middle is an answer: it is off by a fifth at most, and by noise
-_REPEATS_IN_ALL = 3  # times as many as at one rate: where the machine is never quiet, the probes must still suffice
+_MOST_TAKEN, _COLD = 0.5, 0.3  # of a machine; of code that was still being compiled
+_POINT = 1.5  # largest high / low of a bracket whose middle is an answer: it is off by at most a fifth, and by noise
+_REPEATS_IN_ALL = 3  # repeats of all rates over those of one: on a machine that is never quiet, probes must suffice
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Grid:
         return float((1 + self.tolerance) ** index)
 
     def position(self, rate: float) -> float:
-        """Where `rate` lies, a whole number on the grid."""
+        """Position of `rate`, a whole number on the grid."""
         return math.log(rate) / math.log1p(self.tolerance)
 
     def index(self, rate: float) -> int:
@@ -85,7 +85,7 @@ class AdaptiveSchedule:
     max_repeats: int = 5
     settle_s: float | None = None
     window_s: float | None = None
-    strict = True  # a growing backlog alone fails a probe, and a batch that starts late extends its window
+    strict = True  # a growing backlog alone fails a probe, and a late batch extends its window
 
     @property
     def most_probes(self) -> int:
@@ -124,13 +124,13 @@ class AdaptiveSchedule:
         return Step("probe", rate, len(earlier) + 1, accept)
 
     def _crowded_out(self, probes: Sequence[Probe]) -> bool:
-        """Whether the slots were not at capacity at one rate again and again: more of it says no more."""
+        """Whether the slots repeatedly missed their capacity at one rate, so that more probes there would not help."""
         last = probes[-1 - self.max_repeats :]
         idle = [probe for probe in last if probe.answered("not-at-capacity") and probe.rate == last[-1].rate]
         return len(idle) > self.max_repeats
 
     def conclude(self, history: Sequence[Probe], interval_s: float) -> MstEstimate:
-        """Bracket the MST by the probes of `history`, finished or not."""
+        """Bracket the MST by the probes of `history`, whether it is finished or not."""
         search = _Search(history, self, interval_s)
         found, rate = search.found, search.grid.rate
         high = math.inf if found.high is None else rate(found.high) * (1 + search.raised(found.high))
@@ -156,7 +156,7 @@ class _Search:
         if floor_rate is None:
             floor_rate = min(first_rate(history), max(1.0, first_rate(history) / _WARM_UP_FRACTION))
         highest = math.inf if settings.max_rate is None else grid.below(settings.max_rate)
-        self.lowest = int(min(grid.above(floor_rate), highest))  # a range without a rate of the grid has the one below
+        self.lowest = int(min(grid.above(floor_rate), highest))  # a range without a grid rate has the one below it
         refused = [grid.index(probe.rate) - 1 for probe in history if probe.answered("source-bound")]
         limit = source_limit(history)
         source_cap = min([_highest(grid, limit), *refused])
@@ -191,13 +191,13 @@ class _Search:
             index = self._inside(low, high)
             if index is not None:
                 return index
-        # Where the line puts the MST well outside the bracket, one wrong answer may have led the search astray.
+        # Where the line puts the MST well outside the bracket, one wrong answer may have misled the search.
         low, high, wish = found.low, found.high, self._predicted()
         astray = (low is not None and wish < low - _NEAR) or (high is not None and wish > high + _NEAR)
         return self._first_loose(low, high) if found.doubtful or astray else None
 
     def raised(self, high: int) -> float:
-        """Share by which the upper end may be too low, where only a disturbed machine or cold code failed at it.
+        """Share by which the upper end may be too low, if only a disturbed machine or cold code failed at it.
 
         What disturbed all probes alike is the machine. The batch of a probe that carried most shows what a quiet one
         would do.
@@ -216,14 +216,14 @@ class _Search:
         return min(shares, default=0.0)
 
     def _disturbed_end(self) -> int | None:
-        """Upper end that only a disturbed machine or cold code failed at, and that once, now that it is quiet."""
+        """Upper end, if its only failure was on a disturbed machine or with cold code, and it is quiet now."""
         high, last = self.found.high, self.history[-1].judgement
         if high is None or last is None or not last.answered or last.disturbed:
             return None
         return high if self.votes[high].disturbed and not self.votes[high].firm else None
 
     def _first_loose(self, *ends: int | None) -> int | None:
-        """First of `ends` that a further vote could still turn."""
+        """First of `ends` that a further vote could still change."""
         return next((end for end in ends if end is not None and not self.votes[end].firm), None)
 
     def _inside(self, low: int | None, high: int | None) -> int | None:
@@ -244,11 +244,11 @@ class _Search:
         edge, sign = (low, 1) if low is not None else (high or 0, -1)
         stride = self._stride(edge, sign, wish)
         if low is not None:
-            stride = self._as_there_is_room(stride, low)
+            stride = self._limited_by_room(stride, low)
         return min(max(edge + sign * stride, first), last)
 
-    def _as_there_is_room(self, stride: int, index: int) -> int:
-        """Bound the steps above a sustained rate by the room that its batches left, whatever the line says.
+    def _limited_by_room(self, stride: int, index: int) -> int:
+        """Bound the steps above a sustained rate by the room that its batches left, whatever the line predicts.
 
         Half-empty batches allow twice the rate at least. Nearly full ones allow little more than in proportion, since
         code that still gets faster makes rows look free. Where others crowd the slots out, the rate leaps: what such
@@ -296,7 +296,7 @@ class _Search:
         if valid:
             sizes = [probe.rate for probe in valid]
             alike = max(sizes) <= _DISTINCT_SIZES * min(sizes)
-            # A state is filled at the rate that is probed first: its batches are no other size, but colder ones.
+            # A state is filled at the first rate to be probed: those batches have no other size, but colder code.
             probes = [self.history[0], *valid] if alike and math.isinf(self.history[0].rate) else valid
             rate = _line_rate((batch for probe in probes for batch in probe.observation.batches), self.interval_s)
         if rate == 0:

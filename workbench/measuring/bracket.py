@@ -1,4 +1,4 @@
-"""Where the votes of the probes put the MST: a bracket, and the estimate that holds it."""
+"""Where the votes of the probes place the MST: a bracket, and the estimate with it."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -8,13 +8,13 @@ from workbench.errors import WorkbenchError
 from workbench.metrics import SOURCE_MARGIN
 from workbench.records import Limit, MstEstimate, Probe
 
-_LATER = 6  # probes after one that failed which may refute it
-_FEWEST, _ERRORS = 3, 2.0  # batches that have an error, and how many errors their mean may be off by
+_LATER = 6  # probes after a failed one that may refute it
+_FEWEST, _ERRORS = 3, 2.0  # batches needed for an error, and how many errors their mean may be off by
 
 
 @dataclass
 class Votes:
-    """Answers at one rate: those of a quiet machine and warm code, or where there are none the others (`disturbed`)."""
+    """Answers at one rate: from a quiet machine with warm code, or if there are none, the others (`disturbed`)."""
 
     sustained: int = 0
     overloaded: int = 0
@@ -54,7 +54,7 @@ def tally(history: Sequence[Probe], key: Callable[[float], int]) -> dict[int, Vo
 
 
 def refuted(history: Sequence[Probe], place: int) -> float:
-    """Share by which later batches show more than the rate that failed at `place`; 0 where scatter may be all of it.
+    """Share by which later batches exceed the rate that failed at `place`; 0 where scatter may explain all of it.
 
     What later batches of a lower rate carried in the seconds they took is a lower bound of the capacity. If it is above
     a rate that failed, and above what that carried, the code was still cold there, whatever its compilers did.
@@ -68,7 +68,7 @@ def refuted(history: Sequence[Probe], place: int) -> float:
 
 
 def _carried(probe: Probe, errors: float = 0.0) -> float:
-    """Records/s that the batches of `probe` would carry back to back, `errors` of the mean off; 0 for too few."""
+    """Records/s that the batches of `probe` would carry back to back, `errors` off the mean; 0 for too few."""
     batches = probe.observation.batches[1:]
     count, seconds = len(batches), sum(batch.duration_s for batch in batches)
     if count < _FEWEST or seconds <= 0:
@@ -80,7 +80,7 @@ def _carried(probe: Probe, errors: float = 0.0) -> float:
 
 @dataclass(frozen=True)
 class Bracket:
-    """Where the votes put the MST; the gaps to search lie below `first_over` and above `last_sustained`."""
+    """Where the votes place the MST; the gaps to search are below `first_over` and above `last_sustained`."""
 
     low: int | None
     high: int | None
@@ -90,7 +90,7 @@ class Bracket:
 
 
 def bracket(votes: Mapping[int, Votes]) -> Bracket:
-    """Enclose every rate in doubt: no majority is overloaded below `low` nor sustained above `high`."""
+    """Enclose every rate in doubt: below `low` no majority is overloaded, above `high` none is sustained."""
     sustained = sorted(key for key, vote in votes.items() if vote.majority is True)
     over = sorted(key for key, vote in votes.items() if vote.majority is False)
     last = sustained[-1] if sustained else None
@@ -104,7 +104,7 @@ def bracket(votes: Mapping[int, Votes]) -> Bracket:
 
 
 def closing(history: Sequence[Probe]) -> tuple[tuple[float, float], ...]:
-    """Give the bracket after each probe of `history`, records/s: 0 and infinity where it is open."""
+    """Return the bracket after each probe of `history`, records/s: 0 and infinity for ends not found."""
     rates, found = sorted({probe.rate for probe in history}), []
     for count in range(1, len(history) + 1):
         ends = bracket(tally(history[:count], rates.index))
@@ -114,7 +114,7 @@ def closing(history: Sequence[Probe]) -> tuple[tuple[float, float], ...]:
 
 
 def source_limit(history: Sequence[Probe]) -> float:
-    """Highest rate that would not be source-bound, from the last observation that knows; inf if none does."""
+    """Highest rate that would not be source-bound, by the last observation that reports it; inf if none does."""
     for probe in reversed(history):
         if math.isfinite(probe.observation.source_rate_limit):
             return probe.observation.source_rate_limit / SOURCE_MARGIN
@@ -122,7 +122,7 @@ def source_limit(history: Sequence[Probe]) -> float:
 
 
 def first_rate(history: Sequence[Probe]) -> float:
-    """Rate to probe first: that at which a warm run's state was filled, else that of the warm-up's steady tail."""
+    """Rate to probe first: that at which a warm run's state was filled, or else that of the warm-up's steady end."""
     if math.isfinite(history[0].rate):
         return history[0].rate
     rate = history[0].observation.consumed_rate

@@ -1,4 +1,4 @@
-"""What a journal holds, measurement by measurement, and what of it can be removed.
+"""What a journal contains, measurement by measurement, and which of it can be removed.
 
 A journal is append-only, so it keeps lines that nothing reads any more: the probes of a measurement that was finished,
 which holds them itself, or given up. `prune_journal` removes these, and the measurements that you name, unless plans
@@ -21,22 +21,22 @@ from workbench.measuring.state import State, fold
 from workbench.records import Machine, Measurement
 
 _NAMED = 5  # measurements that an error lists
-_TEXTS = ("query", "testbed", "started_at")  # texts of every measurement
+_TEXTS = ("query", "testbed", "started_at")  # names of a measurement's texts
 
 References = Mapping[tuple[object, ...], tuple[str, ...]]
-"""Names of the files that hold a measurement, by what distinguishes it from every other."""
+"""Names of the files that contain a measurement, by what distinguishes it from every other."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a journal holds of one measurement, and the budget and machine that it was last deployed on."""
+    """What a journal contains of one measurement, and the budget and machine that it was last deployed on."""
 
     key: str
     state: State
     budget: Budget
     machine: Machine
-    size: int  # bytes of its lines
-    spare: int  # bytes of those among them that nothing reads any more
+    size: int  # bytes of the measurement's lines
+    spare: int  # bytes of those lines that nothing reads any more
 
     @property
     def last(self) -> Measurement | None:
@@ -45,7 +45,7 @@ class Recorded:
 
     @property
     def open_probes(self) -> int:
-        """Probes that the next run goes on from."""
+        """Probes that the next run continues from."""
         return len(self.state.history) + len(self.state.load_curve)
 
 
@@ -53,20 +53,20 @@ class Recorded:
 class Pruning:
     """What is removed from a journal; sizes are in bytes."""
 
-    spare_lines: int  # that nothing reads any more
+    spare_lines: int  # lines that nothing reads any more
     spare_size: int
-    removed: tuple[Recorded, ...]  # as a whole
-    kept: tuple[tuple[Recorded, tuple[str, ...]], ...]  # that were asked for, with the files that refer to them
+    removed: tuple[Recorded, ...]  # measurements removed with all their lines
+    kept: tuple[tuple[Recorded, tuple[str, ...]], ...]  # measurements that stay, with the files that refer to them
     size: int
 
 
 def read_contents(journal: Journal) -> tuple[Recorded, ...]:
-    """Read what `journal` holds, in the order in which it was begun."""
+    """Read the measurements in `journal`, in the order in which they began."""
     return _contents(journal.lines())
 
 
 def _find(held: Sequence[Recorded], name: str) -> tuple[Recorded, ...]:
-    """Give the measurements whose key, or the digest at its end, begins with `name`."""
+    """Return the measurements whose key, or the digest at its end, begins with `name`."""
     found = tuple(one for one in held if one.key.startswith(name) or one.key.rpartition("/")[2].startswith(name))
     if not found or not name:
         known = ", ".join(one.key for one in held[:_NAMED]) or "nothing"
@@ -79,7 +79,7 @@ def _find(held: Sequence[Recorded], name: str) -> tuple[Recorded, ...]:
 
 
 def find_recorded(held: Sequence[Recorded], name: str) -> Recorded:
-    """Give the measurement whose key, or the digest at its end, begins with `name`."""
+    """Return the only measurement whose key, or the digest at its end, begins with `name`."""
     found = _find(held, name)
     if len(found) > 1:
         raise WorkbenchError(
@@ -90,7 +90,7 @@ def find_recorded(held: Sequence[Recorded], name: str) -> Recorded:
 
 
 def read_references(files: Iterable[Path]) -> References:
-    """Read which measurements the plans among `files` hold; other files are passed over."""
+    """Read which measurements the plans among `files` contain; skip other files."""
     found: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for file in files:
         for run in _runs(file):
@@ -99,7 +99,7 @@ def read_references(files: Iterable[Path]) -> References:
 
 
 def files_referring(one: Recorded, plans: References) -> tuple[str, ...]:
-    """Give the names of the files that hold a measurement of `one`; `plans` are from `read_references`."""
+    """Return the names of the files that contain a measurement of `one`; `plans` are from `read_references`."""
     held = (_identity({**vars(run), "budget": asdict(run.budget)}) for run in one.state.finished)
     return tuple(dict.fromkeys(name for identity in held for name in plans.get(identity, ())))
 
@@ -112,7 +112,7 @@ def prune_journal(
     *,
     remove: bool = False,
 ) -> Pruning:
-    """Say what can be removed from `journal`, and remove it if you ask for that.
+    """Determine what can be removed from `journal`, and with `remove` also remove it.
 
     Measurements whose keys begin with one of `names` are removed as a whole, as are those of which the last finished
     one was begun `before` this day (UTC). Those in `plans` stay.
@@ -158,7 +158,7 @@ def _contents(lines: Sequence[Line]) -> tuple[Recorded, ...]:
         sizes[key] += line.size
         if place in spare:
             spares[key] += line.size
-            if line.entry.kind != "deployed":  # the rest is in the finished measurement
+            if line.entry.kind != "deployed":  # the finished measurement contains the rest
                 continue
         event = event_of(line.entry)
         if isinstance(event, Deployed):
@@ -169,13 +169,13 @@ def _contents(lines: Sequence[Line]) -> tuple[Recorded, ...]:
     for key, size in sizes.items():
         state = fold(events[key])
         last = state.finished[-1] if state.finished else deployed.get(key)
-        if last is not None:  # lines of another kind are not the workbench's measurements
+        if last is not None:  # lines of another kind are not measurements
             held.append(Recorded(key, state, last.budget, last.machine, size, spares[key]))
     return tuple(held)
 
 
 def _spare(lines: Sequence[Line]) -> set[int]:
-    """Places of the lines that nothing reads any more: a later line of the same measurement has ended it."""
+    """Return the places of lines that nothing reads any more: a later line of the same measurement has ended it."""
     ended, spare = set[str](), set[int]()
     for place, line in reversed(list(enumerate(lines))):
         entry = line.entry
@@ -187,7 +187,7 @@ def _spare(lines: Sequence[Line]) -> set[int]:
 
 
 def _runs(file: Path) -> Iterable[Mapping[str, Any]]:
-    """Read the runs in a file of plans, or the run in a file of a measurement; none from any other file."""
+    """Read the runs in a file of plans, or the run in a file of a measurement; empty for any other file."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -200,5 +200,5 @@ def _runs(file: Path) -> Iterable[Mapping[str, Any]]:
 
 
 def _identity(run: Mapping[str, Any]) -> tuple[object, ...]:
-    """Give what distinguishes the measurement in a document from every other."""
+    """Return what distinguishes the measurement in a document from every other."""
     return (*(run.get(name) for name in _TEXTS), json.dumps(run.get("budget"), sort_keys=True))

@@ -1,4 +1,4 @@
-"""Fixed and per-record costs: least squares seconds = a + b x records.
+"""Fixed and per-record costs, fitted by least squares: seconds = a + b x records.
 
 Every task of every micro-batch pays a fixed part. Only batches of several sizes, at least three, separate it.
 """
@@ -24,7 +24,7 @@ class Line:
 
 
 def fit_line(points: Iterable[tuple[float, float]]) -> Line | None:
-    """Least squares of ``(x, y)`` under ``fixed >= 0`` and ``slope >= 0``; None without a point of ``x > 0``."""
+    """Fit ``(x, y)`` by least squares under ``fixed >= 0`` and ``slope >= 0``; None without a point of ``x > 0``."""
     pairs = list(points)
     count = len(pairs)
     total = sum(x for x, _ in pairs)
@@ -39,7 +39,7 @@ def fit_line(points: Iterable[tuple[float, float]]) -> Line | None:
             fixed, slope = max(0.0, mean_y), 0.0
         if fixed >= 0:
             return Line(fixed, slope, _error(pairs, fixed, slope, count - 2, spread))
-    squares = sum(x * x for x, _ in pairs)  # on the edge fixed = 0, or one size only: through the origin
+    squares = sum(x * x for x, _ in pairs)  # on the edge fixed = 0, or with one size only: through the origin
     slope = max(0.0, sum(x * y for x, y in pairs) / squares)
     return Line(0.0, slope, _error(pairs, 0.0, slope, count - 1, squares))
 

@@ -29,15 +29,15 @@ from workbench.testbed import Run, SharedRun
 ScheduleName = Literal["adaptive", "streambed"]
 
 _FEWEST_CHUNKS = 2
-# A chunk holds few batches: going up and down by a little more than the allowed change is noise, not drift.
+# A chunk has few batches: going up and down by a little more than the allowed change is noise, not drift.
 _SWING = 3.0
 _LATE_START = 0.002
 _LATE_WINDOWS = 3
-_UNUSUAL, _WINDOWS = 1.5, 3  # times the least disturbed of more windows than a burst of load lasts
+_UNUSUAL, _WINDOWS = 1.5, 3  # factor over the least disturbed of more windows than a burst of load lasts
 _NOT_OFFERED_REPEATS = 2
-_FAR = 1.5  # times a rate, of one whose state it cannot begin with
-_FILL_S, _FILL_INTERVALS = 45.0, 6  # most for a state to fill; q5's begins to lose rows after 12 s
-# Of the guess, for the state to fill: q5 with an empty state is up to 1.4 times as fast as later.
+_FAR = 1.5  # factor of a rate, over one whose state it cannot begin with
+_FILL_S, _FILL_INTERVALS = 45.0, 6  # longest time for a state to fill; q5's begins to lose rows after 12 s
+# Of the guess, while the state fills: q5 with an empty state is up to 1.4 times as fast as later.
 _FILL_SHARE, _FILL_AFTER_LOOK = 0.95, 0.75
 _LOOK_INTERVALS = 4, 3  # at the maximum rate: until batches fill the interval, and what is looked at
 
@@ -61,11 +61,11 @@ class CapacityEstimator:
         Budget of probes, repetitions included and the warm-up not.
     max_repeats
         How often a rate that failed is repeated where other load, the compiler or idle slots may be the reason; in an
-        estimate three times as often in all. The next one is judged all the same, and a rate that it fails at is tried
-        again when the machine is quiet. One that was not offered is repeated twice at most, whatever this says.
+        estimate three times as often in all. The next attempt is still judged, and a rate that fails then is tried
+        again when the machine is quiet. A rate that was not offered is repeated twice at most.
     patience_s
-        Seconds that an estimate waits in all, before such repeats, for neighbours to leave, and a little more, for it
-        looks every few seconds. ``"streambed"`` repeats nothing and does not wait.
+        Total seconds that an estimate waits, before such repeats, for other load to end; slightly more, as it
+        checks every few seconds. ``"streambed"`` repeats nothing and does not wait.
     max_disturbance
         Largest share of the machine that others may take during a valid probe, and by which its cores may be slower.
     most_s
@@ -162,7 +162,7 @@ class CapacityEstimator:
         return times.settle_s + times.window_s
 
     def settings(self) -> dict[str, Setting]:
-        """Return what an estimate depends on, the run apart, as plain values."""
+        """Return, as plain values, the settings that an estimate depends on in addition to the run."""
         settings = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in {"clock", "published"}}
         settings["schedule"] = self.schedule if isinstance(self.schedule, str) else repr(self.schedule)
         if self.schedule == "streambed":  # whose tolerance is the estimator's
@@ -173,7 +173,7 @@ class CapacityEstimator:
     def estimate(
         self, run: Run, history: Sequence[Probe] = (), on_probe: Callable[[Probe], None] | None = None
     ) -> MstEstimate:
-        """Estimate the MST of `run`, after the probes of `history` where an earlier estimate was interrupted.
+        """Estimate the MST of `run`, continuing after the probes of `history` if an earlier estimate was interrupted.
 
         `on_probe` is called with each new finished probe before it is used; what it raises ends the estimate.
 
@@ -203,7 +203,7 @@ class CapacityEstimator:
             return
         session = _Session(self, steps, run, self.clock(), sum(probe.seconds for probe in made), guess)
         if step.phase == "probe":
-            # At least as warm as the interrupted one: probes late in a deployment with a short warm-up were warm.
+            # At least as warm as the interrupted run: probes late in a deployment with a short warm-up were warm.
             session.guess = step.rate
             session.warm_up(min(session.before_s, WARMUP_MIN_S))
         while step is not None:
@@ -214,7 +214,7 @@ class CapacityEstimator:
             step = None if session.is_over(made) else steps.next_step(made, interval_s)
 
     def probes_at(self, run: Run, rates: Sequence[float]) -> Iterator[Probe]:
-        """Warm up, then probe each of `rates` (records/s); a disturbed probe is repeated, and the last one counts."""
+        """Warm up, then probe each of `rates` (records/s); a disturbed probe is repeated, and the last counts."""
         session = _Session(self, self.steps, run, self.clock(), 0.0, fill_at=min(rates, default=None))
         session.warm_up()
         for number, rate in enumerate(rates, 1):
@@ -227,7 +227,7 @@ class CapacityEstimator:
 
 @dataclass
 class _Session:
-    """One estimate at work on one run; `before_s` seconds were spent before it was resumed."""
+    """One estimate in progress on one run; `before_s` seconds were spent before it was resumed."""
 
     estimator: CapacityEstimator
     steps: Schedule
@@ -238,14 +238,14 @@ class _Session:
     fill_at: float | None = None  # records/s, instead of somewhat below the guess
     disturbed: bool = False
     waited_s: float = 0.0
-    windows: list[float] = field(default_factory=list)  # how disturbed each was
+    windows: list[float] = field(default_factory=list)  # disturbance of each
     filling: Observation | None = None
     stateful: bool = False  # whether an operator was seen that keeps state
-    highest: float = 0.0  # rate since the state was empty, records/s
-    filled_s: float = 0.0  # seconds in which its state was filled again
+    highest: float = 0.0  # highest rate since the state was empty, records/s
+    filled_s: float = 0.0  # seconds spent on filling the state again
 
     def is_over(self, made: Sequence[Probe]) -> bool:
-        """Whether the time is up after the probes `made`, or no rate can fit; without an answer yet, it is doubled.
+        """Whether the time is up after the probes `made`, or no rate can fit; it is doubled until there is an answer.
 
         What it takes to fill a state again, after a rate far above, is not counted.
         """
@@ -267,7 +267,7 @@ class _Session:
             if self.filling is not None:
                 filled, steady, rate = steady, True, observation.commanded_rate
         else:
-            if self.disturbed:  # the load that disturbed the probe before would disturb the next one, too
+            if self.disturbed:  # the load that disturbed the last probe would disturb the next one, too
                 waits_since = self.estimator.clock()
                 self.run.await_quiet(max(0.0, self.estimator.patience_s - self.waited_s))
                 self.waited_s += self.estimator.clock() - waits_since
@@ -293,11 +293,11 @@ class _Session:
 
     @property
     def _shared_interval_s(self) -> float:
-        """Trigger interval where stages share the slots in time; inf where operators run side by side."""
+        """Trigger interval where stages share the slots in time; inf where operators run in parallel."""
         return self.run.budget.interval_s if isinstance(self.run, SharedRun) else math.inf
 
     def _as_usual(self, observation: Observation) -> bool:
-        """Whether the machine is as disturbed as it always was: to repeat the probe would not help."""
+        """Whether the machine is disturbed as usual, so that repeating the probe would not help."""
         self.windows.append(observation.disturbance.worst)
         known = len(self.windows) > _WINDOWS and observation.compiling <= COMPILING
         return known and observation.disturbance.worst <= _UNUSUAL * min(self.windows)
@@ -305,7 +305,7 @@ class _Session:
     def _observe(self, rate: float) -> Observation:
         interval = self.run.budget.interval_s
         times = self.steps.times(interval)
-        if self.filling is not None and rate == self.filling.commanded_rate:  # it was seen while the state was filled
+        if self.filling is not None and rate == self.filling.commanded_rate:  # observed while the state was filled
             seen, self.filling = self.filling, None
             return seen
         self.filling = None
@@ -325,7 +325,7 @@ class _Session:
         return observation
 
     def warm_up(self, least_s: float = 0.0) -> tuple[Observation, bool]:
-        """Offer as many records as fit until the run is steady; the last observation and whether it is.
+        """Offer as many records as fit until the run is steady; return the last observation, and whether it is steady.
 
         It lasts at least `least_s` seconds, even if that is more than the cap. A run whose code is warm has its state
         filled instead, unless the schedule has a warm-up of its own.
@@ -349,7 +349,7 @@ class _Session:
                 return observation, steady
 
     def _fill(self, run: SharedRun) -> tuple[Observation, bool]:
-        """Fill the state near the rate that lasts, by the guess or a look; what was seen, and whether it is full."""
+        """Fill the state near the rate that lasts, by the guess or a look; return what was seen, and if it is full."""
         interval_s, rate = run.budget.interval_s, self.fill_at
         if rate is None and self.guess is not None:
             rate = self.steps.near(_FILL_SHARE * self.guess)
@@ -368,7 +368,7 @@ class _Session:
         return self.filling, filled
 
     def _begin_again(self, rate: float) -> bool | None:
-        """Begin with an empty state where a far higher rate filled it: what that left, this one would pay for.
+        """Empty a state that a far higher rate filled, because this rate would pay for its leftovers.
 
         A join goes through all of its state in each batch. Returns whether the state is full again; None where the
         query went on.
@@ -385,12 +385,12 @@ class _Session:
 
 
 def _no_room(made: Sequence[Probe], run: Run, steps: Schedule) -> bool:
-    """Whether no rate fits the interval of `run`, in which its stages share the slots."""
+    """Whether no rate fits the interval of `run`, in which its stages take turns at the slots."""
     return steps.strict and isinstance(run, SharedRun) and overrun_s(made, run.budget.interval_s) is not None
 
 
 def fill_s(interval_s: float) -> float:
-    """Most seconds for the state of a warm run to fill."""
+    """Longest time for the state of a warm run to fill, seconds."""
     return max(_FILL_S, _FILL_INTERVALS * interval_s)
 
 
@@ -398,7 +398,7 @@ def filling_rate(batches: Sequence[Batch]) -> float:
     """Rate at which `batches` last one interval on average, records/s; 0 without a batch with rows.
 
     Sums are taken and no median: a batch that is slow because a store compacts comes again and again. The fixed seconds
-    of a batch matter little, because batches fill the interval; those that do not yet are taken for slower than they
+    of a batch matter little, because batches fill the interval; those that do not fill it seem slower than they
     will be.
     """
     counted = [batch for batch in batches if batch.records]
@@ -407,7 +407,7 @@ def filling_rate(batches: Sequence[Batch]) -> float:
 
 
 def _catching_up(observation: Observation, interval_s: float) -> bool:
-    """Whether batches followed each other faster than the interval, to make up for a late start.
+    """Whether batches followed each other faster than the interval, to catch up after a late start.
 
     Such batches are smaller than an interval's worth and grow slowly near the MST, so the window may end before it
     shows that the rate is too high; also when it begins with such a batch and ends with one longer than the interval.
@@ -422,7 +422,7 @@ def _catching_up(observation: Observation, interval_s: float) -> bool:
 
 
 def _settled(chunks: Sequence[Observation], change: float) -> bool:
-    """Whether rate and seconds per record drift no more: alike in the last two chunks, or up and down in three."""
+    """Whether rate and seconds per record are steady: equal in the last two chunks, or up and down in three."""
     if len(chunks) < _FEWEST_CHUNKS or min(chunk.consumed_records for chunk in chunks) <= 0:
         return False
     record_s = [sum(batch.duration_s for batch in chunk.batches[1:]) / chunk.consumed_records for chunk in chunks]

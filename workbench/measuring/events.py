@@ -1,4 +1,4 @@
-"""What happens while something is measured, as typed events.
+"""Events of a measurement, as types.
 
 ``measure`` yields them; the command line, the live panel and the dry run read them. Those that a later run resumes
 from are in the journal before they are yielded, one line each:
@@ -10,7 +10,7 @@ event          kind in the journal  data
 `Probed`       ``probe``            the probe
 `LoadProbed`   ``load``             the probe
 `Finished`     ``finished``         the measurement
-`GivenUp`      ``given up``         the reason
+`Abandoned`    ``given up``         the reason
 =============  ===================  ==========================================
 """
 
@@ -43,7 +43,7 @@ class Deployed:
 
 @dataclass(frozen=True)
 class Probed:
-    """A probe of the estimate is finished; its warm-up is one, too.
+    """A probe of the estimate, or its warm-up, is finished.
 
     `low` and `high` are the bracket so far, records/s, which no journal keeps: 0 and infinity where it is open.
     """
@@ -81,8 +81,8 @@ class Estimated(_OfMeasurement):
 
 
 @dataclass(frozen=True)
-class GivenUp:
-    """What was recorded cannot be resumed; the measurement starts again."""
+class Abandoned:
+    """The recorded part cannot be resumed; the measurement starts again."""
 
     key: str
     reason: str
@@ -90,17 +90,17 @@ class GivenUp:
 
 @dataclass(frozen=True)
 class Failed:
-    """The measurement ended with an error that other measurements need not share."""
+    """The measurement ended with an error that other measurements may not have."""
 
     run: FailedRun
 
 
 class Conclusion(Protocol):
-    """What is drawn from the runs so far: which budget comes next, how it is laid out, what can be answered by now."""
+    """What follows from the runs so far: the next budget, its layout, or the answers that are possible by now."""
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """It in words, one line each."""
+        """The conclusion in words, one line each."""
 
 
 @dataclass(frozen=True)
@@ -110,10 +110,10 @@ class Concluded:
     what: Conclusion
 
 
-Event = Deployed | Probed | LoadProbed | Estimated | Finished | Reused | GivenUp | Failed | Concluded
+Event = Deployed | Probed | LoadProbed | Estimated | Finished | Reused | Abandoned | Failed | Concluded
 
 
-def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> Event:
+def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | Abandoned) -> Event:
     """Write `event` to the journal, and return it once it is on the disk."""
     match event:
         case Deployed(key, machine, budget):
@@ -124,7 +124,7 @@ def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | 
             journal.append("load", key, unstructure(probe))
         case Finished(key, measurement):
             journal.append("finished", key, unstructure(measurement))
-        case GivenUp(key, reason):
+        case Abandoned(key, reason):
             journal.append("given up", key, {"reason": reason})
     return event
 
@@ -138,7 +138,7 @@ def recorded(journal: Journal, key: str | None = None) -> Iterator[Event]:
 
 
 def event_of(entry: Entry, journal: str = "the journal") -> Event | None:
-    """Read the event of a line of `journal`, so named in errors; None for a kind that is not an event of measuring."""
+    """Read the event of a line of `journal`, whose name is for errors; None for kinds not of measuring."""
     try:
         return _event_of(entry)
     except WorkbenchError as error:
@@ -162,7 +162,7 @@ def _event_of(entry: Entry) -> Event | None:
         case "finished":
             return Finished(key, measurement_from_dict(data, "The recorded measurement"))
         case "given up":
-            return GivenUp(key, str(data["reason"]))
+            return Abandoned(key, str(data["reason"]))
     return None
 
 
@@ -173,11 +173,11 @@ _KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def ignore(_: Event) -> None:
-    """Listen to nothing."""
+    """Ignore an event."""
 
 
 def result_of(events: Generator[Event, None, T], listen: Callable[[Event], None] = ignore) -> T:
-    """Carry `events` out, show each to `listen`, and return what they end with, the deployment released in any case."""
+    """Carry `events` out, pass each to `listen`, and return their result; the deployment is released in any case."""
     with closing(events):
         while True:
             try:

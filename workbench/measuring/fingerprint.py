@@ -23,7 +23,7 @@ PROTOCOL = 3
 _OBSERVING = ("testbed", "workload", "simulation")
 _APART = "kafka"  # samples of topics are made before anything is observed
 _INSTALLED = {"site-packages", "dist-packages"}
-_LONGEST = 1000  # letters of a text that is kept as it is
+_LONGEST = 1000  # longest text that is kept unchanged, in characters
 _HOME = Path(workbench.__file__).resolve().parent
 
 
@@ -35,7 +35,7 @@ def observing_code() -> str:
 
 
 def _without_prose(source: bytes) -> bytes:
-    """Code of a module without what its readers alone see."""
+    """Return the code of a module without what only its readers see."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -46,14 +46,14 @@ def _without_prose(source: bytes) -> bytes:
 
 
 class Nothing:
-    """What a simulated or recorded query, which is only a name, is made of."""
+    """The definition of a simulated or recorded query, which is only a name."""
 
     build = dataset = event_time = output_mode = topic = sink = None
     unbounded_state = False
 
 
 def definition_of(query: object) -> Query | Nothing:
-    """Return what `query` is made of."""
+    """Return what defines `query`."""
     return query if isinstance(query, Query) else Nothing()
 
 
@@ -83,13 +83,13 @@ def _code(build: Any, query: Query) -> str:  # noqa: ANN401 - whatever is called
     file = Path(getattr(module, "__file__", None) or "")
     if not isinstance(build, FunctionType):
         bound += [_bound(build)] if build is not None else []
-    elif not file.is_file() or getattr(module, build.__qualname__, None) is not build:  # its module's text is not all
+    elif not file.is_file() or getattr(module, build.__qualname__, None) is not build:  # the module lacks some of it
         bound += map(_bound, _held(build))
     if module is not None and file.is_file():
         return _digest(*_sources(module.__name__, file), *(text.encode() for text in bound))
     try:
         source = inspect.getsource(build)
-    except (OSError, TypeError):  # a model, an object that is called, or code without a text
+    except (OSError, TypeError):  # a model, a callable object, or code without a text
         called = type(build).__call__ if callable(build) and not hasattr(build, "__code__") else build
         code = getattr(called, "__code__", None)
         source = repr(query) if code is None else _compiled(code)
@@ -97,7 +97,7 @@ def _code(build: Any, query: Query) -> str:  # noqa: ANN401 - whatever is called
 
 
 def data_of(query: Query) -> str:
-    """Name the data: the settings of a generator, or the files of a data set with their sizes and times."""
+    """Return what identifies the data: the settings of a generator, or the files of a data set with sizes and times."""
     dataset = definition_of(query).dataset
     if isinstance(dataset, tuple):
         return repr([(one, _files_of(one.dataset)) for one in dataset])
@@ -117,7 +117,7 @@ def _files_of(dataset: Dataset) -> list[tuple[str, int, int]]:
 
 
 def _sources(name: str, file: Path) -> Iterator[bytes]:
-    """Text of a module and, if it is the user's, of the modules that it imports from the same folder tree."""
+    """Yield the text of a module and, if it is the user's, of the modules that it imports from the same folder tree."""
     file = file.resolve()
     depth = name.count(".") + (file.name == "__init__.py")
     folder = file.parents[min(depth, len(file.parents) - 1)]
@@ -133,10 +133,10 @@ def _sources(name: str, file: Path) -> Iterator[bytes]:
 
 
 def _imported(text: bytes, file: Path, folder: Path) -> Iterator[Path]:
-    """Files below `folder` that the module with this `text` imports, in functions too."""
+    """Yield the files below `folder` that the module with this `text` imports, also inside functions."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError):  # half edited, or not Python's
+    except (SyntaxError, ValueError):  # half edited, or not Python
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -149,13 +149,13 @@ def _imported(text: bytes, file: Path, folder: Path) -> Iterator[Path]:
             continue
         for start, name in names:
             place = start
-            for part in name.split("."):  # the last may be a module or a name in one
+            for part in name.split("."):  # the last part may be a module or a name in one
                 place /= part
                 yield from (path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file())
 
 
 def _bound(value: object, known: dict[int, tuple[int, object]] | None = None) -> str:
-    """Text of a bound value by what it consists of; `known` are numbered, since values may hold each other."""
+    """Describe a bound value by its parts; `known` are numbered, since values may contain each other."""
     if value is None or isinstance(value, str | bytes | int | float | complex | type):
         return repr(value)
     if isinstance(value, ModuleType):
@@ -175,7 +175,7 @@ def _short(text: str) -> str:
 
 
 def _parts(value: object) -> Iterable[object]:
-    """Give what a value consists of: a function's code and what it holds, otherwise what a copy is made from."""
+    """Return the parts of a value: for a function its code and what it holds, otherwise what a copy is made from."""
     if isinstance(value, tuple | list):
         return value
     if isinstance(value, dict):
@@ -186,21 +186,21 @@ def _parts(value: object) -> Iterable[object]:
         made = value.__reduce_ex__(2)
     except Exception:  # noqa: BLE001 - what has no copies, such as a lock or a session, may refuse in any way
         return (type(value),)
-    if isinstance(made, str):  # the name of something there is once
+    if isinstance(made, str):  # the name of something that exists once
         return (made,)
     return [list(part) if isinstance(part, Iterator) else part for part in made]
 
 
 def _held(function: FunctionType) -> Iterator[object]:
-    """Give what a function holds in addition to its code: its defaults, and what it closes over."""
+    """Yield what a function holds in addition to its code: its defaults, and what it closes over."""
     yield from function.__defaults__ or ()
     yield from (function.__kwdefaults__ or {}).items()
     yield from (cell.cell_contents for cell in function.__closure__ or () if cell != CellType())
 
 
 def _compiled(code: CodeType) -> str:
-    """Text of what `code` does: its instructions, the names and constants in them, and those of inner functions."""
-    # a set's own text is in another order in each process
+    """Describe what `code` does: its instructions, their names and constants, and those of inner functions."""
+    # a set prints in another order in each process
     constants = (sorted(map(repr, one)) if isinstance(one, frozenset) else one for one in code.co_consts)
     texts = [_compiled(one) if isinstance(one, CodeType) else repr(one) for one in constants]
     return repr((code.co_code, code.co_names, texts))

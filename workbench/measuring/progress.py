@@ -4,12 +4,12 @@ import math
 
 from workbench import units
 from workbench.dataflow import Budget
-from workbench.measuring.events import Concluded, Deployed, Event, Failed, GivenUp, LoadProbed, Probed
+from workbench.measuring.events import Concluded, Deployed, Event, Failed, Abandoned, LoadProbed, Probed
 from workbench.records import FailedRun, Measurement, Probe
 
 
 def describe(event: Event) -> str | None:
-    """One line on `event`, or several on a conclusion; None for an event that needs none."""
+    """Describe `event` in one line, or a conclusion in several; None for an event that needs no line."""
     text = None
     match event:
         case Deployed(resumed=resumed, load_curve=load_curve) if resumed or load_curve:
@@ -25,7 +25,7 @@ def describe(event: Event) -> str | None:
             text = f"for the costs: {units.rate(probe.observation.consumed_rate)}{divided}"
         case Failed(run=run):
             text = f"{_slots(run.budget)} failed: {run.failure}"
-        case GivenUp(reason=reason):
+        case Abandoned(reason=reason):
             text = f"starting again: {reason}"
         case Concluded(what=what):
             text = "\n".join(what.lines) or None
@@ -33,7 +33,7 @@ def describe(event: Event) -> str | None:
 
 
 def describe_run(run: Measurement | FailedRun, number: int, runs: tuple[int, int]) -> str:
-    """Say in one line what a run sustains or why it failed; `runs` are the least and the most of them."""
+    """Describe in one line what a run sustains or why it failed; `runs` are the least and the most of them."""
     least, most = runs
     of_all = "" if number > most else f"/{most}" if least == most else f" of at most {most}"
     if isinstance(run, FailedRun):
@@ -49,7 +49,7 @@ def _slots(budget: Budget) -> str:
 
 
 def _bracket(low: float, high: float, when: str = "") -> str:
-    """Say between which rates the maximum is, in brackets; empty where that is not known."""
+    """Return the rates between which the maximum is, in brackets; empty where they are unknown."""
     if math.isfinite(high):
         start, end = units.ends(low, high)
         return f" ({when}{start} to {end})" if low else f" ({when}below {end})"

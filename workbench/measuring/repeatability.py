@@ -1,4 +1,4 @@
-"""How far a repeat of a measurement would lie from it: an interval for the maximum, not only a bracket.
+"""How far a repeat of a measurement may be from it: an interval for the maximum, in addition to the bracket.
 
 The bracket of an estimate is what one deployment was seen to do. Another one is compiled, laid out and disturbed
 differently. The interval says where the maximum of the next one lies.
@@ -35,7 +35,7 @@ def expected_deviation(machine: Machine) -> float:
 
 
 def disturbance_of(estimate: MstEstimate) -> float:
-    """Deviation of what disturbed the probes (what always did is the machine), at most `MOST_DISTURBED`; 0 without."""
+    """Deviation due to temporary disturbance of the probes, at most `MOST_DISTURBED`; 0 without."""
     shares = [probe.observation.disturbance.worst for probe in estimate.probes]
     return min(MOST_DISTURBED, float(np.std(shares))) if shares else 0.0
 
@@ -52,7 +52,7 @@ def scatter(groups: Sequence[Sequence[float]], expected: float = EXPECTED_DEVIAT
 
 
 def with_prior(squares: float, freedom: int, expected: float = EXPECTED_DEVIATION) -> tuple[float, int]:
-    """Give the deviation and its degrees of freedom: the prior's, and `squares` of logarithms seen with `freedom`."""
+    """Return the deviation and its degrees of freedom, from the prior and `squares` of logarithms with `freedom`."""
     whole = EXPECTED_WEIGHT + freedom
     return math.sqrt((EXPECTED_WEIGHT * expected**2 + squares) / whole), whole
 
@@ -63,12 +63,12 @@ def mst_interval(
     level: float = LEVEL,
     expected: float = EXPECTED_DEVIATION,
 ) -> MstInterval | None:
-    """Say where the maximum of the next deployment lies; None if `estimate` has no bracket that the query bounds.
+    """Return the interval of the next deployment's maximum; None if `estimate` has no bracket set by the query.
 
     Parameters
     ----------
     earlier
-        Those of the same configuration before it; what is not bounded by the query is left out.
+        Earlier ones of the same configuration; those not bounded by the query are left out.
     expected
         Relative deviation of repeats before any is seen; see `expected_deviation`. What disturbed probes is added.
     """
@@ -81,7 +81,7 @@ def mst_interval(
     deviation, freedom = scatter([[one.middle for one in every]], expected)
     centre = float(np.mean([math.log(one.middle) for one in every]))
     reach = float(student.ppf((1 + level) / 2, freedom)) * deviation * math.sqrt(1 + 1 / len(every))
-    reach += float(np.mean([math.log(one.high / one.low) for one in every])) / 2  # it is anywhere in a bracket
+    reach += float(np.mean([math.log(one.high / one.low) for one in every])) / 2  # the maximum is anywhere in a bracket
     return MstInterval(math.exp(centre - reach), math.exp(centre + reach), level, math.expm1(deviation), len(every))
 
 

@@ -1,4 +1,4 @@
-"""The seam between an estimate and the way it chooses rates.
+"""The seam between an estimate and the schedule that chooses its rates.
 
 A *step* says what to do next; a *probe* is a finished step. A schedule decides from the finished probes alone.
 """
@@ -41,7 +41,7 @@ class Schedule(Protocol):
 
     @property
     def strict(self) -> bool:
-        """Whether a growing backlog alone fails a probe, and a batch that starts late extends its window."""
+        """Whether a growing backlog alone fails a probe, and a late batch extends its window."""
 
     def times(self, interval_s: float) -> Times:
         """Length of each part of a probe."""
@@ -53,4 +53,4 @@ class Schedule(Protocol):
         """Step after `history`; None when the estimate is finished."""
 
     def conclude(self, history: Sequence[Probe], interval_s: float) -> MstEstimate:
-        """Bracket the MST by the probes of `history`, finished or not."""
+        """Bracket the MST by the probes of `history`, whether it is finished or not."""

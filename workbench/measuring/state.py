@@ -1,10 +1,10 @@
-"""What the journal knows about one measurement: a fold of its events."""
+"""What the journal has of one measurement: a fold of its events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from workbench.journal import Journal
-from workbench.measuring.events import Deployed, Event, Finished, GivenUp, LoadProbed, Probed, event_of, recorded
+from workbench.measuring.events import Deployed, Event, Finished, Abandoned, LoadProbed, Probed, event_of, recorded
 from workbench.records import Measurement, Probe
 
 
@@ -18,10 +18,10 @@ class Deployment:
 
 @dataclass(frozen=True)
 class State:
-    """How far a measurement has come."""
+    """The progress of a measurement."""
 
     finished: tuple[Measurement, ...] = ()
-    deployments: tuple[Deployment, ...] = ()  # what was observed since it was last finished or given up
+    deployments: tuple[Deployment, ...] = ()  # observations since it was last finished or abandoned
 
     @property
     def history(self) -> tuple[Probe, ...]:
@@ -35,19 +35,19 @@ class State:
 
 
 def replay(journal: Journal, key: str) -> State:
-    """Fold what `journal` holds of the measurement `key`."""
+    """Fold the events in `journal` of the measurement `key`."""
     return fold(recorded(journal, key))
 
 
 def last_finished(journal: Journal, key: str) -> Measurement | None:
-    """Give the measurement `key` that was finished last; those before it, which may be many, are not read."""
+    """Return the measurement `key` that was finished last; earlier ones, of which there may be many, are not read."""
     finished = journal.entries("finished", key)
     event = event_of(finished[-1], f"the journal {journal.path}") if finished else None
     return event.measurement if isinstance(event, Finished) else None
 
 
 def fold(events: Iterable[Event]) -> State:
-    """Give the state after `events`."""
+    """Return the state after `events`."""
     finished: list[Measurement] = []
     deployments: list[tuple[list[Probe], list[Probe]]] = []  # probes and load curve of each
     for event in events:
@@ -55,11 +55,11 @@ def fold(events: Iterable[Event]) -> State:
             case Finished(_, measurement):
                 finished.append(measurement)
                 deployments = []
-            case GivenUp():
+            case Abandoned():
                 deployments = []
             case Deployed():
                 deployments.append(([], []))
-            # Without a deployment a probe is another process's, which measured the same while this one finished it.
+            # A probe without a deployment is another process's, which measured the same while this one finished it.
             case Probed(_, probe) if deployments:
                 deployments[-1][0].append(probe)
             case LoadProbed(_, probe) if deployments:

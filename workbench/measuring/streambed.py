@@ -70,7 +70,7 @@ class StreamBedSchedule:
         return Step("probe", target, 1 + sum(probe.rate == target for probe in probes), accept_disturbed=True)
 
     def conclude(self, history: Sequence[Probe], interval_s: float) -> MstEstimate:  # noqa: ARG002
-        """Bracket the MST by the probes of `history`, finished or not."""
+        """Bracket the MST by the probes of `history`, whether it is finished or not."""
         probes = [probe for probe in history if probe.phase == "probe"]
         low, high = _ends(probes, bound=False)
         bound = any(probe.answered("source-bound") for probe in probes)
@@ -98,7 +98,7 @@ def _next_target(history: Sequence[Probe]) -> float:
 
 
 def _answered(probe: Probe) -> bool:
-    """Whether a probe says something about its rate, as one that was not offered does not."""
+    """Whether a probe shows anything about its rate; one that was not offered does not."""
     return any(map(probe.answered, ("sustained", "overloaded", "source-bound")))
 
 

@@ -5,7 +5,7 @@ observation must first be *valid* (the source could have done more, the rate was
 the releases must not grow (Theodolite's lag trend): a run at 99.5 % of its due rows falls behind for good.
 
 Disturbances only lower what a run consumes. So a rate sustained in spite of other load, or of code that is still being
-compiled, is sustained; one that is not sustained then says nothing yet.
+compiled, is sustained; one that is not sustained then shows nothing yet.
 """
 
 import math
@@ -19,13 +19,13 @@ MIN_WHOLE_BATCHES = 3
 _OFFERED_TOLERANCE = 0.01
 _SLOPE_ERRORS = 2.0
 _SLOPE_SLACK = 1e-3
-# A backlog that only rounds to whole rows lies within one row; the steepest line through it rises 1.5 rows.
+# A backlog that only rounds to whole rows varies by one row; the steepest line through it rises 1.5 rows.
 _ROUNDING_ROWS, _ROUNDING_RISE = 1.0, 1.5
 COMPILING = 0.2
-"""Cores that compilers may use during a verdict; while they are busier, rows get cheaper from batch to batch."""
-_ROOM, _FILLED = 0.95, 0.98  # of the interval that batches take on average, and of its rows that they have
-_IDLE = 0.1  # share of the quota's periods in which it was used up: where it is less, slots did not limit the rate
-_CROWDED = 0.5  # of a machine that others take: slots did not get what their quota allows
+"""Cores that compilers may use during a verdict; while they use more, rows get cheaper from batch to batch."""
+_ROOM, _FILLED = 0.95, 0.98  # of the interval: the batches' mean time; of its rows: their mean rows
+_IDLE = 0.1  # share of the quota's periods in which it was used up: below, slots did not limit the rate
+_CROWDED = 0.5  # share of a machine that others take: above, slots did not get what their quota allows
 _BUSY, _FULL = 0.7, 0.9  # of the slots' time, and of the interval: below both, the slots were not at capacity
 
 
@@ -44,7 +44,7 @@ def backlog_trend(observation: Observation) -> tuple[float, float]:
 
 
 def _kept_up(observation: Observation) -> float:
-    """Seconds in which the rows of the batches became due / seconds the batches took; 1 without batches."""
+    """Seconds in which the rows of the batches became due, over the seconds the batches took; 1 without batches."""
     took = sum(batch.duration_s for batch in observation.batches)
     if not (took > 0 and observation.commanded_rate > 0):
         return 1.0
@@ -61,7 +61,7 @@ def judge(  # noqa: C901 - each way to an answer
     slots: int | None = None,
     interval_s: float = math.inf,
 ) -> Judgement:
-    """Judge `observation`, at a finite rate; whether it is valid is decided before the verdict.
+    """Judge `observation`, at a finite rate; its validity is decided before the verdict.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ def judge(  # noqa: C901 - each way to an answer
     max_disturbance
         Largest share of the machine that others may have taken, and by which its cores may have been slower.
     accept_disturbed
-        Judge a rate that was not sustained all the same, and flag it, where other load, the compiler or idle slots may
-        be the reason.
+        Still judge a rate that was not sustained, and flag it, if other load, the compiler or idle slots may be the
+        reason.
     check_trend
         Whether a growing backlog alone fails the rate; False is StreamBed's published rule.
     slots, interval_s
@@ -99,7 +99,7 @@ def judge(  # noqa: C901 - each way to an answer
         if in_doubt is None:
             return answer("overloaded", reason)
         doubt, why = in_doubt
-        if not accept_disturbed or doubt == "not-at-capacity":  # that the slots carry more is certain
+        if not accept_disturbed or doubt == "not-at-capacity":  # the slots certainly carry more
             return answer(doubt, f"{reason[:-1]}, which may not be the query's: {why[0].lower()}{why[1:]}.")
         why = f"{reason[:-1]} (judged although {why[0].lower()}{why[1:]})."
         return Judgement("overloaded", share, slope, error, why, disturbed=True)
@@ -130,7 +130,7 @@ def judge(  # noqa: C901 - each way to an answer
             f"{units.share(share)} of the due rows were consumed, but the backlog grew by {units.rate(slope)} "
             f"(standard error {units.rate(error)})."
         )
-    trend = "the backlog did not grow" if check_trend else "the backlog's trend was not asked"
+    trend = "the backlog did not grow" if check_trend else "the backlog's trend was not checked"
     return answer(
         "sustained", f"{units.share(share)} of the {units.scaled(due, '')} due rows were consumed and {trend}."
     )
@@ -153,7 +153,7 @@ def keeps_up(observation: Observation, interval_s: float) -> bool:
 
 
 def crowded_out(observation: Observation) -> bool:
-    """Whether others took most of the machine and slots hardly used their quota: rows are not what takes long."""
+    """Whether others took most of the machine and slots hardly used their quota, so rows did not cause the time."""
     throttled = observation.quota_throttled
     return throttled is not None and throttled < _IDLE and _taken(observation) > _CROWDED
 
@@ -166,7 +166,7 @@ def _taken(observation: Observation) -> float:
 def _in_doubt(
     observation: Observation, max_disturbance: float, slots: int | None, interval_s: float
 ) -> tuple[Verdict, str] | None:
-    """Why a rate that was not sustained may be sustained all the same; None if only the query can be the reason."""
+    """Return why a rate that was not sustained may still be sustainable; None if only the query can be the reason."""
     if crowded_out(observation):
         taken = units.percent(_taken(observation))
         return "not-at-capacity", f"Others took {taken} of the machine, and the slots did not use up their quota"
@@ -187,7 +187,7 @@ def _in_doubt(
 
 
 def _invalid(observation: Observation, *, few: bool) -> tuple[Verdict, str] | None:
-    """Why the observation does not count; None if it does."""
+    """Return why the observation does not count; None if it does."""
     commanded, offered = observation.commanded_rate, observation.offered_rate
     if observation.source_rate_limit < SOURCE_MARGIN * commanded:
         least = f"{SOURCE_MARGIN} x the commanded {commanded:,.0f}"
@@ -195,7 +195,7 @@ def _invalid(observation: Observation, *, few: bool) -> tuple[Verdict, str] | No
             "source-bound",
             f"The source alone releases {observation.source_rate_limit:,.0f} records/s, less than {least}.",
         )
-    # A topic's partitions are each offered whole records.
+    # Each partition of a topic is offered whole records.
     rounding = _rounding(observation, (observation.source_partitions or 0) * (len(observation.batches) - 1))
     if not few and abs(offered - commanded) > _OFFERED_TOLERANCE * commanded + rounding:
         return (
@@ -206,5 +206,5 @@ def _invalid(observation: Observation, *, few: bool) -> tuple[Verdict, str] | No
 
 
 def _rounding(observation: Observation, rows: float = 0.0) -> float:
-    """Records/s that whole rows may be off by: at least one, or as many `rows` as are given."""
+    """Records/s by which whole rows may be off: one row, or `rows` if that is more."""
     return max(_ROUNDING_ROWS, rows) / observation.elapsed_s if observation.elapsed_s > 0 else 0.0

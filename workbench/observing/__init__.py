@@ -1,4 +1,4 @@
-"""Observing: what a query that already runs sustains, from the logs it leaves, without a testbed."""
+"""Observing: what a running query sustains, from its logs, without a testbed."""
 
 from workbench.observing.events import PROGRESS, USEFUL, read_events
 from workbench.observing.headroom import Headroom, as_measurement, headroom, not_identifiable, unseen

@@ -16,22 +16,22 @@ class Block:
     """Consecutive batches: what their operators did, on how many slots and partitions."""
 
     slots: int  # tasks that could run at once
-    partitions: int  # of the state, or of the shuffles; of the source where the query has neither
-    observation: Observation  # with the source's own partitions where it has others than these, or is a topic
+    partitions: int  # of the state, or else of the shuffles, or else of the source
+    observation: Observation  # with the source's own partitions where they differ or it is a topic
 
     @property
     def rows(self) -> float:
-        """Source rows of a batch, their mean."""
+        """Mean source rows of a batch."""
         return self.observation.consumed_records / max(1, len(self.observation.batches) - 1)
 
     @property
     def source_partitions(self) -> int:
-        """Tasks that read the source, of the scan that has the most; 0 if none was seen."""
+        """Tasks that read the source, in the scan with the most; 0 if none was seen."""
         return _reading(self.observation.operators)
 
 
 def block_of(logs: Sequence[BatchLog], slots: int) -> Block:
-    """Sum the work of consecutive batches on as many slots, in order; the first only marks their start."""
+    """Sum the work of consecutive batches on equally many slots, in order; the first only marks their start."""
     first, *whole = logs
     last = logs[-1]
     elapsed_s = max(1e-9, last.start_s - first.start_s + last.duration_s - first.duration_s)
@@ -73,7 +73,7 @@ def is_topic(source: str) -> bool:
 
 
 def selected(blocks: Iterable[Block]) -> Iterable[Block]:
-    """Give at most `KEPT_BLOCKS` of `blocks`, spread evenly over their loads, in the order of these."""
+    """Return at most `KEPT_BLOCKS` of `blocks`, spread evenly over their loads, in their order."""
     ordered = sorted(blocks, key=lambda block: block.rows)
     if len(ordered) <= KEPT_BLOCKS:
         return ordered

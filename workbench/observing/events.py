@@ -1,4 +1,4 @@
-"""What a file says of streaming queries: events of Spark's event log, and progress events however they were stored.
+"""The events of streaming queries in a file: of Spark's event log, or progress events in any form they are stored in.
 
 Progress events are found as JSON lines, in arrays, pretty-printed over several lines, in a log of the driver (plain or
 structured), as Python prints them, and as Prometheus scraped them (`scraped`). Text in between is passed over. A file
@@ -25,26 +25,26 @@ USEFUL = frozenset({
     "SparkListenerStageCompleted", "SparkListenerSQLExecutionStart", "SparkListenerSQLAdaptiveExecutionUpdate",
     "QueryStartedEvent", "QueryProgressEvent", "QueryIdleEvent", "QueryTerminatedEvent",
 })  # fmt: skip
-"""Events that say something of a query's capacity, by the last part of their names."""
+"""Events that show something of a query's capacity, by the last part of their names."""
 
 UNREADABLE: dict[str, Any] = {}
-"""What something that cannot be read gives, where an event was expected."""
+"""In place of an unreadable event."""
 
 PROGRESS = "QueryProgressEvent"
 
 _NAME = re.compile(rb'\s*\{"Event":\s*"[\w.$]*?([A-Za-z]+)"')
-_MADE = b"made progress: "  # before what the driver logs of a batch
+_MADE = b"made progress: "  # precedes what the driver logs of a batch
 _BEGINS = re.compile(rb"\s*(?:\{|\[\s*(?:\{|$))")
-_WITHIN = b' \t\r\n}]"'  # what lines of an object that is printed over several begin with
+_WITHIN = b' \t\r\n}]"'  # lines of a pretty-printed object begin with one of these
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"' + rb"|'(?:[^'\\]|\\.)*'")
-_MARKS = (b"{", _MADE, b"_streaming")  # one of them is in every line that an event or a sample begins in
-_HAS = (b"batchId", b"progress", b'"Event"', b'"data"')  # one of them is in every event that is one line
-_PIECE, _LONGEST = 1 << 20, 1 << 26  # bytes that are read at once; of a line, or of an object
+_MARKS = (b"{", _MADE, b"_streaming")  # every line in which an event or a sample begins has one of these
+_HAS = (b"batchId", b"progress", b'"Event"', b'"data"')  # every event of one line has one of these
+_PIECE, _LONGEST = 1 << 20, 1 << 26  # most bytes read at once; of a line, or of an object
 _BROKEN = (ValueError, TypeError, KeyError, AttributeError, SyntaxError, MemoryError, RecursionError)
 
 
 def read_events(path: str | Path) -> Iterator[dict[str, Any]]:
-    """Read the useful events at a path in order; progress is given as an event log would hold it.
+    """Read the useful events at a path in order; progress is returned as an event log has it.
 
     The path is that of a file, of the folder of a rolling event log (``eventlog_v2_...``), or of a folder of files with
     progress events, read in the order of their first ones. What cannot be read among events is `UNREADABLE`.
@@ -65,13 +65,13 @@ def follow_events(path: str | Path, wait: Callable[[], None]) -> Iterator[dict[s
     `wait` is called where everything is read; what it raises ends the reading, which has no end of its own.
     """
     read = set[Path]()
-    current: list[Path] = []  # it may go and come again
+    current: list[Path] = []  # it may disappear and come back
 
     def left() -> list[Path]:
         is_here = Path(path).exists() or "://" in str(path)
         files = log_files(path) if is_here else []
         read.intersection_update({*files, *current})
-        # a compact file repeats what was read
+        # a compact file repeats events that were read
         return [one for one in files if one not in read and not (read and one.suffix == ".compact")]
 
     while True:
@@ -83,7 +83,7 @@ def follow_events(path: str | Path, wait: Callable[[], None]) -> Iterator[dict[s
         read.add(files[0])
         try:
             live = Growing(files[0], lambda: bool(left()), wait)
-        except FileNotFoundError:  # it went between two looks
+        except FileNotFoundError:  # it disappeared between two looks
             continue
         for event in _events_of(files[0], live, is_last=True):
             if event is not None:
@@ -126,7 +126,7 @@ def _nothing(path: str | Path, files: list[Path]) -> str:
 
 
 def _events_of(file: Path, live: RawIOBase | None = None, *, is_last: bool) -> Iterator[dict[str, Any] | None]:
-    """Give the events of a file; None for one of no use here."""
+    """Yield the events of a file; None for an event without use here."""
     try:
         with opened(file, live) as lines:
             yield from _events(_Text(lines), is_last=is_last)
@@ -147,14 +147,14 @@ class _Text:
         return iter(self.line, b"")
 
     def line(self) -> bytes:
-        """Give the next line; empty at the end."""
+        """Return the next line; empty at the end."""
         if self._at >= len(self._piece) and not self._more():
             return b""
         begun, self._at = self._at, self._piece.find(b"\n", self._at) + 1 or len(self._piece)
         return self._piece[begun : self._at]
 
     def marked(self) -> bytes:
-        """Give the next line in which something may begin."""
+        """Return the next line in which an event or sample may begin."""
         while self._at < len(self._piece) or self._more():
             for mark, place in self._found.items():
                 if place < self._at:
@@ -168,7 +168,7 @@ class _Text:
         return b""
 
     def rest(self, begun: bytes) -> Any:  # noqa: ANN401 - what a file holds
-        """Read the object that begins with the line before, as JSON is printed; None where it is another, or torn."""
+        """Read the object that begins with the previous line, printed as JSON; None if it is another one, or torn."""
         if not begun.endswith(b"{\n"):
             return None
         end = b"\n" + begun[: len(begun) - len(begun.lstrip())] + b"}"
@@ -180,7 +180,7 @@ class _Text:
 
     def _more(self) -> bool:
         try:
-            self._piece = self._file.read1(_PIECE)  # of a file that is still written, what there is
+            self._piece = self._file.read1(_PIECE)  # of a file that is still written, the part there is
             if not self._piece.endswith(b"\n"):
                 self._piece += self._file.readline(_LONGEST)
         except EOFError:  # the file ends within a compressed block: it is still written
@@ -190,7 +190,7 @@ class _Text:
 
 
 def _events(lines: _Text, *, is_last: bool) -> Iterator[dict[str, Any] | None]:
-    """Give the events of lines: of an event log each by itself, of anything else where an object is whole."""
+    """Yield the events of lines: in an event log of each line, elsewhere where an object is complete."""
     block, depth, scrapes = b"", 0, Scrapes()
     while line := lines.line() if depth > 0 else lines.marked():
         if depth <= 0 and not line.startswith(b'{"') and scrapes.line(line):
@@ -205,14 +205,14 @@ def _events(lines: _Text, *, is_last: bool) -> Iterator[dict[str, Any] | None]:
         if not text:
             continue
         if depth <= 0 and (whole := lines.rest(text)) is not None:
-            yield from _told(whole)
+            yield from _events_in(whole)
             continue
         block, bare = block + text, _QUOTED.sub(b"", text)
         depth += bare.count(b"{") + bare.count(b"[") - bare.count(b"}") - bare.count(b"]")
         if depth <= 0:
             whole, block, depth = block, b"", 0
-            yield from _told(_parsed(whole.strip().rstrip(b",")))
-    yield from _told([*scrapes.progress()])
+            yield from _events_in(_parsed(whole.strip().rstrip(b",")))
+    yield from _events_in([*scrapes.progress()])
 
 
 def _of_log(lines: Iterable[bytes], *, is_last: bool) -> Iterator[dict[str, Any] | None]:
@@ -223,11 +223,11 @@ def _of_log(lines: Iterable[bytes], *, is_last: bool) -> Iterator[dict[str, Any]
         elif line.strip():
             parsed = _parsed(line)
             if parsed is not None or not is_last or line.endswith(b"\n"):
-                yield from _told(parsed)
+                yield from _events_in(parsed)
 
 
 def _begun(line: bytes) -> bytes:
-    """Give the part of a line with which an object begins; empty where none does."""
+    """Return the part of a line with which an object begins; empty if none begins there."""
     at = line.find(_MADE)
     if at >= 0 and not line.lstrip().startswith(b"{"):
         return line[at + len(_MADE) :]
@@ -237,7 +237,7 @@ def _begun(line: bytes) -> bytes:
 
 
 def _parsed(text: bytes) -> Any:  # noqa: ANN401 - what a file holds
-    """Read JSON, or what Python prints of a progress; None if it is neither."""
+    """Read JSON, or a progress as Python prints it; None for other text."""
     try:
         return json.loads(text)
     except _BROKEN:
@@ -248,21 +248,21 @@ def _parsed(text: bytes) -> Any:  # noqa: ANN401 - what a file holds
         return None
 
 
-def _told(one: Any) -> Iterator[dict[str, Any] | None]:  # noqa: ANN401 - what a file holds
-    """Give the events in what was read; `UNREADABLE` for an event that is none."""
+def _events_in(one: Any) -> Iterator[dict[str, Any] | None]:  # noqa: ANN401 - what a file holds
+    """Yield the events in what was read; `UNREADABLE` for an invalid event."""
     if isinstance(one, list):
         for each in one:
-            yield from _told(each)
+            yield from _events_in(each)
     elif not isinstance(one, dict):
         yield UNREADABLE
     elif isinstance(one.get("Event"), str):
         yield one if re.split(r"[.$]", one["Event"])[-1] in USEFUL else None
     elif (samples := samples_of(one)) is not None:
-        yield from _told([*samples])
+        yield from _events_in([*samples])
     elif "batchId" in one and "timestamp" in one:
         yield {"Event": PROGRESS, "progress": one}
-    elif "progress" in one:  # as a listener has it
+    elif "progress" in one:  # as a listener receives it
         told = _parsed(one["progress"].encode()) if isinstance(one["progress"], str) else one["progress"]
-        yield from _told(told)
+        yield from _events_in(told)
     elif isinstance(text := one.get("msg"), str) and _MADE.decode() in text:  # a structured log of Spark 4
-        yield from _told(_parsed(text.partition(_MADE.decode())[2].encode()))
+        yield from _events_in(_parsed(text.partition(_MADE.decode())[2].encode()))

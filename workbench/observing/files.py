@@ -1,4 +1,4 @@
-"""Files as Spark and its users leave them: one, a folder of rolling ones, or a folder of many; plain or compressed.
+"""Files as Spark and its users leave them: one file, a rolling log's folder, or a folder of many; may be compressed.
 
 What is still written is read as far as it goes.
 """
@@ -21,17 +21,17 @@ _ROLLING = re.compile(r"events_(\d+)_")
 _LZ4, _SNAPPY = b"LZ4Block", b"\x82SNAPPY\x00"
 _LZ4_HEAD, _SNAPPY_HEAD = struct.Struct("<8sBiii"), struct.Struct(">8sii")
 _LZ4_PLAIN = 0x10
-_PIECE = 1 << 16  # bytes: what follows the last whole piece of a file that is still written is lost
-_PIECE_GROWING = 1 << 8  # bytes of one that is followed: what is not a whole piece waits for the next event
-_MOST = 1 << 28  # bytes of a block that a header may announce
-_NAMED = 5  # entries of a folder that an error names
+_PIECE = 1 << 16  # bytes: at the end of a file that is still written, an incomplete piece is lost
+_PIECE_GROWING = 1 << 8  # bytes of a followed file: an incomplete piece waits for the next event
+_MOST = 1 << 28  # largest block that a header may announce, bytes
+_NAMED = 5  # most entries of a folder that an error names
 
 
 def log_files(path: str | Path) -> list[Path]:
-    """Give the files at a path in order: the file itself, what a rolling log's folder holds, or all in a folder."""
+    """Return the files at a path in order: the file itself, those of a rolling log's folder, or all in a folder."""
     try:
         return _files(Path(path), str(path))
-    except OSError as error:  # a name too long, a folder that may not be read
+    except OSError as error:  # a name that is too long, or a folder without permission
         raise WorkbenchError(
             f"The log {str(path)[:200]} cannot be read: {error.strerror or error}. Check the path."
         ) from error
@@ -54,7 +54,7 @@ def _files(place: Path, path: str) -> list[Path]:
         compact = {one for one in rolling if one.suffix == ".compact"}
         last = max((rolling[one] for one in compact), default=0)
         kept = [one for one in rolling if rolling[one] > last or (rolling[one] == last and one in compact)]
-        return sorted(kept, key=lambda one: rolling[one])  # what a compact file replaces may still be there
+        return sorted(kept, key=lambda one: rolling[one])  # the files that a compact file replaces may still exist
     if len(entries) == 1:
         return _files(entries[0], str(entries[0]))
     inside = (one for one in place.rglob("*") if one.is_file() and one.suffix != ".crc")
@@ -63,14 +63,14 @@ def _files(place: Path, path: str) -> list[Path]:
 
 
 def entries_of(path: str | Path) -> str:
-    """Name what a folder holds, for an error."""
+    """Name the entries of a folder, for an error."""
     entries = sorted(one.name for one in Path(path).iterdir() if not one.name.startswith("."))
     named = ", ".join(entries[:_NAMED]) + ", ..." * (len(entries) > _NAMED)
     return f"{len(entries)} entries ({named or 'nothing'})"
 
 
 class Growing(io.RawIOBase):
-    """A file that is still written, which may go and come again: where it ends, it is waited for more.
+    """A file that is still written, and may disappear and come back: at its end, more is waited for.
 
     One that is replaced or made shorter, as by a rotation of logs, is read from its new beginning. `is_over` says
     whether another file has followed it. `wait` is called where there is nothing to read; what it raises ends the
@@ -82,19 +82,19 @@ class Growing(io.RawIOBase):
         self._file = file.open("rb", buffering=0)
 
     def readable(self) -> bool:
-        """Whether it can be read: it can."""
+        """Return True: the file can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a buffer, as of RawIOBase
-        """Fill a buffer with what there is, and wait for it; 0 once another file has followed."""
+        """Fill a buffer with the available bytes, and wait for some; 0 once another file has followed."""
         while True:
             if count := self._file.readinto(buffer):
                 return count
             is_over, is_replaced = self._is_over(), self._is_replaced()
-            if count := self._file.readinto(buffer):  # what was written before that was seen
+            if count := self._file.readinto(buffer):  # bytes written before the next file was seen
                 return count
             if is_replaced:
-                with suppress(FileNotFoundError):  # it went again
+                with suppress(FileNotFoundError):  # it disappeared again
                     old, self._file = self._file, self._path.open("rb", buffering=0)
                     old.close()
             elif is_over:
@@ -118,7 +118,7 @@ class Growing(io.RawIOBase):
 
 
 def opened(file: Path, live: io.RawIOBase | None = None) -> io.BufferedReader:
-    """Open a file, decompressed as its name says; `live` is the same file as it grows."""
+    """Open a file, and decompress it according to its name; `live` is the same file while it grows."""
     suffix = file.name.removesuffix(".compact").removesuffix(".inprogress")
     suffix = suffix[suffix.rfind(".") :] if "." in suffix else ""
     if suffix == ".lzf":
@@ -126,7 +126,7 @@ def opened(file: Path, live: io.RawIOBase | None = None) -> io.BufferedReader:
             f"{file} is compressed with lzf, which the workbench does not read. Set spark.eventLog.compress=false, "
             "or spark.eventLog.compression.codec=zstd."
         )
-    if suffix == ".zstd" and live is not None:  # it takes what there is
+    if suffix == ".zstd" and live is not None:  # it takes the bytes there are
         return io.BufferedReader(_Blocks(_zstd(live, _PIECE_GROWING), live))
     raw: io.BufferedReader = file.open("rb") if live is None else io.BufferedReader(live)
     if suffix == ".gz":
@@ -160,7 +160,7 @@ class _Blocks(io.RawIOBase):
 
 
 def _zstd(raw: IO[bytes] | io.RawIOBase, piece: int) -> Iterator[bytes]:
-    """Decompress; what a file that is still written lacks at its end is left out."""
+    """Decompress; leave out what a file that is still written lacks at its end."""
     stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
     while True:
         try:

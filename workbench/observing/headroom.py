@@ -1,7 +1,7 @@
-"""What a running query would sustain, from the batches that its load happened to ask for.
+"""What a running query would sustain, estimated from the batches of its actual load.
 
 A batch takes a + b x rows seconds; the query sustains the rate at which a batch lasts as long as the trigger interval,
-(T - a) / (b T). Where batches get longer by themselves, their times are those at the log's end, and where rows follow
+(T - a) / (b T). Where batches get longer over time, their times are those at the log's end, and where rows follow
 from durations, the cost of a row is that between neighbours (`series`).
 
 Batches that began late hold more rows than an interval brings, and show times beyond it: then nothing is extrapolated.
@@ -11,11 +11,11 @@ n T / t rows fill the interval.
 
 Three things are in doubt:
 
-- the coefficients: where a batch leaves a part of its weather to the next, batches are worth fewer readings;
+- the coefficients: where the noise of a batch extends to the next one, batches are worth fewer readings;
 - the bend: a line that holds up to the busiest batch need not hold beyond. This doubt grows with the logarithm of how
   far the line is carried, which is less far the less of a batch its rows take, and is less where the log shows how
   straight it is. Where rows are seen to cost less the more there are, the line is one over a power of the rows;
-- the weather of the busiest batches: where another load slows one batch after the other, they are few readings.
+- the noise of the busiest batches: where another load slows several batches in a row, they are few readings.
 
 Where these leave much open, what queries are like decides more: the fixed part takes some share of the busiest batches,
 mostly less than half, and every share means a rate. The answer is the posterior over these shares. The constants were
@@ -43,25 +43,25 @@ from workbench.measuring import fit_costs
 from workbench.observing.blocks import Block
 from workbench.observing.load import load_of
 from workbench.observing.running_query import RunningQuery, SeenBatch, usual_slots
-from workbench.observing.series import BUSIEST, LEVEL_Z, Drift, Series, outlasts, series_of, weather
+from workbench.observing.series import BUSIEST, LEVEL_Z, Drift, Series, outlasts, series_of, shared_noise
 from workbench.observing.state import DAY_S
 from workbench.records import Machine, Measurement, MstEstimate, MstInterval, Phase, Probe
 
 LEVEL = 0.9
 _FEWEST = 20  # batches
-_HELD = 0.9  # share of the batches that left rows, from which it was a cap that held them
-_OF_EACH, _MOVED = 5, 1.3  # largest and smallest batches; how much more rows those have where the load has moved
-_IN_BLOCK = 8  # batches, whose weather counts as one
+_HELD = 0.9  # share of the batches that left rows behind; above it, a cap held them
+_OF_EACH, _MOVED = 5, 1.3  # number of largest and of smallest batches; ratio of their rows where the load has moved
+_IN_BLOCK = 8  # batches in a block, which count as one because they share disturbances
 _LEAST_DOUBT, _BENT = 0.025, 0.22  # deviation of ln rate: at no distance, and for each unit of ln(distance)
-_GROWN = 0.07  # the same, for each share of what is left to rows that a drift took: it need not be a line
+_GROWN = 0.07  # the same, for each share of the rows' time that a drift took: it may not be a line
 _SHARE_ALPHA, _SHARE_BETA = 1.5, 3.0  # of the Beta distribution of the fixed share of the busiest batches
 _SHARES = 400  # of the grid
-_BEYOND = 1.25  # of the rows that fill the interval, up to which a batch shows what does
-_BURST = 0.5  # of the rows of the largest ones of these, from which it is as busy
-_AT_IT = 0.1  # of the interval, by which batches that fill it last longer or shorter
-_FARTHEST = 16  # rows over the largest batch's, where rows take all of its time; less in proportion
-_STRAIGHT = 2.0  # times as far at most, where a log shows a straight line
-_COEFFICIENTS, _MOST_HIDDEN = 2, 0.79  # of the line; share of the noise's variance that they take up at most
+_BEYOND = 1.25  # of the rows that fill the interval; a batch of more does not show what fills it
+_BURST = 0.5  # of the rows of the largest of these; a batch of more is as busy
+_AT_IT = 0.1  # of the interval; batches that fill it differ from it by less
+_FARTHEST = 16  # largest extrapolation, in rows of the largest batch, if rows take all of its time; less in proportion
+_STRAIGHT = 2.0  # largest factor of that where a log shows a straight line
+_COEFFICIENTS, _MOST_HIDDEN = 2, 0.79  # of the line; largest share of the noise's variance that they take up
 _CLEAR = 2.0  # deviations by which the slope between neighbours is above 0
 _AT_END, _WARMING = 20, 20  # batches, at the log's end and of each start
 
@@ -74,51 +74,51 @@ class Headroom:
     # low, high: of its 90 % interval
     low: float = 0.0
     high: float = math.inf
-    why_not: str = ""  # why there is no rate; empty if there is one
-    peak_rate: float = 0.0  # what its load asked for at the peak: see `Load`
-    # rows of a batch at `rate` over those of the largest batches seen; at most 1: nothing is extrapolated
+    why_not: str = ""  # reason why there is no rate; empty if there is one
+    peak_rate: float = 0.0  # peak rate of its load: see `Load`
+    # rows of a batch at `rate`, over those of the largest batches seen; at most 1: nothing is extrapolated
     reach: float = 0.0
     # fixed_s, per_row_s: a and b
     fixed_s: float = 0.0
     per_row_s: float = 0.0
     behind: float = 0.0  # share of the batches that took longer than the interval
-    batches: int = 0  # how many it rests on
-    interval_s: float = 0.0  # the trigger interval; 0 where there is none
-    # what a cap on the rows of a batch lets in (``maxOffsetsPerTrigger``); None where no cap shows
+    batches: int = 0  # number of batches behind the estimate
+    interval_s: float = 0.0  # the trigger interval; 0 if there is none
+    # rate that a cap on the rows of a batch admits (``maxOffsetsPerTrigger``); None if no cap shows
     admitted_rate: float | None = None
-    left_out: int = 0  # batches on other numbers of slots than most, which show nothing of what these slots sustain
+    left_out: int = 0  # batches on unusual numbers of slots, which show nothing of what the usual number sustains
     mean_rate: float = 0.0  # of the load
-    at_least: float = 0.0  # what it sustains at least, at the log's end; 0 where nothing is known
-    drift: Drift | None = None  # how batches get longer by themselves; None where they do not
+    at_least: float = 0.0  # lower bound of what it sustains, at the log's end; 0 if nothing is known
+    drift: Drift | None = None  # how batches get longer whatever their rows; None if they do not
     overrun: SeenBatch | None = None  # the batch from which most take longer than the interval; None if there is none
     # neighbours_s, neighbours_error_s: seconds that a row costs between neighbouring batches, and their standard
     # deviation; None: too few
     neighbours_s: float | None = None
     neighbours_error_s: float | None = None
-    agree: bool = True  # whether all batches show the same of that as neighbours do; if not, rows follow something else
-    keeps_up: bool = True  # whether it leaves nothing at the log's end, as far as its source says
-    # whether batches hold as many rows as each other and no source says what they leave, so that the load may be more
+    agree: bool = True  # whether all batches show this cost as neighbours do; if not, rows follow something else
+    keeps_up: bool = True  # whether it leaves no rows behind at the log's end, as far as its source reports
+    # whether batches have equally many rows and no source reports what they leave, so that the load may be higher
     may_be_held: bool = False
 
     @property
     def capped(self) -> bool:
-        """Whether its cap admits less than the slots sustain."""
+        """Whether the query's cap admits less than the slots sustain."""
         return self.rate is not None and self.admitted_rate is not None and self.admitted_rate < self.rate
 
     @property
     def carried_rate(self) -> float | None:
-        """What it carries as configured: its rate, or what its cap admits if that is less; None without a rate."""
+        """The rate carried as configured: the slots' rate, or the cap's if that is less; None without a rate."""
         return self.rate if self.rate is None or self.admitted_rate is None else min(self.rate, self.admitted_rate)
 
     @property
     def left(self) -> float | None:
-        """What it carries over its peak, less 1; None without a rate."""
+        """What the query carries over its peak, less 1; None without a rate."""
         carried = self.carried_rate
         return None if carried is None or self.peak_rate <= 0 else carried / self.peak_rate - 1
 
 
 def unseen(with_rows: int, triggers: int, left_out: int) -> Headroom:
-    """Say that a log has no batch that counts: of its `triggers` few hold rows, or all are among the first of a start.
+    """Return the result for a log without batches that count: few have rows, or all are among the first of a start.
 
     `left_out` are the first batches with rows of each start, which do not count: their code is not compiled yet.
     """
@@ -181,7 +181,7 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float | None) -> Headroom
     ended_s = float(np.median(series.now_s[-_AT_END:]))
     if why and series.drift is not None and ended_s >= interval_s:
         why = _too_long(ended_s, "at the log's end", interval_s)
-    if why and len(kept) >= _FEWEST and abs(busiest_s / interval_s - 1) <= _AT_IT:  # they show what fills the interval
+    if why and len(kept) >= _FEWEST and abs(busiest_s / interval_s - 1) <= _AT_IT:  # these show what fills the interval
         known = replace(known, fixed_s=series.fixed_s, per_row_s=series.per_row_s)
         return _rated(known, rows, series, float(series.bent_rows(rows).max()), math.inf)
     return replace(known, why_not=why) if why else _costed(known, rows, series)
@@ -200,7 +200,7 @@ def _settled(batches: Sequence[SeenBatch]) -> Sequence[SeenBatch]:
 
 
 def _costed(known: Headroom, rows: Floats, series: Series) -> Headroom:
-    """Find the rate from what rows cost, of batches whose rows differ."""
+    """Find the rate from the cost of rows, for batches whose rows differ."""
     fixed, per_row, interval_s = series.fixed_s, series.per_row_s, known.interval_s
     known = replace(known, fixed_s=fixed, per_row_s=per_row)
     if fixed >= interval_s:
@@ -225,14 +225,14 @@ def _costed(known: Headroom, rows: Floats, series: Series) -> Headroom:
 
 
 def _rated(known: Headroom, rows: Floats, series: Series, full: float, own: float) -> Headroom:
-    """Give the rate, its interval and how far it is from what was seen; `full` and `own` are those of `_posterior`."""
+    """Add the rate, its interval and its distance from what was seen; `full` and `own` are those of `_posterior`."""
     low, rate, high = _posterior(series.bent_rows(rows), series, known.interval_s, full, own)
     reach = rate * known.interval_s / float(np.quantile(rows, 0.99))
     return replace(known, rate=rate, low=low, high=high, reach=reach, at_least=low)
 
 
 def _unknown(series: Series) -> str:
-    """Say why batches do not show what a row costs; empty if they do."""
+    """Return why batches do not show the cost of a row; empty if they do."""
     cost, error = series.per_row_s, math.sqrt(float(series.covariance[1, 1]))
     if not series.agree and cost <= _CLEAR * error:
         return (
@@ -256,7 +256,7 @@ def _too_long(batch_s: float, what: str, interval_s: float) -> str:
 
 
 def _least(rows: Floats, seconds: Floats, interval_s: float) -> float:
-    """Records/s that fill the interval at least, by the busiest batches; 0 where they take longer than it."""
+    """Lower bound of the records/s that fill the interval, by the busiest batches; 0 if these take longer than it."""
     busiest = rows >= np.quantile(rows, BUSIEST)
     own = seconds[busiest]
     longest = float(own.mean() + LEVEL_Z * own.std() / math.sqrt(max(1.0, len(own) / _IN_BLOCK)))
@@ -264,7 +264,7 @@ def _least(rows: Floats, seconds: Floats, interval_s: float) -> float:
 
 
 def _dated(drift: Drift, batches: Sequence[SeenBatch], busiest_s: float, interval_s: float) -> Drift:
-    """Say when batches outlast the interval as they get longer, and what was sustained at least when that began."""
+    """Add when growing batches will outlast the interval, and the least rate sustained when the growth began."""
     first = [batch for batch in batches if batch.number >= drift.since][: max(_FEWEST, len(batches) // 20)]
     began = _least(np.array([float(one.rows) for one in first]), np.array([one.batch_s for one in first]), interval_s)
     days = (interval_s - busiest_s) / drift.per_day_s
@@ -277,7 +277,7 @@ def _few(batches: int, slots: int) -> str:
 
 
 def _too_little(rows: Floats, left: Sequence[bool | None], slots: int) -> str:
-    """Say why batches cannot show what a row costs; empty if they can."""
+    """Return why batches cannot show the cost of a row; empty if they can."""
     if few := _few(len(rows), slots):
         return few
     ordered = np.sort(rows)
@@ -294,7 +294,7 @@ def _too_little(rows: Floats, left: Sequence[bool | None], slots: int) -> str:
 
 
 def _posterior(rows: Floats, series: Series, interval_s: float, full: float, own: float) -> tuple[float, float, float]:
-    """Give the ends and the median of the rate, records/s, from rows as their cost goes.
+    """Return the low end, the median and the high end of the rate, records/s, from rows on the scale of their cost.
 
     `full` of them fill the interval by the line; `own` is the deviation of its logarithm.
 
@@ -305,7 +305,7 @@ def _posterior(rows: Floats, series: Series, interval_s: float, full: float, own
     busiest = _near(rows, full)
     x, y = float(rows[busiest].mean()), float(series.now_s[busiest].mean())
     off = series.now_s - series.fixed_s - series.per_row_s * rows
-    if math.isfinite(own):  # stalls come to few batches, so their mean over all of them holds, which the line has
+    if math.isfinite(own):  # stalls hit few batches, so the mean over all of them, which the line has, is right
         y = series.fixed_s + series.per_row_s * x + float(np.median(off[busiest]) - np.median(off))
     shares = (np.arange(_SHARES) + 0.5) / _SHARES
     shares = shares[shares * y < interval_s]
@@ -313,15 +313,15 @@ def _posterior(rows: Floats, series: Series, interval_s: float, full: float, own
     bend = _bend(series.bent) * math.log(max(1.0, interval_s / y))
     far = (logs - by_line) / math.sqrt(own**2 + (_LEAST_DOUBT / 2) ** 2 + bend**2)
     weights = beta.pdf(shares, _SHARE_ALPHA, _SHARE_BETA) * np.exp(-0.5 * far**2)
-    if not weights.sum() > 0:  # the line is far from any share: it alone is left
+    if not weights.sum() > 0:  # the line is far from any share: use it alone
         logs, weights = np.array([by_line]), np.array([1.0])
-    scale, alike = weather(series.now_s / (series.fixed_s + series.per_row_s * rows) - 1)
+    scale, alike = shared_noise(series.now_s / (series.fixed_s + series.per_row_s * rows) - 1)
     many = int(busiest.sum())
-    hidden = min(_MOST_HIDDEN, _COEFFICIENTS * alike / len(rows))  # share of the variance that went into the line
+    hidden = min(_MOST_HIDDEN, _COEFFICIENTS * alike / len(rows))  # share of the variance absorbed by the line
     lasting = scale * math.sqrt(min(1.0, alike / many) / (1 - hidden))
     left_s = interval_s - min(series.fixed_s, interval_s / 2)
     grown = _GROWN * series.grown_s / left_s
-    stalls = math.sqrt(max(0.0, float(off.var()) - weather(off)[0] ** 2) / len(rows)) / left_s
+    stalls = math.sqrt(max(0.0, float(off.var()) - shared_noise(off)[0] ** 2) / len(rows)) / left_s
     spread = math.hypot(_LEAST_DOUBT, bend / 2, lasting, grown, stalls)
     at = np.linspace(logs.min() - 3, logs.max() + 3, 2000)
     below = (weights / weights.sum()) @ ndtr((at[None, :] - logs[:, None]) / spread)
@@ -331,7 +331,7 @@ def _posterior(rows: Floats, series: Series, interval_s: float, full: float, own
 
 
 def _near(rows: Floats, target: float) -> NDArray[np.bool_]:
-    """Which batches are closest to holding as many rows as fill the interval: those of bursts, none with a backlog."""
+    """Whether each batch has nearly as many rows as fill the interval: those of bursts, none with a backlog."""
     below = rows <= _BEYOND * target
     busiest = rows >= np.quantile(rows, BUSIEST)
     if (below & busiest).sum() < _FEWEST // 2:
@@ -341,12 +341,12 @@ def _near(rows: Floats, target: float) -> NDArray[np.bool_]:
 
 
 def _bend(bent: float) -> float:
-    """Deviation of ln rate for each unit of ln(distance): what is usual, or less where a log shows a straight line."""
+    """Deviation of ln rate per unit of ln(distance): the usual one, or less where a log shows a straight line."""
     return bent * _BENT / math.hypot(bent, _BENT) if math.isfinite(bent) else _BENT
 
 
 def not_identifiable(running: RunningQuery, found: Headroom) -> WorkbenchError:
-    """Say why the log shows no rate that the query sustains."""
+    """Return the error that the log shows no rate that the query sustains."""
     return WorkbenchError(
         f"What {running.name} sustains is not identifiable from its log: {found.why_not}.",
         settings=() if found.interval_s else ("interval_s",),
@@ -354,10 +354,10 @@ def not_identifiable(running: RunningQuery, found: Headroom) -> WorkbenchError:
 
 
 def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
-    """Give what a log shows in the form of a measurement: the rate read from it, and its batches at all loads.
+    """Return what a log shows in the form of a measurement: the estimated rate, and its batches at all loads.
 
-    Its blocks stand for observations at as many loads, the busiest for the one at the maximum. It is refused where the
-    rate is not identifiable, or where the log has no tasks, so that nothing is known of what a batch is made of.
+    Its blocks become observations at as many loads, the busiest the one at the maximum. Raises WorkbenchError when the
+    rate is not identifiable, or the log has no tasks, so that the parts of a batch are unknown.
     """
     if found.rate is None:
         raise not_identifiable(running, found)
@@ -374,7 +374,7 @@ def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
         )
     *others, busiest = sorted(blocks, key=lambda block: block.rows)
     begun = running.batches[0].start_s
-    width = math.sqrt(found.high / found.low)  # about the rate, which an estimate's headline is the middle of
+    width = math.sqrt(found.high / found.low)  # of the rate, as an estimate states its middle
     estimate = MstEstimate(
         rate=found.rate,
         low=found.rate / width,

@@ -1,4 +1,4 @@
-"""What the load of a running query asked for, and what its cap admitted.
+"""What the load of a running query demanded, and what its cap admitted.
 
 The rows of a batch arrived since the trigger before it. Spark logs few of the triggers that found nothing: a query that
 has waited for longer than its interval had one just before.
@@ -19,9 +19,9 @@ from workbench.observing.running_query import SeenBatch
 
 _PEAK = 0.99  # quantile of the rates
 _WHOLE = 0.97  # of an interval, over which rows are counted at least
-_ALIKE, _RUN = 0.005, 4  # of full batches: share by which they differ, batches that follow each other
+_ALIKE, _RUN = 0.005, 4  # of full batches: share by which they differ, number that follow each other
 _GRAINS = 20  # of a window
-_SMALLEST, _WHOLES, _FEWEST = 0.02, 0.95, 20  # quantile of the rows that is one grain; batches of whole ones; batches
+_SMALLEST, _WHOLES, _FEWEST = 0.02, 0.95, 20  # quantile of the rows that is one grain; share of whole ones; batches
 _ADMITTED = 0.9  # quantile of the rates of full batches
 
 
@@ -30,12 +30,12 @@ class Load:
     """The load of a query, records/s."""
 
     peak_rate: float  # the 99 % quantile over at least an interval; of batches under their cap, if others are full
-    admitted_rate: float | None  # what batches as full as they may be let in; None where no cap shows
+    admitted_rate: float | None  # rate of batches as full as they may be; None if no cap shows
     mean_rate: float  # over all of the log
 
 
 def load_of(batches: Sequence[SeenBatch], interval_s: float) -> Load:
-    """Read the load from all batches of a query, on however many slots they ran."""
+    """Read the load from all batches of a query, whatever number of slots they ran on."""
     rows = np.array([batch.rows for batch in batches], dtype=float)
     left = np.array([batch.left_rows for batch in batches], dtype=bool)
     since = np.array([interval_s if batch.idle_s >= interval_s else batch.since_s for batch in batches])
@@ -53,7 +53,7 @@ def load_of(batches: Sequence[SeenBatch], interval_s: float) -> Load:
 
 
 def _grain_s(rows: Floats, same: NDArray[np.bool_], passed_s: float) -> float:
-    """Seconds in which a source brings a grain, rows that it releases together; 0 where it does not.
+    """Seconds in which a source brings a grain, rows that it releases together; 0 if it has no grains.
 
     Almost all batches hold a multiple of a grain. Batches that are the `same` start's took `passed_s`.
     """
@@ -76,7 +76,7 @@ def _arriving(since: Floats, rows: Floats, window_s: float) -> Floats:
 
 
 def _at_a_cap(rows: Floats, left: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which batches are as full as batches may be: several that follow each other, alike, none larger, and leave rows.
+    """Whether each batch is at a cap: several in a row, equally full, none larger, which leave rows behind.
 
     A load that does not move gives such batches, too, but they leave nothing.
     """

@@ -1,4 +1,4 @@
-"""What a log says of a running streaming query: its slots, batches, runs and state, the work of its operators.
+"""What a log shows of a running streaming query: its slots, batches, runs and state, and its operators' work.
 
 Nothing is measured here: the load is what it was. The latest batches are kept as a few numbers each; the work of
 operators is summed over blocks of consecutive batches, of which a selection over all loads is kept. So memory does not
@@ -36,10 +36,10 @@ LEFT_OUT = 5
 """First batches of a start that do not count, because their code is not compiled yet."""
 
 KEPT = 5000
-"""Batches of a query that are kept where a log is followed: its latest."""
+"""Latest batches of a query that are kept while a log is followed."""
 
 READ = 100_000
-"""The same where a log is read: more than a day of a trigger of 1 s."""
+"""The same when a log is read: more than a day of a trigger of 1 s."""
 
 _MOST_ROWS, _MOST_S, _MOST_TEXT = 10**15, 10**7, 200  # of a batch; of a name
 _LEFT = {
@@ -53,7 +53,7 @@ _BROKEN = (KeyError, TypeError, ValueError, AttributeError, IndexError, Overflow
 
 
 def shown(text: object) -> str:
-    """Give a text of the log as it may be shown: one line, not long, without control characters or secrets."""
+    """Make a text of the log fit to be shown: one line, not long, without control characters or secrets."""
     lines = str(text).strip().splitlines()
     line = "".join(letter if letter.isprintable() else "?" for letter in (lines[0] if lines else ""))
     return redacted(line)[:_MOST_TEXT]
@@ -88,7 +88,7 @@ def read_log(
 
 
 def follow_log(path: str | Path, at_end: Callable[[Sequence[RunningQuery]], None], query: str | None = None) -> None:
-    """Read a log as it is written, and show its queries, or one of a name or id, each time that all of it is read.
+    """Read a log as it is written, and pass its queries on, or those of a name or id, whenever all of it is read.
 
     What is read is not read again, and of each query the latest `KEPT` batches are kept. The log need not exist yet,
     and may be replaced or cut, as by a rotation. `at_end` takes the queries, the same object while nothing is new, and
@@ -108,7 +108,7 @@ def follow_log(path: str | Path, at_end: Callable[[Sequence[RunningQuery]], None
 
 
 def _text(name: object) -> str:
-    """Give a name as it may be shown, empty if there is none."""
+    """Make a name fit to be shown; empty if there is none."""
     if not isinstance(name, str | None):
         raise TypeError(f"a name is a {type(name).__name__}")
     return shown(name or "")
@@ -116,7 +116,7 @@ def _text(name: object) -> str:
 
 @dataclass
 class _Seen:
-    """What is known of one query so far."""
+    """What is known so far of one query."""
 
     query_id: str
     batches: deque[SeenBatch]  # the latest
@@ -124,24 +124,24 @@ class _Seen:
     since_start: int = 0
     open_block: list[tuple[BatchLog, int]] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
-    last: tuple[float, float] | None = None  # when the batch of this run that was recorded last began and ended
+    last: tuple[float, float] | None = None  # start and end of the last recorded batch of this run
     run_id: str | None = None
-    fired: str | None = None  # the run whose trigger fired last
-    idle: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))  # when triggers that found nothing fired
-    asked_s: float | None = None  # when it, or its application, was started last
-    early: deque[SeenBatch] = field(default_factory=lambda: deque(maxlen=KEPT))  # the first of each start
+    fired: str | None = None  # the run with the latest trigger
+    idle: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))  # times of triggers that found nothing
+    asked_s: float | None = None  # latest start of the query, or of its application
+    early: deque[SeenBatch] = field(default_factory=lambda: deque(maxlen=KEPT))  # the first batches of each start
     known: set[tuple[str, int]] = field(default_factory=set)
     triggers: int = 0
     runs: list[SeenRun] = field(default_factory=list)
     states: StateSeries = field(default_factory=StateSeries)
     ran_s: float = 0.0
     cpu_s: float = 0.0
-    described: tuple[str, ...] = ()  # its sources and its sink, as Spark does
+    described: tuple[str, ...] = ()  # its sources and its sink, as Spark reports them
     sources: tuple[str, ...] = ()
     sink: str = ""
 
     def describe(self, progress: Mapping[str, Any]) -> None:
-        """Note its sources and its sink; making a text fit to be shown takes a while, so only where they changed."""
+        """Note the sources and the sink; only where they changed, as making a text fit to be shown takes time."""
         parts = (*progress["sources"], progress.get("sink") or {})
         described = tuple(str(part.get("description", "")) for part in parts)
         if described != self.described:
@@ -151,22 +151,22 @@ class _Seen:
 
 @dataclass
 class _Reading:
-    """The log so far, and how many batches of a query are kept."""
+    """The log so far, and how many batches are kept of a query."""
 
     most: int
     events: Events = field(default_factory=Events)
     queries: dict[str, _Seen] = field(default_factory=dict)
     executors: dict[str, int] = field(default_factory=dict)  # cores
-    cores: list[tuple[float, Counter[int]]] = field(default_factory=list)  # executors by their cores, from a time on
+    cores: list[tuple[float, Counter[int]]] = field(default_factory=list)  # executors by cores, each from a time on
     sizes: dict[int, int] = field(default_factory=dict)  # number of executors by their cores
     broken: int = 0
     properties: dict[str, str] = field(default_factory=dict)
     application: str = ""
-    began_s: float | None = None  # of an application that has not started a query yet
+    began_s: float | None = None  # of an application without queries so far
     spark: str = ""
 
     def take_all(self, events: Iterable[dict[str, Any]]) -> None:
-        """Take events; what is not as expected is left out and counted: a log is another program's."""
+        """Take events in; leave out and count unexpected ones, because another program writes the log."""
         for event in events:
             try:
                 self.take(event)
@@ -226,7 +226,7 @@ class _Reading:
         self.cores.append((at_s, Counter(self.executors.values())))
 
     def _slots_at(self, time_s: float) -> int:
-        """Slots that there were at a time: progress events may be read after the log.
+        """Slots that existed at a time: progress events may be read after the log.
 
         Before the first executor that is known there are 0, which is unknown: compaction takes out those that are gone.
         """
@@ -243,7 +243,7 @@ class _Reading:
 
     @staticmethod
     def _fired(seen: _Seen, run: str, at_s: float, *, found: bool) -> None:
-        """Note when a trigger that found nothing fired, unless it did so at once: as the first of a run, or late."""
+        """Note when a trigger that found nothing fired, unless at once: as the first of a run, or late."""
         if run == seen.fired and not found and (seen.last is None or at_s > seen.last[1] + LATE_S):
             seen.idle.append(at_s)
         seen.fired = run
@@ -309,16 +309,16 @@ class _Reading:
             self._worked(seen, committed[1], slots)
 
     def _worked(self, seen: _Seen, log: BatchLog, slots: int) -> None:
-        """Take the work of a batch into the block that is open."""
+        """Add the work of a batch to the open block."""
         if seen.open_block and seen.open_block[-1][1] != slots:
             self._close(seen)
         seen.open_block.append((log, slots))
         if len(seen.open_block) > _IN_BLOCK:
             self._close(seen)
-            seen.open_block.append((log, slots))  # it marks the start of the next
+            seen.open_block.append((log, slots))  # this batch marks the start of the next block
 
     def _close(self, seen: _Seen) -> None:
-        """Sum the block that is open; one that is short, or not as expected, is dropped."""
+        """Sum the open block up; drop it if it is short or unexpected."""
         block, seen.open_block = seen.open_block, []
         if len(block) <= _FEWEST_IN_BLOCK:
             return
@@ -330,13 +330,13 @@ class _Reading:
             seen.blocks = list(selected(seen.blocks))
 
     def latest(self, wanted: str | None, path: str) -> list[RunningQuery]:
-        """Give the queries with batches that count, of those with the same name the latest."""
+        """Return the queries with batches that count, the latest of each name."""
         there = [one for one in self.queries.values() if one.batches and wanted in (None, one.name, one.query_id)]
         by_name = {one.name or one.query_id: one for one in sorted(there, key=lambda one: one.last or (0.0, 0.0))}
         return [self.query(one.query_id, path) for one in by_name.values()]
 
     def query(self, wanted: str | None, path: str, slots: int | None = None) -> RunningQuery:
-        """Give the query that is asked for."""
+        """Return the requested query."""
         told = [one for one in self.queries.values() if one.triggers]
         there = [one for one in told if one.batches] or told
         found = [one for one in there if wanted is None or wanted in (one.name, one.query_id)]
@@ -370,11 +370,11 @@ class _Reading:
             seen.sink,
             tuple(seen.runs),
             seen.triggers,
-            seen.states.told(),
+            seen.states.summary(),
             None if (failure := self.events.failure(seen.query_id)) is None else shown(failure),
             self._facts(seen, len(there), usual_slots(batches)),
         )
-        if running.ends and not batches and seen.early:  # its runs are over while code warms up: that is part of them
+        if running.ends and not batches and seen.early:  # its runs end while code warms up: that is part of them
             return replace(running, batches=tuple(replace(one, slots=slots or one.slots) for one in seen.early))
         return running
 
@@ -399,9 +399,9 @@ class _Reading:
 
 
 def _passed(progress: Mapping[str, Any], start_s: float, last: tuple[float, float] | None) -> tuple[float, float]:
-    """Seconds since the batch before this one began, and ended; inf where that is not known.
+    """Seconds since the previous batch began, and ended; inf where that is unknown.
 
-    Of a scraped batch the one before may not have been seen, but the rate at which its rows came was.
+    For a scraped batch, the previous one may not have been seen, but the rate of its rows was.
     """
     if SCRAPED in progress:
         rate = float(progress.get("inputRowsPerSecond") or 0)
@@ -412,7 +412,7 @@ def _passed(progress: Mapping[str, Any], start_s: float, last: tuple[float, floa
 
 
 def complete(progress: Any) -> dict[str, Any]:  # noqa: ANN401 - of a log
-    """Give a progress event all that is read of it, where its writer left parts out."""
+    """Complete a progress event with all fields that are read, where its writer left some out."""
     told: dict[str, Any] = {**progress}
     lasted = told.get("durationMs") or {}
     if "triggerExecution" not in lasted and "batchDuration" in told:
@@ -425,10 +425,10 @@ def complete(progress: Any) -> dict[str, Any]:  # noqa: ANN401 - of a log
 
 
 def _left_rows(source: Mapping[str, Any]) -> bool | None:
-    """Whether rows were there that a batch did not take; None where its source does not say."""
+    """Whether a batch left rows behind; None where its source does not report it."""
     metrics, latest = source.get("metrics") or {}, source.get("latestOffset")
     all_taken = latest is not None and latest == source.get("endOffset")
-    said = False if all_taken or str(source.get("description")).lower().startswith("rate") else None  # that has no cap
+    said = False if all_taken or str(source.get("description")).lower().startswith("rate") else None  # has no cap
     for name, least in _LEFT.items():
         with suppress(TypeError, ValueError):
             if name in metrics and (said := float(metrics[name]) > least):
@@ -437,6 +437,6 @@ def _left_rows(source: Mapping[str, Any]) -> bool | None:
 
 
 def _named(sink: str) -> str:
-    """Give the class of a sink that is described as ``package.Class$@1f`` alone."""
+    """Return the class of a sink that is described only as ``package.Class$@1f``."""
     described = re.fullmatch(r"(?:\w+\.)*(\w+)\$?@[0-9a-f]+", sink)
     return described[1] if described else sink

@@ -1,4 +1,4 @@
-"""The memory of a slot, from the settings of the application that a log is of."""
+"""The memory of a slot, from the settings of an application."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -9,7 +9,7 @@ _OVERHEAD, _OVERHEAD_PYTHON, _LEAST_OVERHEAD = 0.1, 0.4, "384m"  # Spark's memor
 
 
 def slot_memory_mb(properties: Mapping[str, str], slots: int, *, local: bool) -> int:
-    """MiB of a slot: an executor's heap and all else that its container holds, over its slots.
+    """MiB of a slot: an executor's heap and the rest of its container, over its slots.
 
     `properties` are Spark's; `local` says that the driver is the executor.
     """
@@ -37,7 +37,7 @@ def _overhead_mb(properties: Mapping[str, str], heap_mb: float) -> float:
 
 
 def _megabytes(text: str, unit: str = "m") -> float:
-    """Read a size as Spark writes it, MiB; `unit` is that of a bare number. What is none is 1 GiB, Spark's default."""
+    """Read a size as Spark writes it, MiB; `unit` is that of a bare number. Other texts are 1 GiB, Spark's default."""
     text = text.strip().lower()
     if text[:-1].strip() and text[-1:] == "b" and text[-2:-1] in _UNITS:
         text = text[:-1]

@@ -9,9 +9,9 @@ from statistics import median
 from workbench.observing.blocks import Block
 from workbench.observing.state import StateSeen
 
-_WAITED = 0.05  # share of the triggers that waited, up to which none waits for a clock
+_WAITED = 0.05  # share of the triggers that waited; up to it, none waits for a clock
 _PAUSE_S = 30.0  # between two runs: a restart takes less
-_FULL = 0.9  # of the rows of the largest batch, from which one is full
+_FULL = 0.9  # of the rows of the largest batch; a batch of more is full
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class SeenBatch:
     # Both are inf where the one recorded before it began later, as in progress events put together from several files.
     since_s: float
     idle_s: float
-    left_rows: bool | None = False  # whether rows were there that it did not take; None where a source does not say
-    number: int = 0  # Spark's, which goes on over restarts
-    start: int = 1  # number of the start of the query that it belongs to
-    # whether other batches may have run since the one before it that was seen: `since_s` is that of its own rows
+    left_rows: bool | None = False  # whether it left rows behind; None where a source does not report it
+    number: int = 0  # Spark's number, which continues over restarts
+    start: int = 1  # number of the query's start that it belongs to
+    # whether batches may be missing just before it: `since_s` is then that of its own rows
     scraped: bool = False
     by_source: tuple[int, ...] = ()  # rows of each source, where there are several
 
@@ -41,36 +41,36 @@ class SeenRun:
     # begun_s, ended_s: when its first batch began and its last one ended, seconds since 1970
     begun_s: float
     ended_s: float
-    rows: int = 0  # that it took
-    batches: int = 0  # with rows
+    rows: int = 0  # rows that it took
+    batches: int = 0  # batches with rows
     largest: int = 0  # rows of the largest batch
-    waited: int = 0  # triggers that did not follow the one before at once
-    # when it was started, or its application where it was the first of it; None where the log does not say
+    waited: int = 0  # triggers that did not follow the last one at once
+    # start of the query, or of the application for its first query; None where the log has none
     asked_s: float | None = None
-    finished: bool = False  # whether it ended by itself, or was stopped between two batches, without an error
+    finished: bool = False  # whether it ended regularly, or was stopped between two batches, without an error
 
 
 @dataclass(frozen=True)
 class RunningQuery:
     """A streaming query as its log shows it."""
 
-    name: str  # or its id if it has no name
+    name: str  # its id if it has no name
     application: str
-    spark: str  # its version
-    batches: tuple[SeenBatch, ...]  # with rows, in order; the first few of each start are left out
-    blocks: tuple[Block, ...]  # of its batches, over all loads seen
-    interval_s: float | None  # trigger interval, seconds; None where the log does not show one
+    spark: str  # version of Spark
+    batches: tuple[SeenBatch, ...]  # those with rows, in order, without the first few of each start
+    blocks: tuple[Block, ...]  # blocks of its batches, over all loads seen
+    interval_s: float | None  # trigger interval, seconds; None where the log shows none
     memory_mb: int  # of one slot, MiB
-    cpus: float  # of one slot, cores as the cluster counts them
-    cpu_share: float | None  # CPU seconds of tasks for each second that they ran: what a counted core really was
+    cpus: float  # cores of one slot, as the cluster counts them
+    cpu_share: float | None  # CPU seconds of tasks per second that they ran: the real size of a counted core
     # sources, sink: in Spark's words
     sources: tuple[str, ...] = ()
     sink: str = ""
-    runs: tuple[SeenRun, ...] = ()  # its starts in order
+    runs: tuple[SeenRun, ...] = ()  # its starts, in order
     triggers: int = 0  # progress events, of batches with rows and without
-    states: tuple[StateSeen, ...] = ()  # its operators that keep state, in Spark's order
+    states: tuple[StateSeen, ...] = ()  # its operators with state, in Spark's order
     stopped: str | None = None  # the error that ended it; None if it runs or was stopped
-    facts: Mapping[str, str] = field(default_factory=dict)  # further ones in words, by name
+    facts: Mapping[str, str] = field(default_factory=dict)  # further facts in words, by name
 
     @property
     def starts(self) -> int:
@@ -89,12 +89,12 @@ class RunningQuery:
 
     @property
     def at_once(self) -> bool:
-        """Whether its triggers followed each other at once, so that no trigger interval is longer than its batches."""
+        """Whether triggers followed each other at once, so that no trigger interval is longer than the batches."""
         return self.interval_s is None and sum(run.waited for run in self.runs) <= _WAITED * self.triggers
 
     @property
     def ends(self) -> bool:
-        """Whether its runs take what there is and end (``availableNow``, ``once``), to be started again later."""
+        """Whether runs take the available rows and end (``availableNow``, ``once``), to be started again later."""
         pauses = [after.begun_s - before.ended_s for before, after in pairwise(self.runs)]
         paused = all(run.finished for run in self.runs) or median(pauses or [0.0]) > _PAUSE_S
         return bool(self.runs) and self.at_once and paused
@@ -106,12 +106,12 @@ class RunningQuery:
 
     @property
     def usual_blocks(self) -> tuple[Block, ...]:
-        """Those on the slots of most batches: after a restart there may be other partitions, too."""
+        """Blocks on the slots of most batches: after a restart the partitions may differ, too."""
         return tuple(block for block in self.blocks if block.slots == self.slots)
 
 
 def usual_slots(batches: Sequence[SeenBatch]) -> int:
-    """Give the slots that most of `batches` ran on; ties go to the count met last, and where none is known it is 0."""
+    """Return the slots that most of `batches` ran on; of equal counts the last; 0 if none is known."""
     counts = Counter(batch.slots for batch in batches if batch.slots)
     return max(reversed(counts), key=lambda slots: counts[slots], default=0)
 
@@ -135,7 +135,7 @@ class EndingRuns:
 
 
 def ending_runs(runs: Sequence[SeenRun], batches: Sequence[SeenBatch]) -> EndingRuns | None:
-    """Sum up all runs that take what there is and end (``availableNow``, ``once``, flows of a pipeline); None: no rows.
+    """Summarise all runs that take the available rows and end (``availableNow``, ``once``, pipelines); None: no rows.
 
     A run lasts what it takes to start, and the seconds of its batches. Where something caps the rows of a batch, all
     but the last are full, so their rows over their seconds is what it works off, whatever a row costs. `batches` are

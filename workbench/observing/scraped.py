@@ -19,20 +19,20 @@ _GAUGE = re.compile(
 _LINE = re.compile(rb"\s*([A-Za-z_:][\w:]*)?\s*(\{.*\})?\s+(\S+)\s+(\d{9,13}(?:\.\d+)?)\s*")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 SCRAPED = "scraped"
-"""Key of a progress event that was made of a scrape."""
+"""Key that marks a progress event made of a scrape."""
 
-_MS = 1e11  # times above are in milliseconds
+_MS = 1e11  # larger times are milliseconds
 _NAMES = ("__name__", "query_name")
 
 
 class Scrapes:
-    """Samples of the gauges of streaming queries so far."""
+    """Samples so far of the gauges of streaming queries."""
 
     def __init__(self) -> None:
         self._queries: dict[str, dict[float, dict[str, float]]] = {}
 
     def take(self, labels: dict[str, Any], samples: Any) -> None:  # noqa: ANN401 - what a file holds
-        """Take samples, pairs of a time in seconds and a value; of other metrics there is no use."""
+        """Take samples in, pairs of a time in seconds and a value; ignore other metrics."""
         name, of = (str(labels.get(key, "")) for key in _NAMES)
         found = _GAUGE.fullmatch(name)
         if found is None:
@@ -42,7 +42,7 @@ class Scrapes:
             query.setdefault(float(at), {})[found["what"].lower()] = float(value)
 
     def line(self, line: bytes) -> bool:
-        """Take a line of text; whether it is a sample."""
+        """Take a line of text in; return whether it is a sample."""
         found = _LINE.fullmatch(line.rstrip(b"\r\n"))
         if found is None:
             return False
@@ -55,7 +55,7 @@ class Scrapes:
         return True
 
     def progress(self) -> Iterator[dict[str, Any]]:
-        """Give each batch that was seen, as a progress event, in the order of their queries and times."""
+        """Yield each batch that was seen, as a progress event, in the order of queries and times."""
         for query, samples in self._queries.items():
             before: dict[str, float] = {}
             for number, at in enumerate(sorted(samples)):
@@ -66,7 +66,7 @@ class Scrapes:
 
 
 def samples_of(answer: dict[str, Any]) -> Iterator[dict[str, Any]] | None:
-    """Give the batches in an answer of Prometheus's API; None if it is none."""
+    """Return the batches in an answer of Prometheus's API; None for other documents."""
     data = answer.get("data")
     if not isinstance(data, dict) or not isinstance(data.get("result"), list):
         return None
@@ -77,7 +77,7 @@ def samples_of(answer: dict[str, Any]) -> Iterator[dict[str, Any]] | None:
 
 
 def _batch(at: float, seen: dict[str, float]) -> dict[str, Any]:
-    """Give what the gauges say of a batch that ended at a time at the latest; nothing where none has run."""
+    """Return what the gauges show of a batch that ended by a time; empty if none has run."""
     lasted_s, rate = seen.get("latency", 0.0) / 1000, seen.get("processingrate_total", 0.0)
     if not lasted_s > 0 or not math.isfinite(rate):
         return {}

@@ -1,4 +1,4 @@
-"""Batches as a time series: what a row costs, distinguished from what grows by itself.
+"""Batches as a time series: the cost of a row, separated from what grows whatever the rows.
 
 Rows and seconds of batches cause each other once a batch outlasts the trigger interval: the next one holds what arrived
 meanwhile, so a line through all batches returns the reciprocal of the arrival rate. And where batches get longer while
@@ -10,7 +10,7 @@ the load moves, part of that growth passes for the cost of rows. So three slopes
   forward orthogonal deviations (Arellano and Bover, 1995, Journal of Econometrics 68): what slowed a batch is in the
   rows of later ones and not of earlier ones, so rows that follow from durations do no harm, nor does a slow trend.
 
-A drift counts where it is clear of the weather that batches share and not small. The slope with it, or the pooled
+A drift counts where it is clear of the noise that batches share, and not small. The slope with it, or the pooled
 one without a drift, holds where the local one agrees; else rows follow something else, and only the local one is left.
 """
 
@@ -28,24 +28,24 @@ from workbench.observing.state import DAY_S
 _ROUNDS, _OUTLYING = 10, 1.5  # of reweighting; deviations from which a batch counts less (Huber)
 _MAD = 1.4826  # median absolute deviation to standard deviation
 _NEAR = 3  # neighbours on each side
-_GAP = 20  # usual pauses, from which batches are not neighbours
+_GAP = 20  # usual pauses; after a longer one, batches are not neighbours
 _BEGINS = (0.0, 0.2, 0.4, 0.6, 0.8)  # shares of the log at which a drift may begin
 _AT_ONCE = 0.98  # of the loss, in favour of a drift from the beginning
-_FEWEST, _CLEAR, _LARGE = 40, 4.0, 0.1  # batches with drift; deviations; of a batch's time, from which one counts
+_FEWEST, _CLEAR, _LARGE = 40, 4.0, 0.1  # batches with drift; deviations; share of a batch's time: at least
 _APART, _MATTERS = 3.0, 0.15  # deviations between two slopes; of a batch's time over the rows' spread
-_FAR, _MOST_KEPT = 3.0, 0.98  # deviations at which a batch is cut; part of its weather that a batch leaves to the next
-_SINGULAR = 1e12  # condition from which columns are one
+_FAR, _MOST_KEPT = 3.0, 0.98  # deviations at which a batch is cut; part of its noise that a batch leaves to the next
+_SINGULAR = 1e12  # condition number from which columns are equal
 _AT_END = 20  # batches
-_EVIDENT = 1.0  # deviations by which a power is below 1, from which it counts
-_USUAL_POWER, _MOST_BENT = 0.2, 0.5  # deviation of it among queries; by how much it is less than 1 at most
-_POWER_DOUBT = 3.0  # of its own deviations: the cost need not go with a power
-BUSIEST = 0.7  # quantile of the rows from which batches are the busiest
+_EVIDENT = 1.0  # deviations; a power that is below 1 by more counts
+_USUAL_POWER, _MOST_BENT = 0.2, 0.5  # deviation of the power among queries; most by which it is below 1
+_POWER_DOUBT = 3.0  # of its own deviations: the cost may not follow a power
+BUSIEST = 0.7  # quantile of the rows; batches above are the busiest
 LEVEL_Z = 1.645  # deviations on each side of a 90 % interval
 
 
 @dataclass(frozen=True)
 class Drift:
-    """Batches that take longer and longer, whatever they hold."""
+    """Batches that take longer and longer, whatever their rows."""
 
     # per_batch_s, low_s, high_s: seconds that each batch adds to the next ones' time, and the ends of its 90 % interval
     per_batch_s: float
@@ -54,11 +54,11 @@ class Drift:
     # since, since_s: number of the batch from which it is seen, and when that began, seconds since 1970
     since: int
     since_s: float
-    batches: int  # over which it is seen
-    per_day_s: float  # what a day adds, seconds
+    batches: int  # batches over which it is seen
+    per_day_s: float  # seconds that a day adds
     # when the batches of the peak outlast the interval, seconds since 1970, past or to come; None if they will not
     overrun_s: float | None = None
-    # records/s that were sustained at least when it began: rows cannot cost more than the whole batch
+    # least records/s sustained when it began: rows cannot cost more than the whole batch
     at_first: float = 0.0
 
 
@@ -66,7 +66,7 @@ class Drift:
 class Fit:
     """A robust regression of seconds."""
 
-    # values, covariance: coefficients; their covariance, with the weather that batches share
+    # values, covariance: coefficients; their covariance, with the noise that batches share
     values: Floats
     covariance: Floats
     # off, weights, loss: what is left of each batch, how much it counts, and the sum of their squares
@@ -76,7 +76,7 @@ class Fit:
     sound: bool  # whether the columns are distinct
 
     def deviation(self, place: int) -> float:
-        """Give the standard deviation of a coefficient."""
+        """Return the standard deviation of a coefficient."""
         return float(np.sqrt(self.covariance[place, place]))
 
 
@@ -92,34 +92,34 @@ class Slope:
 class Series:
     """What batches show over time."""
 
-    now_s: Floats  # seconds of each as it would take at the log's end
-    drift: Drift | None  # None where none is clear
+    now_s: Floats  # seconds that each would take at the log's end
+    drift: Drift | None  # None if none is clear
     # fixed_s, per_row_s: seconds of a batch and of a row at the log's end, as far as all batches show them
     fixed_s: float
     per_row_s: float
     covariance: Floats  # of these two
     bent: float  # how far the power of the rows may be from `power`; inf where that was not looked at
     local: Slope | None  # seconds of a row between neighbours; None: too few
-    # whether all batches show the same as neighbours do; if not, rows follow something else, and neighbours hold
+    # whether all batches show the same as neighbours do; if not, rows follow something else, and neighbours are right
     agree: bool
-    pooled_s: float = 0.0  # what a row seems to cost over all batches
-    grown_s: float = 0.0  # by how much a batch got longer; 0 without a drift
+    pooled_s: float = 0.0  # apparent cost of a row over all batches
+    grown_s: float = 0.0  # by how much batches got longer; 0 without a drift
     # power, typical: power of the rows that their cost goes with, 1 unless it is seen to be less; rows at which it
     # changes nothing
     power: float = 1.0
     typical: float = 1.0
 
     def bent_rows(self, rows: Floats) -> Floats:
-        """Give rows as their cost goes: seconds are a line over these."""
+        """Return rows on the scale of their cost: seconds are a line over these."""
         return np.asarray(self.typical * (rows / self.typical) ** self.power)
 
     def straightened(self, rows: float) -> float:
-        """Give the rows of which `bent_rows` makes these."""
+        """Return the rows that `bent_rows` turns into these."""
         return float(self.typical * (rows / self.typical) ** (1 / self.power))
 
 
 def series_of(batches: Sequence[SeenBatch]) -> Series:
-    """Distinguish what rows cost from what grows by itself; for at least two batches."""
+    """Separate the cost of rows from what grows whatever they are; for at least two batches."""
     rows = np.array([batch.rows for batch in batches], dtype=float)
     seconds = np.array([batch.batch_s for batch in batches])
     spread = float(np.subtract(*np.quantile(rows, [0.95, 0.05])))
@@ -148,7 +148,7 @@ def series_of(batches: Sequence[SeenBatch]) -> Series:
 
 
 def _costs(rows: Floats, seconds: Floats, column: Floats | None, known: Series) -> Series:
-    """Find what a batch and a row cost at the log's end, neither below 0, and how bent the line is."""
+    """Find the cost of a batch and of a row at the log's end, neither below 0, and how bent the line is."""
     grown = [] if column is None else [column - column[-1]]  # so that the first coefficient is that at the end
     known = _bent(rows, seconds, grown, known)
     rows = known.bent_rows(rows)
@@ -158,15 +158,15 @@ def _costs(rows: Floats, seconds: Floats, column: Floats | None, known: Series) 
     if fixed < 0:
         through = fit(np.stack([rows, *grown]), seconds)
         fixed, per_row = 0.0, float(through.values[0])
-    # What is sustained is so in the mean, of which stalls that the fit passes over are a part.
-    _, alike = weather(found.off)
+    # A sustained rate is a mean, which includes stalls that the fit ignores.
+    _, alike = shared_noise(found.off)
     fixed += max(0.0, float(found.off.mean()))
     covariance = covariance + np.diag([float(found.off.var()) * alike / len(rows), 0.0])
     return replace(known, fixed_s=fixed, per_row_s=max(0.0, per_row), covariance=covariance)
 
 
 def _bent(rows: Floats, seconds: Floats, grown: Sequence[Floats], known: Series) -> Series:
-    """Find the power of the rows that their cost goes with, between the usual one (1) and what the log shows.
+    """Find the power of the rows that their cost follows, between the usual one (1) and what the log shows.
 
     Only a cost that bends down is followed: backlogs and cold code make large batches slow, and pose as one that
     bends up.
@@ -186,7 +186,7 @@ def _bent(rows: Floats, seconds: Floats, grown: Sequence[Floats], known: Series)
 
 
 def outlasts(batches: Sequence[SeenBatch], interval_s: float) -> SeenBatch | None:
-    """Give the batch from which most outlast the interval (a median of 21 does, and of the rest); None if none."""
+    """Return the batch from which on most outlast the interval (in the median of 21 and of the rest); None if none."""
     seconds = np.array([batch.batch_s for batch in batches])
     if len(seconds) <= _AT_END:
         return None
@@ -197,7 +197,7 @@ def outlasts(batches: Sequence[SeenBatch], interval_s: float) -> SeenBatch | Non
 
 
 def _stretches(batches: Sequence[SeenBatch]) -> NDArray[np.int_]:
-    """Give each batch the number of its stretch, which a restart or a gap ends."""
+    """Return the number of each batch's stretch, which a restart or a gap ends."""
     since = np.array([batch.since_s for batch in batches])
     usual = float(np.median(since[np.isfinite(since)])) if np.isfinite(since).any() else np.inf
     starts = np.array([batch.start for batch in batches])
@@ -207,7 +207,7 @@ def _stretches(batches: Sequence[SeenBatch]) -> NDArray[np.int_]:
 
 
 def _local(rows: Floats, seconds: Floats, stretches: NDArray[np.int_]) -> Slope | None:
-    """Fit the slope between neighbours; None where there are too few."""
+    """Fit the slope between neighbours; None if there are too few."""
     many = len(rows) - 2 * _NEAR
     if many < _FEWEST:
         return None
@@ -234,7 +234,7 @@ def _local(rows: Floats, seconds: Floats, stretches: NDArray[np.int_]) -> Slope 
 
 
 def _drifting(known: Sequence[Floats], seconds: Floats) -> tuple[Floats | None, Fit]:
-    """Fit the drift that begins where it explains most; None and the fit without it where it is small, or weather."""
+    """Fit the drift that begins where it explains most; None, and the fit without it, if it is small or mere noise."""
     place = np.arange(len(seconds), dtype=float)
     columns: list[Floats] = [np.maximum(0.0, place - round(share * len(place))) for share in _BEGINS]
     fitted = [fit(np.stack([*known, column]), seconds) for column in columns]
@@ -247,7 +247,7 @@ def _drifting(known: Sequence[Floats], seconds: Floats) -> tuple[Floats | None, 
 
 
 def fit(columns: Floats, seconds: Floats, tools: Floats | None = None) -> Fit:
-    """Regress robustly, batches far off counting less (Huber); with `tools`, by these instruments."""
+    """Regress robustly, with less weight for distant batches (Huber); with `tools`, by these instruments."""
     sizes = np.maximum(np.abs(columns).max(axis=1), 1e-100)
     own = columns / sizes[:, None]
     by = own if tools is None else tools
@@ -261,15 +261,15 @@ def fit(columns: Floats, seconds: Floats, tools: Floats | None = None) -> Fit:
         if scale <= 0:
             break
         weights = 1 / np.maximum(1.0, np.abs(off) / (_OUTLYING * scale))
-    scale, alike = weather(off)
+    scale, alike = shared_noise(off)
     shared = (own * weights) @ own.T
     covariance = scale**2 * alike * np.linalg.pinv(shared) / np.outer(sizes, sizes)
     sound = bool(np.linalg.cond(shared) < _SINGULAR)
     return Fit(values / sizes, covariance, off, weights, float((weights * off**2).sum()), sound)
 
 
-def weather(off: Floats) -> tuple[float, float]:
-    """Deviation of what is left of batches, and how many that follow each other are worth one reading.
+def shared_noise(off: Floats) -> tuple[float, float]:
+    """Deviation of the batches' residuals, and how many consecutive ones are worth one reading.
 
     What is left of a batch is taken to leave a part of itself to the next (first-order autoregression). What a fit
     hides of that in a short log is put back.

@@ -1,4 +1,4 @@
-"""The state of a running query, as its progress events show it: rows, memory, growth, and what keeping it costs."""
+"""The state of a running query, from its progress events: rows, memory, growth, and the cost of keeping it."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,14 +11,14 @@ import numpy as np
 from workbench.testbed.spark import rows_of, seconds_of
 
 DAY_S = 86_400.0
-_KEPT = 512  # readings of an operator, from which every other one is dropped
-_FEWEST = 20  # readings that show growth
-_GROWN = 0.05  # of the state, from which it grows; less comes and goes
+_KEPT = 512  # most readings of an operator; then every other one is dropped
+_FEWEST = 20  # fewest readings that show growth
+_GROWN = 0.05  # of the state; if it changes by less, it does not grow
 _HITS = (
     ("rocksdbReadBlockCacheHitCount", "rocksdbReadBlockCacheMissCount"),
     ("loadedMapCacheHitCount", "loadedMapCacheMissCount"),
 )
-_PER_BATCH = "rocksdb"  # what the metrics begin with that are of a batch; others count since the start
+_PER_BATCH = "rocksdb"  # prefix of metrics that count per batch; others count since the start
 _FILES = "rocksdbSstFileSize"
 _COMPACTION = ("rocksdbTotalCompactionLatencyMs", "rocksdbCommitCompactLatency")
 _COUNTED = frozenset((*_COMPACTION, *chain(*_HITS)))
@@ -27,9 +27,9 @@ _BROKEN = (TypeError, ValueError, AttributeError, OverflowError)
 
 @dataclass(frozen=True)
 class StateSeen:
-    """An operator that keeps state."""
+    """An operator with state."""
 
-    operator: str  # Spark's name, or its place
+    operator: str  # Spark's name, or its index
     # partitions, instances: of its state, and stores of all of them together: a join of two streams has four in a
     # partition. 0: not known
     partitions: int
@@ -55,18 +55,18 @@ class StateSeen:
     disk_per_day: float = 0.0
 
     def committing_s(self, slots: int) -> float:
-        """Seconds of a batch's time that commits take; `slots` is 0 where it is not known."""
+        """Seconds of a batch's time that commits take; `slots` is 0 if unknown."""
         return self.in_turns_s(self.commit_s, slots)
 
     def in_turns_s(self, summed_s: float, slots: int) -> float:
-        """Give the time that what partitions take together lasts: they run in turns of as many as there are slots."""
+        """Return how long work lasts that partitions sum up to: they take turns, as many at once as there are slots."""
         if not self.partitions:
             return 0.0
         turns = -(-self.partitions // slots) if slots else 1
         return summed_s / self.partitions * turns
 
     def full_s(self, memory_bytes: float) -> float | None:
-        """Seconds until its state takes `memory_bytes` as it grows; 0 if it does already, None if it never will."""
+        """Seconds until the growing state takes `memory_bytes`; 0 if it does already, None if it never will."""
         if self.memory_bytes >= memory_bytes:
             return 0.0
         if self.memory_per_day <= 0:
@@ -80,7 +80,7 @@ class _Operator:
     partitions: int = 0
     instances: int = 0
     readings: list[tuple[float, int, int, int]] = field(default_factory=list)  # time, rows, bytes in memory, on disk
-    every: int = 1  # of which one is kept
+    every: int = 1  # one of this many readings is kept
     seen: int = 0
     batches: int = 0
     commit_ms: float = 0.0
@@ -111,7 +111,7 @@ class _Operator:
             del self.readings[1::2]
             self.every *= 2
 
-    def told(self, place: int, lag_s: float | None, lag_grew_s: float) -> StateSeen:
+    def summary(self, place: int, lag_s: float | None, lag_grew_s: float) -> StateSeen:
         _, rows, memory, _ = self.readings[-1]
         at_s, all_rows, all_bytes, all_files = np.array(self.readings, dtype=float).T
         rows_per_day = _per_day(at_s, all_rows)
@@ -134,7 +134,7 @@ class _Operator:
 
 
 def _per_day(at_s: np.ndarray, sizes: np.ndarray) -> float:
-    """How fast a size grows: over the second half of the readings, and only where its lows rise, too."""
+    """Growth of a size per day: over the second half of the readings, and only where its minima rise, too."""
     if len(sizes) < _FEWEST or at_s[-1] <= at_s[0]:
         return 0.0
     thirds = np.array_split(sizes, 3)
@@ -147,19 +147,19 @@ def _per_day(at_s: np.ndarray, sizes: np.ndarray) -> float:
 
 @dataclass
 class StateSeries:
-    """What progress events said of the state so far; memory does not grow with them."""
+    """Readings of the state from progress events so far; their memory is bounded."""
 
     operators: list[_Operator] = field(default_factory=list)
     lag_s: float | None = None
     first_lag_s: float | None = None
 
     def take(self, progress: Mapping[str, Any], at_s: float, batch_s: float) -> None:
-        """Take what a progress event says; what is not as Spark writes it says nothing."""
+        """Take a progress event in; ignore what is not as Spark writes it."""
         with suppress(*_BROKEN):
             told = progress.get("stateOperators") or ()
             self.operators += [_Operator() for _ in range(len(self.operators), len(told))]
             rows = rows_of(progress)
-            ran = bool(rows) or "addBatch" in progress["durationMs"]  # else it repeats what the batch before it cost
+            ran = bool(rows) or "addBatch" in progress["durationMs"]  # else it repeats the cost of the last batch
             watermark = (progress.get("eventTime") or {}).get("watermark")
             if rows and watermark and (passed_s := seconds_of(watermark)) > 0:
                 self.lag_s = at_s - passed_s
@@ -167,8 +167,8 @@ class StateSeries:
             for operator, one in zip(self.operators, told, strict=False):
                 operator.take(one, at_s, batch_s, ran=ran)
 
-    def told(self) -> tuple[StateSeen, ...]:
-        """Give each operator that was seen."""
+    def summary(self) -> tuple[StateSeen, ...]:
+        """Return each operator that was seen."""
         seen = enumerate(self.operators, 1)
         grew = 0.0 if self.lag_s is None or self.first_lag_s is None else self.lag_s - self.first_lag_s
-        return tuple(operator.told(place, self.lag_s, grew) for place, operator in seen if operator.readings)
+        return tuple(operator.summary(place, self.lag_s, grew) for place, operator in seen if operator.readings)

@@ -1,4 +1,4 @@
-"""The trigger interval of a query, read from when its batches began."""
+"""The trigger interval of a query, from the times at which its batches began."""
 
 import cmath
 import math
@@ -7,19 +7,19 @@ from itertools import pairwise
 from statistics import median_high
 
 LATE_S = 0.06
-"""A batch begins at most so long after its trigger, or after the batch before it if that was late."""
+"""Longest time from a trigger, or from the end of a late batch, to the start of the next batch."""
 
 _LATE_SHARE = 1 / 8  # of the interval
 _IN_TIME = 0.9  # share of the batches that waited for a trigger which must begin on one
 _END_IN_TIME, _FEWEST_ENDS = 0.8, 50  # the same of batches that end on one, and how many there must be
-_FEWEST = 10  # of batches that waited: with fewer, chance would do
+_FEWEST = 10  # batches that waited; fewer could fit by chance
 _DIVISORS = range(1, 13)
 _GRID_S, _LEAST_S = 0.05, 0.25
-_TOLD_S = 10.0  # Spark logs a trigger that found nothing so long after the last one that it logged, or later
+_TOLD_S = 10.0  # Spark logs a trigger that found nothing at this distance from the last one logged, or later
 
 
 def trigger_interval(batches: Sequence[tuple[float, float]], idle: Sequence[float] = ()) -> float | None:
-    """Find the trigger interval, seconds; None where no batch waited for a trigger, or none fits.
+    """Find the trigger interval, seconds; None if no batch waited for a trigger, or no interval fits.
 
     `batches` are (start, duration) of each and `idle` when triggers that found nothing fired, seconds, in order. Spark
     fires at whole multiples of the interval since 1970. Batches that begin as soon as the one before ends say nothing;
@@ -45,14 +45,14 @@ def trigger_interval(batches: Sequence[tuple[float, float]], idle: Sequence[floa
     for interval in sorted((one for one in tried if one >= _LEAST_S), reverse=True):
         if all(_in_time(starts, interval) for starts in groups):
             rare = interval < bases[0] - _GRID_S  # only triggers that found nothing were so close to each other
-            return None if rare and _hides_shorter(interval) else round(interval, 6)
+            return None if rare and _may_be_shorter(interval) else round(interval, 6)
     stamped = round(bases[0] / _GRID_S) * _GRID_S
     ends = [end for *_, end in waited]
     return round(stamped, 6) if stamped >= _LEAST_S and _end_in_time(ends, stamped) else None
 
 
 def _end_in_time(ends: Sequence[float], interval: float) -> bool:
-    """Whether batches end on multiples of `interval`, or as long after them as most of them do."""
+    """Whether batches end on multiples of `interval`, or at the distance from them that most have."""
     if len(ends) < _FEWEST_ENDS:
         return False
     turns = [cmath.rect(1.0, math.tau * math.fmod(end, interval) / interval) for end in ends]
@@ -61,8 +61,8 @@ def _end_in_time(ends: Sequence[float], interval: float) -> bool:
     return sum(_late(end - after, interval) <= allowed for end in ends) >= _END_IN_TIME * len(ends)
 
 
-def _hides_shorter(interval: float) -> bool:
-    """Whether triggers of fewer, whole seconds that found nothing are logged as far apart: every 12 s if every 3 s."""
+def _may_be_shorter(interval: float) -> bool:
+    """Whether a shorter interval in whole seconds would be logged in the same way: every 12 s if every 3 s."""
     shorter = (round(interval, 6) / divisor for divisor in _DIVISORS[1:])
     return interval > _TOLD_S and any(one.is_integer() and interval - one < _TOLD_S for one in shorter)
 

@@ -1,4 +1,4 @@
-"""The figures of the five papers next to ours: which there are, what the papers say of them, and how to make them.
+"""The figures of the five papers next to ours: the list, what the papers say of them, and how to make them.
 
 One module per paper. A figure is data (`Reproduction`); `workbench.views.paper_cards` draws it. Modules whose figures
 are recorded are offered to the runs behind them (``benchmarks/papers.py``).

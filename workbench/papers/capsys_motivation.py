@@ -40,7 +40,7 @@ class Tried:
 def placed(
     query: ProfiledQuery, workers: int, slots: int, tasks: Mapping[str, int] | None = None, rate: float | None = None
 ) -> PlacementProblem:
-    """Give the query's tasks as a placement problem, as profiled by default."""
+    """Return the placement problem of the query's tasks, as profiled by default."""
     return PlacementProblem.from_dataflow(
         query.model.dataflow, query.profiles, query.rates(rate), workers, slots, parallelism=tasks or query.tasks
     )
@@ -59,7 +59,7 @@ def motivation(name: str, net_bytes_per_s: float = TEN_GBIT) -> Tried:
 
 
 def _plans(problem: PlacementProblem) -> tuple[Ints, ...]:
-    """List every plan of a small problem once; its workers are alike, so their order does not matter."""
+    """Return every plan of a small problem once; its workers are equal, so their order does not matter."""
     nodes = trace_search(problem, most_nodes=_MOST_NODES).walk()
     by_worker = (sorted(node.plan.counts.T.tolist(), reverse=True) for node in nodes if node.plan is not None)
     return tuple(np.array(plan, dtype=np.int64).T for plan in sorted(by_worker, reverse=True))

@@ -13,7 +13,7 @@ PAPERS: Mapping[str, Paper] = {
 
 
 def find_paper(name: str) -> Paper:
-    """Give a paper by its name, one of `PAPERS`. Raises `WorkbenchError` when there is none."""
+    """Return a paper by its name, one of `PAPERS`. Raises `WorkbenchError` when there is none."""
     if name not in PAPERS:
         raise WorkbenchError(f"There is no paper {name!r}; use one of {', '.join(PAPERS)}.")
     return PAPERS[name]

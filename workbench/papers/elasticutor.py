@@ -26,7 +26,7 @@ GROWTH = Panel("Growth", "Nodes of 8 cores", "Throughput (% of that on 8 nodes)"
 
 
 def _over(x: str, *panels: Panel, log: bool = False) -> tuple[Panel, ...]:
-    """Give the panels an x axis."""
+    """Return the panels over an x axis."""
     return tuple(dataclasses.replace(panel, x=x, log_x=log) for panel in panels)
 
 

@@ -1,4 +1,4 @@
-"""What a figure of a paper shows, as numbers: the paper's where they can be read, and ours."""
+"""A figure of a paper as numbers: the paper's where they can be read, and ours."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -39,11 +39,11 @@ class Panel:
         *,
         published: bool = False,
     ) -> "Series":
-        """Give a series of this panel."""
+        """Return a series of this panel."""
         return Series(self.title, name, tuple(x), _numbers(y), _numbers(low), _numbers(high), published)
 
     def beside(self, paper: Mapping[str, Number], ours: Mapping[str, Number]) -> "Reproduction":
-        """Give a figure of this panel alone: the paper's values and ours by name."""
+        """Return a figure of this panel alone: the paper's values and ours by name."""
         published = self.series("paper", paper, paper.values(), published=True)
         return Reproduction((self,), (published, self.series("ours", ours, ours.values())))
 
@@ -68,11 +68,11 @@ class Series:
 
     @property
     def values(self) -> list[float]:
-        """The values that there are."""
+        """The values that are not None."""
         return [value for value in self.y if value is not None]
 
     def at(self, x: float | str) -> float:
-        """Give the value at `x`. Raises `WorkbenchError` when there is none."""
+        """Return the value at `x`. Raises `WorkbenchError` when there is none."""
         for place, value in zip(self.x, self.y, strict=True):
             if place == x and value is not None:
                 return value
@@ -81,13 +81,13 @@ class Series:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A figure of a paper next to ours: what it shows is said by the headlines of its `PaperFigure`."""
+    """A figure of a paper next to ours; the headlines of its `PaperFigure` state its findings."""
 
     panels: tuple[Panel, ...]
     series: tuple[Series, ...]
 
     def named(self, name: str, panel: str | None = None) -> Series:
-        """Give a series by its name, and the title of its panel where several have it.
+        """Return a series by its name, and the title of its panel where several have it.
 
         Raises `WorkbenchError` when there is none.
         """
@@ -162,7 +162,7 @@ class Paper:
         return tuple(dict.fromkeys(name for figure in self.figures for name in figure.inputs))
 
     def figure(self, number: str) -> PaperFigure:
-        """Give a figure by its number. Raises `WorkbenchError` when there is none."""
+        """Return a figure by its number. Raises `WorkbenchError` when there is none."""
         for one in self.figures:
             if one.number == number:
                 return one

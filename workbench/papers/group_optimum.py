@@ -85,7 +85,7 @@ def _followed_back(job: Job, best: list[Floats], loads: dict[_Load, float]) -> l
 
 @dataclass(frozen=True)
 class Reallocation:
-    """What a reconfiguration would bring."""
+    """The result of a reconfiguration."""
 
     allocation: GroupAllocation  # the new allocation
     moved: int  # tasks that change their node

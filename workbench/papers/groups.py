@@ -61,7 +61,7 @@ def random_job(rng: random.Random) -> Job:
 
 
 def random_jobs(count: int, seed: int = SEED) -> tuple[list[Job], tuple[float, ...]]:
-    """Draw jobs of section 7.3, see `random_job`, and give the capacities of their nodes, %."""
+    """Draw jobs of section 7.3, see `random_job`; return them and the capacities of their nodes, %."""
     rng = random.Random(seed)
     return [random_job(rng) for _ in range(count)], _NODES
 
@@ -115,7 +115,7 @@ def _figure_4b(_: str) -> Reproduction:
 
 
 def four_groups() -> tuple[Job, tuple[float, ...]]:
-    """Give the job of section 7.2, four groups of 100 tasks, and its nodes."""
+    """Return the job of section 7.2, four groups of 100 tasks, and its nodes."""
     return Job((100,) * 4, (200,) * 4, ((0, 1, 10.2), (1, 2, 10.1), (2, 3, 10.0))), (100.0,) * 10
 
 

@@ -1,4 +1,4 @@
-"""The numbers that a paper gives of a figure, and what ours are next to them."""
+"""The numbers that a paper gives of a figure, and ours next to them."""
 
 import math
 import statistics
@@ -38,7 +38,7 @@ class Headline:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Lowest and highest value that is as published."""
+        """Lowest and highest value that agrees with the published one."""
         return self.published if isinstance(self.published, tuple) else (self.published, self.published)
 
     @property

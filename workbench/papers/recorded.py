@@ -56,7 +56,7 @@ def redrawn(
 
 
 def _column(points: Sequence[Mapping[str, str]], column: str) -> tuple[Number, ...]:
-    """Give the values, or one end of the ranges: empty where no point has one."""
+    """Return the values, or one end of the ranges: empty where no point has one."""
     values = tuple(float(point[column]) if point[column] else None for point in points)
     return () if column != "y" and not any(point[column] for point in points) else values
 

@@ -66,7 +66,7 @@ def _capacity(query: str, memory_mb: float, slots: int) -> float:
 
 
 def _printed(query: str, memory_mb: float, slots: Iterable[float]) -> tuple[float, ...]:
-    """Give the rates of Table III's model as printed, records/s."""
+    """Return the rates of Table III's model as printed, records/s."""
     (row,) = published("iii", query)
     form = _AS_PRINTED[row["form"]]
     fixed = float(row["a"]) * form(MANAGER * memory_mb) + float(row["c"])
@@ -155,7 +155,7 @@ _MODEL, _BUSY, _FROM_PRINTED = "the model found", "ours, median and range", "our
 
 
 def _if_there(headlines: Callable[[str], Iterable[Headline]]) -> tuple[Headline, ...]:
-    """Give the headlines of every query; none where the package was installed without the published tables."""
+    """Return the headlines of every query; empty if the package was installed without the published tables."""
     try:
         return tuple(itertools.chain.from_iterable(map(headlines, PRESETS)))
     except WorkbenchError:

@@ -1,4 +1,4 @@
-"""Where tasks go: the cost of a placement, its search, and what ordinary schedulers do instead."""
+"""Where tasks go: the cost of a placement, its search, and the placements of ordinary schedulers."""
 
 from workbench.placement._caps import ThresholdTable, caps, tune_range
 from workbench.placement._compiled import must_compile
@@ -16,7 +16,7 @@ from workbench.placement.methods import (
     METHODS,
     SEARCH_S,
     SEARCHED,
-    Compared,
+    MethodRow,
     Comparison,
     Placed,
     check_methods,

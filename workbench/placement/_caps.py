@@ -24,7 +24,7 @@ from workbench.reading import parse_json, read_text
 from workbench.records import structure
 from workbench.simulation import Worker
 
-_ALIKE = 1e-6  # shares of loads that differ by no more are one
+_ALIKE = 1e-6  # loads whose shares differ by less are equal
 
 
 def caps(
@@ -55,7 +55,7 @@ def caps(
 
 
 def _rank(problem: PlacementProblem, plan: Plan, worker: Worker | None) -> tuple[float, ...]:
-    """Sort plans by what they sustain, highest first, then as a search orders them."""
+    """Return a sort key for plans by what they sustain, highest first, then as a search orders them."""
     rate = 0.0 if worker is None else placed_rate(problem, plan.counts, 1.0, worker).rate
     return (-float(f"{rate:.9g}"), *preference(plan))
 
@@ -84,7 +84,7 @@ class ThresholdTable:
     workers: int
     slots: int
     speeds: tuple[float, ...]
-    shares: Mapping[str, tuple[float, ...]]  # of every operator in the query's loads of cpu, io and net
+    shares: Mapping[str, tuple[float, ...]]  # of every operator, in the query's cpu, io and net loads
     rows: tuple[TunedTasks, ...]
 
     def find(self, problem: PlacementProblem) -> CostVector | None:

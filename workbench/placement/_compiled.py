@@ -18,7 +18,7 @@ def must_compile() -> bool:
 
 
 def compiled(function: Function) -> Function:
-    """Compile `function` when it is first called; where nothing can be written, in every process again."""
+    """Compile `function` on its first call, and cache it; if no cache can be written, each process compiles it."""
     try:
         made = numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # no directory for the cache
@@ -27,5 +27,5 @@ def compiled(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """Let compiled functions hold a copy of `function` in place of a call, which costs more than it does."""
+    """Inline `function` into compiled callers, where a call would cost more than its body."""
     return cast("Function", numba.njit(nogil=True, inline="always")(function))

@@ -1,4 +1,4 @@
-"""How much longer a search may take: until a moment, for a number of nodes, and until it is asked to stop."""
+"""The remaining effort of a search: until a moment, for a number of nodes, and until it is asked to stop."""
 
 import math
 import time
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from workbench.checks import finite, shown
 from workbench.errors import WorkbenchError
 
-_NODES_PER_S = 500_000  # about what the compiled searches do, for them to stop in time
+_NODES_PER_S = 500_000  # nodes per second of the compiled searches, roughly, so that they stop in time
 
 
 _asked: ContextVar[Callable[[], bool]] = ContextVar("asked_to_stop", default=lambda: False)
@@ -42,14 +42,14 @@ def deadline(timeout_s: float | None) -> float:
 
 @dataclass
 class Effort:
-    """What is left: time until a moment of the monotonic clock, and nodes."""
+    """The remaining effort: time until a moment of the monotonic clock, and nodes."""
 
     until: float
     nodes: float = math.inf
 
     @property
     def spent(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no effort remains."""
         return self.nodes <= 0 or time.monotonic() >= self.until or asked_to_stop()
 
     def allowed(self, most: float) -> int:
@@ -59,10 +59,10 @@ class Effort:
         return max(1, int(min(most, self.nodes)))
 
     def spend(self, nodes: int) -> None:
-        """Take the nodes of a step off."""
+        """Subtract the nodes of a step."""
         self.nodes -= nodes
 
     def part(self, share: float) -> "Effort":
-        """Give a share of what is left."""
+        """Return a share of the remaining effort."""
         now = time.monotonic()
         return Effort(now + (self.until - now) * share, self.nodes * share)

@@ -41,7 +41,7 @@ class Instance:
         return counts
 
     def value(self, plan: Ints) -> float:
-        """Cost a plan: the highest cost of its patterns."""
+        """Return the cost of a plan: the highest cost of its patterns."""
         speeds = self.worker_speeds
         return max(pattern_cost(self.graph, pattern, speed) for pattern, speed in zip(plan, speeds, strict=True))
 

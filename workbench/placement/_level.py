@@ -1,4 +1,4 @@
-"""A proven lower bound, plans rounded from what proves it, and branching where a gap remains.
+"""A proven lower bound, plans rounded from its proof, and branching where a gap remains.
 
 The patterns of a plan average to p = tasks / workers, so in every direction from p some worker has a pattern on the far
 side, and no plan costs less than the cheapest pattern there. Directions come from the point nearest to p in the hull of
@@ -30,23 +30,23 @@ from workbench.placement.problem import SLACK
 
 _EPS = 1e-9
 _NODES = 2_000_000
-_PREPARING = 50  # about what all else around a search of patterns costs, in nodes
+_PREPARING = 50  # about the cost of everything around a search of patterns, in nodes
 _RESOLUTION = 1e-7
 _INSIDE = 1e-7
 
 
 @dataclass(frozen=True)
 class Level:
-    """A level below which there is no plan, and the patterns whose average there is p, or as near as it came."""
+    """A level below which there is no plan, and the patterns whose average there is p, or as near as possible."""
 
     bound: float  # no plan costs less
     columns: Ints  # patterns, shape (columns, classes, operators)
-    weights: Floats  # how much of each
+    weights: Floats  # weight of each
 
 
 @dataclass
 class Pool:
-    """Patterns found so far, by the speed of the worker, with their costs: tried before a search for more."""
+    """Patterns found so far, by the speed of the worker, with their costs: tried before a new search."""
 
     _rows: dict[float, tuple[Ints, Floats]] = field(default_factory=dict)
 
@@ -56,7 +56,7 @@ class Pool:
         self._rows[speed] = (np.vstack([rows, pattern]), np.append(costs, cost))
 
     def farthest(self, given: Instance, index: int, direction: Floats, level: float) -> tuple[Ints | None, float]:
-        """Choose the farthest of a class's patterns of cost at most `level`, and say how far; None, -inf if none."""
+        """Return the farthest of a class's patterns of cost at most `level`, and its distance; None, -inf if none."""
         if given.speeds[index] not in self._rows:
             return None, -math.inf
         rows, costs = self._rows[given.speeds[index]]
@@ -67,19 +67,19 @@ class Pool:
 
 
 class Hull:
-    """Columns whose averages hold `centre`, or come as near as possible (Wolfe's algorithm), and how to find more."""
+    """Columns whose averages contain `centre`, or come as near as possible (Wolfe), and how to find more."""
 
     def __init__(self, given: Instance, pool: Pool, effort: Effort) -> None:
         self.given, self.pool, self.effort = given, pool, effort
         workers = given.sizes.sum()
         self.share: Floats = given.sizes / workers  # of the workers in every class
         self.centre: Floats = given.graph.tasks / workers  # tasks of every operator per worker
-        self.columns: list[Ints] = []  # those needed: one pattern per class each, shape (classes, operators)
-        self.weights = np.zeros(0)  # how much of each; they add up to 1
+        self.columns: list[Ints] = []  # needed columns: one pattern per class each, shape (classes, operators)
+        self.weights = np.zeros(0)  # weights of these columns; they add up to 1
         self._points = np.zeros((0, len(self.centre)))
         self.inside = False  # whether the centre is in the hull
-        self.direction = np.zeros(len(self.centre))  # unit vector from the nearest point to the centre, first nowhere
-        self.reach = -math.inf  # how far the centre is in it
+        self.direction = np.zeros(len(self.centre))  # unit vector from the nearest point to the centre, at first zero
+        self.reach = -math.inf  # distance of the centre in this direction
 
     def add(self, column: Ints) -> bool:
         """Add one more column and find the nearest point; False if it is there already."""
@@ -111,7 +111,7 @@ class Hull:
         return True
 
     def level(self, bound: float) -> Level:
-        """Return the patterns that hold the centre, with a bound."""
+        """Return the patterns whose average is the centre, with a bound."""
         columns = np.array(self.columns, dtype=np.int64).reshape(-1, len(self.share), len(self.centre))
         return Level(bound, columns, self.weights)
 
@@ -130,7 +130,7 @@ class Hull:
         return np.asarray(solved[1:], dtype=np.float64)
 
     def farthest(self, level: float) -> tuple[Ints | None, bool]:
-        """One pattern per class of cost at most `level`, their average farthest in the direction, or far enough.
+        """Return one pattern per class of cost at most `level`, their average farthest in the direction, or far enough.
 
         None short of the centre; then whether that is proven.
         """
@@ -156,7 +156,7 @@ class Hull:
         return None, proven
 
     def raised(self, low: float, high: float) -> tuple[float, float, Ints | None]:
-        """Raise the level until patterns reach far enough: that below which none do, that where the column does.
+        """Raise the level until patterns reach far enough; return the one below which none do, and the column's.
 
         No column if the search was given up, or where nothing below the known plan reaches: then that is the bound.
         """
@@ -182,7 +182,7 @@ class Hull:
     def _pattern(
         self, index: int, reach: float, goal: int, costs: tuple[float, float]
     ) -> tuple[Ints, float, float, bool]:
-        """Search one pattern of a class: it, its gain, its cost, and whether the search was finished."""
+        """Search one pattern of a class; return it, its gain, its cost, and whether the search was finished."""
         given, found = self.given, np.zeros(len(self.centre), dtype=np.int64)
         allowed = self.effort.allowed(_NODES)
         speeds, low, high = np.full(2, given.speeds[index]), given.low[index], given.high[index]
@@ -205,13 +205,13 @@ def raise_level(
         if column is None:
             proven, level, column = hull.raised(level, upper)
             bound = max(bound, proven)
-        if column is None or not hull.add(column) or effort.spent:  # the same again: no nearer but for rounding
+        if column is None or not hull.add(column) or effort.spent:  # the same column again: no nearer but for rounding
             break
     return hull.level(bound)
 
 
 def held(given: Instance, level: float, pool: Pool, effort: Effort) -> tuple[Level | None, bool]:
-    """Find columns of cost at most `level` that hold p, or None; and whether it is proven that nothing does."""
+    """Find columns of cost at most `level` whose average is p, or None; also return whether there provably are none."""
     hull = Hull(given, pool, effort)
     while not effort.spent:
         column, proven = hull.farthest(level)
@@ -239,7 +239,7 @@ def dealt(given: Instance) -> Ints:
 def rounded(  # noqa: C901
     given: Instance, level: Level, enough: float, effort: Effort, looser: Sequence[float] = (_LOOSE, math.inf)
 ) -> Iterator[Ints]:
-    """Make plans of the patterns that hold the average; one of cost at most `enough` is the last.
+    """Yield plans made of the patterns that average p; the last has a cost of at most `enough`.
 
     The workers of every class take the patterns by largest remainder. Then any two of them give theirs back and share
     what is left at least cost, `looser` times the cost where need be.
@@ -300,7 +300,7 @@ _SAME_COST = 1e-12  # of a cost: the least cost of 0 comes out as 1e-16
 
 
 def plan_below(given: Instance, cost: float, pool: Pool, effort: Effort) -> tuple[Ints | None, bool]:
-    """Look for a plan of at most this cost: patterns or None, and whether it is proven that there is none."""
+    """Look for a plan of at most this cost; return patterns or None, and whether there provably is none."""
     if cost < 0:
         return None, True
     weight = _heaviest(given)
@@ -323,7 +323,7 @@ def plan_below(given: Instance, cost: float, pool: Pool, effort: Effort) -> tupl
 
 
 def _heaviest(given: Instance) -> Floats:
-    """Weigh the operators: the highest of the costs of one task alone."""
+    """Return the weight of each operator: the highest of the costs of one task alone."""
     graph = given.graph
     sent = np.zeros(len(graph.tasks))
     np.add.at(sent, graph.upstream, graph.link * np.where(graph.forward, 1, graph.tasks[graph.downstream]))
@@ -332,7 +332,7 @@ def _heaviest(given: Instance) -> Floats:
 
 
 def _division(node: Instance, holds: Level, weight: Floats) -> tuple[int, int, int, float] | None:
-    """Choose a class, an operator and a threshold, and say how many of the class the programme puts above it."""
+    """Choose a class, an operator and a threshold; return them, and how many the programme puts above it."""
     best, chosen = (False, 0.0, 0.0), None
     for index, size in enumerate(node.sizes):
         for operator in range(len(weight)):
@@ -355,7 +355,7 @@ def _divided(node: Instance, index: int, operator: int, threshold: int, above: f
 
 
 def _part(node: Instance, index: int, operator: int, threshold: int, number: int) -> Instance:
-    """Give `number` workers of a class at least `threshold` tasks of an operator, and the others fewer."""
+    """Return the instance in which `number` workers of a class have at least `threshold` tasks of an operator."""
     sizes = np.insert(node.sizes, index, number)
     sizes[index + 1] -= number
     low, high = (np.insert(box, index, box[index], axis=0) for box in (node.low, node.high))

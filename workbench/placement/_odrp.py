@@ -37,7 +37,7 @@ from workbench.placement.problem import Counts, PlacementProblem, arriving_rates
 
 _SCALE = 1000.0  # CBC prints its bound with three decimals
 _ROUNDED = 1e-6
-_VARIABLES = 100_000  # of a programme; half a million take gigabytes and half a minute before CBC begins
+_VARIABLES = 100_000  # of a programme; half a million take gigabytes, and half a minute before CBC begins
 
 
 _Places = list[dict[tuple[int, int], pulp.LpVariable]]  # by worker: p replicas in all, k of them there
@@ -64,7 +64,7 @@ class Replication:
         return self.workers * (sum(here) + sum(here[i] for i, _ in self.edges))
 
     def values(self, counts: Counts) -> Objectives:
-        """Work out what a plan is worth: `counts`, shape (operators, workers)."""
+        """Return the objectives of a plan: `counts`, shape (operators, workers)."""
         share = counts / counts.sum(axis=1, keepdims=True)
         remote = {(i, j): max(0.0, 1.0 - float(share[i] @ share[j])) for i, j in self.edges}
         seconds = [times[int(row.sum())] for times, row in zip(self.execution, counts, strict=True)]
@@ -77,7 +77,7 @@ class Replication:
 
     @cached_property
     def best(self) -> Objectives:
-        """The lowest each objective could be, the others apart."""
+        """The lowest possible value of each objective, whatever the others."""
         return (
             self._longest_path([min(times.values()) for times in self.execution], dict.fromkeys(self.edges, 0.0)),
             float(sum(min(times) for times in self.execution)),
@@ -87,7 +87,7 @@ class Replication:
 
     @cached_property
     def worst(self) -> Objectives:
-        """The highest each objective could be, the others apart."""
+        """The highest possible value of each objective, whatever the others."""
         most = [max(times.values()) for times in self.execution]
         return (
             self._longest_path(most, dict.fromkeys(self.edges, self.link_delay_s)),
@@ -110,7 +110,7 @@ class Replication:
         )
 
     def smallest(self) -> Counts:
-        """Give the plan of the fewest replicas, on one worker after the other."""
+        """Return the plan of the fewest replicas, on one worker after the other."""
         sizes = [min(times) for times in self.execution]
         owners = np.repeat(np.arange(self.workers), self.slots)[: sum(sizes)]
         counts = np.zeros((len(sizes), self.workers), dtype=np.int64)
@@ -174,7 +174,7 @@ def _loss(
     size: list[dict[int, pulp.LpVariable]],
     here: list[_Places],
 ) -> pulp.LpAffineExpression:
-    """State the loss; objectives that do not count, or are the same for all plans, are left out."""
+    """Return the loss; leave out objectives that do not count, or are the same for all plans."""
     longest_span, slots_span, bytes_span, outage_span = query.spans
     timed, priced, sent, reliable = (w > 0 and span > 0 for w, span in zip(weights, query.spans, strict=True))
     terms = []
@@ -223,7 +223,7 @@ def _local(programme: pulp.LpProblem, name: str, upstream: _Places, downstream: 
 
 
 def _run(programme: pulp.LpProblem, timeout_s: float | None) -> float:
-    """Solve; give the lower bound of the loss, or -inf where none came in time."""
+    """Solve; return the lower bound of the loss, or -inf if none came in time."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "cbc.log"
         solver = pulp.COIN_CMD(
@@ -247,7 +247,7 @@ Setting = Literal["default", "weighted", "latency"]
 
 @dataclass(frozen=True)
 class OdrpWeights:
-    """What a better value is worth, each between the worst and the best possible."""
+    """Weights of an improvement of each objective, from the worst to the best possible value."""
 
     response: float = 0.25
     cost: float = 0.25
@@ -272,7 +272,7 @@ ODRP_SETTINGS: Mapping[str, OdrpWeights] = MappingProxyType(
 
 @dataclass(frozen=True)
 class OdrpPlan:
-    """What ODRP decides."""
+    """The decision of ODRP."""
 
     problem: PlacementProblem  # of the parallelism chosen, for costs and rates
     counts: Counts  # shape (operators, workers), operators as in `problem`
@@ -280,12 +280,12 @@ class OdrpPlan:
     traffic: float  # bytes/s between workers
     availability: float  # probability that all operators are up
     score: float  # the objective reached
-    bound: float  # what no plan exceeds
-    seconds: float  # decision time, building the programme included
+    bound: float  # upper bound of the score of any plan
+    seconds: float  # decision time, including the building of the programme
 
     @property
     def gap(self) -> float:
-        """How far the score may be from the best; 0 if proven optimal."""
+        """Distance of the score from the best, at most; 0 if proven optimal."""
         return self.bound - self.score
 
     @property
@@ -388,7 +388,7 @@ def odrp(
 def _sizes(
     names: Sequence[str], workers: int, slots: int, most: int | Mapping[str, int] | None, fixed: Mapping[str, int]
 ) -> dict[str, range]:
-    """Give the allowed numbers of replicas of every operator."""
+    """Return the allowed numbers of replicas of every operator."""
     for thing, value in (("workers", workers), ("slots", slots)):
         whole(thing, value)
     for table in (fixed, most if isinstance(most, Mapping) else {}):

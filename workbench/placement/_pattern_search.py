@@ -163,7 +163,7 @@ def _relax_there(  # noqa: C901, PLR0917
 
 @compiled
 def _shift(depth: int, rows: int, relaxation: Relaxation) -> bool:
-    """Count the open operators from their least counts on; False if one has no room."""
+    """Count the open operators from their least counts on; return False if one has no room."""
     room, coef, top, low = relaxation.room, relaxation.coef, relaxation.top, relaxation.low
     for operator in range(depth, len(top)):
         if low[operator] > 0:
@@ -329,7 +329,7 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
             continue
         seen += 1
         if gained[operators] < reach:
-            if goal == FARTHEST:  # nor does any further count here
+            if goal == FARTHEST:  # nor does any further count reach it
                 left[depth] = 0
             continue
         if used[operators] < fewest or used[operators] > graph.slots:

@@ -54,8 +54,8 @@ def search(
 ) -> SearchResult:
     """Search the plans of `problem` within `thresholds`, the highest costs (Equation 9), or all (CAPSys, 4.3, 4.4).
 
-    Ends with what was found after `timeout_s`, above 0, or at the `first` plan: where the tree does not end soon, one
-    is looked for by exchanges too, and a bound may prove that there is none. With `reorder` the operators of high load
+    Ends with the plans found after `timeout_s`, above 0, or at the `first` plan: if the tree does not end soon, a plan
+    is also looked for by exchanges, and a bound may prove that there is none. With `reorder` the operators of high load
     come first (section 4.4.2), which prunes earlier; else they are in topological order.
     """
     effort = Effort(deadline(timeout_s))
@@ -74,12 +74,12 @@ def search(
 
 
 def _weighted(problem: PlacementProblem, thresholds: CostVector) -> Instance:
-    """Weigh the dimensions so that a plan meets the thresholds if its cost is at most 1; those near 0 are loosened."""
+    """Return the instance whose plans of cost at most 1 are those within the thresholds; loosen thresholds near 0."""
     return instance(problem, [1 / max(limit, _TIGHT) for limit in thresholds])
 
 
 def _first(problem: PlacementProblem, thresholds: CostVector, given: Instance, plan: Ints) -> SearchResult | None:
-    """Make a result of a plan, if it meets the thresholds."""
+    """Return a plan as a result, if it meets the thresholds."""
     best = problem.plan(given.counts(plan))
     if not best.cost.within(thresholds):
         return None
@@ -98,7 +98,7 @@ def _by_exchange(problem: PlacementProblem, thresholds: CostVector, _effort: Eff
 
 
 def _by_bound(problem: PlacementProblem, thresholds: CostVector, effort: Effort) -> SearchResult | None:
-    """Prove that there is no plan by the linear programme over patterns, round its solution to one, or branch."""
+    """Prove by the linear programme over patterns that there is no plan, or round its solution to one, or branch."""
     given = _weighted(problem, thresholds)
     loosest = 1 + 2 * SLACK / _TIGHT
     pool = Pool()

@@ -5,7 +5,7 @@ a highest count per worker: slots, and the three thresholds, for the network loa
 other operators are placed. Inside the layer a choice is made only if the later workers can take the rest, so no
 branch ends before its layer does. Counts ascend, which meets balanced plans first.
 
-The search stops after a number of nodes and goes on where it stopped, so that its caller can watch the clock.
+The search stops after a number of nodes and continues where it stopped, so that its caller can watch the clock.
 """
 
 import math
@@ -45,7 +45,7 @@ class Layers(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where the search stands.
+    """The position of the search.
 
     ``CHOSEN`` is the count chosen, ``TOP`` the highest to choose, ``LEFT`` the tasks not placed before this worker,
     ``FREE`` its slots, ``LOW`` and ``HIGH`` its bounds; a ``TWIN`` has the same tasks so far, and the same speed, as
@@ -181,7 +181,7 @@ def _enter_layer(layers: Layers, grid: Ints, loads: Floats, layer: int) -> bool:
 
 @compiled
 def _enter_worker(grid: Ints, layer: int, worker: int) -> None:
-    """Set the range of counts such that the later workers can take the rest; a twin gets no more than its twin."""
+    """Set the range of counts with which the later workers can take the rest; a twin gets at most its twin's."""
     left, low = grid[LEFT, layer, worker], grid[LOW, layer, worker]
     twins = grid[RUN_END, layer, worker] - worker
     after = worker + twins + 1
@@ -197,7 +197,7 @@ def _enter_worker(grid: Ints, layer: int, worker: int) -> None:
 
 @compiled
 def _finish(layers: Layers, grid: Ints, loads: Floats, peak: Floats) -> bool:
-    """Give the last layer's tasks to all free slots, there being no others; False if that exceeds a limit.
+    """Distribute the last layer's tasks to all free slots, as there are no others; return False if a limit is exceeded.
 
     The last worker is about to get its tasks.
     """
@@ -311,7 +311,7 @@ def _covers(costs: Floats, member: int, cpu: float, io: float, net: float) -> bo
 
 @compiled
 def _enter_front(front: Front, size: int, cpu: float, io: float, net: float) -> int:
-    """Put the costs at the end of the front, without the members they dominate; the new size."""
+    """Append the costs to the front, remove the members they dominate, and return the new size."""
     kept = 0
     for member in range(size):
         if not _covers(front.cost, member, cpu, io, net):
@@ -344,7 +344,7 @@ def _canonical(layers: Layers, grid: Ints, row: Ints) -> None:
 
 @compiled
 def _larger(one: Ints, other: Ints) -> bool:
-    """Whether `one` comes after `other` in lexicographic order, row by row."""
+    """Whether `one` follows `other` in lexicographic order, row by row."""
     for worker in range(one.shape[0]):
         for operator in range(one.shape[1]):
             if one[worker, operator] != other[worker, operator]:

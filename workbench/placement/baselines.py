@@ -1,4 +1,4 @@
-"""What schedulers do that know no loads: Flink's two strategies, round-robin, chance (CAPSys, section 2.2).
+"""Schedulers that ignore loads: Flink's two strategies, round-robin, chance (CAPSys, section 2.2).
 
 All return counts, shape (operators, workers). `free` are the slots still free on every worker, for clusters that run
 other queries already; Flink deploys query by query, so a query's place depends on those before it.
@@ -14,7 +14,7 @@ from workbench.errors import WorkbenchError
 from workbench.placement.problem import Counts, PlacementProblem
 
 Baseline: TypeAlias = Callable[..., Counts]
-"""Places the tasks of a problem, with a generator and free slots, as the functions below do."""
+"""Places the tasks of a problem, given a generator and free slots, as the functions below do."""
 
 
 def flink_default(problem: PlacementProblem, rng: np.random.Generator, free: Sequence[int] | None = None) -> Counts:

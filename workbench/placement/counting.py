@@ -83,7 +83,7 @@ def _affordable(tasks: Sequence[int], workers: int, slots: int, most_steps: floa
 
 
 def _in_64_bits(tasks: Sequence[int], workers: int) -> bool:
-    """Whether every intermediate number is: at most the number of ways to spread the tasks over labelled workers."""
+    """Whether every intermediate number fits: it is at most the number of ways to spread tasks on labelled workers."""
     return math.prod(math.comb(count + workers - 1, workers - 1) for count in tasks) < 2**62
 
 
@@ -132,7 +132,7 @@ def patterns(limits: Sequence[int], slots: int) -> Counts:
 
 
 def pattern_costs(problem: PlacementProblem, rows: Counts, speed: float) -> Floats:
-    """Cost every pattern on a worker of `speed`, shape (3, patterns): Equation 4 for this worker alone.
+    """Return the cost of every pattern on a worker of `speed`, shape (3, patterns): Equation 4 for this worker alone.
 
     The network takes part only if the pattern can be part of a plan: no entry above its operator's parallelism.
     """

@@ -1,4 +1,4 @@
-"""The plan that sustains most records per second, and that of the least cost, each with a proven bound.
+"""The plan that sustains most records per second, and the one of least cost, each with a proven bound.
 
 A plan is a multiset of patterns, for all loads of a worker depend on its own pattern alone, and its cost the highest
 cost of one (``_pattern_search``). The patterns that attain the bound (``_level``) are rounded to a plan, which is
@@ -8,7 +8,7 @@ The rate that a plan sustains is that of its fullest worker, so the highest rate
 resource in shares of what a worker has. Of plans of one rate, and of all plans where no capacity is known, the least
 largest CPU load counts, then state access, then network. CAPSys has neither objective: its costs are relative to the
 least and most even plans of each resource, so the least worst cost (its objectives as one) may balance a resource
-that nobody waits for. CAPS itself tunes thresholds until some plan meets them and knows no bound (section 5.2).
+that nothing waits for. CAPS itself tunes thresholds until some plan meets them and knows no bound (section 5.2).
 """
 
 import math
@@ -36,19 +36,19 @@ _TIES = 0.02  # of the effort, for each resource after the objective with the pr
 _STARTS = 3
 _JUST = 1e-12
 _SEED = 48_271
-_SAME = 1e-6  # loads that differ by a smaller share are alike
-_FORBIDDEN = 1e6  # so much does it cost to exceed what an earlier objective allows
+_SAME = 1e-6  # loads that differ by a smaller share are equal
+_FORBIDDEN = 1e6  # cost of exceeding what an earlier objective allows
 
 
 @dataclass(frozen=True)
 class OptimalPlan:
-    """A plan and how good it is."""
+    """A plan with its quality."""
 
     counts: Counts  # shape (operators, workers), canonical, read-only
     cost: CostVector  # Equation 4
     bound: float  # no plan has a lower value
     gap: float  # (value - bound) / value, 0 where the value is 0
-    value: float  # what was minimised
+    value: float  # the objective
     # ``"rate"``: the largest load of a worker in shares of what it has, or the load of the busiest task in cores if
     # that is more; a plan sustains 1 / value times the rate of its loads. ``"cpu"``, ``"io"``, ``"net"``, where no
     # capacity is known: the largest such load of a worker of speed 1. ``"cost"``: the largest of the three costs
@@ -124,7 +124,7 @@ def _of_rate(problem: PlacementProblem, worker: Worker, gap: float, effort: Effo
 def _less(  # noqa: PLR0917
     problem: PlacementProblem, dimension: int, limits: Floats, plan: Ints, gap: float, effort: Effort
 ) -> tuple[Ints, float]:
-    """Lower the largest load in one dimension from a plan within the limits, and bound it for all plans within them."""
+    """Lower the largest load in one dimension from a plan within the limits; bound it for all plans within them."""
     unit = float(problem.bottleneck(instance(problem, (1, 1, 1)).counts(plan))[dimension])
     if unit <= 0:
         return plan, 0.0
@@ -143,7 +143,7 @@ def _proven(best: Plan, value: float, bound: float, of: str) -> OptimalPlan:
 
 
 def _least(given: Instance, plan: Ints, gap: float, effort: Effort, floor: float = 0.0) -> tuple[Ints, float, float]:
-    """Lower the cost of a plan until it is within `gap` of the bound, or not above `floor`: (plan, value, bound)."""
+    """Lower the cost of a plan until it is within `gap` of the bound, or at most `floor`; return plan, value, bound."""
     pool = Pool()
     speeds, seed = given.worker_speeds, _SEED
     plan = plan.copy()
@@ -181,5 +181,5 @@ def _least(given: Instance, plan: Ints, gap: float, effort: Effort, floor: float
 
 
 def _enough(bound: float, gap: float) -> float:
-    """Give a cost that closes the gap."""
+    """Return the cost at which the gap is closed."""
     return max(bound / (1 - gap) if gap < 1 else math.inf, bound + 2 * SLACK)

@@ -30,7 +30,7 @@ _ALPHA, _STEPS = 1.1, 12
 
 
 def group_job(problem: PlacementProblem) -> Job:
-    """Make the job: one group per operator, its cost in cores, its links' bytes/s (Equation 8) as communication.
+    """Return the job: one group per operator, its cost in cores, its links' bytes/s (Equation 8) as communication.
 
     Edges between the same operators add up. A forward edge counts as a shuffle, because the tasks of two groups talk
     all to all.
@@ -45,7 +45,7 @@ def group_job(problem: PlacementProblem) -> Job:
 
 
 def placed_in_groups(problem: PlacementProblem, method: str) -> tuple[Counts, str]:
-    """Place by a group-aware algorithm; a note says what communication stays on workers, and how far they are full."""
+    """Place by a group-aware algorithm; the note describes the communication within workers, and how full they are."""
     job = group_job(problem)
     balance = math.fsum(job.processing_cost) / math.fsum(problem.speeds)
     shares = [max(cost / balance if balance else 0.0, 1 / problem.slots) for cost in job.task_cost]

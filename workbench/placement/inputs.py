@@ -50,16 +50,16 @@ _CAPACITIES = {"cpus": "cpus", "io": "io_bytes_per_s", "net": "net_bytes_per_s"}
 
 @dataclass(frozen=True)
 class PlacementInput:
-    """What to place."""
+    """The problem to place, and what is known about it."""
 
     queries: Mapping[str, PlacementProblem]  # problem of each query, all on the same cluster
-    rate: float | None = None  # source rate of the loads, records/s; None if it was not said
+    rate: float | None = None  # source rate of the loads, records/s; None if unknown
     worker: Worker = field(default_factory=Worker)  # capacities of a worker of speed 1
-    basis: str = ""  # one sentence: what the rates of placements rest on; empty where the problem itself says
-    unit_cpus: float = 1.0  # cores of one unit of CPU. Loads of a plan are in slots, because no task has more than one.
+    basis: str = ""  # one sentence on what the rates of placements rest on; empty if the problem itself has them
+    unit_cpus: float = 1.0  # cores per unit of CPU. Loads of a plan are in slots, because no task has more than one.
     chosen: str = ""  # which of several plans is placed, and the rates of the others; empty where there is no choice
     sized: bool = False  # whether speeds of the workers were given, so that another number of workers needs others
-    alike: str = ""  # why any placement carries the same, and what is left to choose; empty where placements differ
+    alike: str = ""  # why any placement carries the same rate, and what is left to choose; empty if placements differ
 
     @property
     def speeds_with_one_more(self) -> tuple[float, ...]:
@@ -79,8 +79,8 @@ class PlacementInput:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What `read_placement_input` is asked of a file, `what` in errors; None: as the file says."""
+class _Request:
+    """Parameters of `read_placement_input`, with `what` as the file's name in errors; None: as in the file."""
 
     what: str
     workers: int | None
@@ -91,11 +91,11 @@ class _Asked:
 
     @property
     def anywhere(self) -> bool:
-        """Whether nothing is said of the workers."""
+        """Whether the workers are unspecified."""
         return self.workers is self.slots is self.room is None
 
     def workers_of(self, slots: int) -> int | None:
-        """Give the workers asked for, or as many as the room takes."""
+        """Return the requested workers, or as many as the room takes."""
         if self.workers is not None or self.room is None:
             return self.workers
         return math.ceil(self.room / max(1, slots))
@@ -130,7 +130,7 @@ def read_placement_input(
         Target rate: of a measurement the sustained one if left out; which of several plans (the last if left out).
         The loads of a problem document are multiplied by rate / its rate.
     room
-        Slots of a cluster to make up where nobody names one; never those of a problem document's worker.
+        Slots of an invented cluster, if none is named; never those of a problem document's worker.
     """
     what = f"The placement input {os.fspath(path)}"
     if rate is not None and not (finite(rate) and rate > 0):
@@ -145,7 +145,7 @@ def read_placement_input(
     if not isinstance(document, dict):
         found = "empty" if document is None else shown(document)
         raise WorkbenchError(f"{what} is {found}; it must be an object with operators.")
-    asked = _Asked(what, workers, slots, rate, speeds, room)
+    asked = _Request(what, workers, slots, rate, speeds, room)
     if "plans" in document:
         return _plan(asked, planned_from_dict(document, what))
     if "estimate" in document:
@@ -179,7 +179,7 @@ def placed_together(
             settings=("calibrate", *said),
         )
     room = None
-    if shapes and (slots is not None or not said):  # capacities said belong to slots that are said too
+    if shapes and (slots is not None or not said):  # given capacities belong to given slots
         room = max(workers * slots for workers, slots in shapes)
     read = [
         read_placement_input(path, workers=workers, slots=slots, rate=rate, speeds=speeds, room=room) for path in paths
@@ -212,7 +212,7 @@ def placed_together(
 
 
 def _named_apart(read: Sequence[PlacementInput]) -> Mapping[str, PlacementProblem]:
-    """Give the queries of all files; a name that is there twice gets a number."""
+    """Return the queries of all files; a name that occurs twice gets a number."""
     queries: dict[str, PlacementProblem] = {}
     taken = {name for one in read for name in one.queries}
     for one in read:
@@ -237,7 +237,7 @@ def _require_same(paths: Sequence[str], name: str, values: Sequence[float | None
 
 
 def thresholds_of(values: Sequence[float] | None) -> CostVector | None:
-    """Make thresholds of three numbers; None of none."""
+    """Make thresholds of three numbers; None if there are none."""
     if not values:
         return None
     if len(values) != len(DIMENSIONS):
@@ -262,7 +262,7 @@ def shapes_of(texts: Sequence[str]) -> tuple[tuple[int, int], ...]:
     return tuple(shapes)
 
 
-def _problem(asked: _Asked, document: Mapping[str, Any]) -> PlacementInput:
+def _problem(asked: _Request, document: Mapping[str, Any]) -> PlacementInput:
     """Read a problem document."""
     alone = "queries" not in document
     common = {"workers", "slots", "speeds", "rate", "worker"}
@@ -294,7 +294,7 @@ def _problem(asked: _Asked, document: Mapping[str, Any]) -> PlacementInput:
 
 
 def _query(  # noqa: PLR0917
-    asked: _Asked, query: object, of: str, factor: float, workers: int, slots: int, speeds: Sequence[float] | None
+    asked: _Request, query: object, of: str, factor: float, workers: int, slots: int, speeds: Sequence[float] | None
 ) -> PlacementProblem:
     """Read a query of a problem document, its loads times `factor`."""
     if not isinstance(query, dict):
@@ -338,7 +338,7 @@ def _query(  # noqa: PLR0917
     return placement_groups(even, shares).problem if shares else even
 
 
-def _get(asked: _Asked, document: Mapping[str, Any], key: str, kind: type, of: str = "") -> Any:  # noqa: ANN401 - JSON
+def _get(asked: _Request, document: Mapping[str, Any], key: str, kind: type, of: str = "") -> Any:  # noqa: ANN401 - JSON
     if key not in document:
         raise WorkbenchError(f"{asked.what} lacks {key!r}{of}; add it.")
     value = document[key]
@@ -348,7 +348,7 @@ def _get(asked: _Asked, document: Mapping[str, Any], key: str, kind: type, of: s
     return value
 
 
-def _above(asked: _Asked, document: Mapping[str, Any], key: str) -> float:
+def _above(asked: _Request, document: Mapping[str, Any], key: str) -> float:
     value: Any = document.get(key)
     most = bounds.RATE if key == "rate" else bounds.NUMBER
     allowed = None
@@ -361,7 +361,7 @@ def _above(asked: _Asked, document: Mapping[str, Any], key: str) -> float:
     return float(value)
 
 
-def _known(asked: _Asked, document: Mapping[str, Any], keys: set[str], of: str = "") -> None:
+def _known(asked: _Request, document: Mapping[str, Any], keys: set[str], of: str = "") -> None:
     for key in document:
         if key not in keys:
             raise WorkbenchError(
@@ -373,10 +373,10 @@ def _number(value: object) -> bool:
     return finite(value) or isinstance(value, float)  # the problem names the operator of a NaN
 
 
-def _measurement(asked: _Asked, measured: Measurement, tasks: Mapping[str, int] | None = None) -> PlacementInput:
+def _measurement(asked: _Request, measured: Measurement, tasks: Mapping[str, int] | None = None) -> PlacementInput:
     """Place the operators of a measurement, with `tasks` instead of its own.
 
-    Without workers asked for, micro-batches are placed as a plan's are: on the slots measured.
+    Without requested workers, micro-batches are placed as in a plan: on the measured slots.
     """
     seen, budget = measured.estimate.observation, measured.budget
     if measured.testbed_kind in {"spark", "observed"} and tasks is None and asked.anywhere:
@@ -401,8 +401,8 @@ def _measurement(asked: _Asked, measured: Measurement, tasks: Mapping[str, int] 
     return PlacementInput({measured.query: problem}, rate, Worker(cpus=budget.profile.cpus * slots), basis)
 
 
-def _plan(asked: _Asked, planned: PlannedStudy) -> PlacementInput:
-    """Place the plan for the rate asked for, else the last; on its own workers where no others are asked for."""
+def _plan(asked: _Request, planned: PlannedStudy) -> PlacementInput:
+    """Place the plan for the requested rate, else the last; on its own workers unless others are requested."""
     if not planned.plans:
         raise WorkbenchError(f"{asked.what} has no plans, so there is nothing to place; plan again.")
     found = [one for one in planned.plans if asked.rate is None or _same(one.rate, asked.rate)]
@@ -448,7 +448,7 @@ def _plan(asked: _Asked, planned: PlannedStudy) -> PlacementInput:
     )
 
 
-def _batches(asked: _Asked, plan: CapacityPlan, nearest: Measurement) -> PlacementInput:
+def _batches(asked: _Request, plan: CapacityPlan, nearest: Measurement) -> PlacementInput:
     """Place the slots of a plan on its own workers, unless another cluster is given."""
     seen = nearest.estimate.observation
     own_workers, slots = _own_workers(plan)
@@ -476,7 +476,7 @@ def _batches(asked: _Asked, plan: CapacityPlan, nearest: Measurement) -> Placeme
 
 
 def _own_workers(plan: CapacityPlan) -> tuple[int, int]:
-    """Give the number of a plan's workers, and the slots of the executors on each; without a price each has one."""
+    """Return the number of a plan's workers, and the slots of the executors on each; without a price each has one."""
     workers = plan.executors if plan.price is None else plan.price.workers
     return workers, math.ceil(plan.executors / workers) * plan.executor.slots
 

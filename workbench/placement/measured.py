@@ -1,4 +1,4 @@
-"""What was measured as something to place: a query's dataflow with the unit costs of its operators."""
+"""A measurement as something to place: a query's dataflow with the unit costs of its operators."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from workbench.records import CapacityPlan
 from workbench.simulation import PRESETS, preset, short_name
 
 BATCH = "micro-batch"
-"""The one operator that all stages of a micro-batch are placed and scaled as."""
+"""Name of the single operator as which all stages of a micro-batch are placed and scaled."""
 
 
 @dataclass(frozen=True)

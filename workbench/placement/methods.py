@@ -1,4 +1,4 @@
-"""The table of ways to place, one call for one of them, and one to compare them side by side."""
+"""The table of placement methods, one call for each of them, and one to compare them."""
 
 import math
 import time
@@ -35,7 +35,7 @@ from workbench.placement.tuning import CEILINGS, tune
 from workbench.simulation import Worker
 
 SEARCH_S = 5.0
-"""Time limit of a search, and of a probe of the tuning, unless another is asked for: that of CAPSys 6.5.2, seconds."""
+"""Time limit of a search, and of a probe of the tuning, by default: that of CAPSys 6.5.2, seconds."""
 
 DEFAULT = "flink-default"
 """The scheduler that others are compared with."""
@@ -48,20 +48,20 @@ _FULL: Mapping[str, str] = {"cpu": "CPU load", "io": "load of state access", "ne
 
 @dataclass(frozen=True)
 class Placed:
-    """Where a method puts the tasks."""
+    """The placement of one method."""
 
     method: str  # its name
     problem: PlacementProblem  # what was placed; ODRP chooses the parallelism itself
     counts: Counts  # shape (operators, workers)
     cost: CostVector  # of the plan
-    rate: PlacedRate | None  # what it sustains; None without the rate of the loads
+    rate: PlacedRate | None  # rate that the plan sustains; None if the rate of the loads is unknown
     seconds: float  # decision time
     note: str = ""  # what was proven, or not
-    bound: float | None = None  # no plan for these tasks sustains more, records/s; None where that is not known
+    bound: float | None = None  # upper bound of the rate for these tasks, records/s; None if unknown
 
 
-class _Asked(NamedTuple):
-    """What is asked of a method, see `place`."""
+class _Request(NamedTuple):
+    """Parameters of a method, see `place`."""
 
     given: PlacementInput
     thresholds: CostVector | None
@@ -75,7 +75,7 @@ class _Asked(NamedTuple):
 
 
 class _Decided(NamedTuple):
-    """What a method decides: the fields of `Placed` that it knows; without a problem, it placed the one given."""
+    """The decision of a method: the fields of `Placed` that it knows; without a problem, it placed the given one."""
 
     counts: Counts
     note: str = ""
@@ -84,9 +84,9 @@ class _Decided(NamedTuple):
 
 
 class _Method(NamedTuple):
-    """How a method decides, and what it is like; see ``DRAWN``, ``SEARCHED`` and ``PROVEN``."""
+    """A method's decision function, and its properties; see ``DRAWN``, ``SEARCHED`` and ``PROVEN``."""
 
-    decide: Callable[[_Asked, PlacementProblem], _Decided]
+    decide: Callable[[_Request, PlacementProblem], _Decided]
     drawn: bool = False
     searched: bool = False
     proven: bool = False
@@ -129,10 +129,10 @@ def place(
     """
     method = "optimal" if method is None else method
     check_methods([method], seed=seed, timeout_s=timeout_s, weights=weights)
-    return _placed(method, _Asked(given, thresholds, seed, timeout_s, weights))
+    return _placed(method, _Request(given, thresholds, seed, timeout_s, weights))
 
 
-def _placed(method: str, asked: _Asked) -> Placed:
+def _placed(method: str, asked: _Request) -> Placed:
     given = asked.given
     if method not in {*BASELINES, "odrp"}:
         _compile()
@@ -153,7 +153,7 @@ def check_methods(
     timeout_s: float | None = None,
     weights: object = "default",
 ) -> None:
-    """Refuse unknown methods, and what is out of its range."""
+    """Refuse unknown methods, and values out of their range."""
     for method in methods:
         if method not in METHODS:
             raise WorkbenchError(
@@ -179,8 +179,8 @@ def check_methods(
 
 
 @dataclass(frozen=True)
-class Compared:
-    """A method in a comparison: its plan, or as many as were drawn where chance has a part."""
+class MethodRow:
+    """A method in a comparison: its plan, or several if chance has a part in it."""
 
     plans: tuple[Placed, ...]
 
@@ -191,7 +191,7 @@ class Compared:
 
     @property
     def draws(self) -> int:
-        """How many plans there are."""
+        """Number of plans."""
         return len(self.plans)
 
     @property
@@ -223,12 +223,12 @@ class Compared:
 class Comparison:
     """Rows of the methods that found a plan; `refused` has the others, with the reason."""
 
-    rows: tuple[Compared, ...]
+    rows: tuple[MethodRow, ...]
     refused: Mapping[str, str]
 
     @property
-    def best(self) -> Compared:
-        """The method that sustains most in the median of its draws, the first of those within a thousandth of it.
+    def best(self) -> MethodRow:
+        """The method with the highest median rate of its draws; the first of those within a thousandth of it.
 
         Where nothing is known to limit any rate, costs count in the order of the optimum: CPU, then state access, then
         network, each in the median of the draws. Plans for other numbers of tasks, as ODRP chooses them, answer
@@ -241,7 +241,7 @@ class Comparison:
         return min(rows, key=lambda row: tuple(round(cost, _DECIMALS) for cost in row.costs))
 
     @property
-    def default(self) -> Compared | None:
+    def default(self) -> MethodRow | None:
         """The default scheduler's row, if it was asked for and found a plan."""
         return next((row for row in self.rows if row.placed.method == DEFAULT), None)
 
@@ -257,25 +257,25 @@ def compare(
     weights: Setting | OdrpWeights = "default",
     progress: Callable[[str], None] = lambda _: None,
 ) -> Comparison:
-    """Place by some methods, or by all, as `place` does; those of chance draw several plans, with seeds from `seed` on.
+    """Place by some methods, or by all, as `place` does; draw several plans where chance matters, from `seed` on.
 
     The time limit is not that of ``PROVEN`` methods, whose effort is bounded otherwise, so that a comparison names the
     plan that `place` does. `progress` is called with the method that decides now.
     """
     methods = METHODS if methods is None else methods
     check_methods(methods, seed=seed, draws=draws, timeout_s=timeout_s, weights=weights)
-    rows: list[Compared] = []
+    rows: list[MethodRow] = []
     refused: dict[str, str] = {}
     for number, method in enumerate(methods, start=1):
         progress(f"method {number}/{len(methods)} · {method}")
         seeds = range(seed, seed + (draws if method in DRAWN else 1))
         limit = None if method in PROVEN else timeout_s
         try:
-            plans = [_placed(method, _Asked(given, thresholds, one, limit, weights)) for one in seeds]
+            plans = [_placed(method, _Request(given, thresholds, one, limit, weights)) for one in seeds]
         except WorkbenchError as error:
             refused[method] = str(error)
             continue
-        rows.append(Compared(tuple(plans)))
+        rows.append(MethodRow(tuple(plans)))
     if not rows:
         reasons = " ".join(f"{method}: {reason}" for method, reason in refused.items())
         raise WorkbenchError(f"No method found a plan. {reasons or 'Give at least one method.'}")
@@ -284,7 +284,7 @@ def compare(
 
 @cache
 def _compile() -> None:
-    """Load or compile all searches on small problems, once per process, so that no decision is charged for it."""
+    """Load or compile all searches on small problems, once per process, so that no decision time includes it."""
     for problem in (
         PlacementProblem((2, 3, 1), [(0, 1), (1, 2)], 2, 3, (4, 6, 1), (0, 5, 0), (10, 2, 0)),
         PlacementProblem((4, 5, 6), [(0, 1), (1, 2)], 5, 4, (3, 5, 2), (0, 5, 1), (7, 2, 0), (2, 2, 1, 1, 1)),
@@ -296,7 +296,7 @@ def _compile() -> None:
         placed_in_groups(problem, "best-groups")
 
 
-def _optimal(asked: _Asked, problem: PlacementProblem) -> _Decided:
+def _optimal(asked: _Request, problem: PlacementProblem) -> _Decided:
     proven = optimal(problem, _GAP, asked.timeout_s, worker=asked.given.worker)
     if proven.of != "rate":
         less = "a lower" if proven.gap <= _GAP else f"over {units.percent(proven.gap, 1)} less"
@@ -308,13 +308,13 @@ def _optimal(asked: _Asked, problem: PlacementProblem) -> _Decided:
     return _Decided(proven.counts, note, rate / proven.bound if rate is not None and proven.bound > 0 else None)
 
 
-def _least_cost(asked: _Asked, problem: PlacementProblem) -> _Decided:
+def _least_cost(asked: _Request, problem: PlacementProblem) -> _Decided:
     proven = optimal(problem, timeout_s=asked.timeout_s, objective="cost")
     than = "" if proven.gap < SLACK else f" than {proven.bound:.4f}"
     return _Decided(proven.counts, f"no plan's worst cost is lower{than}")
 
 
-def _caps_first(asked: _Asked, problem: PlacementProblem) -> _Decided:
+def _caps_first(asked: _Request, problem: PlacementProblem) -> _Decided:
     if asked.thresholds is None:
         tuning = tune(problem, timeout_s=asked.limit_s, ceilings=CEILINGS)
         loose = "" if tuning.minimal else " (loose: out of time)"
@@ -325,7 +325,7 @@ def _caps_first(asked: _Asked, problem: PlacementProblem) -> _Decided:
     return _Decided(found.best.counts, "first plan within the thresholds")
 
 
-def _caps(asked: _Asked, problem: PlacementProblem, *, everywhere: bool = False) -> _Decided:
+def _caps(asked: _Request, problem: PlacementProblem, *, everywhere: bool = False) -> _Decided:
     limits, worker = CostVector() if everywhere else asked.thresholds, asked.given.worker
     found = caps(problem, timeout_s=asked.limit_s, thresholds=limits, worker=worker, ceilings=CEILINGS)
     if found.best is None:
@@ -344,26 +344,26 @@ def _within(thresholds: CostVector) -> str:
 
 def _without_plan(found: SearchResult) -> WorkbenchError:
     if all(map(math.isinf, found.within)):
-        return WorkbenchError("In the time given no plan was found; give more time, or use another method.")
+        return WorkbenchError("No plan was found within the time limit; give more time, or use another method.")
     limits = ", ".join(f"{limit:g}" for limit in found.within)
     if found.exhausted:
         said, more = f"No plan meets the thresholds {limits}", ""
     else:
-        said, more = f"In the time given no plan was found that meets the thresholds {limits}", "give more time, "
+        said, more = f"No plan within the thresholds {limits} was found in the time limit", "give more time, "
     return WorkbenchError(f"{said}; {more}raise them, or leave them out to have them tuned.")
 
 
-def _in_groups(_: _Asked, problem: PlacementProblem, *, method: str) -> _Decided:
+def _in_groups(_: _Request, problem: PlacementProblem, *, method: str) -> _Decided:
     return _Decided(*placed_in_groups(problem, method))
 
 
-def _load_blind(asked: _Asked, problem: PlacementProblem, *, baseline: Baseline) -> _Decided:
+def _load_blind(asked: _Request, problem: PlacementProblem, *, baseline: Baseline) -> _Decided:
     random, queries = np.random.default_rng(asked.seed), asked.given.queries
     return _Decided(baseline(problem, random) if len(queries) == 1 else query_by_query(queries, baseline, random))
 
 
-def _by_odrp(asked: _Asked, problem: PlacementProblem) -> _Decided:
-    """Let ODRP choose tasks, too, for a dataflow with these loads: every operator passes on what it gets."""
+def _by_odrp(asked: _Request, problem: PlacementProblem) -> _Decided:
+    """Let ODRP choose tasks, too, for a dataflow with these loads: every operator passes on its input."""
     fed = {edge.downstream for edge in problem.edges}
     flow = Dataflow(
         "placed",
@@ -409,10 +409,10 @@ _METHODS: Mapping[str, _Method] = {
 METHODS = tuple(_METHODS)
 
 DRAWN = tuple(name for name, method in _METHODS.items() if method.drawn)
-"""Methods in which chance has a part."""
+"""Methods that use chance."""
 
 SEARCHED = tuple(name for name, method in _METHODS.items() if method.searched)
-"""Methods that have a plan at any moment, and can be asked to stop with it; see `stopping_when`."""
+"""Methods that have a plan at any moment, and return it when asked to stop; see `stopping_when`."""
 
 PROVEN = tuple(name for name, method in _METHODS.items() if method.proven)
 """Methods with a bound: without a time limit their effort is bounded, and the answer the same on every machine."""

@@ -1,4 +1,4 @@
-"""What to place on which workers, and what a placement costs (CAPSys, section 4).
+"""What to place on which workers, and the cost of a placement (CAPSys, section 4).
 
 Tasks of one operator are identical, and so are workers of one speed. A plan therefore only says how many tasks of
 every operator run on every worker: *counts*, shape (operators, workers).
@@ -383,7 +383,7 @@ class PlacementProblem:
         return span
 
     def checked(self, counts: ArrayLike) -> Counts:
-        """Check that `counts` is a plan of this problem (Equations 1, 2), and make it an array."""
+        """Return `counts` as an array, after checking that it is a plan of this problem (Equations 1, 2)."""
         given = np.asarray(counts)
         shape = (len(self.operators), self.workers)
         if given.shape != shape:
@@ -410,7 +410,7 @@ class PlacementProblem:
         return self.loads_with(self.checked(counts))
 
     def bottleneck(self, counts: ArrayLike) -> Floats:
-        """Give the largest loads of a worker, each divided by its speed, shape (3,)."""
+        """Return the largest loads of a worker, each divided by its speed, shape (3,)."""
         largest: Floats = (self.worker_loads(counts) / np.array(self.speeds)).max(axis=1)
         return largest
 
@@ -421,7 +421,7 @@ class PlacementProblem:
         for (u, v, partitioning), link in zip(self.edges, self.link_loads, strict=True):
             if placed is not None and not {u, v} <= placed:
                 continue
-            if partitioning == "shuffle":  # all to all: links to the consumers elsewhere
+            if partitioning == "shuffle":  # all to all: links to consumers on other workers
                 remote = plan[u] * (self.parallelism[v] - plan[v])
             else:  # one to one, local pairs first
                 remote = np.maximum(0, plan[u] - plan[v])
@@ -444,7 +444,7 @@ class PlacementProblem:
         return ordered
 
     def plan(self, counts: ArrayLike) -> Plan:
-        """Make the canonical plan of `counts`, with its cost; the array is read-only."""
+        """Return the canonical plan of `counts`, with its cost; the array is read-only."""
         ordered = self.canonical(counts)
         ordered.setflags(write=False)
         return Plan(ordered, self.cost(ordered))
@@ -502,7 +502,7 @@ def _tasks_by_operator(values: object, names: tuple[str, ...]) -> tuple[int, ...
 
 
 def source_rates(dataflow: Dataflow, rate: float | Mapping[str, float]) -> Mapping[str, float]:
-    """Records/s of every source by name, where one number may stand for that of the only source."""
+    """Records/s of every source by name; one number is enough for a single source."""
     sources = dataflow.sources
     if not isinstance(rate, Mapping):
         if len(sources) != 1:

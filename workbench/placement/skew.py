@@ -61,7 +61,7 @@ def placement_groups(
 
 
 def _edges(link: Link, parts: list[list[str]]) -> list[tuple[str, str, str]]:
-    """Connect the parts of both ends: all with all, or those of a forward edge in turn."""
+    """Return edges between the parts of both ends: all with all, or those of a forward edge in turn."""
     upstream, downstream = parts[link.upstream], parts[link.downstream]
     if link.partitioning == "forward":
         return [(u, v, "forward") for u, v in zip(upstream, downstream, strict=True)]
@@ -85,7 +85,7 @@ def _checked(problem: PlacementProblem, name: str, shares: Sequence[float]) -> t
 
 
 def _spread(problem: PlacementProblem, shares: dict[int, tuple[float, ...]]) -> dict[int, tuple[float, ...]]:
-    """Carry the shares along the forward edges."""
+    """Return the shares of all operators, carried along the forward edges."""
     known = dict(shares)
     waiting = list(known)
     forward = [(u, v) for u, v, partitioning in problem.edges if partitioning == "forward"]

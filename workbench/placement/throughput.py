@@ -1,4 +1,4 @@
-"""What a placement is worth: the highest source rate that the workers' capacities allow, and its spread.
+"""The value of a placement: the highest source rate that the workers' capacities allow, and its spread.
 
 Loads grow with the source rate, so a plan's rate follows from its fullest worker: the one that first runs out of
 cores, of bytes/s to its state, or of bytes/s to the network; or from a task that needs more than one core. The fluid
@@ -34,10 +34,10 @@ from workbench.simulation import Cluster, Deployment, QueryModel, Worker, steady
 
 @dataclass(frozen=True)
 class PlacedRate:
-    """What a plan sustains."""
+    """The rate that a plan sustains."""
 
     rate: float  # highest source rate, records/s; inf if nothing limits it
-    worker: int | None  # the worker that is full first; None if a task's own core is, or nothing
+    worker: int | None  # the worker that fills up first; None if a task's own core does, or nothing
     # ``"cpu"``, ``"io"``, ``"net"``, or ``"task"`` where a task needs a whole core; None if nothing limits
     resource: str | None
 
@@ -54,7 +54,7 @@ class Spread:
     proven: bool = False  # whether all plans were searched, so that none is better
 
     def quantile(self, share: float) -> float:
-        """Rate that so large a share of random placements does not reach: one that was drawn, so it may be inf."""
+        """Return the rate that this share of random placements misses: one that was drawn, so it may be inf."""
         if not 0 <= share <= 1:
             raise WorkbenchError(f"The share of random placements is {share!r}; give a number from 0 to 1.")
         return float(np.quantile(self.rates, share, method="lower"))
@@ -129,7 +129,7 @@ TEN_GBIT, ONE_GBIT = 1.25e9, 1.25e8  # bytes/s
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a query does at its target rate."""
+    """The behaviour of a query at its target rate."""
 
     throughput: float  # records/s of its sources, at most the target
     # share of the offered records that its sources must hold back. Flink's figure is the share of time in which a
@@ -138,7 +138,7 @@ class Outcome:
 
 
 def calibrated_worker(problem: PlacementProblem, *, net_bytes_per_s: float = TEN_GBIT) -> Worker:
-    """Give the worker of speed 1 that the plan of the least worst cost of CPU and state access just fills.
+    """Return the worker of speed 1 that the plan of the least worst cost of CPU and state access just fills.
 
     Loads are those at the target. Its cores, or its bytes/s of state, are inf where no task needs any; the network is
     not calibrated.
@@ -152,7 +152,7 @@ def calibrated_worker(problem: PlacementProblem, *, net_bytes_per_s: float = TEN
 def simulated(
     model: QueryModel, problem: PlacementProblem, counts: ArrayLike, target: float, worker: Worker
 ) -> Outcome:
-    """Let a query run at `target` records/s where a plan puts it: the engine's steady state.
+    """Run a query at `target` records/s in the steady state of the engine, placed by a plan.
 
     `target` is the offered rate of all sources together; `worker` has the capacities at speed 1.
     """
@@ -171,7 +171,7 @@ def _sized(worker: Worker, size: float) -> Worker:
 def shared(
     queries: Mapping[str, PlacementProblem], targets: Mapping[str, float], counts: ArrayLike, worker: Worker
 ) -> dict[str, Outcome]:
-    """Let several queries share the workers of ``PlacementProblem.together(queries)``, each at its target.
+    """Run several queries on the workers of ``PlacementProblem.together(queries)``, each at its target.
 
     Fair sharing: all queries rise together in proportion to their targets; when a worker is full, those with tasks
     there that need what is used up stay where they are, and the others rise on. For one query it is `simulated`.

@@ -45,7 +45,7 @@ def trace_search(
 
 
 class _Tracer:
-    """The partial plan that the recursion is at; workers by class, the fastest first."""
+    """The partial plan at a point of the recursion; workers by class, the fastest first."""
 
     def __init__(self, problem: PlacementProblem, thresholds: CostVector, reorder: bool, most_nodes: int) -> None:
         self.problem, self.most_nodes, self.nodes = problem, most_nodes, 0
@@ -90,7 +90,7 @@ class _Tracer:
         return tuple(nodes)
 
     def _excluded(self, depth: int, place: int, left: int, count: int, ranges: list[tuple[int, int]]) -> str | None:
-        """Why a count is not chosen though it fits the worker."""
+        """Return why a count that fits the worker is not chosen; None if it is."""
         operator = self.order[depth]
         if self._twins(depth, place) and count > self.counts[operator, self.workers[place - 1]]:
             return f"duplicate: worker {self.workers[place - 1]} had the same tasks, the counts may be exchanged"
@@ -103,7 +103,7 @@ class _Tracer:
         return None
 
     def _twins(self, depth: int, place: int) -> bool:
-        """Whether a worker has the speed and, in the layers before, the tasks of the one before it."""
+        """Whether a worker has the speed of the worker before it and, in the earlier layers, its tasks."""
         if place == 0:
             return False
         one, other = self.workers[place - 1], self.workers[place]
@@ -112,7 +112,7 @@ class _Tracer:
         return same and self.problem.speeds[one] == self.problem.speeds[other]
 
     def _violation(self, depth: int, worker: int, count: int) -> str | None:
-        """Which threshold a worker exceeds with `count` tasks of this layer (Equation 10)."""
+        """Return the threshold that a worker exceeds with `count` tasks of this layer (Equation 10); None if none."""
         mine = self.counts[:, worker].copy()
         mine[self.order[depth]] = count
         loads = self.problem.loads_with(mine, set(self.order[: depth + 1]))

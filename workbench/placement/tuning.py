@@ -30,12 +30,12 @@ from workbench.placement._search import explore_plans, search
 from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, PlacementProblem, Plan
 
 CEILINGS = CostVector(0.07, 0.07, 0.5)
-"""Those in the artefact's example of a call (``cmd/main/main.go``)."""
+"""Ceilings of the artefact's example of a call (``cmd/main/main.go``)."""
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """Thresholds found, and how."""
+    """Thresholds, and how they were found."""
 
     thresholds: CostVector  # those of phase 2, which `plan` meets
     alone: CostVector  # those of phase 1: the tightest of every dimension with the others off
@@ -58,7 +58,7 @@ def tune_thresholds(
     if not tuning.minimal:
         warnings.warn(
             f"A probe of the tuning took more than {timeout_s} s and counts as having no plan; the thresholds may "
-            "be looser than need be. Give more time, or use the optimum with its bound.",
+            "be looser than necessary. Give more time, or use the optimum with its bound.",
             stacklevel=2,
         )
     return tuning.thresholds

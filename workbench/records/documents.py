@@ -38,8 +38,8 @@ _FINITE = frozenset(
     {"start_s", "duration_s", "elapsed_s", "interval_s", "records", "due", "backlog", "seconds", "useful_s", "cpu_s"}
     | {"busyness", "cpus", "expected_rate", "margin", "low", "key_skew", "cache_hit_rate"}
 )
-"""Fields whose numbers are measured or chosen, so that they have an end; others may be inf."""
-_SHOWN, _LONGEST = 5, 400  # problems of a document in a message, and characters of each
+"""Fields whose numbers are measured or chosen, and so finite; others may be inf."""
+_SHOWN, _LONGEST = 5, 400  # most problems of a document in a message, and characters of each
 MAX_SAMPLES = 1000
 _GROUPS = 100
 
@@ -64,7 +64,7 @@ def structure(data: object, kind: type[_Kind], what: str) -> _Kind:
 
 
 def check_version(version: object, wanted: int, subject: str, advice: str) -> None:
-    """Refuse another version than `wanted`; `subject` with its verb, and the next step, are words."""
+    """Refuse another version than `wanted`; `subject`, with its verb, and `advice` are parts of the error."""
     if version != wanted:
         raise WorkbenchError(f"{subject} version {shown(version)}; this workbench reads version {wanted}. {advice}")
 
@@ -72,7 +72,7 @@ def check_version(version: object, wanted: int, subject: str, advice: str) -> No
 def _describe(error: BaseException, kind: type | None) -> str:
     if isinstance(error, AttributeError):
         return "expected a mapping"
-    if type(error) is Exception or isinstance(error, WorkbenchError | TypeError):  # a Literal's error is a bare one
+    if type(error) is Exception or isinstance(error, WorkbenchError | TypeError):  # a Literal's error has no text
         return str(error)
     return format_exception(error, kind)
 
@@ -81,7 +81,7 @@ def _write_float(value: float) -> float | str:
     number = float(value)
     if math.isnan(number):
         raise WorkbenchError("A number of the result is NaN, which is never a result; report this as a defect.")
-    # What was measured must be readable: a rate over very little time is as large as a number may be.
+    # Measurements must stay readable: a rate over a very short time is as large as a number may be.
     return str(number) if math.isinf(number) else max(-float(bounds.NUMBER), min(float(bounds.NUMBER), number))
 
 
@@ -166,7 +166,7 @@ def _make_converter() -> Converter:
     for kind in (int, str, bool):
         converter.register_structure_hook(kind, _read_exactly(kind))
     converter.register_structure_hook_func(lambda kind: kind == Setting, _read_setting)
-    converter.register_structure_hook_func(  # whole numbers are texts as keys of JSON
+    converter.register_structure_hook_func(  # JSON has whole numbers as keys in text form
         lambda kind: getattr(kind, "__origin__", None) is Mapping and get_args(kind)[0] is int,
         lambda value, kind: {int(key): converter.structure(one, get_args(kind)[1]) for key, one in value.items()},
     )

@@ -10,7 +10,7 @@ from workbench.metrics import Observation
 Phase = Literal["warm-up", "probe", "reading"]
 Limit = Literal["query", "source", "none"]
 Verdict = Literal["sustained", "overloaded", "source-bound", "disturbed", "not-offered", "warming", "not-at-capacity"]
-_LOW = 4  # times as high as a low rate is the highest
+_LOW = 4  # factor between a low rate and the highest
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Judgement:
 
     @property
     def answered(self) -> bool:
-        """Whether the verdict says something about the query."""
+        """Whether the verdict shows anything about the query."""
         return self.verdict in {"sustained", "overloaded"}
 
     @property
     def repeatable(self) -> bool:
-        """Whether the rate may be sustained when it is tried again: it failed, and the query may not be the reason."""
+        """Whether a repeat may sustain the rate: it failed, and the query may not be the reason."""
         return self.verdict in {"disturbed", "warming", "not-at-capacity"}
 
 
@@ -45,15 +45,15 @@ class Probe:
     phase: Phase
     rate: float
     attempt: int
-    observation: Observation  # what was seen: of a probe its window, of a warm-up its steady tail
+    observation: Observation  # what was seen: for a probe its window, for a warm-up its steady end
     # None for the warm-up, and for a reading, which is what a query's log shows of its largest batches
     judgement: Judgement | None = None
     started_s: float = 0.0  # when it began, seconds after the estimate began
-    seconds: float = 0.0  # how long it took, with the time that was not observed
+    seconds: float = 0.0  # how long it took, including the time that was not observed
     steady: bool | None = None  # whether the warm-up became steady before its cap; None for a probe
     # of the state, and of the source unless it has its own; None: as many as there are slots
     partitions: int | None = None
-    # whether a warm-up ended with the state at its working size, or there is none; None for other probes
+    # whether a warm-up ended with the state at its working size, or without state; None for other probes
     filled: bool | None = None
     source_partitions: int | None = None  # of the source, where they differ from `partitions`
 
@@ -63,7 +63,7 @@ class Probe:
 
 
 def overrun_s(probes: Sequence[Probe], interval_s: float) -> float | None:
-    """Seconds of a batch at a low rate, where no batch of `probes` met the interval: no rate fits it.
+    """Seconds of a batch at a low rate, if no batch of `probes` met the interval, so that no rate fits it.
 
     A low rate is at most a quarter of the highest; its shortest batch counts, if the machine was not disturbed and the
     state was its own: after a higher rate, it would pay for what that left. None where no such rate was probed, or a
@@ -105,12 +105,12 @@ class MstEstimate:
 
     @property
     def from_readings(self) -> bool:
-        """Whether it was read from a query's log instead of probed at chosen rates."""
+        """Whether the estimate was read from a query's log instead of probed at chosen rates."""
         return any(probe.phase == "reading" for probe in self.probes)
 
     @property
     def filled(self) -> bool | None:
-        """Whether the state had its working size when the rate was sustained; None if that is not known."""
+        """Whether the state had its working size when the rate was sustained; None if unknown."""
         found = None
         for probe in self.probes:
             found = found if probe.filled is None else probe.filled
@@ -136,14 +136,14 @@ class MstEstimate:
 
 @dataclass(frozen=True)
 class MstInterval:
-    """Where the maximum sustainable throughput of a next deployment lies."""
+    """The interval for the maximum sustainable throughput of a next deployment."""
 
     # low, high: records/s
     low: float
     high: float
-    level: float  # share of next deployments that should lie in it
-    deviation: float  # relative standard deviation of repeats that it rests on
-    repeats: int  # measurements of this configuration that it rests on, this one included
+    level: float  # share of next deployments that should be in it
+    deviation: float  # relative standard deviation of repeats behind it
+    repeats: int  # measurements of this configuration behind it, including this one
 
 
 @dataclass(frozen=True)

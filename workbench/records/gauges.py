@@ -1,4 +1,4 @@
-"""What Prometheus is served of a running query, and the alerts that a plan sets on it.
+"""The gauges that Prometheus reads of a running query, and the alerts that a plan sets on them.
 
 `Gauge` names are fixed: rules and dashboards of users rest on them.
 """
@@ -14,16 +14,16 @@ from workbench import units
 from workbench.records.plan import CapacityPlan
 from workbench.records.skeleton import script_of
 
-NEAR = 0.8  # share of the trigger interval from which batches are too long
+NEAR = 0.8  # share of the trigger interval; longer batches are too long
 
 
 class Gauge(StrEnum):
-    """Names of what is served, each with the label ``query``, and `what` it is."""
+    """Names of the gauges, each with the label ``query``, and `what` it means."""
 
     what: str
 
     def __new__(cls, name: str, what: str) -> Self:
-        """Make a name with what it is."""
+        """Make a name with its meaning."""
         made = str.__new__(cls, name)
         made._value_, made.what = name, what
         return made
@@ -58,7 +58,7 @@ class Gauge(StrEnum):
 
 
 def exposition(queries: Mapping[str, Mapping[Gauge, float | None]]) -> str:
-    """Write gauges by query as Prometheus reads them (text format 0.0.4); what is None is not known and left out."""
+    """Write gauges by query as Prometheus reads them (text format 0.0.4); None is unknown and left out."""
     lines = []
     for gauge in Gauge:
         values = {query: value for query, told in queries.items() if (value := told.get(gauge)) is not None}
@@ -83,7 +83,7 @@ def alert_rules(plans: Sequence[CapacityPlan]) -> str:
 
 
 def unnamed(plans: Sequence[CapacityPlan]) -> tuple[str, ...]:
-    """Say of which plans no rule may fire, as their script is not known to name its query."""
+    """Name the plans for which no rule may fire, because their script may not name its query."""
     names = dict.fromkeys(plan.query for plan in plans if script_of(plan.query) and plan.watched == plan.query)
     return tuple(
         "The study has no name of the script's query (query_name), so have the script call "
@@ -129,7 +129,7 @@ def _rule(name: str, expression: str, summary: str, advice: str) -> dict[str, An
 
 
 def _labels(query: str) -> str:
-    """Write the label of a query; the escapes are those of both the text format and the rules' language."""
+    """Write the label of a query; the escapes are valid in both the text format and the rules' language."""
     return f"{{query={json.dumps(query, ensure_ascii=False)}}}"
 
 

@@ -22,7 +22,7 @@ from workbench.redaction import VARIABLE, hide, is_secret, redacted
 _NAME = re.compile(r"spark\.[\w.\-]+")
 _PACKAGE = re.compile(r"[\w.\-]+:[\w.\-]+:[\w.\-]+")
 _ENDINGS: Mapping[str, tuple[str, ...]] = {"jars": (".jar",), "py_files": (".py", ".zip", ".egg")}
-_LEAST = 4  # characters of a value to hide: a shorter one is in any text
+_LEAST = 4  # shortest value that is hidden, in characters: a shorter one occurs in any text
 
 _PARTITIONS = "partitions are planned, and must stay as planned"
 _READ = "the workbench reads what it writes"
@@ -77,7 +77,7 @@ OURS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "replayed event times are in UTC",
     "spark.sql.streaming.checkpointLocation": "use the study's key 'checkpoint'",
 }
-"""What a study may not set, by name or, with a dot at the end, by the beginning of the name: with the reason."""
+"""Settings that a study may not make, by name or, with a dot at the end, by prefix, each with the reason."""
 
 JOINED: Mapping[str, str] = {
     "spark.driver.extraJavaOptions": " ",
@@ -85,12 +85,12 @@ JOINED: Mapping[str, str] = {
     "spark.driver.extraClassPath": os.pathsep,
     "spark.executor.extraClassPath": os.pathsep,
 }
-"""Settings in which yours follow those of the testbed, after what is between. They are read when a JVM starts."""
+"""Settings to which yours are appended, each with the separator. They are read when a JVM starts."""
 
 
 @dataclass(frozen=True)
 class JobSettings:
-    """What your job brings along; refused where the workbench must set a name itself, or a secret is written out."""
+    """What your job brings along; settings of the workbench and written-out secrets are refused."""
 
     # Spark's settings by name, as written: variables are not replaced
     spark: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -146,17 +146,17 @@ class JobSettings:
 
     @property
     def listed(self) -> str:
-        """Names of all that is brought along, without values; "" without any."""
+        """Names of everything that is brought along, without values; "" without any."""
         return ", ".join((*self.spark, *self.packages, *(Path(path).name for _, path in self._paths())))
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Names of the variables of the environment that values name."""
+        """Names of the variables of the environment in values."""
         return tuple(dict.fromkeys(name for value in self.spark.values() for name in VARIABLE.findall(value)))
 
     @property
     def identity(self) -> str:
-        """What a measurement depends on: names, values as written, and what is in the files; "" without any.
+        """What a measurement depends on: names, values as written, and the content of files; "" without any.
 
         A variable's value is not part of it: another password measures the same.
         """
@@ -217,7 +217,7 @@ class JobSettings:
                 )
 
     def conf(self, given: Mapping[str, str]) -> dict[str, str]:
-        """Add the settings, as written, to those `given`: the study's count, and `JOINED` follow those given."""
+        """Add the settings, as written, to those `given`: the study's replace them, and `JOINED` are appended."""
         return {
             **given,
             **{
@@ -227,7 +227,7 @@ class JobSettings:
         }
 
     def options(self, packages: Sequence[str] = (), py_files: Sequence[str] = ()) -> list[str]:
-        """Give the options of ``spark-submit`` for all but the settings, after what the job itself needs."""
+        """Return the options of ``spark-submit`` for all but the settings, after what the job itself needs."""
         listed = {
             "--packages": (*packages, *self.packages),
             "--jars": self.jars,

@@ -46,10 +46,10 @@ class BatchLayout:
     stages: tuple[Stage, ...]
     partitions: Mapping[str, int]  # by stage name; the same number for all stateful ones
     batch_s: Mapping[int, float]  # seconds of a batch by slot count
-    best_s: Mapping[int, float]  # likewise, were the layout made for this slot count alone
+    best_s: Mapping[int, float]  # the same if the layout were made for this slot count alone
     interval_s: float
-    rate: float = 0.0  # records/s at which a batch fills the interval, by what its parts cost; 0: not known
-    limit: str = ""  # what takes most of a batch: a stage, or the driver; "" where that is not known
+    rate: float = 0.0  # records/s at which a batch fills the interval, by the costs of its parts; 0: unknown
+    limit: str = ""  # the largest part of a batch: a stage, or the driver; "" if unknown
 
     @property
     def late(self) -> tuple[int, ...]:
@@ -58,7 +58,7 @@ class BatchLayout:
 
     @property
     def stateful_partitions(self) -> int | None:
-        """The one partition count of all stateful stages; None without any."""
+        """The common partition count of all stateful stages; None if there are none."""
         return next((self.partitions[stage.name] for stage in self.stages if stage.stateful), None)
 
     @property
@@ -74,7 +74,7 @@ class BatchLayout:
         }
 
     def spark_conf(self) -> dict[str, str]:
-        """Give the part of the layout that is Spark configuration.
+        """Return the part of the layout that is Spark configuration.
 
         With state: ``spark.sql.shuffle.partitions``, read at the first start and frozen in the checkpoint. Without:
         the adaptive execution of stateless queries, which may change partition counts, is switched off. Source

@@ -22,34 +22,34 @@ from workbench.records.documents import Setting, check_version, structure, unstr
 from workbench.records.estimate import MstEstimate, MstInterval, OperatorCost, Probe
 from workbench.speed import CoreSpeed, typical_of
 
-SIMULATED, RECORDED = "simulated", "recorded"  # how slots are made that no machine has
+SIMULATED, RECORDED = "simulated", "recorded"  # origin of slots that no machine has
 _VIRTUAL = {True: "yes", False: "no", None: "unknown"}
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a run was made on: no host name, no user, no path."""
+    """The machine of a run: no host name, no user, no path."""
 
-    slots: str = ""  # how the slots are made: a CPU quota, whole cores, `SIMULATED`, or `RECORDED`
+    slots: str = ""  # the slots: a CPU quota, whole cores, `SIMULATED`, or `RECORDED`
     processor: str = ""
     virtual: bool | None = False  # whether it is a virtual machine, whose speed others influence; None: unknown
     cores: float | None = None  # cores that the workbench may use; None: none are used
     memory_gib: float | None = None
     system: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)  # further facts in words by name, such as versions
-    dedicated: bool = True  # whether the cores of the slots are held for them; False where a cluster only counts them
+    dedicated: bool = True  # whether the slots' cores are reserved for them; False where a cluster only counts them
     # how fast its cores are, where that was timed apart from the observations; None: it was not. A Spark batch is only
     # here
     speed: CoreSpeed | None = None
 
     @property
     def real(self) -> bool:
-        """Whether something ran on it, and not a simulation or a table of rates."""
+        """Whether something ran on it, unlike a simulation or a table of rates."""
         return self.slots not in {SIMULATED, RECORDED}
 
     @property
     def load_seen(self) -> bool:
-        """Whether other load on it was observed: that of a cluster's workers, and that behind a log, is not."""
+        """Whether other load on it was observed, unlike that of a cluster's workers and that behind a log."""
         return "master" not in self.facts
 
     def described(self) -> dict[str, str]:
@@ -71,7 +71,7 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was measured."""
+    """One measurement."""
 
     query: str
     budget: Budget
@@ -86,10 +86,10 @@ class Measurement:
     load_curve: tuple[Probe, ...] = ()  # at lower rates, which the costs rest on in addition to the probes
     divided: tuple[Probe, ...] = ()  # with more partitions than slots: what a task costs the slots and the driver
     workbench_version: str = __version__
-    tasks: Mapping[str, int] | None = None  # by operator, where an optimizer set them
-    predicted_rate: float | None = None  # records/s that the optimizer expected of them
-    interval: MstInterval | None = None  # where the maximum of a next deployment lies; None without a bracket
-    # whether its state grows with every record, so that the rate is one at a size of the state and no MST
+    tasks: Mapping[str, int] | None = None  # tasks by operator, if an optimizer set them
+    predicted_rate: float | None = None  # records/s that the optimizer predicted for them
+    interval: MstInterval | None = None  # interval of a next deployment's maximum; None without a bracket
+    # whether its state grows with every record, so that the rate belongs to a size of the state, and is no MST
     unbounded_state: bool = False
 
     def __post_init__(self) -> None:
@@ -160,7 +160,7 @@ class FailedRun:
     budget: Budget
     testbed: str
     started_at: str
-    failure: str  # why, in sentences that name the next step
+    failure: str  # the reason, in sentences that name the next step
     tasks: Mapping[str, int] | None = None
     predicted_rate: float | None = None
 
@@ -169,7 +169,7 @@ Run = Measurement | FailedRun
 
 
 def core_speed_of(runs: Iterable[Measurement]) -> CoreSpeed | None:
-    """Return how fast the cores behind `runs` were, the median of those that were timed; None: none was."""
+    """Return how fast the cores behind `runs` were, the median of those that were timed; None if none was."""
     return typical_of(run.core_speed for run in runs)
 
 
@@ -191,7 +191,7 @@ def measurement_from_document(document: object, what: str) -> Measurement:
 
 
 def nearest_run(runs: Iterable[Measurement], budget: Budget) -> Measurement | None:
-    """Give the run nearest to `budget`, by memory first, then by slots, among those whose operators were observed."""
+    """Return the run nearest to `budget`, by memory first, then by slots, among those with observed operators."""
     return min(
         (run for run in runs if run.estimate.observation is not None and run.estimate.observation.operators),
         key=lambda run: (

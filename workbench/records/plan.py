@@ -43,7 +43,7 @@ _PROGRAMS: Mapping[str, tuple[str, str]] = {
     ".yml": ("spark-pipelines run", "--spec "),
     ".yaml": ("spark-pipelines run", "--spec "),
 }
-"""What starts a script, by the end of its name, and the option that names it."""
+"""The command that starts a script, by the end of its name, and the option that names it."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,12 @@ class CapacityPlan:
     runs: int
     extrapolation: float
     executors: int = 1
-    allocation: Allocation | None = None  # tasks by operator, for an engine whose operators run side by side
+    allocation: Allocation | None = None  # tasks by operator, for an engine whose operators run in parallel
     layout: BatchLayout | None = None
     price: Price | None = None
     # median of measured / predicted rate of the optimizer's objective in the runs; None without
     overstatement: float | None = None
-    # share of the slots' busy time that the measuring source took, for which the plan holds slots, too; None where
+    # share of the slots' busy time that the measuring source took, for which the plan has slots, too; None where
     # sources are not among the slots
     source_share: float | None = None
     cards: tuple[ModelFinding, ...] = ()
@@ -78,19 +78,19 @@ class CapacityPlan:
     low_layout: BatchLayout | None = None
     stateful: bool = False
     outage: Outage | None = None
-    batch_parts: Mapping[str, float] | None = None  # seconds of a batch at `rate` by what they go to, if explained
+    batch_parts: Mapping[str, float] | None = None  # seconds of a batch at `rate` by their cause, if known
     # fewest slots that carry the rate with its margin, in whole executors where their size was measured; `budget` may
     # have more of those that are paid for anyway
     least_slots: int | None = None
     verdict: PlanVerdict | None = None
-    day: Day | None = None  # the load that the rate is the peak of, and the slots that follow it
+    day: Day | None = None  # the load whose peak is the rate, and the slots that follow it
     environment: str | None = None  # name of the archive of packages that the executors were and are given
-    executor_slots: int | None = None  # of each executor, as in the runs; None: one executor for each worker
-    cores: CountedCores | None = None  # whose cores it counts; None where nobody timed those measured
-    run: EndingRun | None = None  # that ends in time at `rate`; None: the query goes on
-    settings: JobSettings | None = None  # what your job brings along, with which it was measured; None: nothing
+    executor_slots: int | None = None  # slots of each executor, as in the runs; None: one executor for each worker
+    cores: CountedCores | None = None  # the plan's cores; None if those measured were not timed
+    run: EndingRun | None = None  # the run that ends in time at `rate`; None: the query runs continuously
+    settings: JobSettings | None = None  # what your job brings along, and was measured with; None: nothing
     inputs: Mapping[str, float] | None = None  # shares of the rate by input, where the query has several
-    script: ScriptFacts | None = None  # what is known of the script that it starts, if any
+    script: ScriptFacts | None = None  # facts about the script that it starts, if any
 
     def price_per_run(self) -> float | None:
         """Price of its workers for a run; None without a price, or without an end."""
@@ -118,7 +118,7 @@ class CapacityPlan:
 
     @property
     def executor(self) -> Executor:
-        """One of the executors; slots are distributed evenly, so there may be one or more too many."""
+        """One of the executors; slots are distributed evenly, so some may be unused."""
         return Executor(self.executor_slots or math.ceil(self.budget.slots / self.executors), self.budget.profile)
 
     def spark_conf(self) -> dict[str, str]:
@@ -129,7 +129,7 @@ class CapacityPlan:
         """
         executor = self.executor
         cores = self.budget.profile.cpus
-        whole = int(cores) if cores == int(cores) else 1  # a part of a core is the container's, not Spark's
+        whole = int(cores) if cores == int(cores) else 1  # a fraction of a core belongs to the container, not to Spark
         conf = {
             "spark.driver.cores": f"{DRIVER_CORES:g}",
             "spark.driver.memory": f"{DRIVER_HEAP_MB // 1024}g",
@@ -152,10 +152,10 @@ class CapacityPlan:
         return conf if self.settings is None else self.settings.conf(conf)
 
     def job(self) -> str:
-        """Give the skeleton of the job, as Python text: trigger, source partitions, checkpoint, and the admission cap.
+        """Return the skeleton of the job in Python: trigger, source partitions, checkpoint, and the admission cap.
 
         The cap is what the capacity admits in one interval, so that after an outage batches last no longer than that.
-        You fill in the names in capitals. Of a script, it is a text of what the script must set.
+        You fill in the names in capitals. For a script, it is a text on what the script must set.
         """
         sources = list(self.layout.source_partitions.values()) if self.layout is not None else []
         partitions = max(sources, default=self.budget.slots)
@@ -185,7 +185,7 @@ class CapacityPlan:
         return (NEEDED,) if self.script is None or writes in {"kafka", "noop"} else self.script.needed
 
     def command(self) -> str:
-        """Give the shell command that starts the skeleton `job`, or the script, with what source and query need."""
+        """Return the shell command that starts the skeleton `job`, or the script, with what source and query need."""
         if (script := script_of(self.query)) is not None:
             program, option = next((one for end, one in _PROGRAMS.items() if script[0].endswith(end)), _PROGRAMS[".py"])
             application = f"{option}{shlex.join(script)}"
@@ -201,7 +201,7 @@ class CapacityPlan:
         py_files: Sequence[str] = (),
         program: str = "spark-submit",
     ) -> str:
-        """Give the shell command that starts `application`, with its arguments, as planned.
+        """Return the shell command that starts `application`, with its arguments, as planned.
 
         `packages` and `py_files` are what it needs in addition to what your job brings along. You fill in the names in
         capitals: your cluster's address and, on Kubernetes, the image. The shell replaces variables that settings name.
@@ -209,7 +209,7 @@ class CapacityPlan:
         conf, mode = self.spark_conf(), []
         if master.startswith("k8s://"):
             conf["spark.kubernetes.container.image"] = "CONTAINER-IMAGE"
-            mode = ["--deploy-mode cluster"] * (program == "spark-submit")  # the others' drivers stay where they start
+            mode = ["--deploy-mode cluster"] * (program == "spark-submit")  # other drivers stay where they start
         if self.environment is not None:
             conf["spark.pyspark.python"] = ENVIRONMENT_PYTHON
             if not mode:  # the driver has nothing unpacked
@@ -226,7 +226,7 @@ class CapacityPlan:
 
     @property
     def on_other_cores(self) -> bool:
-        """Whether it counts other cores than those measured, of which the model itself says nothing."""
+        """Whether the plan uses other cores than those measured, which the model does not cover."""
         return self.cores is not None and self.cores.other
 
     @property
@@ -254,7 +254,7 @@ class CapacityPlan:
 
 
 def deployed(measured: Measurement, rate: float | None = None) -> CapacityPlan:
-    """Give a deployment that was measured as a plan: for the rate that it sustained, or for `rate`, records/s.
+    """Return a measured deployment as a plan: for the rate that it sustained, or for `rate`, records/s.
 
     Its state's partitions are not frozen: the measurement has left no checkpoint. Raises `WorkbenchError` when it
     sustained no rate.

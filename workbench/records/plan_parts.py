@@ -1,4 +1,4 @@
-"""The parts of a capacity plan: tasks, executors, prices, and what is doubtful about them."""
+"""The parts of a capacity plan: tasks, executors, prices, and doubts."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ MEASURED: Mapping[str, str] = {
     "spark.sql.adaptive.streaming.stateless.enabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "3",
 }
-"""Of every query: partitions stay as planned, and each batch cleans up after the third before it."""
+"""Settings of every query: partitions stay as planned, and each batch cleans up after the third before it."""
 
 _STATE = "spark.sql.streaming.stateStore."
 
 
 def state_settings(rocksdb_mb: int) -> dict[str, str]:
-    """Give the settings of the state store of an executor whose RocksDB may use `rocksdb_mb` MiB."""
+    """Return the settings of the state store of an executor whose RocksDB may use `rocksdb_mb` MiB."""
     return {
         _STATE + "providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
         _STATE + "rocksdb.boundedMemoryUsage": "true",
@@ -35,7 +35,7 @@ def state_settings(rocksdb_mb: int) -> dict[str, str]:
 
 
 ENVIRONMENT_PYTHON = "./environment/bin/python"
-"""The Python of an archive of installed packages, where Spark has unpacked it."""
+"""Path of the Python in an archive of installed packages, where Spark has unpacked it."""
 
 
 def as_environment(archive: str) -> str:
@@ -73,7 +73,7 @@ Concern = Literal[
 ]
 
 OVERHEAD_SHARE, LEAST_OVERHEAD_MB = 0.1, 384
-"""What Spark adds to an executor's memory for the JVM itself (the defaults of its configuration)."""
+"""Memory that Spark adds to an executor for the JVM itself (the defaults of its configuration)."""
 
 DRIVER_CORES, DRIVER_HEAP_MB = 1.0, 1024  # of a driver: as on the testbed
 DRIVER_MEMORY_MB = DRIVER_HEAP_MB + LEAST_OVERHEAD_MB  # memory of a driver's container, MiB
@@ -82,7 +82,7 @@ _SLACK = 1e-6
 
 @dataclass(frozen=True)
 class Allocation:
-    """How many tasks each operator gets, and what that carries."""
+    """The tasks of each operator, and the rate that they carry."""
 
     tasks: Mapping[str, int]  # by operator, at least one each
     source_rate: float  # source records/s that they carry: the least of the capacities, inf if nothing bounds it
@@ -91,7 +91,7 @@ class Allocation:
     # operators that bound nothing, with the reason; they have one task. Measure longer where a true rate is undefined
     # although there is input
     unbounded: Mapping[str, Unbounded] = field(default_factory=dict)
-    idle_slots: int = 0  # given to nobody, because every operator is unbounded
+    idle_slots: int = 0  # slots left over, because every operator is unbounded
     status: Status = "optimal"  # ``"feasible"``: CBC's time limit ended the search before the optimum was proven
 
     @property
@@ -125,7 +125,7 @@ class Executor:
 
     @property
     def rocksdb_mb(self) -> int:
-        """What RocksDB may use, MiB: the same share of the slots' memory as on the testbed."""
+        """Memory that RocksDB may use, MiB: the same share of the slots' memory as on the testbed."""
         return int(self._slots_mb * ROCKSDB_SHARE)
 
     @property
@@ -193,7 +193,7 @@ class InstanceType:
 
 @dataclass(frozen=True)
 class CountedCores:
-    """Whose cores a plan counts."""
+    """The cores that a plan uses."""
 
     measured: CoreSpeed
     # times, low, high: how many times as fast as these the cores counted are, and the ends of the 90 % interval; 1: the
@@ -204,23 +204,23 @@ class CountedCores:
 
     @property
     def other(self) -> bool:
-        """Whether they are others than those measured."""
+        """Whether they differ from those measured."""
         return (self.low, self.times, self.high) != (1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Price:
-    """Workers of one type that hold a number of slots, and what they cost."""
+    """Workers of one type for a number of slots, and their cost."""
 
     instance: InstanceType
     workers: int
-    slots_per_worker: int  # slots that one holds: the shape
+    slots_per_worker: int  # slots that one holds
     per_hour: float
-    idle_slots: int  # slots that are paid and not asked for
+    idle_slots: int  # slots that are paid for and not requested
 
     @property
     def units(self) -> str:
-        """What all of them take of the platform's unit in an hour; empty where it charges for the hour."""
+        """Units of the platform that all workers take in an hour; empty where it charges for the hour."""
         each = self.instance.units_per_hour
         return "" if each is None else f"{self.workers * each:,.4g} {self.instance.unit}/h"
 
@@ -232,14 +232,14 @@ class Price:
 
 @dataclass(frozen=True)
 class ModelFinding:
-    """One thing to know about a model's answer."""
+    """One thing to know about a model's prediction."""
 
     concern: Concern
     value: float  # its size: a count, a factor, or a share
     finding: str
     advice: str
     command: str = ""
-    settled: bool = False  # whether nothing needs to be done, so that it is not a reason for care
+    settled: bool = False  # whether nothing needs to be done, so that it is not a reason for caution
 
     @property
     def advised(self) -> Advice:
@@ -252,12 +252,12 @@ Level = Literal["safe", "risky", "don't rely on it yet"]
 
 @dataclass(frozen=True)
 class PlanVerdict:
-    """Whether to deploy a plan as it is."""
+    """Whether to deploy a plan unchanged."""
 
     level: Level
-    risk: float | None  # probability that the deployment's capacity is below the rate; None where it is not known
+    risk: float | None  # probability that the deployment's capacity is below the rate; None if unknown
     reason: str
-    remedy: str  # what to do, in words; empty where nothing needs to be done
+    remedy: str  # what to do, in words; empty if nothing needs to be done
     command: str = ""
 
     @property
@@ -271,7 +271,7 @@ class Outage:
     """An outage to recover from."""
 
     outage_s: float  # seconds in which nothing is consumed
-    catch_up_s: float  # seconds after it within which the backlog must be gone, while the load goes on
+    catch_up_s: float  # seconds after it within which the backlog must be gone, while the load continues
 
     def __post_init__(self) -> None:
         for name in ("outage_s", "catch_up_s"):
@@ -279,7 +279,7 @@ class Outage:
 
     @property
     def margin(self) -> float:
-        """Capacity that it takes, over the rate: the backlog is carried in addition to the load."""
+        """Capacity over the rate that it takes: the backlog is carried in addition to the load."""
         return 1 + self.outage_s / self.catch_up_s
 
 
@@ -288,8 +288,8 @@ class EndingRun:
     """A run that takes a number of rows and ends (``availableNow``), and how long it may last."""
 
     rows: float
-    deadline_s: float  # seconds from its start within which they must be done
-    start_s: float = 60.0  # seconds of these until its first batch: of workers, application and code
+    deadline_s: float  # seconds from its start within which the rows must be done
+    start_s: float = 60.0  # seconds of these before its first batch: for workers, application and code
 
     def __post_init__(self) -> None:
         for name in ("rows", "deadline_s"):
@@ -302,11 +302,11 @@ class EndingRun:
 
     @property
     def rate(self) -> float:
-        """Records/s that it takes, the fixed costs of its batches included."""
+        """Records/s that the run takes, including the fixed costs of its batches."""
         return self.rows / (self.deadline_s - self.start_s)
 
     def lasts_s(self, capacity: float) -> float:
-        """Seconds that it lasts where batches work off `capacity`, records/s."""
+        """Seconds that the run lasts if batches process `capacity`, records/s."""
         return self.start_s + self.rows / capacity if capacity > 0 else math.inf
 
 
@@ -314,9 +314,9 @@ class EndingRun:
 class Day:
     """A day's load and the slots that follow it."""
 
-    hours: tuple[float, ...]  # of each step, in which the slots stay the same; the last may be shorter
+    hours: tuple[float, ...]  # length of each step, in which the slots stay the same; the last may be shorter
     rates: tuple[float, ...]
-    slots: tuple[int, ...]  # least that carry it, with the plan's margin
+    slots: tuple[int, ...]  # fewest slots that carry the load, with the plan's margin
     static_slots: int  # slots that carry the peak all day: the plan's
     # cost per hour of whole workers in each step; None without a price list, as `static_cost`, that of the plan's
     costs: tuple[float, ...] | None = None
@@ -329,12 +329,12 @@ class Day:
 
     @property
     def static_slot_hours(self) -> float:
-        """Slot hours of one that does not."""
+        """Slot hours of a deployment that does not follow the load."""
         return sum(self.hours) * self.static_slots
 
     @property
     def cost(self) -> float | None:
-        """Cost of the day that follows the load."""
+        """Cost of the day if the deployment follows the load."""
         return None if self.costs is None else self._over_the_day(self.costs)
 
     def _over_the_day(self, each: Sequence[float]) -> float:
@@ -342,5 +342,5 @@ class Day:
 
     @property
     def whole_static_cost(self) -> float | None:
-        """Cost of the day that does not."""
+        """Cost of the day if the deployment does not follow the load."""
         return None if self.static_cost is None else sum(self.hours) * self.static_cost

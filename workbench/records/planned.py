@@ -69,7 +69,7 @@ class FormComparison:
     evidence: FormEvidence
 
     def fit_of(self, form: str | None) -> FormFit | None:
-        """Give the fit of `form`; None where there is none."""
+        """Return the fit of `form`; None if there is none."""
         return next((fit for fit in self.fits if fit.form == form), None)
 
 
@@ -77,7 +77,7 @@ VERSION = 3
 
 
 class Refusal(NamedTuple):
-    """A target rate (records/s) without a plan, and why."""
+    """A target rate (records/s) without a plan, and the reason."""
 
     rate: float
     reason: str
@@ -85,7 +85,7 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True)
 class PlannedStudy:
-    """What a study found, as it is stored."""
+    """The stored result of a study."""
 
     study: Mapping[str, Any]  # its settings by name, as a study file has them
     reason: str
@@ -103,7 +103,7 @@ class PlannedStudy:
         return tuple(run for run in self.runs if isinstance(run, Measurement))
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write it to `path`, all of it or nothing."""
+        """Write the study to `path`, all of it or nothing."""
         write_whole(path, json.dumps(planned_to_dict(self), allow_nan=False, ensure_ascii=False, indent=1) + "\n")
 
     @classmethod

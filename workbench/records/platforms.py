@@ -1,4 +1,4 @@
-"""A plan as other platforms take it: Kubernetes' Spark operator, a Databricks job, an EMR Serverless job.
+"""A plan for other platforms: Kubernetes' Spark operator, a Databricks job, an EMR Serverless job.
 
 Each is what the platform's own command reads as JSON. You fill in the names in capitals, and put `job` of the plan, or
 your script, and the files of the study where they say. A platform that decides on a setting itself is not given it.
@@ -53,11 +53,11 @@ _IN_FIELDS = (
     "spark.kubernetes.executor.request.cores",
     "spark.kubernetes.executor.limit.cores",
 )
-_LONGEST = 50  # characters of a name in Kubernetes, to which pods add their own
+_LONGEST = 50  # longest name in Kubernetes, to which pods add their own
 
 
 def platforms(plan: "CapacityPlan") -> dict[str, dict[str, Any]]:
-    """Give a plan as each platform takes it, by the platform; none of a script that is not Python."""
+    """Return a plan in each platform's form, by platform; empty for a script that is not Python."""
     if not _application(plan)[0].endswith(".py"):
         return {}
     return {
@@ -68,7 +68,7 @@ def platforms(plan: "CapacityPlan") -> dict[str, dict[str, Any]]:
 
 
 def spark_application(plan: "CapacityPlan") -> dict[str, Any]:
-    """Give a ``SparkApplication`` for the Spark operator of Kubernetes, ``sparkoperator.k8s.io/v1beta2``."""
+    """Return a ``SparkApplication`` for the Spark operator of Kubernetes, ``sparkoperator.k8s.io/v1beta2``."""
     conf, executor, settings = plan.spark_conf(), plan.executor, plan.settings or JobSettings()
     file, *arguments = _application(plan)
     deps = {
@@ -115,7 +115,7 @@ def spark_application(plan: "CapacityPlan") -> dict[str, Any]:
 
 
 def databricks_job(plan: "CapacityPlan") -> dict[str, Any]:
-    """Give a job with a cluster of its own, as Databricks' jobs API creates it.
+    """Return a job with a cluster of its own, as Databricks' jobs API creates it.
 
     A worker holds one executor, whose slots are whole virtual cores. Secrets come from a secret scope.
     """
@@ -169,7 +169,7 @@ def databricks_job(plan: "CapacityPlan") -> dict[str, Any]:
 
 
 def emr_serverless_job(plan: "CapacityPlan") -> dict[str, Any]:
-    """Give the request that starts a job on an application of EMR Serverless (``StartJobRun``).
+    """Return the request that starts a job on an application of EMR Serverless (``StartJobRun``).
 
     Its workers have 1, 2, 4, 8 or 16 virtual cores, all of which run tasks: where the plan's slots are fewer, each
     takes several, and where they are not a power of two, there are more of them.
@@ -217,7 +217,7 @@ def emr_serverless_job(plan: "CapacityPlan") -> dict[str, Any]:
 
 
 def _emr_worker(plan: "CapacityPlan") -> tuple[int, int, int]:
-    """Give the slots, virtual cores and GB of a worker: of the one that is priced, or the least that holds them."""
+    """Return the slots, virtual cores and GB of a worker: the priced one, or the smallest that holds them."""
     priced = _priced(plan, EMR_SERVERLESS)
     if priced is not None and plan.price is not None:
         return plan.price.slots_per_worker, round(priced.vcpus), round(priced.memory_mb / 1024)
@@ -231,7 +231,7 @@ def _emr_worker(plan: "CapacityPlan") -> tuple[int, int, int]:
 
 
 def _emr_size(slots: int, whole: int, plan: "CapacityPlan") -> tuple[int, int] | None:
-    """Give the virtual cores and GB of the least worker that holds `slots`; None if none does."""
+    """Return the virtual cores and GB of the smallest worker that holds `slots`; None if none does."""
     needed_mb = Executor(slots, plan.budget.profile).memory_mb
     for vcpus, (least, most, step) in EMR_WORKERS.items():
         memory_gb = max(least, step * math.ceil(needed_mb / 1024 / step))
@@ -241,21 +241,21 @@ def _emr_size(slots: int, whole: int, plan: "CapacityPlan") -> tuple[int, int] |
 
 
 def _priced(plan: "CapacityPlan", provider: str) -> InstanceType | None:
-    """Give the worker type of the plan if it is that provider's."""
+    """Return the worker type of the plan if it is that provider's."""
     return plan.price.instance if plan.price is not None and plan.price.instance.provider == provider else None
 
 
 def _application(plan: "CapacityPlan") -> tuple[str, ...]:
-    """Name the file that is started, with its arguments: the skeleton, or the script."""
+    """Return the file to start, with its arguments: the skeleton, or the script."""
     file, *arguments = script_of(plan.query) or ("job.py",)
     return PurePath(file).name, *arguments
 
 
 def _modules(plan: "CapacityPlan") -> tuple[str, ...]:
-    """Give the file of the query's own module, which the job imports; none of a script."""
+    """Return the file of the query's own module, which the job imports; empty for a script."""
     return () if script_of(plan.query) else (module_file(plan.query),)
 
 
 def _in(folder: str, paths: Sequence[str]) -> list[str]:
-    """Give the files at `paths` as they are found in `folder` of a platform."""
+    """Return the paths of the files at `paths` in `folder` of a platform."""
     return [f"{folder}/{PurePath(path).name}" for path in paths]

@@ -22,7 +22,7 @@ MODES: Mapping[str, tuple[str, ...]] = {
     "kafka": _ALL,
     FUNCTION: _ALL,
 }
-"""Output modes that a sink takes, by its kind."""
+"""Output modes that a sink allows, by its kind."""
 
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     "delta": {
@@ -30,7 +30,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     }
 }
-"""Spark's settings without which a sink is not found, by its kind; a job's own count instead."""
+"""Settings of Spark without which a sink is not found, by its kind; a job's own replace them."""
 
 _PLACED = ("parquet", "delta", "iceberg")
 _TOPIC = re.compile(r"kafka://[^/\s]+/[\w.\-]+")
@@ -73,12 +73,12 @@ class Sink:
 
     @property
     def words(self) -> str:
-        """Its kind for a reader, without its place: reports show no paths."""
+        """The sink's kind for a reader, without its place: reports show no paths."""
         return self.function or self.kind
 
     @property
     def warning(self) -> str:
-        """What users must know before anything is written: that each run writes for real; "" where it does not."""
+        """Warning for users that each run writes for real; "" if it does not."""
         if self.kind == "kafka":
             return f"every batch is written for real, to a topic of its own next to {self.place}, deleted afterwards"
         if self.place:
@@ -90,13 +90,13 @@ class Sink:
 
 
 def is_uri(place: str) -> bool:
-    """Whether a place is named by its file system, and so may be on another machine."""
+    """Whether a place begins with its file system, and so may be on another machine."""
     found = _SCHEME.match(place)
     return found is not None and found[1] != "file"
 
 
 def path_of(place: str) -> str:
-    """Give the path of a place on this machine."""
+    """Return the path of a place on this machine."""
     return urlsplit(place).path if place.startswith("file:") else place
 
 

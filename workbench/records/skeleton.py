@@ -1,4 +1,4 @@
-"""The skeleton of a job, as planned: trigger, source partitions, checkpoint, and the admission cap.
+"""The skeleton of a planned job: trigger, source partitions, checkpoint, and the admission cap.
 
 A script is its own job; of that, what it must set itself.
 """
@@ -63,9 +63,9 @@ _FILES = {"csv", "delta", "json", "orc", "parquet", "text", "xml"}
 
 @dataclass(frozen=True)
 class ScriptFacts:
-    """What is known of the script that a plan starts."""
+    """Facts about the script that a plan starts."""
 
-    name: str = ""  # of its query (``queryName``); "" if it has none
+    name: str = ""  # name of its query (``queryName``); "" if it has none
     reads: tuple[str, ...] = ()  # Spark's formats of its sources, in the order of the inputs; empty: not known
     sets: tuple[str, ...] = ()  # settings that it makes itself, ``NAME=VALUE``
 
@@ -75,7 +75,7 @@ class ScriptFacts:
         return () if self.reads and "kafka" not in self.reads else (NEEDED,)
 
     def in_both(self, planned: Mapping[str, str]) -> Iterator[str]:
-        """Say which settings it makes that are `planned` otherwise."""
+        """Describe the settings it makes that are `planned` otherwise."""
         for one in self.sets:
             name, _, value = one.partition("=")
             if name in planned and planned[name] != value:
@@ -83,7 +83,7 @@ class ScriptFacts:
 
 
 def names_of(query: str) -> tuple[str, str]:
-    """Give the module and the function of a query, in capitals if it has none of its own."""
+    """Return the module and the function of a query, in capitals if it has none of its own."""
     found = _OWN.fullmatch(query)
     if found is None or found[1] == _OURS or any(keyword.iskeyword(word) for word in re.split("[.:]", query)):
         return "MODULE", "FUNCTION"
@@ -91,17 +91,17 @@ def names_of(query: str) -> tuple[str, str]:
 
 
 def module_file(query: str) -> str:
-    """Give the file of a query's module, to be sent to the executors: of a package, its archive."""
+    """Return the file of a query's module, to be sent to the executors; for a package, its archive."""
     module, *within = names_of(query)[0].split(".")
     return f"{module}.{'zip' if within else 'py'}"
 
 
 def script_of(query: str) -> tuple[str, ...] | None:
-    """Give the path of the script whose query it is, and its arguments; None of a function."""
+    """Return the path of a query's script, and its arguments; None for a function."""
     found = _SCRIPT.fullmatch(query)
     try:
         return None if found is None else (found[1], *shlex.split(found[2]))
-    except ValueError:  # a quote that does not end
+    except ValueError:  # a quote that is not closed
         return None
 
 
@@ -118,10 +118,10 @@ def skeleton(
     script: ScriptFacts | None = None,
     planned: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Write the job of `query` for `rate`, whose batches admit what `capacity` works off in one interval.
+    """Write the job of `query` for `rate`, whose batches admit what `capacity` processes in one interval.
 
-    It goes on, or takes what there is and `ends`. Several `inputs` have their shares of it. It writes as `settings`
-    say, to a TABLE of yours. Of a script's query, what the `script` must set itself, and not set as it is `planned`.
+    It runs continuously, or takes the available rows and `ends`. Several `inputs` have their shares of `rate`. It
+    writes as `settings` say, to a TABLE of yours. For a script: what it must set itself, and what is `planned` instead.
     """
     title = f"{query} at {units.rate(rate)}".replace("\\", "/").replace('"', "'")
     caps = {name: _floored(share * capacity * interval_s) for name, share in inputs.items()}
@@ -168,7 +168,7 @@ def skeleton(
 
 
 def _source(name: str, kind: str, partitions: int, cap: int) -> Iterator[str]:
-    """Say what to set at a script's source of a `kind`, "" if that is not known."""
+    """Yield what to set at a script's source of a `kind`, "" if that is unknown."""
     source = f"    source{f' {name}' * bool(name)}"
     if kind in {"", "kafka"}:
         options = f'.option("minPartitions", {partitions}).option("maxOffsetsPerTrigger", {cap})'
@@ -178,7 +178,7 @@ def _source(name: str, kind: str, partitions: int, cap: int) -> Iterator[str]:
 
 
 def _writing(sink: Sink) -> tuple[str, str, str]:
-    """Give the import that writing to a sink takes, how its writer begins, and how it starts."""
+    """Return the import that writing to a sink takes, the beginning of its writer, and its start."""
     if sink.kind == NOOP:
         return "", '.format("SINK")', "start()"
     if sink.function:

@@ -65,7 +65,7 @@ def render(
             execution = execute(notebook, parameters, Path(folder), timeout_s)
     except OSError as error:
         raise WorkbenchError(
-            f"The report cannot be run, for want of a place for temporary files: {error.strerror or error}. Make room "
+            f"The report cannot be run without a place for temporary files: {error.strerror or error}. Make room "
             "there, or set TMPDIR to another folder."
         ) from error
     for name, value in values.items():
@@ -79,7 +79,7 @@ def render(
 
 
 def export_executed(notebook: str | Path, output: str | Path, title: str | None = None) -> Report:
-    """Write a report notebook that something else has run, such as a scheduler, as `render` writes what it runs."""
+    """Write a report notebook that another program has run, such as a scheduler, as `render` writes its own."""
     path, target = Path(notebook), _checked(output)
     try:
         execution = read_executed(path)
@@ -128,7 +128,7 @@ def notebook_title(notebook: nbformat.NotebookNode, otherwise: str) -> str:
 
 
 def _presentable(execution: Execution) -> nbformat.NotebookNode:
-    """Put the error card where a cell failed; drop papermill's banners, every traceback, and what went to stderr."""
+    """Put the error card where a cell failed; drop papermill's banners, every traceback, and standard error."""
     notebook = execution.notebook
     notebook.cells = [cell for cell in notebook.cells if not _BANNERS & set(cell.metadata.get("tags", ()))]
     for cell in notebook.cells:

@@ -17,16 +17,16 @@ from papermill import PapermillExecutionError, execute_notebook
 from workbench.redaction import redacted
 
 UNREADABLE = (OSError, ValueError, TypeError, AttributeError, KeyError, nbformat.ValidationError)
-"""What reading raises where a file is not a notebook: the readers take its form for granted."""
+"""Errors of reading a file that is not a notebook: the readers do not check its form."""
 
 _KERNEL = "python3"
-_SAFE = ("-P", "-m", "ipykernel_launcher")  # a file in the working directory takes no installed module's place
-_OWN_MODULES = "--IPKernelApp.exec_lines=import sys; sys.path.append('')"  # but is found where there is no such module
+_SAFE = ("-P", "-m", "ipykernel_launcher")  # no file in the working directory replaces an installed module
+_OWN_MODULES = "--IPKernelApp.exec_lines=import sys; sys.path.append('')"  # but it is found if there is no such module
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What stopped a notebook: name and text of the exception."""
+    """The error that stopped a notebook: name and text of the exception."""
 
     kind: str
     message: str
@@ -34,7 +34,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Execution:
-    """An executed notebook; after a failure as far as it came."""
+    """An executed notebook; after a failure, up to that point."""
 
     notebook: nbformat.NotebookNode
     failure: Failure | None
@@ -43,7 +43,7 @@ class Execution:
 def execute(
     notebook: Path, parameters: Mapping[str, object], folder: Path, timeout_s: float | None = None
 ) -> Execution:
-    """Run `notebook` in a temporary `folder`, no cell longer than `timeout_s`; relative paths start where we are."""
+    """Run `notebook` in a temporary `folder`, no cell over `timeout_s`; relative paths start in the current one."""
     output = folder / "executed.ipynb"
     failure = None
     try:
@@ -72,9 +72,9 @@ def execute(
 
 
 def read_executed(path: Path) -> Execution:
-    """Read a notebook that something else has run, or raise one of `UNREADABLE`; its first error says what failed."""
+    """Read a notebook that another program has run, or raise one of `UNREADABLE`; its first error is the failure."""
     notebook = nbformat.read(str(path), as_version=4)  # type: ignore[no-untyped-call]
-    nbformat.validate(notebook)  # what is invalid is read all the same
+    nbformat.validate(notebook)  # an invalid notebook is read as well
     errors = (
         Failure(output.ename, redacted(output.evalue))
         for cell in notebook.cells

@@ -65,7 +65,7 @@ class _Fetched(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._in_style = tag == "style"
         given = {name: value or "" for name, value in attrs}
-        if tag == "meta" and given.get("http-equiv", "").lower() == "refresh":  # no policy forbids to go elsewhere
+        if tag == "meta" and given.get("http-equiv", "").lower() == "refresh":  # no policy forbids navigating elsewhere
             self.urls.append(given.get("content", ""))
         for name, value in attrs:
             if tag != "a" and name in _LOADING and value and not value.startswith(_INLINE):

@@ -1,4 +1,4 @@
-"""Parameters of a report notebook, checked before anything runs: names, types, files, and what they mean together."""
+"""Parameters of a report notebook, checked before anything runs: names, types, files, and their combination."""
 
 import ast
 import re
@@ -48,8 +48,8 @@ class Parameter:
 
     name: str  # of the variable
     kind: str  # "int", "list[str]"; "study file" and the like for a path whose file must be readable
-    default: object  # an empty text is none: such a parameter must be given
-    help: str  # what it means
+    default: object  # an empty text is no default: such a parameter must be given
+    help: str  # meaning
 
     @property
     def is_file(self) -> bool:
@@ -64,7 +64,7 @@ def parameters_of(notebook: Path) -> tuple[Parameter, ...]:
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of the file's name: what is wrong with it follows
+            warnings.simplefilter("ignore", UserWarning)  # of the file's name: the problem follows
             declared = inspect_notebook(str(notebook))
     except UNREADABLE as error:
         reason = str(error).partition("\n")[0]
@@ -93,7 +93,7 @@ def check(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]
         if name not in declared:
             raise WorkbenchError(_unknown(notebook, name, list(declared)))
         _check_type(notebook.name, declared[name], value)
-        for text in value if isinstance(value, list) else (value,):  # no file holds it, and no path may be it
+        for text in value if isinstance(value, list) else (value,):  # no file can contain it, and no path may be it
             if isinstance(text, str) and (odd := _NO_TEXT.search(text)):
                 of = f"Parameter {name!r} of {notebook.name} is {shown(value)}"
                 raise WorkbenchError(f"{of}, of which {odd[0]!r} is not text. Leave it out.")
@@ -106,7 +106,7 @@ def check(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]
             _READERS.get(expected.kind, _open)(Path(str(value)))
     if notebook.stem in _TOGETHER and notebook.resolve().parent == FOLDER:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the report says them
+            warnings.simplefilter("ignore", UserWarning)  # the report repeats them
             _TOGETHER[notebook.stem](**values)
     return values
 

@@ -59,7 +59,7 @@ def find_template(name: str | Path) -> Path:
 
 
 def ask(study: str) -> Study:
-    """Read the study file and show what it asks."""
+    """Read the study file and show its questions."""
     _require_named(study, "No study is named", "study")
     asked = read_study(study)
     show([fold(asked_card(asked))])
@@ -69,7 +69,7 @@ def ask(study: str) -> Study:
 def measure_study(asked: Study, study: str, history: str) -> tuple[Planned, Path | None]:
     """Carry out the study of a file, and return its plans and the file of the previous ones in `history`, if any.
 
-    If it stops half-way, it shows how far it came and lets the error pass.
+    If the study stops half-way, show the finished runs and raise the error.
     """
     runs = StudyHistory.of(Path(study), Path(history))
     try:
@@ -212,7 +212,7 @@ def show_papers(paper: str = ALL, query: str = ANY) -> None:
 
 
 def _given(report: str, values: Mapping[str, object]) -> dict[str, object]:
-    """Give the parameters of one of our reports that differ from its notebook's own, for commands to repeat.
+    """Return the parameters of one of our reports that differ from its notebook's own, for commands to repeat.
 
     Its cell is parsed here, because papermill takes seconds to load in the kernel.
     """

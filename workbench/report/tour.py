@@ -39,7 +39,7 @@ _ROWS = 3  # of the data that are shown
 
 
 class RefusedError(WorkbenchError):
-    """What the first cell asks cannot be had. A card has said why, so a notebook shows no traceback."""
+    """The input of the first cell is not available. A card has the reason, so a notebook shows no traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return ["Nothing was measured. Correct the first cell, or what it names, and run all cells again."]
@@ -83,17 +83,17 @@ def data_card(data: Dataset) -> Card:
         opened=True,
     )
     finding = f"{Path(data.path).name} is replayed over and over at the rates that are tried; {origin}."
-    return Card("data", "What is it fed?", finding, table=table)
+    return Card("data", "Which data does it read?", finding, table=table)
 
 
 def planned_cards(planned: Planned) -> list[Card]:
-    """Say what to deploy, how sure that is, and what it rests on."""
+    """Show what to deploy, with what certainty, and what this rests on."""
     answer, *rest = of_a_plan.cards(planned)
-    return [answer, *([sureness(planned)] if planned.plans else []), *rest]
+    return [answer, *([certainty(planned)] if planned.plans else []), *rest]
 
 
-def sureness(planned: Planned) -> Card:
-    """Say how well the capacity of each plan is known, and what would make it known better."""
+def certainty(planned: Planned) -> Card:
+    """Show how well the capacity of each plan is known, and how to know it better."""
     runs = len(planned.exploration.fitted)
     most = max(run.budget.slots for run in planned.exploration.measurements)
     known = "; ".join(
@@ -138,7 +138,7 @@ def report_planned(planned: Planned) -> list[Card]:
         f"{PAGE}, next to this notebook ({size:.1f} MiB), opens in any browser, without a network and without this "
         "workbench. In the file browser on the left: right-click it, then Open in New Browser Tab, or Download."
     )
-    return [Card("report", "A page to send round", finding)]
+    return [Card("report", "A page to share", finding)]
 
 
 def _largest(planned: Planned) -> CapacityPlan:

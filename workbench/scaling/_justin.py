@@ -77,7 +77,7 @@ class StateMetrics:
 
 @dataclass(frozen=True)
 class JustinVariant:
-    """Deviations from Algorithm 1; the default has none."""
+    """Deviations from Algorithm 1; by default there are none."""
 
     # ``"differs"`` is the paper's p* != p'. With ``"exceeds"`` (p* > p'), an operator that needs fewer tasks shrinks;
     # the paper's guard gives it more memory if it is under pressure.

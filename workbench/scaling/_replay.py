@@ -185,7 +185,7 @@ def _model(dataflow: QueryModel | Dataflow, profiles: Mapping[str, OperatorProfi
 
 
 def _first(model: QueryModel, policy: Policy[Memory], tasks: Tasks | Decision, rate_per_s: float) -> Decision:
-    """Return what is deployed first."""
+    """Return the first deployment."""
     start = decided("The start of the replay", tasks, model.modelled)
     begin = getattr(policy, "begin", None)
     if begin is None:
@@ -195,7 +195,7 @@ def _first(model: QueryModel, policy: Policy[Memory], tasks: Tasks | Decision, r
 
 
 def _next(present: Deployment, decision: Decision) -> Deployment | None:
-    """Build the deployment that a policy wants; None if it is the present one."""
+    """Return the deployment that a policy wants; None if it is the present one."""
     managed = present.managed_mb if decision.managed_mb is None else dict(decision.managed_mb)
     tasks = dict(decision.tasks)
     same = tasks == dict(present.tasks) and managed == present.managed_mb
@@ -203,7 +203,7 @@ def _next(present: Deployment, decision: Decision) -> Deployment | None:
         return None
     if present.cluster is not None and decision.cluster is None:
         raise WorkbenchError(
-            "The policy changes the tasks of a deployment with a placement, but places none. Return a Decision with a "
+            "The policy changed the tasks of a placed deployment without placing them. Return a Decision with a "
             "cluster, or wrap the policy in a Controller."
         )
     return replace(present, tasks=tasks, managed_mb=managed, cluster=decision.cluster, key_shares=None)
@@ -233,7 +233,7 @@ class _Popularity:
 
 
 def _paid(deployment: Deployment, fleet: Fleet | None) -> Paid:
-    """Return what is paid while a deployment runs."""
+    """Return the paid resources while a deployment runs."""
     if fleet is not None:
         return fleet.paid(deployment.tasks, deployment.managed_mb, deployment.cluster)
     slot = 0.0 if math.isinf(deployment.memory_mb) else deployment.memory_mb
@@ -243,7 +243,7 @@ def _paid(deployment: Deployment, fleet: Fleet | None) -> Paid:
 
 
 class _Meter:
-    """Work since the previous call of the policy."""
+    """Work since the last call of the policy."""
 
     def __init__(self, deployment: Deployment) -> None:
         # _emitting: useful seconds while windows emit
@@ -251,7 +251,7 @@ class _Meter:
         self.up_s = self.arrived = self.busy_s = self._emitting_s = self._active_s = 0.0
 
     def add(self, done: Step, up_s: float, up: float, busy: float) -> None:
-        """Add a step of which `up_s` seconds, a share of `up`, were up; its seconds are those of a slow whole step."""
+        """Add a step of which `up_s` seconds, a share of `up`, were up, with the seconds of a slow whole step."""
         self.busy_s += up_s * busy
         self.records = self.records + done.records
         self.results = self.results + done.results

@@ -1,4 +1,4 @@
-"""When an autoscaler may act and how far it may go: settings of papers and of production for a scaling policy.
+"""When an autoscaler may act, and how far: settings of papers and of production for a scaling policy.
 
 All functions are pure: the caller owns the clock and remembers what they return. Settings have the names of the Flink
 autoscaler's options if it has them.
@@ -46,7 +46,7 @@ class AutoscalerSettings:
     # key groups of a stateful operator, which has at most as many tasks (Flink: pipeline.max-parallelism). Its tasks
     # are raised to the next divisor up to half of them, as Flink does, so that all tasks have the same number.
     key_groups: int | None = None
-    # backlog, in seconds of the source rate, above which no task is given back: its records need them (Flink:
+    # backlog, in seconds of the source rate; with more, no task is given back, because its records need them (Flink:
     # backlog-processing.lag-threshold)
     lag_threshold_s: float = math.inf
 

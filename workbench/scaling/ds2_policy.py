@@ -100,7 +100,7 @@ class Ds2Policy:
         return {**whole.tasks, **tasks}, whole, replace(after, pending=pending)
 
     def _needed(self, window: Window, parallelism: Mapping[str, int]) -> bool:
-        """Whether the utilization of an operator that would change is out of bounds.
+        """Whether the utilization of any operator that would change is out of bounds.
 
         Others do not count: an idle sink of one task must not trigger a decision.
         """

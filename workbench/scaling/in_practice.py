@@ -1,4 +1,4 @@
-"""Policies that people run, with the defaults they ship with: Spark's dynamic allocation, and KEDA's Kafka lag.
+"""Policies in common use, with their defaults: Spark's dynamic allocation, and KEDA's Kafka lag.
 
 Neither knows what a record costs. Dynamic allocation counts waiting tasks, of which a batch has as many as partitions,
 whatever its rows; KEDA counts waiting records.
@@ -19,26 +19,26 @@ _TICK_S = 1.0
 _SYNC_S, _PODS = 15.0, 4  # of Kubernetes' horizontal autoscaler
 
 Wanted: TypeAlias = tuple[tuple[float, int], ...]
-"""Times, seconds of the replay, with the replicas wanted then."""
+"""Times, in seconds of the replay, with the replicas wanted then."""
 
 
 @dataclass(frozen=True)
 class Allocated:
     """What `DynamicAllocation` remembers."""
 
-    adding: int = 1  # executors asked for next; they double while tasks wait
+    adding: int = 1  # executors in the next request; they double while tasks wait
     waited_s: float = 0.0  # seconds that tasks have waited since the last request
     idle_s: float | None = None  # since when no batch has run, seconds of the replay; None: one runs
-    arriving: tuple[tuple[float, int], ...] = ()  # when executors that were asked for will run, with their number
+    arriving: tuple[tuple[float, int], ...] = ()  # when requested executors will run, with their number
 
 
 @dataclass(frozen=True)
 class DynamicAllocation:
     """Spark's dynamic allocation of executors (``spark.dynamicAllocation``; ExecutorAllocationManager of 3.4 to 4.x).
 
-    While tasks wait for a slot, 1, 2, 4, ... executors are asked for, up to those that would run all tasks of a stage
+    While tasks wait for a slot, 1, 2, 4, ... executors are requested, up to those that would run all tasks of a stage
     at once. An executor without a task for `idle_s` goes, and one that holds shuffle files after `shuffle_s`, or where
-    the driver has collected garbage since. The query goes on while executors come and go. Cached blocks, which hold
+    the driver has collected garbage since. The query continues while executors come and go. Cached blocks, which hold
     executors as long (cachedExecutorIdleTimeout), do not occur in a streaming query.
 
     Deviations: at least one executor stays, where Spark's minimum may be 0, and a batch begins at each trigger.
@@ -52,7 +52,7 @@ class DynamicAllocation:
     # min_executors, max_executors: bounds (minExecutors, maxExecutors; without a bound by default)
     min_executors: int = 0
     max_executors: float = math.inf
-    executor_ratio: float = 1.0  # executors asked for over those that run all tasks at once (executorAllocationRatio)
+    executor_ratio: float = 1.0  # requested executors over those that run all tasks at once (executorAllocationRatio)
     # backlog_s, sustained_s: seconds that tasks wait before the first request, and before each later one
     # (schedulerBacklogTimeout, sustainedSchedulerBacklogTimeout)
     backlog_s: float = 1.0
@@ -81,7 +81,7 @@ class DynamicAllocation:
         require(0 < self.executor_ratio <= 1, f"executor_ratio is {self.executor_ratio:g}; it must be a share above 0.")
 
     def decide(self, window: Window, memory: Allocated | None) -> Answer[Allocated]:
-        """Ask for executors while tasks wait, and let those go that are idle."""
+        """Request executors while tasks wait, and release idle ones."""
         running = math.ceil(sum(window.tasks.values()) / self.executor_slots)
         now = memory or Allocated()
         interval_s = window.batch_s or INTERVAL_S
@@ -90,7 +90,7 @@ class DynamicAllocation:
         for tick in range(max(1, round(window.seconds / _TICK_S))):
             at_s = window.now_s - window.seconds + tick * _TICK_S
             done = math.fmod(at_s, max(interval_s, lasts_s)) / lasts_s if flows else 1.0
-            now = self._after_a_tick(now, at_s, done, running)
+            now = self._after_second(now, at_s, done, running)
         come = sum(count for ready_s, count in now.arriving if ready_s <= window.now_s + SLACK)
         now = replace(now, arriving=tuple(one for one in now.arriving if one[0] > window.now_s + SLACK))
         wanted = self._kept(running, now.idle_s, window.now_s) + come
@@ -99,10 +99,10 @@ class DynamicAllocation:
         slots, together = wanted * self.executor_slots, sum(window.tasks.values())
         return {name: max(1, round(count * slots / together)) for name, count in window.tasks.items()}, now
 
-    def _after_a_tick(self, now: Allocated, at_s: float, done: float, running: int) -> Allocated:
-        """Go on by a second in which `done` of a batch is done, 1 or more between two batches."""
+    def _after_second(self, now: Allocated, at_s: float, done: float, running: int) -> Allocated:
+        """Advance by a second in which `done` of a batch is done, 1 or more between two batches."""
         left = self.tasks * (1 - done)
-        if left <= running * self.executor_slots:  # none waits
+        if left <= running * self.executor_slots:  # no task waits
             idle_s = None if left > 0 else at_s if now.idle_s is None else now.idle_s
             return Allocated(idle_s=idle_s, arriving=now.arriving)
         waited_s = now.waited_s + _TICK_S
@@ -115,7 +115,7 @@ class DynamicAllocation:
         return Allocated(2 * now.adding, 0.0, None, (*now.arriving, (at_s + _TICK_S + self.start_s, more)))
 
     def _kept(self, running: int, since_s: float | None, now_s: float) -> int:
-        """Executors that stay: those that batches use; of idle ones those whose time is not over."""
+        """Return the executors that stay: those that batches use, and idle ones whose time is not over."""
         holding = math.ceil((self.tasks if self.shuffle_tasks is None else self.shuffle_tasks) / self.executor_slots)
         idle_s = 0.0 if since_s is None else now_s - since_s
         if idle_s < self.idle_s - SLACK:
@@ -159,7 +159,7 @@ class KafkaLag:
         return self.polling_s
 
     def decide(self, window: Window, memory: Wanted | None) -> Answer[Wanted]:
-        """Follow the waiting records; it remembers what it wanted, and when."""
+        """Follow the waiting records; remember the wanted replicas, and when."""
         running = max(window.tasks.values())
         lag = sum(window.backlog.values()) + sum(window.source_rates.values()) * window.batch_s
         most = self.max_replicas if self.partitions is None else min(self.max_replicas, self.partitions)

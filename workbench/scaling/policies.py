@@ -19,7 +19,7 @@ from workbench.simulation import Cluster
 
 Tasks = Mapping[str, int]
 Managed = Mapping[str, float | None]
-Memory = TypeVar("Memory")  # what a policy remembers from one decision to the next
+Memory = TypeVar("Memory")  # remembered by a policy from one decision to the next
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to deploy."""
+    """A deployment to carry out."""
 
     tasks: Tasks  # tasks per operator
     # managed memory of one task by operator, MB; an operator with None has none. Without it, memory stays as it is.
@@ -86,7 +86,7 @@ AnyPolicy: TypeAlias = Policy[Any]
 
 @dataclass(frozen=True)
 class Static:
-    """Leaves everything as it was deployed."""
+    """Leaves the deployment unchanged."""
 
     interval_s: float = 60.0
 

@@ -1,4 +1,4 @@
-"""The steady state in closed form: the highest source rate a deployment sustains, and how busy it then is.
+"""The steady state in closed form: the highest source rate a deployment sustains, and its busyness then.
 
 With no buffers to speak of, a wave moves at the pace of its slowest member, and the waves of one window follow each
 other (`waves`). So the seconds that one source record takes add up over the waves:
@@ -8,7 +8,7 @@ other (`waves`). So the seconds that one source record takes add up over the wav
 
 Without windows there is one wave, and this is DS2's and BIDS2's bound (StreamBed, Equation 3), taken task by task
 instead of on average: the fullest task decides. Windows add what those bounds miss: while results run on, no input is
-taken, so an operator that works on bursts stands still for the rest of the time and cannot become fully busy.
+taken, so an operator that works on bursts is idle for the rest of the time and cannot become fully busy.
 """
 
 import math
@@ -23,7 +23,7 @@ from workbench.simulation.waves import input_ratios
 
 @dataclass(frozen=True)
 class SteadyState:
-    """What a warm, undisturbed deployment sustains."""
+    """The rate and the work that a warm, undisturbed deployment sustains."""
 
     rate: float  # highest sustainable rate of all sources together, records/s; inf if nothing costs time
     work_s: Mapping[str, float]  # by operator: seconds that all its tasks together work per source record

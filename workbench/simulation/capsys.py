@@ -6,7 +6,7 @@ large deployment in ``scripts/expjson/multi.json``. Operators are unchained (sec
 
 How they are read here: `cpu` is in thousandths of a core of the whole process, RocksDB's threads included, up to 1.88
 cores for one task of Q2-join; a task is one thread in the engine, so CPU counts in pairs of cores and the fullest task
-stays below one. `io` is taken for kB/s of state, `net` for MB/s of output (Q3-inf then sends 391 kB a record, an image
+stays below one. `io` is read as kB/s of state, `net` as MB/s of output (Q3-inf then sends 391 kB a record, an image
 of 128 x 128 pixels in three channels of doubles). Every operator passes on as many records as it gets; costs per record
 are such that the loads are the published ones. Windows cost their average: no bursts.
 """

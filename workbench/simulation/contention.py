@@ -65,7 +65,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Contention:
-    """What one record of each task takes of its worker."""
+    """The load that one record of each task puts on its worker."""
 
     worker: Ints  # worker of each task, shape (tasks,)
     # use per input record, and per result of a windowed task, shape (3, tasks): CPU seconds, bytes, bytes

@@ -30,7 +30,7 @@ _MEMTABLE_MB = 64.0
 
 
 def block_cache_mb(managed_mb: float) -> float:
-    """Compute what managed memory leaves for caching reads, MB, as Flink sets up RocksDB (Justin, section 3).
+    """Return the part of managed memory that caches reads, MB, as Flink sets up RocksDB (Justin, section 3).
 
     Writes are buffered in a power of two of MB, at most 64, that is less than half: 128 MB leave 96 for the cache,
     256 leave 192, 512 leave 448.
@@ -261,7 +261,7 @@ class Deployment:
 
     @cached_property
     def steady_source_seconds(self) -> Floats:
-        """Seconds of each task's time that such a record takes once warm."""
+        """Seconds of each task's time for such a record, once warm."""
         return self.source_records * self.steady_costs.record_s
 
     @cached_property
@@ -273,7 +273,7 @@ class Deployment:
 
     @cached_property
     def contention(self) -> Contention | None:
-        """What the tasks take of their workers; None without a cluster."""
+        """The load of the tasks on their workers; None without a cluster."""
         if self.cluster is None:
             return None
         worker = np.concatenate([self.cluster.worker_of(name, count) for name, count in self.tasks.items()])
@@ -314,7 +314,7 @@ class Deployment:
             where = self.slices[name]
             if state.response is None:
                 waits[where] = state.reads * read_latency_s(state, self._hits(name, state, filled))
-            else:  # whatever a measured record takes beyond its CPU time
+            else:  # time that a measured record takes beyond its CPU time
                 whole = state.response.record_s(self._filled_mb(name, state, filled), self.state_shares[where])
                 waits[where] = np.maximum(0.0, whole - model.profile.cpu_s)
         return Costs(self.cpu_s * (cpu_factor / speed) + waits, self.emission_cpu_s * (cpu_factor / speed), cpu_factor)
@@ -326,14 +326,14 @@ class Deployment:
         return 1.0 + (live / (self.memory_mb - live) if math.isfinite(self.memory_mb) else 0.0)
 
     def _chained_to(self, name: str) -> str | None:
-        """Find the upstream operator whose tasks pass their output on one to one, if that is all the input there is."""
+        """Return the upstream operator whose tasks pass their output on one to one, if it is the only input."""
         edges = self.model.dataflow.feeding.get(name, ())
         if len(edges) != 1 or not self._one_to_one(edges[0]):
             return None
         return edges[0].upstream
 
     def _one_to_one(self, edge: Edge) -> bool:
-        """Whether a forward edge can be one: unequal parallelism is treated as a shuffle."""
+        """Whether a forward edge is really one to one: with unequal parallelism it is treated as a shuffle."""
         return edge.partitioning == "forward" and self.tasks.get(edge.upstream) == self.tasks[edge.downstream]
 
     def _remote(self, worker: Ints) -> Floats:

@@ -25,7 +25,7 @@ _FULL = 1e-9  # of a step or a window: rounding
 
 @dataclass(frozen=True)
 class State:
-    """What a deployment holds between two steps; arrays have one entry per task."""
+    """The content of a deployment between two steps; arrays have one entry per task."""
 
     age_s: float
     window_age_s: float
@@ -35,14 +35,14 @@ class State:
 
     @classmethod
     def empty(cls, deployment: Deployment, age_s: float = 0.0) -> "State":
-        """Begin with nothing waiting, at a window's start."""
+        """Return a state with nothing waiting, at a window's start."""
         zeros = np.zeros(deployment.size)
         return cls(age_s, 0.0, zeros, zeros, zeros)
 
 
 @dataclass(frozen=True)
 class Step:
-    """What happened in one step; arrays have one entry per task."""
+    """The events of one step; arrays have one entry per task."""
 
     consumed: float  # records the sources emitted
     # seconds in which the sources' wave flowed at full pace or was stopped; all of the step if more was offered than
@@ -161,11 +161,11 @@ class _Work:
         return np.minimum(self._arrived_s + self._extra_s, self.now_s)
 
     def close(self, head: str) -> None:
-        """Let the windowed operator `head` have taken no input until now."""
+        """Record that the windowed operator `head` has taken no input until now."""
         self._open_s[self._deployment.slices[head]] = self._step_s - self.now_s
 
     def flow(self, records: Floats, amount: float, results: Floats | None = None) -> float:
-        """Let up to `amount` times these records and results flow from now on; how much of them did.
+        """Let up to `amount` times these records and results flow from now on; return how many times they did.
 
         If not all does, that lasts until the end of the step.
         """
@@ -190,7 +190,7 @@ class _Work:
         if emitting_s is not None:
             self._extra_s += done * emitting_s
         if contention is not None:
-            # What the tasks alone would do asks this of their worker, 1 being all it has; they take so much longer.
+            # The work that the tasks alone would ask of their worker, 1 being its capacity; they take that much longer.
             own_s = arriving_s if emitting_s is None else arriving_s + emitting_s
             alone = min(amount, left_s / own_s.max()) if own_s.max() > 0 else 0.0
             asked = (alone / left_s * crowded_s).max(axis=0)

@@ -1,4 +1,4 @@
-"""What a query does to a machine: its dataflow and, for every operator, what one record costs.
+"""The cost of a query: its dataflow and, for every operator, what one record costs.
 
 Everything that makes capacity grow otherwise than in proportion to the slots is stated here as a mechanism, never as a
 curve of capacity over slots: records that change tasks cost more, keys are skewed, state misses its cache, windows
@@ -18,7 +18,7 @@ from workbench.simulation.response import StateResponse
 
 @dataclass(frozen=True)
 class StateModel:
-    """State that need not fit memory: every read that misses the cache waits."""
+    """State that may exceed memory: every read that misses the cache waits."""
 
     # what all tasks of the operator together read again and again, MB; a task holds the share of its keys
     working_set_mb: float
@@ -41,7 +41,7 @@ class StateModel:
 
 @dataclass(frozen=True)
 class OperatorModel:
-    """What one record costs in an operator, and how unevenly the records reach its tasks."""
+    """The cost of one record in an operator, and how unevenly the records reach its tasks."""
 
     # CPU seconds (on one full core), bytes of state and of output, and selectivity, each per input record
     profile: OperatorProfile
@@ -188,7 +188,7 @@ class QueryModel:
         return tuple(name for name in self.dataflow.topological_order() if name in self.operators)
 
     def operators_in_order(self) -> Iterator[tuple[str, OperatorModel]]:
-        """Give the modelled operators with their models, upstream first."""
+        """Yield the modelled operators with their models, upstream first."""
         return ((name, self.operators[name]) for name in self.modelled)
 
     @property
@@ -198,5 +198,5 @@ class QueryModel:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Give names as a message shows them."""
+    """Return names in the form of a message."""
     return ", ".join(names) or "none"

@@ -14,7 +14,7 @@ _LIMIT = 3.0
 
 
 def stream(*key: str | float | None) -> np.random.Generator:
-    """Give the random numbers that belong to `key`."""
+    """Return the random numbers that belong to `key`."""
     digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
     return np.random.default_rng(int.from_bytes(digest, "big"))
 

@@ -55,7 +55,7 @@ Costed = tuple[str, OperatorModel]  # kind of an operator, and what its records 
 
 
 def costed(kind: str, cpu_s: float, selectivity: float = 1.0, **mechanisms: object) -> Costed:
-    """Give an operator of `kind` whose records take `cpu_s`, with further fields of an `OperatorModel`."""
+    """Return an operator of `kind` whose records take `cpu_s`, with further fields of an `OperatorModel`."""
     state_bytes = _STATE_BYTES if kind in _STATEFUL else 0.0
     profile = OperatorProfile(cpu_s, state_bytes, _BID_BYTES * selectivity, selectivity)
     return kind, OperatorModel(profile, **mechanisms)  # type: ignore[arg-type]

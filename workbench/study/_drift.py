@@ -35,20 +35,20 @@ _LAW_PARAMETERS = 3  # of the scaling law: scale and two exponents
 
 _SLACK = 1e-9
 LEVEL = 0.95
-"""Share of changes by chance that are not to be called changes."""
+"""Share of chance changes that must not be called changes."""
 
 Judgement = Literal["lower", "higher", "within noise", "unknown"]
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """Relative standard deviation of one measurement, and the degrees of freedom that it is known with."""
+    """Relative standard deviation of one measurement, and its degrees of freedom."""
 
     deviation: float = EXPECTED_DEVIATION
     freedom: int = EXPECTED_WEIGHT
 
     def quantile(self, comparisons: int = 1) -> float:
-        """How many standard deviations chance makes in all but one of twenty cases, for any of several (Bonferroni)."""
+        """Return how many standard deviations chance makes in 19 of 20 cases, for any of several (Bonferroni)."""
         return float(student.ppf(1 - (1 - LEVEL) / (2 * comparisons), self.freedom))
 
 
@@ -70,12 +70,12 @@ class Change:
 
     @property
     def ratio(self) -> float | None:
-        """How many times as large it is; None where that is not known to a point."""
+        """How many times as large it is now; None where that is only known to be in a range."""
         return math.exp(self.most) if self.least == self.most else None
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """At least and at most how many times as large it is; 0 and inf where nothing is known."""
+        """At least and at most how many times as large it is now; 0 and inf where nothing is known."""
         return math.exp(self.least), math.exp(self.most)
 
     @property
@@ -102,7 +102,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """A circumstance that is not the same: a setting, the machine, the workbench's version."""
+    """A circumstance that changed: a setting, the machine, the workbench's version."""
 
     thing: str
     before: str
@@ -111,7 +111,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Promise:
-    """What becomes of an earlier plan: its budget, and its capacity (records/s) by the present model."""
+    """An earlier plan today: its budget, and its capacity (records/s) by the present model."""
 
     rate: float
     margin: float
@@ -119,7 +119,7 @@ class Promise:
     expected: float
     low: float  # of the 90 % interval
     high: float
-    slots_now: int | None  # planned for the rate now; None if there is no plan
+    slots_now: int | None  # slots planned for the rate now; None if there is no plan
 
     @property
     def verdict(self) -> Literal["holds", "eats its margin", "too small"]:
@@ -142,22 +142,22 @@ class Drift:
     scatter: Scatter
     promises: tuple[Promise, ...] = ()  # earlier plans by the present model, at intervals and for cores measured now
     costs: tuple[Change, ...] = ()  # CPU time per record of every operator
-    cores: RelativeSpeed | None = None  # how fast they are now, not corrected for; None: not known
+    cores: RelativeSpeed | None = None  # speed of the cores now, over that before, not corrected for; None: unknown
 
     @property
     def losses(self) -> tuple[Change, ...]:
-        """Capacities that fell beyond the noise, that of all budgets together first."""
+        """Capacities that fell beyond the noise, with that of all budgets together first."""
         return tuple(dict.fromkeys(each for each in (self.overall, *self.changes) if each.judgement == "lower"))
 
     def other_cores(self) -> str:
-        """Say how fast the cores are now, after a blank; empty where they do not differ, or nobody timed them."""
+        """Describe the cores' speed now, after a blank; empty where it did not change, or was not timed."""
         if self.cores is None or not self.cores.differs:
             return ""
         return f" The cores were {self.cores.words('those of the earlier run')}."
 
 
 def drift(before: Measurement, now: Measurement, scatter: Scatter | None = None) -> Drift:
-    """Compare two measurements of the same query on the same budget; `scatter` is that of repeats, where it is known.
+    """Compare two measurements of the same query on the same budget; `scatter` is that of repeats, if known.
 
     Raises WorkbenchError when query, budget, tasks or testbed differ, so that nothing can be compared.
     """
@@ -213,7 +213,7 @@ def study_drift(before: Planned, now: Planned) -> Drift:
 
 
 def scatter_of(explorations: Iterable[Exploration]) -> Scatter:
-    """Estimate how repeats scatter: the runs of `explorations` about their models, and the general expectation."""
+    """Estimate how repeats scatter: by the runs of `explorations` around their models, and the general expectation."""
     squares, freedom, expected = 0.0, 0, EXPECTED_DEVIATION
     for exploration in explorations:
         expected = max([expected, *(expected_deviation(run.machine) for run in exploration.measurements)])
@@ -256,7 +256,7 @@ def _capacity_change(budget: Budget, before: _Capacity, now: _Capacity, quantile
 
 
 def _overall(pairs: Sequence[tuple[_Capacity, _Capacity]], changes: Sequence[Change], quantile: float) -> Change:
-    """Mean of the logarithms of the ratios; budgets whose ratio is open do not count."""
+    """Mean of the logarithms of the ratios; budgets with an open ratio do not count."""
     known = [(pair, change.most) for pair, change in zip(pairs, changes, strict=True) if change.least == change.most]
     thing = f"Capacity over {units.some(len(known), 'budget')}"
     if not known:
@@ -267,7 +267,7 @@ def _overall(pairs: Sequence[tuple[_Capacity, _Capacity]], changes: Sequence[Cha
 
 
 def _operator_changes(before: Measurement, now: Measurement, scatter: Scatter) -> list[Change]:
-    """CPU time per record of every operator; taken as scattering like rates, plus the errors of the two fits."""
+    """CPU time per record of every operator; assumed to scatter like rates, plus the errors of the two fits."""
     was = {cost.operator: cost for cost in before.costs}
     pairs = [(was[cost.operator], cost) for cost in now.costs if cost.operator in was]
     quantile = scatter.quantile(max(1, len(pairs)))
@@ -284,7 +284,7 @@ def _operator_changes(before: Measurement, now: Measurement, scatter: Scatter) -
 
 
 def _promises(before: Planned, now: Planned) -> Iterable[Promise]:
-    """Give the earlier plans whose trigger interval, and whose cores, the present model speaks of."""
+    """Yield the earlier plans whose trigger interval and cores the present model covers."""
     slots_now = {plan.rate: plan.budget.slots for plan in now.plans}
     gains = _gains(now)
     for plan in before.plans:
@@ -296,7 +296,7 @@ def _promises(before: Planned, now: Planned) -> Iterable[Promise]:
 
 
 def _gains(planned: Planned) -> Mapping[float, IntervalSpeedup]:
-    """Capacity at each trigger interval that was measured relative to that at the explored one."""
+    """Capacity at each measured trigger interval, relative to that at the explored one."""
     explored = planned.study.interval_s
     points = interval_points([run for run in planned.sweep if why_no_capacity(run) is None])
     if all(point.interval_s != explored for point in points):
@@ -327,7 +327,7 @@ def _unequal(what: str, before: Mapping[str, object], now: Mapping[str, object])
 
 
 def _by_budget(exploration: Exploration) -> dict[Budget, list[Measurement]]:
-    """Group the fitted runs by budget; of one without any, those that bound its capacity from one side."""
+    """Group the fitted runs by budget; where a budget has none, those that bound its capacity from one side."""
     fitted: dict[Budget, list[Measurement]] = {}
     bounding: dict[Budget, list[Measurement]] = {}
     for row, run in enumerate(exploration.runs):

@@ -1,4 +1,4 @@
-"""Say what a study would measure and how long that takes, without deploying anything."""
+"""Estimate what a study would measure and how long that takes, without deploying anything."""
 
 import math
 import os
@@ -36,16 +36,16 @@ SIMULATED_RUN_S = 1.0
 class DryRun:
     """What a study would measure, if nothing fails."""
 
-    first: tuple[Budget, ...]  # measured in any case, in order, minimal configurations among them
+    first: tuple[Budget, ...]  # measured in any case, in order, including minimal configurations
     runs: tuple[int, int]  # least and most in all, with recorded ones
     seconds: tuple[float, float]  # least and most of those that are not recorded, roughly
     recorded: int = 0
     sweep: tuple[Budget, ...] = ()  # the largest at the trigger intervals to choose from, where not recorded
     smaller: str = ""  # slot counts that this machine cannot provide, which are left out
-    doubt: str = ""  # why runs that are recorded may be listed all the same; "" where they are not
-    read: str = ""  # of the query's module, of which nothing was run; "" for a benchmark's
-    short: str = ""  # that the study's minutes are over before its first run ends; "" where they may not be
-    refused: str = ""  # why the recorded runs, all that there will be, give no plan; "" where they give one
+    doubt: str = ""  # why runs that are recorded may still be listed; "" where they are not
+    read: str = ""  # what the text of the query's module shows; "" for a benchmark's
+    short: str = ""  # that the study's minutes end before its first run does; "" where they may not
+    refused: str = ""  # why the recorded runs, if there will be no others, give no plan; "" where they give one
 
 
 def dry_run(study: Study | Prepared, journal: Journal | None = None, *, find: Find = read_query) -> DryRun:
@@ -61,7 +61,7 @@ def dry_run(study: Study | Prepared, journal: Journal | None = None, *, find: Fi
     doubt = read = ""
     if isinstance(query.build, Script):
         read = f"{query.build.path.name} was not run: workbench init says what it starts."
-    elif isinstance(query.build, Unread) and query.build.surely:
+    elif isinstance(query.build, Unread) and query.build.is_function:
         takes = units.some(max(1, len(query.inputs)), "DataFrame")
         read = (
             f"{query.build.file.name} was read, and nothing of it was run: {query.name} takes {takes} and starts no "
@@ -108,7 +108,7 @@ def _listed(ready: Prepared) -> DryRun:
         runs, certain, (least, most) = (made + 1, made + 1), certain[: made + 1], first_s
         short = (
             f"The study's {units.seconds(study.most_s)} are over before its first run ends, which takes about "
-            f"{units.seconds(first_s[0])} at least: it is made all the same, and no other. Allow more (minutes)."
+            f"{units.seconds(first_s[0])} at least: it is still made, and no other. Allow more (minutes)."
         )
     intervals = sorted({*study.intervals} - {study.interval_s})
     swept = [replace(study.space.corners[-1], interval_s=interval) for interval in intervals]
@@ -130,7 +130,7 @@ def _listed(ready: Prepared) -> DryRun:
 
 
 def _refused(explorer: ResourceExplorer) -> str:
-    """Say why the runs of an exploration that is over give no plan; "" where they give one."""
+    """Explain why the runs of a finished exploration give no plan; "" where they give one."""
     try:
         explorer.conclude()
     except WorkbenchError as error:

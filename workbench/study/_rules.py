@@ -65,12 +65,12 @@ def text(allowed: str) -> Check:
 
 
 def one_of(*allowed: str) -> Check:
-    """Allow these texts."""
+    """Allow only these texts."""
     return _must(lambda one: isinstance(one, str) and one in allowed, f"one of {', '.join(allowed)}")
 
 
 def settings(name: str, value: object) -> dict[str, str]:
-    """Take Spark's settings as YAML has them: texts, numbers, true and false."""
+    """Accept Spark's settings as YAML has them: texts, numbers, true and false."""
     if not isinstance(value, Mapping):
         raise WorkbenchError(f"{name} is {shown(value)}; it must be a mapping, such as spark.some.name: value.")
     if len(value) > bounds.GRID:
@@ -82,7 +82,7 @@ def settings(name: str, value: object) -> dict[str, str]:
 
 
 def place_or_memory(name: str, value: object) -> str:
-    """Take a place, or ``memory``."""
+    """Accept a place, or ``memory``."""
     return "" if value == "memory" else text("memory, or the path or URI of a folder")(name, value)
 
 
@@ -92,7 +92,7 @@ def texts(allowed: str) -> Check:
 
 
 def inputs_by_argument(name: str, value: object) -> dict[str, dict[str, Any]]:
-    """Take the data set of each argument of a query."""
+    """Accept the data set of each argument of a query."""
     if not isinstance(value, Mapping) or len(value) > bounds.GRID:
         raise WorkbenchError(
             f"{name} is {shown(value)}; it must name the data set of each argument of the query's function, such as "

@@ -1,4 +1,4 @@
-"""What the text of a query's module says before anything of it runs: whether it can be planned, and its keys.
+"""What the text of a query's module shows before any of it runs: whether it can be planned, and its keys.
 
 The text is parsed, not executed. What it does not show, such as a function that another module makes, passes.
 """
@@ -23,7 +23,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def check_module(name: str, file: Path) -> None:
-    """Refuse a query whose module would not come to an end, or would start a stream, when it is imported."""
+    """Refuse a query whose module would not finish, or would start a stream, when imported."""
     for statement in _parsed(file).body:
         if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
             continue
@@ -36,7 +36,7 @@ def check_module(name: str, file: Path) -> None:
 
 
 def check_function(name: str, file: Path, function: str, inputs: Sequence[str] = ()) -> None:
-    """Refuse a function that is not a query, from its text in `file`; one that the text does not define passes.
+    """Refuse a function that is not a query, by its text in `file`; accept one that the text does not define.
 
     `inputs` are the names of its inputs; none: it has one, of any name.
     """
@@ -61,7 +61,7 @@ def check_function(name: str, file: Path, function: str, inputs: Sequence[str] =
 
 
 def check_loaded(name: str, build: Callable[..., Any], inputs: Sequence[str] = ()) -> None:
-    """Refuse what was loaded and is not a query, by its signature and, where it is there, its text."""
+    """Refuse a loaded object that is not a query, by its signature and its text, if available."""
     if (asked := signature_of(build)) is not None:
         _check_arguments(name, asked, inputs)
     while isinstance(build, partial):
@@ -69,27 +69,27 @@ def check_loaded(name: str, build: Callable[..., Any], inputs: Sequence[str] = (
     written = inspect.unwrap(build)
     if isinstance(written, FunctionType) and (file := Path(written.__code__.co_filename)).is_file():
         check_function(name, file, written.__name__ if build is written else "", inputs)
-        if build is not written:  # its decorator may pass on what it likes, but not return another thing
+        if build is not written:  # its decorator may pass anything on, but not return another object
             tree = _parsed(file)
             if found := _functions(tree).get(written.__name__):
                 _check_sink(name, found, tree)
 
 
 def signature_of(called: Callable[..., Any]) -> inspect.Signature | None:
-    """Give the signature of what was loaded; None of what is not written in Python."""
+    """Return the signature of a loaded object; None if it is not written in Python."""
     with suppress(TypeError, ValueError):
         return inspect.signature(called, follow_wrapped=False)
     return None
 
 
 def written_signature(file: Path, function: str) -> inspect.Signature | None:
-    """Give the signature of a function from its text; None where a decorator may change it, or it is not there."""
+    """Return the signature of a function from its text; None if a decorator may change it, or it is missing."""
     found = _functions(_parsed(file)).get(function)
     return None if found is None or found.decorator_list else _signature(found.args)
 
 
 def check_batch_function(name: str, signature: inspect.Signature | None, *, placed: bool) -> None:
-    """Refuse a sink that ``foreachBatch`` cannot call, by its signature; one without a signature passes.
+    """Refuse a sink that ``foreachBatch`` cannot call, by its signature; accept one without a signature.
 
     It is called with a batch and its number, and with `place` where it is `placed`.
     """
@@ -162,7 +162,7 @@ def _keys_given(call: ast.Call) -> list[ast.expr]:
 
 
 def _columns(given: ast.expr, known: dict[str, ast.expr]) -> set[str] | None:
-    """Collect columns that an expression names, of texts all words; None where the module does not show them."""
+    """Collect the columns that an expression names, of texts all words; None where the module does not show them."""
     if isinstance(given, ast.Call) and isinstance(given.func, ast.Name | ast.Attribute):
         name = given.func.id if isinstance(given.func, ast.Name) else given.func.attr
         if name in _WINDOWS:
@@ -185,7 +185,7 @@ def _columns(given: ast.expr, known: dict[str, ast.expr]) -> set[str] | None:
 
 
 def needed(signature: inspect.Signature) -> tuple[str, ...] | None:
-    """Names of the arguments that a query must be given; None where it takes any."""
+    """Names of the arguments that a query must be given; None if it takes any."""
     asked = signature.parameters.values()
     if any(one.kind is one.VAR_POSITIONAL for one in asked):
         return None
@@ -228,13 +228,13 @@ def _check_sink(name: str, found: ast.FunctionDef, tree: ast.Module) -> None:
         return
     does = f"calls {word}" if word else "returns a StreamingQuery"
     raise WorkbenchError(
-        f"The query {name!r} {does}, so it starts by itself and writes to a sink of its own. Drop the sink: return the "
+        f"The query {name!r} {does}, so it starts itself, with a sink of its own. Drop the sink: return the "
         "streaming DataFrame, which the workbench starts; the study names its sink (sink: parquet PLACE, for example)."
     )
 
 
 def _started_by(bodies: list[ast.stmt], *, within: bool) -> str:
-    """Find what in `bodies` starts a stream or awaits its end; "" if nothing. Functions in them count if `within`."""
+    """Find what in `bodies` starts a stream or awaits its end; "" if nothing. Functions inside count if `within`."""
     for one in (part for body in bodies for part in (ast.walk(body) if within else _own([body]))):
         if isinstance(one, ast.Attribute) and (one.attr == "writeStream" or one.attr in _WAITS):
             return one.attr
@@ -242,7 +242,7 @@ def _started_by(bodies: list[ast.stmt], *, within: bool) -> str:
 
 
 def _reached(found: ast.FunctionDef, tree: ast.Module) -> list[ast.stmt]:
-    """Give a function, and those of its module that it calls by name, directly or through others."""
+    """Return a function, and those of its module that it calls by name, directly or through others."""
     functions = _functions(tree)
     reached, waiting = [], [found.name]
     while waiting:
@@ -255,7 +255,7 @@ def _reached(found: ast.FunctionDef, tree: ast.Module) -> list[ast.stmt]:
 
 
 def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    """Nodes of statements without those of functions and classes that they define."""
+    """Yield the nodes of statements, without those of functions and classes that they define."""
     waiting: list[ast.AST] = [*body]
     while waiting:
         one = waiting.pop()
@@ -284,7 +284,7 @@ def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
 
 
 def _parsed(file: Path) -> ast.Module:
-    """Parse the module of a file; it is empty where it cannot be parsed, which importing it says better."""
+    """Parse the module of a file; return an empty one if that fails, as importing it gives a better error."""
     try:
         return ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):

@@ -80,7 +80,7 @@ def run_study(
     estimator: CapacityEstimator | None = None,
     asked: Asked | None = None,
 ) -> Planned:
-    """Explore, model and plan; see `study_steps`. What happens is shown to `listen`."""
+    """Explore, model and plan, and pass each event to `listen`; see `study_steps`."""
     steps = study_steps(study, journal, progress=progress, testbed=testbed, estimator=estimator, asked=asked)
     return result_of(steps, listen)
 
@@ -94,7 +94,7 @@ def study_steps(
     estimator: CapacityEstimator | None = None,
     asked: Asked | None = None,
 ) -> Generator[Event, None, Planned]:
-    """Explore, model and plan: yield what happens and return the plans.
+    """Explore, model and plan; yield the events and return the plans.
 
     After each run it yields what all of them say so far, as `Concluded` with `SoFar`. What the journal holds is not
     measured again. A budget that cannot be measured is a run that failed: the others go on, and it is tried again when
@@ -124,7 +124,7 @@ def study_steps(
 
 
 def runs_of(study: Study) -> int:
-    """Most runs: where the budgets are few and share a deployment, one of each and one again, which shows drift."""
+    """Return the most runs: for few budgets that share a deployment, one each and one repeat, which shows drift."""
     budgets = len(study.space.budgets)
     return min(study.most_runs, budgets + 1) if study.shared and budgets <= _SMALL else study.most_runs
 
@@ -132,7 +132,7 @@ def runs_of(study: Study) -> int:
 def _with_answers(
     explorer: ResourceExplorer, query: Query, study: Study, instances: Sequence[InstanceType]
 ) -> Generator[Event, None, Exploration]:
-    """Explore, and yield after each run what those so far say."""
+    """Explore, and yield after each run what the runs so far show."""
     made: list[Run] = []
     steps = explorer.steps(query)
     while True:
@@ -166,7 +166,7 @@ def _planned(
 
 
 def tell_recorded(explorer: ResourceExplorer, query: Query) -> None:
-    """Give an explorer the runs that the journal has, up to the first that it lacks."""
+    """Pass the runs in the journal to an explorer, up to the first missing one."""
     known = True
     while known and (budget := explorer.ask()) is not None:
         runs, known = explorer.optimizer.recorded(query, budget)
@@ -206,7 +206,7 @@ def prepare(
 
 
 def _recorded(testbed: RecordedTestbed, query: Query, budget: Budget) -> int:
-    """Count what `testbed` has of a budget; one that it lacks is asked for, and fails with the nearest it has."""
+    """Count the measurements that `testbed` has of a budget; a missing budget counts, and fails naming the nearest."""
     try:
         return testbed.count(query, budget)
     except WorkbenchError:
@@ -215,7 +215,7 @@ def _recorded(testbed: RecordedTestbed, query: Query, budget: Budget) -> int:
 
 @dataclass(frozen=True, eq=False)
 class SoFar:
-    """What `runs` say of the targets of `study`, before it is over."""
+    """What `runs` show of the targets of `study`, before it is over."""
 
     study: Study
     runs: tuple[Run, ...]
@@ -231,7 +231,7 @@ class SoFar:
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """An answer where it is sure enough, else what was sustained; of simulated runs, which take no time, nothing.
+        """The answer if it is certain enough, else what was sustained; empty for simulated runs, which take no time.
 
         An answer has a 90 % interval whose ends differ by at most a factor of 2, and goes at most 3 times beyond the
         runs. Or it is an upper bound: slots that were measured, and whose interval lies above the rate.
@@ -263,7 +263,7 @@ class SoFar:
 
 
 def _needs(plan: CapacityPlan, fewest: int) -> str:
-    """Say what a rate needs; with `fewest` slots, of which fewer are still to be measured, at most."""
+    """Describe what a rate needs; with `fewest` slots, of which fewer are still to be measured, at most that."""
     slots, profile = plan.budget.slots, plan.budget.profile
     return (
         f"{plan.query} at {units.rate(plan.rate)} needs {'at most ' * (slots == fewest)}{units.some(slots, 'slot')} of "

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 
 SOURCES = ("replay", "kafka")
-"""How a query gets its rows."""
+"""Ways in which a query gets its rows."""
 
 CAPTURES = Path(".workbench/captured")
-"""Where samples of topics are kept that are named as a data set."""
+"""Folder for samples of topics that are named as a data set."""
 
 COLUMNS_ROWS = 10_000
-"""Rows of a sample that only gives the columns."""
+"""Rows of a sample from which only the columns are used."""
 
 Inputs = Mapping[str, Mapping[str, Any]]
 """Data sets of a query of several inputs, by the arguments that they feed, as `Input` has them."""
@@ -54,7 +54,7 @@ Inputs = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class GivenRows:
-    """The rows that a query is to read; see `find_query`."""
+    """The rows that a query reads; see `find_query`."""
 
     dataset: str | None = None
     event_time: str | None = None
@@ -64,7 +64,7 @@ class GivenRows:
     progress: Callable[[str], None] = lambda _: None
 
     def check(self) -> None:
-        """Refuse what cannot be asked for together."""
+        """Refuse fields that exclude each other."""
         topic = (self.dataset or "").startswith(kafka.SCHEME)
         if self.inputs and (self.dataset, self.event_time) != (None, None):
             given = "dataset" if self.dataset is not None else "event_time"
@@ -97,7 +97,7 @@ class GivenRows:
             )
 
     def require_captured(self) -> None:
-        """Refuse a topic of which no sample is here, where none must be made."""
+        """Refuse a topic without a sample here, where none may be captured."""
         for url in self.datasets:
             if url.startswith(kafka.SCHEME) and not any(map(Path.exists, self._samples(url)[0])):
                 raise WorkbenchError(
@@ -129,13 +129,13 @@ class GivenRows:
         return found
 
     def one(self, event_time: str | None) -> Dataset:
-        """Give the data set with this event-time column."""
+        """Return the data set with this event-time column."""
         data = Dataset.at(self._place(self.dataset or ""), event_time)
         check_dataset(data, event_time)
         return data
 
     def _place(self, dataset: str) -> str:
-        """Give the path of a data set: of a topic, that of its sample, captured at its first use."""
+        """Return the path of a data set; for a topic, that of its sample, captured at its first use."""
         if not dataset.startswith(kafka.SCHEME):
             return dataset
         samples, decoded = self._samples(dataset)
@@ -148,7 +148,7 @@ class GivenRows:
         return str(found)
 
     def _samples(self, url: str) -> tuple[list[Path], kafka.Schema | None]:
-        """Say where samples of a topic are kept, the one to capture last, and the schema of its values.
+        """Return the samples of a topic, the one to capture last, and the schema of its values.
 
         Of a topic that Spark reads itself, a small sample is enough, because it gives the columns only.
         """
@@ -188,7 +188,7 @@ def find_query(
     """
     rows = GivenRows(dataset, event_time, source, schema, inputs, progress)
     rows.check()
-    if source == "kafka":  # Spark's source has no use for some settings: say so before anything is deployed
+    if source == "kafka":  # Spark's source does not use some settings: refuse them before anything is deployed
         kafka.java_settings(kafka.client_settings())
     if not imports:
         rows.require_captured()
@@ -221,7 +221,7 @@ def read_query(name: str, *rows: Any, **more: Any) -> Query:  # noqa: ANN401 - t
 
 
 def _read(name: str, rows: GivenRows) -> Query:
-    """Look for a user's query in the text of its module, and feed it."""
+    """Find a user's query in the text of its module, and feed it."""
     found = read_own(name, "query")
     attribute = name.partition(":")[2]
     name = f"{found.module}:{attribute}"
@@ -229,13 +229,13 @@ def _read(name: str, rows: GivenRows) -> Query:
     check_function(name, found.file, attribute, tuple(rows.inputs))
     if rows.datasets:
         return Query(name, found, rows.data, rows.event_time)
-    if found.surely:
+    if found.is_function:
         raise _needs_data(name)
     return Query(name, found, Dataset(str(found.file), "csv"), rows.event_time)
 
 
 def check_sink(sink: Sink, script: Script | None = None, *, imports: bool = False) -> Callable[..., object]:
-    """Give what ``foreachBatch`` is to call: of `script`, which does not run yet, or of a module, read or imported."""
+    """Return what ``foreachBatch`` calls: of `script`, which does not run yet, or of a module, read or imported."""
     file, _, function = sink.function.rpartition(":")
     if script is not None and file.endswith(".py") and Path(file).resolve() == script.path:
         return ScriptBatches(script, function)
@@ -254,13 +254,13 @@ def check_sink(sink: Sink, script: Script | None = None, *, imports: bool = Fals
 
 
 def _named(name: str) -> str:
-    """Give ``module:name`` of what may be named by its file."""
+    """Return ``module:name`` for a name that may begin with a file."""
     module, _, attribute = name.partition(":")
     return f"{module_of(module)}:{attribute}"
 
 
 def _loaded(name: str, kind: str) -> Any:  # noqa: ANN401 - what can be called, or a `Query`
-    """Load what users name, from a module that comes to an end when it is imported."""
+    """Load what users name, from a module that finishes when it is imported."""
     name = _named(name)
     module, _, attribute = name.partition(":")
     if (file := file_of(module)) is not None:
@@ -272,19 +272,19 @@ def _loaded(name: str, kind: str) -> Any:  # noqa: ANN401 - what can be called, 
 
 
 def needed_arguments(name: str) -> tuple[str, ...] | None:
-    """Names of the arguments that the query called `name`, a function of the user's, must be given; None: any."""
+    """Names of the arguments that the query called `name`, a user's function, must be given; None: any."""
     found = _loaded(name, "query")
     signature = signature_of(found.build if isinstance(found, Query) else found)
     return None if signature is None else needed(signature)
 
 
 def recorded_query(name: str, table: str) -> Query:
-    """Return a stand-in for a query of which only measured rates are known: those in the file `table`."""
+    """Return a query that cannot run, known only by its measured rates in the file `table`."""
     return Query(name, _unknown, Dataset(table, "csv"))
 
 
 def _unknown(_: "DataFrame") -> "DataFrame":
-    raise WorkbenchError("Of a recorded query only its rates are known; it cannot be run.")
+    raise WorkbenchError("A recorded query has rates but no code, so it cannot be run.")
 
 
 def _found(name: str, rows: GivenRows) -> Query:
@@ -329,7 +329,7 @@ def _needs_data(name: str) -> WorkbenchError:
 
 
 def _fed(query: Query, rows: GivenRows) -> Query:
-    """Return `query` with the rows that are asked for, or its own."""
+    """Return `query` with the requested rows, or its own."""
     if rows.inputs:
         return replace(query, dataset=rows.data, event_time=None)
     if rows.dataset:

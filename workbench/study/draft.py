@@ -30,12 +30,12 @@ from workbench.testbed.spark import sink_packages
 from workbench.workload import Dataset, Script, as_spark, first_rows, is_text, plain
 
 LOOKED_AT = 200_000
-"""Rows of a sample that are looked at."""
+"""Rows of a sample that are examined."""
 
 _HOT = 0.05
-_UNIQUE = 0.95  # distinct values by row of a unique key
-_SAME, _MANY = 0.5, 0.1  # of another key's values, and of a unique one's, that are in both where they are one key
-_TIMES_FAIR = 2.0  # the share that a value would have if all were alike
+_UNIQUE = 0.95  # distinct values over rows of a unique key
+_SAME, _MANY = 0.5, 0.1  # share of another key's values, and of a unique one's, that both have where they are one key
+_TIMES_FAIR = 2.0  # a hot value's share, over the share it would have if all were equal
 _TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "date", "ts", "at")
 _RATES = (10, 100)  # thousand records/s
 _PRICES = "data/instances.csv"
@@ -49,18 +49,18 @@ _PLACES = {
 class Found:
     """What was found of an input."""
 
-    name: str  # the argument of the query's function that it feeds; "" of the only one, unless it is renewed
+    name: str  # the argument of the query's function that it feeds; "" for the only one, unless it is renewed
     data: str
     event_time: str | None
     hot: dict[str, float]  # the share of one value, in columns that the state or join goes by, where it is large
     keys: tuple[str, ...] = ()  # these columns; empty where the query's text does not show them
-    renew: tuple[str, ...] = ()  # of these, those that are unique in an input
-    by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what goes by which of them
+    renew: tuple[str, ...] = ()  # those of these columns that are unique in an input
+    by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the columns of the state, and of a join
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A study as text, in YAML, its query's name, what was found of its inputs, and the static tables that it reads.
+    """A study as YAML text, the name of its query, what was found of its inputs, and the static tables that it reads.
 
     `notes` say how its sink and its checkpoint are measured.
     """
@@ -102,7 +102,7 @@ def draft(
 
 
 def check_places(places: Mapping[str, str], script: Script | None = None) -> None:
-    """Refuse a `sink` or `checkpoint` that no study can have; a `script` brings its packages."""
+    """Refuse a `sink` or `checkpoint` that no study allows; a `script` brings its packages."""
     given: dict[str, Any] = {key: check_key(key, text) for key, text in places.items()}
     job = JobSettings(**given)
     job.check_here()
@@ -139,7 +139,7 @@ def drafted(
 
 
 def with_unique(found: Sequence[Found], samples: Sequence[pa.Table]) -> list[Found]:
-    """Add the keys that are unique in an input, and those of the others that have the same values."""
+    """Add the keys that are unique in an input, and those of other inputs that have the same values."""
     values = {
         (one.name, key): pc.unique(as_spark(sample.column(key), key).cast(pa.string()).drop_null())
         for one, sample in zip(found, samples, strict=True)
@@ -158,7 +158,7 @@ def with_unique(found: Sequence[Found], samples: Sequence[pa.Table]) -> list[Fou
 
 
 def _names(query: str, data: Sequence[str]) -> Sequence[str]:
-    """Give the names of the arguments that are fed, which are as many as there are data sets."""
+    """Return the names of the arguments to feed, as many as there are data sets."""
     asked = needed_arguments(query)
     if asked is None:  # any
         return [f"input{number}" for number in range(1, len(data) + 1)]
@@ -174,7 +174,7 @@ def _names(query: str, data: Sequence[str]) -> Sequence[str]:
 def found_in(
     name: str, data: str, sample: pa.Table, event_time: str | None, named: Mapping[str, Iterable[str]]
 ) -> Found:
-    """Find the columns that the query's state or join goes by, as its text has `named` them for each, and the hot."""
+    """Find the columns that the query's state or join goes by, as its text has `named` them for each, and hot ones."""
     columns = [one for one in sample.column_names if event_time not in {one, f"value.{one}"}]
     by = {}
     for what, these in named.items():
@@ -186,7 +186,7 @@ def found_in(
 
 
 def event_time_of(sample: pa.Table) -> str | None:
-    """Find the column of event times: a timestamp, else a text or whole number that is called like one."""
+    """Find the column of event times: a timestamp, else a text or whole number whose name suggests a time."""
 
     def called(name: str) -> int:
         words = name.lower().replace("-", "_")
@@ -207,7 +207,7 @@ def _counted(kind: pa.DataType) -> bool:
 
 
 def hot_columns(sample: pa.Table, event_time: str | None) -> Iterator[tuple[str, float]]:
-    """Give the columns that may be keys and in which one value of several has many of the rows."""
+    """Yield the columns that may be keys and in which one value of several has many of the rows."""
     for kept in sample.schema:
         if kept.name == event_time or not _counted(kept.type) or not sample.num_rows:
             continue
@@ -269,11 +269,11 @@ def _hot_keys(one: Found) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """Write a text as a shell has it, in one line."""
+    """Write a text as a shell reads it, in one line."""
     return shlex.quote(text if text.isprintable() else written(text))
 
 
 def written(text: str) -> str:
-    """Write a text as YAML has it, in one line."""
+    """Write a text as YAML, in one line."""
     style = None if text.isprintable() else '"'
     return str(yaml.safe_dump(text, default_style=style, width=math.inf)).removesuffix("...\n").strip()

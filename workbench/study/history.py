@@ -5,7 +5,7 @@ A folder holds, per study, the plans of every finished run and its journal::
     history/
       weekly/
         study.txt                     whose runs these are: the path of the study file, seen from history/
-        journal.jsonl                 the run under way: one that was killed or failed goes on from here
+        journal.jsonl                 the run under way: one that was killed or failed continues from here
         20260131T040000Z.json         plans of a finished run
         20260131T040000Z.jsonl        its journal
 
@@ -43,7 +43,7 @@ class StudyHistory:
 
     @classmethod
     def of(cls, study: Path, folder: Path) -> Self:
-        """Find the runs of the study in the file `study` among those that `folder` keeps, or begin them.
+        """Find the runs of the study in the file `study` among those in `folder`, or begin them.
 
         They are in a folder of the file's name; with a number, where a study of the same name elsewhere has taken it.
         Raises WorkbenchError when nothing can be kept there.
@@ -80,34 +80,34 @@ class StudyHistory:
 
         Raises WorkbenchError when the study cannot be carried out, or another process is running it.
         """
-        with self._alone():
+        with self._locked():
             before = self.runs[-1] if self.runs else None
             if before is not None:
-                self._put_away(before)  # a run that was killed in between: else all of it would be reused
+                self._archive_journal(before)  # a run that was killed in between: else all of it would be reused
             asked = asked_of(study, scheduled=True)
             planned = run_study(study, self.journal, listen=listen, testbed=testbed, asked=asked)
             finished = self.folder / f"{self._now(before).strftime(_STAMP)}.json"
             write_planned(planned, finished)
-            self._put_away(finished)
+            self._archive_journal(finished)
         return planned, before
 
     def _now(self, before: Path | None) -> datetime:
-        """Give the time; at least a second after the run before, so that names are in order even if a clock is set."""
+        """Return the time, at least a second after the last run, so that names stay in order if a clock is set."""
         now = self.clock()
         with suppress(ValueError):  # a file that somebody named
             if before is not None:
                 now = max(now, datetime.strptime(before.stem, _STAMP).replace(tzinfo=UTC) + timedelta(seconds=1))
         return now
 
-    def _put_away(self, finished: Path) -> None:
-        """Keep the journal of a finished run next to its plans, if that has not been done."""
+    def _archive_journal(self, finished: Path) -> None:
+        """Move the journal of a finished run next to its plans, if that was not done."""
         kept = finished.with_suffix(".jsonl")
         if self.journal.path.exists() and not kept.exists():
             self.journal.path.rename(kept)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep a second run of the same study out: a schedule may fire while the last run is still at work."""
+    def _locked(self) -> Iterator[None]:
+        """Prevent a second run of the same study: a schedule may fire while the last run is still at work."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as lock:
             try:
@@ -120,7 +120,7 @@ class StudyHistory:
 
 
 def _owner(folder: Path, study: str) -> str:
-    """Return whose runs a folder keeps; from now on those of `study`, if they are nobody's."""
+    """Return the study that owns a folder of runs; claim the folder for `study` if nobody does."""
     folder.mkdir(parents=True, exist_ok=True)
     told = folder / "study.txt"
     with suppress(FileExistsError), told.open("xb") as new:

@@ -1,4 +1,4 @@
-"""What a file is that a command was given: plans, a measurement, a study, whose plans are looked for, or none."""
+"""Which kind of file a command was given: plans, a measurement, a study, whose plans are looked for, or another."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,21 +14,21 @@ from workbench.study.spec import Study
 from workbench.workload import KeyFrequencies
 
 PLANS, MEASUREMENT, PROBLEM, _STUDY = "plans", "a measurement", "a placement problem", "a study"
-SUFFIXES = {".json", ".yaml", ".yml"}  # of files that may be inputs, by which they differ from queries
+SUFFIXES = {".json", ".yaml", ".yml"}  # suffixes of files that may be inputs, which distinguish them from queries
 _STUDY_KEYS = frozenset(one.name for one in fields(Study))
 
 
 def plans_path(study: Path) -> Path:
-    """Say where ``workbench plan`` writes a study's plans: studies of one name in two folders have their own."""
+    """Return where ``workbench plan`` writes a study's plans: studies of one name in two folders have their own."""
     folders = (part for part in study.parent.parts if part.strip("./"))
     return Path(".workbench", "-".join((*folders, f"{study.stem}-plan.json")))
 
 
 def resolved(path: str, command: str, takes: str, others: frozenset[str] = frozenset()) -> tuple[str, Path]:
-    """Return what a file is, plans, a measurement or one of `others`, and its path; for a study, those of its plans.
+    """Return the kind of a file, plans, a measurement or one of `others`, and its path; for a study, that of its plans.
 
-    What cannot be read, or is none of these, is "": the reader that it is for says what is wrong with it. `command` is
-    for messages. Raises WorkbenchError when a study has no plans yet, or the file is known to be another thing.
+    The kind is "" for a file that is unreadable or of another kind, whose own reader explains the problem. `command`
+    is for messages. Raises WorkbenchError when a study has no plans yet, or the file is known to be another thing.
     """
     found = _kind(_document(path))
     if found == _STUDY:
@@ -65,7 +65,7 @@ def _kind(document: object) -> str:
 
 
 def what_the_hottest_takes(plan: str, keys: KeyFrequencies, rate: float | None = None) -> str:
-    """Say in one sentence what the most frequent of `keys` takes in a study that was planned, plans or a measurement.
+    """Describe in one sentence what the most frequent of `keys` takes in a planned study, plans or a measurement.
 
     `rate`, records/s, is by default that of the last plan, or the one sustained. Raises WorkbenchError when the file is
     another, or no run has shown an operator behind a shuffle.

@@ -1,4 +1,4 @@
-"""What this machine can measure: slots, a small budget, and the study that a first cell of a notebook asks for."""
+"""What this machine can measure: slots, a small budget, and the study for the first cell of a notebook."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ _TOLERANCE = 0.1
 
 
 def slot_cpus() -> float:
-    """Cores of a slot: the default where this machine permits CPU quotas, else a whole one."""
+    """Cores of a slot: the default if this machine permits CPU quotas, else a whole core."""
     return SLOT_CPUS if quota_permitted() else 1.0
 
 
@@ -29,7 +29,7 @@ def slots_here() -> int:
 
 
 def small_budget() -> Budget:
-    """One slot for what fits any machine, the default number where quotas are permitted."""
+    """Return one slot for what fits any machine, or the default number where quotas are permitted."""
     return Budget(SLOTS if quota_permitted() else 1, SlotProfile(slot_cpus(), MEMORY_MB))
 
 
@@ -41,7 +41,7 @@ def spark_here(*, quick: bool = False) -> SparkTestbed:
 
 
 def quick_estimator() -> CapacityEstimator:
-    """Bracket the maximum as well as three short probes can."""
+    """Return an estimator that brackets the maximum as well as three short probes can."""
     return CapacityEstimator(0.2, max_probes=3, warmup_min_s=5.0, warmup_cap_s=10.0, settle_s=2.0, window_s=6.0)
 
 
@@ -68,7 +68,7 @@ def _study(asked: dict[str, Any], most_runs: int, simulated: bool, most_slots: i
 
 
 def _slots_here(most: int) -> dict[str, Any]:
-    """One slot, two and so on to `most`, or as many as this machine can serve."""
+    """Return the slots of a study: one, two and so on to `most`, or as many as this machine can serve."""
     slots = [*range(1, min(most, slots_here()) + 1)]
     if len(slots) < 2:
         raise WorkbenchError(

@@ -30,40 +30,40 @@ from workbench.study.spec import Study
 from workbench.study.targets import plan_targets
 
 RECENT_S = 60.0
-"""The last minute of batches: what arrives now, and how long a batch takes now."""
+"""The last minute of batches: the present rate of arrival, and the present time of a batch."""
 
 OUTAGE_MIN = 10.0
-"""Outage that is asked about by default, minutes."""
+"""Outage to ask about by default, minutes."""
 
-_COUNTS = 0.2  # share of the operators' time from which an operator's skew counts
+_COUNTS = 0.2  # share of the operators' time; with less, an operator's skew does not count
 
 
 @dataclass(frozen=True)
-class Compared:
+class StudyComparison:
     """What a study expects of the cores that a running query has."""
 
-    query: str  # that was studied; the names of a job and of its study may differ
-    slots: int  # of the study, that are as many cores
+    query: str  # the query of the study, which may have another name than the job
+    slots: int  # slots of the study that have as many cores
     rate: float  # records/s that its model expects of them, with the 90 % interval
     low: float
     high: float
-    times: float  # what the log's query sustains over that
+    times: float  # what the log's query sustains, over that
     agrees: bool
     takes: tuple[tuple[float, int | None], ...]  # slots of the running query by target rate; None: never
 
 
 @dataclass(frozen=True)
 class Observed:
-    """What a log says of a query."""
+    """What a log shows of a query."""
 
     running: RunningQuery
     headroom: Headroom
-    parts: MicroBatch | None  # what batches are made of; None where the log does not explain them
-    planned: Planned | None = None  # for other rates; None: none asked for, or possible
-    unplanned: str = ""  # why there are no plans, if any were asked for
-    compared: Compared | None = None  # the same cores by a study that was measured
-    ending: EndingRuns | None = None  # what its runs took; None where it goes on
-    run: EndingRun | None = None  # that must end in time
+    parts: MicroBatch | None  # what batches consist of; None where the log does not explain them
+    planned: Planned | None = None  # plans for other rates; None: none requested, or possible
+    unplanned: str = ""  # why there are no plans, if any were requested
+    compared: StudyComparison | None = None  # the same cores by a study that was measured
+    ending: EndingRuns | None = None  # what its runs took; None if it runs continuously
+    run: EndingRun | None = None  # the run that must end in time
     asked: Asked = field(default_factory=lambda: Asked("observed"))  # how the log was read, for the commands of advice
 
     @property
@@ -76,7 +76,7 @@ class Observed:
 
     @property
     def limits(self) -> dict[str, float]:
-        """Share of the interval that each part of a batch takes at the rate sustained; empty where not known."""
+        """Share of the interval that each part of a batch takes at the sustained rate; empty where unknown."""
         rate, interval_s = self.headroom.rate, self.headroom.interval_s
         if self.parts is None or rate is None:
             return {}
@@ -86,7 +86,7 @@ class Observed:
 
     @property
     def skew(self) -> tuple[str, float] | None:
-        """The operator whose fullest task has most of its mean, in the busiest block of the usual slots; None: unknown.
+        """The operator whose fullest task exceeds its mean most, in the busiest block of usual slots; None: unknown.
 
         Operators that take little of the time do not count: theirs costs nothing.
         """
@@ -102,7 +102,7 @@ class Observed:
         return (max(known)[1], max(known)[0]) if known else None
 
     def catch_up_s(self, outage_s: float, *, at_worst: bool = False) -> float | None:
-        """Seconds to work off what waits after an outage at the peak load; inf if it never is, None if unknown.
+        """Return the seconds to catch up after an outage at the peak load; inf if it never does, None if unknown.
 
         A cap lets the same rows in at each trigger. Without one, large batches pay their fixed part once. `at_worst`
         takes the rate at the low end of its interval.
@@ -120,25 +120,27 @@ class Observed:
 
 
 def _worked_off_s(outage_s: float, load: float, fixed_s: float, interval_s: float) -> float:
-    """Seconds until a batch lasts no longer than the interval, where nothing caps batches.
+    """Return the seconds until a batch lasts no longer than the interval, where nothing caps batches.
 
-    The first holds all that waits, and each later one what arrived during the one before. So a batch lasts
-    a + q x the seconds of the one before, and the seconds come nearer to a / (1 - q) by the factor q at each. `fixed_s`
+    The first batch has all waiting rows, each later one those that arrived during the last. So a batch lasts
+    a + q x the seconds of the last one, and the seconds approach a / (1 - q) by the factor q at each. `fixed_s`
     is a, and `load`, below 1, that over what is sustained.
     """
     kept = load * (1 - fixed_s / interval_s)
     if not 0 < kept < 1:
         return fixed_s
     limit_s = fixed_s / (1 - kept)
-    if interval_s <= limit_s:  # by rounding: a load so near to what is sustained
+    if interval_s <= limit_s:  # by rounding: the load almost equals what is sustained
         return math.inf
     over = max(1.0, (outage_s - limit_s) / (interval_s - limit_s))
     batches = max(1, math.ceil(-math.log(over) / math.log(kept)))
     return batches * limit_s + (outage_s - limit_s) * kept * (1 - kept**batches) / (1 - kept)
 
 
-def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: tuple[float, ...] = ()) -> Compared:
-    """Hold what a log shows, which knows the level, against a study that was measured, which knows how capacity grows.
+def compare(
+    running: RunningQuery, found: Headroom, measured: Planned, targets: tuple[float, ...] = ()
+) -> StudyComparison:
+    """Compare a log, which shows the level, with a measured study, which shows how capacity grows.
 
     The slots of the two are different cores. What a log's query sustains, over what the study's model expects of as
     many cores, says how many measured cores one of its cores is worth; with it the measured growth is carried over.
@@ -150,7 +152,7 @@ def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: 
     model = measured.exploration.model
     if found.interval_s != budget.interval_s:
         model = model.at_interval(found.interval_s)
-    as_much = running.memory_mb * budget.profile.cpus / running.cpus  # for each core as the query's
+    as_much = running.memory_mb * budget.profile.cpus / running.cpus  # by cores as the query counts them
     memory = min(model.memory_, key=lambda one: (abs(one - as_much), one))
     there = [(memory, slots)]
     (rate,), ((low,), (high,)) = model.predict(there), model.interval(there)
@@ -169,7 +171,7 @@ def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: 
         except WorkbenchError:
             takes.append((target, None))
     agrees = found.low <= high and low <= found.high
-    return Compared(study.query, slots, float(rate), float(low), float(high), float(times), agrees, tuple(takes))
+    return StudyComparison(study.query, slots, float(rate), float(low), float(high), float(times), agrees, tuple(takes))
 
 
 def explored_log(study: Study) -> Exploration:
@@ -208,7 +210,7 @@ def _check_run(rows: float | None, deadline_s: float | None, targets: Sequence[f
 
 
 def shown_interval(running: RunningQuery, ending: EndingRuns | None, given_s: float | None) -> float | None:
-    """Give the trigger interval; of runs that end the seconds of a full batch, None where batches follow at once."""
+    """Return the trigger interval; for runs that end, the seconds of a full batch; None if batches follow at once."""
     if given_s is not None or running.interval_s is not None:
         return running.interval_s if given_s is None else given_s
     if running.batches and ending is not None:
@@ -289,11 +291,11 @@ def observe(
     if planned_before is not None and planned_before.study.testbed == "fluid":
         raise WorkbenchError(
             f"{measured} is a study of {planned_before.study.query!r} on the simulated engine, whose cores are "
-            "nobody's. Give the plans of a study that was measured, of the log's query (workbench plan)."
+            "not real. Give the plans of a study that was measured, of the log's query (workbench plan)."
         )
     running = read_log(log, query, progress, slots)
     ending = ending_runs(running.runs, running.batches) if running.ends else None
-    starts_s = (start_s, None if ending is None else ending.start_s, EndingRun.start_s)  # as said, as seen, as usual
+    starts_s = (start_s, None if ending is None else ending.start_s, EndingRun.start_s)  # as given, as seen, as usual
     run = None
     if rows is not None and deadline_s is not None:
         run = EndingRun(rows, deadline_s, next(one for one in starts_s if one is not None))
@@ -332,14 +334,14 @@ def observe(
 
 
 def gauges(running: RunningQuery, interval_s: float | None, outage_s: float) -> Mapping[Gauge, float | None]:
-    """Give what is served of a query with at least one batch that counts, and of an outage of `outage_s` seconds.
+    """Return the gauges of a query with at least one batch that counts, for an outage of `outage_s` seconds.
 
     Without a trigger interval, seconds, it is as the log shows, and nothing that needs it is known until it does.
     """
     ending = ending_runs(running.runs, running.batches) if running.ends else None
     try:
         interval_s = shown_interval(running, ending, interval_s)
-    except WorkbenchError:  # it may show later
+    except WorkbenchError:  # the log may show it later
         interval_s = None
     found = headroom(running.batches, interval_s)
     last = running.batches[-1]

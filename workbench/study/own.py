@@ -25,7 +25,7 @@ def load_own(name: str, kind: str) -> object:
         sys.path.insert(0, here)
     _forget(module)
     try:
-        with chdir(here), redirect_stdout(sys.stderr):  # what it prints is not a result, and where it goes is its own
+        with chdir(here), redirect_stdout(sys.stderr):  # what it prints is not a result, and its folder is its own
             loaded = importlib.import_module(module)
     except KeyboardInterrupt:
         raise
@@ -38,7 +38,7 @@ def load_own(name: str, kind: str) -> object:
                 else "Fix it; what it does as a script belongs under if __name__ == '__main__'."
             )
         ) from error
-    with users_code(f"The module {module!r} does not give its {attribute!r}", "Fix it."):
+    with users_code(f"The module {module!r} cannot provide {attribute!r}", "Fix it."):
         found: object = getattr(loaded, attribute, None)
     if found is None:
         raise missing(module, attribute, loaded)
@@ -46,7 +46,7 @@ def load_own(name: str, kind: str) -> object:
 
 
 def read_own(name: str, kind: str) -> Unread:
-    """Look for the object called `name` in the text of a user's module; see `load_own`. Nothing of it is executed."""
+    """Find the object called `name` in the text of a user's module; see `load_own`. Nothing of it is executed."""
     text, _, attribute = name.partition(":")
     module = module_of(text)
     file = file_of(module)
@@ -64,18 +64,18 @@ def read_own(name: str, kind: str) -> Unread:
     functions = [one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.ClassDef)]
     if attribute not in functions and not _may_bind(tree, attribute):
         raise _lacks(module, attribute, [one for one in functions if not one.startswith("_")])
-    return Unread(module, file, surely=attribute in functions)
+    return Unread(module, file, is_function=attribute in functions)
 
 
 def file_of(module: str) -> Path | None:
-    """Find the file of a module without importing anything; None where there is none."""
+    """Find the file of a module without importing anything; None if there is none."""
     places = [Path(place, *module.split(".")) for place in (str(Path.cwd()), *filter(None, sys.path))]
     files = (file for place in places for file in (place.with_name(f"{place.name}.py"), place / "__init__.py"))
     return next((file for file in files if is_there(file) and file.is_file()), None)
 
 
 def _may_bind(tree: ast.Module, name: str) -> bool:
-    """Whether a module may get an object of this name in another way than by a definition."""
+    """Whether a module may bind this name in another way than by a definition."""
     return any(
         (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store))
         or (isinstance(node, ast.alias) and (node.asname or node.name) in {name, "*"})
@@ -86,7 +86,7 @@ def _may_bind(tree: ast.Module, name: str) -> bool:
 
 @contextmanager
 def users_code(what: str, remedy: str) -> Iterator[None]:
-    """Say what went wrong in a user's code, which may do anything, such as sys.exit."""
+    """Report an error in a user's code, which may do anything, such as sys.exit."""
     try:
         yield
     except KeyboardInterrupt:
@@ -96,7 +96,7 @@ def users_code(what: str, remedy: str) -> Iterator[None]:
 
 
 def described(error: BaseException) -> str:
-    """Describe what a user's code raised: kind and message, of which a long one is cut."""
+    """Describe what a user's code raised: kind and message, cut if it is long."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - of a user's class
@@ -105,7 +105,7 @@ def described(error: BaseException) -> str:
 
 
 def missing(module: str, attribute: str, loaded: object) -> WorkbenchError:
-    """Make the error for a name that `loaded`, a user's module, does not have as something to call."""
+    """Make the error that `loaded`, a user's module, has nothing of this name to call."""
     own = inspect.getmembers(loaded, lambda one: inspect.isfunction(one) or inspect.isclass(one))
     known = [
         key
@@ -124,7 +124,7 @@ def _lacks(module: str, attribute: str, known: list[str]) -> WorkbenchError:
 
 
 def module_of(text: str) -> str:
-    """Give the module's name, of a name or the path of a file in this folder."""
+    """Return the module's name, from a name or the path of a file in this folder."""
     if not text.endswith(".py"):
         return text
     try:
@@ -137,7 +137,7 @@ def module_of(text: str) -> str:
 
 
 def _forget(module: str) -> None:
-    """Have a module of the user's folder imported again: in a notebook it, or the folder, may have changed since."""
+    """Have a module of the user's folder imported again: in a notebook, the module or the folder may have changed."""
     importlib.invalidate_caches()
     file = file_of(module)
     if file and Path.cwd() in file.parents and "site-packages" not in file.parts:

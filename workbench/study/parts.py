@@ -1,4 +1,4 @@
-"""The parts that a study asks for: its query, its estimator, its testbed."""
+"""The parts that a study requests: its query, its estimator, its testbed."""
 
 import sys
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from workbench.workload import Query
 
 Find = Callable[..., Query]
 _AS_RECORDED = 0.001
-_PROBES = 3  # in the time after which a run of a shared deployment begins no further one
+_PROBES = 3  # in the time after which a run of a shared deployment begins no further probe
 
 
 def query_of(study: Study, find: Find = find_query) -> Query:
-    """Find the query of a study; of a recorded one only its name is known."""
+    """Find the query of a study; of a recorded one, only its name is known."""
     if study.table is not None:
         return recorded_query(study.query, study.table)
-    for path in study.py_files:  # its module may import them here, too, and Spark's processes take this path over
+    for path in study.py_files:  # its module may import them here, too, and Spark's processes inherit this path
         place = str((Path(path).parent if path.endswith(".py") else Path(path)).resolve())
         if place not in sys.path:
             sys.path.append(place)
@@ -48,7 +48,7 @@ def query_of(study: Study, find: Find = find_query) -> Query:
 
 
 def estimator_of(study: Study) -> CapacityEstimator:
-    """Make the estimator that a study asks for; the rates of a table are found again as they are."""
+    """Make the estimator that a study requests; the rates of a table are found again unchanged."""
     made = CapacityEstimator(
         tolerance=study.tolerance if study.table is None else min(study.tolerance, _AS_RECORDED),
         warmup_min_s=min(CapacityEstimator.warmup_min_s, study.warmup_s),
@@ -62,7 +62,7 @@ def estimator_of(study: Study) -> CapacityEstimator:
 
 
 def testbed_of(study: Study, progress: Callable[[str], None]) -> Testbed:
-    """Make the testbed that a study asks for."""
+    """Make the testbed that a study requests."""
     if study.testbed == "fluid":
         return FluidTestbed(seed=study.seed)
     if study.table is not None:
@@ -77,7 +77,7 @@ def testbed_of(study: Study, progress: Callable[[str], None]) -> Testbed:
 
 
 def fitting(study: Study, testbed: Testbed) -> tuple[Study, str]:
-    """Leave out the slot counts that this machine cannot provide, and say so; "" where it provides all, or none.
+    """Leave out the slot counts that this machine cannot provide, and name them; "" if it provides all, or none.
 
     What it cannot provide, and cannot leave out, is refused when the study is prepared.
     """

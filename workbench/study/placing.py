@@ -27,37 +27,37 @@ from workbench.placement import (
 from workbench.simulation import Worker
 
 DRAWS = 50
-"""How often methods draw in which chance has a part, unless you say otherwise."""
+"""Draws of each method that uses chance, by default."""
 
 _LEVELS = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
 _COUNTING = 1e9  # additions, about a second
-_ROOMS = (math.inf, 4.0, 2.0, 1.3)  # times the tightest thresholds, widest first
+_ROOMS = (math.inf, 4.0, 2.0, 1.3)  # factors over the tightest thresholds, widest first
 
 
 @dataclass(frozen=True, eq=False)
 class PlacementStudy:
-    """What was found."""
+    """What was found about a placement."""
 
     given: PlacementInput
     compared: Comparison
     tuning: Tuning  # thresholds that just admit a plan
-    front: SearchResult  # plans to choose between, within the widest thresholds searched through in time
-    within: CostVector  # these thresholds
-    searches: tuple[tuple[CostVector, SearchResult], ...]  # the same under several thresholds of the CPU
+    front: SearchResult  # plans to choose between, within the widest thresholds that could be searched in time
+    within: CostVector  # the widest thresholds that could be searched in time
+    searches: tuple[tuple[CostVector, SearchResult], ...]  # the same search under several thresholds of the CPU
     shapes: tuple[Spread, ...]  # rates of random placements; none without rate and capacities
     timeout_s: float
-    possible: int | None = None  # plans; None where counting takes too long, or workers differ
-    admitted: int | None = None  # of these, that meet the thresholds
-    asked: Placed | None = None  # of the method asked for
+    possible: int | None = None  # number of plans; None where counting takes too long, or workers differ
+    admitted: int | None = None  # those of them that meet the thresholds
+    asked: Placed | None = None  # plan of the requested method
 
     @property
     def shown(self) -> Placed:
-        """The plan of the method that was asked for, else the best."""
+        """The plan of the requested method, else the best."""
         return self.best if self.asked is None else self.asked
 
     @property
     def best(self) -> Placed:
-        """The plan of the method that sustains most, as a comparison ranks them."""
+        """The plan of the method with the highest rate, in the ranking of the comparison."""
         return self.compared.best.placed
 
 
@@ -72,7 +72,7 @@ def study_placement(
     odrp: Setting = "default",
     shapes: Sequence[tuple[int, int]] = (),
 ) -> PlacementStudy:
-    """Find the plan that sustains most, what other methods do, the front, and how tight thresholds can be.
+    """Find the plan with the highest rate, those of other methods, the front, and how tight thresholds can be.
 
     The plan of `method` is shown, see `place`; by default that of the one that sustains most. `samples` and `odrp` are
     the `draws` and `weights` of `compare`. `shapes` are (workers, slots) to compare; by default half as large, the same
@@ -85,7 +85,7 @@ def study_placement(
         shapes = neighbouring_shapes(problem.workers, problem.slots)
     found = compare(given, thresholds=thresholds, seed=seed, draws=samples, timeout_s=timeout_s, weights=odrp)
     tuning = tune(problem, timeout_s=min(1.0, timeout_s))
-    for room in _ROOMS:  # to the widest thresholds whose plans can all be met in time, else the narrowest
+    for room in _ROOMS:  # to the widest thresholds with plans that can all be visited in time, else the narrowest
         within = CostVector(*(room * limit if limit > 0 else 0.0 for limit in tuning.thresholds))
         front = search(problem, within, timeout_s=timeout_s / len(_ROOMS))
         if front.exhausted:
@@ -122,7 +122,7 @@ def study_placement(
 def shapes_compared(
     given: PlacementInput, shapes: Sequence[tuple[int, int]], samples: int, seed: int
 ) -> tuple[Spread, ...]:
-    """Draw random placements on workers of other shapes, each slot with its share of the given worker's capacities."""
+    """Draw random placements on workers of other shapes, whose slots each have a fair share of the given capacities."""
     if given.rate is None:
         raise WorkbenchError(
             "The rate that the loads belong to is unknown; give it here, or in the problem.", settings=("rate",)
@@ -143,7 +143,7 @@ def _limited(given: PlacementInput) -> bool:
 
 
 def neighbouring_shapes(workers: int, slots: int) -> Sequence[tuple[int, int]]:
-    """Give (workers, slots) with as many slots in all: half as large, the same, twice as large, where that is whole."""
+    """Return shapes (workers, slots) of as many slots: half as large, the same, twice as large if it is whole."""
     halved = [(2 * workers, slots // 2)] if slots % 2 == 0 else []
     doubled = [(workers // 2, 2 * slots)] if workers % 2 == 0 else []
     return (*halved, (workers, slots), *doubled)

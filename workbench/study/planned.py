@@ -20,12 +20,12 @@ _HOW: Mapping[str, Any] = {"file": None, "options": {}, "scheduled": False, "sto
 
 
 class MeasurementFailedError(WorkbenchError):
-    """A measurement of a study failed; what is planned rests on the others."""
+    """A measurement of a study failed; the plans rest on the others."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A finished study: what was explored, and a plan or the reason why there is none, by target rate.
+    """A finished study: its exploration, and a plan or the reason why there is none, by target rate.
 
     `sweep` are the runs of one budget at the trigger intervals to choose from, `instances` the price list.
     """
@@ -44,12 +44,12 @@ class Planned:
 
 
 def asked_of(study: Study, options: Mapping[str, object] = MappingProxyType({}), *, scheduled: bool = False) -> Asked:
-    """Say how a study asks for its runs; see `Asked` for the rest."""
+    """Return how a study requests its runs; see `Asked` for the rest."""
     return Asked(study.testbed, study.file, study.log, options, study.risk, scheduled)
 
 
 def planned_document(planned: Planned) -> PlannedStudy:
-    """Give the document of a finished study: its settings, runs and plans, without the model.
+    """Return the document of a finished study: its settings, runs and plans, without the model.
 
     The settings also say how the study was asked for, and whether the stop rule left runs out of the model; no path of
     them names a folder above home.
@@ -97,7 +97,7 @@ def read_planned(path: Path) -> Planned:
 
 
 def refuse_failures(planned: Planned) -> None:
-    """Let what shows `planned` end with an error where a measurement failed."""
+    """Raise an error where a measurement of `planned` failed, for a caller that shows it."""
     runs = planned.exploration.runs
     failures = {row: run.failure for row, run in enumerate(runs) if isinstance(run, FailedRun)}
     if failures:

@@ -1,7 +1,7 @@
 """Long work in a thread, watched and cancelled from a notebook whose kernel stays free.
 
 The journal is the progress: every probe is on the disk before it is shown, so what is cancelled, or lost with the
-kernel, goes on from its last probe when it is started again. Readers get frozen snapshots; ``start`` and ``cancel``
+kernel, continues from its last probe when it is started again. Readers get frozen snapshots; ``start`` and ``cancel``
 only set flags, so callbacks may call them from any thread.
 """
 
@@ -50,7 +50,7 @@ _KINDS: Mapping[type, str] = {Question: "question", Configured: "configured", So
 
 
 class CancelledError(BaseException):
-    """The work was asked to end; no part of it may take this for a failure of its own."""
+    """The work was cancelled; no part of it may treat this as a failure of its own."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What is known of the work now; `run` and `probes` are of the present measurement, without its warm-up."""
+    """The state of the work; `run` and `probes` are of the present measurement, without its warm-up."""
 
     what: str
     state: State = "idle"  # "stopping": cancelled, not yet ended
-    elapsed_s: float = 0.0  # of work, pauses left out
+    elapsed_s: float = 0.0  # of work, without pauses
     step: str = ""
     run: int = 0
-    most_runs: int = 1  # there can be
+    most_runs: int = 1  # at most
     probes: int = 0
-    most_probes: int = 0  # there can be
+    most_probes: int = 0  # at most
     budget: Budget | None = None
     estimate: MstEstimate | None = None  # its bracket so far; None before its first probe
     left_s: float | None = None  # until the end, roughly; None while unknown
@@ -81,9 +81,9 @@ class Snapshot:
     query: str = ""
     ran: bool = True  # on a machine, so that it takes time
     explores: bool = False  # an explorer chooses what is measured, as in a study
-    question: Question | None = None  # what it asked for last
-    configured: Configured | None = None  # how BIDS2 divides it
-    so_far: SoFar | None = None  # what the runs say
+    question: Question | None = None  # its last question
+    configured: Configured | None = None  # how BIDS2 divides the budget
+    so_far: SoFar | None = None  # what the runs show
 
     @property
     def may_start(self) -> bool:
@@ -121,7 +121,7 @@ class Runner(Generic[T]):
         self._now = replace(begins, most_probes=estimator.steps.most_probes)
 
     def start(self) -> None:
-        """Start the work, or resume it; nothing happens while it runs or once it is done."""
+        """Start the work, or resume it; do nothing while it runs or once it is done."""
         with self._lock:
             if not self._now.may_start:
                 return
@@ -132,7 +132,7 @@ class Runner(Generic[T]):
             self._thread.start()
 
     def cancel(self) -> None:
-        """Ask the work to end; it is resumed by `start`."""
+        """Cancel the work; `start` resumes it."""
         self._cancel.set()
         with self._lock:
             if self._now.state == "running":
@@ -147,7 +147,7 @@ class Runner(Generic[T]):
 
     @property
     def result(self) -> T:
-        """What the work returned."""
+        """The result of the work."""
         now = self.snapshot()
         if now.state != "done" or self._result is None:
             error = f" ({now.error[1]})" if now.error else ""
@@ -164,7 +164,7 @@ class Runner(Generic[T]):
             mean = sum(self._seconds) / len(self._seconds) if self._seconds else None
         estimate = None
         if probes and now.budget is not None:
-            with suppress(WorkbenchError):  # nothing can be concluded from them: the work ends by saying so
+            with suppress(WorkbenchError):  # nothing can be concluded from them: the work itself ends with that error
                 estimate = self._estimator.steps.conclude(probes, now.budget.interval_s)
         left = None
         if now.state == "running":
@@ -179,7 +179,7 @@ class Runner(Generic[T]):
         state: State = "failed"
         error: tuple[str, str] | None = None
         try:
-            self._result = result_of(self._work(self), self._hear)
+            self._result = result_of(self._work(self), self._fold)
             state = "done"
         except CancelledError:
             state = "cancelled"
@@ -192,7 +192,7 @@ class Runner(Generic[T]):
             self._lines.append(Line(self._worked_s, step if error is None else error[1]))
 
     def check(self) -> None:
-        """End the work if it is cancelled: for a deployment that works for minutes at a stretch."""
+        """End the work if it was cancelled: for a deployment that works for minutes without an event."""
         if self._cancel.is_set():
             raise CancelledError
 
@@ -206,8 +206,8 @@ class Runner(Generic[T]):
             self._lines.append(Line(self._elapsed(), text))
             self._now = replace(self._now, step=text)
 
-    def _hear(self, event: Event) -> None:
-        """Fold `event` into the snapshot; what is finished is never thrown away."""
+    def _fold(self, event: Event) -> None:
+        """Fold `event` into the snapshot; finished parts are never discarded."""
         for text in (describe(event) or "").splitlines():
             self._log(text)
         match event:
@@ -297,7 +297,7 @@ def time_left(
 
 
 def _watched(testbed: Testbed, report: Runner[Any]) -> Testbed:
-    """Let Spark, which works for minutes at a stretch, look for a cancellation meanwhile."""
+    """Have Spark, which works for minutes without an event, check for a cancellation meanwhile."""
     if isinstance(testbed, SparkTestbed):
         return replace(testbed, progress=report.say, check_owner=report.check)
     return testbed

@@ -70,7 +70,7 @@ as Flink does."""
 
 COLUMNS = ("policy", "time_s", "offered_per_s", "consumed_per_s", "backlog", "latency_s", "tasks", "workers")
 _AS_THEY_ARE: Mapping[str, float] = MappingProxyType({})
-_FAR = 2.0  # times the highest capacity that is known, above which a load is far from it
+_FAR = 2.0  # factor over the highest known capacity; a larger load is far from it
 _MANAGED_SHARE = 0.4  # of a slot's memory; Flink's default
 
 
@@ -101,7 +101,7 @@ class Replayed:
 
     @property
     def held(self) -> bool:
-        """Whether the load's peak takes more than all partitions carry, so that no policy can follow it."""
+        """Whether the load's peak exceeds what all partitions carry, so that no policy can follow it."""
         deployed = (self.tasks, *(change.tasks for line in self.timelines.values() for change in line.reconfigurations))
         most = max(count for tasks in deployed for count in tasks.values())
         carried = max((float(line.consumed.max()) for line in self.timelines.values()), default=0.0)
@@ -109,7 +109,7 @@ class Replayed:
 
     @property
     def rows(self) -> dict[str, dict[str, float]]:
-        """One row of `Timeline.summary` by policy, and what the driver adds to its hours and cost."""
+        """One row of `Timeline.summary` by policy, with the driver's hours and cost added."""
         added = ("core_hours", "gb_hours", "cost")
         return {
             name: line.summary()
@@ -119,7 +119,7 @@ class Replayed:
 
     @property
     def price_unit(self) -> str:
-        """What costs are in, such as ``"USD for 24 h"``; empty without a price."""
+        """The unit of costs, such as ``"USD for 24 h"``; empty without a price."""
         return f"{self.currency} for {units.seconds(self.trace.duration_s)}" if self.currency else ""
 
 
@@ -204,7 +204,7 @@ def replay_start(
 
 
 def _partitions(model: QueryModel) -> int | None:
-    """Fewest partitions of an operator's state that are fixed: more tasks would have none; None if none are."""
+    """Fewest fixed partitions of an operator's state, which bound its tasks; None if none are fixed."""
     return min((one.partitions for one in model.operators.values() if one.partitions is not None), default=None)
 
 
@@ -297,7 +297,7 @@ def own_policy(name: str) -> AnyPolicy:
         remedy = "Name an object, or a class whose arguments all have defaults."
         with users_code(f"The policy {name!r} cannot be made", remedy):
             found = found()
-    with users_code(f"The policy {name!r} does not give its members", "Fix it."):  # of a property
+    with users_code(f"The members of the policy {name!r} cannot be read", "Fix it."):  # of a property
         interval: Any = getattr(found, "interval_s", None)
         decides = callable(getattr(found, "decide", None))
     if not decides or not (finite(interval) and interval > 0):
@@ -309,7 +309,7 @@ def own_policy(name: str) -> AnyPolicy:
 
 
 def whole_numbers(values: Mapping[str, float]) -> dict[str, Any]:
-    """Give numbers as they were meant: a command line has floats, and tasks and replicas are whole."""
+    """Return numbers in the type that was meant: a command line has floats, and tasks and replicas are whole."""
     return {name: int(value) if float(value).is_integer() else value for name, value in values.items()}
 
 
@@ -320,7 +320,7 @@ def timelines_csv(lines: Mapping[str, Timeline]) -> str:
 
 
 def series_csv(header: Sequence[str], series: Iterable[tuple[str, Iterable[np.ndarray]]]) -> str:
-    """Write columns by name as comma-separated text: one row by value, which begins with the name."""
+    """Write columns by name as comma-separated text: one row per value, after the name."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

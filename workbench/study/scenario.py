@@ -1,4 +1,4 @@
-"""What to replay, by plain values: the one home of what ``workbench replay`` and the scaling report can be asked."""
+"""What to replay, as plain values: the only definition of what ``workbench replay`` and the scaling report take."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -32,19 +32,19 @@ Words = Sequence[str | float]
 
 @dataclass(frozen=True)
 class Scenario:
-    """A load, what it is replayed on, and under which policies. None and what is empty are left out.
+    """A load, what it is replayed on, and under which policies. None and empty values are left out.
 
     Fields of numbers above 0 have their name for a reader, and the most they may be.
     """
 
-    query: str  # a simulated query, the path of a study that was planned, of plans or of a measurement, or `KEYED`
+    query: str  # a simulated query, the path of a planned study, of plans or of a measurement, or `KEYED`
     rates: str  # CSV file of the load
-    time_column: str = "time_s"  # of it, seconds
+    time_column: str = "time_s"  # of the load, seconds
     rate_column: str = "rate_per_s"  # records/s
-    slots: Annotated[int | None, "number of slots", bounds.TASKS] = None  # at the beginning
-    plan_rate: Annotated[float | None, "target rate", bounds.RATE] = None  # of the plan, records/s; the last by default
-    memory_mb: Annotated[float, "memory of a slot", bounds.MEMORY_MB] = 2048.0  # MiB
-    managed_mb: Annotated[float | None, "managed memory of a slot", bounds.MEMORY_MB] = None  # a part of it, MiB
+    slots: Annotated[int | None, "number of slots", bounds.TASKS] = None  # slots at the beginning
+    plan_rate: Annotated[float | None, "target rate", bounds.RATE] = None  # target of a plan; the last by default
+    memory_mb: Annotated[float, "memory of a slot", bounds.MEMORY_MB] = 2048.0  # memory of a slot, MiB
+    managed_mb: Annotated[float | None, "managed memory of a slot", bounds.MEMORY_MB] = None  # managed part of it, MiB
     policies: Sequence[str] = ()  # names, or ``module:name`` of your own; for a keyed operator paradigms
     # of all autoscalers but ``flink``; of a keyed operator and its elasticity
     settings: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
@@ -219,5 +219,5 @@ class Scenario:
 
 def _three(name: str, words: Words, meaning: str) -> Words:
     if len(words) != 3:
-        raise WorkbenchError(f"There are {len(words)} values; give three: {meaning}.", settings=(name,))
+        raise WorkbenchError(f"Expected three values ({meaning}), got {len(words)}.", settings=(name,))
     return words

@@ -36,10 +36,10 @@ from workbench.testbed.spark import look_at_script, sink_packages
 from workbench.workload import Dataset, Recorded, Script, ScriptQuery, ScriptSource, first_rows, kafka, sample_of
 
 RECORDS = Path(".workbench/records")
-"""Where samples are kept as records of a topic, which scripts decode themselves."""
+"""Folder of samples in the form of a topic's records, which scripts decode themselves."""
 
 WRITTEN = ".workbench/written"
-"""Where runs put what a script's function for ``foreachBatch`` writes, in folders of their own."""
+"""Folder in which runs put what a script's function for ``foreachBatch`` writes, each in a folder of its own."""
 
 _KAFKA, _STORED = "kafka", ("parquet", "delta", "iceberg")
 _MADE = {"rate", "rate-micro-batch"}  # sources whose rows need no sample
@@ -50,7 +50,7 @@ _KEYS = {
     "spark.files": "files",
 }
 _SECONDS = {"millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3600.0}
-_PATIENT_S = (0.5, 10.0)  # trigger intervals that are measured as they are
+_PATIENT_S = (0.5, 10.0)  # trigger intervals that are measured unchanged
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def draft_script(
 
 
 def _unplanned(found: Recorded, query: ScriptQuery, given: Sequence[tuple[str, str]]) -> str:
-    """Say why a query cannot be planned; "" if it can."""
+    """Explain why a query cannot be planned; "" if it can."""
     if query.refusal:
         return f"Spark refuses it: {query.refusal}"
     if not query.sources:
@@ -149,7 +149,7 @@ def _drafted(  # noqa: PLR0917 - of a study
 def _found(
     source: ScriptSource, query: ScriptQuery, sample: str | None, event_time: str | None
 ) -> tuple[Found, str, pa.Table]:
-    """Give what is found of a source, with the file of its rows; the file whose keys can be counted; decoded rows."""
+    """Return what is found of a source, with a file of its rows; the file whose keys can be counted; decoded rows."""
     time: str | None
     if sample is None:
         data, time = _made(), "timestamp"
@@ -185,7 +185,7 @@ def _check_columns(source: ScriptSource, sample: pa.Table, path: str) -> None:
 
 
 def _marked(query: ScriptQuery, sample: pa.Table) -> str | None:
-    """Give the column of the sample that the query's watermark names."""
+    """Return the column of the sample that the query's watermark names."""
     there = {name.lower(): name for name in sample.column_names}  # Spark ignores case
     columns = (one.partition(",")[0].lower() for one in query.watermarks)
     return next((there[column] for column in columns if column in there), None)
@@ -200,7 +200,7 @@ def _as_records(
     if _raw(sample):
         values = sample[kafka.VALUE].cast(pa.binary())
         decoded = pa.table({})
-        with suppress(pa.ArrowException):  # no JSON
+        with suppress(pa.ArrowException):  # not JSON
             decoded = pj.read_json(BytesIO(b"\n".join(one for one in values[:1000].to_pylist() if one)))
     else:
         hidden = {*kafka.COLUMNS, kafka.HEADERS}
@@ -224,7 +224,7 @@ def _as_records(
 
 
 def _inside(query: ScriptQuery, decoded: pa.Table, event_time: str | None) -> str:
-    """Say where the event time of a topic's records is: in a field of their values, or their own."""
+    """Name the place of the event time in a topic's records: a field of their values, or their own timestamp."""
     watermark = query.watermarks[0].partition(",")[0] if query.watermarks else ""
     field = event_time if event_time in decoded.column_names else _marked(query, decoded)
     if event_time is not None and field != event_time:
@@ -256,7 +256,7 @@ def _plain(value: object) -> str:
 
 
 def _lines_of(source: ScriptSource, sample: str | None) -> Iterator[str]:
-    """Give the lines of a study about how the rows of a source come."""
+    """Yield the lines of a study on how the rows of a source arrive."""
     if source.format == _KAFKA:
         yield f"# Rows of {source.name} come as Kafka gives them, from {written(str(sample))}; your query decodes them."
         yield "# An event time in their values is replaced, as a column is: by the due time and the row's own lateness."
@@ -286,7 +286,7 @@ def _lines(query: ScriptQuery, found: Recorded, job: JobSettings, left: Sequence
 
 
 def _job(found: Recorded) -> tuple[JobSettings, list[str]]:
-    """Give what the script brings along, and what a study cannot take: settings, and files that are not here."""
+    """Return the settings that the script brings along, and those that a study cannot take, with files missing here."""
     settings = dict(found.settings)
     brought, left = dict[str, Any](), list[str]()
     for name, key in _KEYS.items():
@@ -301,12 +301,12 @@ def _job(found: Recorded) -> tuple[JobSettings, list[str]]:
 def _places(
     script: Script, query: ScriptQuery, job: JobSettings, given: Mapping[str, str]
 ) -> tuple[dict[str, str], tuple[str, ...], list[str]]:
-    """Give a study's sink and checkpoint, those `given` or as the script has them, how they are measured, and hints."""
+    """Return a study's sink and checkpoint, `given` or from the script, how they are measured, and hints."""
     sink, why = _sink_of(script, query)
     chosen, notes, hints = dict(given), list[str](), list[str]()
     for key, own, text, reason in (
         ("sink", query.sink, sink, why),
-        ("checkpoint", query.checkpoint, query.checkpoint and _beside(query.checkpoint), ""),
+        ("checkpoint", query.checkpoint, query.checkpoint and _measured_place(query.checkpoint), ""),
     ):
         if key in given or not own:
             continue
@@ -320,7 +320,7 @@ def _places(
 
 
 def _sink_of(script: Script, query: ScriptQuery) -> tuple[str, str]:
-    """Give a query's sink as a study has it, and why it is not measured; "" where there is none of them."""
+    """Return a query's sink as a study has it, and why it is not measured; "" for what does not apply."""
     kind, _, place = query.sink.partition(" ")
     if kind == FUNCTION:
         named = f"{script.file}:{place}"
@@ -331,7 +331,7 @@ def _sink_of(script: Script, query: ScriptQuery) -> tuple[str, str]:
             f"{query.beyond}, which no run can put elsewhere. The line 'sink' has it write where it always does.",
         )
     if kind in _STORED and place:
-        return f"{kind} {_beside(place)}", ""
+        return f"{kind} {_measured_place(place)}", ""
     if kind.startswith(kafka.SCHEME):
         return query.sink, ""
     if kind in {"console", "memory", NOOP}:
@@ -341,14 +341,14 @@ def _sink_of(script: Script, query: ScriptQuery) -> tuple[str, str]:
     return text, "Spark's noop sink is. Name a place that runs may write to, in the line 'sink'."
 
 
-def _beside(place: str) -> str:
-    """Name a place on the same storage, apart from where production reads and writes."""
+def _measured_place(place: str) -> str:
+    """Return a place on the same storage that production neither reads nor writes."""
     path = place.rstrip("/")
     return f"{path}-measured" if re.search(r"[^:/]/+[^/]", path) or "://" not in path else f"{path}/measured"
 
 
 def _refused(query: ScriptQuery, job: JobSettings, key: str, text: str) -> str:
-    """Say why a place of the script's cannot be measured here; "" if it can."""
+    """Explain why a place of the script cannot be measured here; "" if it can."""
     place: dict[str, Any] = {key: text}
     try:
         here = JobSettings(**place)
@@ -369,7 +369,7 @@ def _may_set(name: str, value: str) -> bool:
 
 
 def _interval(trigger: str) -> Iterator[str]:
-    """Give the trigger interval where a measurement is done with it in reasonable time."""
+    """Yield the line of the trigger interval, if a measurement with it ends in reasonable time."""
     how, _, text = trigger.partition("=")
     seconds = math.nan
     if found := re.fullmatch(r"(?:interval\s+)?(\d+(?:\.\d+)?)\s*([a-z]+?)s?", text.strip().lower()):

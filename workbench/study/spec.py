@@ -34,7 +34,7 @@ from workbench.testbed.spark import LOCAL, Cluster
 from workbench.workload import OutputMode
 
 SHARED_S = 1200.0
-"""Seconds for the runs of a study in shared deployments, if it does not say how many."""
+"""Time for the runs of a study in shared deployments by default, seconds."""
 
 _RATE = amount(bounds.LEAST_RATE, bounds.RATE, "records/s", "records/s above 0, such as 60000 or 60k")
 _SECONDS, _NO_SECONDS = (number(least, bounds.SECONDS, "seconds") for least in (bounds.LEAST_S, 0))
@@ -69,7 +69,7 @@ class Study:
     testbed: Annotated[str, one_of("spark", "fluid", "recorded", "observed")] = "spark"
     # on a cluster a slot has a whole core unless `slot_cpus` says more, and each budget a deployment of its own
     master: Annotated[str, text("local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn")] = LOCAL
-    # each run writes to a place of its own there, which is removed with it: see `workbench.records.Sink`
+    # each run writes to a place of its own below it, which is removed with the run: see `workbench.records.Sink`
     sink: Annotated[str, text("a sink, such as parquet /data/out")] = NOOP
     checkpoint: Annotated[str, place_or_memory] = ""
     # of a cluster: see `workbench.testbed.spark.Cluster`
@@ -79,7 +79,7 @@ class Study:
     driver_host: Annotated[str | None, text("the name or address of this machine")] = None
     event_log: Annotated[str | None, text("the URI of a folder")] = None
     allocation_s: Annotated[float, _SECONDS] = Cluster.allocation_s
-    # as written: ``${NAME}`` is a variable of the environment, such as a secret; refuses `workbench.records.OURS`
+    # unresolved: ``${NAME}`` is a variable of the environment, such as a secret; refuses `workbench.records.OURS`
     spark: Annotated[Mapping[str, str], settings] = field(default_factory=dict, hash=False)
     packages: Annotated[tuple[str, ...], texts("Maven coordinates")] = ()
     jars: Annotated[tuple[str, ...], texts("the path of a jar")] = ()
@@ -96,9 +96,9 @@ class Study:
     intervals: Annotated[tuple[float, ...], list_of(_SECONDS, bounds.INTERVALS, "seconds above 0")] = ()
     latency_s: Annotated[float | None, _SECONDS] = None
     tolerance: Annotated[float, number(0.001, 1, ends="[)")] = defaults.TOLERANCE
-    # without a quota it is two minutes at most; what goes on compiling after it lowers the rate that is found
+    # without a quota it is two minutes at most; code that still compiles afterwards lowers the rate that is found
     warmup_s: Annotated[float, _SECONDS] = defaults.WARMUP_CAP_S
-    # of every run: see `CapacityEstimator`; less of both is sooner done and less sure
+    # of every run: see `CapacityEstimator`; lower values are sooner done and less certain
     patience_s: Annotated[float, _NO_SECONDS] = defaults.PATIENCE_S
     max_repeats: Annotated[int, count(0, bounds.RUNS)] = defaults.MAX_REPEATS
     plan_memory_mb: Annotated[tuple[int, ...], _MEMORIES] = ()
@@ -122,7 +122,7 @@ class Study:
     seed: Annotated[int, count(0, bounds.SEED)] = 0
     deployment: Annotated[str | None, one_of("shared", "separate")] = None
     growth: Annotated[Growth | None, one_of(*get_args(Growth))] = None
-    file: Annotated[str | None, text("the path of a study")] = None  # that says all this; no key of it
+    file: Annotated[str | None, text("the path of a study")] = None  # file of the study; not one of its keys
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -156,7 +156,7 @@ class Study:
         self._check_intervals()
 
     def _check_spark(self) -> None:
-        """Refuse what is only for Spark on another testbed, and a deployment that cannot be shared."""
+        """Refuse settings of Spark on another testbed, and a deployment that cannot be shared."""
         brought = [one.name for one in fields(JobSettings) if getattr(self, one.name) not in (NOOP, "", (), {})]
         for given, what, lacks in (
             (self.job_settings, f"{', '.join(brought[:1])} is given", "starts no Spark"),
@@ -177,7 +177,7 @@ class Study:
 
     @property
     def given_rows(self) -> GivenRows:
-        """The rows that the query is to read."""
+        """The rows that the query reads."""
         return GivenRows(self.dataset, self.event_time, self.source, self.schema, self.inputs)
 
     @property
@@ -211,13 +211,13 @@ class Study:
 
     @property
     def script(self) -> ScriptFacts | None:
-        """What it says of its script; None: nothing."""
+        """What the study records of its script; None: nothing."""
         found = ScriptFacts(self.query_name or "", self.reads, self.script_sets)
         return None if found == ScriptFacts() else found
 
     @property
     def shared(self) -> bool:
-        """Whether budgets are to share a deployment."""
+        """Whether budgets share a deployment."""
         if self.deployment is not None:
             return self.deployment == "shared"
         return self.testbed == "spark" and self.master == LOCAL and self.source == "replay"
@@ -231,12 +231,12 @@ class Study:
 
     @property
     def outage(self) -> Outage | None:
-        """The outage to make up for."""
+        """The outage to catch up after."""
         return None if self.outage_s is None or self.catch_up_s is None else Outage(self.outage_s, self.catch_up_s)
 
     @property
     def run(self) -> EndingRun | None:
-        """The run that must end in time; None: the query goes on."""
+        """The run that must end in time; None: the query runs continuously."""
         if self.rows is None or self.deadline_s is None:
             return None
         return EndingRun(self.rows, self.deadline_s, self.start_s)
@@ -287,13 +287,13 @@ _HINTS = get_type_hints(Study, include_extras=True)
 
 
 def check_key(name: str, value: object) -> Any:  # noqa: ANN401 - what the key holds
-    """Return the value of a study's key as a study has it; refuse one that it cannot have, whatever the others are."""
+    """Return the value of a study's key in its final type; refuse an invalid one, whatever the other keys are."""
     kind, check = get_args(_HINTS[name])
     return None if value is None and NoneType in get_args(kind) else check(name, value)
 
 
 def read_study(path: str | Path, changes: Mapping[str, Any] = MappingProxyType({})) -> Study:
-    """Read a study file; `changes` count instead of what it says, by its keys."""
+    """Read a study file; `changes`, by its keys, replace what it says."""
     what = f"The study {path}"
     text = read_text(path, what, bounds.YAML_BYTES)
     try:
@@ -328,7 +328,7 @@ def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
 
 
 def _with_rates(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Take the rates that are not said from the day's load, or from the run that must end in time."""
+    """Derive missing rates from the day's load, or from the run that must end in time."""
     day = data.get("day")
     if "targets" in data:
         return data

@@ -31,7 +31,7 @@ from workbench.simulation import (
 )
 
 _MB = float(1 << 20)
-_STANDSTILL = 1e-9  # of the capacity, where fixed seconds leave nothing of an interval
+_STANDSTILL = 1e-9  # share of the capacity, if fixed seconds fill an interval
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Start:
     slot_cpus: float = 1.0
     batch_s: float = 0.0
     batch_fixed: tuple[float, ...] = (0.0,)
-    known_per_s: float = math.inf  # highest capacity that was measured, or is planned, records/s
-    doubts: Mapping[str, Advice] = field(default_factory=dict)  # about the capacity that it begins with
+    known_per_s: float = math.inf  # highest capacity measured or planned, records/s
+    doubts: Mapping[str, Advice] = field(default_factory=dict)  # doubts about the capacity at the beginning
 
 
 def simulated_start(query: str, slots: int | None, memory_mb: float) -> Start:
@@ -168,7 +168,7 @@ def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan)
 
 
 def _slowdown(runs: Sequence[Measurement], chosen: CapacityPlan, frozen: int | None) -> tuple[float, ...]:
-    """Give what a record costs one of 1, 2, ... slots, relative to an even share of the plan's capacity.
+    """Return the cost of a record on 1, 2, ... slots, relative to an even share of the plan's capacity.
 
     The plan's capacity is that of its slots; on other slots it changes as by the parts of a batch. The slot that takes
     most of the `frozen` partitions sets the pace.
@@ -186,7 +186,7 @@ def _slowdown(runs: Sequence[Measurement], chosen: CapacityPlan, frozen: int | N
 
 
 def _fixed_share(runs: Sequence[Measurement], chosen: CapacityPlan) -> tuple[float, ...]:
-    """Give the share of a trigger interval that rows do not add to, with 1, 2, ... slots; 0 where it is not known."""
+    """Return the share of a trigger interval spent whatever the rows, on 1, 2, ... slots; 0 where unknown."""
     parts, planned, interval_s = _parts(runs, chosen), chosen.budget.slots, chosen.budget.interval_s
     if parts is None or not carries(parts, np.array([float(planned)]), interval_s):
         return (0.0,)
@@ -201,14 +201,14 @@ def _frozen(chosen: CapacityPlan) -> int | None:
 
 
 def _parts(runs: Sequence[Measurement], chosen: CapacityPlan) -> MicroBatch | None:
-    """Give the parts of a batch on the cores that the plan counts."""
+    """Return the parts of a batch on the plan's cores."""
     fitted = fit_micro_batch(runs)
     found = batch_of(runs, fitted if fitted is not None and fitted.explains else None)
     return found if found is None or chosen.cores is None else found.on_cores(chosen.cores.times)
 
 
 def _kept_state(seen: Observation, rate: float) -> StateModel | None:
-    """Give the state that a deployment at `rate` (records/s) loads, which at most grows with it; None: none seen."""
+    """Return the state that a deployment at `rate` (records/s) loads, which grows at most with it; None: none seen."""
     kept = sum(one.state_kept_bytes or 0 for one in seen.operators)
     if not kept or seen.consumed_rate <= 0:
         return None

@@ -1,4 +1,4 @@
-"""What is planned for each target of a study, from what was explored."""
+"""The plans for each target of a study, from its exploration."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -70,7 +70,7 @@ def plan_targets(
 
 
 def _input_with(study: Study, column: str) -> str:
-    """Name the input that alone has a column; "" where several have it, or none."""
+    """Name the only input that has a column; "" where several have it, or none."""
     having = []
     for name, given in study.inputs.items():
         with suppress(WorkbenchError):  # its data may be gone
@@ -79,15 +79,15 @@ def _input_with(study: Study, column: str) -> str:
 
 
 def _brought(study: Study) -> JobSettings:
-    """Give what the job of a study brings along in production: also the package of its sink, and any checkpoint."""
+    """Return what the job of a study brings along in production: also the package of its sink, and any checkpoint."""
     brought = replace(study.job_settings, checkpoint=study.checkpoint)
-    with suppress(WorkbenchError):  # of a Spark that is here no more
+    with suppress(WorkbenchError):  # of a Spark that is no longer installed
         return replace(brought, packages=(*sink_packages(brought), *brought.packages))
     return brought
 
 
 def _shares(exploration: Exploration) -> dict[str, float] | None:
-    """Give the shares of the rate that the inputs had at the highest rate that was sustained; None: none was."""
+    """Return the inputs' shares of the rate at the highest sustained rate; None: none was sustained."""
     seen = [run.estimate.observation for run in exploration.measurements if run.estimate.observation is not None]
     rows = max(seen, key=lambda one: one.consumed_rate).inputs if seen else ()
     total = sum(one.records for one in rows)
@@ -95,7 +95,7 @@ def _shares(exploration: Exploration) -> dict[str, float] | None:
 
 
 def plan_on(plan: CapacityPlan, instance: InstanceType, of: Callable[[], Planned]) -> CapacityPlan:
-    """Give `plan` for the cores of `instance`; itself where it counts these. `of` gives the study it comes from."""
+    """Return `plan` for the cores of `instance`; unchanged if it is for these. `of` returns the study of a plan."""
     priced = None if plan.price is None else plan.price.instance.core_speed
     if instance.core_speed == (priced if plan.on_other_cores else None):
         return plan
@@ -108,7 +108,7 @@ def plan_on(plan: CapacityPlan, instance: InstanceType, of: Callable[[], Planned
 
 
 def _if_there(read: Callable[[str], T], file: str | None) -> T | None:
-    """Read a file of the study; None without one, or where it is gone by now."""
+    """Read a file of the study; None if it has none, or the file is gone."""
     with suppress(WorkbenchError):
         return None if file is None else read(file)
     return None
@@ -131,13 +131,13 @@ def _followed(
 
 
 def intervals_left_out(swept: Sequence[Run]) -> dict[float, str]:
-    """Say by trigger interval (seconds) why those of `swept` that show no capacity are not planned with."""
+    """Return, by trigger interval (seconds), why those of `swept` that show no capacity are not used."""
     reasons = {run.budget.interval_s: why_no_capacity(run) for run in swept}
     return {interval: reason for interval, reason in reasons.items() if reason is not None}
 
 
 def _interval_gains(study: Study, swept: Sequence[Run]) -> Mapping[float, IntervalSpeedup] | None:
-    """Trigger intervals to choose from; None, the explored one, where nothing can be compared and nothing needs be."""
+    """Trigger intervals to choose from; None, the explored one, where nothing can or need be compared."""
     left_out = intervals_left_out(swept)
     points = interval_points([run for run in swept if run.budget.interval_s not in left_out])
     if study.latency_s is None and study.interval_s not in {point.interval_s for point in points}:

@@ -1,4 +1,4 @@
-"""A plan put to the test where it fits: its deployment runs at its rate, and above the high end of its interval."""
+"""A plan verified on a testbed: its deployment runs at its rate, and above the high end of its interval."""
 
 import math
 from collections.abc import Generator, Sequence
@@ -14,12 +14,12 @@ from workbench.testbed import SparkTestbed, Testbed
 
 _SAME = 1e-3  # rates are printed with three digits
 ABOVE = 1.05
-"""Times the high end of the plan's interval at which it must not be sustained any more."""
+"""Factor over the high end of the plan's interval, at which a rate must not be sustained any more."""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What became of a plan: the probe at its rate, and the one above its interval."""
+    """The result of verifying a plan: the probe at its rate, and the one above its interval."""
 
     plan: CapacityPlan
     at_rate: Probe
@@ -27,18 +27,18 @@ class Verified:
 
     @property
     def carries(self) -> bool | None:
-        """Whether the rate planned for was sustained; None where that could not be tested."""
+        """Whether the planned rate was sustained; None where that could not be tested."""
         return _answer(self.at_rate)
 
     @property
     def cores(self) -> RelativeSpeed | None:
-        """How many times as fast the cores it ran on are as those that were measured; None where that is not known."""
+        """Speed of the cores it ran on, relative to those that were measured; None where unknown."""
         here = typical_of(probe.observation.cores for probe in (self.at_rate, self.above))
         return None if self.plan.cores is None else relative_speed(here, self.plan.cores.measured)
 
     @property
     def bounded(self) -> bool | None:
-        """Whether the capacity is below what lies above the interval; None where that could not be tested."""
+        """Whether the capacity is below the rate above the interval; None where that could not be tested."""
         above = _answer(self.above)
         return None if above is None else not above
 
@@ -77,7 +77,7 @@ def plan_to_verify(planned: Planned, testbed: SparkTestbed, rate: float | None =
 def verify_plan(
     planned: Planned, plan: CapacityPlan, testbed: Testbed, estimator: CapacityEstimator
 ) -> Generator[Event, None, Verified]:
-    """Deploy a plan as it says, and run it at its rate and above its interval; yield every probe."""
+    """Deploy a plan unchanged, and run it at its rate and above its interval; yield every probe."""
     planned.study.given_rows.require_captured()
     rates, layout = (plan.rate, ABOVE * plan.high), dict[str, int]()
     if plan.layout is not None:

@@ -24,11 +24,11 @@ class Run(Protocol):
 
     @property
     def machine(self) -> Machine:
-        """What it runs on."""
+        """The machine that the deployment runs on."""
 
     @property
     def source(self) -> SourceProfile | None:
-        """Cost of the source alone; None where it has none of its own."""
+        """Cost of the source alone; None if it has none of its own."""
 
     def set_rate(self, rate: float) -> None:
         """Offer `rate` records/s from the next batch on; inf offers as many records as fit the interval."""
@@ -37,7 +37,7 @@ class Run(Protocol):
         """Let `seconds` pass unobserved."""
 
     def await_quiet(self, most_s: float) -> None:
-        """Wait until no other load disturbs what is observed, about `most_s` seconds at most; it may not be seen."""
+        """Wait until no other load disturbs what is observed, about `most_s` seconds at most; it may be invisible."""
 
     def observe(self, seconds: float) -> Observation:
         """Let `seconds` pass and report the whole batches in them; raise a `WorkbenchError` when the query failed.
@@ -51,11 +51,11 @@ class Testbed(Protocol):
 
     @property
     def kind(self) -> str:
-        """What it is, in one word: ``"spark"``, ``"fluid"`` (simulated) or ``"recorded"``."""
+        """The kind, in one word: ``"spark"``, ``"fluid"`` (simulated) or ``"recorded"``."""
 
     @property
     def identity(self) -> str:
-        """What a measurement depends on in addition to the query and the budget: only equal ones may be mixed."""
+        """What a measurement depends on in addition to query and budget: only equal ones may be mixed."""
 
     def operators(self, query: Query) -> tuple[str, ...]:
         """Operators that slots are distributed to; none where stages take turns at all slots, as in micro-batches."""
@@ -80,13 +80,13 @@ class SharedRun(Run, Protocol):
 
     @property
     def expected_rate(self) -> float:
-        """Records/s that its warm code, or an earlier turn of the same budget, lets expect."""
+        """Records/s to expect from the warm code, or from an earlier turn of the same budget."""
 
     def turn(self, budget: Budget, layout: Mapping[str, int] | None = None) -> None:
         """Start the query again on `budget`, which has at most the slots deployed; its state begins empty."""
 
     def empty(self) -> bool:
-        """Start the query again with an empty state, and return True; False where that cannot be done."""
+        """Start the query again with an empty state, and return True; False where that is impossible."""
 
     def fill(self, least_s: float, most_s: float) -> bool:
         """Let the state reach its working size, within `least_s` to `most_s` seconds; return whether it has.

@@ -186,7 +186,7 @@ class _FluidEngine(Engine):
         return step.consumed, step.active_s
 
     def _paced(self) -> float:
-        """How many records the sources release at most: in each window what the deployment gets through in one.
+        """Return how many records the sources release at most: in each window, what the deployment can process in one.
 
         Without this, overload would be chaotic (a window filled with more than the next one can work off stalls the
         sources for longer than a window, see `engine`), and what an observation then sees would depend on its length.

@@ -131,7 +131,7 @@ class Repeats:
 
     @contextmanager
     def number(self, configuration: Hashable, repeat: int | None) -> Iterator[int]:
-        """Give the number of this deployment, from 0, or `repeat`; a deployment that fails is not counted."""
+        """Yield the number of this deployment, from 0, or `repeat`; a deployment that fails is not counted."""
         if repeat is not None and repeat < 0:
             raise WorkbenchError(f"The repeat is {repeat!r}; the first measurement of a configuration has number 0.")
         number = self._finished[configuration] if repeat is None else repeat

@@ -40,7 +40,7 @@ class RecordedRate:
 
 
 class RecordedTestbed:
-    """A testbed whose deployments sustain what a table says, and no more.
+    """A testbed whose deployments sustain exactly what a table says.
 
     Measurements of one configuration are replayed in the order of the table, then again from the first, which is
     nothing new: a study takes each once (see `count`). Operators were not recorded, so observations have none. A layout

@@ -2,7 +2,7 @@
 
 Cold JVMs differ more than budgets do, and their code takes a minute to warm up. So a profile is deployed once, on the
 most slots, and a smaller budget is fewer partitions, cores and quota in the same executor. Deployments of other
-profiles stay as they are meanwhile, offered nothing.
+profiles are idle meanwhile.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ _OWN_MB = 2048  # of a deployment, beyond its slots: the driver and the Python w
 
 @dataclass
 class _Deployment:
-    """A warm deployment, what holds it, and the budget and layout of its present turn."""
+    """A warm deployment, its context, and the budget and layout of its present turn."""
 
     run: SharedRun
     held: ExitStack
@@ -49,12 +49,12 @@ class WarmTestbed:
 
     @property
     def kind(self) -> str:
-        """That of the testbed."""
+        """The kind of the wrapped testbed."""
         return self.testbed.kind
 
     @property
     def identity(self) -> str:
-        """That of the testbed."""
+        """The identity of the wrapped testbed."""
         return self.testbed.identity
 
     def operators(self, query: Query) -> tuple[str, ...]:
@@ -66,14 +66,14 @@ class WarmTestbed:
         return profile not in self._apart
 
     def part(self, profile: SlotProfile) -> None:
-        """Deploy each budget of `profile` by itself from now on, as where fewer slots would have more memory each."""
+        """Deploy each budget of `profile` separately from now on, because fewer slots would have more memory each."""
         self._apart.add(profile)
         self._close(profile)
 
     def deploy(
         self, query: Query, budget: Budget, layout: Mapping[str, int] | None = None, *, repeat: int | None = None
     ) -> AbstractContextManager[Run]:
-        """Give `budget` its turn in the deployment of its profile, which is made when it is first asked for."""
+        """Start a turn of `budget` in the deployment of its profile, which is made at first use."""
         if self.shares(budget.profile):
             return self._turn(query, budget, layout)
         return self.testbed.deploy(query, budget, layout, repeat=repeat)

@@ -1,1 +1,1 @@
-"""Views: results as cards, figures and text. They know results, not how they were made."""
+"""Views: results as cards, figures and text, however they were made."""

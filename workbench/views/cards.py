@@ -38,7 +38,7 @@ _TITLES = {
     "MeasurementFailedError": "A measurement failed, so this report is partial",
 }
 _DIGITS = 7  # of numbers in charts
-_BOM = "\ufeff"  # by which spreadsheets know that a CSV file is UTF-8
+_BOM = "\ufeff"  # the sign by which spreadsheets know that a CSV file is UTF-8
 
 
 class Column(NamedTuple):
@@ -52,10 +52,10 @@ class Column(NamedTuple):
 class Table:
     """Plain rows under named columns: each cell is text, a number in the column's unit, or None for undefined."""
 
-    caption: str  # what the rows are
+    caption: str  # title of the rows
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    opened: bool = False  # whether it is shown at once instead of on request
+    opened: bool = False  # whether it is shown unfolded
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -72,14 +72,14 @@ class Table:
 
 
 def headings(names: Iterable[str]) -> tuple[Column, ...]:
-    """Make columns of headings such as ``"Rate (records/s)"``, whose unit is in parentheses at the end."""
+    """Make columns from headings such as ``"Rate (records/s)"``, with the unit in parentheses at the end."""
     return tuple(Column(name, unit.removesuffix(")")) for name, _, unit in (one.partition(" (") for one in names))
 
 
 def tabulate(
     caption: str, items: Iterable[Item], columns: Mapping[str, Callable[[Item], Cell]], *, opened: bool = False
 ) -> Table:
-    """Make a table with a row for each item: by heading, as `headings` takes it, what its cell holds of an item."""
+    """Make a table with a row for each item: `columns` map a heading, as `headings` takes it, to an item's cell."""
     rows = tuple(tuple(cell(one) for cell in columns.values()) for one in items)
     return Table(caption, headings(columns), rows, opened)
 
@@ -90,7 +90,7 @@ def facts_table(caption: str, facts: Mapping[str, Cell | bool]) -> Table:
 
 
 def times(factor: float, value: float | None) -> float | None:
-    """Multiply what may be undefined."""
+    """Multiply a value that may be undefined."""
     return None if value is None else factor * value
 
 
@@ -107,14 +107,14 @@ class Card:
     """One result as an analyst sees it."""
 
     name: str  # short and unique on its page; names the CSV file
-    title: str  # what was asked
+    title: str  # the question
     finding: str  # the answer in one sentence
     figure: go.Figure | None = None
     table: Table | None = None
     kind: Kind = "result"  # "no-data" and "no-plan": nothing will come
-    html: str = ""  # more of the answer, under the finding: markup in which every text of the user's is escaped
-    folded: bool = False  # whether a page shows it on request only: it is evidence, not the answer
-    of: str = ""  # what it is evidence of, for one title over all that is; empty: of the whole answer
+    html: str = ""  # more of the answer, under the finding: markup in which all text of users is escaped
+    folded: bool = False  # whether a page folds it: it is evidence, not the answer
+    of: str = ""  # what it is evidence of, one title for all such cards; empty: of the whole answer
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -139,7 +139,7 @@ class Card:
 
 
 def outputs(card: Card) -> Iterator[dict[str, object]]:
-    """Give what a notebook shows of a card: its heading, its figure and its table."""
+    """Yield what a notebook shows of a card: its heading, its figure and its table."""
     yield {"text/html": card.heading_html(), "text/plain": f"{card.title}: {card.finding}"}
     if card.figure is not None:
         yield chart(card.figure)
@@ -181,12 +181,12 @@ def gather(sections: Iterable[Callable[[], Iterable[Card]]]) -> list[Card]:
 
 
 def fold(card: Card) -> Card:
-    """Give the card as evidence, which a page shows on request; an error stays in sight."""
+    """Return the card folded, as evidence; an error stays in sight."""
     return replace(card, folded=card.kind != "error")
 
 
 def error_card(kind: str, message: str) -> Card:
-    """Say what went wrong, without a traceback; a `kind` of exception that is none of ours is a defect."""
+    """Make a card of an error, without a traceback; other kinds than the workbench's own are defects."""
     if kind in _TITLES:
         return Card("error", _TITLES[kind], message, kind="error")
     return Card(

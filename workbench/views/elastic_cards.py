@@ -1,4 +1,4 @@
-"""The card of elastic executors: which cores they get."""
+"""The card of elastic executors: the cores that each gets."""
 
 from collections.abc import Sequence
 

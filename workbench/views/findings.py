@@ -1,4 +1,4 @@
-"""Findings of a measurement, a plan, a decision and on the forms of a model, each as one sentence."""
+"""Findings on a measurement, a plan, a decision and the forms of a model, each as one sentence."""
 
 import math
 
@@ -39,7 +39,7 @@ QUIET = frozenset({"stateless", "unchanged"})
 
 
 def origin(kind: str) -> str:
-    """Give the word that says where figures come from, by the kind of the testbed."""
+    """Return the word for the origin of figures, by the kind of the testbed."""
     return {"fluid": "SIMULATED", "recorded": "RECORDED", "observed": "OBSERVED"}.get(kind, "MEASURED")
 
 
@@ -50,7 +50,7 @@ def testbed_name(kind: str, identity: str) -> str:
 
 
 def where(budget: Budget, *, ran: bool = True) -> str:
-    """Say what was deployed: ``"4 slots of 0.2 core at a 2 s interval"``; what was simulated has no interval."""
+    """Describe a deployment: ``"4 slots of 0.2 core at a 2 s interval"``; a simulated one has no interval."""
     slots = units.some(budget.slots, "slot")
     cpus = budget.profile.cpus
     cores = f"{units.number(cpus)} core{'s' if cpus > 1 else ''}"
@@ -58,7 +58,7 @@ def where(budget: Budget, *, ran: bool = True) -> str:
 
 
 def capacity(query: str, budget: Budget, estimate: MstEstimate, *, ran: bool = True) -> str:
-    """Say what rate `query` sustains, that it is only a lower bound, that none was sustained, or none judged yet."""
+    """Describe the rate that `query` sustains: if it is a lower bound only, none was sustained, or none judged yet."""
     if estimate.rate is None:
         least = min((probe.rate for probe in estimate.probes if probe.answered("overloaded")), default=None)
         if least is None:
@@ -69,7 +69,7 @@ def capacity(query: str, budget: Budget, estimate: MstEstimate, *, ran: bool = T
 
 
 def bracket(estimate: MstEstimate) -> str:
-    """Say between which rates the maximum lies and how wide that is."""
+    """Describe between which rates the maximum is, and how wide that bracket is."""
     if estimate.rate is None:
         return "No rate was confirmed as sustained."
     if math.isinf(estimate.high):
@@ -80,7 +80,7 @@ def bracket(estimate: MstEstimate) -> str:
 
 
 def written(measurement: Measurement) -> str:
-    """Say where the rows went and the checkpoint was, and what that took; "" where no query was run for it."""
+    """Describe where the rows went and the checkpoint was, and what that took; "" where no query ran for it."""
     sink, seen = sink_of(measurement), writes_of(measurement)
     if sink is None:
         return ""
@@ -110,19 +110,19 @@ def written(measurement: Measurement) -> str:
 
 
 def sink_of(measurement: Measurement) -> str | None:
-    """Give the sink of a measurement: noop where one on Spark knew of no other; None where nothing was written."""
+    """Return the sink of a measurement: noop where Spark knew of no other; None where nothing was written."""
     return measurement.machine.facts.get("sink", NOOP) if measurement.testbed_kind == "spark" else None
 
 
 def writes_of(measurement: Measurement) -> WriteCost | None:
-    """Give what writing took at the rate; without one, in the last probe that says so."""
+    """Return what writing took at the rate; without an observation there, in the last probe that shows it."""
     seen = measurement.estimate.observation
     known = (probe.observation.writes for probe in reversed(measurement.estimate.probes))
     return seen.writes if seen is not None else next((one for one in known if one is not None), None)
 
 
 def growing_state(estimate: MstEstimate) -> str:
-    """Say at what size of a state that grows without bound the rate was found: that of the records in it."""
+    """Describe the size, in records, at which the rate was found of a state that grows without bound."""
     records = sum(probe.observation.consumed_rate * probe.seconds for probe in estimate.probes)
     return (
         f"The state grows with every record, to that of about {units.scaled(records, 'records')} here: this is the "
@@ -131,7 +131,7 @@ def growing_state(estimate: MstEstimate) -> str:
 
 
 def interval(found: MstInterval | None) -> str:
-    """Say where the maximum of a next deployment lies."""
+    """Describe the interval of a next deployment's maximum."""
     if found is None:
         return ""
     basis = (
@@ -152,7 +152,7 @@ def form_name(form: str) -> str:
 
 
 def forms(found: FormComparison) -> str:
-    """Say which form the paper's rule takes, which the plan uses, what each asks for, and on what evidence."""
+    """Compare the paper's form with the plan's, what each asks for, and the evidence."""
     if found.chosen is None:
         return f"{units.some(found.runs, 'run')} cannot make a model of the paper's forms."
     asks = ""
@@ -176,7 +176,7 @@ def forms(found: FormComparison) -> str:
 
 
 def _evidence(found: FormComparison) -> str:
-    """Say why the plan uses its form and not the paper's, after its name."""
+    """Explain why the plan uses its form instead of the paper's, after its name."""
     if found.evidence == "set":
         return "because the study sets it"
     form, law = _left_out(found.fit_of(found.chosen)), _left_out(found.fit_of(_LAW))
@@ -191,13 +191,13 @@ def _evidence(found: FormComparison) -> str:
 
 
 def _left_out(fit: FormFit | None) -> str:
-    """Give the relative error of a form at a run left out; empty where it is not defined."""
+    """Return the relative error of a form on a run left out; empty where undefined."""
     share = None if fit is None else fit.left_out_share
     return "" if share is None else units.share(float(f"{share:.2g}"))
 
 
 def deployment(plan: CapacityPlan) -> str:
-    """Say what to deploy, in a few words."""
+    """Describe what to deploy, in a few words."""
     budget = plan.budget
     slots = f"{units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB"
     if plan.price is None:
@@ -207,7 +207,7 @@ def deployment(plan: CapacityPlan) -> str:
 
 
 def containers(plan: CapacityPlan) -> str:
-    """Say how many executors hold the slots, how large they are, and that there is a driver."""
+    """Describe how many executors have the slots, how large they are, and the driver."""
     executor, count = plan.executor, units.some(plan.executors, "executor")
     slots, total = units.some(executor.slots, "slot"), plan.executors * executor.slots
     cores = f"{executor.millicores / 1000:g}"
@@ -219,13 +219,13 @@ def containers(plan: CapacityPlan) -> str:
 
 
 def expected(plan: CapacityPlan, unit: str = "records/s") -> str:
-    """Write the capacity of a plan and its interval, with digits that differ; without `unit` where a heading has it."""
+    """Write a plan's capacity and its interval, with digits that differ; without `unit` where a heading has it."""
     low, high = units.ends(plan.low, plan.high)
     return f"{units.padded(plan.expected_rate, unit)} ({low} to {high})"
 
 
 def beyond(plan: CapacityPlan) -> str:
-    """Say how far the slots of a plan are beyond those measured; empty where they are not."""
+    """Describe how far the slots of a plan are beyond those measured; empty if they are not."""
     if plan.extrapolation <= 1:
         return ""
     digits = 2 if plan.extrapolation >= _CLEARLY else 3
@@ -233,7 +233,7 @@ def beyond(plan: CapacityPlan) -> str:
 
 
 def backlog(plan: CapacityPlan, outage_s: float) -> str:
-    """Say how long the backlog of an outage lasts, in whole minutes: the capacity is not known more exactly."""
+    """Describe how long the backlog of an outage lasts, in whole minutes: the capacity is not known more exactly."""
     typical, at_worst = plan.catch_up_s(outage_s), plan.catch_up_s(outage_s, plan.low)
     said = f"After {about(outage_s)} down, the backlog at {units.rate(plan.rate)}"
     if not math.isfinite(typical):
@@ -248,7 +248,7 @@ def about(seconds: float) -> str:
 
 
 def where_time_goes(plan: CapacityPlan) -> str:
-    """Say what the seconds of a batch go to, and what limits; empty where that is not known."""
+    """Describe what the seconds of a batch go to, and what limits; empty where unknown."""
     known = plan.batch_parts
     if not known:
         return ""
@@ -264,7 +264,7 @@ def where_time_goes(plan: CapacityPlan) -> str:
 
 
 def basis(plan: CapacityPlan) -> str:
-    """Say what a plan rests on."""
+    """Describe what a plan rests on."""
     share, taken = plan.source_share, ""
     if share is not None:
         taken = f"; the source that replayed the data took {units.percent(share)} of the slots' busy time"
@@ -276,7 +276,7 @@ def basis(plan: CapacityPlan) -> str:
 
 
 def whose_cores(plan: CapacityPlan) -> str:
-    """Say whose cores a plan counts; empty where nobody timed those measured, and no price list asks."""
+    """Name the cores that a plan counts; empty where those measured were not timed, and no price list asks."""
     instance, cores = None if plan.price is None else plan.price.instance, plan.cores
     if cores is None:
         if instance is None or instance.core_speed is None:
@@ -292,7 +292,7 @@ def whose_cores(plan: CapacityPlan) -> str:
 
 
 def decided(decision: JustinDecision) -> str:
-    """Say what Justin decided."""
+    """Describe what Justin decided."""
     state, previous = decision.state, decision.previous
     tasks = units.some(state.tasks, "task")
     if state.level is None:

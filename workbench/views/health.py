@@ -1,4 +1,4 @@
-"""Health checks of a measurement: what a reader must know before trusting the number, and what to do."""
+"""Health checks of a measurement: what to know before trusting the number, and what to do."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -29,7 +29,7 @@ def checks(measurement: Measurement) -> tuple[Check, ...]:
 
 
 def _check(question: str, fine: bool | None, well: str, seen: str, advice: str) -> Check:
-    """Say what was seen, with advice where it is not fine; None: the measurement does not show it."""
+    """Return what was seen, with advice unless it is fine; None: the measurement does not show it."""
     if fine is None:
         return Check(question, None)
     return Check(question, well) if fine else Check(question, seen, advice)

@@ -1,4 +1,4 @@
-"""Cards of the five papers: which figures there are, and each next to ours."""
+"""Cards of the five papers: the list of figures, and each figure next to ours."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ _MOST_POINTS = 40  # of a series in a table
 
 
 def index_card(paper: Paper) -> Card:
-    """List the figures and tables of the paper's evaluation with their status, those that are not here included."""
+    """List the figures and tables of the paper's evaluation with their status, including those that are not here."""
     table = tabulate(
         f"Evaluation of {paper.title}",
         paper.figures,
@@ -37,7 +37,7 @@ def index_card(paper: Paper) -> Card:
 
 
 def headlines_card(paper: Paper) -> Card:
-    """List the numbers that the paper gives next to ours, and count how many agree and how many were fitted."""
+    """List the numbers of the paper next to ours, and count how many agree and how many were fitted."""
     found = [(figure, one) for figure in paper.figures for one in figure.compare_all()]
     table = tabulate(
         f"Headlines of {paper.title}",

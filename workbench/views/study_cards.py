@@ -1,4 +1,4 @@
-"""The card of what a study asks, and of how far it came when it stopped half-way."""
+"""The card of a study's questions, and of its progress when it stopped half-way."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ _WHERE = {
 
 
 def asked_card(study: Study) -> Card:
-    """Say what the study asks."""
+    """Describe what the study asks."""
     rates = " and ".join(units.rate(rate) for rate in study.targets)
     where = f"on a {study.cluster.kind} cluster" if study.cluster else _WHERE[study.testbed]
     finding = (
@@ -45,8 +45,8 @@ def asked_card(study: Study) -> Card:
 
 
 def so_far_card(measured: Sequence[Measurement]) -> Card:
-    """Say which runs were finished before the study stopped."""
-    title = "How far did it come?"
+    """Describe which runs were finished before the study stopped."""
+    title = "How much was measured?"
     if not measured:
         return Card("so-far", title, "No run was finished.", kind="not-yet")
     table = tabulate(

@@ -31,11 +31,11 @@ BAND = "rgba(0, 114, 178, 0.14)"
 """Fill of a range of plausible values."""
 
 FEW_RECORDS = 10.0
-"""Backlogs up to this many records share one scale: parts of a record are to fill no panel."""
+"""Backlogs up to this many records share one scale, so that fractions of a record do not fill a panel."""
 
 _TITLE_WIDTH = 96  # characters per line
 _THOUSAND = 1000
-_ABOVE = 1.05  # axes end so much above the highest value
+_ABOVE = 1.05  # axes end this much above the highest value
 _LINE_ABOVE = 11  # pixels by which plotly moves a title up for each further line
 _UNIT = re.compile(r"(?<=\d) (?=\S)")  # a number and its unit stay on one line
 _MANY_DECADES = 1e4  # the ends of a logarithmic axis
@@ -49,7 +49,7 @@ plain = for_plotly
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 
 TOOLBAR = 40
-"""Right margin of figures, pixels: the toolbar, which appears while the mouse is over one, is in it."""
+"""Right margin of figures, pixels: room for the toolbar, which appears while the mouse is over one."""
 
 QUIET: Mapping[str, object] = MappingProxyType({"responsive": True, "displaylogo": False, "showSendToCloud": False})
 """Chart settings: fill the width, no logo, no upload button."""
@@ -116,7 +116,7 @@ def template() -> go.layout.Template:
 
 
 def figure(title: str, height: int = 420, shows: str = "") -> go.Figure:
-    """Return an empty figure of the workbench's look, `height` pixels high; its width follows the page.
+    """Return an empty figure in the workbench's look, `height` pixels high; its width follows the page.
 
     Its title is the finding; with what it `shows`, in words, that is the text alternative (both in ``layout.meta``).
     """
@@ -131,14 +131,14 @@ def figure(title: str, height: int = 420, shows: str = "") -> go.Figure:
 
 
 def fit(drawn: go.Figure, width: int, height: int) -> go.Figure:
-    """Fit a figure into a place of a panel, in pixels: a smaller title, in as many lines as it takes."""
+    """Fit a figure into a place of a panel, in pixels: a smaller title, in as many lines as needed."""
     title = _title(str((drawn.layout.meta or {}).get("finding", "")), int(width // _SMALL_LETTER))
     drawn.update_layout(title={**title, "font": {"size": 14}}, height=height, margin_b=44)
     return room_for_legend(drawn, width)
 
 
 def untitled(drawn: go.Figure) -> go.Figure:
-    """Return the figure without its title, and as much lower, for a place that says the finding above it."""
+    """Return the figure without its title, and lower by its height, for a place that has the finding above it."""
     bare = go.Figure(drawn)
     top = bare.layout.margin.t or bare.layout.template.layout.margin.t
     if bare.layout.title.text and top and bare.layout.height:  # as `figure` makes them; others keep their title
@@ -152,7 +152,7 @@ def _title_room(drawn: go.Figure) -> int:
 
 
 def _title(text: str, letters: int) -> dict[str, object]:
-    """Give a title at the top, in lines of at most that number of letters."""
+    """Return a title at the top, in lines of at most that number of letters."""
     lines = wrap(_UNIT.sub("\u00a0", text), letters)
     above = {"t": 14 + _LINE_ABOVE * (len(lines) - 1)}
     return {"text": "<br>".join(map(plain, lines)), "yref": "container", "y": 1, "yanchor": "top", "pad": above}
@@ -174,7 +174,7 @@ def whole_ticks(low: float, high: float) -> dict[str, object]:
 
 
 def ink(colour: str) -> str:
-    """Give the colour of words about a line or mark of `colour`: they need more contrast than it does."""
+    """Return the colour of text about a line or mark of `colour`, as text needs more contrast."""
     return _INKS.get(colour, colour)
 
 
@@ -200,12 +200,12 @@ def room_for_legend(drawn: go.Figure, width: int = _NARROW_PAGE) -> go.Figure:
 
 
 def not_enough(drawn: go.Figure, reason: str) -> go.Figure:
-    """Say in the middle of a figure without data what it waits for."""
+    """Write in the middle of a figure without data what it waits for."""
     return blank(drawn, f"Not enough data: {reason}")
 
 
 def blank(drawn: go.Figure, text: str) -> go.Figure:
-    """Say something in the middle of a figure in place of data."""
+    """Write a text in the middle of a figure in place of data."""
     drawn.add_annotation(
         text=plain(text),
         x=0.5,

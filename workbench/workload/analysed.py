@@ -1,4 +1,4 @@
-"""What the analysed plan of a streaming query shows, as Spark writes it: watermarks, and what state and joins go by."""
+"""What the analysed plan of a streaming query shows: its watermarks, and the columns of its state and joins."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,24 +13,24 @@ _LISTED = re.compile(r"\b(?:Project|Aggregate) (\[.*)")
 
 
 def watermarks_of(plan: str) -> tuple[str, ...]:
-    """Give the columns of watermarks with their delays."""
+    """Return the columns of watermarks with their delays."""
     return tuple(dict.fromkeys(f"{column}, {delay.strip()}" for column, delay in _WATERMARK.findall(plan)))
 
 
 def grouped_by(plan: str) -> tuple[str, ...]:
-    """Give the columns that groups and deduplication go by, see `columns_of`; windows are not among them."""
+    """Return the columns of groups and deduplication, see `columns_of`, except windows."""
     grouped = (", ".join(_split(found[1])) for line in plan.splitlines() if (found := _GROUPED.search(line)))
     return columns_of(grouped, plan)
 
 
 def joined_by(plan: str) -> tuple[str, ...]:
-    """Give the columns that joins go by, see `columns_of`; comparisons other than ``=`` are not among them."""
+    """Return the columns that joins compare, see `columns_of`, only those compared by ``=``."""
     joins = (part for found in _JOIN.findall(plan) for part in re.split(r" AND | OR ", found))
     return columns_of((part for part in joins if " = " in part or " <=> " in part), plan)
 
 
 def columns_of(expressions: Iterable[str], plan: str) -> tuple[str, ...]:
-    """Give the columns of expressions, under each name that they have in a plan from the source on.
+    """Return the columns of expressions, under each name that they have in a plan from the source on.
 
     A field of a column that was decoded has its own name.
     """
@@ -45,7 +45,7 @@ def columns_of(expressions: Iterable[str], plan: str) -> tuple[str, ...]:
 
 
 def _names(text: str, made: Mapping[str, str]) -> Iterator[str]:
-    """Name the columns of an expression, and those that they are `made` of."""
+    """Yield the names of an expression's columns, and of those that they are `made` of."""
     for name, number, path in _COLUMN.findall(text):
         if path:
             yield path[1:]
@@ -59,7 +59,7 @@ def _names(text: str, made: Mapping[str, str]) -> Iterator[str]:
 
 
 def _split(listed: str) -> Iterator[str]:
-    """Give the expressions of the list that a text begins with, in brackets."""
+    """Yield the expressions of the list in brackets with which a text begins."""
     depth, begun = 0, 1
     for at, one in enumerate(listed):
         depth += (one in "([{") - (one in ")]}")

@@ -57,7 +57,7 @@ def is_event_time(kind: pa.DataType) -> bool:
 def spark_type(kind: pa.DataType) -> pa.DataType:
     """Return the Arrow type in which Spark holds the values of `kind`, all of them nullable.
 
-    Timestamps are microseconds in UTC, and without a zone taken for UTC. Times of day and durations are integers in
+    Timestamps are microseconds in UTC, and without a zone read as UTC. Times of day and durations are integers in
     their own unit, and integers without a sign are `int64`. A column that is empty throughout is text. Lists of any
     kind are lists.
     """

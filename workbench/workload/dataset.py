@@ -31,7 +31,7 @@ SAMPLE_BYTES = 1 << 30
 LATENESS, PLACE = "__lateness_us", "__place"
 _HIDDEN = {LATENESS, PLACE}
 _US = 10**6
-_UNITS = ((10**11, 1), (10**14, 10**3), (10**17, _US))  # below how many, and their number in a second
+_UNITS = ((10**11, 1), (10**14, 10**3), (10**17, _US))  # below this number, and how many of them make a second
 _ZONE = re.compile(r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")
 _HEAD_ROWS = 1000
 _LONGEST = 500  # characters of Arrow's reasons
@@ -48,13 +48,13 @@ class Replay:
 
     path: str
     rows: int
-    event_time: str | None  # the replaced column; None without
-    complete: bool  # whether it holds the complete data set, or only the first `SAMPLE_BYTES`
+    event_time: str | None  # the event-time column, which is replaced; None without
+    complete: bool  # whether the file has the complete data set, or only the first `SAMPLE_BYTES`
     per_s: int = _US  # units in a second of an event time that is an integer
-    period: int | None = None  # rows of all inputs in one loop over the data; None: it is the only one
-    renew: tuple[str, ...] = ()  # columns whose values are others in each pass over the data
-    span: int = 0  # by how much, where they are integers
-    inside: Inside | None = None  # event time and renewed values in texts of a column; None: they are columns
+    period: int | None = None  # rows of all inputs in one loop over the data; None: there is only one input
+    renew: tuple[str, ...] = ()  # columns whose values differ in each pass over the data
+    span: int = 0  # by how much they differ, where they are integers
+    inside: Inside | None = None  # event time and renewed values inside texts of a column; None: they are columns
 
     def schema(self) -> pa.Schema:
         """Columns of the data set; the event time is a timestamp, or an integer where it was one."""
@@ -77,7 +77,7 @@ class Replay:
                 row += length
 
     def _own(self, reader: pa.ipc.RecordBatchFileReader, row: int) -> int:
-        """Return how many of the first `row` rows of all inputs are its own."""
+        """Return how many of the first `row` rows of all inputs belong to this one."""
         if self.period is None:
             return row
 
@@ -113,14 +113,14 @@ class Replay:
 
 
 def _renewed(column: pa.Array, loop: int, span: int) -> pa.Array:
-    """Return other values than in any other pass over the data."""
+    """Return values that no other pass over the data has."""
     if is_text(column.type):
         return pc.binary_join_element_wise(column, f"~{loop}", "")
     return pc.add(column.cast(pa.int64()), loop * span).cast(column.type, safe=False)
 
 
 def _per_s(source: pads.Dataset, schema: pa.Schema, event_time: str | None) -> int:
-    """Units in a second of an integer event time, before 1970 or since; their number shows which they are."""
+    """Units per second of an integer event time, before 1970 or since; the numbers of digits show the unit."""
     if event_time is None or not pa.types.is_integer(schema.field(event_time).type):
         return _US
     stored = source.schema.names[schema.get_field_index(event_time)]
@@ -179,7 +179,7 @@ def schema_of(dataset: Dataset, event_time: str | None) -> pa.Schema:
 
 
 def first_rows(dataset: Dataset, rows: int) -> pa.Table:
-    """Return the first rows of a data set, in the types of the file, with the column names that a query is given."""
+    """Return the first rows of a data set, in the types of the file, with the column names that a query gets."""
     with _readable(dataset):
         source = _opened(dataset)
         schema = spark_schema(source.schema, dataset.path)
@@ -192,7 +192,7 @@ def _readable(dataset: Dataset) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
-        # what Arrow finds wrong with a file, without the steps that led there
+        # Arrow's complaint about a file, without the steps that led there
         reason, *_ = str(error).rpartition("Invalid: ")[2].splitlines() or [type(error).__name__]
         raise QueryError(
             f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {reason.rstrip('.')[:_LONGEST]}. "
@@ -201,7 +201,7 @@ def _readable(dataset: Dataset) -> Iterator[None]:
 
 
 def _opened(dataset: Dataset) -> pads.Dataset:
-    """Open the data; columns of a Parquet file that have one name are an error of Arrow's that does not say which."""
+    """Open the data; refuse columns of one name in a Parquet file, which Arrow's error does not name."""
     place = Path(dataset.path).resolve()  # 'a: b.csv' is not an address
     try:
         return pads.dataset(str(place), format=dataset.format)
@@ -328,7 +328,7 @@ class Shipped:
     """On a cluster, replays `replay` from the copy of its file that ``SparkContext.addFile`` has made."""
 
     replay: Replay  # with the file's name in place of its path
-    columns: pa.Schema  # its own, so that only executors need the file
+    columns: pa.Schema  # as a field, so that only executors need the file
 
     def schema(self) -> pa.Schema:
         """Columns of the data set."""

@@ -25,7 +25,7 @@ _COMMON = {"csv", "json", "parquet", "orc", "txt", "gz"}
 
 
 def columns_of(kind: str, options: Mapping[str, str], schema: object) -> StructType | None:
-    """Give the columns of a source where its kind or the script says them."""
+    """Return the columns of a source if its kind or the script defines them."""
     if schema is None:
         asked = {name.lower() for name, value in options.items() if value.lower() == "true"}
         more = "".join(text for (of, option), text in _MORE.items() if of == kind and option in asked)
@@ -36,7 +36,7 @@ def columns_of(kind: str, options: Mapping[str, str], schema: object) -> StructT
 
 
 def as_declared(stream: DataFrame, columns: StructType) -> DataFrame:
-    """Give the columns that a source declares, new ones at each call; those that a sample lacks are empty."""
+    """Return a stream with the columns that a source declares, new at each call; those not in a sample are empty."""
     there = {name.lower() for name in stream.columns}
     return stream.select(
         *(

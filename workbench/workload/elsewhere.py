@@ -41,7 +41,7 @@ _MODULES = (dt, decimal, functools, json, logging, math, re, time, uuid)
 _HARMLESS = {*(one.__name__ for one in _MODULES), "builtins", "collections", "itertools", "pyspark", "typing"}
 _REFUSED = {
     *("__import__", "breakpoint", "compile", "eval", "exec", "input", "open"),
-    *("delattr", "getattr", "globals", "locals", "setattr", "vars"),  # by which a text hides what it uses
+    *("delattr", "getattr", "globals", "locals", "setattr", "vars"),  # with which a text hides what it uses
 }
 _OUT_OF_SIGHT = {
     *("foreach", "foreachPartition", "rdd", "sparkContext", "sql", "catalog", "writeTo", "writeStream", "mergeInto"),
@@ -60,13 +60,13 @@ _writer_of: Any = DataFrame.__dict__["write"].fget
 
 
 def hand_over(name: str, function: Callable[..., Any] | None) -> None:
-    """Keep what the script's query called `name` gives to ``foreachBatch``, for `call`."""
+    """Keep what the script's query called `name` passes to ``foreachBatch``, for `call`."""
     if function is not None:
-        _handed[name] = function, beyond(function)  # once: batches are measured
+        _handed[name] = function, beyond(function)  # only once: batches are measured
 
 
 def call(batches: ScriptBatches, batch: object, number: int, place: str) -> None:
-    """Call the function that the script gave; with a `place`, all that it writes is written there."""
+    """Call the function that the script passed; with a `place`, everything it writes goes there."""
     given, reason = _handed.get(batches.script.name, (None, ""))
     if given is None or name_of(given) != batches.function:
         gives = "nothing" if given is None else name_of(given)
@@ -88,18 +88,18 @@ def call(batches: ScriptBatches, batch: object, number: int, place: str) -> None
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Name what is given to ``foreachBatch`` as a study can; what has no name is called that."""
+    """Return the name for what is passed to ``foreachBatch`` in a study; "foreachBatch" if it has none."""
     name = getattr(function, "__name__", "")
     return name if name.isidentifier() else "foreachBatch"
 
 
 def beyond(function: object) -> str:
-    """Say what a function reaches whose writing cannot be redirected; "" if it reaches nothing of that kind."""
+    """Describe what a function reaches whose writing cannot be redirected; "" if there is nothing of that kind."""
     return next(_beyond(function, "it", set()), "")
 
 
 def _beyond(value: object, by: str, known: set[int]) -> Iterator[str]:
-    """Say what a value that is used `by` a function reaches."""
+    """Yield what a value that is used `by` a function reaches."""
     if id(value) in known:
         return
     known.add(id(value))
@@ -149,17 +149,17 @@ def _beyond_code(code: CodeType, names: dict[str, Any], known: set[int]) -> Iter
 
 @functools.cache
 def _in_sight() -> frozenset[str]:
-    """Names of what a function may ask of its values: all that neither writes nor is unknown."""
+    """Names that a function may use of its values: all that neither write nor are unknown."""
     names = (name for one in _SEEN for name in dir(one))
     return frozenset(name for name in names if not name.startswith("_")) - _OUT_OF_SIGHT
 
 
 def _home(value: object) -> str:
-    """Name the package that a value is of."""
+    """Return the package that a value comes from."""
     if isinstance(value, ModuleType):
         module = value.__name__
     elif isinstance(value, FunctionType):
-        module = value.__globals__.get("__name__", "")  # a wrapper's own
+        module = value.__globals__.get("__name__", "")  # from a wrapper
     elif isinstance(value, BuiltinFunctionType):
         module = value.__module__ or "builtins"
     else:
@@ -169,14 +169,14 @@ def _home(value: object) -> str:
 
 @functools.cache
 def _redirect() -> None:
-    """Have the writers of static DataFrames obey `_place`, in this process for good: batches may overlap."""
+    """Make the writers of static DataFrames obey `_place`, in this process for good: batches may overlap."""
     DataFrame.write = property(  # type: ignore[method-assign,assignment]
         lambda frame: _Elsewhere(_writer_of(frame), _place.get()) if _place.get() else _writer_of(frame)
     )
 
 
 class _Elsewhere:
-    """In place of a batch's writer: what it would write by a path or a table's name is written below `place`."""
+    """Replaces a batch's writer: what would go to a path or a table goes below `place`."""
 
     def __init__(self, writer: DataFrameWriter, place: str) -> None:
         self._writer, self._place, self._path, self._kind = writer, place, "", "parquet"

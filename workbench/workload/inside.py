@@ -18,25 +18,25 @@ from workbench.errors import QueryError
 _PART = "__part_"
 _RECORDS_OWN = "timestamp"
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ])\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?")
-_DATE, _SECONDS, _MICRO = 10, 19, 6  # characters up to the date, to the whole seconds, and most digits after them
+_DATE, _SECONDS, _MICRO = 10, 19, 6  # characters to the end of the date, and of whole seconds; most digits after them
 
 
 @dataclass(frozen=True)
 class Inside:
-    """Which fields are in the texts of a column, and how they are written."""
+    """Fields inside the texts of a column, and their format."""
 
     column: str
-    field: str = ""  # path of the event time in its JSON, with dots; "": the event time is not in it
-    renewed: tuple[str, ...] = ()  # paths of the fields that have other values in each pass over the data
-    fields: tuple[str, ...] = ()  # all of them, in the order in which they are written
+    field: str = ""  # path of the event time in the JSON, with dots; "": the event time is not inside
+    renewed: tuple[str, ...] = ()  # paths of the fields whose values differ in each pass over the data
+    fields: tuple[str, ...] = ()  # all of these fields, in the order of the texts
     binary: bool = True  # whether the column holds bytes
-    between: str = "T"  # of an event time as an ISO text: what is between date and time,
-    digits: int = 0  # the digits after the seconds,
+    between: str = "T"  # format of an event time as ISO text: the character between date and time,
+    digits: int = 0  # the number of digits after the seconds,
     zone: bool = False  # and whether it has a zone
 
     @classmethod
     def named(cls, event_time: str | None, names: Sequence[str], renew: Sequence[str] = ()) -> "Inside | None":
-        """Read ``COLUMN.FIELD`` of an event time and of what is renewed; None where none is inside a column."""
+        """Parse ``COLUMN.FIELD`` of the event time and of renewed fields; None if none is inside a column."""
         asked = (one for one in (event_time or "", *renew) if one not in names)
         inside = [one for one in asked if one.partition(".")[0] in names and one.partition(".")[2]]
         columns = dict.fromkeys(one.partition(".")[0] for one in inside)
@@ -55,7 +55,7 @@ class Inside:
         return f"{self.column}.{field}"
 
     def cut(self, table: pa.Table) -> tuple["Inside", pa.Table]:
-        """Cut the texts of a table, which all have these fields in the order of the first; and how they are written."""
+        """Cut the texts of a table, which all have these fields in the order of the first; return the format, too."""
         column = table[self.column]
         try:
             texts = column.cast(pa.string()).combine_chunks()
@@ -80,7 +80,7 @@ class Inside:
         return written, cut
 
     def _order(self, text: str) -> tuple[tuple[str, ...], str]:
-        """Give the fields in the order in which a text has them, and what cuts such texts at them."""
+        """Return the fields in the order of a text, and the pattern that cuts such texts at them."""
         ends = {
             one: found.end() if (found := re.match(f"(?s).*?{_path(one)}", text)) else math.inf
             for one in (self.field, *self.renewed)
@@ -89,7 +89,7 @@ class Inside:
         pattern, at = "", 0
         for number, (field, end) in enumerate(sorted(ends.items(), key=lambda one: one[1])):
             keys = field.split(".")
-            steps = [_path(".".join(keys[first:])) for first in range(len(keys))]  # one object may hold several
+            steps = [_path(".".join(keys[first:])) for first in range(len(keys))]  # one object may have several fields
             matches = (re.compile(f"(?s).*?{step}").match(text, at) for step in steps)
             ended = (step for step, one in zip(steps, matches, strict=True) if one and one.end() == end)
             step = next(ended, steps[0])
@@ -108,7 +108,7 @@ class Inside:
             ) from error
 
     def schema(self, cut: pa.Schema) -> pa.Schema:
-        """Give the columns of the texts as they were, of those of the `cut` ones."""
+        """Return the columns before the cut, from the `cut` ones."""
         made = {self.named_here(one) for one in self.fields}
         kept = [one for one in cut if one.name not in made and not one.name.startswith(_PART)]
         kind = pa.binary() if self.binary else pa.string()
@@ -146,7 +146,7 @@ class Inside:
 
 
 def _timed(values: pa.Array) -> tuple[dict[str, Any], pa.Array]:
-    """Give how event times are written, and these as they can be read."""
+    """Return the format of event times, and the times in a form that can be read."""
     times = pc.utf8_trim_whitespace(values)
     first = times[0].as_py() if len(times) else ""
     if found := _ISO.fullmatch(first):
@@ -155,5 +155,5 @@ def _timed(values: pa.Array) -> tuple[dict[str, Any], pa.Array]:
 
 
 def _path(field: str) -> str:
-    """Give what matches all up to the value of a field, from its first key on."""
+    """Return a pattern of everything up to the value of a field, from its first key on."""
     return r"\s*:\s*\{.*?".join(f'"{re.escape(part)}"' for part in field.split(".")) + r'\s*:\s*"?'

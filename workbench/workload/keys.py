@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Method = Literal["exact", "sketch"]
-MOST_EXACT = 1_000_000  # keys; for more, the shuffle of an exact count is not worth the precision
-HERE_BYTES = 1 << 30  # size of the files, as they are stored, up to which they are counted without Spark
+MOST_EXACT = 1_000_000  # keys; with more, the shuffle of an exact count is not worth the precision
+HERE_BYTES = 1 << 30  # size of the stored files up to which they are counted without Spark
 TRACKED = 10_000  # items of the frequent-items sketch
 DISTINCT_DEVIATION = 0.02  # relative standard deviation requested from HyperLogLog++
 _PLACEMENTS = 33
 _LOAD_FACTOR = 0.75  # of the sketch's hash map; its size is a power of two
 _ERROR_FACTOR = 3.5  # DataSketches: a count exceeds the true one by at most 3.5 / map size of all records
-# A quote within quotes is doubled, and a backslash is one, as where the data are replayed; Spark's own rule is another.
+# A quote within quotes is doubled, and a backslash is literal, as in a replay; Spark's own rule differs.
 _CSV = {"header": "true", "inferSchema": "true", "escape": '"'}
 
 
@@ -58,16 +58,16 @@ class KeyFrequencies:
 
     column: str
     records: int  # rows with a key; exact
-    missing: int  # rows without (null), which are excluded from everything else; exact
-    keys: tuple[str, ...]  # the most frequent ones as text, most frequent first
-    counts: tuple[int, ...]  # the rows of each
+    missing: int  # rows without a key (null), which are excluded from everything else; exact
+    keys: tuple[str, ...]  # the most frequent keys as text, most frequent first
+    counts: tuple[int, ...]  # rows of each of these keys
     distinct: int  # number of different keys
     method: Method = "exact"
     count_error: int = 0
     distinct_deviation: float = 0.0  # relative standard deviation of `distinct`
-    # For each requested number of shuffle partitions, the share of `records` in every one, exactly as Spark's.
+    # For each requested number of shuffle partitions, the share of `records` in each, exactly as in Spark.
     partition_shares: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
-    input: str = ""  # of several, the one that the column is of
+    input: str = ""  # input that the column is of, if there are several
 
     def __post_init__(self) -> None:
         require(
@@ -253,7 +253,7 @@ def count_keys_here(
         return None
     try:
         counted, missing = _counted(data, kept.names.index(column), column, kind)
-    except (pa.ArrowException, QueryError):  # a value that another reader may take
+    except (pa.ArrowException, QueryError):  # a value that another reader may accept
         return None
     if counted is None:
         return None
@@ -280,13 +280,13 @@ def count_keys_here(
 
 
 def _counted(data: Dataset, place: int, column: str, kind: pa.DataType) -> tuple[pa.Table | None, int]:
-    """Count each key of the column at `place`; None if there are too many. And the rows without one."""
+    """Count each key of the column at `place`, None if there are too many; and the rows without a key."""
     source = pads.dataset(str(Path(data.path).resolve()), format=_reader(data, column, kind))
     whole = pa.schema([("key", kind), ("n", pa.int64())])
     counted, waiting, rows, missing = whole.empty_table(), list[pa.Table](), 0, 0
     for batch in source.to_batches(columns={"key": pads.field(source.schema.names[place])}):
         keys = as_spark(pa.chunked_array([batch.column(0)]), column)
-        if pa.types.is_floating(kind):  # one zero, and one that is not a number
+        if pa.types.is_floating(kind):  # one zero, and one NaN
             keys = pc.if_else(pc.is_nan(keys), pa.scalar(math.nan, kind), pc.add(keys, pa.scalar(0.0, kind)))
         missing += keys.null_count
         found = pc.value_counts(keys.drop_null())
@@ -316,7 +316,7 @@ def _reader(data: Dataset, column: str, kind: pa.DataType) -> str | pads.FileFor
 
 
 def _as_text(key: object) -> str:
-    """Write a key as Spark's rows have it: times in this machine's zone."""
+    """Write a key as Spark shows it: times in this machine's zone."""
     return str(key.astimezone().replace(tzinfo=None) if isinstance(key, datetime) else key)
 
 
@@ -332,12 +332,12 @@ def _keys(spark: "SparkSession", data: "Dataset | DataFrame", column: str) -> "D
     _require_column(column, frame.columns)
     quoted = f"`{column.replace('`', '``')}`"
     if isinstance(data, Dataset) and data.format == "csv" and schema_of(data, None).field(column).type == pa.int64():
-        quoted = f"CAST({quoted} AS BIGINT)"  # as the query is given it; Spark's hash of a shorter one is another
+        quoted = f"CAST({quoted} AS BIGINT)"  # as the query gets it; Spark's hash of a shorter one differs
     return frame.selectExpr(f"{quoted} AS key")
 
 
 def _parquet(spark: "SparkSession", data: Dataset, column: str) -> "DataFrame":
-    """Read the column alone: Spark refuses a file for the types of others, such as nanoseconds, though replayed."""
+    """Read the column alone: Spark refuses a file for types of other columns, such as nanoseconds."""
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
 
     check(data, None)
@@ -345,7 +345,7 @@ def _parquet(spark: "SparkSession", data: Dataset, column: str) -> "DataFrame":
     _require_column(column, columns.names)
     field = columns.field(column)
     stored = pads.dataset(str(Path(data.path).resolve()), format=data.format).schema.field(column).type
-    if stored == pa.uint64():  # Spark's reader takes it for a decimal alone
+    if stored == pa.uint64():  # Spark reads it only as a decimal
         whole = from_arrow_schema(pa.schema([pa.field(column, pa.decimal128(20, 0))]))
         frame = spark.read.schema(whole).format(data.format).load(data.path)
         return frame.withColumn(column, frame[f"`{column}`"].cast("long"))

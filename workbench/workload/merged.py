@@ -21,7 +21,7 @@ from workbench.workload.columns import is_text
 from workbench.workload.dataset import BATCH_ROWS, LATENESS, PLACE, SAMPLE_BYTES, Replay, check, event_times_us, prepare
 from workbench.workload.query import Input
 
-_LEAST_TOGETHER = 0.5  # of the longest data set's time; less, and most rows of one input have no partners
+_LEAST_TOGETHER = 0.5  # of the longest data set's time; with less, most rows of one input have no partners
 
 _Times = npt.NDArray[np.int64]
 
@@ -51,7 +51,7 @@ def check_input(given: Input) -> None:
 
 
 def _span(inputs: Sequence[Input], alone: Sequence[Replay]) -> int:
-    """Return what to add to renewed integers in each pass over the data, so that none comes again."""
+    """Return the number to add to renewed integers in each pass over the data, so that none is repeated."""
     ends = list[int]()
     for one, replay in zip(inputs, alone, strict=True):
         with pa.memory_map(replay.path) as file:
@@ -62,7 +62,7 @@ def _span(inputs: Sequence[Input], alone: Sequence[Replay]) -> int:
 
 
 def merge(arrivals: Sequence[_Times], shares: Sequence[float | None]) -> tuple[list[_Times], list[_Times]]:
-    """Give the rows of several inputs numbers from 0 on in the order of their `arrivals`, which ascend for each input.
+    """Number the rows of several inputs from 0 on in the order of their `arrivals`, which ascend for each input.
 
     The `shares` add up to 1; None: those of the rows. Returns, for each input, its rows that take part, as often as
     they do, and their numbers; both ascend.
@@ -106,7 +106,7 @@ def _arrival_times(replay: Replay) -> _Times:
 
 
 def _check_together(timed: dict[str, _Times]) -> None:
-    """Refuse event times of which most have none of another input next to them."""
+    """Refuse event times if most have no event time of another input near them."""
     if len(timed) < 2:
         return
     longest = max(int(times[-1] - times[0]) for times in timed.values())

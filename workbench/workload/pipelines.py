@@ -48,19 +48,19 @@ _SQL, _READ_TABLE, _TABLE_OF = SparkSession.sql, DataFrameReader.table, SparkSes
 
 @dataclass(frozen=True)
 class Flow:
-    """What writes into a dataset, or is one."""
+    """The definition that writes into a dataset, or is a view."""
 
-    name: str  # its own
-    target: str  # the dataset's name
-    kind: str  # of the dataset
-    make: Callable[[], DataFrame]  # gives its rows
+    name: str  # name of the flow
+    target: str  # name of the dataset
+    kind: str  # kind of the dataset
+    make: Callable[[], DataFrame]  # returns the rows
     file: Path
     line: int
     sql: bool = False  # whether that line is SQL
 
 
 class Pipeline:
-    """The datasets and flows of a script: a specification, whose flows take what is there and end, or a file of SQL."""
+    """The datasets and flows of a script: a specification, whose flows process the available rows and end, or SQL."""
 
     def __init__(self, recorder: Recorder) -> None:
         path = recorder.script.path
@@ -87,7 +87,7 @@ class Pipeline:
                 self._record(flow)
 
     def _record(self, flow: Flow) -> None:
-        """Record a flow as a query; where another one is wanted, it is only counted."""
+        """Record a flow as a query; only count it if another one is wanted."""
         recorder = self._recorder
         if flow.kind == _STORED:
             with self._at(flow, flow.line):
@@ -111,7 +111,7 @@ class Pipeline:
                 recorder.keep(None, reads, given, options, refusal=reason)
 
     def _tried(self, flow: Flow) -> tuple[DataFrame | None, str]:
-        """Give the rows of a flow, or why there are none; "" where a source of it lacks its columns."""
+        """Return the rows of a flow, or why there are none; "" if a source of it lacks its columns."""
         recorder = self._recorder
         try:
             return self._frame(flow), ""
@@ -126,7 +126,7 @@ class Pipeline:
             return None, f"{type(error).__name__}: {first_line(error)}"
 
     def _frame(self, flow: Flow) -> DataFrame:
-        """Give the rows of a flow."""
+        """Return the rows of a flow."""
         if id(flow) not in self._made:
             if flow in self._making:
                 raise QueryError(f"{flow.name} reads itself.")
@@ -140,7 +140,7 @@ class Pipeline:
 
     @contextmanager
     def _at(self, flow: Flow, line: int) -> Iterator[None]:
-        """Have what is found belong to the file of a flow, and to a line of it."""
+        """Attribute what is found to the file of a flow, and to a line of it."""
         recorder = self._recorder
         before = recorder.file, recorder.at
         recorder.file, recorder.at = flow.file, line
@@ -150,7 +150,7 @@ class Pipeline:
             recorder.file, recorder.at = before
 
     def _columns(self, table: str) -> StructType | None:
-        """Give the columns of the project's own table, which keeps no watermark; None where nothing shows them."""
+        """Return the columns of the project's own table, which keeps no watermark; None if nothing shows them."""
         try:
             frame = next((self._tried(flow)[0] for flow in self._into(table)), None)
         except Exception:  # noqa: BLE001 - the rows that are fed show them
@@ -159,15 +159,15 @@ class Pipeline:
         return None if frame is None else StructType(bare)
 
     def _view(self, table: str) -> Flow | None:
-        """Give the view of this name, or the materialized one: their flow is part of the one that reads them."""
+        """Return the view of this name, materialized or not: its flow is part of the one that reads it."""
         return next((flow for flow in self._into(table) if flow.kind in {_VIEW, _STORED}), None)
 
     def _into(self, table: str) -> list[Flow]:
-        """Give the flows that write the project's own dataset of this name; none of another one."""
+        """Return the flows that write the project's own dataset of this name; empty for other datasets."""
         return [flow for flow in self._flows if _key(flow.target) == _key(table)]
 
     def _stream(self, method: str, given: dict[str, Any], options: dict[str, str]) -> DataFrame:
-        """Give the rows of a source, of a view, or of the project's own table."""
+        """Return the rows of a source, of a view, or of the project's own table."""
         table = given.get("table")
         if table is None or not self._into(table):
             return self._recorder.read(method, given, options)
@@ -177,7 +177,7 @@ class Pipeline:
         return self._recorder.read(method, {**given, "schema": None if view else self._columns(table)}, options)
 
     def _static(self, table: str) -> DataFrame | None:
-        """Give the rows of the project's own dataset at rest: none yet, of a table; None of another one."""
+        """Return the rows of the project's own dataset at rest, empty for a table; None for other datasets."""
         if not self._into(table):
             return None
         if (view := self._view(table)) is not None:
@@ -186,7 +186,7 @@ class Pipeline:
         return None if columns is None else self._recorder.spark.createDataFrame([], columns)
 
     def _query(self, text: str, *given: Any, **named: Any) -> DataFrame:  # noqa: ANN401 - Spark's
-        """Carry out a query of SQL: what it reads of the project, or as a stream, becomes a view of that name."""
+        """Run a query of SQL: what it reads of the project, or as a stream, becomes a view of that name."""
 
         def read(found: re.Match[str]) -> str:
             table = (found[2] or found[3] or found[4]).replace("`", "")
@@ -202,7 +202,7 @@ class Pipeline:
         """Read the definitions of a file of SQL."""
         recorder = self._recorder
         for line, statement in _statements(file.read_text(encoding="utf-8")):
-            bare = _QUOTED.sub(lambda found: "'" * len(found[0]), statement)  # comments may have any words
+            bare = _QUOTED.sub(lambda found: "'" * len(found[0]), statement)  # comments may contain anything
             created, into = _CREATE.match(bare), _INTO.search(bare)
             kind = _KINDS.get(" ".join(created["kind"].lower().split()), _VIEW) if created else _ANY
             named = into or created
@@ -226,11 +226,11 @@ class Pipeline:
         recorder.at = 0
 
     def _output(self, name: str, *, format: str | None = None, **_: object) -> None:  # noqa: A002 - Spark's
-        """Take note of a table."""
+        """Note a table."""
         self._outputs[_key(name)] = {"tableName": name, "format": format}, {}
 
     def _sink(self, name: str, format: str, options: dict[str, str] | None = None) -> None:  # noqa: A002
-        """Take note of a sink."""
+        """Note a sink."""
         self._outputs[_key(name)] = {"format": format}, options or {}
 
     def _dataset(
@@ -241,7 +241,7 @@ class Pipeline:
         name: str | None = None,
         **given: Any,  # noqa: ANN401
     ) -> Callable[[Callable[[], DataFrame]], None] | None:
-        """Take note of a dataset with the flow of its name, as a decorator."""
+        """Note a dataset with the flow of its name, as a decorator."""
 
         def defined(decorated: Callable[[], DataFrame]) -> None:
             named = name or decorated.__name__
@@ -256,7 +256,7 @@ class Pipeline:
     def _append(
         self, *, target: str, name: str | None = None, kind: str = _TABLE, **_: object
     ) -> Callable[[Callable[[], DataFrame]], None]:
-        """Take note of a flow, as a decorator."""
+        """Note a flow, as a decorator."""
 
         def defined(make: Callable[[], DataFrame]) -> None:
             code = make.__code__
@@ -267,11 +267,11 @@ class Pipeline:
         return defined
 
     def _changes(self, target: str, *_: object, **__: object) -> None:
-        self._recorder.note(f"the changes of {target} are left out: Spark merges them by itself, and no query does")
+        self._recorder.note(f"the changes of {target} are left out: Spark merges them without a query")
 
     @contextmanager
     def _stand_in(self) -> Iterator[None]:
-        """Be ``pyspark.pipelines``, and give what the project reads of itself."""
+        """Replace ``pyspark.pipelines``, and return what the project reads of itself."""
         module = ModuleType("pyspark.pipelines")
         vars(module).update(
             table=partial(self._dataset, _TABLE),
@@ -296,12 +296,12 @@ class Pipeline:
 
 
 def _key(name: str) -> str:
-    """Give the name of a dataset without its catalog and database."""
+    """Return the name of a dataset without its catalog and database."""
     return name.replace("`", "").rpartition(".")[2].lower()
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Give the statements of SQL, without comments, and the lines that they begin in."""
+    """Yield the line in which each statement of SQL begins, and the statement without comments."""
     begun, line, said = 0, 1, ""
     for part in (*_PARTS.findall(text), ";"):
         if part == ";" and said.strip():

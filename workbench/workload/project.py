@@ -1,4 +1,4 @@
-"""A project of Spark's Declarative Pipelines as its specification names it, ``spark-pipeline.yml``."""
+"""A project of Spark's Declarative Pipelines, as its specification ``spark-pipeline.yml`` describes it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,15 +15,15 @@ _DEFINING = (".py", ".sql")
 
 @dataclass(frozen=True)
 class Project:
-    """What a specification names; its files are in the order of their names."""
+    """The content of a specification; its files are in the order of their names."""
 
     files: tuple[Path, ...]  # Python and SQL files that define its datasets and flows
-    storage: str = ""  # where it keeps checkpoints; "" without
-    settings: Mapping[str, str] = field(default_factory=dict)  # Spark's
+    storage: str = ""  # where the project keeps checkpoints; "" without
+    settings: Mapping[str, str] = field(default_factory=dict)  # Spark's settings
 
     @classmethod
     def read(cls, path: Path) -> "Project":
-        """Read a specification. Raises WorkbenchError when it is none, or names no file that is there."""
+        """Read a specification. Raises WorkbenchError if it is invalid, or names no existing file."""
         what = f"The pipeline {path.name}"
         try:
             said: Any = parse_yaml(read_text(path, what, bounds.YAML_BYTES))
@@ -48,7 +48,7 @@ class Project:
 
 
 def _pattern(library: Any) -> str:  # noqa: ANN401 - whatever YAML has
-    """Give the pattern of one of the libraries; ``FOLDER/**`` names the files in it, and below."""
+    """Return the pattern of one of the libraries; ``FOLDER/**`` names the files in it, and below."""
     inner = library.get("glob") if isinstance(library, Mapping) else None
     included = inner.get("include") if isinstance(inner, Mapping) else None
     text = str(included or "").removeprefix("./")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ENCODED = b"workbench.encoded"
-"""Key in the metadata of a captured sample's columns: how the topic has its values, if not as bytes or plain JSON.
+"""Key in the metadata of a captured sample's columns: the encoding of the topic's values, if not bytes or plain JSON.
 
 ``avro``, or ``framed``: JSON behind the wire format of a schema registry.
 """
@@ -65,7 +65,7 @@ class Unread:
 
     module: str
     file: Path
-    surely: bool  # whether the text defines it as a function; otherwise it may be a `Query`, with its data
+    is_function: bool  # whether the text defines it as a function; otherwise it may be a `Query`, with its data
 
     def __call__(self, *_: object) -> "DataFrame":
         """Refuse to run."""
@@ -73,7 +73,7 @@ class Unread:
 
 
 _TOPIC = "kafka:"
-_SHARES = 1e-3  # that shares may add up to more or less than 1
+_SHARES = 1e-3  # by which the sum of shares may differ from 1
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Dataset:
 
     path: str
     format: Format  # CSV with a header, JSON with one object a line
-    event_time: str | None = None  # the column that holds it, replaced on replay; None when the query has none
+    event_time: str | None = None  # the event-time column, replaced on replay; None if the query has none
 
     def __post_init__(self) -> None:
         require(
@@ -123,8 +123,8 @@ class Input:
 
     name: str  # the argument of the query's function that it feeds
     dataset: Dataset  # its rows and their event-time column
-    share: float | None = None  # of the commanded rate, above 0; None: its share of the rows of all data sets
-    renew: tuple[str, ...] = ()  # columns
+    share: float | None = None  # share of the commanded rate, above 0; None: its share of the rows of all data sets
+    renew: tuple[str, ...] = ()  # columns with new values in each pass
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Query:
     dataset: Dataset | Generator | tuple[Input, ...]  # the source of its rows, or its inputs if `build` takes several
     event_time: str | None = None  # the input column, replaced on replay; None: the data set's. Inputs have their own
     output_mode: OutputMode = "append"
-    unbounded_state: bool = False  # whether its state grows with every record
+    unbounded_state: bool = False  # whether the state grows with every record
     topic: str | None = None  # kafka://HOST:PORT/TOPIC, read with Spark's source; `dataset` gives the columns then
     sink: "Callable[..., Any] | None" = None  # what foreachBatch calls with a batch and its number, if the job does so
 
@@ -157,7 +157,7 @@ class Query:
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """Its inputs, if its function takes several."""
+        """The inputs, if the query's function takes several."""
         return self.dataset if isinstance(self.dataset, tuple) else ()
 
     def reading(self, dataset: Dataset) -> "Query":

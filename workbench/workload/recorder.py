@@ -35,11 +35,11 @@ MARK = "workbench_source_"
 
 
 class EndedError(BaseException):
-    """Ends the script; nothing in it catches this."""
+    """Ends the script; nothing in the script catches it."""
 
 
 class LackingError(EndedError):
-    """Ends the script where nothing shows the columns of a source."""
+    """Ends the script if nothing shows the columns of a source."""
 
 
 @dataclass
@@ -60,15 +60,15 @@ class Recorder:
     frames: list[DataFrame | None] = field(default_factory=list)
     reads: list[list[int]] = field(default_factory=list)
     columns: list[StructType] = field(default_factory=list)
-    file: Path | None = None  # of a project's
+    file: Path | None = None  # the present file, in a project
     fed: dict[int, int] = field(default_factory=dict)
     waits: int = 0
     at: int = 0
     ours: Mapping[str, str] = field(default_factory=lambda: dict(SparkConf().getAll()))  # a SparkConf has them, too
 
     def line(self) -> int:
-        """Line of the script that is carried out; 0 outside of it."""
-        if self.at:  # of SQL
+        """Line of the script that is running; 0 outside of it."""
+        if self.at:  # in SQL
             return self.at
         frame: FrameType | None = sys._getframe()  # noqa: SLF001 - where the script is
         here = str(self.file or self.script.path)
@@ -78,27 +78,27 @@ class Recorder:
 
     @property
     def place(self) -> str:
-        """Name of the project's file that is carried out, before a line; "" of a script."""
+        """Name of the project's file that is running, as a prefix of a line; "" in a script."""
         return "" if self.file in {None, self.script.path} else f"{self.file.name}, "
 
     def note(self, text: str) -> None:
-        """Note once what is not carried out."""
+        """Note once what is left out."""
         note = f"{self.place}line {self.line()}: {text}"
         if note not in self.found.notes:
             self.found = replace(self.found, notes=(*self.found.notes, note))
 
     def setting(self, name: str, value: object) -> None:
-        """Keep a setting, and analyse what follows with it."""
+        """Keep a setting, and analyse the rest with it."""
         text = shown(name, str(value).lower() if isinstance(value, bool) else value)
         if self.ours.get(name) == text or name == "spark.app.name":
             return
         self.found = replace(self.found, settings={**self.found.settings, name: text})
         if not self.streams and name.startswith("spark.sql.") and "catalog" not in name.lower():
-            with suppress(Exception):  # of the session's start
+            with suppress(Exception):  # static settings of the session
                 self.spark._jsparkSession.conf().set(name, text)  # noqa: SLF001 - the session's door is recorded
 
     def wait(self, *_: object, **__: object) -> bool:
-        """Wait no time; a script that goes on waiting is at its end."""
+        """Wait for no time; end a script that keeps waiting."""
         self.waits += 1
         if self.waits > _MOST_WAITS:
             self.note("waits in a loop; what follows is not looked at")
@@ -106,7 +106,7 @@ class Recorder:
         return True
 
     def session(self, builder: Any) -> SparkSession:  # noqa: ANN401 - pyspark's Builder
-        """Keep the settings of a session, and give the one that is there."""
+        """Keep the settings of a session, and return the existing one."""
         for name, value in builder._options.items():  # noqa: SLF001 - its only door
             if name == "spark.remote":
                 self.note("Spark Connect is not used: the script runs in a session of this machine")
@@ -126,18 +126,18 @@ class Recorder:
         raise EndedError
 
     def sleep(self, seconds: float) -> None:
-        """Wait no time if the script waits, and not another thread."""
+        """Do not sleep if the script does; let other threads sleep."""
         if threading.current_thread() is threading.main_thread() and self.line():
             self.wait()
         else:
             _SLEEP(seconds)
 
     def write(self, name: str, *_: object, **__: object) -> None:
-        """Leave out what writes static data."""
+        """Leave out a method that writes static data."""
         self.note(f"{name}() is left out: it writes outside of a stream")
 
     def read(self, method: str, given: dict[str, Any], options: dict[str, str]) -> DataFrame:
-        """Give the rows of a source."""
+        """Return the rows of a source."""
         kind = method if method in FILES else (given.get("format") or "parquet").lower()
         if "table" in given:
             kind, options = "table", {**options, "table": given["table"]}
@@ -154,7 +154,7 @@ class Recorder:
                 columns = columns or self.streams[self.fed[number]].schema
             if not columns and (given_sample := sample_of(self.samples, number, name)) is not None:
                 columns = from_arrow_schema(schema_of(Dataset.at(given_sample), None))
-            self.columns.append(columns or StructType())  # none where nothing shows them
+            self.columns.append(columns or StructType())  # empty where nothing shows them
         if not self.columns[number].fields:
             self.found = replace(self.found, lacking=self.found.sources[number].name)
             raise LackingError
@@ -167,12 +167,12 @@ class Recorder:
         return rows.alias(f"{MARK}{number}")
 
     def writer(self, frame: DataFrame) -> "Chain":
-        """Give what keeps how a DataFrame is written; a static one is refused."""
+        """Return a recorder of how a DataFrame is written; refuse a static one."""
         WRITE_STREAM(frame)
         return Chain(partial(self.start, frame))
 
     def start(self, frame: DataFrame, method: str, given: dict[str, Any], options: dict[str, str]) -> "Started":  # noqa: ARG002
-        """Keep a query, and end the script at the one that is wanted."""
+        """Keep a query, and end the script at the wanted one."""
         plan = str(frame._jdf.queryExecution().analyzed().toString())  # noqa: SLF001 - py4j's only door
         reads = sorted({int(number) for number in re.findall(rf"{MARK}(\d+)", plan)})
         mode = str(given.get("outputMode") or "append").lower()
@@ -193,7 +193,7 @@ class Recorder:
         plan: str = "",
         refusal: str = "",
     ) -> None:
-        """Keep a query and its analysed `plan`; its `frame` is None where it is only counted."""
+        """Keep a query and its analysed `plan`; `frame` is None for a query that is only counted."""
         self.frames.append(frame)
         self.reads.append(reads)
         query = ScriptQuery(
@@ -215,7 +215,7 @@ class Recorder:
 
 
 def _sink(given: Mapping[str, Any], options: Mapping[str, str]) -> str:
-    """Say where a query writes."""
+    """Describe where a query writes."""
     if (function := given.get("foreachBatch")) is not None:
         return f"foreachBatch {elsewhere.name_of(function)}"
     if (function := given.get("foreach")) is not None:
@@ -230,7 +230,7 @@ def _sink(given: Mapping[str, Any], options: Mapping[str, str]) -> str:
 
 
 def _refusal(frame: DataFrame, mode: str, checkpoint: Path) -> str:
-    """Say why Spark refuses to start a query; it has no rows, and no sink."""
+    """Return why Spark refuses to start a query, which has no rows and no sink here."""
     try:
         writer = WRITE_STREAM(frame).format("noop").outputMode(mode)
         writer.option("checkpointLocation", str(checkpoint)).start().stop()
@@ -240,5 +240,5 @@ def _refusal(frame: DataFrame, mode: str, checkpoint: Path) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Give the first line of what an error says."""
+    """Return the first line of an error's message."""
     return str(error).strip().split("\n", 1)[0].rstrip(".")[:500]

@@ -57,7 +57,7 @@ def look(script: Script, spark: SparkSession, samples: Sequence[tuple[str, str]]
 
 
 def arriving(script: Script, streams: Sequence[DataFrame]) -> DataFrame:
-    """Run a script until the query that is wanted starts, with `streams` as its sources; return what it would write.
+    """Run a script until the wanted query starts, with `streams` as its sources; return what it would write.
 
     It runs once to see which sources are the query's, and again where these were not fed. Raises QueryError when it
     does not get there, or the query reads another number of sources.
@@ -92,7 +92,7 @@ def _run(recorder: Recorder) -> str:
     """Run the script; return why it ended early, or ""."""
     script = recorder.script
     known = set(sys.modules)
-    names = {"spark": recorder.spark, "sc": recorder.spark.sparkContext}  # as shells and notebooks have them
+    names = {"spark": recorder.spark, "sc": recorder.spark.sparkContext}  # as in shells and notebooks
     try:
         with _recorded(recorder), redirect_stdout(sys.stderr):
             if script.path.suffix != ".py":

@@ -1,4 +1,4 @@
-"""The commands that a rate-limited source obeys, and the rows that it releases: its rules, without Spark.
+"""The commands that a rate-limited source obeys, and the rules of what it releases, without Spark.
 
 A *control file*, read once per micro-batch, commands the rate, so that the rate can change without a restart of the
 query. Rows become *due* as the integral of the commanded rate over time. A batch releases the due rows, but at most
@@ -27,7 +27,7 @@ class Command:
     rate: float | None  # records/s that become due, or None: `max_records` at every trigger
     max_records: int  # the cap of a batch: an interval's worth
     event_rate: float | None = None  # rows/s of event time; None: as they become due (by the wall clock without a rate)
-    interval_s: float | None = None  # of triggers, by which a new epoch starts on one or not; None: it does
+    interval_s: float | None = None  # of triggers; a new epoch may start on one or later; None: it starts on one
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A script as it is: one of the streaming queries that it starts, and what was found in it.
+"""A script unchanged: one of the streaming queries that it starts, and what was found in it.
 
 A script is named by how it is called, and the query by its number in the order in which they start:
 ``"job.py#1"``, or ``"job.py localhost:9092 orders#2"`` with arguments. ``"spark-pipeline.yml#1"`` is the first flow of
@@ -31,15 +31,15 @@ _NUMBERED = re.compile(r"(?P<call>.*)#(?P<number>[1-9]\d{0,3})", re.DOTALL)
 
 @dataclass(frozen=True)
 class Script:
-    """One streaming query of a script; called with the rows of its source, it gives the DataFrame that it writes."""
+    """One streaming query of a script; called with the rows of its sources, it returns the DataFrame that it writes."""
 
     file: str  # path of the script
     arguments: tuple[str, ...] = ()  # its command line after its name
-    number: int = 1  # of the query among those that the script starts, from 1
+    number: int = 1  # number of the query among those that the script starts, from 1
 
     @classmethod
     def named(cls, name: str) -> "Script | None":
-        """Read a name, with the number of a query or without; None where it is of another kind."""
+        """Parse a name, with or without the number of a query; None for names of another kind."""
         numbered = _NUMBERED.fullmatch(name)
         found = _NAMED.fullmatch(numbered["call"] if numbered else name)
         if found is None:
@@ -63,7 +63,7 @@ class Script:
 
     @property
     def name(self) -> str:
-        """What a study calls the query."""
+        """The name of the query in a study."""
         return f"{self.call}#{self.number}"
 
     @property
@@ -73,7 +73,7 @@ class Script:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that say what it does: its own and, of a project, those that define its flows."""
+        """The files that define the script: its own and, for a project, those that define its flows."""
         project = self.path.suffix in {".yml", ".yaml"}
         return (self.path, *Project.read(self.path).files) if project else (self.path,)
 
@@ -86,13 +86,13 @@ class Script:
 
 @dataclass(frozen=True)
 class ScriptBatches:
-    """What a query of a script gives to ``foreachBatch``, called as that; with a `place`, what it writes is put there.
+    """What a script's query passes to ``foreachBatch``, to be called; with a `place`, it writes only there.
 
     The query must have been built in the same process.
     """
 
     script: Script
-    function: str  # its name; "foreachBatch" of what has none
+    function: str  # its name; "foreachBatch" if it has none
 
     def __call__(self, batch: "DataFrame", number: int, place: str = "") -> None:
         """Write a batch."""
@@ -105,11 +105,11 @@ class ScriptBatches:
 class ScriptSource:
     """A source that a script reads."""
 
-    name: str  # of its topic, table or path, by which a sample is given
+    name: str  # from its topic, table or path; a sample is given by this name
     format: str  # Spark's name of its kind; "table" for a table
     options: Mapping[str, str]  # with its place, without secrets
-    schema: str | None  # as JSON of a StructType; None where only a sample shows it
-    line: int  # where the script reads it
+    schema: str | None  # as JSON of a StructType; None if only a sample shows it
+    line: int  # line in which the script reads it
 
 
 @dataclass(frozen=True)
@@ -121,19 +121,19 @@ class ScriptQuery:
     cannot be put elsewhere.
     """
 
-    name: str  # the script's own
+    name: str  # name given by the script
     sources: tuple[str, ...]
     sink: str
     trigger: str  # such as "processingTime=10 seconds"
     output_mode: str
     watermarks: tuple[str, ...]  # columns and delays
-    line: int  # where the script starts it
+    line: int  # line in which the script starts it
     refusal: str = ""  # why Spark refuses to start it
     checkpoint: str = ""
     beyond: str = ""
-    file: str = ""  # of the project that defines it
-    keys: tuple[str, ...] = ()  # columns that its groups and deduplication go by
-    joins: tuple[str, ...] = ()  # columns that its joins go by
+    file: str = ""  # file of the project that defines it
+    keys: tuple[str, ...] = ()  # columns of its groups and deduplication
+    joins: tuple[str, ...] = ()  # columns of its joins
 
 
 @dataclass(frozen=True)
@@ -142,13 +142,13 @@ class Recorded:
 
     sources: tuple[ScriptSource, ...] = ()
     queries: tuple[ScriptQuery, ...] = ()
-    settings: Mapping[str, str] = field(default_factory=dict)  # Spark's, which it makes
-    notes: tuple[str, ...] = ()  # what was not carried out or cannot be recorded, each with its line
-    lacking: str = ""  # source at which it ended, as nothing shows its columns
+    settings: Mapping[str, str] = field(default_factory=dict)  # settings of Spark that it makes
+    notes: tuple[str, ...] = ()  # what was left out or cannot be recorded, each with its line
+    lacking: str = ""  # source at which the script ended, as nothing shows its columns
     failure: str = ""  # why it ended early
 
 
 def sample_of(samples: Sequence[tuple[str, str]], number: int, name: str) -> str | None:
-    """Give the sample of source `number`: the one with its name, or the one in its place of those without."""
+    """Return the sample of source `number`: the one with its name, or else the unnamed one in its place."""
     unnamed = [path for key, path in samples if not key]
     return dict(samples).get(name) or (unnamed[number] if number < len(unnamed) else None)

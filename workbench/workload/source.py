@@ -51,7 +51,7 @@ class _Reader(DataSourceStreamReader):
 
     def latestOffset(  # noqa: N802
         self,
-        start: dict[str, int] | None = None,  # Spark 4.0 and 4.1 do not name it
+        start: dict[str, int] | None = None,  # Spark 4.0 and 4.1 do not pass its name
         limit: "ReadLimit | None" = None,  # noqa: ARG002
     ) -> dict[str, int]:
         this = release(self._folder, start or self._released or self.initialOffset(), time.monotonic)
@@ -88,7 +88,7 @@ class RowsOnly:
         return pa.schema([("row", pa.int8())])
 
     def batches(self, first: int, last: int, clock: EventClock) -> Iterator[pa.RecordBatch]:
-        """Make each row of the generator, discard it, and give one narrow row for it."""
+        """Make each row of the generator, discard it, and yield one narrow row for it."""
         for batch in self.generator.batches(first, last, clock):
             yield pa.record_batch([pa.nulls(batch.num_rows, pa.int8())], names=["row"])
 

@@ -1,4 +1,4 @@
-"""What a script gets in place of Spark's streams: each keeps what is asked of it, and runs nothing."""
+"""Stand-ins for Spark's streams in a script: each records how it is used, and runs nothing."""
 
 import uuid
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def nothing(*_: object, **__: object) -> None:
 
 
 class Chain:
-    """In place of ``spark.readStream`` and of a DataFrame's ``writeStream``: keeps what is asked for until its `end`.
+    """Replaces ``spark.readStream`` and a DataFrame's ``writeStream``: records all calls until its `end`.
 
     That is called with the last method's name, what was given by the names of parameters, and the options.
     """
@@ -72,7 +72,7 @@ class Chain:
 
 
 class Started:
-    """In place of a ``StreamingQuery``."""
+    """Replaces a ``StreamingQuery``."""
 
     isActive, lastProgress, status = False, None, {"message": "recorded", "isTriggerActive": False}  # noqa: N815
 
@@ -88,14 +88,14 @@ class Started:
 
     @property
     def recentProgress(self) -> list[object]:  # noqa: N802
-        """Give none, and note it."""
+        """Return no progress, and note it."""
         self._recorder.note("recentProgress is empty: nothing runs")
         self._recorder.wait()
         return []
 
 
 class Streams:
-    """In place of ``spark.streams``."""
+    """Replaces ``spark.streams``."""
 
     def __init__(self, recorder: "Recorder") -> None:
         self._recorder = recorder
@@ -104,9 +104,9 @@ class Streams:
         self.removeListener = self.resetTerminated = nothing
 
     def addListener(self, listener: object) -> None:  # noqa: N802
-        """Note that it hears nothing."""
+        """Note that the listener hears nothing."""
         self._recorder.note(f"the listener {type(listener).__name__} hears nothing: nothing runs")
 
     def get(self, id: str) -> Started:  # noqa: A002
-        """Give a query, whatever its id."""
+        """Return a query, whatever its id."""
         return Started(self._recorder, id)

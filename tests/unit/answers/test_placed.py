@@ -9,7 +9,7 @@ from figure_checks import trace
 
 from workbench.answers import placed
 from workbench.placement import (
-    Compared,
+    MethodRow,
     Comparison,
     PlacedRate,
     PlacementProblem,
@@ -27,7 +27,7 @@ def study():
 
 
 def only(study, plan):
-    return replace(study, compared=Comparison((Compared((plan,)),), {}))
+    return replace(study, compared=Comparison((MethodRow((plan,)),), {}))
 
 
 def asking(study, rate, **changes):

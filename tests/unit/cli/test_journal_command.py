@@ -15,7 +15,7 @@ from terminal_session import CODES, environment, run_in_terminal
 from workbench import cli
 from workbench.cli.console import BAD_INPUT, DONE
 from workbench.journal import Journal
-from workbench.measuring import Deployed, Finished, GivenUp, LoadProbed, Probed, find_recorded, read_contents, record
+from workbench.measuring import Deployed, Finished, Abandoned, LoadProbed, Probed, find_recorded, read_contents, record
 from workbench.records import PlannedStudy
 
 STARTED = "2026-01-31T04:00:00+00:00"
@@ -197,7 +197,7 @@ def test_other_budgets_are_shown_side_by_side_without_a_judgement(journal, capsy
 
 
 def test_pruning_says_what_it_would_do_and_does_it_only_when_told(journal, capsys):
-    record(journal, GivenUp("nexmark:q8/cccc000011112222", "other code"))
+    record(journal, Abandoned("nexmark:q8/cccc000011112222", "other code"))
     begin(journal, "nexmark:q8/cccc000011112222", 1)
     before = journal.path.read_bytes()
     code, output = run(capsys, "prune")

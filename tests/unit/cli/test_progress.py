@@ -86,7 +86,7 @@ def test_a_pipe_gets_a_line_per_run_and_no_minutes_of_silence():
     for second in range(0, 150, 10):
         pipe.now = float(second)
         pipe.progress(f"probe {second}")
-    pipe.progress.tell(Finished("key", run))
+    pipe.progress.show_event(Finished("key", run))
     assert [line[:18] for line in pipe.written] == [
         "[    0 s] probe 0",
         "[   60 s] probe 60",
@@ -137,8 +137,8 @@ def test_no_timer_is_left_at_the_end(tmp_path, monkeypatch):
 
 def test_failures_and_runs_that_are_recorded_count_too():
     pipe = Pipe()
-    pipe.progress.tell(Reused("key", example_measurement()))
-    pipe.progress.tell(Failed(failed_run(example_measurement(), "It was lost.")))
+    pipe.progress.show_event(Reused("key", example_measurement()))
+    pipe.progress.show_event(Failed(failed_run(example_measurement(), "It was lost.")))
     assert pipe.written[0].startswith("[    0 s] run 2/2 · ")
     assert pipe.written[0].endswith(" failed: It was lost.")
 
@@ -148,8 +148,8 @@ def test_answers_stay_in_sight_and_questions_pass():
     study = Study("checkout", (1e6, 1e9), (2, 8), (512,), testbed="recorded", table="t.csv")
     known = SoFar(study, (example_measurement(),), ())
     space = study.space
-    pipe.progress.tell(Concluded(Question(Why(space.budgets[0], "corner"), space, ())))
-    pipe.progress.tell(Concluded(known))
+    pipe.progress.show_event(Concluded(Question(Why(space.budgets[0], "corner"), space, ())))
+    pipe.progress.show_event(Concluded(known))
     assert pipe.written[0].startswith("[    0 s] run 1 of at most 2 · At first the explorer asks for ")
     assert [line[10:] for line in pipe.written[1:]] == list(known.lines)
     assert known.lines[-1].startswith("after 1 run: at least ")

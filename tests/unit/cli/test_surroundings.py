@@ -124,7 +124,7 @@ def test_a_file_that_the_command_needs_is_not_overwritten(tmp_path, capsys, argu
     assert main(arguments) == BAD_INPUT
     said = capsys.readouterr().err
     named = twice or arguments[-1]
-    assert f"{named!r} would be overwritten, and the command needs it for something else as well" in said
+    assert f"{named!r} would be overwritten, and is another file of the same command" in said
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -157,7 +157,7 @@ def test_a_journal_that_never_ends_is_refused_and_left_out_of_a_bundle(capsys, m
     assert [part.name for part in bundle.collect(Path(endless))] == ["versions.json", "doctor.json"]
     for command in (["journal"], ["plan", "study.yaml"], ["plan", "study.yaml", "--dry-run"]):
         assert main([*command, "--journal", endless]) == BAD_INPUT
-        assert f"The journal {endless} is not a file that keeps what is written." in capsys.readouterr().err
+        assert f"The journal {endless} is not a regular file." in capsys.readouterr().err
 
 
 def test_the_doctor_says_that_there_is_no_place_for_temporary_files(capsys, monkeypatch):
@@ -192,7 +192,7 @@ def test_progress_for_which_there_is_no_room_ends_nothing(monkeypatch, tmp_path)
     [
         (["plan", "study.yaml", "--conf", "spark.ssl.keyPassword=hunter2"], "--conf spark.ssl.keyPassword=***"),
         (["https://me:hunter2@host"], "invalid choice: 'https://***@host'"),
-        (["journal", "prune", "--before", "2026-13-45"], "'2026-13-45' is not a day; give one such as 2026-01-31"),
+        (["journal", "prune", "--before", "2026-13-45"], "'2026-13-45' is not a date; write it such as 2026-01-31"),
     ],
 )
 def test_options_that_are_none_are_named_without_secrets(capsys, arguments, message):

@@ -12,7 +12,7 @@ from workbench.journal import Journal
 from workbench.measuring import (
     Deployed,
     Finished,
-    GivenUp,
+    Abandoned,
     LoadProbed,
     Probed,
     Reused,
@@ -38,7 +38,7 @@ def events():
         Probed(KEY, warm_up),
         *(Probed(KEY, probe) for probe in probes),
         LoadProbed(KEY, probes[0]),
-        GivenUp(KEY, "the grid changed"),
+        Abandoned(KEY, "the grid changed"),
         Finished(KEY, measurement),
     ]
 

@@ -130,7 +130,7 @@ def test_flink_places_several_queries_one_after_the_other_in_random_order():
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        ("caps-all", r"^In the time given no plan was found; give more time, or use another method\.$"),
+        ("caps-all", r"^No plan was found within the time limit; give more time, or use another method\.$"),
         ("caps", r"meets the thresholds 0\.1, 1, 1; give more time, raise them, or leave them out to have them tuned"),
     ],
 )

@@ -66,7 +66,7 @@ def test_a_run_that_failed_goes_on_from_its_journal(history):
     sees="Another run of the study is under way; wait for it, or name another history.",
 )
 def test_two_runs_at_once_are_refused(history):
-    with history._alone(), pytest.raises(WorkbenchError, match="is under way; wait for it"):
+    with history._locked(), pytest.raises(WorkbenchError, match="is under way; wait for it"):
         history.run(STUDY)
 
 
@@ -79,7 +79,7 @@ def test_a_run_killed_before_its_journal_was_put_away_is_not_reused(history, mon
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(StudyHistory, "_put_away", kill)
+        patched.setattr(StudyHistory, "_archive_journal", kill)
         with pytest.raises(Killed):
             history.run(STUDY, testbed=FluidTestbed(seed=1))
     assert history.journal.path.exists()

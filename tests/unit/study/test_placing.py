@@ -50,7 +50,7 @@ def test_the_best_is_of_the_method_that_sustains_most_in_the_median_of_its_draws
     middle = np.median([plan.rate.rate for plan in rated])
 
     def best(*rows):
-        return Comparison(tuple(map(Compared, rows)), {}).best.placed
+        return Comparison(tuple(map(MethodRow, rows)), {}).best.placed
 
     def against(rate):
         return best((replace(optimum, rate=replace(optimum.rate, rate=rate)),), rated).method

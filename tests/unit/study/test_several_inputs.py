@@ -156,7 +156,7 @@ def test_measure_takes_a_study_for_its_data_and_keys_counts_the_column_of_the_in
     cli.main(["init", "two_jobs.py:revenue", "orders.parquet", "payments.parquet"])
     capsys.readouterr()
     assert cli.main(["measure", "study.yaml", "--dataset", "orders.parquet"]) == BAD_INPUT
-    assert "--dataset is given, but study.yaml says it" in " ".join(capsys.readouterr().err.split())
+    assert "--dataset is given, but study.yaml sets it" in " ".join(capsys.readouterr().err.split())
     assert cli.main(["measure", "study.yaml", "--slots", "4000"]) == BAD_INPUT
     assert "cores" in capsys.readouterr().err
     assert cli.main(["keys", "study.yaml", "order_id", "--json"]) == DONE

@@ -1,4 +1,4 @@
-"""Which budgets to measure, and what the runs on them add up to."""
+"""Which budgets to measure, and what their runs add up to."""
 
 from workbench.capacity.explore.acquisition import Acquired
 from workbench.capacity.explore.exploration import LEAST_RUNS, Choice, Exploration, conclude, keeps_state, saw_operators

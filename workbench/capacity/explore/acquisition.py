@@ -12,18 +12,18 @@ from workbench.arrays import Floats
 Point = tuple[int, int]
 
 _HAS_MIDDLE = 3
-_SEEDS = 2**32  # NumPy's random states have no more; a date and time is larger
+_SEEDS = 2**32  # NumPy's random states end here; a date and time is larger
 
 
 def edge(shape: Point, number: int) -> Point:
-    """Give point `number` (from 0) after the corners: the middle slots first, then the most, at both memory ends."""
+    """Return point `number` (from 0) after the corners: the middle slots, then the most, at both memory ends."""
     ends = tuple(dict.fromkeys((0, shape[1] - 1)))
     middle = number < len(ends) and shape[0] >= _HAS_MIDDLE
     return shape[0] // 2 if middle else shape[0] - 1, ends[number % len(ends)]
 
 
 def farthest(points: Collection[Point], shape: Point, allowed: Collection[Point]) -> Point:
-    """Give the point of `allowed` farthest from the nearest of `points`; of equally far ones that of most slots."""
+    """Return the point of `allowed` farthest from the nearest of `points`; among equals, the one of most slots."""
 
     def distance(one: Point, other: Point) -> float:
         return math.hypot(*((a - b) / max(1, size - 1) for a, b, size in zip(one, other, shape, strict=True)))
@@ -32,13 +32,13 @@ def farthest(points: Collection[Point], shape: Point, allowed: Collection[Point]
 
 
 def nearest(point: Point, allowed: Collection[Point]) -> Point:
-    """Give the point of `allowed` that the fewest steps lead to from `point`; of equally near ones the first."""
+    """Return the point of `allowed` with the fewest steps from `point`; among equals, the first."""
     return min(allowed, key=lambda one: (abs(one[0] - point[0]) + abs(one[1] - point[1]), *one))
 
 
 @dataclass(frozen=True)
 class Acquired:
-    """What a Gaussian process over the grid says of the cost of a next run, and where it would look."""
+    """What a Gaussian process over the grid predicts for the cost of a next run, and the point it would measure."""
 
     point: Point  # the point that scikit-optimize asks for
     mean: Floats  # of the posterior of the cost, in the unit of the costs, shape (slots, memories)
@@ -48,7 +48,7 @@ class Acquired:
 
 
 def acquire(points: Sequence[Point], costs: Sequence[float], shape: Point, seed: int) -> Acquired:
-    """Give the Gaussian process over `points` and their `costs`, its expected improvement, and what it asks for.
+    """Fit a Gaussian process to `points` and their `costs`; return it with its expected improvement and its next point.
 
     The grid has `shape` points, and the point asked for has the highest expected improvement of them. A dimension of
     one point does not enter the process.
@@ -64,14 +64,14 @@ def acquire(points: Sequence[Point], costs: Sequence[float], shape: Point, seed:
         base_estimator="GP",
         acq_func="EI",
         n_initial_points=1,
-        acq_optimizer="sampling",  # of the grid: a gradient would climb between its points
+        acq_optimizer="sampling",  # of the grid: a gradient method would stop between its points
         random_state=(seed + len(points)) % _SEEDS,
         avoid_duplicates=False,
     )
     scaled = [cost / scale for cost in costs]
     grid = [[place[axis] for axis in free] for place in np.ndindex(shape)]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a length scale at its bound, or a repeated point, is not news
+        warnings.simplefilter("ignore")  # a length scale at its bound, or a repeated point, needs no warning
         search.tell([[point[axis] for axis in free] for point in points], scaled)
         asked = search.ask()
         model, where = search.models[-1], search.space.transform(grid)

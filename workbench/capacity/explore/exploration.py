@@ -1,4 +1,4 @@
-"""What was explored: which runs show the query's capacity, what each was worth, and the model of them.
+"""The result of an exploration: which runs show the query's capacity, what each was worth, and the fitted model.
 
 Deviation: a run's capacity is the middle of its bracket, not the rate that was sustained, which is less by half the
 tolerance.
@@ -37,7 +37,7 @@ from workbench.metrics import OperatorMetrics
 from workbench.records import FailedRun, Measurement, Run
 
 CORNERS, AT_ONE_MEMORY = 4, 3
-"""Runs from which on the cost is defined, and where only slots are explored: two of them determine a form."""
+"""Runs from which the cost is defined; and where only slots are explored, as two runs determine a form."""
 LEAST_FITTED, LEAST_OF_LAW = 3, 2
 LEAST_RUNS = 7
 MOST_RUNS = 20
@@ -48,7 +48,7 @@ Choice = Literal["improvement", "edge"]
 
 @dataclass(frozen=True)
 class Exploration:
-    """What was explored, and the model of it."""
+    """The runs of an exploration, and the model fitted to them."""
 
     runs: tuple[Run, ...]  # all runs, in order, those that failed included
     # cost after each run, records/s: the lowest leave-one-out error so far (inf until it is defined)
@@ -58,7 +58,7 @@ class Exploration:
     reason: str
     # runs that do not show the query's capacity, each with the reason; they are not fitted
     left_out: Mapping[int, str] = field(default_factory=dict)
-    asked: Asked = field(default_factory=Asked)  # how the runs were asked for, which advice depends on
+    asked: Asked = field(default_factory=Asked)  # how the runs were requested; advice depends on it
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -82,7 +82,7 @@ class Exploration:
 
     @property
     def unmeasured_memory_mb(self) -> tuple[int, ...]:
-        """Memory per slot, MiB, that was tried and sustained nothing: not to be planned with."""
+        """Memory per slot, MiB, at which runs were tried and none sustained a rate: no plan may use it."""
         return unmeasured_memory_mb(self.runs)
 
     @property
@@ -102,9 +102,9 @@ def conclude(
     growth: Growth | None = None,
     least: int | None = None,
 ) -> Exploration:
-    """Fit the model to the runs that count: before the one that ended it, with a capacity, and not stuck at a limit.
+    """Fit the model to the runs before the one that ended the exploration, without outliers and without a capacity.
 
-    `growth` says what more slots are, where that is known; see `ScalingModel`. `least` is the fewest runs that are
+    `growth` is what more slots are, if known; see `ScalingModel`. `least` is the fewest runs that are
     fitted: three, or two by the scaling law, whose interval says how little they show.
     """
     costs = costs_of(runs, score_forms)
@@ -134,17 +134,17 @@ def conclude(
 
 
 def _explained(runs: Sequence[Measurement]) -> bool:
-    """Whether the parts of a batch explain `runs`, so that a model needs no more of them."""
+    """Whether the parts of a batch explain `runs`, so that a model needs no further runs."""
     parts = fit_micro_batch(runs)
     slots = np.array([run.budget.slots for run in runs], dtype=float)
     return parts is not None and parts.explains and carries(parts, slots, runs[0].budget.interval_s)
 
 
 def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str], wanted: int) -> WorkbenchError:
-    """Make the error that no model can be fitted to `count` runs: what ended the others, and what to do."""
+    """Make the error that `count` runs are too few for a model: why the others do not count, and what to do."""
     causes = dict.fromkeys(run.failure for run in runs if isinstance(run, FailedRun))
     if len(causes) == 1 and all(isinstance(run, FailedRun) for run in runs):
-        return WorkbenchError(next(iter(causes)))  # other budgets would not help
+        return WorkbenchError(next(iter(causes)))  # other budgets would fail, too
     others = {row: "it failed." if isinstance(runs[row], FailedRun) else why for row, why in left_out.items()}
     few = f"Only {count}" if count else "None"
     said = [
@@ -153,12 +153,12 @@ def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str], wante
         describe_runs(runs, others),
         advise(runs[row] for row in left_out) or "Explore more budgets (slots, memory_mb, most_runs).",
     ]
-    kind = WorkbenchError if causes else NoCapacityError  # what failed may be the input, or the machine
+    kind = WorkbenchError if causes else NoCapacityError  # the input or the machine may be what failed
     return kind(" ".join(filter(None, said)))
 
 
 def keeps_state(run: Run) -> bool:
-    """Whether an operator was seen that keeps state."""
+    """Whether the run saw an operator that keeps state."""
     return any(operator.keeps_state for operator in _operators(run))
 
 
@@ -169,7 +169,7 @@ def _operators(run: Run) -> tuple[OperatorMetrics, ...]:
 
 
 def saw_operators(runs: Iterable[Run]) -> bool:
-    """Whether operators were seen in any of `runs`; a table of rates has none, and does not say what they are."""
+    """Whether any of `runs` saw operators; a table of rates has none."""
     return any(_operators(run) for run in runs)
 
 

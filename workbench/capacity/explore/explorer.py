@@ -4,7 +4,7 @@ The four corners of the space come first. Then a Gaussian process (scikit-optimi
 budget that should lower the model's cost most: the lowest leave-one-out error over the forms after the new run
 (Equation 9). The exploration ends when the cost of a run exceeds 1.10 times the one before, and that run is not fitted.
 
-What to ask next is a function of the runs so far and the seed, so an interrupted exploration goes on where it was.
+The next question is a function of the runs so far and the seed, so an interrupted exploration continues.
 
 With ``choice="edge"``, ours, the corners are followed by the middle slot count and then by the most slots, again and
 again, with the least and the most memory in turn. The most slots say most about what many slots carry; the middle ones
@@ -36,7 +36,7 @@ from workbench.records import FailedRun, Run
 from workbench.workload import Query
 
 _ALL_FAILED = "every budget left to ask for has failed"
-_ALL_TAKEN = "what there is of the budgets left to ask for was taken"
+_ALL_TAKEN = "all measurements of the budgets left to ask for were taken"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Space:
                 )
 
     def budget(self, slots: int, memory_mb: int) -> Budget:
-        """Give the budget of `slots` slots of `memory_mb` MiB each."""
+        """Return the budget of `slots` slots of `memory_mb` MiB each."""
         return Budget(slots, SlotProfile(self.cpus, memory_mb), self.interval_s)
 
     @property
@@ -88,7 +88,7 @@ class Space:
 
 @dataclass(eq=False)
 class ResourceExplorer:
-    """Explores a space of budgets until the capacity model improves no more.
+    """Explores a space of budgets until the capacity model stops improving.
 
     Parameters
     ----------
@@ -99,19 +99,19 @@ class ResourceExplorer:
     score_form
         Fixes the form whose leave-one-out error is the cost, to replay Table III; None: the lowest of the three.
     most_runs
-        Most runs; a budget that would take more is not asked for.
+        Most runs; no budget is asked for that would exceed them.
     most_calls
-        Ends it, too: budgets asked for, of which the first at a memory takes a run more, the minimal configuration's,
-        unless it is that itself. None: as many as the runs allow.
+        Most budgets asked for. The first at a memory also takes a run of the minimal configuration, unless it is that
+        itself. None: as many as the runs allow.
     choice
         Budgets after the corners: ``"improvement"``, the paper's Gaussian process and stop rule, or ``"edge"``.
     estimates
         Runs per budget asked for after the corners. More of them average out run effects, and take less time than
         as many calls of the paper's optimizer, which are up to two runs each.
     available
-        How many measurements of a budget are available, where that is bounded: a table's row can be replayed once.
+        Number of available measurements of a budget, if bounded: a table's row can be replayed once.
     growth
-        What more slots are, where that is known; see `ScalingModel`.
+        What more slots are, if known; see `ScalingModel`.
     most_s
         Seconds from the beginning of `steps` after which no run begins that would last longer.
 
@@ -140,11 +140,11 @@ class ResourceExplorer:
     clock: Callable[[], float] = time.monotonic
     _late: str | None = field(default=None, init=False)
     _runs: list[Run] = field(default_factory=list, init=False)
-    _answers: list[int] = field(default_factory=list, init=False)  # rows that answer a question
+    _answers: list[int] = field(default_factory=list, init=False)  # rows of runs that answer a question
     _calls: int = field(default=0, init=False)  # budgets asked for and answered
-    _given: int = field(default=0, init=False)  # answers so far to the present one, which needs `estimates`
+    _given: int = field(default=0, init=False)  # answers so far to the open question, which needs `estimates`
     _asked: Why | None = field(default=None, init=False)
-    _decided: Why | str | None = field(default=None, init=False)  # the question that stands, or why there is none
+    _decided: Why | str | None = field(default=None, init=False)  # the open question, or why there is none
 
     def __post_init__(self) -> None:
         if self.estimates < 1:
@@ -170,22 +170,22 @@ class ResourceExplorer:
         return self._calls
 
     def ask(self) -> Budget | None:
-        """Give the budget to measure next, the same until it is answered; None when the exploration is over."""
+        """Return the budget to measure next, the same until it is answered; None when the exploration is over."""
         question = self.question()
         return None if question is None else question.why.budget
 
     def question(self) -> Question | None:
-        """Give the budget to measure next with the reason; None when the exploration is over."""
+        """Return the budget to measure next with the reason; None when the exploration is over."""
         decided = self._decide()
         return Question(decided, self.space, self.runs) if isinstance(decided, Why) else None
 
     def reason(self) -> str | None:
-        """Why the exploration is over; None while it is not."""
+        """Why the exploration is over; None while it goes on."""
         decided = self._decide()
         return decided if isinstance(decided, str) else None
 
     def tell(self, run: Run) -> None:
-        """Record a run, which answers what was asked, even if it is of another budget.
+        """Record a run; it answers the open question even if it is of another budget.
 
         The run of the minimal configuration that an answer rests on does not; it is recorded too if `optimizer` made it
         and it was not given.
@@ -196,7 +196,7 @@ class ResourceExplorer:
         self._runs.append(run)
         self._decided = None
         if self._asked is not None and on_the_way(run, self._asked.budget):
-            return  # the question stands
+            return  # the question stays open
         self._asked = None
         self._answers.append(len(self._runs) - 1)
         self._given += 1
@@ -206,7 +206,7 @@ class ResourceExplorer:
             self._given = 0
 
     def explore(self, query: Query) -> Model:
-        """Explore `query` and return the model; see `run` for all that was seen."""
+        """Explore `query` and return the model; `run` returns the runs as well."""
         return self.run(query).model
 
     def run(self, query: Query) -> Exploration:
@@ -214,7 +214,7 @@ class ResourceExplorer:
         return result_of(self.steps(query))
 
     def steps(self, query: Query) -> Generator[Event, None, Exploration]:
-        """Explore `query`, yield what happens, and return what was explored.
+        """Explore `query`, yield the events, and return the exploration.
 
         Raises `WorkbenchError` when a budget has fewer slots than the query has operators, or too few runs show a
         capacity.
@@ -222,7 +222,7 @@ class ResourceExplorer:
         begun = last = self.clock()
         lasted = list[float]()
         while (question := self.question()) is not None:
-            # The first run holds the warm-up, which no later one has.
+            # The first run includes the warm-up, later ones do not.
             longest_s = max(lasted[1:], default=min(self.optimizer.estimator.most_s or 0.0, self.most_s / 2))
             if self._runs and last + longest_s > begun + self.most_s:
                 self._late = f"its {self.most_s / 60:g} minutes were over after {units.some(len(self._runs), 'run')}"
@@ -248,7 +248,7 @@ class ResourceExplorer:
         )
 
     def ahead(self) -> tuple[Budget, ...]:
-        """Give the budgets that will be asked for whatever the runs say, if none fails: the corners, and the edge."""
+        """Return the budgets that will be asked for whatever the runs show if none fails: the corners, and the edge."""
         present = self.ask()
         if present is None:
             return ()
@@ -256,13 +256,13 @@ class ResourceExplorer:
         corners = [corner for corner in self.space.corners if corner not in answered]
         begun = [present] * (self.estimates - self._given if self._given else 0)
         if self.choice == "improvement":
-            return self._to_be_had(corners or (present,) * (self.estimates - self._given))
+            return self._left_to_measure(corners or (present,) * (self.estimates - self._given))
         first = max(self._calls, len(self.space.corners)) + bool(begun)
         last = first + self.most_runs if self.most_calls is None else self.most_calls
         slots, memory_mb = self.space.slots, self.space.memory_mb
         points = (edge((len(slots), len(memory_mb)), call - len(self.space.corners)) for call in range(first, last))
         later = [self.space.budget(slots[i], memory_mb[j]) for i, j in points]
-        return self._to_be_had((*corners, *begun, *(budget for budget in later for _ in range(self.estimates))))
+        return self._left_to_measure((*corners, *begun, *(budget for budget in later for _ in range(self.estimates))))
 
     def _decide(self) -> Why | str:
         """Decide what to measure next, or say why the exploration is over."""
@@ -282,7 +282,7 @@ class ResourceExplorer:
             return "no corner of the space gave a capacity"
         most = self.space.budget(self.space.slots[-1], self.space.memory_mb[-1])
         if any(run.budget == most and full(run) is not None for run in self._runs):
-            return "on the most slots a batch took longer than the trigger interval at a low rate, too"
+            return "on the most slots a batch took longer than the trigger interval even at a low rate"
         if len(self._runs) >= self.most_runs:
             return f"{len(self._runs)} runs were made"
         if self.most_calls is not None and self._calls >= self.most_calls:
@@ -313,8 +313,8 @@ class ResourceExplorer:
             return f"{len(self._runs)} runs were made, and the next budget takes {takes} of at most {self.most_runs}"
         return why
 
-    def _to_be_had(self, budgets: Sequence[Budget]) -> tuple[Budget, ...]:
-        """Give those of `budgets` that there are measurements of, in order."""
+    def _left_to_measure(self, budgets: Sequence[Budget]) -> tuple[Budget, ...]:
+        """Return those of `budgets` that have measurements left, in order."""
         if self.available is None:
             return tuple(budgets)
         taken = Counter(run.budget for run in self._runs)
@@ -326,5 +326,5 @@ class ResourceExplorer:
         return tuple(found)
 
     def _used_up(self, budget: Budget) -> bool:
-        """Whether all measurements of `budget` that there are have been taken."""
+        """Whether all available measurements of `budget` have been taken."""
         return self.available is not None and sum(run.budget == budget for run in self._runs) >= self.available(budget)

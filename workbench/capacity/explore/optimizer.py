@@ -41,25 +41,25 @@ from workbench.testbed import Testbed, WarmTestbed
 from workbench.workload import Query
 
 HIT_RATE = 0.9
-"""Share of state accesses, by bytes, that the cache must serve on the most slots, whose memory is what it should be."""
+"""Share of state accesses, by bytes, that the cache must serve on the most slots, which have the intended memory."""
 
 MANY_TASKS, ALONE = (4,), (2, 4, 8)
-"""Partitions for each slot in the runs that show what tasks cost; of a single budget."""
+"""Partitions for each slot in the runs that show what tasks cost; and those for a single budget."""
 
-_WORTH = 1.05  # times the rate with as many partitions as slots; a layout that promises less may be no better
+_WORTH = 1.05  # times the rate with as many partitions as slots that a layout must promise
 
 
 @dataclass(frozen=True)
 class Configured:
-    """How a budget is deployed, and what BIDS2 says of that."""
+    """How a budget is deployed, and the BIDS2 result behind it."""
 
     configuration: Configuration  # what is deployed; its `predicted_rate` is BIDS2's objective
-    # tasks of the operators, or partitions of the stages; None where BIDS2 has nothing to go by yet
+    # tasks of the operators, or partitions of the stages; None where BIDS2 has no rates yet
     layout: Allocation | BatchLayout | None = None
 
     @property
     def sentence(self) -> str:
-        """Say how the budget is divided, and at which rate that should fill up."""
+        """A sentence on how the budget is divided, and at which rate it should fill up."""
         asked = self.configuration
         slots, objective = units.some(asked.budget.slots, "slot"), asked.predicted_rate
         if self.layout is None and asked.tasks is not None:
@@ -76,7 +76,7 @@ class Configured:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The sentence."""
+        """The sentence, as the only line."""
         return (self.sentence,)
 
 
@@ -110,7 +110,7 @@ class ConfigurationOptimizer:
         return result_of(self.steps(query, budget))[-1]
 
     def steps(self, query: Query, budget: Budget) -> Generator[Event, None, tuple[Run, ...]]:
-        """Carry out the measurements that the capacity of `budget` takes, and return them, the answer last.
+        """Carry out the measurements that the capacity of `budget` takes; return them, the answer last.
 
         A minimal budget is measured as often as you ask for it (section V). What cannot be measured is a failed run.
         Raises `WorkbenchError` when the budget has fewer slots than operators.
@@ -126,7 +126,7 @@ class ConfigurationOptimizer:
         return tuple(made)
 
     def recorded(self, query: Query, budget: Budget) -> tuple[tuple[Run, ...], bool]:
-        """Give those measurements of `steps` that the journal has, and whether these are all; nothing is deployed."""
+        """Return the measurements of `steps` that the journal has, and whether these are all; deploy nothing."""
         asking, made = self._configurations(query, budget), list[Run]()
         with suppress(StopIteration):
             asked = next(asking)
@@ -139,7 +139,7 @@ class ConfigurationOptimizer:
         return tuple(made), True
 
     def _configurations(self, query: Query, budget: Budget) -> Generator[Configured | FailedRun, Run, None]:
-        """Ask for one configuration after the other, each to be sent its run, or give a run that failed."""
+        """Yield each configuration, to be sent its run, or a failed run."""
         self.check(query, budget)
         operators = self.testbed.operators(query)
         if not operators:
@@ -185,7 +185,7 @@ class ConfigurationOptimizer:
         return Configured(asked, layout)
 
     def check(self, query: Query, budget: Budget) -> None:
-        """Refuse a budget with fewer slots than the query has operators that slots are distributed to."""
+        """Refuse a budget with fewer slots than the query has operators to distribute them to."""
         operators = self.testbed.operators(query)
         if budget.slots < len(operators):
             raise WorkbenchError(
@@ -194,7 +194,7 @@ class ConfigurationOptimizer:
             )
 
     def minimal_of(self, query: str, budget: Budget) -> Run | None:
-        """Give the run of one task per operator that configurations of `budget` rest on; None if there was none."""
+        """Return the run of one task per operator behind the configurations of `budget`; None if there was none."""
         return self._minimal.get((query, budget.profile, budget.interval_s))
 
     def _next(
@@ -244,7 +244,7 @@ class ConfigurationOptimizer:
 
 
 def best_layout(parts: MicroBatch | None, budget: Budget) -> BatchLayout | None:
-    """Choose partitions by BIDS2: as many as slots where no others promise clearly more; None where it cannot.
+    """Choose partitions by BIDS2: as many as slots unless others promise clearly more; None where it cannot.
 
     Fractions of a core are shares of one machine's quota, so a task may use what idle slots leave.
     """
@@ -261,7 +261,7 @@ def best_layout(parts: MicroBatch | None, budget: Budget) -> BatchLayout | None:
 
 
 def settings_of(layout: BatchLayout, slots: int) -> dict[str, int] | None:
-    """Give the partitions of the source and of the state, as Spark can set them; None for as many as slots."""
+    """Return the partitions of source and state, as Spark can set them; None for as many as slots."""
     if set(layout.partitions.values()) == {slots}:
         return None
     source = next((layout.partitions[stage.name] for stage in layout.stages if stage.source), slots)
@@ -270,7 +270,7 @@ def settings_of(layout: BatchLayout, slots: int) -> dict[str, int] | None:
 
 
 def first_guess(runs: Iterable[Measurement], budget: Budget, objective: float | None) -> float | None:
-    """Guess records/s of `budget`: by the objective and what these were worth, or in proportion; None without runs."""
+    """Estimate the records/s of `budget`: by the objective and earlier ones, or in proportion; None without runs."""
     known = [run for run in runs if run.estimate.rate and run.budget.interval_s == budget.interval_s]
     if objective is not None:
         return objective * (overstatement(known) or 1.0)
@@ -287,7 +287,7 @@ def first_guess(runs: Iterable[Measurement], budget: Budget, objective: float | 
 
 
 def memory_binds(run: Measurement) -> bool:
-    """Whether the state does not fit the cache of a budget, so that fewer slots of its deployment have more memory."""
+    """Whether the state exceeds the cache of a budget, so that more memory for fewer slots would change their rate."""
     seen = run.estimate.observation
     states = [
         (operator.state_bytes, operator.cache_hit_rate)
@@ -303,7 +303,7 @@ def _same(query: Query, budget: Budget, tasks: Mapping[str, int] | None) -> Hash
 
 
 def minimal_first(budget: Budget, operators: int, measured: Collection[Budget]) -> tuple[Budget, ...]:
-    """Give the budgets to measure for `budget`: first, once, that of as many slots as `operators` (0: without it)."""
+    """Return the budgets to measure for `budget`: first, once, the one of `operators` slots, unless that is 0."""
     minimal = replace(budget, slots=operators or budget.slots)
     return (budget,) if minimal == budget or minimal in measured else (minimal, budget)
 

@@ -1,4 +1,4 @@
-"""Which budget follows the runs so far, and why; for finished explorations recomputed from their runs.
+"""Which budget follows the runs so far, and why; recomputed from the runs for finished explorations.
 
 What the explorer asks is a function of the runs and the seed, so nothing of it has to be stored.
 """
@@ -42,12 +42,12 @@ class Why:
     cause: Cause
     # the Gaussian process asked, over the indices of the space's slots and memory; None where none was
     acquired: Acquired | None = None
-    # its expected improvement at `budget`, records/s of the cost (Equation 9); None without one
+    # its expected improvement at `budget`, records/s of the cost (Equation 9); None if there is none
     improvement: float | None = None
 
     @property
     def words(self) -> str:
-        """Why, in a few words."""
+        """The reason, in a few words."""
         if self.improvement is None:
             return _WORDS[self.cause]
         improvement = units.rate(self.improvement, 2) if self.improvement >= 1 else "under 1 record/s"
@@ -56,7 +56,7 @@ class Why:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What the explorer asks for after `runs`, and why, in which space."""
+    """The budget that the explorer asks for after `runs`, with the reason and the space."""
 
     why: Why
     space: "Space"
@@ -64,7 +64,7 @@ class Question:
 
     @property
     def sentence(self) -> str:
-        """Say it; and where no cost is defined before every budget is measured, that there is nothing to choose."""
+        """A sentence on the question; it adds if there is no choice because all budgets define the first cost."""
         budget, all_ = self.why.budget, len(self.space.budgets)
         asked = f"{units.some(budget.slots, 'slot')} of {units.count(budget.profile.memory_mb)} MB"
         after = f"After {units.some(len(self.runs), 'run')}" if self.runs else "At first"
@@ -75,7 +75,7 @@ class Question:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The sentence."""
+        """The sentence, as the only line."""
         return (self.sentence,)
 
 
@@ -90,9 +90,9 @@ def next_question(
     forms: Sequence[str] = STREAMBED_FORMS,
     used_up: Collection[Budget] = (),
 ) -> Why | None:
-    """Choose the budget that follows `runs` (StreamBed, section VI); None if none is left to ask for.
+    """Choose the budget that follows `runs` (StreamBed, section VI); None if none is left.
 
-    Budgets that failed are not asked for again, nor is any at a memory where nothing was sustained, nor those
+    It never returns budgets that failed, budgets at a memory where nothing was sustained, or those
     `used_up`, of which nothing more can be measured. `answers` are the rows of runs that answered a question; the
     others were made on the way. `calls` counts the questions answered, of which one may take several runs; None: as
     many as answers. The cost is the lowest leave-one-out error of the `forms`. The rest is as of `ResourceExplorer`.
@@ -115,7 +115,7 @@ def next_question(
         return None if found is None else Why(allowed[found], "edge")
     if not allowed:
         return None
-    # The corners' own costs are not defined before all of them are measured: they share the first defined one.
+    # The corners' costs are undefined until all of them are measured: they share the first defined one.
     costs = costs_of(runs, forms, _defined_from(space))
     told = [(places[runs[row].budget], costs[row]) for row in answers if runs[row].budget in places]
     shared = next((cost for _, cost in told if math.isfinite(cost)), None)
@@ -137,7 +137,7 @@ def reasons(
     estimates: int = 1,
     forms: Sequence[str] = STREAMBED_FORMS,
 ) -> tuple[Why, ...]:
-    """Say why each of `runs` was made, or that no explorer of `space` with these parameters asked for them."""
+    """Return why each run was made; ``"grid"`` for all if no explorer of `space` with these parameters made them."""
     places, answers, found = _places(space), list[int](), list[Why]()
     given = calls = 0
     why: Why | None = None
@@ -163,12 +163,12 @@ def reasons(
 
 
 def _defined_from(space: "Space") -> int:
-    """Count the runs from which on the cost is defined."""
+    """Return the number of runs from which on the cost is defined."""
     return CORNERS if len(space.memory_mb) > 1 else AT_ONE_MEMORY
 
 
 def _places(space: "Space") -> dict[Budget, Point]:
-    """Give the indices of the slots and of the memory of every budget."""
+    """Return the indices of the slots and of the memory of every budget."""
     return {
         space.budget(slots, memory): (i, j)
         for i, slots in enumerate(space.slots)
@@ -177,5 +177,5 @@ def _places(space: "Space") -> dict[Budget, Point]:
 
 
 def on_the_way(run: Run, asked: Budget) -> bool:
-    """Whether `run` is of the minimal configuration that the answer to `asked` rests on."""
+    """Whether `run` is of the minimal configuration that the answer to `asked` needs."""
     return run.tasks is not None and run.budget != asked and run.budget == replace(asked, slots=len(run.tasks))

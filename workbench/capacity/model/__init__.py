@@ -1,9 +1,9 @@
-"""How capacity grows with memory and slots: forms, the scaling law, their checks."""
+"""How capacity grows with memory and slots: forms, the scaling law, and their checks."""
 
 from workbench.capacity.model.asked import Asked, remedies
 from workbench.capacity.model.checks import FEWEST_RUNS, FEWEST_SLOT_COUNTS, alike, check_model, check_runs
 from workbench.capacity.model.forms import STREAMBED_FORMS, fit_least_squares, transform
-from workbench.capacity.model.growth import SHARED_CORES, Beliefs, Growth, Weights, believe
+from workbench.capacity.model.growth import SHARED_CORES, Growth, Prior, Weights, prior_of
 from workbench.capacity.model.kinds import FORMS, SCALING, CapacityModel, ScalingModel, model_of_form
 from workbench.capacity.model.micro_batch import MicroBatch, StageLine, fit_micro_batch, turns
 from workbench.capacity.model.model import MARGIN, Law, Model, least_integer

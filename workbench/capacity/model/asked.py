@@ -1,4 +1,4 @@
-"""How runs and plans were asked for, so that advice is for such runs and gives a command that can be copied and run."""
+"""How runs and plans were requested, so that advice fits them and has a command that can be copied."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,23 +14,23 @@ _LARGER_LOG = Advice("A log shows one slot count. Measure several", "workbench p
 
 @dataclass(frozen=True)
 class Asked:
-    """How runs and plans were asked for."""
+    """How runs and plans were requested."""
 
     kind: str = "spark"  # kind of the testbed of the runs: ``"spark"``, ``"fluid"``, ``"recorded"`` or ``"observed"``
-    study: str | None = None  # path of the study; None: there is none, or it is not known
-    log: str | None = None  # path of the log that was read; None: there is none, or it is not known
-    # options of the command by their names, but for the target and risk that `observe` takes
+    study: str | None = None  # path of the study; None: there is none, or it is unknown
+    log: str | None = None  # path of the log that was read; None: there is none, or it is unknown
+    # options of the command by name, except the target and risk that `observe` takes
     options: Mapping[str, object] = field(default_factory=dict, hash=False)
     risk: float | None = None  # accepted probability of falling short; None: the plans are by margin
     scheduled: bool = False  # whether a report ran the study, which keeps its runs where no command looks
 
     @property
     def less_risk(self) -> float:
-        """Risk that advice asks for: less than was accepted."""
+        """Risk that advice aims at: less than was accepted."""
         return _LITTLE_RISK if self.risk is None else min(_LITTLE_RISK, self.risk / 2)
 
     def plan(self, first: str, **changes: object) -> Advice:
-        """Say to plan the study, after what must be done `first`, with `changes` of the options.
+        """Advise to plan the study, after what must be done `first`, with `changes` of the options.
 
         The command has a placeholder where the study's path is not known.
         """
@@ -40,7 +40,7 @@ class Asked:
         return Advice(f"{first} run", _joined("workbench plan", study, spelled_options({**self.options, **changes})))
 
     def observe(self, target: float | None = None, risk: float | None = None, *, another: bool = False) -> str:
-        """Give the command that plans `target` (records/s) by the log, or by another one, whose name nobody knows."""
+        """Return the command that plans `target` (records/s) by the log, or by `another`, whose path is left open."""
         return _joined(
             "workbench observe",
             "LOG" if self.log is None or another else spelled(self.log),
@@ -55,7 +55,7 @@ def _joined(*parts: str) -> str:
 
 
 class Remedies(NamedTuple):
-    """What to do about too few slots measured, too much risk, and doubtful runs."""
+    """Remedies for too few slots measured, for too much risk, and for doubtful runs."""
 
     larger: Advice
     safer: Advice
@@ -63,7 +63,7 @@ class Remedies(NamedTuple):
 
 
 def remedies(asked: Asked, target: float | None = None) -> Remedies:
-    """Say what to do about a plan for `target` (records/s); None: about all of them."""
+    """Return the remedies for a plan of `target` (records/s); None: for all plans."""
     risk, plan, fresh = asked.less_risk, asked.plan, partial(asked.plan, journal="NEW.jsonl")
     if asked.kind == "observed" and asked.study is None:
         return Remedies(

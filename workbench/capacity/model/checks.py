@@ -1,4 +1,4 @@
-"""What a reader must know before trusting a capacity model at a target, or the runs behind it, and what to do."""
+"""What to know, and to do, before trusting a capacity model at a target, or the runs behind it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -35,7 +35,7 @@ def check_model(
     fewest_runs: int = FEWEST_RUNS,
     asked: Asked | None = None,
 ) -> tuple[ModelFinding, ...]:
-    """Find what is doubtful about `model`, fitted to X and y, at a target budget; empty if nothing is.
+    """Return the doubts about `model`, fitted to X and y, at a target budget; empty if there are none.
 
     `answers` are what `alike` gives, if known. `fewest_runs` are enough: fewer where their ratios are known well
     because they took turns in one deployment. Raises `WorkbenchError` when the target is not positive.
@@ -79,7 +79,7 @@ def alike(
 def check_runs(
     runs: Sequence[Run], fitted: Sequence[int], left_out: Mapping[int, str], asked: Asked | None = None
 ) -> tuple[ModelFinding, ...]:
-    """Find what is doubtful about `runs`, whatever the target; `left_out` are the rows not fitted, with the reason."""
+    """Return the doubts about `runs`, whatever the target; `left_out` are the rows not fitted, with the reason."""
     findings = (_left_out(runs, left_out), _doubtful(runs, fitted, asked or Asked()))
     return tuple(finding for finding in findings if finding is not None)
 

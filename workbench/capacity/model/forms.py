@@ -26,10 +26,10 @@ TRANSFORMS: Mapping[str, Callable[[Floats], Floats]] = {
 }
 
 STREAMBED_FORMS = ("linear", "sqrt", "log")
-"""The paper's three; the first of equally good ones is taken, so the order is part of the rule."""
+"""The paper's three; of equally good ones the first is taken, so their order matters."""
 
 _RANK_TOLERANCE = 1e-10
-_DETERMINED = 1 - 1e-9  # leverage of a row without which a coefficient would be free
+_DETERMINED = 1 - 1e-9  # a row of this leverage alone determines a coefficient
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _rank(columns: Floats) -> int:
 
 
 def transform(form: str, points: Floats) -> Floats:
-    """Put `points` through the form's function; refuse an unknown form, and a point where it is not defined."""
+    """Apply the form's function to `points`; refuse an unknown form, and a point where it is not defined."""
     if form not in TRANSFORMS:
         raise WorkbenchError(f"The form is {form!r}; least squares knows {', '.join(TRANSFORMS)}. Use one of these.")
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,7 +1,7 @@
-"""How capacity grows with slots: the prior of the scaling law, by what is known of a query before any of its runs.
+"""How capacity grows with slots: the prior of the scaling law, by what is known of a query before its first run.
 
 A shape has an exponent (1: in proportion), contention (Gunther's universal scalability law: 1 / (1 + s slots)), or a
-bend, from which on growth goes on with a smaller exponent, or ends. Shapes come in three ways of growing:
+bend, beyond which growth continues with a smaller exponent, or ends. Shapes come in three ways of growing:
 
 - as published systems did: workers share a broker or coordinate; the cores of one machine share its caches and memory,
   and behind the last core come hyper-threads;
@@ -39,15 +39,15 @@ from workbench.arrays import Floats
 from workbench.errors import WorkbenchError
 
 Growth = Literal["tasks", "workers", "cores"]
-"""What more slots are, where a study says so: whole tasks of a pipelined engine, workers, or cores of one machine."""
+"""What more slots are, if a study defines it: whole tasks of a pipelined engine, workers, or cores of one machine."""
 
 STATELESS = 0.99  # probability of growth in proportion where slots are whole tasks of stateless operators
-UNKNOWN_ENGINE = 0.25  # probability that slots are whole tasks, where nothing says what ran
+UNKNOWN_ENGINE = 0.25  # probability that slots are whole tasks, where the engine is unknown
 _EXPONENTS = ((1.0, 0.02), (0.9, 0.05), (0.7, 0.1), (0.4, 0.12), (0.05, 0.1))  # means and deviations
 # what does not shrink with more slots, over the work of one slot, times the fewest slots measured
 _CONTENTIONS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 _AFTER = (0.6, 0.3, 0.0)  # exponents after a bend
-_BENT = 3  # how many of the exponents, from the first, may have a bend; the others hardly grow anyway
+_BENT = 3  # how many of the exponents, from the first, may have a bend; with the others there is little growth anyway
 _STEP = math.log(2) / 2  # distance of the positions at which there may be a bend, in ln slots
 _POSITIONS = 16  # how many there are: up to 256 times the fewest slots measured
 
@@ -57,12 +57,12 @@ class Shape:
     """One way of growing."""
 
     weight: float  # prior probability
-    exponent: float  # its mean
-    deviation: float  # of the exponent
+    exponent: float  # prior mean of the exponent
+    deviation: float  # prior deviation of the exponent
     contention: float = 0.0  # see `_CONTENTIONS`; of the slots at `start`, if there is one
     bend: float = math.inf  # where growth changes, in ln slots from the fewest; inf: nowhere
-    after: float = 0.0  # exponent from there on
-    start: float = 0.0  # where all this begins, in ln slots from the fewest; up to there growth is in proportion
+    after: float = 0.0  # exponent beyond the bend
+    start: float = 0.0  # where the shape begins, in ln slots from the fewest; below, growth is in proportion
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Weights:
     bends: tuple[float, ...]
 
     def shapes(self, every: int = 1) -> Iterator[Shape]:
-        """Give every shape, always in the same order; bends at each `every`-th position. The weights add up to 1."""
+        """Yield every shape, always in the same order, with bends at each `every`-th position; weights add up to 1."""
         positions = range(every, _POSITIONS + 1, every)
         for place, ((exponent, deviation), chance) in enumerate(zip(_EXPONENTS, self.exponents, strict=True)):
             steady = chance if place < _BENT else chance / sum(self.contentions)
@@ -100,16 +100,16 @@ WEIGHTS: Mapping[str, Weights] = {
         bends=(0.002, 0.005, 0.400),
     ),
 }
-"""Of greatest likelihood for all published curves."""
+"""Weights of greatest likelihood for all published curves."""
 
 IN_PROPORTION = (Shape(0.75, 1.0, 0.015), Shape(0.25, 1.0, 0.015, contention=5e-4))
-"""In proportion but for stragglers, or with coordination, 5 % at 100 slots."""
+"""In proportion except for stragglers, or with coordination, 5 % at 100 slots."""
 
 KEY = tuple(Shape(1 / 9, 0.95, 0.05, contention=0.003 * 1000 ** (step / 8)) for step in range(9))
 """One key's task, which at the fewest slots does .3 to 100 % of what a slot does, all equally credible."""
 
 LATER = 0.5
-"""Probability that what more workers or cores lose begins beyond the slots that share `SHARED_CORES`.
+"""Probability that the losses of more workers or cores begin beyond the slots that share `SHARED_CORES`.
 
 With an `in_proportion` of .6 these slots add in proportion with .8, which is less than the measurements say: in all
 eleven (seven queries, on machines of two cores) they did, to about a tenth, up to eight times beyond the runs.
@@ -128,7 +128,7 @@ def shapes_of(
     sharing: float = 0.0,
     every: int = 1,
 ) -> tuple[Shape, ...]:
-    """Give the ways of growing, with weights that add up to 1.
+    """Return the ways of growing, with weights that add up to 1.
 
     `weights`, by default those of all curves, are of the published shapes: of cores of one machine where `growth` says
     so, else of workers; bends are at each `every`-th position. With the probabilities `in_proportion` and `key` slots
@@ -144,7 +144,7 @@ def shapes_of(
         replace(shape, weight=chance * shape.weight, contention=scale * shape.contention, start=begins)
         for chance, scale, begins, shapes in (
             ((1 - in_proportion - key) * (1 - later), 1.0, 0.0, published.shapes(every)),
-            ((1 - in_proportion - key) * later, 1.0, start, published.shapes(every=2)),  # no run has shown it
+            ((1 - in_proportion - key) * later, 1.0, start, published.shapes(every=2)),  # no run can have shown it
             (in_proportion, fewest_slots, 0.0, IN_PROPORTION),
             (key, 1.0, 0.0, KEY),
         )
@@ -160,36 +160,36 @@ _CHEAP = 0.08  # configurations of stateless tasks: their records are so cheap t
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Growth of BIDS2's objective with the slots, in whose place the slots that carry no load are not asked for."""
+    """Growth of BIDS2's objective with the slots, which replaces the prior of slots that carry no load."""
 
     slots: Floats  # measured with an objective, ascending
     heights: Floats  # ln objective there, less that of the most slots
 
     def busy(self, slots: Floats, busy: Floats, most: Floats) -> Floats:
-        """Replace `busy` slots, shape (grid points, rows), within those measured; of the last of these, `most` are."""
+        """Replace the `busy` slots, shape (grid points, rows), in the range measured; `most` are busy at its end."""
         within = most * np.exp(np.interp(np.log(slots), np.log(self.slots), self.heights))
         return np.where((slots >= self.slots[0]) & (slots <= self.slots[-1]), within, busy)
 
 
 @dataclass(frozen=True)
-class Beliefs:
-    """The prior, before any run."""
+class Prior:
+    """The prior of the law, before any run."""
 
-    growth: Growth | None = None  # whose curves the published shapes are
+    growth: Growth | None = None  # published curves that the shapes come from
     tasks: float = 0.0  # probability that slots are spent on whole tasks of a pipelined engine
-    tasks_in_proportion: float = 1.0  # probability that they then add in proportion
-    key: float = 0.0  # probability that they add towards the limit of one key's task
+    tasks_in_proportion: float = 1.0  # probability that whole tasks add in proportion
+    key: float = 0.0  # probability that whole tasks add towards the limit of one key's task
     steps: Steps | None = None  # of BIDS2's objective; None: unknown
     weights: Weights | None = None  # of the published shapes; None: those of the published curves
     # probability that other slots add in proportion, because what published systems lose is measured here
     in_proportion: float = 0.0
-    # slots that share a core or two of one machine and so add in proportion in all likelihood, for `once` of 0; 0: none
+    # slots that share a core or two of one machine, so that they very probably add in proportion (`once` is 0); 0: none
     sharing: float = 0.0
-    # slots for what a deployment does once, as shares of the fewest, all equally credible; where slots are not tasks
+    # slots for what a deployment does once, as shares of the fewest, equally credible; only where slots are not tasks
     once: tuple[float, ...] = (0.0, 0.15, 0.3)
-    configuration: float = 0.055  # deviation of what runs at one slot count have in common, as a share of the rate
+    configuration: float = 0.055  # deviation that all runs at one slot count share, as a share of the rate
     memory: float = 0.15  # deviation of the memory exponent: 0.15 is 23 % between 1 and 4 GB
-    bend: float = 0.05  # deviation from that power of the memory, as a share of the rate
+    bend: float = 0.05  # deviation of single memories from that power, as a share of the rate
     # range and most credible size of the noise of one run, as shares of the rate; repeats of one configuration differ
     # by 4 to 31 % (median, largest against smallest, StreamBed's published runs)
     noise_low: float = 0.01
@@ -197,21 +197,21 @@ class Beliefs:
     noise_typical: float = 0.05
 
 
-def believe(
+def prior_of(
     fewest_slots: float, *, stateful: bool | None, growth: Growth | None = None, tasks: float = UNKNOWN_ENGINE
-) -> Beliefs:
-    """Give the beliefs for a query whose slots are whole tasks with the probability `tasks`.
+) -> Prior:
+    """Return the prior for a query whose slots are whole tasks with the probability `tasks`.
 
-    Where it is not known whether it has a stateful operator, that gets a probability that grows with the operators, for
-    which the fewest slots stand; two operators, one of them a sink, have none.
+    If it is unknown whether it has a stateful operator, the probability of one grows with the operators, estimated by
+    the fewest slots; it is 0 for two operators, one of which is a sink.
     """
     state = 0.5 * max(0.0, 1 - 2 / fewest_slots) if stateful is None else float(stateful)
-    beliefs = Beliefs(growth, tasks, tasks_in_proportion=(1 - state) * STATELESS + state / 3, key=state / 3)
-    return replace(beliefs, configuration=_CHEAP) if tasks and not state else beliefs
+    prior = Prior(growth, tasks, tasks_in_proportion=(1 - state) * STATELESS + state / 3, key=state / 3)
+    return replace(prior, configuration=_CHEAP) if tasks and not state else prior
 
 
 def read_steps(points: Floats, objectives: Floats) -> Steps | None:
-    """Read the steps from objectives (records/s or nan), less a power of memory; None of under two slot counts."""
+    """Fit the steps to objectives (records/s or nan), with a power of memory taken out; None below two slot counts."""
     known = np.isfinite(objectives) & (objectives > 0)
     memory, slots = points[known].T
     counts, place = np.unique(slots, return_inverse=True)
@@ -223,20 +223,20 @@ def read_steps(points: Floats, objectives: Floats) -> Steps | None:
     return Steps(counts, heights - heights[-1])
 
 
-def prior_grid(fewest: float, beliefs: Beliefs) -> Floats:
+def prior_grid(fewest: float, prior: Prior) -> Floats:
     """Grid points, one per row: weight, overhead, noise, and the numbers of a `Shape`."""
-    shapes = partial(shapes_of, beliefs.growth, fewest, weights=beliefs.weights)
+    shapes = partial(shapes_of, prior.growth, fewest, weights=prior.weights)
     # One operator limits; each of the others wastes a part of a slot.
     of_tasks = np.linspace(0, max(fewest - 1, fewest / 2), _OVERHEADS)
-    noises = np.geomspace(beliefs.noise_low, beliefs.noise_high, _NOISES)
-    credible = np.exp(-0.5 * np.log(noises / beliefs.noise_typical) ** 2)
+    noises = np.geomspace(prior.noise_low, prior.noise_high, _NOISES)
+    credible = np.exp(-0.5 * np.log(noises / prior.noise_typical) ** 2)
     grids = []
     for chance, overheads, likely in (
-        (beliefs.tasks, of_tasks, shapes(in_proportion=beliefs.tasks_in_proportion, key=beliefs.key, every=2)),
+        (prior.tasks, of_tasks, shapes(in_proportion=prior.tasks_in_proportion, key=prior.key, every=2)),
         (
-            1 - beliefs.tasks,
-            fewest * np.array(beliefs.once),
-            shapes(in_proportion=beliefs.in_proportion, sharing=beliefs.sharing),
+            1 - prior.tasks,
+            fewest * np.array(prior.once),
+            shapes(in_proportion=prior.in_proportion, sharing=prior.sharing),
         ),
     ):
         if chance > 0:

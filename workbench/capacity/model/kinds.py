@@ -54,7 +54,7 @@ class CapacityModel(Model):
         from sklearn.linear_model import LinearRegression  # noqa: PLC0415  slow to import, and only a fit needs it
         from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
 
-        # of equally good coefficients the shortest vector in unit deviations, as `fit_least_squares`
+        # of equally good coefficients, the shortest vector in unit deviations, as in `fit_least_squares`
         scaler = StandardScaler()
         line = LinearRegression().fit(scaler.fit_transform(transform(self.form, points)), rates)
         self.coef_ = np.asarray(line.coef_ / scaler.scale_)
@@ -68,7 +68,7 @@ class CapacityModel(Model):
 
 
 class ScalingModel(Model):
-    """Capacity by the `ScalingLaw`; of micro-batches, by the parts of a batch where they explain the runs.
+    """Capacity by the `ScalingLaw`; for micro-batches, by the parts of a batch where these explain the runs.
 
     A prediction is the median.
 

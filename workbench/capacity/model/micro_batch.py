@@ -1,4 +1,4 @@
-"""The micro-batch: what the time of a batch is made of, fitted to what real runs did.
+"""The micro-batch: what the time of a batch consists of, fitted to real runs.
 
 A batch holds the driver (planning, offsets, commits, scheduling each task) and then, one after the other, its stages:
 
@@ -36,7 +36,7 @@ _STEPS, _STILL = 200, 1e-12
 _FEWEST_READINGS, _FITTED = 4, 3  # readings; what is fitted of a batch: driver, tasks, rows
 _DISTINCT = 1.5  # largest over smallest number of rows of a task, to separate fixed from per-row seconds
 _Counts = TypeVar("_Counts", float, Floats)
-_STEADY = 0.1  # prior deviation of the power of rows, so that a few readings alike do not make one up
+_STEADY = 0.1  # prior deviation of the power of rows, so that a few similar readings do not produce one
 
 
 @dataclass(frozen=True)
@@ -64,18 +64,18 @@ class MicroBatch:
     driver_s: float
     driver_task_s: float
     stages: tuple[StageLine, ...]  # in order, the source's own work included in the stage that reads it
-    error: float  # standard deviation of ln seconds of the batches seen around what it says of them
-    readings: int  # how many these are
-    # times as fast as on its slot that a task runs while other slots idle: where slots are shares of one quota
+    error: float  # standard deviation of ln seconds of the batches seen, around the fit
+    readings: int  # how many batches were seen
+    # how much faster a task runs while other slots idle, where slots are shares of one quota
     speedup: float = 1.0
 
     @property
     def explains(self) -> bool:
-        """Whether it is true to the readings, so that a plan may rest on it."""
+        """Whether the parts fit the readings well enough for a plan to rest on them."""
         return self.error <= EXPLAINED
 
     def on_cores(self, times: float) -> "MicroBatch":
-        """Give the parts on cores that are `times` times as fast: all of them take 1 / `times` of their seconds."""
+        """Return the parts on cores that are `times` times as fast: all of them take 1 / `times` of their seconds."""
         stages = tuple(
             replace(one, fixed_s=one.fixed_s / times, per_row_s=one.per_row_s / times) for one in self.stages
         )
@@ -84,7 +84,7 @@ class MicroBatch:
     def parts_s(
         self, rows: float, slots: float, partitions: float, source_partitions: float | None = None
     ) -> dict[str, float]:
-        """Seconds of a batch of `rows` source rows by what they go to; `source_partitions` are a topic's own."""
+        """Seconds of a batch of `rows` source rows by their cause; `source_partitions` are a topic's own."""
         tasks = self._tasks(partitions, source_partitions)
         return {
             "driver": self.driver_s,
@@ -99,11 +99,11 @@ class MicroBatch:
     def rates(
         self, slots: Floats, partitions: Floats, interval_s: float, source_partitions: Floats | None = None
     ) -> Floats:
-        """Records/s at which a batch takes `interval_s`, by deployment; 0 where its fixed parts alone take as long."""
+        """Records/s at which a batch takes `interval_s`, by deployment; 0 if its fixed parts alone take as long."""
         room_s = interval_s * (1 - self.fixed_share(slots, partitions, interval_s, source_partitions))
         tasks = self._tasks(partitions, source_partitions)
         rows = np.full_like(room_s, _LEAST_ROWS)
-        for _ in range(_STEPS):  # Newton's method: the seconds are concave in the rows, so it comes from below
+        for _ in range(_STEPS):  # Newton's method: the seconds are concave in the rows, so it converges from below
             spent, slope = np.zeros_like(room_s), np.zeros_like(room_s)
             for stage, count in tasks:
                 seconds = turns(count, slots, self.speedup) * stage.rows_s(rows * (partitions / count))
@@ -118,7 +118,7 @@ class MicroBatch:
     def fixed_share(
         self, slots: Floats, partitions: Floats, interval_s: float, source_partitions: Floats | None = None
     ) -> Floats:
-        """Share of `interval_s` that goes to what rows do not add to."""
+        """Share of `interval_s` that is spent whatever the number of rows."""
         tasks = self._tasks(partitions, source_partitions)
         driver_s = self.driver_s + self.driver_task_s * sum(count for _, count in tasks)
         tasks_s = sum(turns(count, slots, self.speedup) * stage.fixed_s for stage, count in tasks)
@@ -129,12 +129,12 @@ class MicroBatch:
         return [(stage, own if stage.source else partitions) for stage in self.stages]
 
     def rate(self, slots: float, partitions: float, interval_s: float) -> float:
-        """As `rates`, of one deployment."""
+        """Return `rates` for one deployment."""
         return float(self.rates(np.array([slots]), np.array([partitions]), interval_s)[0])
 
 
 def turns(count: Floats | float, slots: Floats | float, speedup: float) -> Floats:
-    """Count the times the seconds of one task on its slot that `count` tasks take on `slots`."""
+    """Return how long `count` tasks take on `slots`, in multiples of one task's seconds on its slot."""
     few = np.maximum(np.asarray(count) / slots, 1 / speedup)
     return np.asarray(np.where(np.asarray(count) < slots, few, np.ceil(np.asarray(count) / slots)))
 
@@ -157,17 +157,17 @@ class Reading:
     scans: tuple[bool, ...]
 
     def tasks(self, place: int) -> int:
-        """Give the tasks of a stage."""
+        """Return the number of tasks of a stage."""
         return self.source_partitions if self.scans[place] and not self.stateful[place] else self.partitions
 
     @property
     def driver_s(self) -> float:
-        """What is left beyond the slots' own seconds."""
+        """Seconds of the batch beyond the slots' own."""
         return self.batch_s - sum(self.stage_s) / self.slots
 
 
 def readings_of(runs: Iterable[Measurement]) -> tuple[tuple[str, ...], list[Reading]]:
-    """Give the names of the stages, and the observations of `runs` that show all of them."""
+    """Return the names of the stages, and the observations of `runs` that show all of them."""
     found: list[tuple[tuple[str, ...], Reading, CoreSpeed | None]] = []
     for run in runs:
         if run.tasks is not None:
@@ -176,7 +176,7 @@ def readings_of(runs: Iterable[Measurement]) -> tuple[tuple[str, ...], list[Read
             if probe.phase != "warm-up":
                 found += [(*one, probe.observation.cores) for one in _reading(run.budget.slots, probe)]
     names = max((names for names, _, _ in found), key=len, default=())
-    whole = [one for one in found if len(one[0]) == len(names)]  # a node without rows has no word
+    whole = [one for one in found if len(one[0]) == len(names)]  # others lack a node without rows
     slower = slowness([cores for _, _, cores in whole])
     return names, [
         replace(one, batch_s=one.batch_s / factor, stage_s=tuple(each / factor for each in one.stage_s))
@@ -213,7 +213,7 @@ def _reading(slots: int, probe: Probe) -> list[tuple[tuple[str, ...], Reading]]:
 
 
 def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
-    """Fit the parts of a batch to `runs`; None where they do not show their stages, or too few sizes of tasks.
+    """Fit the parts of a batch to `runs`; None where these do not show their stages, or too few sizes of tasks.
 
     A log may have batches of one size alone, where a cap makes them. The seconds of a stage then count as those of its
     rows, and the driver's as fixed, which is as long on more slots with as many rows for each task.
@@ -253,7 +253,7 @@ def _stage(name: str, place: int, readings: Sequence[Reading], *, one_size: bool
 
 
 def _line(first: Floats, wanted: Floats, weight: Floats, second: Floats | None = None) -> tuple[float, float]:
-    """Least squares of wanted = x first + y second, or x + y first without a second, with x and y at least 0."""
+    """Fit wanted = x first + y second by least squares, or x + y first without a second, with x and y at least 0."""
     columns = (np.ones_like(first), first) if second is None else (first, second)
     design = np.column_stack(columns) * weight[:, None]
     scale = np.maximum(np.abs(design).max(axis=0), 1e-300)
@@ -262,7 +262,7 @@ def _line(first: Floats, wanted: Floats, weight: Floats, second: Floats | None =
 
 
 def _power(fed: Floats, rows: Floats) -> tuple[float, float]:
-    """Fit rows = scale x fed^power, the power drawn towards 1."""
+    """Fit rows = scale x fed^power, with the power drawn towards 1."""
     seen = (fed > 0) & (rows > 0)
     if not seen.any():
         return 0.0, 1.0

@@ -1,4 +1,4 @@
-"""What every capacity model answers: the rate at a budget, its interval, and the fewest slots for a rate.
+"""What every capacity model predicts: the rate at a budget, its interval, and the fewest slots for a rate.
 
 `CapacityModel` fits StreamBed's forms by least squares; `ScalingModel`, the default, is the workbench's own. They share
 the interval of the scaling model, extended to the prediction of a form outside it: residuals of one form cannot show
@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from workbench import units
 from workbench.arrays import Floats
 from workbench.capacity.model.forms import COLUMNS, as_points, as_runs
-from workbench.capacity.model.growth import SHARED_CORES, UNKNOWN_ENGINE, Beliefs, Growth, Steps, believe, read_steps
+from workbench.capacity.model.growth import SHARED_CORES, UNKNOWN_ENGINE, Growth, Prior, Steps, prior_of, read_steps
 from workbench.capacity.model.micro_batch import MicroBatch, fit_micro_batch
 from workbench.capacity.model.parts_law import PartsLaw, carries, fit_parts_law
 from workbench.capacity.model.scaling_law import ScalingLaw, fit_scaling_law
@@ -35,7 +35,7 @@ LEVEL = 0.9  # probability with which an interval holds the capacity
 MAX_SLOTS = 10**9
 _UNKNOWN_RISK = 0.5
 _MICRO_BATCHES = frozenset({"spark", "observed"})  # testbeds: Spark here, or behind a log
-_TRIED = 150  # numbers of slots, to find the highest capacity
+_TRIED = 150  # slot counts to search for the highest capacity
 _SAME = 1e-3
 
 
@@ -52,7 +52,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     stateful : bool or None
         Whether the query has a stateful operator; None: unknown.
     growth : str or None
-        What more slots are, where that is said; None: the law takes it from what is known of the runs.
+        What more slots are, if set; None: the law infers it from the runs.
     law_ : Law or None
         Source of the interval; None if a rate, a memory or a number of slots was not positive.
     parts_ : MicroBatch or None
@@ -65,7 +65,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     Memory may have any unit if it is always the same: X is neither rescaled nor checked against a range.
     """
 
-    _by_law: ClassVar[bool] = False  # whether predictions are the law's
+    _by_law: ClassVar[bool] = False  # whether predictions come from the law
 
     form: str
     stateful: bool | None
@@ -79,11 +79,11 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _predict(self, points: Floats) -> Floats:
-        """Capacity at valid `points`."""
+        """Return the capacity at valid `points`."""
 
     @abstractmethod
     def _growth(self) -> float:
-        """Coefficient or exponent of the slots; capacity grows with slots if it is above 0."""
+        """Coefficient or exponent of the slots; above 0, capacity grows with slots."""
 
     def fit(
         self,
@@ -120,10 +120,8 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.parts_ = fit_micro_batch(runs) if runs and tasks < 1 else None
         self.law_ = None
         if (points > 0).all() and (rates > 0).all():
-            beliefs = believe(float(points[:, 1].min()), stateful=self.stateful, growth=self.growth, tasks=tasks)
-            self.law_ = _fit_law(
-                points, rates, runs, self.parts_, replace(beliefs, steps=steps if tasks == 1 else None)
-            )
+            prior = prior_of(float(points[:, 1].min()), stateful=self.stateful, growth=self.growth, tasks=tasks)
+            self.law_ = _fit_law(points, rates, runs, self.parts_, replace(prior, steps=steps if tasks == 1 else None))
         self._fit(points, rates)
         return self
 
@@ -157,16 +155,16 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def batch(self) -> MicroBatch | None:
-        """What a batch is made of, where that explains the runs and the model rests on it."""
+        """The parts of a batch, if they explain the runs and the model rests on them."""
         return self.law_.parts if isinstance(self.law_, PartsLaw) and self._by_law else None
 
     @property
     def sharing_slots(self) -> float:
-        """Slots that share up to `SHARED_CORES` of the machine measured, of which the prior says more; else 0."""
+        """Slots that share up to `SHARED_CORES` of the machine measured, for which the prior is narrower; 0 if none."""
         return self.law_.sharing_slots if isinstance(self.law_, PartsLaw) and self._by_law else 0.0
 
     def at_interval(self, interval_s: float) -> Self:
-        """Give the model at another trigger interval than that of the runs, which takes the parts of a batch."""
+        """Return the model at another trigger interval than that of the runs; it needs the parts of a batch."""
         positive("The trigger interval", interval_s, "seconds")
         check_is_fitted(self)
         if not (isinstance(self.law_, PartsLaw) and self._by_law):
@@ -179,7 +177,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return other
 
     def capacities(self, memory_mb: float, counts: Sequence[int], risk: float | None = None) -> Floats:
-        """Give the capacity at each of `counts` slots; with a `risk`, the one that is not reached with it."""
+        """Return the capacity at each of `counts` slots; with a `risk`, the one missed with this probability."""
         points = np.array([[memory_mb, count] for count in counts], dtype=float).reshape(-1, len(COLUMNS))
         predicted = self._predict(points)
         return predicted if risk is None else np.minimum(predicted, self._law(points).quantile(points, risk))
@@ -237,7 +235,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return step * found
         most = max(MAX_SLOTS // step, first)
         that_many, highest = "that many sustain", capacities([most])[0]
-        if self.law_ is not None:  # more slots may cost capacity
+        if self.law_ is not None:  # more slots may reduce capacity
             tried = np.unique(np.geomspace(first, most, _TRIED).astype(int)).tolist()
             place = int(np.argmax(capacities(tried)))
             peak = capacities([tried[place]])[0]
@@ -262,7 +260,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         )
 
     def attains(self, rate: float, memory_mb: float, margin: float, *, risk: float) -> bool:
-        """Whether some number of slots is enough; see `slots_for`."""
+        """Whether any number of slots is enough; see `slots_for`."""
         try:
             self.slots_for(rate, memory_mb, margin, risk=risk)
         except WorkbenchError:
@@ -280,7 +278,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return least_integer(sustains, start, max(MAX_SLOTS // step, start))
 
     def _law(self, points: Floats) -> Law:
-        """Return the law, which must be defined for the runs and at `points`."""
+        """Return the law, which must be defined both for the runs and at `points`."""
         if self.law_ is None:
             raise WorkbenchError(
                 "There is no interval, because a rate, a memory or a number of slots of the runs was not positive; "
@@ -292,7 +290,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def _steps(points: Floats, runs: Sequence[Measurement] | None, objectives: ArrayLike | None) -> Steps | None:
-    """Read the steps of BIDS2's objective; None where there is none."""
+    """Read the steps of BIDS2's objective; None where there is no objective."""
     if objectives is None:
         if not runs:
             return None
@@ -307,7 +305,7 @@ def _steps(points: Floats, runs: Sequence[Measurement] | None, objectives: Array
 
 
 def _tasks(growth: Growth | None, runs: Sequence[Measurement] | None, steps: Steps | None) -> float:
-    """Probability that slots are spent on whole tasks: certain where BIDS2 spent them, not so where Spark ran."""
+    """Probability that slots are spent on whole tasks: certain if BIDS2 spent them, impossible if Spark ran."""
     if growth is not None:
         return float(growth == "tasks")
     if any(run.tasks for run in runs or ()):
@@ -318,20 +316,20 @@ def _tasks(growth: Growth | None, runs: Sequence[Measurement] | None, steps: Ste
 
 
 def _fit_law(
-    points: Floats, rates: Floats, runs: Sequence[Measurement] | None, parts: MicroBatch | None, beliefs: Beliefs
+    points: Floats, rates: Floats, runs: Sequence[Measurement] | None, parts: MicroBatch | None, prior: Prior
 ) -> Law:
-    """Fit the parts of a batch where they explain the runs, else the scaling law alone; tie it to what was measured."""
-    if not runs or beliefs.tasks == 1:
-        return fit_scaling_law(points, rates, beliefs)
-    typical = max(beliefs.noise_typical, _deviation(runs))
-    beliefs = replace(beliefs, noise_typical=typical, noise_high=max(beliefs.noise_high, 2 * typical))
+    """Fit the parts of a batch if they explain the runs, else the scaling law alone; tie it to the brackets."""
+    if not runs or prior.tasks == 1:
+        return fit_scaling_law(points, rates, prior)
+    typical = max(prior.noise_typical, _deviation(runs))
+    prior = replace(prior, noise_typical=typical, noise_high=max(prior.noise_high, 2 * typical))
     law: Law
     if parts is not None and parts.explains and carries(parts, points[:, 1], runs[0].budget.interval_s):
         rates = rates / _gained(parts, runs)
-        beliefs = replace(beliefs, tasks=0.0, sharing=_sharing(runs))
-        law = fit_parts_law(points, rates, parts, runs[0].budget.interval_s, beliefs)
+        prior = replace(prior, tasks=0.0, sharing=_sharing(runs))
+        law = fit_parts_law(points, rates, parts, runs[0].budget.interval_s, prior)
     else:
-        law = fit_scaling_law(points, rates, beliefs if parts is None else replace(beliefs, tasks=0.0))
+        law = fit_scaling_law(points, rates, prior if parts is None else replace(prior, tasks=0.0))
     if not all(run.machine.slots and run.machine.real for run in runs):
         return law  # simulated deployments differ by more than their brackets
     low, high = np.array([(run.estimate.low, run.estimate.high) for run in runs]).T / [
@@ -341,7 +339,7 @@ def _fit_law(
 
 
 def _gained(parts: MicroBatch, runs: Sequence[Measurement]) -> Floats:
-    """Compare what each run had by its partitions with as many partitions as slots, by the parts: a factor."""
+    """Return the factor that each run gained by its partitions, over as many as slots, according to the parts."""
     found = []
     for run in runs:
         probe = run.estimate.probes[-1] if run.estimate.probes else None
@@ -356,7 +354,7 @@ def _gained(parts: MicroBatch, runs: Sequence[Measurement]) -> Floats:
 
 
 def _sharing(runs: Sequence[Measurement]) -> float:
-    """Give the slots that share `SHARED_CORES` of the machine of `runs`; 0 where other things are shared, or unknown.
+    """Return the slots that share `SHARED_CORES` of the machine of `runs`; 0 if they share more than cores, or unknown.
 
     Executors of a cluster are apart, what is behind a log is not seen, and a topic's broker serves all slots.
     """
@@ -371,7 +369,7 @@ def _sharing(runs: Sequence[Measurement]) -> float:
 
 
 def _deviation(runs: Sequence[Measurement]) -> float:
-    """Relative deviation with which the rates of `runs` are known: that of the median run taken in turns; else 0."""
+    """Relative deviation of the rates of `runs`: that of the median run taken in turns; 0 if none is."""
     known = [
         math.log(run.estimate.high / run.estimate.low) / (2 * ndtri((1 + LEVEL) / 2))
         for run in runs

@@ -1,7 +1,7 @@
 """Readings that are not the query's capacity: none at all, lower bounds, outliers; and implausibly low ones.
 
 A run that failed or sustained nothing has no reading. One whose upper end is not the query's (the source was the limit,
-or no rate was too high) says what the query carries at least.
+or no rate was too high) is a lower bound of what the query carries.
 
 A rate limiter that keeps its default reads the same whatever the budget, as nine of StreamBed's published runs of q1
 and q2 do (637,000 to 638,900 events/s, where up to 16 M were measured before and after). One such run in a fit moves
@@ -24,16 +24,16 @@ from numpy.typing import ArrayLike, NDArray
 from workbench import units
 from workbench.arrays import Floats
 from workbench.capacity.model.forms import as_points, as_runs
-from workbench.capacity.model.growth import believe
+from workbench.capacity.model.growth import prior_of
 from workbench.capacity.model.scaling_law import fit_scaling_law
 from workbench.errors import WorkbenchError
 from workbench.records import FailedRun, Measurement, MstEstimate, Run, overrun_s
 
 AGREEMENT = 0.005
 DISTURBED = 0.2
-"""Share of the machine that others take from which they may be why a run sustains no rate."""
+"""Share of the machine that others take; above it, they may be why a run sustains no rate."""
 
-_ROOM = 4  # times what a batch costs whatever its rows, which leaves them most of the interval
+_ROOM = 4  # factor over the fixed time of a batch, which leaves most of the interval to its rows
 SHORTFALL = 0.8
 LOW = 0.5
 LEAST_BUDGETS = 3
@@ -44,12 +44,12 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Outliers:
-    """Readings that agree where they should not."""
+    """Readings that agree although their budgets differ."""
 
     runs: tuple[int, ...]  # their rows
     rate: float  # their median, records/s
     budgets: int  # number of distinct (memory, slots)
-    expected: tuple[float, float]  # least and largest capacity that their budgets should have, records/s
+    expected: tuple[float, float]  # least and largest capacity expected of their budgets, records/s
 
     def __str__(self) -> str:
         low, high = self.expected
@@ -66,12 +66,12 @@ class Readings:
 
     valid: tuple[bool, ...]  # for each run, whether it is not an outlier
     outliers: tuple[Outliers, ...]  # groups of outliers
-    # valid runs that read less than half of what is expected: measure them again before believing either
+    # valid runs that read less than half of the expected rate: to be measured again before either is trusted
     low: tuple[int, ...]
 
 
 def why_no_capacity(run: Run) -> str | None:
-    """Say in one sentence why `run` does not show the query's capacity; None if it does."""
+    """Return one sentence on why `run` does not show the query's capacity; None if it does."""
     if isinstance(run, FailedRun):
         return run.failure
     estimate = run.estimate
@@ -80,7 +80,7 @@ def why_no_capacity(run: Run) -> str | None:
         down_to = f" down to {units.rate(estimate.high)}" if math.isfinite(estimate.high) else ""
         why = f"no rate was sustained{down_to}"
         if least_s is not None:
-            why = f"a batch took {least_s:.1f} s at a low rate, too, more than the trigger interval of {interval_s:g} s"
+            why = f"even at a low rate a batch took {least_s:.1f} s, over the trigger interval of {interval_s:g} s"
         return f"{why}." if hindered is None else f"{why} while {hindered[0]}."
     least = f"so the query carries at least {units.rate(estimate.low)}."
     if estimate.limit == "source":
@@ -95,8 +95,8 @@ def why_no_capacity(run: Run) -> str | None:
 
 
 def full(run: Run) -> float | None:
-    """Seconds of a batch at a low rate, where it filled the interval of `run`, too; None where one met it."""
-    if not isinstance(run, Measurement) or run.tasks is not None:  # operators side by side share no interval
+    """Seconds of a batch that filled the interval of `run` even at a low rate; None if one met the interval."""
+    if not isinstance(run, Measurement) or run.tasks is not None:  # parallel operators do not share the interval
         return None
     return overrun_s(run.estimate.probes, run.budget.interval_s)
 
@@ -108,7 +108,7 @@ def unmeasured_memory_mb(runs: Sequence[Run]) -> tuple[int, ...]:
 
 
 def describe_runs(runs: Sequence[Run], reasons: Mapping[int, str]) -> str:
-    """Name the rows of `reasons`, those of one reason together, with the reason."""
+    """Name the runs of each reason in `reasons`, with the reason."""
     rows: dict[str, list[int]] = {}
     for row, reason in reasons.items():
         rows.setdefault(reason, []).append(row)
@@ -116,7 +116,7 @@ def describe_runs(runs: Sequence[Run], reasons: Mapping[int, str]) -> str:
 
 
 def advise(runs: Iterable[Run]) -> str:
-    """Say what to do about `runs` that do not show the capacity, by the keys of a study."""
+    """Advise what to do about `runs` that do not show the capacity, in the keys of a study."""
     return " ".join(dict.fromkeys(_advice(run) for run in runs))
 
 
@@ -126,18 +126,18 @@ def _words(runs: Sequence[Run], row: int) -> str:
 
 
 def _hindrance(estimate: MstEstimate) -> tuple[str, str] | None:
-    """Say what else may be why no rate was sustained, and what to do about it; None if it can have hidden little."""
+    """Return what else may be why no rate was sustained, with a remedy; None if the machine disturbed little."""
     worst = max((one.observation.disturbance for one in estimate.probes), key=lambda one: one.worst, default=None)
     if worst is None or worst.worst <= DISTURBED:
         return None
     if worst.other_load >= max(worst.steal, worst.throttled, worst.slowdown):
         return "other processes took much of the machine", "End what else runs on the machine."
-    return "the machine gave its cores only in part", "Measure where cores are not shared, nor limited from outside."
+    return "only part of the machine's cores was free", "Measure where cores are not shared or limited from outside."
 
 
 def _advice(run: Run) -> str:
     if isinstance(run, FailedRun):
-        return "What failed is tried again when the same is run again; leave out slots or memory_mb that keep failing."
+        return "Run the same again to retry what failed; leave out slots or memory_mb that keep failing."
     if not run.estimate.rate:
         hindered, least_s = _hindrance(run.estimate), full(run)
         more = "Give a slot more memory_mb, or more slot_cpus."
@@ -201,7 +201,7 @@ def _objectives(objectives: ArrayLike | None, count: int) -> Floats:
 def _largest_group(
     points: Floats, rates: Floats, bounds: Floats, valid: Flags, limits: Sequence[float]
 ) -> Outliers | None:
-    """Largest group of outliers among the valid ones; of equally large ones the lowest."""
+    """Return the largest group of outliers among the valid readings; of equally large ones the lowest."""
     groups = [
         group
         for base in _possible(points, rates, bounds, valid)
@@ -212,7 +212,7 @@ def _largest_group(
 
 
 def _possible(points: Floats, rates: Floats, bounds: Floats, valid: Flags) -> list[float]:
-    """Rates from which there may be outliers, without a fit: several budgets agree, and one as small carries more."""
+    """Return the rates that may begin a group, found without a fit: several budgets agree, a small one carries more."""
     rows = np.flatnonzero(valid)
     by_slots = rows[np.argsort(points[rows, 1], kind="stable")]
     slots, highest = points[by_slots, 1], np.maximum.accumulate(rates[by_slots])
@@ -230,7 +230,7 @@ def _possible(points: Floats, rates: Floats, bounds: Floats, valid: Flags) -> li
 
 
 def _group(points: Floats, rates: Floats, bounds: Floats, valid: Flags, base: float, *, alone: bool) -> Outliers | None:
-    """Outliers from `base` to half a percent above; around it if `base` is a known limit, where one is enough."""
+    """Return outliers from `base` to half a percent above; if `base` is a known limit, around it, and one is enough."""
     start = base * (1 - AGREEMENT) if alone else base
     near = valid & (rates >= start) & (rates <= base * (1 + AGREEMENT))
     if not (near.any() if alone else _many_budgets(points[near])):
@@ -268,10 +268,10 @@ def _many_budgets(points: Floats) -> bool:
 
 
 def _expected(points: Floats, rates: Floats, bounds: Floats, fitted: Flags, asked: NDArray[np.intp]) -> Floats:
-    """Capacity of the runs `asked`, by the law of the runs `fitted` but no more than the objective; 0 if unknown."""
+    """Return the capacity of the runs `asked`, by the law of `fitted` but at most the objective; 0 if unknown."""
     objective = bounds[asked]
     if np.count_nonzero(fitted) < LEAST_BUDGETS:
         return np.where(np.isinf(objective), 0.0, objective)
-    beliefs = believe(float(points[fitted, 1].min()), stateful=None, tasks=1.0)  # in proportion, if anything
-    law = fit_scaling_law(points[fitted], rates[fitted], beliefs)
+    prior = prior_of(float(points[fitted, 1].min()), stateful=None, tasks=1.0)  # in proportion, if in any way
+    law = fit_scaling_law(points[fitted], rates[fitted], prior)
     return np.minimum(law.quantile(as_points(points[asked]), 0.5), objective)

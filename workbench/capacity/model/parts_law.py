@@ -1,4 +1,4 @@
-"""Capacity from the parts of a batch, and the scaling law for what they leave open.
+"""Capacity from the parts of a batch, and the scaling law for what they do not determine.
 
     capacity = what the parts say at as many partitions as slots x the scaling law of (measured / what the parts say)
 
@@ -15,26 +15,26 @@ import numpy as np
 from scipy.special import ndtri
 
 from workbench.arrays import Floats
-from workbench.capacity.model.growth import LATER, Beliefs
+from workbench.capacity.model.growth import LATER, Prior
 from workbench.capacity.model.micro_batch import MicroBatch
 from workbench.capacity.model.scaling_law import TWICE_LEAST, ScalingLaw, fit_scaling_law
 
 IN_PROPORTION = 0.6
-"""Probability before any run that growth is in proportion to what the parts leave, at any number of slots."""
+"""Probability, before any run, of growth in proportion to what the parts leave, at any number of slots."""
 SHARING_IN_PROPORTION = 1 - (1 - IN_PROPORTION) * (1 - LATER)
-"""The same of slots that share up to `SHARED_CORES` of one machine."""
-_MOST_FIXED = 0.95  # of an interval; beyond, there is no rate to speak of
+"""The same for slots that share up to `SHARED_CORES` of one machine."""
+_MOST_FIXED = 0.95  # of an interval; beyond it no usable rate is left
 _HALVINGS = 20
 
 
 @dataclass(frozen=True, eq=False)
 class PartsLaw:
-    """The parts of a batch with the law of what they leave open."""
+    """The parts of a batch, with the law of what they do not determine."""
 
     parts: MicroBatch  # of a batch
     rest: ScalingLaw  # of capacity / `share`
     interval_s: float  # trigger interval of the runs
-    at_s: float | None = None  # trigger interval that is asked about; None: that of the runs
+    at_s: float | None = None  # trigger interval to predict for; None: that of the runs
 
     @property
     def expected_exponents(self) -> tuple[float, float]:
@@ -54,7 +54,7 @@ class PartsLaw:
 
     @property
     def sharing_slots(self) -> float:
-        """Slots up to which `SHARING_IN_PROPORTION` holds; 0 where that is not known of any."""
+        """Slots up to which `SHARING_IN_PROPORTION` holds; 0 if there are none, or it is unknown."""
         last = float(self.rest.start.max())
         return self.rest.fewest_slots * math.exp(last) if last > 0 else 0.0
 
@@ -76,7 +76,7 @@ class PartsLaw:
         with np.errstate(divide="ignore"):  # where the fixed parts leave no rate, it is certainly below
             off = np.log(rates / (middle * share(self.parts, points[:, 1], self._asked_s)))
         low, high = np.zeros_like(off), np.abs(off)
-        for _ in range(_HALVINGS):  # how much of the way to the rate is the law's
+        for _ in range(_HALVINGS):  # the law's share of the way to the rate
             ours = (low + high) / 2
             found = self.rest.below(points, middle * np.exp(np.copysign(ours, off)))
             less = np.hypot(ours, ndtri(found) * deviation) < np.abs(off)
@@ -84,7 +84,7 @@ class PartsLaw:
         return found
 
     def _deviation(self, points: Floats) -> Floats:
-        """Give the deviation of ln capacity by the error of the parts.
+        """Return the deviation of ln capacity that is due to the error of the parts.
 
         An error in the seconds of a batch is one in the rate, times what fixed parts leave of the interval; the runs
         have set the proportional part right.
@@ -99,18 +99,18 @@ class PartsLaw:
 
 
 def carries(parts: MicroBatch, slots: Floats, interval_s: float) -> bool:
-    """Whether the fixed parts leave something of the interval at each of `slots`, so that there is a rate."""
+    """Whether the fixed parts leave time in the interval at each of `slots`, so that there is a rate."""
     return bool((parts.fixed_share(slots, slots, interval_s) < _MOST_FIXED).all())
 
 
 def share(parts: MicroBatch, slots: Floats, interval_s: float) -> Floats:
-    """Give the rate for each slot by the parts, with as many partitions as slots."""
+    """Return the rate for each slot by the parts, with as many partitions as slots."""
     return parts.rates(slots, slots, interval_s) / slots
 
 
-def fit_parts_law(points: Floats, rates: Floats, parts: MicroBatch, interval_s: float, beliefs: Beliefs) -> PartsLaw:
-    """Fit the law of what `parts` leave open of `rates` at `points`, shape (rows, 2): memory, slots."""
+def fit_parts_law(points: Floats, rates: Floats, parts: MicroBatch, interval_s: float, prior: Prior) -> PartsLaw:
+    """Fit the law of what `parts` leave undetermined in `rates` at `points`, shape (rows, 2): memory, slots."""
     rest = rates / share(parts, points[:, 1], interval_s)
     return PartsLaw(
-        parts, fit_scaling_law(points, rest, replace(beliefs, once=(0.0,), in_proportion=IN_PROPORTION)), interval_s
+        parts, fit_scaling_law(points, rest, replace(prior, once=(0.0,), in_proportion=IN_PROPORTION)), interval_s
     )

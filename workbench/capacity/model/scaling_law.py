@@ -1,4 +1,4 @@
-"""The scaling law: what runs at few slots say about many, and how surely.
+"""The scaling law: what runs at few slots show about many, and with what certainty.
 
 Fits over two to sixty slots look alike for a query that scales on and for one that will level off, so the form that
 fits best decides little (on StreamBed's q1, sqrt, which predicts a third of what was then measured at 179 slots). The
@@ -33,7 +33,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from workbench.arrays import Floats
-from workbench.capacity.model.growth import Beliefs, Steps, believe, prior_grid
+from workbench.capacity.model.growth import Prior, Steps, prior_grid, prior_of
 from workbench.errors import WorkbenchError
 
 _VAGUE = 10.0  # prior deviation of k: nothing is known about the size of the rates
@@ -41,18 +41,18 @@ _NEGLIGIBLE = 1e-9
 _HALVINGS = 32
 _TAIL = 9.0
 
-TWICE_LEAST = 1.83  # times the capacity that twice the slots have where it does not level off
+TWICE_LEAST = 1.83  # factor by which twice the slots raise the capacity where it does not level off
 
 
 @dataclass(frozen=True, eq=False)
 class Tie:
-    """What draws the law to the brackets that it misses: ln of a factor, by slots measured.
+    """Draws the law to the brackets that it misses: ln of a factor, by slots measured.
 
     Between these it is interpolated over ln slots; beyond them it fades in proportion to the slots.
     """
 
     slots: Floats  # measured, ascending
-    off: Floats  # ln of the nearest end of the bracket over what the law says; 0 where that is within it
+    off: Floats  # ln of the nearest end of the bracket over the law's capacity; 0 if that is within the bracket
 
     def at(self, slots: Floats) -> Floats:
         """Ln of the factor at each of `slots`."""
@@ -70,8 +70,8 @@ class ScalingLaw:
     exponent: Floats  # prior mean of e
     contention: Floats  # s times the fewest slots, or those at the start
     bend: Floats  # where growth changes, in ln busy slots from the fewest or from the start
-    after: Floats  # the exponent from there on
-    start: Floats  # up to where growth is in proportion before all this begins
+    after: Floats  # the exponent beyond the bend
+    start: Floats  # growth is in proportion up to here
     # of the coefficients, shapes (points, size) and (points, size, size): k, the effect of each memory measured, and e
     # less its prior mean
     mean: Floats
@@ -81,9 +81,9 @@ class ScalingLaw:
     log_rate: float  # mean of ln rate over the runs
     fewest_slots: float  # fewest slots measured
     levelling_slots: float  # slots that `levelling` is about: the most measured
-    configuration: float  # deviation of what runs at one slot count have in common
+    configuration: float  # deviation that all runs at one slot count share
     steps: Steps | None  # of BIDS2's objective; None: unknown
-    tie: Tie | None = None  # to the brackets measured; None: the law misses none of them
+    tie: Tie | None = None  # to the brackets measured; None: the law misses none
 
     @property
     def expected_exponents(self) -> tuple[float, float]:
@@ -152,7 +152,7 @@ class ScalingLaw:
 
 @dataclass(frozen=True, eq=False)
 class MemoryCurve:
-    """Prior of the effect of memory on ln rate: a line through the mean of ln memory, and a bend off it."""
+    """Prior of the effect of memory on ln rate: a line through the mean of ln memory, and deviations from it."""
 
     measured: Floats  # distinct ln memory of the runs, ascending
     centre: float  # mean of ln memory over the runs
@@ -165,7 +165,7 @@ class MemoryCurve:
         return np.asarray(line + self.bend**2 * np.exp(-np.abs(np.subtract.outer(left, right))))
 
     def interpolate(self, asked: Floats) -> tuple[Floats, Floats]:
-        """Weights of the measured memories' effects in those at `asked`, and the variance they leave."""
+        """Weights of the measured memories' effects in those at `asked`, and the remaining variance."""
         across = self.covariance(asked, self.measured)
         weights = np.linalg.solve(self.covariance(self.measured, self.measured), across.T).T
         own = (self.exponent_deviation * (asked - self.centre)) ** 2 + self.bend**2
@@ -179,8 +179,8 @@ class MemoryCurve:
         return float(across @ np.linalg.solve(prior, effects))
 
 
-def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = None) -> ScalingLaw:
-    """Fit the law to `rates` at `points` (rows, 2): memory, slots, all positive; by default nothing else is known."""
+def fit_scaling_law(points: Floats, rates: Floats, prior: Prior | None = None) -> ScalingLaw:
+    """Fit the law to `rates` at `points` (rows, 2): memory, slots, all positive; by default with the general prior."""
     if not ((points > 0).all() and (rates > 0).all()):
         raise WorkbenchError(
             "The scaling law needs positive memory, slots and rates; leave out the runs that sustained nothing."
@@ -189,12 +189,12 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
     share = repeats / repeats.sum()
     log_memory, slots = np.log(points[:, 0]), points[:, 1]
     fewest = float(slots.min())
-    beliefs = beliefs or believe(fewest, stateful=None)
-    weight, overhead, noise, exponent, deviation, contention, bend, after, start = prior_grid(fewest, beliefs).T
+    prior = prior or prior_of(fewest, stateful=None)
+    weight, overhead, noise, exponent, deviation, contention, bend, after, start = prior_grid(fewest, prior).T
 
     measured, of_memory = np.unique(log_memory, return_inverse=True)
-    memory = MemoryCurve(measured, float(share @ log_memory), beliefs.memory, beliefs.bend)
-    busy = _busy_slots(slots, overhead, fewest, beliefs.steps)
+    memory = MemoryCurve(measured, float(share @ log_memory), prior.memory, prior.bend)
+    busy = _busy_slots(slots, overhead, fewest, prior.steps)
     of_busy = np.log(busy / (fewest - overhead[:, None]))
     growth, grown = _grown(slots / fewest, of_busy, (contention, bend, after, start))
     pivot = growth @ share
@@ -208,7 +208,7 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
     # mean, as often as it was measured, and the square of what its repeats differ by. Budgets are ordered by slots.
     first = np.flatnonzero(np.diff(slots, prepend=0.0))
     runs = np.add.reduceat(repeats, first)
-    shared = beliefs.configuration**2
+    shared = prior.configuration**2
     variance = noise[:, None] ** 2
     shrink = shared / (variance + runs * shared)
     counted, rest_counted = np.swapaxes(rows * repeats[:, None], 1, 2), rest * repeats
@@ -226,7 +226,7 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
     posterior = square / variance[:, :, None] + precision
     covariance = np.linalg.inv(posterior)
     mean = np.einsum("gij,gj->gi", covariance, cross / variance)
-    # ln of the marginal likelihood, less what all grid points share
+    # ln of the marginal likelihood, without the terms that all grid points share
     quadratic = left_over / noise**2 - np.einsum("gj,gj->g", mean, cross / variance)
     widths = np.linalg.slogdet(posterior)[1] + 2 * np.log(deviation)
     evidence = np.log(weight) - 0.5 * (quadratic + log_det + widths)
@@ -247,13 +247,13 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
         log_rate=log_rate,
         fewest_slots=fewest,
         levelling_slots=float(slots.max()),
-        configuration=beliefs.configuration,
-        steps=beliefs.steps,
+        configuration=prior.configuration,
+        steps=prior.steps,
     )
 
 
 def _repeated(points: Floats, values: Floats) -> tuple[Floats, Floats, Floats, float]:
-    """Distinct points by slots, how often each occurs, the means of `values` there, and the squares within, summed."""
+    """Distinct points by slots, how often each occurs, its mean of `values`, and the sum of squares within points."""
     found, place, repeats = np.unique(points[:, ::-1], axis=0, return_inverse=True, return_counts=True)
     place = place.reshape(-1)
     means = np.bincount(place, values) / repeats
@@ -268,14 +268,14 @@ def _rows(effects: Floats, growth: Floats) -> Floats:
 
 
 def _busy_slots(slots: Floats, overhead: Floats, fewest: float, steps: Steps | None) -> Floats:
-    """Slots that carry load, shape (grid points, rows); below the fewest measured in proportion to the slots."""
+    """Slots that carry load, shape (grid points, rows); below the fewest measured, in proportion to the slots."""
     idle = overhead[:, None]
     busy: Floats = np.where(slots < fewest, slots * (1 - idle / fewest), slots - idle)
     return busy if steps is None else steps.busy(slots, busy, steps.slots[-1] - idle)
 
 
 def _grown(times: Floats, of_busy: Floats, shapes: tuple[Floats, Floats, Floats, Floats]) -> tuple[Floats, Floats]:
-    """Give what the exponent multiplies, from the start of a shape to its bend, and all other growth of ln rate.
+    """Return the factor of the exponent, from the start of a shape to its bend, and all other growth of ln rate.
 
     `times` (rows,) is how many times the fewest the slots are, `of_busy` (grid points, rows) the ln of that of the busy
     ones; `shapes` are contention, bend, after and start.

@@ -94,7 +94,7 @@ def select_model(
 
 
 def halves(points: Floats) -> tuple[Rows, Rows] | None:
-    """Rows of the lower and the upper half of `points` (rows, 2), see `select_model`; None where too few are left."""
+    """Rows of the lower and the upper half of `points` (rows, 2), see `select_model`; None if too few are left."""
     order = np.lexsort((np.arange(len(points)), points[:, 0], points[:, 1]))
     first = max(_FEWEST_FITTED, len(points) // 2)
     while first < len(points) and not determines("linear", points[order], range(first)):
@@ -103,5 +103,5 @@ def halves(points: Floats) -> tuple[Rows, Rows] | None:
 
 
 def root_mean_square(errors: Floats) -> float:
-    """Give the root of the mean of the squares of `errors`."""
+    """Return the root of the mean square of `errors`."""
     return float(np.sqrt(np.mean(errors**2)))

@@ -69,7 +69,7 @@ def plan(
     outage
         An outage to catch up after in time; it may take a larger margin.
     run
-        The run that ends in time at `rate`; None: the query goes on.
+        The run that ends in time at `rate`; None: the query runs continuously.
     keys
         Counted frequencies of the key that the query's state or join goes by.
     executor_slots
@@ -97,7 +97,7 @@ def plan(
     place, budget, price = chosen.place, chosen.budget, chosen.price
     interval, memory = budget.interval_s, budget.profile.memory_mb
     times = 1.0 if place.cores is None else place.cores.times
-    if price is not None:  # what is paid for anyway makes the deployment safer
+    if price is not None:  # slots that are paid for anyway make the deployment safer
         paid = price.workers * price.slots_per_worker
         budget = replace(budget, slots=place.filled(rate, budget, paid, executor_slots))
         price = replace(price, idle_slots=paid - budget.slots)
@@ -171,7 +171,7 @@ def plan(
 
 @dataclass(frozen=True)
 class _Option:
-    """The least slots that carry the rate on some cores, what they cost, and what their capacity rests on."""
+    """The fewest slots that carry the rate on some cores, their cost, and what their capacity rests on."""
 
     cost: float
     budget: Budget
@@ -190,7 +190,7 @@ def _cheapest(  # noqa: PLR0917 - private, called once
     risk: float | None,
     executor_slots: int | None,
 ) -> _Option:
-    """Choose among the memory profiles, the trigger intervals, and the cores on offer, each with its least slots."""
+    """Choose among the memory profiles, trigger intervals and available cores, each with its fewest slots."""
     cpus = exploration.fitted_runs[-1].budget.profile.cpus
     found, refused = list[_Option](), None
     for memory, (interval, own), (cores, alike_cores) in itertools.product(
@@ -213,7 +213,7 @@ def _cheapest(  # noqa: PLR0917 - private, called once
 
 
 def _parts(parts: MicroBatch | None, load: float, budget: Budget) -> dict[str, float] | None:
-    """Seconds of a batch by what they go to, at a `load` that is a share of the capacity; None where not known."""
+    """Seconds of a batch by cause, at a `load` that is a share of the capacity; None where unknown."""
     slots, interval = budget.slots, budget.interval_s
     if parts is None or not load <= 1 or not carries(parts, np.array([float(slots)]), interval):
         return None

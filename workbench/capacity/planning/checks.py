@@ -1,4 +1,4 @@
-"""What a reader must know before deploying a plan, in addition to what is doubtful about its model."""
+"""What to know before deploying a plan, in addition to the doubts about its model."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -15,21 +15,21 @@ from workbench.metrics import Observation, OperatorMetrics, slow_executors
 from workbench.records import Allocation, BatchLayout, Measurement, ModelFinding
 from workbench.workload import KeyFrequencies
 
-PYTHON_WORKER_MB = 150  # what a Python worker was seen to take, MiB
+PYTHON_WORKER_MB = 150  # observed size of a Python worker, MiB
 NOTABLE_KEY = 0.1
-"""Share of an operator's rows from which a key is worth a word; partitions of few even keys differ by less."""
+"""Share of an operator's rows from which a key is mentioned; partitions of few even keys differ by less."""
 
-HELD_UP = 0.95  # share of the plan's rate below which a source that is read in too few partitions is worth a word
-DEAR_SOURCE = 0.1  # share of the slots' busy time above which the measuring source is worth a word
+HELD_UP = 0.95  # share of the plan's rate; a source that is read in too few partitions is mentioned below it
+DEAR_SOURCE = 0.1  # share of the slots' busy time; the measuring source is mentioned above it
 
 
-NOTABLE_WORK = 0.1  # share of the busy time below which an operator's keys do not matter
-UNEVEN = 1.3  # how many times the mean the fullest partition must have for a word
-_REACHES = 0.5  # of the excess that the rows would give
+NOTABLE_WORK = 0.1  # share of the busy time; with less, an operator's keys do not matter
+UNEVEN = 1.3  # the fullest partition is mentioned if it has this many times the mean
+_REACHES = 0.5  # of the excess that the rows would cause
 
 
 def check_interval(budget: Budget, explored_s: float, gain: IntervalSpeedup) -> ModelFinding | None:
-    """Say that the capacity at another interval than the explored one rests on one budget only."""
+    """Warn that the capacity at another interval than the explored one rests on one budget only."""
     if budget.interval_s == explored_s:
         return None
     low, high = gain.quantile((1 - LEVEL) / 2), gain.quantile((1 + LEVEL) / 2)
@@ -44,7 +44,7 @@ def check_interval(budget: Budget, explored_s: float, gain: IntervalSpeedup) -> 
 
 
 def check_layouts(*layouts: BatchLayout | None) -> ModelFinding | None:
-    """Find the laid-out batches that take longer than the trigger interval."""
+    """Warn of laid-out batches that take longer than the trigger interval."""
     late = {
         slots: (layout.batch_s[slots], layout.interval_s)
         for layout in layouts
@@ -65,7 +65,7 @@ def check_layouts(*layouts: BatchLayout | None) -> ModelFinding | None:
 
 
 def check_allocation(allocation: Allocation | None) -> ModelFinding | None:
-    """Find the operators that got one task because nothing is known of what they can carry."""
+    """Name the operators that got one task because nothing is known of what they can carry."""
     reasons = {} if allocation is None else allocation.unbounded
     unknown = [name for name, reason in reasons.items() if reason == "true rate undefined"]
     if not unknown:
@@ -80,7 +80,7 @@ def check_allocation(allocation: Allocation | None) -> ModelFinding | None:
 
 
 def check_state(*, known: bool) -> ModelFinding | None:
-    """Say that Spark's settings lack those of a state store, where it is not known whether there is state."""
+    """Warn that Spark's settings lack those of a state store, if it is unknown whether there is state."""
     if known:
         return None
     return ModelFinding(
@@ -93,7 +93,7 @@ def check_state(*, known: bool) -> ModelFinding | None:
 
 
 def check_python(runs: Iterable[Measurement], slots: int) -> ModelFinding | None:
-    """Say that the container of an executor of `slots` slots has no room for the workers of the query's own Python."""
+    """Warn that the container of an executor of `slots` slots has no room for the workers of the query's own Python."""
     seen = (run.estimate.observation for run in runs)
     if not any(operator.runs_python for one in seen if one is not None for operator in one.operators):
         return None
@@ -108,7 +108,7 @@ def check_python(runs: Iterable[Measurement], slots: int) -> ModelFinding | None
 
 
 def check_cores(runs: Iterable[Measurement]) -> ModelFinding | None:
-    """Say that runs were made on cores that a cluster only counts."""
+    """Warn that runs were made on cores that a cluster only counts."""
     counted = [run for run in runs if not run.machine.dedicated]
     if not counted:
         return None
@@ -124,7 +124,7 @@ def check_cores(runs: Iterable[Measurement]) -> ModelFinding | None:
 
 
 def check_filled(runs: Iterable[Measurement]) -> ModelFinding | None:
-    """Say that the state still grew in every reading of a run: its windows are longer than the readings waited."""
+    """Warn that the state still grew in every reading of a run: its windows are longer than the readings waited."""
     young = [run for run in runs if run.estimate.filled is False and not run.unbounded_state]
     if not young:
         return None
@@ -139,7 +139,7 @@ def check_filled(runs: Iterable[Measurement]) -> ModelFinding | None:
 
 
 def check_executors(runs: Iterable[Measurement]) -> ModelFinding | None:
-    """Say that an executor of a run was slow: a batch ends with its slowest task, so the other slots waited for it."""
+    """Warn that an executor of a run was slow: a batch ends with its slowest task, so the other slots waited for it."""
     seen = [run.estimate.observation for run in runs]
     found = [pace for one in seen if one is not None for pace in slow_executors(one.executors)[:1]]
     if not found:
@@ -157,7 +157,7 @@ def check_executors(runs: Iterable[Measurement]) -> ModelFinding | None:
 def check_counted_keys(
     runs: Iterable[Measurement], keys: KeyFrequencies | None, partitions: int, rate: float, times: float = 1.0
 ) -> ModelFinding | None:
-    """Say what the counted `keys` do to the operator behind a shuffle that works most, with as many `partitions`.
+    """Describe what the counted `keys` cost the operator behind a shuffle that works most, with as many `partitions`.
 
     The cores that count are `times` times as fast as those of `runs`.
 
@@ -188,7 +188,7 @@ def check_counted_keys(
 
 
 def check_keys(runs: Iterable[Measurement], partitions: int) -> ModelFinding | None:
-    """Say how uneven the partitions behind a shuffle are, and will be with as many `partitions`, where that is much.
+    """Describe how uneven partitions behind a shuffle are, and will be with `partitions` of them, if that is much.
 
     A key with share h of an operator's rows, the others spread evenly, leaves the fullest of P partitions with
     h + (1 - h) / P of them. That gives h from the runs with the most partitions, of these from the most uneven one.
@@ -222,7 +222,7 @@ def check_keys(runs: Iterable[Measurement], partitions: int) -> ModelFinding | N
 def check_source_partitions(
     runs: Iterable[Measurement], parts: MicroBatch | None, budget: Budget
 ) -> ModelFinding | None:
-    """Say what the slots carry if the source is read in the partitions it was seen with, where that is much less.
+    """Describe what the slots carry if the source is read in the partitions it was seen with, if that is much less.
 
     A plan has a partition of the source for each slot, as the exported job asks for. A topic has its own, which more
     slots do not read any faster unless ``minPartitions`` divides them.
@@ -249,14 +249,14 @@ def check_source_partitions(
 
 
 def check_source(share: float | None, slots: int) -> ModelFinding | None:
-    """Say what the measuring source took of the slots, where that is much and fewer would do without it."""
+    """Describe what the measuring source took of the slots, if that is much and fewer slots were enough without."""
     if share is None or share < DEAR_SOURCE or (fewer := math.ceil(slots * (1 - share))) == slots:
         return None
     return ModelFinding(
         "source share",
         share,
         f"The source that replayed the data took {units.percent(share)} of the slots' busy time, and the plan gives it "
-        f"as much. With a source that costs nothing about {fewer:,} of the {slots:,} slots would do.",
+        f"as much. With a source without cost, about {fewer:,} of the {slots:,} slots would be enough.",
         "Measure the deployment with the source it will have before taking slots away.",
     )
 
@@ -266,17 +266,17 @@ class HotKey:
     """The most frequent key at the operator behind a shuffle that works most."""
 
     key: str  # as text
-    operator: str  # its name
-    tasks: int  # its partitions in the run with the most
+    operator: str  # name of the operator
+    tasks: int  # partitions of the operator in the run with the most
     limit: float  # records/s of the query at which the key alone fills a slot; inf where its rows cost nothing
-    useful_tasks: float  # number of tasks at which the key alone fills one; more do not raise the rate
+    useful_tasks: float  # number of tasks at which the key alone fills one; more tasks do not raise the rate
     expected: float  # rows of the fullest partition over the mean, by the key's rows
     found: float  # the same in the run
-    column: str = ""  # that holds the key
-    keys: tuple[str, ...] = ()  # columns that the operator goes by; empty if no run says
-    partial_sums: bool = False  # whether rows are aggregated before it
-    input: str = ""  # that the column is of, where the operator's rows come from several
-    share: float = 1.0  # of these rows
+    column: str = ""  # name of the column with the key
+    keys: tuple[str, ...] = ()  # columns that the operator goes by; empty if no run shows them
+    partial_sums: bool = False  # whether rows are aggregated before the operator
+    input: str = ""  # input that the column is of, where the operator's rows come from several
+    share: float = 1.0  # share of that input in these rows
 
     @property
     def elsewhere(self) -> bool:
@@ -287,12 +287,12 @@ class HotKey:
     def reaches(self) -> bool:
         """Whether the skew of the rows reaches the tasks: rows that are aggregated before the shuffle hide it."""
         shows = self.found - 1 >= _REACHES * (self.expected - 1)
-        if self.expected < UNEVEN:  # too little to be seen
+        if self.expected < UNEVEN:  # too small an effect to be seen
             return not self.elsewhere and not self.partial_sums
         return shows and not self.elsewhere
 
     def sentence(self, rate: float) -> str:
-        """Say what the key takes at `rate`, records/s, and from how many tasks on more are of no use."""
+        """Describe what the key takes at `rate`, records/s, and from how many tasks on more are useless."""
         if self.elsewhere:
             return (
                 f"No operator whose tasks were compared goes by {self.column!r}: {self.operator!r}, which works most, "
@@ -325,7 +325,7 @@ class HotKey:
 
 
 def goes_by(keys: Iterable[str], column: str) -> bool:
-    """Whether one of the `keys` of an operator is `column`; Spark ignores case, and what a field is in."""
+    """Whether one of the `keys` of an operator is `column`, whatever its case and the struct that it is in."""
     return column.lower().split(".")[-1] in {one.lower().split(".")[-1] for one in keys}
 
 
@@ -354,7 +354,7 @@ def hot_key(runs: Iterable[Measurement], keys: KeyFrequencies, times: float = 1.
     share = _share_of(keys.input, where, busiest)
     part = keys.hottest_share * share
     limit = times / (part * cost_s) if cost_s > 0 else math.inf
-    even = 1 - share  # rows of other inputs, taken to be spread evenly
+    even = 1 - share  # rows of other inputs, assumed to be spread evenly
     return HotKey(
         keys.keys[0],
         busiest.operator,
@@ -372,7 +372,7 @@ def hot_key(runs: Iterable[Measurement], keys: KeyFrequencies, times: float = 1.
 
 
 def _share_of(name: str, seen: Observation, operator: OperatorMetrics) -> float:
-    """Share of the input called `name` in the rows of an operator that several inputs flow into; 1 where one does.
+    """Share of the input called `name` in the rows of an operator with several inputs; 1 if it has one.
 
     After a join each row has the columns of all inputs.
     """
@@ -386,7 +386,7 @@ def _share_of(name: str, seen: Observation, operator: OperatorMetrics) -> float:
 
 
 def behind_shuffles(operators: Sequence[OperatorMetrics], least: float = NOTABLE_WORK) -> list[OperatorMetrics]:
-    """Operators that read a shuffle and do much of the work, by default; or this share of it at `least`."""
+    """Operators that read a shuffle and do much of the work, or at least the share `least` of it."""
     whole = sum(one.useful_s for one in operators)
     return [
         one

@@ -1,4 +1,4 @@
-"""One priced cluster for several plans: every plan's executors and driver, packed onto workers of one instance type.
+"""One priced cluster for several plans: all executors and drivers, packed onto workers of one instance type.
 
 Each plan's slots are cut into executors of one size; executors and drivers of several plans may share a worker: a bin
 packing in two dimensions, cores and memory. Sizes that were not measured are varied, and for each the containers are
@@ -23,7 +23,7 @@ from workbench.records import (
     InstanceType,
 )
 
-OnCores = Callable[[int, InstanceType], CapacityPlan]  # gives the plan at a place for the cores of an instance type
+OnCores = Callable[[int, InstanceType], CapacityPlan]  # returns the plan at a place for the cores of an instance type
 _MOST_CUTS = 6  # sizes of executors that are tried for each plan
 _MOST_TRIED = 2000
 _SLACK = 1e-6
@@ -42,11 +42,11 @@ class Cluster:
     """Workers of one type that hold several plans."""
 
     plans: tuple[CapacityPlan, ...]  # in order, for the cores of `instance`
-    executors: tuple[Executor, ...]  # each plan's executor, of which it has as many as its slots take
+    executors: tuple[Executor, ...]  # each plan's executor; there are as many as its slots take
     instance: InstanceType
     workers: tuple[Worker, ...]
-    least: int  # workers that no packing on this type can do without
-    # what the plans cost with workers of their own, each of the type that is cheapest for it, drivers included
+    least: int  # lower bound of the workers for any packing on this type
+    # cost of the plans if each had workers of its own, of the type that is cheapest for it, drivers included
     apart_per_hour: float
 
     @property
@@ -84,7 +84,7 @@ def pack(plans: Sequence[CapacityPlan], instances: Sequence[InstanceType], on_co
 
 
 def needed(plan: CapacityPlan) -> int:
-    """Fewest slots that carry the plan's rate: those that workers of its own would have for nothing cost here."""
+    """Fewest slots that carry the plan's rate: spare slots that cost nothing on workers of its own cost money here."""
     return plan.least_slots or plan.budget.slots
 
 
@@ -123,7 +123,7 @@ def _cheapest(
 
 
 def _smallest(plan: CapacityPlan) -> str:
-    """Say what a worker must hold of a plan at least."""
+    """Describe what a worker must hold of a plan at least."""
     profile, many = plan.budget.profile, plan.executor_slots or 1
     of = f"{many} slots, each " if many > 1 else ""
     return f"{of}{profile.cpus:g} core and {profile.memory_mb:,} MB"
@@ -135,7 +135,7 @@ def _room(instance: InstanceType) -> tuple[float, float]:
 
 
 def _packed(plans: Sequence[CapacityPlan], room: tuple[float, float]) -> _Packing | None:
-    """Pack with the best sizes of executors; None where a driver or an executor fits on no worker."""
+    """Pack with the best sizes of executors; None if a driver or an executor fits on no worker."""
     cpus, memory = room
     if cpus < DRIVER_CORES - _SLACK or memory < DRIVER_MEMORY_MB - _SLACK:
         return None
@@ -151,7 +151,7 @@ def _packed(plans: Sequence[CapacityPlan], room: tuple[float, float]) -> _Packin
 
 
 def _cuts(plan: CapacityPlan, cpus: float, memory: float) -> Iterator[Executor]:
-    """Executors to cut the plan's slots into, the largest first, each the smallest for its number, or as measured."""
+    """Yield executors for the plan's slots, the largest first, each the smallest for its number, or as measured."""
     profile, slots = plan.budget.profile, needed(plan)
     if plan.executor_slots is not None:
         yield from [plan.executor] * plan.executor.fits(cpus, memory)
@@ -171,7 +171,7 @@ def _first_fit(
     containers.sort(key=lambda one: (-max(one[0] / cpus, one[1] / memory), one[2], one[3]))
     free: list[list[float]] = []
     held: list[tuple[list[int], list[int]]] = []
-    full: dict[tuple[float, float], int] = {}  # by size: the workers before this one have no room for another
+    full: dict[tuple[float, float], int] = {}  # of equal size: earlier workers have no room for another one
     for cores, size, place, drives in containers:
         begin = full.get((cores, size), 0)
         room = (n for n in range(begin, len(free)) if free[n][0] >= cores - _SLACK and free[n][1] >= size - _SLACK)
@@ -189,7 +189,7 @@ def _first_fit(
 
 
 def _least(plans: Sequence[CapacityPlan], room: tuple[float, float]) -> int:
-    """Workers that the sum of all cores, and of all memory, takes at least."""
+    """Lower bound of the workers, by the sum of all cores and of all memory."""
     cores = sum(needed(plan) * plan.budget.profile.cpus + DRIVER_CORES for plan in plans)
     memory = sum(needed(plan) * plan.budget.profile.memory_mb + DRIVER_MEMORY_MB for plan in plans)
     apart = (  # of executors whose size is given

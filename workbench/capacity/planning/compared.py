@@ -1,4 +1,4 @@
-"""The forms of capacity model side by side: what each says of every target, and how far each is off.
+"""The forms of capacity model compared: what each predicts for every target, and its error.
 
 The paper's three compete by the paper's rule (StreamBed, section VI). The scaling law, which the plan uses by default,
 takes part outside the competition: its errors are determined in the same way, by fitting it again to the same runs.
@@ -53,7 +53,7 @@ def compare_forms(
 
 
 def fitted_form(exploration: Exploration, form: str, rows: Sequence[int] | None = None) -> Model | None:
-    """Fit `form` to the fitted runs, or to `rows` of them; None where it cannot be."""
+    """Fit `form` to the fitted runs, or to `rows` of them; None where that is impossible."""
     if rows is None and form == exploration.model.form:
         return exploration.model
     kept = range(len(exploration.fitted)) if rows is None else rows
@@ -62,7 +62,7 @@ def fitted_form(exploration: Exploration, form: str, rows: Sequence[int] | None 
     points, rates = exploration.points[list(kept)], exploration.rates[list(kept)]
     try:
         return model.fit(points, rates, [runs[row] for row in kept] if form == SCALING else None)
-    except WorkbenchError:  # a form need not be defined at every run
+    except WorkbenchError:  # a form may be undefined at a run
         return None
 
 
@@ -81,7 +81,7 @@ def _targets(
 
 
 def _misses(exploration: Exploration, form: str) -> Floats:
-    """Rate minus prediction at each run of the fit to the others, records/s; empty where not defined."""
+    """Rate minus prediction at each run, from the fit to the others, records/s; empty where undefined."""
     points, rates = exploration.points, exploration.rates
     if form != SCALING:
         return np.array(fit_least_squares(form, points, rates).misses)
@@ -140,7 +140,7 @@ def _slots(model: Model, target: FormTarget, least: int, step: int) -> int | Non
 
 
 def _choice(fits: Sequence[FormFit]) -> tuple[str | None, FormRule]:
-    """Choose as `select_model` does, and say by which error."""
+    """Choose as `select_model` does; return the form and the error that decided."""
     if not fits:
         return None, "first"
     halved = {fit.form: fit.upper_half for fit in fits if fit.upper_half is not None}
@@ -152,7 +152,7 @@ def _choice(fits: Sequence[FormFit]) -> tuple[str | None, FormRule]:
 
 
 def _evidence(chosen: Floats | None, law: Floats | None) -> FormEvidence:
-    """Whether the law or the form chosen misses runs left out by clearly less."""
+    """Whether the law or the chosen form misses left-out runs by clearly less."""
     if chosen is None or law is None or min(len(chosen), len(law)) < _FEWEST_RUNS:
         return "too few"
     gains = np.abs(chosen) - np.abs(law)

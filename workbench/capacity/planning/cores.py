@@ -1,4 +1,4 @@
-"""The capacity on other cores than those measured: those of a priced instance type that says how fast they are.
+"""The capacity on cores that were not measured: those of a priced instance type with a known speed.
 
 On cores that are t times as fast everything in a batch takes 1/t of its time, so within an interval they do what those
 measured do within t times the interval: where the parts of a batch are known, the capacity there is t times the model's
@@ -20,11 +20,11 @@ from workbench.records import CountedCores, InstanceType, ModelFinding, core_spe
 from workbench.speed import REFERENCE, relative_speed
 
 Offer = tuple[CountedCores | None, tuple[InstanceType, ...]]
-"""Instance types whose cores count as equally fast, and how fast; None where nobody timed those measured."""
+"""Instance types whose cores count as equally fast, and how fast; None if those measured were not timed."""
 
 
 def offers(exploration: Exploration, instances: Sequence[InstanceType]) -> list[Offer]:
-    """Give the instance types by how fast their cores are; without types or speeds, the cores measured."""
+    """Group the instance types by the speed of their cores; without types or speeds, return the cores measured."""
     found = dict[CountedCores | None, list[InstanceType]]()
     for one in instances:
         found.setdefault(counted(exploration, one.core_speed), []).append(one)
@@ -32,7 +32,7 @@ def offers(exploration: Exploration, instances: Sequence[InstanceType]) -> list[
 
 
 def counted(exploration: Exploration, core_speed: float | None) -> CountedCores | None:
-    """Give cores `core_speed` times the reference's speed (None: as measured); None if those measured are not timed."""
+    """Return cores of `core_speed`, relative to the reference (None: as measured); None if not timed."""
     measured = core_speed_of(exploration.fitted_runs)
     relative = relative_speed(measured, REFERENCE)
     if measured is None or relative is None:
@@ -46,7 +46,7 @@ def counted(exploration: Exploration, core_speed: float | None) -> CountedCores 
 def on_cores(
     exploration: Exploration, cores: CountedCores | None, interval_s: float | None = None, more_s: float = 0.0
 ) -> tuple[Model, IntervalSpeedup]:
-    """Give a model, and what to multiply its capacity by on `cores`, with the doubt of that.
+    """Return a model, and the factor of its capacity on `cores`, with its uncertainty.
 
     `interval_s` is another trigger interval than the explored one, which needs the parts of a batch; so does `more_s`,
     for which each batch waits longer than those measured: the rows of a shorter interval then arrive in a whole one.
@@ -82,13 +82,13 @@ def on_cores(
 
 
 def check_other_cores(cores: CountedCores | None) -> ModelFinding | None:
-    """Say that the plan counts cores that nobody has measured the query on."""
+    """Warn that the plan uses cores on which the query was not measured."""
     if cores is None or not cores.other or cores.low <= 1 <= cores.high:
         return None
     return ModelFinding(
         "other cores",
         cores.times,
         f"The plan counts cores {cores.times:.2f} times as fast as those measured ({cores.low:.2f} to "
-        f"{cores.high:.2f}): so says a stopwatch, and the query may feel more or less of it.",
+        f"{cores.high:.2f}), as timed without the query, which may gain more or less.",
         "Verify the planned deployment on such cores before relying on it.",
     )

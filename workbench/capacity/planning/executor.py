@@ -16,7 +16,7 @@ UNPRICED = (16.0, 65536.0)
 """Cores and MiB of the workers that are assumed without a price list: a common size for all purposes."""
 
 Reserve = Callable[[float, float], tuple[float, float]]
-"""Gives the cores and MiB that a worker keeps for itself, from its own cores and MiB."""
+"""Returns the cores and MiB that a worker reserves for itself, from its own cores and MiB."""
 
 _CPU_SHARES = ((1.0, 0.06), (2.0, 0.01), (4.0, 0.005), (math.inf, 0.0025))
 _MEMORY_SHARES = ((4096.0, 0.25), (8192.0, 0.20), (16384.0, 0.10), (131072.0, 0.06), (math.inf, 0.02))
@@ -25,7 +25,7 @@ _SLACK = 1e-6
 
 
 def kubernetes_reserve(cpus: float, memory_mb: float) -> tuple[float, float]:
-    """Give the cores and MiB that Kubernetes keeps of a node for the system, the kubelet and eviction.
+    """Return the cores and MiB that Kubernetes reserves on a node for the system, the kubelet and eviction.
 
     Notes
     -----
@@ -56,23 +56,23 @@ def slots_per_worker(
 
 
 def executors_within(one: Executor, cpus: float, memory_mb: float) -> int:
-    """Give how many executors like `one` fit into these cores and MiB."""
+    """Return how many executors like `one` fit into these cores and MiB."""
     return math.floor(min(1000 * cpus / one.millicores, memory_mb / one.memory_mb) + _SLACK)
 
 
 def in_executors(slots: int, executor_slots: int | None) -> int:
-    """Give the slots of as many executors of `executor_slots` as `slots` take; None: executors have any size."""
+    """Round `slots` up to whole executors of `executor_slots`; None: executors have any size."""
     size = executor_size(executor_slots) or 1
     return size * math.ceil(slots / size)
 
 
 def executor_size(slots: int | None) -> int | None:
-    """Return the number of slots of an executor as an int; None, any size, as it is."""
+    """Return the slots of an executor as an int; None, which means any size, stays None."""
     return None if slots is None else whole("The number of slots of an executor", slots)
 
 
 def slots_within(most: int, profile: SlotProfile, cpus: float, memory_mb: float) -> int:
-    """Give the most slots, `most` at most, of an executor that fits into these cores and MiB; 0 if none does."""
+    """Return the most slots, up to `most`, of an executor that fits into these cores and MiB; 0 if none does."""
 
     def is_too_large(slots: int) -> bool:
         return not Executor(slots, profile).fits(cpus, memory_mb)
@@ -81,7 +81,7 @@ def slots_within(most: int, profile: SlotProfile, cpus: float, memory_mb: float)
 
 
 def _of_ranges(amount: float, shares: Sequence[tuple[float, float]]) -> float:
-    """Sum the shares of `amount`, each of the range up to its end."""
+    """Sum the shares of `amount`, each for the range up to its end."""
     kept, start = 0.0, 0.0
     for end, share in shares:
         kept += share * max(0.0, min(amount, end) - start)

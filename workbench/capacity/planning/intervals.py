@@ -43,9 +43,9 @@ class IntervalPoint:
     rate: float
     low: float
     high: float
-    latency_s: float  # longest time a record waits, seconds, at that rate, from being due to the end of its batch
-    mean_latency_s: float  # seconds a record waits there on average: half an interval, and a batch
-    deviation: float = EXPECTED_DEVIATION  # relative deviation of repeats to expect where it was measured
+    latency_s: float  # longest time from when a record is due to the end of its batch, at that rate, seconds
+    mean_latency_s: float  # average of that time, seconds: half an interval, and a batch
+    deviation: float = EXPECTED_DEVIATION  # relative deviation expected between repeats on the testbed
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class IntervalSpeedup:
     The capacity on other cores than those measured is relative to these in the same way.
     """
 
-    ratio: float = 1.0  # of the two capacities measured
-    bracket: float = 0.0  # how far the ratio's logarithm may be off because each capacity lies anywhere in its bracket
+    ratio: float = 1.0  # of the two measured capacities
+    bracket: float = 0.0  # possible error of the ratio's logarithm, as each capacity may be anywhere in its bracket
     # deviation, freedom: standard deviation of the ratio's logarithm from one deployment to the next, and the degrees
     # of freedom that it is known with
     deviation: float = 0.0
@@ -64,23 +64,23 @@ class IntervalSpeedup:
 
     @property
     def uncertain(self) -> bool:
-        """Whether the ratio may be off: that of the explored interval to itself is exact."""
+        """Whether the ratio may be off: the explored interval's ratio to itself is exact."""
         return self.bracket > 0 or self.deviation > 0
 
     def together(self, other: "IntervalSpeedup") -> "IntervalSpeedup":
-        """Give the product of two that err independently of each other, with the degrees of freedom of the fewer."""
+        """Return the product of two independent ratios, with the degrees of freedom of the less certain one."""
         deviation = math.hypot(self.deviation, other.deviation)
         freedom = min(one.freedom for one in (self, other) if one.uncertain or not (self.uncertain or other.uncertain))
         return IntervalSpeedup(self.ratio * other.ratio, self.bracket + other.bracket, deviation, freedom)
 
     def quantile(self, probability: float) -> float:
-        """Give the ratio that is not reached with `probability`, within the brackets at worst."""
+        """Return the ratio that is missed with `probability`, at the worse end of the brackets."""
         side = (probability > 0.5) - (probability < 0.5)
         reach = float(student.ppf(probability, self.freedom)) * self.deviation
         return self.ratio * math.exp(reach + side * self.bracket)
 
     def below(self, ratios: Floats) -> Floats:
-        """Give the probability that the ratio is below each of `ratios`."""
+        """Return the probability that the ratio is below each of `ratios`."""
         off = np.log(ratios / self.ratio)
         reach = np.copysign(np.maximum(np.abs(off) - self.bracket, 0.0), off)
         return np.asarray(student.cdf(reach / max(self.deviation, SLACK), self.freedom))
@@ -95,7 +95,7 @@ def sweep(
     estimator: CapacityEstimator,
     journal: Journal,
 ) -> Generator[Event, None, tuple[Run, ...]]:
-    """Measure `budget` at each of `intervals` (seconds), ascending; what the journal has finished is not repeated.
+    """Measure `budget` at each of `intervals` (seconds), ascending; do not repeat what the journal has finished.
 
     It yields what happens and returns the runs. What cannot be measured is a failed run.
     """
@@ -124,7 +124,7 @@ def sweep(
 
 
 def interval_points(runs: Sequence[Run]) -> tuple[IntervalPoint, ...]:
-    """Give capacity and latency of every run that sustained a rate, by interval; of repeats the last counts."""
+    """Return capacity and latency of every run that sustained a rate, by interval; of repeats the last counts."""
     points = {}
     for one in runs:
         if isinstance(one, FailedRun):
@@ -148,7 +148,7 @@ def interval_points(runs: Sequence[Run]) -> tuple[IntervalPoint, ...]:
 def interval_speedups(
     points: Sequence[IntervalPoint], base_s: float, latency_s: float | None = None
 ) -> Mapping[float, IntervalSpeedup]:
-    """Give the capacity at each interval relative to that at `base_s`, of the intervals that keep `latency_s`."""
+    """Return the capacity at each interval, relative to that at `base_s`, for the intervals that keep `latency_s`."""
     base = next((point for point in points if point.interval_s == base_s), None)
     if base is None:
         compared = ", ".join(f"{point.interval_s:g} s" for point in points) or "none"
@@ -178,5 +178,5 @@ def _speedup(point: IntervalPoint, base: IntervalPoint) -> IntervalSpeedup:
 
 
 def _half_bracket(point: IntervalPoint) -> float:
-    """Half of ln(high / low); 0 without an upper end, where it is not known."""
+    """Half of ln(high / low); 0 if there is no upper end."""
     return math.log(point.high / point.low) / 2 if math.isfinite(point.high) else 0.0

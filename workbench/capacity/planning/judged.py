@@ -1,4 +1,4 @@
-"""A budget as a judged plan: its capacity with the interval, what is doubtful about it, and the verdict.
+"""A budget as a judged plan: its capacity with the interval, the doubts about it, and the verdict.
 
 `plan` and `ask` choose budgets, each in its way; what becomes of one is decided here.
 
@@ -37,7 +37,7 @@ from workbench.records import CapacityPlan, Concern, CountedCores, ModelFinding,
 GRAVE_RISK, SOME_RISK, LITTLE_RISK = 0.25, 0.05, 0.01
 GRAVE_WIDTH = 2.5  # upper end of the interval over the lower
 FAR, VERY_FAR = 2.0, 4.0  # times the most slots measured
-GRAVE_SPREAD = 0.5  # between forms that fit alike, of the prediction
+GRAVE_SPREAD = 0.5  # between forms that fit equally well, over the prediction
 
 _NOTABLE: tuple[Concern, ...] = ("hot key", "memory not measured", "trigger interval", "other cores")
 
@@ -56,7 +56,7 @@ def judge(
     asked: Asked | None = None,
     attainable: bool = True,
 ) -> PlanVerdict:
-    """Give the verdict on a plan, whose capacity is below the rate with the probability `risk`.
+    """Return the verdict on a plan whose capacity is below the rate with the probability `risk`.
 
     The capacity by `alike`, by each form that fits the runs about equally well, records/s, must carry `load`: the
     plan's rate, which may be of another interval. How the plan was `asked` for decides how more runs are made. It is
@@ -84,13 +84,13 @@ def judge(
         (width > GRAVE_WIDTH, wide, larger),
         (
             below and spread > GRAVE_SPREAD,
-            f"Models that fit the runs alike differ by {units.chance(spread)} here.",
+            f"Models that fit the runs equally well differ by {units.chance(spread)} here.",
             larger,
         ),
     )
     late, other = found.get("late batches"), units.rate(alike.get(form))
     some = (
-        # what costs a late batch and what the model says of its capacity exclude each other
+        # the costs behind a late batch contradict the model's capacity
         *([(True, late.finding, late.advised)] if late else []),
         (far_off, far, larger),
         (falls_short(risk), short, safer),
@@ -113,9 +113,9 @@ def fill(
     risks_of: Callable[[Sequence[int]], Sequence[float]],
     executor_slots: int | None = None,
 ) -> int:
-    """Give as many of the `paid` slots, from `least` on, as bring the risk down to 1 %, else those of the least risk.
+    """Return as many of the `paid` slots, from `least` on, as lower the risk to 1 %, or else those of the least risk.
 
-    `risks_of` gives the risk of falling short at each of some slot counts. What nobody has seen is not a reason to go
+    `risks_of` gives the risk of falling short at each of some slot counts. Lack of evidence is not a reason to go
     beyond twice as many slots as were measured. Executors of `executor_slots` stay whole; None: they have any size.
     """
     counts = range(least, min(paid, max(least, int(FAR * most_measured))) + 1, executor_slots or 1)
@@ -125,19 +125,19 @@ def fill(
 
 
 _NODES, _SHARES = np.polynomial.legendre.leggauss(16)  # on (-1, 1); Gauss's rule reaches into both tails
-_CHANCES = np.concatenate([_NODES + 1, _NODES + 3]) / 4  # of capacities, each half of them by the rule
+_CHANCES = np.concatenate([_NODES + 1, _NODES + 3]) / 4  # probabilities of capacities, by Gauss's rule on each half
 _WEIGHTS = np.tile(_SHARES / 4, 2)
-_FAINT = 1e-4  # probability beyond the ends of what is searched
+_FAINT = 1e-4  # probability beyond either end of the search
 
 
 @dataclass(frozen=True)
 class Place:
-    """Cores and trigger interval of a budget, and how the capacity there follows from the model."""
+    """Cores and trigger interval of a budget, and how its capacity there follows from the model."""
 
     exploration: Exploration  # runs, and the model of the explored interval on the cores measured
-    model: Model  # the model on the cores that count
+    model: Model  # the model on the cores of the plan
     gain: IntervalSpeedup  # capacity there, relative to that of `model`
-    cores: CountedCores | None  # whose cores count; None where nobody timed those measured
+    cores: CountedCores | None  # the plan's cores; None if those measured were not timed
 
     @property
     def most_measured(self) -> int:
@@ -145,17 +145,17 @@ class Place:
         return int(self.exploration.points[:, 1].max())
 
     def at_explored(self, rate: float, risk: float | None) -> float:
-        """Give the rate that `model` must carry so that `rate` is carried, with a `risk` where one is accepted."""
+        """Return the rate that `model` must carry so that `rate` is carried, with a `risk` if one is accepted."""
         return rate / (self.gain.ratio if risk is None else self.gain.quantile(risk))
 
     def least(self, rate: float, memory_mb: int, margin: float, risk: float | None, executor_slots: int | None) -> int:
-        """Give the fewest slots that carry `rate`, not fewer than were measured; see `Model.slots_for`."""
+        """Return the fewest slots that carry `rate`, at least those measured; see `Model.slots_for`."""
         fewest = min(run.budget.slots for run in self.exploration.runs)
         load, step = self.at_explored(rate, risk), executor_slots or 1
         return self.model.slots_for(load, memory_mb, margin, min_slots=fewest, risk=risk, step=step)
 
     def filled(self, rate: float, budget: Budget, paid: int, executor_slots: int | None) -> int:
-        """Give as many of the `paid` slots as make the deployment safer."""
+        """Return as many of the `paid` slots as make the deployment safer."""
         memory = budget.profile.memory_mb
         return fill(
             budget.slots,
@@ -167,7 +167,7 @@ class Place:
 
 
 def margin_of(margin: float | None, risk: float | None, outage: Outage | None) -> float:
-    """Give the margin to plan with: without one, 1.1, or 1 where a risk takes its place; an outage may take more."""
+    """Return the margin to plan with: by default 1.1, or 1 where a risk replaces it; an outage may need more."""
     if margin is None:
         margin = MARGIN if risk is None else 1.0
     return margin if outage is None else max(margin, outage.margin)
@@ -229,7 +229,7 @@ def judged_plan(
 
 
 def _enough(exploration: Exploration) -> int:
-    """Give the number of runs that is enough for a model: where the parts of a batch explain them, fewer are."""
+    """Return the number of runs that a model needs: fewer if the parts of a batch explain them."""
     read = all(run.estimate.from_readings for run in exploration.fitted_runs)
     return FEWEST_SLOT_COUNTS if read or exploration.model.batch is not None else FEWEST_RUNS
 
@@ -247,7 +247,7 @@ def capacity_at(exploration: Exploration, budget: Budget, gain: IntervalSpeedup)
 
     def end(tail: float) -> float:
         if _below(least, capacities, gain)[0] >= tail:
-            return 0.0  # some of the capacities are none
+            return 0.0  # some capacities are undefined
         found = brentq(lambda at: float(_below(math.exp(at), capacities, gain)[0]) - tail, *np.log([least, most]))
         return math.exp(found)
 
@@ -264,12 +264,12 @@ def risks_at(model: Model, rate: float, gain: IntervalSpeedup, memory_mb: float,
 
 
 def _capacities(law: Law, memory_mb: float, counts: Sequence[int]) -> Floats:
-    """Give the capacities that are not reached with each of `_CHANCES`, shape (chances, counts)."""
+    """Return the capacities that are missed with each of `_CHANCES`, shape (chances, counts)."""
     points = np.array([[memory_mb, count] for count in counts], dtype=float)
     return np.array([law.quantile(points, float(chance)) for chance in _CHANCES])
 
 
 def _below(rate: float, capacities: Floats, gain: IntervalSpeedup) -> Floats:
-    """Give the probability that capacity x gain is below `rate`, shape (counts,)."""
-    with np.errstate(divide="ignore"):  # where there is no capacity, it is certainly below
+    """Return the probability that capacity x gain is below `rate`, shape (counts,)."""
+    with np.errstate(divide="ignore"):  # an undefined capacity is certainly below
         return np.asarray(_WEIGHTS @ gain.below(rate / capacities))

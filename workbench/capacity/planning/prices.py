@@ -83,7 +83,7 @@ def cheapest(
 def _instance(row: Mapping[str, str | None], path: Path, line: int) -> InstanceType:
     try:
         texts = {name: text for name in COLUMNS if (text := row[name]) is not None}
-        lacking = [name for name in COLUMNS if name not in texts]  # of a line that ends early
+        lacking = [name for name in COLUMNS if name not in texts]  # where the line ends early
         if lacking:
             raise ValueError(f"it ends before {', '.join(lacking)}")  # noqa: TRY301 - reported with its line below
         numbers = {name: float(texts.pop(name)) for name in ("vcpus", "memory_mb", "price_per_hour")}

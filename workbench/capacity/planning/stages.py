@@ -16,7 +16,7 @@ from workbench.capacity.planning.executor import in_executors
 from workbench.dataflow import Budget
 from workbench.records import BatchLayout, CapacityPlan, Day, Measurement, Stage
 
-_CANDIDATES = 10_000  # slot counts that are looked at; of more, as many at even distances
+_CANDIDATES = 10_000  # slot counts that are tried; of more, this many at even distances
 
 
 def stages_of(measurement: Measurement) -> tuple[Stage, ...]:
@@ -59,7 +59,7 @@ def unstaged_s(measurement: Measurement) -> float:
 
 
 def source_share(measurements: Iterable[Measurement]) -> float | None:
-    """Share of the busy time that the measuring source took, the median; None where it has no part in the slots."""
+    """Median share of the busy time that the measuring source took; None if it does not run in the slots."""
     shares = []
     for one in measurements:
         seen = () if one.estimate.observation is None or one.tasks is not None else one.estimate.observation.operators
@@ -70,13 +70,13 @@ def source_share(measurements: Iterable[Measurement]) -> float | None:
 
 
 def batch_of(runs: Sequence[Measurement], parts: MicroBatch | None) -> MicroBatch | None:
-    """Give the `parts` of a batch, or without them straight lines for the stages of the run that shows their costs.
+    """Return the `parts` of a batch, or without them straight lines for the stages of the run that shows their costs.
 
     None where no run does. A planned slot is a core of its own, whatever shares of a quota the measured ones were.
     """
     if parts is not None:
         return replace(parts, speedup=1.0)
-    measurement = max(runs, key=lambda run: sum(cost.levels for cost in run.costs))  # of the most levels of load
+    measurement = max(runs, key=lambda run: sum(cost.levels for cost in run.costs))  # the run with most loads
     if not (stages := stages_of(measurement)):
         return None
     lines = tuple(
@@ -87,7 +87,7 @@ def batch_of(runs: Sequence[Measurement], parts: MicroBatch | None) -> MicroBatc
 
 
 def in_turns(parts: MicroBatch | None, slots: Floats, frozen: Floats, interval_s: float) -> Floats:
-    """Compare what `slots` carry whose state keeps `frozen` partitions: in records/s by the parts, or else in any unit.
+    """Compare the rates at `slots` when the state keeps `frozen` partitions: in records/s by the parts, or in any unit.
 
     Slots that are fewer than the partitions take them in turns, and pay the fixed seconds of a task at each. The source
     is read in a partition for each slot. Where the parts are unknown, or leave no rate at the last of `slots`, only the
@@ -101,7 +101,7 @@ def in_turns(parts: MicroBatch | None, slots: Floats, frozen: Floats, interval_s
 def lay_out(
     parts: MicroBatch | None, slots: int, interval_s: float, rate: float, frozen: int | None = None
 ) -> BatchLayout | None:
-    """Lay out the stages at some slots; None where their parts of a batch are not known."""
+    """Lay out the stages at some slots; None if the parts of a batch are unknown."""
     if parts is None or not parts.stages:
         return None
     # The MILP, where it takes less than a second.
@@ -119,7 +119,7 @@ def least_slots(  # noqa: PLR0917
     risk: float | None,
     frozen: int | None,
 ) -> int:
-    """Give the least slots that carry `rate` with the state's partitions `frozen`, and at most those of `budget`."""
+    """Return the fewest slots, at most those of `budget`, that carry `rate` with `frozen` partitions of the state."""
     memory = budget.profile.memory_mb
     fewest = min(budget.slots, model.slots_for(rate, memory, margin, min_slots=least, risk=risk))
     if frozen is None or fewest == budget.slots:
@@ -133,7 +133,7 @@ def least_slots(  # noqa: PLR0917
     return next((n for n, most in zip(counts, carried, strict=True) if most >= margin * rate), budget.slots)
 
 
-STEP_S = 3600.0  # how long the slots stay the same, seconds: a restart costs minutes, so nobody follows every swing
+STEP_S = 3600.0  # shortest time between changes, seconds: a restart costs minutes, so not every swing is followed
 
 
 def follow(
@@ -145,7 +145,7 @@ def follow(
     gain: float = 1.0,
     risk: float | None = None,
 ) -> Day:
-    """Find the least slots for every step of a day, with the margin and risk of `plan`, and never more than its slots.
+    """Find the fewest slots for every step of a day, with the margin and risk of `plan`, and at most its slots.
 
     Parameters
     ----------

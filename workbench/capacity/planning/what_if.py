@@ -1,4 +1,4 @@
-"""What if: the least deployment for a rate under changed circumstances, answered from the capacity model alone.
+"""What if: the least deployment for a rate under changed circumstances, by the capacity model alone.
 
 Nothing is measured, so an answer takes milliseconds. More skew and a lost worker are not in the model; they are taken
 at their worst, as said at `Question`.
@@ -20,15 +20,15 @@ from workbench.records import HOURS_PER_MONTH, CapacityPlan, ModelFinding, Outag
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: `rate` records/s on slots of `memory_mb` MiB; `worker_price` is per hour."""
+    """The question: `rate` records/s on slots of `memory_mb` MiB; `worker_price` is per hour."""
 
     rate: float
     memory_mb: int
     margin: float | None = None
     risk: float | None = None
-    worker_slots: int = 1  # slots of one worker: its shape
+    worker_slots: int = 1  # slots of one worker
     worker_price: float = 0.0
-    one_lost: bool = False  # whether the rate must be carried with one worker lost
+    one_lost: bool = False  # whether the rate must still be carried after a worker is lost
     # by how much more the fullest task of every operator has to do than it had when measured: 0.2 is 20 % more. The
     # capacity is then that many times lower, as if every operator were the one that limits
     more_skew: float = 0.0
@@ -64,16 +64,16 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """The least deployment that does it."""
+    """The least deployment that carries the rate."""
 
     question: Question
     # slots to deploy, their capacity, and the verdict on them. Where a worker has a price, they include as many of the
     # slots that are paid for anyway as a plan would take
     plan: CapacityPlan
-    workers: int  # whole workers, a spare one included where it was asked for
+    workers: int  # whole workers, including the spare one if it was asked for
     per_hour: float
     paid_rate: float  # capacity of all slots of the workers, records/s
-    # the same when one worker is lost; 0 if none is left, None if fewer slots are left than were measured
+    # capacity after a worker is lost; 0 if none is left, None if fewer slots are left than were measured
     lost_rate: float | None
 
     @property
@@ -83,7 +83,7 @@ class Answer:
 
     @property
     def survives(self) -> bool | None:
-        """Whether the rate, without its margin, is still carried when one worker is lost; None if not known."""
+        """Whether the rate, without its margin, is still carried after a worker is lost; None if unknown."""
         return None if self.lost_rate is None else self.lost_rate >= self.question.rate
 
 
@@ -136,6 +136,6 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
 
 
 def common_range(exploration: Exploration, targets: Sequence[float] = ()) -> tuple[float, float]:
-    """Give the rates worth asking about: half the lowest measured to four times the highest, and all `targets`."""
+    """Return the rates worth asking about: half the lowest measured to four times the highest, and all `targets`."""
     rates = [float(rate) for rate in exploration.rates]
     return min([min(rates) / 2, *targets]), max([4 * max(rates), *(2 * rate for rate in targets)])

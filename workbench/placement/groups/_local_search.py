@@ -23,7 +23,7 @@ class State(NamedTuple):
     cost: Floats  # (groups,): of one task
     weight: Floats  # (groups, groups), symmetric, its diagonal 0
     slack: float  # the overload that still fits
-    least: float  # up to which a gain is none
+    least: float  # a gain up to this counts as none
 
 
 @inlined
@@ -40,7 +40,7 @@ def _shift(state: State, g: int, a: int, b: int, q: int) -> None:
 
 @inlined
 def _exchanged(state: State, g: int, a: int, b: int) -> bool:
-    """Exchange tasks of g on a with those of each other group on b where that gains; whether it did."""
+    """Exchange tasks of g on a with those of each other group on b where that gains; return whether any did."""
     counts, pot, free, cost, weight, slack, least = state
     gained = False
     for h in range(len(cost)):
@@ -67,7 +67,7 @@ def _exchanged(state: State, g: int, a: int, b: int) -> bool:
 
 @inlined
 def _passed(state: State) -> bool:
-    """Try every move and every exchange once; whether some gained."""
+    """Try every move and every exchange once; return whether any gained."""
     counts, pot, free, cost, _, slack, least = state
     groups, nodes = counts.shape
     gained = False

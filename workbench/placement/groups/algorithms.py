@@ -46,7 +46,7 @@ def top_down(job: Job, capacity: Sequence[float], priority: Priority = "rs") -> 
 
 
 class _Work:
-    """Counts, shape (groups, nodes), and the tasks of each group that are left."""
+    """Counts, shape (groups, nodes), and the remaining tasks of each group."""
 
     def __init__(self, job: Job, nodes: Nodes) -> None:
         self.cost = job.task_cost
@@ -202,7 +202,7 @@ def _pairs(job: Job, i: int, j: int, order: Order) -> Iterator[tuple[_Task, _Tas
 
 
 class _Tasks:
-    """Where every task is."""
+    """The location of every task."""
 
     def __init__(self, job: Job, nodes: Nodes) -> None:
         self._job, self._nodes = job, nodes
@@ -268,7 +268,7 @@ def best_allocation(
 
 
 def _start(job: Job, capacity: Sequence[float]) -> GroupAllocation:
-    """Top-down if it is complete, else the first complete one of the others, else what leaves out least."""
+    """Return top-down if it is complete, else the first other complete one, else the one that leaves out least."""
     incomplete = []
     for allocate in (top_down, partial(top_down, priority="imc"), task_level, naive, _packed):
         attempt = allocate(job, capacity)

@@ -33,7 +33,7 @@ class Job:
     """
 
     sizes: tuple[int, ...]  # tasks per group
-    processing_cost: tuple[float, ...]  # of each group, all its tasks together, in the unit of the nodes' capacities
+    processing_cost: tuple[float, ...]  # total cost of all tasks of each group, in the unit of the nodes' capacities
     # (i, j, c): groups i and j exchange c in all, bytes/s; each of their size_i x size_j task pairs the same
     edges: tuple[Edge, ...]
 
@@ -94,7 +94,7 @@ class Job:
         return sorted(self.edges, key=significance if priority == "rs" else self.pair_communication, reverse=True)
 
     def gain(self, counts: Counts) -> float:
-        """Communication that stays inside nodes with these tasks, shape (groups, nodes): phi of section 2.2."""
+        """Return the communication inside nodes with these tasks, shape (groups, nodes): phi of section 2.2."""
         return math.fsum(
             self.pair_communication(edge) * sum(a * b for a, b in zip(counts[edge[0]], counts[edge[1]], strict=True))
             for edge in self.edges
@@ -137,14 +137,14 @@ class GroupAllocation:
 
     @classmethod
     def of(cls, job: Job, counts: Counts) -> Self:
-        """Make the allocation with these counts of a job's tasks."""
+        """Return the allocation with these counts of a job's tasks."""
         rows = tuple(map(tuple, counts))
         missing = {group: size - sum(row) for group, (size, row) in enumerate(zip(job.sizes, rows, strict=True))}
         return cls(rows, job.gain(rows), {group: tasks for group, tasks in missing.items() if tasks})
 
 
 def checked_capacity(capacity: Sequence[float]) -> list[float]:
-    """Capacities as floats."""
+    """Return the capacities as floats, after a check."""
     require(len(capacity) > 0, "There are no nodes; give the capacity of at least one.")
     return not_negatives("The capacity of node {}", map(float, capacity))
 
@@ -184,7 +184,7 @@ class Nodes:
         heapq.heappush(self._heap, (self._order(node), node))
 
     def move_all(self, out: int, into: int) -> bool:
-        """Move the load of one node to another if it fits, and say whether it does."""
+        """Move the load of one node to another if it fits, and return whether it does."""
         used = self.capacity[out] - self.free[out]
         if not self.fits(into, used):
             return False

@@ -255,7 +255,7 @@ class ExecutorCentric(StaticExecutors):
         return held if usual is None or usual.sum() >= KEEP * held.sum() else usual
 
     def _anywhere(self, current: Ints, required: Ints) -> Ints:
-        """Give surplus cores to executors that lack some, at random (naive executor-centric)."""
+        """Assign surplus cores to executors that lack some, at random (naive executor-centric)."""
         matrix, nodes = current.copy(), np.arange(len(current))
         surplus = []
         for j, cores in enumerate(current.sum(axis=0) - required):

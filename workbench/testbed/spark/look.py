@@ -1,4 +1,4 @@
-"""Look at a cluster before measuring on it: start the executors of one budget, and give them back.
+"""Look at a cluster before measuring on it: start the executors of one budget, and release them.
 
 `main` does it in a process of its own, which writes a line of JSON for each thing that it looked at.
 """
@@ -43,18 +43,18 @@ _MAIN = "import sys; from workbench.testbed.spark import look; look.main(sys.arg
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at: what was found, whether that is fit, what to do if it is not, and whether it must be."""
+    """One thing examined: the result, whether it is fit, what to do if it is not, and whether it must be."""
 
     thing: str
     found: str
     fit: bool
     fix: str = ""
     needed: bool = True
-    command: str = ""  # that `fix` ends with
+    command: str = ""  # ends `fix`
 
 
 def look_at(cluster: Cluster, budget: Budget) -> tuple[Finding, ...]:
-    """Look whether `cluster` gives executors for `budget` on which a query can be measured.
+    """Examine whether `cluster` offers executors for `budget` on which a query can be measured.
 
     Nothing is left on the cluster. What is found first to be unfit is the last that is looked at.
     """
@@ -100,7 +100,7 @@ def look_at(cluster: Cluster, budget: Budget) -> tuple[Finding, ...]:
 
 
 def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[str, Callable[[], str], bool]]":
-    """Things to look at, each with the function that looks and says what it found, and whether it must be fit."""
+    """Yield what to examine, with the function that does so and describes the result, and whether it must be fit."""
     checkpoints = f"{cluster.checkpoint.rstrip('/')}/workbench-look-{uuid.uuid4().hex[:12]}"
     held: list[SparkSession] = []
 
@@ -152,7 +152,7 @@ def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[st
 
 
 def check_authentication(spark: "SparkSession") -> str:
-    """Say that Spark's processes know each other."""
+    """Check that Spark's processes know each other."""
     if str(spark.sparkContext.getConf().get("spark.authenticate", "false")).lower() == "true":
         return "spark.authenticate is on"
     raise WorkbenchError(
@@ -162,7 +162,7 @@ def check_authentication(spark: "SparkSession") -> str:
 
 
 def main(file: str) -> None:
-    """Look at the cluster and the budget that `file` has, and write what is seen."""
+    """Examine the cluster and the budget in `file`, and write what is found."""
     path = Path(file)
     asked = json.loads(path.read_text())
     profile = SlotProfile(**asked["budget"].pop("profile"))

@@ -1,4 +1,4 @@
-"""``SparkRun``: a deployment on Spark while it runs, as its driver process answers."""
+"""``SparkRun``: a running deployment on Spark, as its driver process answers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ class SparkRun:
     _layout: Mapping[str, int] | None = None
     _restarts: bool = True  # whether its rows begin again with the query
     _check: Callable[[], None] = go_on
-    _said: Callable[[], str] = str
+    _output: Callable[[], str] = str
     _progress: Callable[[str], None] = lambda _: None
 
     def __post_init__(self) -> None:
         self.deployed = self.budget
 
     def turn(self, budget: Budget, layout: Mapping[str, int] | None = None) -> None:
-        """Go on with `budget` in the same executor: the query starts again, its code warm and its state empty."""
+        """Continue with `budget` in the same executor: the query starts again, with warm code and an empty state."""
         if budget.slots > self.deployed.slots or budget.profile != self.deployed.profile:
             raise WorkbenchError(
                 f"{units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and "
@@ -46,7 +46,7 @@ class SparkRun:
         self.budget, self._layout = budget, layout
 
     def empty(self) -> bool:
-        """Start the query again with an empty state; False on a cluster and on a topic, which is read further."""
+        """Start the query again with an empty state; False on a cluster, and for a topic, which is read on."""
         if self._restarts:
             self.turn(self.budget, self._layout)
         return self._restarts
@@ -77,8 +77,8 @@ class SparkRun:
         try:
             self._connection.send((verb, value))
         except (BrokenPipeError, ConnectionResetError) as error:
-            raise ended(self._said()) from error
-        return answer(self._connection, self._progress, self._check, self._said)
+            raise ended(self._output()) from error
+        return answer(self._connection, self._progress, self._check, self._output)
 
 
 def partitions(layout: Mapping[str, int], budget: Budget) -> tuple[int, int]:

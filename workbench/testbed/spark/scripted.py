@@ -1,4 +1,4 @@
-"""What a script does, found in a process of its own: ``python -m workbench.testbed.spark.scripted``.
+"""What a script does, determined in a separate process: ``python -m workbench.testbed.spark.scripted``.
 
 It takes the script and the samples of its sources as JSON, and gives `workbench.workload.Recorded` as JSON.
 """
@@ -23,7 +23,7 @@ _STATE_MB = 256
 
 
 def look_at_script(script: Script, samples: Sequence[tuple[str, str]]) -> Recorded:
-    """Run a script in a process of its own, with its streams recorded instead of carried out.
+    """Run a script in a separate process, with its streams recorded instead of carried out.
 
     Of each source, `samples` have its name, or "" for the next one, and the path of a file. The error is a
     `WorkbenchError` when the process does not end, or ends by itself.
@@ -33,17 +33,17 @@ def look_at_script(script: Script, samples: Sequence[tuple[str, str]]) -> Record
         found, said = ask_apart("workbench.testbed.spark.scripted", asked, _LONGEST_S)
     except subprocess.TimeoutExpired as error:
         raise WorkbenchError(
-            f"The script {script.call} does not come to its end within {_LONGEST_S:g} s, although its streams are "
-            "not carried out. Take out what computes for long, or plan a function of it."
+            f"The script {script.call} does not end within {_LONGEST_S:g} s, although its streams are "
+            "not run. Take out what computes for long, or plan a function of it."
         ) from error
     if not found:
-        last = redacted(last_line(said)) or "it said nothing"
-        raise WorkbenchError(f"The process that runs the script {script.call} ended: {last}. Run it by itself.")
+        last = redacted(last_line(said)) or "it printed nothing"
+        raise WorkbenchError(f"The process that runs the script {script.call} ended: {last}. Run it alone.")
     return cattrs.structure(json.loads(found), Recorded)
 
 
 def main() -> None:
-    """Look at the script that standard input names."""
+    """Examine the script that standard input names."""
     file, arguments, samples = json.load(sys.stdin)
     with answering() as result:
         from workbench.workload.recording import look  # noqa: PLC0415 - with Spark

@@ -33,7 +33,7 @@ from workbench.testbed.spark.driver.session import divide_memory
 from workbench.testbed.spark.driver.sinks import Writes
 from workbench.testbed.spark.driver.spec import DeploymentSpec
 from workbench.testbed.spark.driver.topic_feed import TopicRows
-from workbench.testbed.spark.machine.broker import topic_beside
+from workbench.testbed.spark.machine.broker import topic_next_to
 from workbench.testbed.spark.machine.connector import connector_jars, connector_version, package_jars, sink_packages
 from workbench.testbed.spark.machine.facts import describe
 from workbench.testbed.spark.machine.java import find_java
@@ -75,7 +75,7 @@ class SparkTestbed:
     warmup_cap_s
         A deployment runs without a quota until its code is compiled, at most this many seconds.
     asked_rate
-        Highest rate that will be asked for, records/s, where no maximum is looked for: code that would sustain it is
+        Highest rate that will be tested, records/s, if no maximum is looked for: code that would sustain it is
         warm enough, and the source alone is measured only if a rate is not sustained. 0: a maximum is looked for.
     settings
         What the job brings along: Spark's settings, packages, jars, files.
@@ -109,7 +109,7 @@ class SparkTestbed:
         )
 
     def operators(self, query: Query) -> tuple[str, ...]:  # noqa: ARG002 - the protocol's
-        """Return nothing: the stages of a micro-batch share all slots in turn."""
+        """Return an empty tuple: the stages of a micro-batch take turns at all slots."""
         return ()
 
     def check(self, budget: Budget) -> None:
@@ -267,7 +267,7 @@ class SparkTestbed:
             yield process, quota, folder, disk
 
     def _facts(self, query: Query, generator: object, *, in_memory: bool) -> dict[str, str]:
-        """Say what the deployment is, next to its machine."""
+        """Describe the deployment, in addition to its machine."""
         facts = {"output mode": query.output_mode, "event time": "due time and own lateness"}
         if isinstance(generator, TopicRows):
             facts["event time"] = "the records' own"
@@ -289,14 +289,14 @@ class SparkTestbed:
         return facts
 
     def _keeps(self, *, in_memory: bool) -> str:
-        """Say where checkpoints are, without the name of the place."""
+        """Describe where checkpoints are, without the name of the place."""
         named = self.cluster.checkpoint if self.cluster else self.settings.checkpoint
         if not named:
             return "in memory" if in_memory else "on this machine's disk"
         return named.partition(":")[0] if self.cluster or is_uri(named) else "in a folder of the job"
 
     def _places(self, own: str) -> dict[str, str]:
-        """Name a folder of the deployment's `own` in each that the job writes into, by the study's key."""
+        """Name a folder for the deployment `own` in each place that the job writes into, by the study's key."""
         named = dict(self.settings.places)
         if self.cluster:
             named["checkpoint"] = self.cluster.checkpoint
@@ -307,7 +307,7 @@ class SparkTestbed:
 
     @contextmanager
     def _writes(self, query: Query, folder: str, own: str) -> Iterator[Writes]:
-        """Say where the deployment `own` writes, in `folder` if anywhere; a topic is made, and deleted in the end."""
+        """Yield where the deployment `own` writes, in `folder` if anywhere; make a topic, and delete it at exit."""
         sink = self.settings.writes
         if sink.warning:
             keeping(self.progress)(sink.warning)
@@ -315,7 +315,7 @@ class SparkTestbed:
             yield Writes(sink.kind, folder, query.sink)
             return
         asked, settings = kafka.Topic.parse(sink.place), kafka.client_settings()
-        with topic_beside(asked, own, settings) as topic:
+        with topic_next_to(asked, own, settings) as topic:
             options = {f"kafka.{name}": value for name, value in kafka.java_settings(settings).items()}
             options |= {"kafka.bootstrap.servers": topic.servers, "topic": topic.name}
             yield Writes(sink.kind, topic.url, options=options)
@@ -336,7 +336,7 @@ class SparkTestbed:
 
 
 def _slots_of(spec: DeploymentSpec) -> str:
-    """Say what a slot of the deployment on this machine is."""
+    """Describe a slot of the deployment on this machine."""
     if not spec.quota:
         return "whole cores, no quota"
     apart = len(spec.slot_cores) < len(os.sched_getaffinity(0))
@@ -348,7 +348,7 @@ def _slots_of(spec: DeploymentSpec) -> str:
 
 
 def _rows_of(query: Query, disk: Path, progress: Callable[[str], None]) -> Generator | TopicRows | tuple[Replay, ...]:
-    """Give what feeds `query`; a topic is read into the columns of its sample, which is the query's data set."""
+    """Return what feeds `query`; a topic is read into the columns of its sample, which is the query's data set."""
     if query.topic is None:
         if isinstance(query.dataset, tuple):
             return prepare_inputs(query.dataset, disk)

@@ -1,4 +1,4 @@
-"""Figures in two pure steps: a data function, or a record, says what is shown, a drawing function shows it.
+"""Figures in two pure steps: a data function, or a record, determines the content, a drawing function shows it.
 
 A drawing function returns a plain plotly figure whose traces keep their ``uid`` and order, so that a live figure can
 be updated in place; ``layout.meta`` holds the finding and a text alternative.

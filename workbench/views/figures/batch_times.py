@@ -32,7 +32,7 @@ VERDICTS: Mapping[str, theme.Sign] = MappingProxyType(
         "warm-up": theme.Sign(theme.GREY, "diamond-open", "warm-up"),
     }
 )
-"""How the verdicts on probes are marked: colour, shape and word."""
+"""Marks of the verdicts on probes: colour, shape and word."""
 
 COUNTED = frozenset({"sustained", "overloaded", "lower load", "reading"})
 """Verdicts of valid probes, and observations at lower rates."""
@@ -40,18 +40,18 @@ COUNTED = frozenset({"sustained", "overloaded", "lower load", "reading"})
 
 @dataclass(frozen=True)
 class BatchTimes:
-    """What the figure shows: whole batches of the probes and of the observations at lower rates, and their line."""
+    """Data of the figure: whole batches of the probes and of the observations at lower rates, and their line."""
 
     finding: str
     batches: tuple[tuple[Batch, str], ...]  # with the verdict on their probe
     interval_s: float
-    line: Line | None  # fitted to the batches of valid probes; None where they are too few or too alike
+    line: Line | None  # fitted to the batches of valid probes; None if they are too few or too similar
     crossing: float | None  # rows per batch at which the line meets the interval
     marked: float | None  # rows per batch of the highest rate sustained
 
 
 def outcome(probe: Probe) -> tuple[str, str]:
-    """Return the verdict on a probe, or the phase of one that was not judged, and why."""
+    """Return the verdict on a probe, or the phase of one that was not judged, with the reason."""
     judged = probe.judgement
     return (probe.phase, "The source offered all that fits.") if judged is None else (judged.verdict, judged.reason)
 
@@ -130,7 +130,7 @@ def _finding(query: str, budget: Budget, line: Line | None, crossing: float | No
 
 
 def draw_head_room(found: Observed, finding: str) -> go.Figure:
-    """Draw batches of a log, of a long one some, the line through them, the interval, and the rows that fill it."""
+    """Draw batches of a log, or a sample of them, the line through them, the interval, and the rows that fill it."""
     room, running = found.headroom, found.running
     figure = theme.figure(finding, 440, "Points: batch time over rows per batch, with the line to the interval.")
     kept = [batch for batch in running.batches if batch.slots == running.slots]

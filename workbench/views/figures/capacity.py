@@ -1,4 +1,4 @@
-"""Capacity over slots and memory: what was measured, what the model says, and where the targets meet it."""
+"""Capacity over slots and memory: the runs, the model, and the targets on it."""
 
 import math
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from workbench.views.findings import beyond
 from workbench.views.findings import origin as origin_word
 
 _POINTS = 60
-_KNOTS, _FINE = 9, 24  # points at which the model is asked, in a hurry and not; between them curves are interpolated
+_KNOTS, _FINE = 9, 24  # points at which the model is evaluated, in a hurry and not; curves between are interpolated
 _ROOM = 1.15
-_FAR = 4.0  # times the most slots measured beyond which the measured ones would be a speck on even axes
+_FAR = 4.0  # factor over the most slots measured; beyond it, the runs would be a speck on linear axes
 _FAR_ROOM = 1.4
-_LOW = 0.1  # of the highest rate: a line below it leaves no room for words under it
-_RIGHT = 0.75  # of the width: beyond it there is no room for the words of a mark on its right
-_WORDS = (0.11, 0.12)  # of the width and the height of the plot, that those of a mark take
-_UNDER = 0.95  # of a curve: a mark below has room for its words under the curve
-_CLOSE = 0.08  # of the height: the words of two targets would cover each other
+_LOW = 0.1  # of the highest rate: a line below it leaves no room for text under it
+_RIGHT = 0.75  # of the width: beyond it there is no room for the text of a mark on its right
+_WORDS = (0.11, 0.12)  # size of a mark's text, in widths and heights of the plot
+_UNDER = 0.95  # of a curve: a mark below it has room for its text under the curve
+_CLOSE = 0.08  # of the height: at a smaller distance, the texts of two targets overlap
 _SYMBOLS = ("circle", "square", "triangle-up", "star", "hexagon")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
@@ -46,7 +46,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Capacity:
-    """What the figure shows; `runs` are (memory MB, slots, records/s, fitted), `targets` (slots, rate, memory MB).
+    """Data of the figure; `runs` are (memory MB, slots, records/s, fitted), `targets` (slots, rate, memory MB).
 
     `memory_curves` are there where more than one memory was measured; `origin` says what the runs are.
     """
@@ -66,13 +66,13 @@ class Capacity:
 
     @property
     def far(self) -> bool:
-        """Whether a target lies so far beyond what was measured that only logarithmic axes show both."""
+        """Whether a target is so far beyond the runs that only logarithmic axes show both."""
         positive = all(min(curve.low) > 0 for curve in self.curves)
         return positive and max((slots for slots, _, _ in self.targets), default=0) > _FAR * self.most_measured
 
 
 def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacity:
-    """Collect the curves at the memories that were planned with, or at all measured ones if nothing was planned."""
+    """Collect the curves at the memories of the plans, or at all measured ones if nothing was planned."""
     measured = sorted({run.budget.profile.memory_mb for run in exploration.runs})
     memories = sorted({plan.budget.profile.memory_mb for plan in plans}) or measured
     runs = measured_runs(exploration)
@@ -90,13 +90,13 @@ def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacit
 
 
 def origin_of(exploration: Exploration) -> str:
-    """Say what the points of its runs are: measured, simulated, recorded or observed."""
+    """Name the origin of its runs: measured, simulated, recorded or observed."""
     runs = exploration.measurements
     return origin_word(runs[0].testbed_kind if runs else "").lower()
 
 
 def measured_runs(exploration: Exploration) -> tuple[tuple[int, int, float, bool], ...]:
-    """Collect the runs that sustained a rate, as in `Capacity`: at the middle of its bracket, which the model is of."""
+    """Collect the runs that sustained a rate, as in `Capacity`: at the middle of its bracket, as the model is."""
     return tuple(
         (run.budget.profile.memory_mb, run.budget.slots, run.estimate.middle, row in exploration.fitted)
         for row, run in enumerate(exploration.runs)
@@ -216,7 +216,7 @@ def _memories(data: Capacity) -> list[int]:
 
 
 def _runs(data: Capacity, axis: str, memory: int | None) -> Properties:
-    """Make the points of the runs with a memory, which have a shape of its own; None: crosses of those not fitted."""
+    """Make the points of the runs with a memory, each with its own shape; None: crosses for those not fitted."""
     across = {curve.of for curve in data.memory_curves}
     runs = [
         run
@@ -252,7 +252,7 @@ def _targets(data: Capacity) -> Properties:
         "y": [rate for _, rate, _ in data.targets],
         "text": ["" if rate < highest[slots] else units.some(slots, "slot") for slots, rate, _ in data.targets],
         "mode": "markers+text",
-        "textposition": [_beside(data, slots, rate) for slots, rate, _ in data.targets],
+        "textposition": [_text_position(data, slots, rate) for slots, rate, _ in data.targets],
         "marker": {"color": theme.VERMILLION, "symbol": "diamond", "size": 12},
         "hovertemplate": "%{y:.4~s} records/s: %{x:,} slots<extra></extra>",
         "cliponaxis": False,
@@ -260,8 +260,8 @@ def _targets(data: Capacity) -> Properties:
     }
 
 
-def _beside(data: Capacity, slots: float, rate: float) -> str:
-    """Where a mark's words neither leave the plot nor lie over its axis; else below the curve and its points."""
+def _text_position(data: Capacity, slots: float, rate: float) -> str:
+    """Return where a mark's text neither leaves the plot nor covers its axis; else below the curve and its points."""
     if _across(data, slots) > _RIGHT:
         curve = data.curves[0]
         under = not data.far and rate < _UNDER * float(np.interp(slots, curve.at, curve.rate))
@@ -273,7 +273,7 @@ def _beside(data: Capacity, slots: float, rate: float) -> str:
 
 
 def _covered(data: Capacity, slots: float, rate: float) -> bool:
-    """Whether words over a mark, on its right, would lie over a run's point."""
+    """Whether text over a mark, on its right, would cover a run's point."""
     wide, tall = _WORDS
     return any(
         0 < _across(data, at) - _across(data, slots) < wide and 0 < _up(data, found) - _up(data, rate) < tall
@@ -282,7 +282,7 @@ def _covered(data: Capacity, slots: float, rate: float) -> bool:
 
 
 def _across(data: Capacity, slots: float) -> float:
-    """How far to the right a number of slots is drawn: 0 to 1."""
+    """Horizontal position of a number of slots: 0 to 1."""
     if not data.far:
         return slots / data.last
     low, high = _far_ends(data)
@@ -290,7 +290,7 @@ def _across(data: Capacity, slots: float) -> float:
 
 
 def _up(data: Capacity, rate: float) -> float:
-    """How far up a rate is drawn, about: 0 to 1."""
+    """Vertical position of a rate, roughly: 0 to 1."""
     lowest, highest = _rates(data)
     return math.log(rate / lowest) / math.log(highest / lowest) if data.far else rate / highest
 
@@ -302,7 +302,7 @@ def _rates(data: Capacity) -> tuple[float, float]:
 
 
 def _marks(data: Capacity) -> tuple[list[Properties], list[Properties]]:
-    """Make the shading of what is extrapolated and the lines of the targets, with their words."""
+    """Make the shading of the extrapolated part and the lines of the targets, with their text."""
     shapes: list[Properties] = []
     notes: list[Properties] = []
 
@@ -323,7 +323,7 @@ def _marks(data: Capacity) -> tuple[list[Properties], list[Properties]]:
     for rate, slots in sorted({rate: slots for slots, rate, _ in data.targets}.items()):
         line = {"color": theme.VERMILLION, "width": 1, "dash": "dash"}
         shapes.append({"type": "line", "xref": "x domain", "x0": 0, "x1": 1, "y0": rate, "y1": rate, "line": line})
-        left = _across(data, slots) > 0.5  # on the side where neither the curve nor the words of its mark are
+        left = _across(data, slots) > 0.5  # on the side without the curve and the text of its mark
         below = data.far or rate > _LOW * highest
         room = close * (1 + (below and not was_below))  # both stand between the two lines
         left ^= left == was_left and noted(rate) - before < room

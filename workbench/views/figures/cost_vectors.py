@@ -26,15 +26,15 @@ Points = Sequence[tuple[int, CostVector]]
 
 @dataclass(frozen=True)
 class CostVectors:
-    """What the figures show."""
+    """Data of the figures."""
 
     finding: str
-    points: Points  # in the order given; of too many some, with the front and the chosen one
+    points: Points  # in the given order; of too many a sample, with the front and the chosen one
     front: frozenset[int]  # numbers of the plans that no other dominates
     chosen: int | None  # number of the chosen plan; None without plans
     thresholds: CostVector  # inf where off
     axes: tuple[Dimension, Dimension]  # of the scatter: those in which the plans have most different costs
-    trade: str  # what less of one of the two costs takes of the other: the finding of the scatter
+    trade: str  # exchange of the two costs on the front: the finding of the scatter
 
 
 def cost_vectors(
@@ -79,7 +79,7 @@ def draw_cost_vectors(data: CostVectors) -> go.Figure:
     words, known = list(COST_NAMES.values()), any(limit is not None for limit in limits)
     look = {"look": (theme.BLACK, "line-ew-open", 46), "marker": {"line": {"width": 2.5}}, "showlegend": known}
     traces.marks(figure, "vectors-thresholds", "threshold", words, limits, hover="%{x}: at most %{y:.3f}", **look)
-    short = [word.removesuffix(" cost") for word in words]  # the other axis says what they are
+    short = [word.removesuffix(" cost") for word in words]  # the other axis names them
     figure.update_xaxes(type="category", categoryarray=words, range=[-0.35, 2.35])
     figure.update_xaxes(tickvals=words, ticktext=short, tickangle=0)
     figure.update_yaxes(title_text="Cost (1: worst)", range=[-0.02, _top(data)])
@@ -120,7 +120,7 @@ def cost_words(cost: CostVector) -> str:
 
 
 def _groups(data: CostVectors) -> tuple[tuple[str, str, Points, str], ...]:
-    """Give plans off the front, on it, and the chosen one, with their names and shapes."""
+    """Return plans off the front, on it, and the chosen one, with their names and shapes."""
     off, on = ([point for point in data.points if (point[0] in data.front) == front] for front in (False, True))
     name = "chosen" if data.chosen is None else f"chosen: plan {data.chosen}"
     chosen = ("chosen", name, [point for point in data.points if point[0] == data.chosen], "diamond")
@@ -128,7 +128,7 @@ def _groups(data: CostVectors) -> tuple[tuple[str, str, Points, str], ...]:
 
 
 def _top(data: CostVectors, dimension: Dimension | None = None) -> float:
-    """Give the end of an axis: a little above the highest cost or threshold."""
+    """Return the end of an axis: a little above the highest cost or threshold."""
     names = DIMENSIONS if dimension is None else (dimension,)
     shown = [cost for _, cost in data.points] + [CostVector(*(v if v <= 1 else 0.0 for v in data.thresholds))]
     return 1.08 * max(0.05, *(float(getattr(cost, name)) for cost in shown for name in names))
@@ -161,7 +161,7 @@ def _finding(plans: Sequence[Plan], chosen: int, front: int) -> str:
 
 
 def _trade(front: Sequence[CostVector], axes: tuple[Dimension, Dimension]) -> str:
-    """Say what the front's ends in the two dimensions cost in each other."""
+    """Describe what the front's ends in the two dimensions cost in each other."""
     one, other = axes
     pairs = [(float(getattr(cost, one)), float(getattr(cost, other))) for cost in front]
     left, low = min(pairs), min(pairs, key=lambda pair: pair[::-1])

@@ -19,7 +19,7 @@ _CHARACTERS = 104  # of the boxes of one row on a page
 
 @dataclass(frozen=True)
 class GraphNode:
-    """One operator: where it is, its tasks, records/s and busyness (share); None where unknown."""
+    """One operator: its position, its tasks, records/s and busyness (share); None where unknown."""
 
     operator: Operator
     column: float
@@ -31,7 +31,7 @@ class GraphNode:
 
 @dataclass(frozen=True)
 class DataflowGraph:
-    """What the figure shows; `edges` are (upstream, downstream, partitioning) by place among the nodes."""
+    """Data of the figure; `edges` are (upstream, downstream, partitioning) by index of the nodes."""
 
     finding: str
     nodes: tuple[GraphNode, ...]
@@ -39,7 +39,7 @@ class DataflowGraph:
 
 
 def observed_graph(dataflow: Dataflow, observation: Observation | None = None) -> DataflowGraph:
-    """Lay the operators out in columns, every one right of those that feed it, with what was seen of them."""
+    """Lay the operators out in columns, each right of those that feed it, with what was observed of them."""
     columns: dict[str, int] = {}
     for name in dataflow.topological_order():
         columns[name] = 1 + max((columns[edge.upstream] for edge in dataflow.feeding.get(name, ())), default=-1)
@@ -66,7 +66,7 @@ def observed_graph(dataflow: Dataflow, observation: Observation | None = None) -
 
 
 def draw_dataflow_graph(data: DataflowGraph) -> go.Figure:
-    """Draw boxes, the fuller the busier, and arrows, dashed where records stay on their task."""
+    """Draw boxes, fuller for busier operators, and arrows, dashed where records stay on their task."""
     rows = [node.row for node in data.nodes]
     columns = 1 + max((node.column for node in data.nodes), default=0)
     height = round(120 + _ROW * (1 + max(rows, default=0) - min(rows, default=0)))
@@ -95,7 +95,7 @@ def draw_dataflow_graph(data: DataflowGraph) -> go.Figure:
 
 
 def _rows(dataflow: Dataflow, columns: Mapping[str, int]) -> dict[str, float]:
-    """Give every operator a row: near those that feed it, and at least 1 apart within a column."""
+    """Assign every operator a row: near those that feed it, and at least 1 apart within a column."""
     rows: dict[str, float] = {}
     by_column: dict[int, list[str]] = {}
     for one in dataflow.operators:

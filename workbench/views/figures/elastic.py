@@ -19,10 +19,10 @@ _POINTS = 200
 
 @dataclass(frozen=True)
 class LatencyCores:
-    """What the figure shows."""
+    """Data of the figure."""
 
     finding: str
-    followed: tuple[CoreAllocation, ...]  # the best of each number of cores, from the least stable number on
+    followed: tuple[CoreAllocation, ...]  # the best latency of each number of cores, from the least stable number on
     executors: tuple[str, ...]
     service_s: float  # the service times alone: no number of cores is faster
     target_s: float
@@ -107,7 +107,7 @@ def _finding(chosen: CoreAllocation, target_s: float, service_s: float, cores: i
 
 @dataclass(frozen=True)
 class ShardBalance:
-    """What the figure shows: loads of the tasks as multiples of the mean, and shards per task, before and after."""
+    """Data of the figure: loads of the tasks as multiples of the mean, and shards per task, before and after."""
 
     finding: str
     before: tuple[float, ...]
@@ -175,7 +175,7 @@ _AS_GOOD = 0.01  # of the throughput
 
 @dataclass(frozen=True, eq=False)
 class Paradigms:
-    """What the figure shows: the runs in order, and the one with the least latency among those that keep up."""
+    """Data of the figure: the runs in order, and the one with the least latency among those that keep up."""
 
     finding: str
     runs: tuple[ParadigmRun, ...]

@@ -1,4 +1,4 @@
-"""How the exploration goes: its error, what BIDS2 expected and was measured, and which budget is asked for next."""
+"""The course of an exploration: its error, BIDS2's expectations and the measured rates, and the next budget."""
 
 import math
 from collections import Counter
@@ -19,7 +19,7 @@ _SHOWS = "Left: error of the best curve form after each run. Right: objective an
 
 
 def convergence(exploration: Exploration) -> str:
-    """Say how many runs were fitted, and why the exploration ended."""
+    """Describe how many runs were fitted, and why the exploration ended."""
     made, fitted = len(exploration.runs), len(exploration.fitted)
     runs = units.some(made, "run")
     which = f"{fitted} of {runs} were" if fitted < made else f"{runs} {'was' if fitted == 1 else 'were'}"
@@ -85,7 +85,7 @@ def draw_acquisition(question: Question) -> go.Figure:
 
     slots, memories = ([f"{one:,}" for one in values] for values in (space.slots, space.memory_mb))
     for col, (uid, name, table, colour, doubt) in enumerate(sides, start=1):
-        top = 1.6 * float(table.max()) or 1.0  # words stay readable on the darkest cell
+        top = 1.6 * float(table.max()) or 1.0  # text stays readable on the darkest cell
         within = " ± %{customdata:.3~s}" * (doubt is not None)
         hover = "%{x} slots of %{y} MB" + f": {name} %{{z:.3~s}}{within} records/s" * bool(name)
         said = [[word(value) if name else "" for value in row] for row in table.tolist()]
@@ -104,6 +104,6 @@ def draw_acquisition(question: Question) -> go.Figure:
         title = f"Slots<br>{name}<br>(records/s)" if name else "Slots"
         panels.update_xaxes(title_text=title, categoryorder="array", categoryarray=slots, row=1, col=col)
     panels.update_yaxes(categoryorder="array", categoryarray=memories)
-    panels.update_layout(autotypenumbers="strict")  # a live chart's update of data clears an axis type that is set
+    panels.update_layout(autotypenumbers="strict")  # a live chart's update of data loses an axis type that is set
     panels.update_yaxes(title_text="Memory per slot (MB)", col=1)
     return theme.room_for_legend(panels)

@@ -1,4 +1,4 @@
-"""The forms of capacity model side by side: their curves over slots, and their errors on a run left out."""
+"""The forms of capacity model compared: their curves over slots, and their errors on a run left out."""
 
 from collections.abc import Sequence
 
@@ -16,8 +16,8 @@ from workbench.views.figures import traces
 from workbench.views.figures.capacity import origin_of
 
 _POINTS = 50
-_BEYOND = 3.0  # times the most slots measured to which forms are compared, at least
-_FAR = 4.0  # from which on axes are logarithmic
+_BEYOND = 3.0  # factor over the most slots measured, to which forms are compared at least
+_FAR = 4.0  # span from which axes are logarithmic
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
@@ -50,7 +50,7 @@ def draw_model_forms(exploration: Exploration, found: FormComparison) -> go.Figu
         said = f" ({', '.join(marks[fit.form])})" if fit.form in marks else ""
         colour, dash = theme.SEQUENCE[number % len(theme.SEQUENCE)], _DASHES[number % len(_DASHES)]
         look = {"look": (colour, dash, 3 if said else 1.5), **left}
-        y = [rate if rate > 0 or not far else None for rate in model.predict(where).tolist()]  # log of none
+        y = [rate if rate > 0 or not far else None for rate in model.predict(where).tolist()]  # 0 has no logarithm
         hover = f"{fit.form}, %{{x:.0f}} slots: %{{y:.4~s}} records/s"
         traces.lines(panels, f"forms-{fit.form}", f"{fit.form}{said}", slots, y, hover=hover, **look)
     origin, here = origin_of(exploration), points[:, 0] == memory
@@ -64,7 +64,7 @@ def draw_model_forms(exploration: Exploration, found: FormComparison) -> go.Figu
     traces.marks(panels, "forms-targets", "planned for a target", x, y, showlegend=bool(y), **look)
     shade = {"fillcolor": theme.GREY, "opacity": 0.1, "line_width": 0, "layer": "below"}
     words = {"annotation": {"text": "extrapolated"}, "annotation_position": "top left"}
-    panels.add_vrect(most, last, **shade, **words, **left)  # an empty panel takes none
+    panels.add_vrect(most, last, **shade, **words, **left)  # an empty panel takes no axis
     across: dict[str, object] = {"range": [0, last]}
     up: dict[str, object] = {"rangemode": "tozero", "tickformat": "~s"}
     if far:

@@ -12,7 +12,7 @@ from workbench.views.figures import traces
 
 
 def _own(observation: Observation) -> list[OperatorMetrics]:
-    return [one for one in observation.operators if one.kind != "source"]  # which is shown apart
+    return [one for one in observation.operators if one.kind != "source"]  # the source, which is shown apart
 
 
 def _slot_time(one: OperatorMetrics) -> float:
@@ -25,7 +25,7 @@ def busiest_operator(observation: Observation) -> OperatorMetrics | None:
 
 
 def operators(query: str, observation: Observation) -> str:
-    """Say which operator takes most of the slot time at the maximum."""
+    """Name the operator that takes most of the slot time at the maximum."""
     busiest = busiest_operator(observation)
     if busiest is None:
         return f"{query} has no operators apart from its source"

@@ -1,4 +1,4 @@
-"""Placements: where the tasks are, what a threshold prunes, and what placing at random costs."""
+"""Placements: where the tasks are, what a threshold prunes, and what random placement costs."""
 
 import math
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from workbench.views import theme
 from workbench.views.figures import traces
 
 RESOURCES = ("CPU", "State access", "Network")
-_TEXTS = 40  # columns above which cells are too narrow for numbers
+_TEXTS = 40  # with more columns, cells are too narrow for numbers
 
 
 @dataclass(frozen=True)
 class PlacementMap:
-    """What the figure shows: tasks of every operator (a row) on every worker (a column), and loads of the workers."""
+    """Data of the figure: tasks of every operator (a row) on every worker (a column), and loads of the workers."""
 
     finding: str
     operators: tuple[str, ...]
@@ -97,12 +97,12 @@ Searches = Sequence[tuple[CostVector, SearchResult]]
 
 
 def _ordered(searches: Searches) -> list[tuple[float, SearchResult]]:
-    """Order searches by their threshold of the CPU cost; one that is off counts as 1, the worst."""
+    """Order searches by their threshold of the CPU cost; a disabled one counts as 1, the worst."""
     return sorted(((min(1.0, limits.cpu), result) for limits, result in searches), key=lambda pair: pair[0])
 
 
 def pruning(searches: Searches) -> str:
-    """Say what the tightest threshold leaves that some plan meets."""
+    """Describe what is left by the tightest threshold that some plan meets."""
     found = _ordered(searches)
     if not found:
         return "No search was made"
@@ -148,7 +148,7 @@ def draw_pruning(searches: Searches) -> go.Figure:
 
 
 def spreads(found: Sequence[Spread]) -> str:
-    """Say on which shape most random placements do well; shapes on which nothing limits the rate do not count."""
+    """Name the shape on which most random placements do well; shapes without a limit of the rate do not count."""
     kept = _limited(found)
     if not kept:
         return "Nothing limits the rate of any placement"

@@ -13,16 +13,16 @@ from workbench.views import theme
 from workbench.views.figures import traces
 
 KEEPS_UP = 0.99
-"""Share of the time at the target from which a policy counts as keeping up."""
+"""Share of the time at the target from which a policy keeps up."""
 
 _AS_GOOD = 0.01
-_OF_USE = 0.5  # share of the time at the target below which nobody chooses a policy for its price
+_OF_USE = 0.5  # share of the time at the target; below it, nobody chooses a policy for its price
 _PANEL, _LETTER, _LEAST_ROOM = 160.0, 7.5, 0.24  # pixels of a panel on a narrow page, of a letter; share of a panel
 
 
 @dataclass(frozen=True)
 class Policies:
-    """What the figure shows: `Timeline.with_driver` by policy, the `leading` one first, then by the time at the target.
+    """Data of the figure: `Timeline.with_driver` by policy, the `leading` one first, then by the time at the target.
 
     They are compared by their cost in `price_unit`; by core-hours where it is empty.
     """
@@ -35,7 +35,7 @@ class Policies:
 
     @property
     def money(self) -> str:
-        """The field by which policies are cheap."""
+        """The field by which policies are compared as cheap or expensive."""
         return "cost" if self.price_unit else "core_hours"
 
     @property
@@ -50,7 +50,7 @@ class Policies:
 
     @property
     def best(self) -> str | None:
-        """The leading policy where it keeps up; None where no policy does."""
+        """The leading policy if it keeps up; None where no policy does."""
         rows = dict(zip(self.names, self.rows, strict=True))
         return None if self.leading is None or rows[self.leading]["at_target"] < KEEPS_UP else self.leading
 

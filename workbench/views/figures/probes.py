@@ -22,7 +22,7 @@ _BEYOND = 0.05  # of the time, for which the last bracket is drawn
 
 @dataclass(frozen=True)
 class Probes:
-    """What the figure shows: the probes of an estimate on its clock, and the rate (records/s) that was expected."""
+    """Data of the figure: the probes of an estimate on its clock, and the expected rate (records/s)."""
 
     finding: str
     estimate: MstEstimate
@@ -33,7 +33,7 @@ class Probes:
 def probes(
     query: str, budget: Budget, estimate: MstEstimate, *, ran: bool = True, expected: float | None = None
 ) -> Probes:
-    """Say what the probes found."""
+    """Collect what the probes found."""
     return Probes(findings.capacity(query, budget, estimate, ran=ran), estimate, budget.interval_s, expected)
 
 
@@ -66,7 +66,7 @@ def draw_probes(data: Probes) -> go.Figure:
 
 
 def draw_bracket(data: Probes) -> go.Figure:
-    """Draw the rates alone: the probes, the bracket that they close, and what was expected."""
+    """Draw the rates alone: the probes, the bracket that they close, and the expected rate."""
     figure = theme.figure(data.finding, 360, "Over time: rates of the probes, and the bracket that they close.")
     if not data.estimate.probes:
         return theme.not_enough(figure, "no probe has ended.")
@@ -99,7 +99,7 @@ def _rates(panels: go.Figure, data: Probes) -> None:
 
 
 def _whole(probe: Probe) -> list[Batch]:
-    """Give the whole batches of a probe on the estimate's clock: an observation ends with its probe."""
+    """Return the whole batches of a probe on the estimate's clock: an observation ends with its probe."""
     batches = probe.observation.batches
     shift = _ended(probe) - (batches[-1].start_s + batches[-1].duration_s) if batches else 0.0
     return [replace(batch, start_s=batch.start_s + shift) for batch in batches[1:]]
@@ -114,7 +114,7 @@ def _ended(probe: Probe) -> float:
 
 
 def _rate_range(made: tuple[Probe, ...]) -> tuple[float, float]:
-    """Leave room for the labels below and above the rates, and rates that are nearly the same close together."""
+    """Return a range of rates with room for labels below and above, even for nearly equal rates."""
     offered = filter(None, (one.observation.offered_rate for one in made if math.isfinite(one.rate)))
     rates = [*(one.observation.consumed_rate for one in made), *offered]
     low, high = min(rates, default=0.0), max(rates, default=1.0)
@@ -139,7 +139,7 @@ def _closing(panels: go.Figure, estimate: MstEstimate, bottom: float, top: float
 
 
 def _marks(panels: go.Figure, data: Probes, bottom: float, top: float) -> None:
-    """Draw a line at the highest rate sustained and at what was expected; beyond the axis, only say where it is."""
+    """Draw a line at the highest sustained and at the expected rate; beyond the axis, only label it."""
     sustained = None if data.estimate.rate is None else data.estimate.low
     for rate, said, colour, dash, place in (
         (sustained, "highest sustained", theme.BLUE, "dot", "top left"),

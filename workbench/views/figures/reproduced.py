@@ -44,7 +44,7 @@ def draw_reproduced(data: Reproduction, finding: str) -> go.Figure:
         for one in inside:
             style = names[one.published].index(one.name)
             trace = _trace(one, panel, style)
-            # plotly refers to a hatching by the trace's uid, and paints black what it cannot find: no blanks
+            # plotly refers to a hatching by the trace's uid, and paints unknown ones black: no blanks
             uid = re.sub(r"[^A-Za-z0-9]+", "-", f"{panel.title}-{one.name}")
             trace.update(uid=uid, legendgroup=one.name, showlegend=one.name not in seen)
             seen.add(one.name)
@@ -60,7 +60,7 @@ def draw_reproduced(data: Reproduction, finding: str) -> go.Figure:
 
 
 def _turned(names: Sequence[float | str], columns: int) -> bool:
-    """Whether names are too long to stand side by side under a panel."""
+    """Whether names are too long to fit side by side under a panel."""
     characters = sum(len(name) + 2 for name in names if isinstance(name, str))
     return _CHARACTER * characters > (_WIDTH if columns == 1 else _HALF)
 

@@ -23,13 +23,13 @@ _LITTLE_RISK = 0.01
 _SHOWN_RISK = 0.001
 _DEPLOYMENTS = 48
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
-_WIDE = 4.0  # times the least cost from which on the axis is logarithmic
-_STEPS = 4000  # slots above which no safer deployment is looked for
+_WIDE = 4.0  # factor over the least cost from which on the axis is logarithmic
+_STEPS = 4000  # slots at which the search for a safer deployment ends
 
 
 @dataclass(frozen=True)
 class RiskPoint:
-    """One deployment: slots, what they cost in a month (slots, where there are no prices), and the risk, a share."""
+    """One deployment: slots, their cost in a month (or slots, without prices), and the risk, a share."""
 
     slots: int
     cost: float
@@ -38,7 +38,7 @@ class RiskPoint:
 
 @dataclass(frozen=True)
 class CostRisk:
-    """What the figure shows; `marks` are the deployments of margins by label, `currency` None without prices."""
+    """Data of the figure; `marks` are the deployments of margins by label, `currency` None without prices."""
 
     finding: str
     points: tuple[RiskPoint, ...]
@@ -124,7 +124,7 @@ def _margin(margin: float) -> str:
 
 
 def _labels(marks: Sequence[tuple[str, RiskPoint]]) -> list[str]:
-    """One label for the margins that meet in a deployment; the others of them have none."""
+    """Return one label for all margins that lead to one deployment, at the first of them."""
     meeting: dict[int, list[str]] = {}
     for label, point in marks:
         meeting.setdefault(point.slots, []).append(label.removeprefix("margin of "))
@@ -137,7 +137,7 @@ def _labels(marks: Sequence[tuple[str, RiskPoint]]) -> list[str]:
 
 
 def _axis(data: CostRisk, *, priced: bool) -> str:
-    """Name what is across: the cost where deployments differ in it, else their slots."""
+    """Name the horizontal axis: the cost where deployments differ in it, else their slots."""
     if data.currency is None:
         return "Slots"
     if priced:

@@ -31,29 +31,29 @@ _REASONS = 4
 class TreeNode:
     """One mark of the figure: a choice, a plan, a folded subtree, or all siblings pruned for one kind of reason."""
 
-    key: str  # positions among the siblings from the root, joined by dots; opens a folded node, names a clicked one
-    parent: int | None  # its place among the nodes; None for the root
+    key: str  # positions among the siblings from the root, joined by dots; identifies an opened or clicked node
+    parent: int | None  # its parent's index among the nodes; None for the root
     level: int  # choices from the root
-    row: float  # lines from the top
-    order: int  # when the search came to it, the root being 0
+    row: float  # row from the top
+    order: int  # step of the search, the root being 0
     kind: Kind
     label: str  # a few characters next to the mark
-    text: str  # what it says when pointed at
+    text: str  # its hover text
     path: bool  # whether it leads to the chosen plan
 
 
 @dataclass(frozen=True)
 class SearchTree:
-    """What the figure shows; `trail` has each choice of the whole search, and the place of the mark that shows it."""
+    """Data of the figure; `trail` has each choice of the whole search, and the index of the mark that shows it."""
 
     finding: str
     nodes: tuple[TreeNode, ...]  # the root first, every node after its parent
-    layers: tuple[tuple[str, int, int], ...]  # that are shown: operator, first and last level
+    layers: tuple[tuple[str, int, int], ...]  # levels shown: operator, first and last level
     workers: tuple[int, ...]  # of every level, from level 1 on
-    rows: int  # lines that the tree takes
+    rows: int  # rows that the tree takes
     trail: tuple[tuple[str, int], ...]
-    plans: int  # that were met
-    pruned: Mapping[Kind, int]  # branches, by kind of reason
+    plans: int  # plans found
+    pruned: Mapping[Kind, int]  # pruned branches, by kind of reason
 
     @property
     def steps(self) -> int:
@@ -69,7 +69,7 @@ def search_tree(
     near: int | None = None,
     opened: Collection[str] = (),
 ) -> SearchTree:
-    """Lay the tree of `trace_search` out, and mark the way to a plan, the best one in it if none is `chosen`.
+    """Lay the tree of `trace_search` out, and mark the path to a plan, the best one in it if none is `chosen`.
 
     Beyond about `rows`, all but the nodes `opened` is folded (None: nothing); plans `near` the chosen one take half.
     """
@@ -87,14 +87,14 @@ def search_tree(
     layers, workers = _levels(numbered, max(node.level for node in nodes))
     finding = _finding(numbered, len(met), pruned, numbered.nodes[goal].plan if goal is not None else None)
     trail = []
-    for key, node in numbered.nodes.items():  # what is folded is shown by the mark of its branch
+    for key, node in numbered.nodes.items():  # folded choices are shown by the mark of their branch
         place = places.setdefault(key, places.get(key.rpartition(".")[0], 0))
         trail.append((choice_words(node), place))
     return SearchTree(finding, nodes, layers, workers, lines, tuple(trail), len(met), MappingProxyType(dict(pruned)))
 
 
 def plan_at(root: SearchNode, key: str) -> Plan | None:
-    """Give the plan at the end of a branch, by the node's key; None where there is none."""
+    """Return the plan at the end of a branch, by the node's key; None if there is none."""
     node = root
     for place in key.split(".") if key else ():
         if not place.isdigit() or int(place) >= len(node.children):
@@ -104,7 +104,7 @@ def plan_at(root: SearchNode, key: str) -> Plan | None:
 
 
 def choice_words(node: SearchNode) -> str:
-    """Say what was chosen."""
+    """Describe the choice of a node."""
     if node.operator is None:
         return "nothing is placed yet"
     if node.worker is None:
@@ -135,19 +135,19 @@ class _Numbered:
         return ((f"{prefix}{place}", child) for place, child in enumerate(self.nodes[key].children))
 
     def marks(self, key: str) -> list[list[str]]:
-        """Keys of the children as they are drawn: one by one, but those pruned for one kind of reason together."""
+        """Return the keys of the children as drawn: one by one, but those pruned for one kind of reason together."""
         marks: dict[str, list[str]] = {}
         for child_key, child in self.children(key):
             marks.setdefault(child_key if child.pruned is None else _reason(child.pruned), []).append(child_key)
         return list(marks.values())
 
     def inner(self, key: str) -> list[str]:
-        """Keys of the node and of those below it that have children."""
+        """Return the keys of the node and of its descendants with children."""
         below = [one for child, _ in self.children(key) for one in self.inner(child)]
         return [key, *below] if self.nodes[key].children else []
 
     def lines(self, keys: Collection[str]) -> int:
-        """Lines that a tree grows by when these nodes are opened."""
+        """Return the rows that a tree grows by when these nodes are opened."""
         return sum(max(0, len(self.marks(key)) - 1) for key in keys)
 
 
@@ -157,10 +157,10 @@ def _prefixes(key: str) -> list[str]:
 
 
 def _open(numbered: _Numbered, path: Collection[str], rows: int | None, near: int | None) -> set[str]:
-    """Keys of the nodes whose children are shown: those of the `path`, and while there are rows others."""
+    """Return the keys of the nodes to open: those of the `path`, and others while there are rows."""
     if rows is None:
         return set(numbered.nodes)
-    opened = {*path, *_beside(numbered, path, rows // 2 if near is None else near)}
+    opened = {*path, *_branches_off(numbered, path, rows // 2 if near is None else near)}
     taken = 1 + numbered.lines(opened)
     waiting = [""]
     while waiting:
@@ -177,8 +177,8 @@ def _open(numbered: _Numbered, path: Collection[str], rows: int | None, near: in
     return opened
 
 
-def _beside(numbered: _Numbered, path: Collection[str], rows: int) -> set[str]:
-    """Keys of branches with plans that leave the way to the chosen plan, the last ones first, while there are rows."""
+def _branches_off(numbered: _Numbered, path: Collection[str], rows: int) -> set[str]:
+    """Return the keys of branches with plans off the path to the chosen plan, the last ones first, while rows last."""
     found: set[str] = set()
     taken = 1 + numbered.lines(path)
     for key in sorted(path, key=len, reverse=True):
@@ -196,7 +196,7 @@ def _beside(numbered: _Numbered, path: Collection[str], rows: int) -> set[str]:
 def _laid_out(
     numbered: _Numbered, opened: Collection[str], path: Collection[str], goal: str | None
 ) -> tuple[tuple[TreeNode, ...], int, dict[str, int]]:
-    """Give every mark a level and a row, parents amid their children; also the lines, and each shown node's mark."""
+    """Assign every mark a level and a row, parents amid their children; also return the rows, and each node's mark."""
     made: list[TreeNode] = []
     places: dict[str, int] = {}
     line = 0
@@ -289,12 +289,12 @@ SIGNS: Mapping[Kind, Sign] = MappingProxyType(
 
 _LINE, _MOST_HEIGHT, _MARGINS, _NAMES = 16, 1000, 190, 20  # pixels
 _WIDTH, _LETTER = 860, 7.0  # pixels of a plot on a page, and of a letter
-_LEAST_LABELLED = 12  # pixels of a line below which labels would overlap
-_COLUMNS = 26  # levels above which labels would overlap
+_LEAST_LABELLED = 12  # pixels of a row; labels overlap in a lower one
+_COLUMNS = 26  # with more levels, labels overlap
 
 
 def draw_search_tree(data: SearchTree, step: int | None = None, *, line: int = _LINE) -> go.Figure:
-    """Draw the tree from left to right, a line in `line` pixels as far as the height allows.
+    """Draw the tree from left to right, each row `line` pixels high as far as the height allows.
 
     At a `step` of the search later nodes are pale, and the mark that shows the present one is ringed.
     """

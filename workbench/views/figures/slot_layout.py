@@ -16,7 +16,7 @@ _CUT = 2.0  # multiple of the source rate at which longer bars are cut
 
 
 def slot_shares(allocation: Allocation, capacity: float | None = None) -> str:
-    """Say which operator takes most slots, and which fills up first; the runs predict `capacity`, records/s."""
+    """Name the operator with most slots, and the one that fills up first; the runs predict `capacity`, records/s."""
     total = sum(allocation.tasks.values())
     largest = max(allocation.tasks, key=lambda name: allocation.tasks[name])
     finding = f"'{largest}' takes {units.share(allocation.tasks[largest] / total)} of {units.some(total, 'slot')}"
@@ -67,7 +67,7 @@ def draw_slot_shares(allocation: Allocation, finding: str) -> go.Figure:
 
 
 def stage_layout(layout: BatchLayout, *, timed: bool = True) -> str:
-    """Say what of a micro-batch layout is frozen, and how long batches take where that is `timed` by the layout."""
+    """Describe what of a micro-batch layout is frozen, and how long batches take if they are `timed` by the layout."""
     worst = max(sorted(layout.batch_s), key=lambda count: layout.batch_s[count])
     late = f"late at {len(layout.late)} of {len(layout.batch_s)} slot counts" if layout.late else "within the interval"
     frozen = layout.stateful_partitions
@@ -99,7 +99,7 @@ def draw_stage_layout(layout: BatchLayout, finding: str) -> go.Figure:
 
 
 def draw_configured(asked: Configured) -> go.Figure:
-    """Draw how a budget is divided: tasks by operator, or partitions by stage; without BIDS2 say what it waits for."""
+    """Draw how a budget is divided: tasks by operator, or partitions by stage; without BIDS2, what it waits for."""
     match asked.layout:
         case Allocation():
             return draw_slot_shares(asked.layout, asked.sentence)

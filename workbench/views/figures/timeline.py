@@ -36,7 +36,7 @@ class Tops(NamedTuple):
 
 @dataclass(frozen=True)
 class TimelineSeries:
-    """What the figure shows, per bucket of steps: mean rates (records/s), and the maxima of the others, to keep peaks.
+    """Data of the figure, per bucket of steps: mean rates (records/s), and maxima of the others, to keep peaks.
 
     `tops` are maxima of the complete replay.
     """
@@ -54,7 +54,7 @@ class TimelineSeries:
     tops: Tops = field(default_factory=Tops)
 
     def until(self, time_s: float) -> "TimelineSeries":
-        """Return what happened before `time_s`, with the same axes."""
+        """Return the part before `time_s`, with the same axes."""
         kept = sum(time < time_s for time in self.times_s)
         cut = {
             name: getattr(self, name)[:kept]
@@ -137,7 +137,7 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
     flat = ((3, tops.backlog, "no backlog at any time"), (4, tops.latency_s, "no record waits at any time"))
     middle = {"x": 0.5, "y": 0.5, "xref": "x domain", "yref": "y domain", "showarrow": False, "font_color": theme.GREY}
     for row, top, text in flat:
-        if not top:  # a line that is 0 all the time looks like an empty panel
+        if not top:  # a line that is always 0 looks like an empty panel
             panels.add_annotation(text=text, **middle, row=row, col=1)
     return theme.room_for_legend(panels)
 
@@ -176,7 +176,7 @@ def _finding(line: Timeline, policy: str) -> str:
 
 
 def same_axes(series: Mapping[str, TimelineSeries]) -> dict[str, TimelineSeries]:
-    """Give the replays axes on which all of them fit."""
+    """Return the replays with axes on which all of them fit."""
     tops = Tops(*(max(column) for column in zip(*(one.tops for one in series.values()), strict=True)))
     return {name: replace(one, tops=tops) for name, one in series.items()}
 

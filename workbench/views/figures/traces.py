@@ -1,4 +1,4 @@
-"""Traces as all figures draw them: marks, lines, and bars that lie, with words at their ends."""
+"""Traces as all figures draw them: marks, lines, and horizontal bars with text at their ends."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -7,12 +7,12 @@ import plotly.graph_objects as go
 
 
 def marks(drawn: go.Figure, uid: str, name: str, x: Any, y: Any, **more: Any) -> None:  # noqa: ANN401 - plotly's
-    """Add marks; `look` is their colour, symbol and size, and `hover` what they say when pointed at."""
+    """Add marks; `look` is their colour, symbol and size, and `hover` their hover text."""
     _scatter(drawn, "marker", ("color", "symbol", "size"), {"mode": "markers", **more}, uid=uid, name=name, x=x, y=y)
 
 
 def lines(drawn: go.Figure, uid: str, name: str, x: Any, y: Any, **more: Any) -> None:  # noqa: ANN401
-    """Add a line; `look` is its colour, dash and width, and `hover` what it says when pointed at, if anything."""
+    """Add a line; `look` is its colour, dash and width, and `hover` its hover text, if any."""
     _scatter(drawn, "line", ("color", "dash", "width"), {"mode": "lines", **more}, uid=uid, name=name, x=x, y=y)
 
 
@@ -24,7 +24,7 @@ def _scatter(drawn: go.Figure, what: str, names: Sequence[str], more: dict[str, 
 
 
 def bars(drawn: go.Figure, uid: str, name: str, values: Sequence[Any], words: Sequence[str], **more: Any) -> None:  # noqa: ANN401
-    """Add lying bars with words at their ends, one for each of the names `y`; `hover` as for `marks`."""
+    """Add horizontal bars with text at their ends, one for each of the names `y`; `hover` as for `marks`."""
     more |= {"orientation": "h", "textposition": "outside", "cliponaxis": False, "showlegend": False}
     said = f"{more.pop('hover')}<extra></extra>"
     drawn.add_bar(uid=uid, name=name, x=values, text=words, hovertemplate=said, **more)
@@ -42,6 +42,6 @@ def box(x0: float, x1: float, y0: float, y1: float, **more: object) -> dict[str,
 
 
 def broken(pieces: Iterable[Sequence[tuple[Any, Any]]]) -> tuple[list[Any], list[Any]]:
-    """Put lines of points (x, y) one after the other, with gaps between them, for one trace."""
+    """Join lines of points (x, y), with gaps between them, into one trace."""
     points = [point for piece in pieces for point in (*piece, (None, None))]
     return [x for x, _ in points], [y for _, y in points]

@@ -1,4 +1,4 @@
-"""Capacity against the trigger interval: what more latency buys."""
+"""Capacity against the trigger interval: what more latency gains."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -14,7 +14,7 @@ from workbench.views.figures import traces
 
 
 def _deployments(measurements: Sequence[Measurement]) -> list[tuple[str, tuple[IntervalPoint, ...]]]:
-    """Group measurements of one query by slots and profile; those that sustained no rate are left out."""
+    """Group measurements of one query by slots and profile; leave out those that sustained no rate."""
     groups: dict[str, list[Measurement]] = {}
     for run in measurements:
         slots = units.some(run.budget.slots, "slot")
@@ -25,7 +25,7 @@ def _deployments(measurements: Sequence[Measurement]) -> list[tuple[str, tuple[I
 
 
 def trigger_intervals(measurements: Sequence[Measurement]) -> str:
-    """Say how capacity and latency grow from the shortest to the longest interval of the widest deployment."""
+    """Describe how capacity and latency grow from the shortest to the longest interval of the widest deployment."""
     deployments = _deployments(measurements)
     widest = max(deployments, key=lambda one: one[1][-1].interval_s / one[1][0].interval_s, default=None)
     if widest is None:

@@ -1,4 +1,4 @@
-"""A what-if answer on the curve of capacity: what is asked, what it takes, and what a pinned scenario took."""
+"""A what-if answer on the capacity curve: the requested rate, what it takes, and what a pinned scenario took."""
 
 import math
 from collections.abc import MutableMapping
@@ -25,13 +25,13 @@ from workbench.views.figures.capacity import (
 
 @dataclass(frozen=True)
 class Curves:
-    """The capacity of an exploration at the memories and on the cores asked about; kept, since they take long."""
+    """The capacity of an exploration at the requested memories and cores; kept, since the curves take long."""
 
     exploration: Exploration
     kept: MutableMapping[tuple[int, int, float, float, float], Capacity] = field(default_factory=dict)
 
     def at(self, answer: Answer, finding: str) -> Capacity:
-        """Give what the figure shows of `answer`."""
+        """Return the data of the figure for `answer`."""
         plan, memory, interval_s = answer.plan, answer.question.memory_mb, answer.plan.budget.interval_s
         model, gain = on_cores(self.exploration, plan.cores, interval_s, answer.question.more_s)
         room = max(int(model.slots_[-1]), 2 ** math.ceil(math.log2(answer.workers * answer.question.worker_slots)))
@@ -45,7 +45,7 @@ class Curves:
 
 
 def _times(curve: Curve, gain: IntervalSpeedup) -> Curve:
-    """Multiply a curve by `gain`; the doubts of both add up as independent ones do."""
+    """Multiply a curve by `gain`; their uncertainties add up as independent ones."""
     if gain == IntervalSpeedup():
         return curve
     rate = gain.ratio * np.maximum(curve.rate, SLACK)
@@ -60,7 +60,7 @@ def _times(curve: Curve, gain: IntervalSpeedup) -> Curve:
 
 
 def draw_what_if(data: Capacity, answer: Answer, pinned: Answer | None = None) -> go.Figure:
-    """Draw the capacity at the skew measured, what is needed, that of the workers, and what is left without one."""
+    """Draw the capacity at the measured skew, the requested one, that of the workers, and that after losing one."""
     figure = draw_capacity(data)
     question = answer.question
     skewed = 1 + question.more_skew

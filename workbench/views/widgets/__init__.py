@@ -1,7 +1,7 @@
-"""Live panels for notebooks, which work from the keyboard; an error inside a callback shows as a card in its panel."""
+"""Live panels for notebooks, which can be used by keyboard; an error inside a callback shows as a card in its panel."""
 
 from workbench.views.widgets.caps_explorer import CapsExplorer
-from workbench.views.widgets.later import Later
+from workbench.views.widgets.deferred import Deferred
 from workbench.views.widgets.live_panel import LivePanel
 from workbench.views.widgets.paper_panel import PaperPanel
 from workbench.views.widgets.replay_player import ReplayPlayer

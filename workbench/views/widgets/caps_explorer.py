@@ -19,7 +19,7 @@ from workbench.views.widgets.live_chart import LiveChart
 _FRAME_MS = 500
 _ROWS, _NEAR, _LINE = 16, 20, 12  # of the tree, so that the map above it stays in sight; more are unfolded by hand
 _PAGE, _HALF, _HEIGHT, _TABS = 700, 340, 285, 30  # pixels: of a narrow page, half of it, a chart there, tabs above one
-_ROUNDING = 100  # of a tuned threshold: upwards, so that its plan stays
+_ROUNDING = 100  # rounding of a tuned threshold: up, so that its plan stays
 
 MOST_NODES = 2000
 OFF = 1.0  # a cost is never above 1, so a threshold of 1 prunes nothing
@@ -31,12 +31,12 @@ class Traced:
 
     thresholds: CostVector
     root: SearchNode
-    order: tuple[SearchNode, ...]  # all choices as they were tried
-    plans: tuple[Plan, ...]  # complete ones, as they were found
+    order: tuple[SearchNode, ...]  # all choices, in the order tried
+    plans: tuple[Plan, ...]  # complete plans, in the order found
 
     @property
     def pruned(self) -> int:
-        """How many choices ended a branch."""
+        """Number of choices that ended a branch."""
         return sum(node.pruned is not None for node in self.order)
 
     @property
@@ -50,12 +50,12 @@ class Traced:
         return next((number for number, one in enumerate(self.plans) if np.array_equal(one.counts, counts)), None)
 
     def sentence(self) -> str:
-        """Say what the thresholds leave."""
+        """Describe what the thresholds leave."""
         left = units.some(len(self.plans), "plan") if self.plans else "no plan"
         return f"{len(self.order):,} choices were tried, {self.pruned:,} of them ended a branch, and {left} remained."
 
     def step_sentence(self, step: int) -> str:
-        """Say what the search did in `step`, from 1 on, and how many plans it had then."""
+        """Describe what the search did in `step`, from 1 on, and how many plans it had then."""
         if step <= 0 or not self.order:
             return "The search has not begun."
         step = min(step, len(self.order))
@@ -71,7 +71,7 @@ class Traced:
 
 
 def traced(problem: PlacementProblem, thresholds: CostVector, most_nodes: int = MOST_NODES) -> Traced:
-    """Search `problem` within `thresholds` and keep the tree; more than `most_nodes` are refused.
+    """Search `problem` within `thresholds` and keep the tree; refuse more than `most_nodes`.
 
     Its layers stay in topological order. CAPS begins with the operators of high load in limited dimensions (CAPSys,
     section 4.4.2), which prunes earlier, but layers would move with a threshold.
@@ -82,18 +82,18 @@ def traced(problem: PlacementProblem, thresholds: CostVector, most_nodes: int = 
 
 
 def threshold(value: float) -> float:
-    """Give the threshold that a slider at `value` sets: inf where it is off."""
+    """Return the threshold of a slider at `value`: inf where it is off."""
     return math.inf if value >= OFF else value
 
 
 class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
-    """The plan's map, its costs and the search's tree, of `most_nodes` at most; sliders begin at `thresholds`."""
+    """The plan's map, its costs and the search's tree, of at most `most_nodes`; sliders begin at `thresholds`."""
 
     def __init__(
         self, problem: PlacementProblem, thresholds: CostVector | None = None, most_nodes: int = MOST_NODES
     ) -> None:
         self.problem, self._most_nodes = problem, most_nodes
-        self.alarm = panel.Alarm()
+        self.alarm = panel.ErrorArea()
         self._opened: frozenset[str] = frozenset()
         self._quiet = False
         begin = [OFF if math.isinf(value) else min(OFF, value) for value in thresholds or CostVector()]
@@ -159,17 +159,17 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         return self.search.plans[self.plan.value] if self.search.plans else None
 
     def thresholds(self) -> CostVector:
-        """Give what the sliders allow."""
+        """Return the thresholds of the sliders."""
         return CostVector(*(threshold(control.value) for control in self.sliders))
 
     def choose(self, plan: Plan | None) -> None:
-        """Show `plan`, if it is one of those within the thresholds."""
+        """Show `plan` if it is within the thresholds."""
         number = self.search.number_of(plan)
         if number is not None:
             self.plan.value = number
 
     def _prune(self) -> None:
-        """Search again within the present thresholds; the chosen plan stays chosen if it can."""
+        """Search again within the present thresholds; keep the chosen plan if possible."""
         if self._quiet:
             return
         before = self.chosen
@@ -191,7 +191,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
 
     @contextmanager
     def _unshown(self) -> Iterator[None]:
-        """Move controls without an answer to each move."""
+        """Move controls without reacting to each move."""
         self._quiet = True
         try:
             yield
@@ -232,7 +232,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self.step.value = min(self.step.max, max(0, self.step.value + steps))
 
     def _click_tree(self, key: object) -> None:
-        """Choose a plan, or open or fold what was clicked."""
+        """Choose the plan, or open or fold the node, that was clicked."""
         plan = figures.plan_at(self.search.root, str(key))
         if plan is not None:
             self.choose(plan)

@@ -1,4 +1,4 @@
-"""A live figure: a ``FigureWidget`` that is redrawn in place, and what plotly leaves to do by hand.
+"""A live figure: a ``FigureWidget`` that is redrawn in place, and what plotly leaves to be done by hand.
 
 Only this module touches plotly's private names (plotly 7.1); the browser tests fail if they change.
 """
@@ -33,16 +33,16 @@ class LiveChart:
 
     @property
     def finding(self) -> str:
-        """The sentence that the figure states."""
+        """The finding of the figure."""
         return str((self.widget.layout.meta or {}).get("finding", ""))
 
     @property
     def alternative(self) -> str:
-        """What the figure shows, in words."""
+        """The text alternative of the figure."""
         return str((self.widget.layout.meta or {}).get("alternative", self.finding))
 
     def show(self, figure: go.Figure) -> None:
-        """Redraw: only what differs travels to the page, in one message where the traces are of the same kinds."""
+        """Redraw: only differences travel to the page, in one message if the traces are of the same kinds."""
         if [trace.type for trace in figure.data] == [trace.type for trace in self.widget.data]:
             with self.widget.batch_update():
                 for mine, other in zip(self.widget.data, figure.data, strict=True):
@@ -57,7 +57,7 @@ class LiveChart:
         self._describe()
 
     def click(self, trace: int, point: int) -> None:
-        """Do what a click on a mark does."""
+        """Run the action of a click on a mark."""
         data = self.widget.data[trace].customdata
         if self._on_click is not None and data is not None:
             self._on_click(data[point])
@@ -80,7 +80,7 @@ class LiveChart:
 
 
 def _changes(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Properties to set so that `now` becomes `wanted`; those that are to go are None, lists empty."""
+    """Properties that turn `now` into `wanted`; those to remove are None, lists empty."""
     gone: dict[str, Any] = {
         key: [] if isinstance(now[key], list | tuple) else None for key in now.keys() - wanted.keys()
     }
@@ -89,5 +89,5 @@ def _changes(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any
 
 
 def _plain(values: Any) -> object:  # noqa: ANN401
-    """Arrays and tuples as lists, since arrays compare element by element."""
+    """Return arrays and tuples as lists, since arrays compare element by element."""
     return values.tolist() if hasattr(values, "tolist") else list(values) if isinstance(values, tuple) else values

@@ -1,4 +1,4 @@
-"""The live panel of long work: how it stands, what it has found, its log, and buttons to start, cancel and resume it.
+"""The live panel of long work: its state, its findings, its log, and buttons to start, cancel and resume it.
 
 A measurement shows its probes; a study StreamBed's loop: explorer, BIDS2, estimator, and the fitted forms.
 """
@@ -16,7 +16,7 @@ from workbench.study import Runner, Snapshot, State
 from workbench.views import figures, findings, theme
 from workbench.views.parts import part, style
 from workbench.views.widgets import panel
-from workbench.views.widgets.later import Later
+from workbench.views.widgets.deferred import Deferred
 from workbench.views.widgets.live_chart import LiveChart
 
 _EVERY_S = 0.5
@@ -33,7 +33,7 @@ _BUTTONS: dict[State, str] = {"idle": "Start", "done": "Done"}
 
 
 class Standing(NamedTuple):
-    """What the panel says of a snapshot, in words; `share` is how much of the time has passed, as far as is known."""
+    """A snapshot in words; `share` is how much of the time has passed, if known."""
 
     facts: tuple[tuple[str, str], ...]
     share: float
@@ -47,7 +47,7 @@ def standing(now: Snapshot) -> Standing:
     seen = "none yet" if now.estimate is None or unknown else findings.bracket(now.estimate)
     left = "not known before the first bracket" if now.left_s is None else f"about {units.seconds(now.left_s)}"
     facts = [("State", f"{sign} {word}"), ("Doing", now.step or "nothing")]
-    if now.ran:  # what is simulated passes in no time
+    if now.ran:  # simulated work takes no time
         facts.append(("Elapsed", units.seconds(round(now.elapsed_s))))
     if now.most_runs > 1:
         facts.append(("Measurement", f"{now.run} of at most {now.most_runs}"))
@@ -65,7 +65,7 @@ def standing(now: Snapshot) -> Standing:
 
 
 class Pane:
-    """A figure of what is `seen` of a snapshot, drawn again when that changes; at first it says what it waits for."""
+    """A figure of what is `seen` of a snapshot, redrawn when that changes; at first it shows what it waits for."""
 
     def __init__(
         self,
@@ -120,8 +120,8 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
 
     def __init__(self, runner: Runner[Any]) -> None:
         self.runner = runner
-        self.alarm = panel.Alarm()
-        self._later: list[Later] = []
+        self.alarm = panel.ErrorArea()
+        self._deferred: list[Deferred] = []
         self._ticker: threading.Thread | None = None
         self._following = False
         # Callbacks and the ticker are threads: the one that draws holds it, and draws the present state.
@@ -152,7 +152,7 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         self.refresh()
 
     def refresh(self) -> None:
-        """Show how the work stands."""
+        """Show the state of the work."""
         with self._lock:
             self._show(self.runner.snapshot())
 
@@ -167,30 +167,30 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
             "The log is empty."
         ]
         if now.error is not None:
-            self.alarm.ring(*now.error)
+            self.alarm.show(*now.error)
         for pane in self.panes:
             pane.follow(now)
 
-    def then(self, title: str, build: Callable[[Any], Any]) -> Later:
-        """Give a place under `title` that shows what `build` makes of the result: cards, or a widget."""
-        later = Later(title, build)
+    def then(self, title: str, build: Callable[[Any], Any]) -> Deferred:
+        """Return a place under `title` that shows what `build` makes of the result: cards, or a widget."""
+        deferred = Deferred(title, build)
         with self._lock:
             done = self.runner.snapshot().state == "done"
             if not done:
-                self._later.append(later)
+                self._deferred.append(deferred)
         if done:
-            later.fill(self.runner.result)
-        return later
+            deferred.fill(self.runner.result)
+        return deferred
 
     def wait(self, seconds: float | None = None) -> Snapshot:
-        """Wait until the work and the panel have ended, at most `seconds` each; meanwhile the buttons are dead."""
+        """Wait until the work and the panel have ended, at most `seconds` each; the buttons do nothing meanwhile."""
         now = self.runner.wait(seconds)
         if self._ticker is not None:
             self._ticker.join(seconds)
         return now
 
     def begin(self, *, wait: bool = False) -> None:
-        """Start the work, or resume it, and follow it; the kernel stays free unless it is to `wait` for the result.
+        """Start or resume the work, and follow it; the kernel stays free unless `wait` asks for the result.
 
         Work that was waited for raises a `WorkbenchError` if it failed or was cancelled.
         """
@@ -211,7 +211,7 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         self.refresh()
 
     def _follow(self) -> None:
-        """Refresh until the work has ended; in a thread, since the kernel is the analyst's."""
+        """Refresh until the work has ended; runs in a thread, since the kernel is the analyst's."""
         while True:
             self.runner.wait(_EVERY_S)
             with self._lock:  # it ends on what it showed: a click on Resume comes before that, or begins again
@@ -221,12 +221,12 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
                     self._following = False
                     break
         if now.state == "done":
-            for later in self._later:
-                self._guarded(partial(later.fill, self.runner.result))
-            self._later.clear()
+            for deferred in self._deferred:
+                self._guarded(partial(deferred.fill, self.runner.result))
+            self._deferred.clear()
 
     def _guarded(self, action: Callable[[], object]) -> None:
         try:
             action()
         except Exception as error:  # noqa: BLE001 - in a thread nobody would see it
-            self.alarm.ring(type(error).__name__, str(error))
+            self.alarm.show(type(error).__name__, str(error))

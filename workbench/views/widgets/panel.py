@@ -16,12 +16,12 @@ PANEL, SIDES, CONTROLS, ROW, PAIR, LOOP = (
 
 
 def styled(*parts: ipywidgets.Widget) -> tuple[ipywidgets.Widget, ...]:
-    """Give a panel's parts with their style."""
+    """Return a panel's parts with their style."""
     return (*parts, ipywidgets.HTML(style("panel.css", "dark.css"), layout={"display": "none"}))
 
 
 def grid(kind: str, *parts: ipywidgets.Widget) -> ipywidgets.Box:
-    """Put parts next to each other where there is room: ``SIDES``, ``ROW``, ``PAIR``, or ``LOOP`` (two by two)."""
+    """Put parts next to each other if there is room: ``SIDES``, ``ROW``, ``PAIR``, or ``LOOP`` (two by two)."""
     return ipywidgets.Box(parts).add_class(kind)
 
 
@@ -39,43 +39,43 @@ def _wide(kind: Any, description: str, value: object, **more: object) -> Any:  #
 
 
 def slider(description: str, value: float, low: float, high: float, step: float, *, form: str = ".2f") -> Any:  # noqa: ANN401
-    """Give a slider of numbers; `form` writes the number next to it."""
+    """Make a slider of numbers; `form` writes the number next to it."""
     ends = {"min": low, "max": high, "step": step}
     return _wide(ipywidgets.FloatSlider, description, value, readout_format=form, continuous_update=False, **ends)
 
 
 def whole_slider(description: str, value: int, low: int, high: int, *, step: int = 1) -> Any:  # noqa: ANN401
-    """Give a slider of whole numbers."""
+    """Make a slider of whole numbers."""
     return _wide(ipywidgets.IntSlider, description, value, min=low, max=high, step=step, continuous_update=False)
 
 
 def choice_slider(description: str, options: Sequence[tuple[str, object]], value: object) -> Any:  # noqa: ANN401
-    """Give a slider over named choices."""
+    """Make a slider over named choices."""
     return _wide(ipywidgets.SelectionSlider, description, value, options=list(options), continuous_update=False)
 
 
 def choice(description: str, options: Sequence[tuple[str, object]], value: object) -> Any:  # noqa: ANN401
-    """Give a list to choose from."""
+    """Make a list to choose from."""
     return _wide(ipywidgets.Dropdown, description, value, options=list(options))
 
 
 def text_field(description: str, value: str) -> Any:  # noqa: ANN401
-    """Give a line to type into; it answers at Enter, or when it is left."""
+    """Make a line to type into; it reports a change at Enter, or when it loses the focus."""
     return _wide(ipywidgets.Text, description, value, continuous_update=False)
 
 
 def tick(description: str) -> Any:  # noqa: ANN401
-    """Give a box to tick."""
+    """Make a box to tick."""
     return ipywidgets.Checkbox(description=description, value=False, indent=False, layout={"width": "auto"})
 
 
 def button(description: str, tooltip: str, icon: str = "") -> Any:  # noqa: ANN401
-    """Give a button wide enough for its text."""
+    """Make a button wide enough for its text."""
     return ipywidgets.Button(description=description, tooltip=tooltip, icon=icon, layout={"width": "auto"})
 
 
 class FullWidth(anywidget.AnyWidget):
-    """Put into a panel: its charts, also behind tabs, take the panel's width when first drawn and when that changes.
+    """Add to a panel: its charts, also in tabs, take the panel's width when first drawn and when it changes.
 
     plotly draws before the page knows how wide a figure is, and then listens to the window's resize event only.
     """
@@ -84,7 +84,7 @@ class FullWidth(anywidget.AnyWidget):
 
 
 class LiveLog(anywidget.AnyWidget):
-    """Lines as they come; new ones alone are sent and read out. It stays at its end unless its reader scrolls up."""
+    """A log of lines; only new ones are sent and read out. It stays at its end unless its reader scrolls up."""
 
     lines = traitlets.List(traitlets.Unicode()).tag(sync=True)
     _css = read("log.css")
@@ -92,7 +92,7 @@ class LiveLog(anywidget.AnyWidget):
 
 
 class WhileDragged(anywidget.AnyWidget):
-    """Put into a panel: its sliders are continuous from when one is grabbed until let go.
+    """Add to a panel: its sliders are continuous from when one is grabbed until it is released.
 
     ipywidgets' own ``continuous_update`` also rounds what is set or typed to the slider's step.
     """
@@ -104,26 +104,26 @@ class WhileDragged(anywidget.AnyWidget):
         super().__init__(sliders=[one for one in controls if one.has_trait("continuous_update")])
 
 
-class Alarm:
-    """Where the errors of a panel's callbacks show: its `widget` in the panel, which is empty while all is well."""
+class ErrorArea:
+    """The place for errors of a panel's callbacks: its `widget` in the panel, which is empty if there are none."""
 
     def __init__(self) -> None:
         self.widget = ipywidgets.HTML()
 
     def guard(self, callback: Callable[..., object]) -> Callable[..., None]:
-        """Wrap `callback`: a call takes the card of the one before away, and what it raises becomes a card."""
+        """Wrap `callback`: a call removes the last error's card, and an exception becomes a card."""
 
         def guarded(*arguments: Any) -> None:  # noqa: ANN401
             self.clear()
             try:
                 callback(*arguments)
             except Exception as error:  # noqa: BLE001 - shown, and nobody else would
-                self.ring(type(error).__name__, str(error))
+                self.show(type(error).__name__, str(error))
 
         return guarded
 
     def on(self, action: Callable[[], object], *controls: Any) -> None:  # noqa: ANN401
-        """Do `action` when a button is clicked, or the value of another control moves; see `guard`."""
+        """Run `action` when a button is clicked, or the value of another control moves; see `guard`."""
         guarded = self.guard(lambda _: action())
         for control in controls:
             if isinstance(control, ipywidgets.Button):
@@ -131,10 +131,10 @@ class Alarm:
             else:
                 control.observe(guarded, names=["value"])
 
-    def ring(self, kind: str, message: str) -> None:
+    def show(self, kind: str, message: str) -> None:
         """Show an error; see `error_card`."""
         self.widget.value = cards_style() + part("alert", error_card(kind, message).heading_html())
 
     def clear(self) -> None:
-        """Take the card away."""
+        """Remove the card."""
         self.widget.value = ""

@@ -64,12 +64,12 @@ def next_change(line: Timeline, times: tuple[float, ...], frame: int) -> int:
 
 
 def most_interesting(lines: Mapping[str, Timeline]) -> str:
-    """Give the policy to begin with: the one that leads the comparison of those that reconfigure, else the first."""
+    """Return the policy to begin with: the leading one of those that reconfigure, else the first."""
     return policies({name: line for name, line in lines.items() if line.reconfigurations}).leading or next(iter(lines))
 
 
 class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
-    """Plays replays of one load from midnight on, one policy in full and the others over it.
+    """Plays replays of one load from midnight on: one policy in full, with the others over it.
 
     The `lines` are by the name of their policy. Without a `price_unit` they are compared by core-hours. `restarts`, the
     same replays by restart time (seconds), get a slider; `lines` are those of one of the times.
@@ -91,7 +91,7 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
                 f"and each must have the policies {', '.join(lines)}. Take both from replay_restarts."
             )
         self.lines, self._unit = dict(lines), price_unit
-        self.alarm = panel.Alarm()
+        self.alarm = panel.ErrorArea()
         first = most_interesting(self.lines)
         self.times = frame_times(self.lines[first])
         self._data = same_axes({name: timeline(one, name) for name, one in self.lines.items()})
@@ -143,7 +143,7 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         self.chart.show(self._figure())
 
     def _figure(self) -> go.Figure:
-        """Draw what happened until the present frame, on the axes of the complete replays."""
+        """Draw the replay until the present frame, on the axes of the complete replays."""
         until = self.times[self.frame.value]
         drawn = draw_overlaid({name: one.until(until) for name, one in self._data.items()}, self.policy.value)
         return theme.fit(drawn, _PAGE, _HEIGHT)

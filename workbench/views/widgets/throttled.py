@@ -1,4 +1,4 @@
-"""Slow drawing that follows quick moves: the newest one, every so often, and the last one always."""
+"""Slow drawing that follows quick moves: the newest one, at intervals, and always the last one."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def _kernels() -> asyncio.AbstractEventLoop | None:
 
 
 class Throttled:
-    """Do the newest of many jobs, at once if the one before is long done, and else when the pause is over.
+    """Run the newest of many jobs: at once if the last one is long done, else when the pause is over.
 
     The pause, `pause_s` seconds, lets the page draw. The `loop` that waits is the kernel's; without one, nothing waits.
     """
@@ -32,7 +32,7 @@ class Throttled:
         self._free_s = 0.0
 
     def do(self, job: Callable[[], None]) -> None:
-        """Do `job` in place of one that still waits."""
+        """Run `job` in place of a waiting one."""
         loop = self._loop()
         if loop is None:
             job()
@@ -46,7 +46,7 @@ class Throttled:
                 self._do_newest()
 
     def drop(self) -> None:
-        """Leave the job that waits undone."""
+        """Drop the waiting job."""
         self._newest = None
 
     def _do_newest(self) -> None:

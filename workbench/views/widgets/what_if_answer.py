@@ -13,7 +13,7 @@ from workbench.views.parts import part
 
 @dataclass(frozen=True)
 class Scenario:
-    """An answer, and the currency of its money; empty if nobody said one."""
+    """An answer, and the currency of its money; empty if there is none."""
 
     answer: Answer
     currency: str = ""
@@ -26,7 +26,7 @@ class Scenario:
 
 
 class _Tile(NamedTuple):
-    """A figure as it is written, what to say of it, and its number for the difference; None: it has none."""
+    """A figure in writing, its note, and its number for the difference; None: it has none."""
 
     name: str
     value: str
@@ -36,7 +36,7 @@ class _Tile(NamedTuple):
     kind: str = ""
 
     def against(self, pinned: "_Tile | None") -> str:
-        """Say how it differs from the pinned one; empty where that is not known."""
+        """Describe how it differs from the pinned one; empty where that is unknown."""
         if pinned is None or self.number is None or pinned.number is None:
             return ""
         difference = self.number - pinned.number
@@ -80,14 +80,14 @@ def tiles_html(now: Scenario, pinned: Scenario | None = None) -> str:
 
 
 def pinned_words(pinned: Scenario) -> str:
-    """Say what is pinned."""
+    """Describe what is pinned."""
     plan = pinned.answer.plan
     asked = f"{units.rate(plan.rate)} at a risk of {units.chance(pinned.risk)}"
     return f"Pinned: {asked}: {findings.deployment(plan)}, {units.some(pinned.answer.workers, 'worker')}."
 
 
 def needed(now: Scenario) -> str:
-    """Say what the rate takes, and what that costs where a worker has a price."""
+    """Describe what the rate takes, and its cost if a worker has a price."""
     answer, plan = now.answer, now.answer.plan
     price = f" for {units.number(answer.per_hour)} {now.currency}".rstrip() + " per hour"
     return (
@@ -98,7 +98,7 @@ def needed(now: Scenario) -> str:
 
 
 def answer_card(now: Scenario) -> Card:
-    """Put an answer into words and rows."""
+    """Show an answer in words and rows."""
     answer, question, plan = now.answer, now.answer.question, now.answer.plan
     paid = answer.workers * question.worker_slots
     beyond = f" That is {findings.beyond(plan)}: measure a larger one before you rely on it."

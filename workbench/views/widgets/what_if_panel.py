@@ -27,10 +27,10 @@ from workbench.views.widgets.what_if_answer import Scenario, answer_card, needed
 _RISKS = (("use the margin instead", 0.0), ("20 %", 0.2), ("10 %", 0.1), ("5 %", 0.05), ("1 %", 0.01))
 _LONGEST_INTERVAL_S = 20.0
 _LONGEST = 120.0  # minutes
-_MOST_SHAPE, _MOST_PRICE = 64, 5.0  # ends of sliders, if the price list has nothing larger
+_MOST_SHAPE, _MOST_PRICE = 64, 5.0  # ends of sliders, unless the price list has larger values
 _PAGE, _HEIGHT = 700, 400  # pixels: of a narrow page, of the figure
 _STEPS = 1000  # of the slider of prices
-_OF_THE_QUERY = frozenset({"hot key", "late batches"})  # what a plan found that no question changes
+_OF_THE_QUERY = frozenset({"hot key", "late batches"})  # findings of a plan that do not depend on the question
 
 
 class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
@@ -43,7 +43,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.exploration = explored.exploration if isinstance(explored, Planned) else explored
         targets = explored.study.targets if isinstance(explored, Planned) else ()
         first = next(iter(explored.plans), None) if isinstance(explored, Planned) else None
-        self.alarm = panel.Alarm()
+        self.alarm = panel.ErrorArea()
         self._instances = {instance.name: instance for instance in instances}
         cluster = explored.study.cluster if isinstance(explored, Planned) else None
         self._executor_slots = None if cluster is None else cluster.executor_slots
@@ -72,7 +72,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             self.alarm.guard(self.refresh)()
 
     def _make_controls(self, first: CapacityPlan | None, targets: Sequence[float]) -> None:
-        """Make the controls, as the first plan was asked for."""
+        """Make the controls, set as the first plan was requested."""
         low, high = common_range(self.exploration, targets)
         memories = [int(memory) for memory in self.exploration.model.memory_]
         planned_memory = None if first is None else first.budget.profile.memory_mb
@@ -121,7 +121,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         )  # fmt: skip
 
     def _laid_out(self) -> ipywidgets.Box:
-        """Put the controls on one side, the less used ones folded, and what they change on the other."""
+        """Put the controls on one side, the less used ones folded, and the results on the other."""
         rarely = (self.margin, self.price, self.skew, self.outage, self.catch_up, self.interval, self.wait)
         often = (self.rate, self.typed, self.memory, self.risk, self.instance, self.shape, self.lost)
         asked_for = ipywidgets.VBox([*often, panel.folded("Margin, price, skew, outage, interval, wait", *rarely)])
@@ -138,11 +138,11 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
 
     @property
     def answer(self) -> Answer | None:
-        """What the controls ask, answered; None where it cannot be."""
+        """The answer to what the controls ask; None if there cannot be one."""
         return None if self.scenario is None else self.scenario.answer
 
     def question(self) -> Question:
-        """Say what the controls ask; a risk covers what the margin is a rule of thumb for, so it replaces it."""
+        """Return what the controls ask; a risk replaces the margin, which is a rule of thumb for the same thing."""
         risk = self.risk.value or None
         return Question(
             self.rate.value,
@@ -174,7 +174,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
 
     @contextmanager
     def _nothing_on_error(self) -> Iterator[None]:
-        """Leave no earlier answer next to the message of an error."""
+        """Clear the last answer next to the message of an error."""
         try:
             yield
         except Exception:
@@ -185,7 +185,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             raise
 
     def _show(self, scenario: Scenario) -> None:
-        """Put an answer into tiles, and into figure, words and rows as often as the page can draw."""
+        """Show an answer in tiles, and in figure, words and rows as often as the page can draw."""
         pinned = self.pinned
         self.tiles.value = tiles_html(scenario, pinned)
         self._drawing.do(self.alarm.guard(lambda: self._draw(scenario, pinned)))
@@ -199,7 +199,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             self.chart.show(theme.fit(drawn, _PAGE, _HEIGHT))
 
     def _pin(self, scenario: Scenario | None) -> None:
-        """Compare with `scenario` from here on; None: with nothing."""
+        """Compare with `scenario` from now on; None: with nothing."""
         self.pinned = scenario
         self.unpin.disabled = scenario is None
         self.pinned_text.value = "" if scenario is None else escape(pinned_words(scenario))
@@ -207,7 +207,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             self._show(self.scenario)
 
     def _type(self) -> None:
-        """Ask about the rate that was typed, which may lie beyond the slider's ends."""
+        """Ask about a typed rate, which may be beyond the slider's ends."""
         if self.typed.value == units.count(self.rate.value):
             return
         rate = units.read_rate(self.typed.value)
@@ -217,7 +217,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.typed.value = units.count(rate)
 
     def _take(self, instance: InstanceType) -> None:
-        """Set the sliders to a worker type, which raises their ends where it is larger."""
+        """Set the sliders to a worker type, and raise their ends if it is larger."""
         profile = SlotProfile(self.exploration.runs[0].budget.profile.cpus, self.memory.value)
         slots = room_for(instance, profile, executor_slots=self._executor_slots)
         if slots < 1:
@@ -235,7 +235,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             self._taking = False
 
     def _move_worker(self) -> None:
-        """Answer for a worker whose shape or price was moved by hand: it is none of the list any more."""
+        """Answer for a worker whose shape or price was moved by hand, which is no longer a type of the list."""
         if self._taking:
             return
         if self.instance.value:
@@ -245,5 +245,5 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
 
 
 def _unanswered() -> go.Figure:
-    """Make a figure that states nothing, for a question without an answer."""
+    """Make a figure without content, for a question without an answer."""
     return theme.blank(theme.figure("No answer"), "The message above says why.")

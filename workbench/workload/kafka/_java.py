@@ -63,7 +63,7 @@ def java_settings(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _keystore(own: Mapping[str, str]) -> dict[str, str]:
-    """Give the certificate and the key of this client."""
+    """Return the certificate and the key of this client."""
     for name in (_CERTIFICATE, _KEY):
         if name not in own:
             raise WorkbenchError(
@@ -105,7 +105,7 @@ def _certificates(name: str, path: str) -> str:
     blocks = _blocks(name, path)
     found = [text for what, text in blocks if what == "CERTIFICATE"]
     if not found:
-        binary = "" if blocks else "-inform der "  # else of another kind, such as TRUSTED CERTIFICATE
+        binary = "" if blocks else "-inform der "  # another kind, such as TRUSTED CERTIFICATE
         raise WorkbenchError(
             f"The file that {name} names has no certificate in PEM (BEGIN CERTIFICATE). Convert it: openssl x509 "
             f"{binary}-in FILE -out NEW."
@@ -120,7 +120,7 @@ def _blocks(name: str, path: str) -> list[tuple[str, str]]:
 
 
 def _bytes(pem: str) -> bytes:
-    """Give what a block holds; nothing where it is not base64, which Java will say."""
+    """Return the content of a block; empty if it is not base64, which Java will report."""
     try:
         return base64.b64decode("".join(pem.splitlines()[1:-1]))
     except ValueError:

@@ -7,14 +7,14 @@ HEADERS, VALUE = "_headers", "value"
 COLUMNS: Mapping[str, str] = MappingProxyType(
     {"_key": "key", "_timestamp": "timestamp", "_partition": "partition", "_offset": "offset"}
 )
-"""Columns of a sample that are a record's own, and their names in Spark's Kafka source."""
+"""Columns of a sample that come from the record itself, and their names in Spark's Kafka source."""
 
 
 _TAKEN = frozenset({*COLUMNS, HEADERS, VALUE})
 
 
 def named(fields: Iterable[str]) -> dict[str, str]:
-    """Return the columns of a sample for the fields of its values: one with a name that is ours gets a "_"."""
+    """Return the columns of a sample for the fields of its values; a field with a reserved name gets a "_"."""
     found: dict[str, str] = {}
     for name in fields:
         free = name
@@ -25,5 +25,5 @@ def named(fields: Iterable[str]) -> dict[str, str]:
 
 
 def field_of(column: str) -> str:
-    """Return the name of the field that a sample's `column` holds; see `named`."""
+    """Return the name of the field behind a sample's `column`; see `named`."""
     return column.removesuffix("_") if column.removesuffix("_") in _TAKEN else column

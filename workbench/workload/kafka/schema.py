@@ -26,17 +26,17 @@ class Schema:
     path: Path
     kind: Kind
     definition: Mapping[str, Any]
-    number: int | None = None  # its id in the registry; None where the file does not say
+    number: int | None = None  # its id in the registry; None if the file has none
 
     @property
     def said(self) -> str:
-        """Its kind, file and id, as a message names it."""
+        """Kind, file and id of the schema, for a message."""
         number = "" if self.number is None else f" (id {self.number})"
         return f"the {'Avro' if self.kind == 'AVRO' else 'JSON'} schema {self.path.name}{number}"
 
     @property
     def digest(self) -> str:
-        """Short name of what it says, whatever its file is called."""
+        """Short name of the schema's content, whatever its file is called."""
         text = json.dumps([self.kind, self.number, self.definition], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -74,7 +74,7 @@ def _json(text: str, what: str) -> dict[str, Any]:
 
 
 def _record(definition: dict[str, Any], what: str) -> dict[str, Any]:
-    """Check that a definition is an Avro record whose values can become columns."""
+    """Return a definition if it is an Avro record whose values can become columns; refuse others."""
     if definition.get("type") == "object" or "$schema" in definition:
         raise WorkbenchError(
             f"{what} is a JSON Schema. JSON values become columns without one: leave it out, or save the registry's "

@@ -27,7 +27,7 @@ class Topic:
 
     @property
     def url(self) -> str:
-        """Its address, which has no secret in it."""
+        """The address of the topic, which contains no secret."""
         return f"{SCHEME}{self.servers}/{self.name}"
 
     @classmethod
@@ -40,7 +40,7 @@ class Topic:
             )
         found = _ADDRESS.fullmatch(url)
         if found is None or not all(_SERVER.fullmatch(server) for server in found["servers"].split(",")):
-            shown = re.split(r"[?#]", url, maxsplit=1)[0]  # what follows could be a secret
+            shown = re.split(r"[?#]", url, maxsplit=1)[0]  # the rest could be a secret
             raise WorkbenchError(
                 f"{shown!r} is not an address of a topic; it must be kafka://HOST:PORT/TOPIC, such as "
                 "kafka://localhost:9092/orders. Several servers are separated by commas."
@@ -49,7 +49,7 @@ class Topic:
 
 
 def client_settings(path: str | Path | None = None) -> dict[str, Any]:
-    """Read client settings from `path`, or from the file that the environment names; none where there is neither."""
+    """Read client settings from `path`, or from the file that the environment names; empty if there is neither."""
     named = path or os.environ.get(CLIENT_CONFIG)
     if not named:
         return {}

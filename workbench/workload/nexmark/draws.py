@@ -24,7 +24,7 @@ Draw = IntEnum(
     "DESCRIPTION RESERVE HOT_AUCTION AUCTION HOT_BIDDER BIDDER PRICE HOT_CHANNEL CHANNEL EXTRA",
     start=0,
 )
-"""The purpose of a random number of an event; the value is its place among the event's numbers."""
+"""The purpose of a random number of an event; the value is its index among the event's numbers."""
 
 
 def mix(word: int) -> int:

@@ -102,7 +102,7 @@ def channel_id(number: int) -> int:
 
 
 class _Maker:
-    """Gives random words for one purpose, as a separate stream for each seed."""
+    """Random words for one purpose, as a separate stream for each seed."""
 
     def __init__(self, seed: int, purpose: str) -> None:
         self._seed, self._next = mix(seed) ^ crc32(purpose.encode()), 0

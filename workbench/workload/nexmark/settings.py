@@ -42,12 +42,12 @@ class NexmarkSettings:
     person_bytes: int = 200  # average record size that `extra` fills up to, as of
     auction_bytes: int = 500
     bid_bytes: int = 100
-    hot_auction_ratio: int = 2  # one in N references is not to the hot one; 1: there is none; as of
+    hot_auction_ratio: int = 2  # one in N references is not to the hot one; 1: there is no hot one; as of
     hot_seller_ratio: int = 4
     hot_bidder_ratio: int = 4
     hot_batch: int = 100  # ids after which the hot auction, seller and bidder change
-    auctions_in_flight: int = 100  # latest ones that bids which are not hot go to, or a few future ones
-    active_people: int = 1000  # latest ones that bidders and sellers which are not hot are of, or a few future ones
+    auctions_in_flight: int = 100  # latest auctions among which other bids choose, or a few future ones
+    active_people: int = 1000  # latest people among whom other bidders and sellers are, or a few future ones
     group_size: int = 1  # of events that are shuffled; 1, and divisors of 952, leave them in order
     first_event_id: int = 0  # of event number 0
     first_person_id: int = 1000  # added once to every one

@@ -26,7 +26,7 @@ from workbench.capacity import (
 )
 from workbench.capacity.model import FORMS, STREAMBED_FORMS
 from workbench.capacity.model.forms import TRANSFORMS
-from workbench.capacity.model.growth import Growth, believe, read_steps, shapes_of
+from workbench.capacity.model.growth import Growth, prior_of, read_steps, shapes_of
 from workbench.capacity.model.model import least_integer
 from workbench.capacity.model.scaling_law import fit_scaling_law
 
@@ -211,7 +211,7 @@ def dense_mixture(points, rates, target, beliefs):
 def test_the_scaling_law_is_the_dense_gaussian_process(seed, stateful, known, objectives):
     one = explore(seed)
     growth, tasks = known
-    beliefs = believe(one.X[:, 1].min(), stateful=stateful, growth=growth, tasks=tasks)
+    beliefs = prior_of(one.X[:, 1].min(), stateful=stateful, growth=growth, tasks=tasks)
     if objectives and tasks == 1:
         # Every objective of one slot count is the same, so the steps are these objectives.
         beliefs = replace(beliefs, steps=read_steps(one.X, 1e5 * np.floor(one.X[:, 1] ** 0.9)))

@@ -147,7 +147,7 @@ def test_the_edge_goes_on_where_it_can(tmp_path):
     ("disturbance", "said", "advice"),
     [
         (Disturbance(other_load=0.53), " while other processes took much of the machine.", "End what else runs"),
-        (Disturbance(throttled=0.53), " while the machine gave its cores only in part.", "Measure where cores are"),
+        (Disturbance(throttled=0.53), " while only part of the machine's cores was free.", "Measure where cores are"),
         (Disturbance(other_load=0.1), ".", "Give a slot more"),
     ],
 )
@@ -201,7 +201,7 @@ def test_a_batch_that_fits_no_interval_is_named_with_a_longer_one(planned):
     runs = [full_run(run) for run in planned.exploration.measurements[:2]]
     with pytest.raises(WorkbenchError) as raised:
         conclude(runs, "ended")
-    assert "a batch took 7.0 s at a low rate, too, more than the trigger interval of 5 s" in str(raised.value)
+    assert "even at a low rate a batch took 7.0 s, over the trigger interval of 5 s" in str(raised.value)
     assert "interval_s: 28" in str(raised.value)
 
 

@@ -54,7 +54,7 @@ def test_a_plan_without_doubts_is_safe_and_says_its_risk():
         (
             {"cards": (finding("forms disagree", 0.9),), "extrapolation": 3.0, "alike": {"log": 0.9e5, "sqrt": 2e5}},
             "don't rely on it yet",
-            "Models that fit the runs alike differ by 90 % here.",
+            "Models that fit the runs equally well differ by 90 % here.",
         ),
         (
             {"cards": (finding("forms disagree", 0.9),), "extrapolation": 1.9, "alike": {"log": 1.1e5, "sqrt": 2e5}},

@@ -1,7 +1,7 @@
-"""A cluster as a testbed: what is asked of it, what it gives, and how code and state get there."""
+"""A cluster as a testbed: what is requested of it, what it offers, and how code and state get there."""
 
 from workbench.testbed.spark.cluster.code import pack
-from workbench.testbed.spark.cluster.conf import beside_yours, cluster_conf
+from workbench.testbed.spark.cluster.conf import merged_with_yours, cluster_conf
 from workbench.testbed.spark.cluster.environment import stand_in
 from workbench.testbed.spark.cluster.executors import (
     await_executors,

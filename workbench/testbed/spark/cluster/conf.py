@@ -94,7 +94,7 @@ def owner(
     return {_POD: pod} if here == (given("spark.kubernetes.namespace") or "default") else {}
 
 
-def beside_yours(cluster: Cluster, given: Callable[[str], str | None], java_options: str) -> dict[str, str]:
+def merged_with_yours(cluster: Cluster, given: Callable[[str], str | None], java_options: str) -> dict[str, str]:
     """Return the settings that depend on those of your ``spark-defaults.conf``."""
     options = "spark.executor.extraJavaOptions"
     return {

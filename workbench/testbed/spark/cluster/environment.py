@@ -18,7 +18,7 @@ _MAKE = "conda pack -o environment.tar.gz, or venv-pack -o environment.tar.gz"
 
 
 def check_name(path: str, python: str | None) -> None:
-    """Refuse what is not an archive, or names a second interpreter."""
+    """Refuse a file that is not an archive, and a second interpreter."""
     if not path.endswith(_SUFFIXES):
         raise WorkbenchError(
             f"environment is {path!r}; it must be an archive that ends in {', '.join(_SUFFIXES)}, as {_MAKE} makes it. "
@@ -39,7 +39,7 @@ def check_name(path: str, python: str | None) -> None:
 
 
 def check_there(path: str) -> None:
-    """Refuse an archive that is not here."""
+    """Refuse an archive that is missing on this machine."""
     if not Path(path).is_file():
         raise WorkbenchError(
             f"The environment {path!r} is not a file on this machine, from which Spark gives it to the executors. "
@@ -62,7 +62,7 @@ def _digest(path: str, _size: int, _changed_ns: int) -> str:
 
 
 def stand_in(folder: Path) -> str:
-    """Write this process's interpreter under the archive's name into `folder`; give the name, relative to it."""
+    """Write this process's interpreter under the archive's name into `folder`; return the name, relative to it."""
     place = folder / ENVIRONMENT_PYTHON
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(f'#!/bin/sh\ncd {shlex.quote(str(Path.cwd()))} && exec {shlex.quote(sys.executable)} "$@"\n')

@@ -60,7 +60,7 @@ _WRONG_PYTHONS = (
         "The environment {name} lacks a package: {found}. Install it there, and pack again.",
     ),
 )
-"""Signs of a wrong Python of the executors, what the quoted line has, and what is said of workers and of an archive."""
+"""Signs of a wrong Python of the executors, the text they quote, and the advice for workers and for an archive."""
 
 
 def check_room(jvm: Any, cluster: Cluster, budget: Budget, host: str | None) -> None:  # noqa: ANN401 - py4j is not typed
@@ -75,7 +75,7 @@ def check_room(jvm: Any, cluster: Cluster, budget: Budget, host: str | None) -> 
 
 
 def registered(spark: "SparkSession") -> frozenset[str]:
-    """Give Spark's names of the executors that are registered."""
+    """Return Spark's names of the registered executors."""
     listed = str(spark._jsc.sc().getExecutorIds().mkString(","))  # noqa: SLF001 - py4j's only door
     return frozenset(filter(None, listed.split(",")))
 
@@ -100,13 +100,13 @@ def await_executors(
             say(f"waiting for executors: {got} of {count}")
             seen = got
         if time.monotonic() > end:
-            raise _not_given(spark, cluster, budget, got)
+            raise _not_registered(spark, cluster, budget, got)
         looked = time.monotonic()
         while time.monotonic() < looked + _LOOK_S:
             let_pass()
 
 
-def _not_given(spark: "SparkSession", cluster: Cluster, budget: Budget, got: int) -> WorkbenchError:
+def _not_registered(spark: "SparkSession", cluster: Cluster, budget: Budget, got: int) -> WorkbenchError:
     """Return the error for executors that were not given in time."""
     if cluster.kind == "standalone":
         offer = offer_of(spark._jvm, cluster, cluster.reach() or "")  # noqa: SLF001 - py4j's only door
@@ -179,7 +179,7 @@ _Facts = tuple[str, bool | None, float, str, str]
 
 
 def _on_executors(spark: "SparkSession", tasks: int) -> Sequence[_Facts]:
-    """Look at the machines of `tasks` tasks."""
+    """Return facts about the machines that run `tasks` tasks."""
 
     def look(_: object) -> "Iterator[Any]":
         import platform  # noqa: PLC0415 - in the executor
@@ -205,7 +205,7 @@ def _on_executors(spark: "SparkSession", tasks: int) -> Sequence[_Facts]:
 
 
 def compilers(spark: "SparkSession", tasks: int, names: tuple[str, ...]) -> Callable[[], float]:
-    """Give a function that returns CPU seconds of the executors' just-in-time compilers so far: their mean.
+    """Return a function that returns the mean CPU seconds so far of the executors' just-in-time compilers.
 
     The code is warm when they have little to do. A Python task finds its executor's JVM among the processes above it.
     Executors that no task has met yet are left out, and without Linux's ``/proc`` nothing is seen, which counts as 0.

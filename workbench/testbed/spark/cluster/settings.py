@@ -1,4 +1,4 @@
-"""What must be known of a cluster to measure on it, and the executors that a budget becomes there."""
+"""What must be known about a cluster to measure on it, and the executors that a budget becomes there."""
 
 import hashlib
 import ipaddress
@@ -124,7 +124,7 @@ class Cluster:
         return _addresses(self.kind, self.master)
 
     def check_here(self) -> None:
-        """Refuse what cannot be given to the executors because it is not on this machine."""
+        """Refuse files for the executors that are missing on this machine."""
         if self.environment is not None:
             environments.check_there(self.environment)
 
@@ -199,7 +199,7 @@ def _loopback(host: str) -> bool:
 
 
 def asked(count: int, executor: Executor) -> str:
-    """Say in words what is asked of a cluster."""
+    """Describe what is requested of a cluster."""
     cores = executor.millicores // 1000
     return (
         f"{count} executor{'s' * (count != 1)} of {cores} core{'s' * (cores != 1)} and {executor.heap_mb:,} MB of heap"

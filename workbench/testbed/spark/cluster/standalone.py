@@ -13,7 +13,7 @@ from workbench.testbed.spark.cluster.settings import Cluster, asked
 
 @dataclass(frozen=True)
 class Worker:
-    """A live worker and what it has. What is free of it, the master's answer does not hold."""
+    """A live worker with its resources; the master does not report which of them are free."""
 
     cores: int
     memory_mb: int
@@ -21,7 +21,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a master has: its live workers, and the names of the applications that run or wait, this one included."""
+    """The resources of a master: its live workers, and the names of the applications, including this one."""
 
     workers: tuple[Worker, ...]
     applications: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Offer:
         return sum(min(one.cores // cores, one.memory_mb // executor.heap_mb) for one in self.workers)
 
     def sentence(self) -> str:
-        """Say what the master has."""
+        """A sentence on the master's resources."""
         if not self.workers:
             return "The master has no live worker"
         listed = "; ".join(f"{one.cores} cores and {one.memory_mb:,} MB" for one in self.workers)
@@ -57,7 +57,7 @@ def refuse(cluster: Cluster, budget: Budget, offer: Offer) -> None:
 def waiting(cluster: Cluster, budget: Budget, offer: Offer, got: int) -> WorkbenchError:
     """Return the error for executors that were not given in time although the cluster could hold them."""
     count, executor = cluster.executors(budget)
-    other = len(offer.applications) - 1  # one is this
+    other = len(offer.applications) - 1  # one is this application
     others = f", and {other} other application{'s run or wait' if other > 1 else ' runs or waits'}" if other > 0 else ""
     remedy = (
         "Wait until other applications end, or ask for less"

@@ -73,7 +73,7 @@ def remove(spark: "SparkSession", folder: str) -> str:
 
 
 def names_in(spark: "SparkSession", folder: str) -> list[str]:
-    """Name what is in `folder`, a URI; nothing if it is not there."""
+    """Name what is in `folder`, a URI; empty if it does not exist."""
     system, path = _at(spark._jvm, spark._jsc.hadoopConfiguration(), folder)  # noqa: SLF001
     return [one.getPath().getName() for one in system.listStatus(path)] if system.exists(path) else []
 

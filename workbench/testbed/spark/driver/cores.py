@@ -13,7 +13,7 @@ from workbench.testbed.spark.machine.quota import family, pin, pin_family, threa
 
 _TASKS = ("Executor task",)
 COMPILERS = ("C1 Compiler", "C2 Compiler", "Sweeper")
-"""Beginnings of the names of the threads of a JVM's just-in-time compiler."""
+"""Prefixes of the names of the threads of a JVM's just-in-time compiler."""
 
 
 class Cores:
@@ -77,7 +77,7 @@ class Cores:
         self._divided = True
 
     def timer(self) -> Callable[[], CoreSpeed]:
-        """Time the slots' cores; those of a cluster cannot be reached."""
+        """Return a function that times the slots' cores; those of a cluster cannot be reached."""
         if not self._here:
             return lambda: CoreSpeed(0.0, 0.0)
         if self._slots not in self._timers:  # each has a table larger than the caches

@@ -67,8 +67,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LEAST_BATCHES = 3
-_SHORT = 0.99  # of a rate; where less is consumed, the source may be why
-_BEHIND = 1.15  # times the interval; a batch that is late by less may be made up for
+_SHORT = 0.99  # of a rate; if less is consumed, the source may be the reason
+_BEHIND = 1.15  # factor over the interval; a batch that is late by less may be made up for
 
 
 class OwnerGoneError(Exception):
@@ -96,7 +96,7 @@ class Driver:
         self._batch_s: float | None = None  # of the fixed batch, on these cores
         self._executor: int | None = None
         self._machine: Machine | None = None  # of a cluster's executors
-        self._registered: frozenset[str] | None = None  # these executors
+        self._registered: frozenset[str] | None = None  # the present executors
 
     def deploy(self) -> dict[str, Any]:
         """Start Spark and the query, and warm up both."""
@@ -122,7 +122,7 @@ class Driver:
         spec = self._spec
         self._batch_s = None if spec.cluster or spec.asked_rate else spark_batch_s(spark, self._cores.tasks_s)
         self._cores.divide()
-        limited = 1.0 if spec.asked_rate else min(1.0, spec.budget.cpus / self._cores.at_once)  # by the quota
+        limited = 1.0 if spec.asked_rate else min(1.0, spec.budget.cpus / self._cores.at_once)  # because of the quota
         rows = max(LEAST_BATCH_ROWS, int(rows * limited))
         if not spec.asked_rate:
             self._profile(rows)
@@ -140,7 +140,7 @@ class Driver:
         return facts | ({"machine": self._machine} if self._machine else {})
 
     def _begun(self, rows: int) -> tuple[SourceProfile, float]:
-        """Return what is known when a turn begins: of the source, and the rate that the warm code lets expect."""
+        """Return what is known when a turn begins: the source's profile, and the rate to expect from the warm code."""
         budget = self._spec.budget
         return self._source.profile(budget), rows / budget.interval_s
 
@@ -184,7 +184,7 @@ class Driver:
         else:
             self._live.command(rate)
             if self._live.feed.restarts and rate:
-                self._queries.batches(self._live, 1)  # a start is not part of what is observed
+                self._queries.batches(self._live, 1)  # a start does not belong to an observation
 
     def settle(self, seconds: float) -> None:
         """Let `seconds` pass."""
@@ -196,7 +196,7 @@ class Driver:
         return self._queries.fill(self._live, *seconds)
 
     def await_quiet(self, most_s: float) -> None:
-        """Wait for other load on the machine to end, about `most_s` seconds at most; on a cluster it is not seen."""
+        """Wait for other load on the machine to end, about `most_s` seconds at most; on a cluster, it is not seen."""
         if self._spec.cluster:
             return
         before = self._load()
@@ -276,7 +276,7 @@ class Driver:
         self._fastest = max(self._fastest, observation.consumed_rate)
         self._look_where_missed(rate, observation.consumed_rate)
         limit = self._source.profile(spec.budget, self._scans()).rate_limit
-        return replace(observation, source_rate_limit=max(limit, self._fastest))  # what it released, it can release
+        return replace(observation, source_rate_limit=max(limit, self._fastest))  # what it has released, it can release
 
     def _observe_again(self, seconds: float, again: bool) -> Observation:
         if again:
@@ -288,7 +288,7 @@ class Driver:
         told = "the topic has run out of records: it is read again from its earliest offset, and observed again"
         self._connection.send(("warning", told))
         self._queries.batches(self._live, 1)
-        self._queries.settle(seconds)  # its state begins empty
+        self._queries.settle(seconds)  # the state of the query begins empty
         return self.observe(seconds, again=True)
 
     def end(self) -> None:
@@ -350,7 +350,7 @@ class Driver:
             raise OwnerGoneError
 
     def _end_session(self, spark: "SparkSession") -> None:
-        """End the session, remove its places before, and keep the log of one on a cluster where that is asked."""
+        """End the session, remove its places first, and keep the log of one on a cluster if requested."""
         for key, folder in self._spec.places.items():
             if kept := remove(spark, folder):
                 what = "checkpoints" if key == "checkpoint" else "rows"
@@ -368,23 +368,23 @@ class Driver:
 
         try:
             end_session(spark, keep_log)
-        except (Py4JError, OSError) as error:  # nothing measured depends on it; its folder was written before
+        except (Py4JError, OSError) as error:  # nothing measured depends on it; its folder was checked at the start
             if log:
-                _leave(f"the event log is not in {log}, or is not whole there: {cause_of(str(error))}")
+                _leave(f"the event log is missing or incomplete in {log}: {cause_of(str(error))}")
 
     def _scans(self) -> int:
         """How often the query reads the source, as its last batch shows."""
         return max([1, *(times_read(done) for done in self._live.done[-1:])])
 
     def _look_where_missed(self, rate: float, consumed: float) -> None:
-        """Look at a source that is not known yet where a rate is missed, then offer the rate again: it may go on."""
+        """Profile an unknown source where a rate is missed, then offer the rate again, and let it run on."""
         if not self._source.known and _SHORT * rate > consumed:
             self._queries.drain(self._live)
             self._profile(self._live.rows_fitting)
             self.rate(rate)
 
     def _profile(self, rows: int) -> None:
-        """Look at the source, on the budget whose turn it is."""
+        """Profile the source, on the budget of the present turn."""
         self._say(f"measuring the source alone{' again' * self._source.known}")
         self._source.measure(self._queries, self._spec, rows, self._cores.unlimited, self._cores.at_once)
 
@@ -415,13 +415,13 @@ class Driver:
 
 
 def _falls_behind(window: Sequence[CompletedBatch], interval_s: float) -> bool:
-    """Whether the last whole batches all took clearly longer than the interval: more of them would say the same."""
+    """Whether the last whole batches all took clearly longer than the interval, so that more would show the same."""
     last = [done.batch.duration_s for done in window[1:]][-LEAST_BATCHES:]
     return len(last) == LEAST_BATCHES and min(last) > _BEHIND * interval_s
 
 
 def _leave(what: str) -> None:
-    """Name what could not be put in order: the owner, who has closed the pipe by now, reads it in the output."""
+    """Name what could not be cleaned up: the owner has closed the pipe by now, and reads it in the output."""
     print(f"{LEFT}{what}", flush=True)  # noqa: T201 - its output is a log
 
 

@@ -1,4 +1,4 @@
-"""The executor of a deployment on this machine: where it runs, and what is said when one is lost."""
+"""The executor of a deployment on this machine: where it runs, and the error when it is lost."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What feeds a query with rows: the workbench's own rate-limited source; `topic_feed` obeys the same commands."""
+"""The workbench's own rate-limited source as a feed of rows; `topic_feed` obeys the same commands."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,8 +16,8 @@ class ReplayFeed:
     """Replays rows under a control file in `folder`."""
 
     restarts = False  # whether the query must start again to obey a command
-    exhausted = False  # whether too few rows are left for a batch, so that it must begin again at its first row
-    partitions = None  # how many the last batch read, where the feed chooses them itself
+    exhausted = False  # whether too few rows are left for a batch, so that the query must begin at the first row
+    partitions = None  # partitions that the last batch read, where the feed chooses them
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

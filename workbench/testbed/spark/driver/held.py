@@ -24,7 +24,7 @@ class HeldSlots:
         self._thread: threading.Thread | None = None
 
     def hold(self, count: int) -> None:
-        """Hold `count` slots in place of those held now, and return when they are taken."""
+        """Hold `count` slots instead of those held now, and return when they are taken."""
         self.release()
         if count < 1:
             return
@@ -46,7 +46,7 @@ class HeldSlots:
             time.sleep(_LOOK_S)
 
     def release(self) -> None:
-        """Give back all slots that are held."""
+        """Release all slots that are held."""
         self._flag.unlink(missing_ok=True)
         if self._thread is not None:
             self._thread.join(_WAIT_S)

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 POLL_S = 0.05
 FIRST_BATCH_ROWS = 2_000
-# A batch takes at most this many times the rows that are expected to fit, so that an overloaded batch ends too.
+# A batch takes at most this many times the rows expected to fit, so that an overloaded batch ends, too.
 MOST_FITTING = 10
 # Spark waits ten seconds, and no setting changes that, for the source's Python process: too short on a busy machine.
 _SLOW_PYTHON = "Python worker failed to connect back"
 _MOST_STARTS = 20
 _DATA_LOST = ("failOnDataLoss", "KAFKA_DATA_LOSS", "OffsetOutOfRange", "data may have been lost")
-# How a query ends for want of memory, disk or an answer: another budget may have that.
+# A query may end like this for lack of memory, disk or an answer: another budget may have it.
 _OF_THE_BUDGET = (
     "outofmemory", "memoryerror", "no space left", "executorlost", "fetchfailed", "exited unexpectedly", "it stopped",
     "timed out", "connection", "connect back",
@@ -101,7 +101,7 @@ class LiveQuery:
     done: list[CompletedBatch] = field(default_factory=list)
     commanded_rate: float = 0.0
     epoch: int = 0  # number of the current command
-    rows_fitting: int = FIRST_BATCH_ROWS  # that are expected to fit an interval
+    rows_fitting: int = FIRST_BATCH_ROWS  # rows expected to fit an interval
     _fitting: bool = False
     _most_rows: int = 0
     _offered: Command | None = None
@@ -148,7 +148,7 @@ class LiveQuery:
             ) from error
         try:
             frame = build(*streams)
-        except QueryError:  # a script's, which says what it lacks
+        except QueryError:  # a script reports what it lacks
             raise
         except Exception as error:
             raise QueryError(
@@ -203,12 +203,12 @@ class LiveQuery:
 
     @property
     def paused(self) -> bool:
-        """Whether it does not run because nothing is offered to it."""
+        """Whether the query does not run because nothing is offered to it."""
         return self.feed.restarts and self._offered is not None and not self._offered.max_records
 
     @property
     def _checkpoint(self) -> str:
-        """Give another place for each start with an empty state."""
+        """Return another place for each start with an empty state."""
         return f"{self.checkpoint or self.folder / 'checkpoint'}{self._runs or ''}"
 
     @property
@@ -216,13 +216,13 @@ class LiveQuery:
         return f"{self.folder.name}{self._runs or ''}"
 
     def _last_batch(self) -> int:
-        """Give the number of the last batch that began, as the checkpoint has it; -1 if there is none."""
+        """Return the number of the last batch that began, according to the checkpoint; -1 if there is none."""
         place = f"{self._checkpoint}/offsets"
         names = names_in(self._spark, place) if self.checkpoint else [one.name for one in Path(place).glob("*")]
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
     def _drop(self) -> None:
-        """Remove the checkpoint and what was written, as far as that goes: what stays is removed in the end."""
+        """Remove the checkpoint and what was written, as far as possible: the rest is removed in the end."""
         if not self.checkpoint:
             shutil.rmtree(self._checkpoint, ignore_errors=True)
         for place in (self.checkpoint and self._checkpoint, self.writes.folder_of(self._name)):
@@ -235,7 +235,7 @@ class LiveQuery:
         carried = self.commanded_rate * self.interval_s
         self.commanded_rate = rate
         self._fitting = math.isinf(rate)
-        if self._fitting and self.rows_fitting <= GROWTH * carried < math.inf:  # near what was carried: no leap
+        if self._fitting and self.rows_fitting <= GROWTH * carried < math.inf:  # near the rate carried: no leap
             self.rows_fitting = min(self.rows_fitting, max(LEAST_BATCH_ROWS, math.ceil(DAMPED * carried)))
         rows: float = self.rows_fitting if self._fitting else min(rate * self.interval_s, self._most_rows or math.inf)
         offered = None if self._fitting else rate
@@ -275,7 +275,7 @@ class LiveQuery:
         found, limited = (log.batch_id, log.progress, log.stages), self.meter.quota is not None
         self.done.append(CompletedBatch(*found, executor_s, python_s, limited, release=release))
         if self._fitting and release.epoch == self.epoch:
-            known = self.done[1:] or self.done  # a query's first batch pays for its start
+            known = self.done[1:] or self.done  # a query's first batch includes its start
             seen = [(one.batch.records, one.batch.duration_s) for one in known if one.release.epoch == self.epoch]
             self.expect(fitting_rows(seen, self.interval_s))
             if not self.feed.restarts:

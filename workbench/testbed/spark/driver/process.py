@@ -1,4 +1,4 @@
-"""Processes of their own with Spark: the driver of a deployment, and those that answer one question."""
+"""Separate processes with Spark: the driver of a deployment, and those that answer one question."""
 
 import json
 import os
@@ -20,14 +20,14 @@ from workbench.testbed.spark.driver.session import last_line
 from workbench.testbed.spark.machine.quota import CpuQuota
 
 LEFT = "left by the workbench: "
-"""What a line of the driver's output begins with that names what it could not put in order at the end."""
+"""Prefix of a line of the driver's output that names what it could not clean up."""
 
 ENDS_S, ENDS_ON_CLUSTER_S = 30.0, 120.0
-"""How long a driver may take to end; on a cluster, checkpoints are removed and a log may be copied over the network."""
+"""Longest time for a driver to end; on a cluster, checkpoints are removed and a log may be copied over the network."""
 
 _CHECK_S = 0.25
-_NOTED = 50  # lines of each log that an error takes along
-_END = 1 << 16  # bytes of what a process said that are kept
+_NOTED = 50  # lines of each log that an error includes
+_END = 1 << 16  # bytes of a process's output that are kept
 
 
 def go_on() -> None:
@@ -47,7 +47,7 @@ def environment_of_modules() -> dict[str, str]:
 
 
 def ask_apart(module: str, asked: object, longest_s: float | None = None) -> tuple[str, str]:
-    """Run `module` in a process of its own, which gets `asked` as JSON; return its answer, and the end of what it said.
+    """Run `module` in a separate process, which gets `asked` as JSON; return its answer, and the end of its output.
 
     It raises `subprocess.TimeoutExpired` after `longest_s` seconds. In the end all that the process started is killed,
     and its temporary files are removed.
@@ -77,7 +77,7 @@ def ask_apart(module: str, asked: object, longest_s: float | None = None) -> tup
 
 @contextmanager
 def answering() -> Iterator[TextIO]:
-    """Give the file for the answer to `ask_apart`; what else is printed is no part of it."""
+    """Yield the file for the answer to `ask_apart`; other output is kept out of it."""
     ours = os.dup(1)
     os.dup2(2, 1)
     with os.fdopen(ours, "w") as result:
@@ -102,7 +102,7 @@ class DriverProcess:
         alive_read, alive_write = os.pipe()
         environment, folder = environment_of_modules(), folders[0]
         with (folder / "driver.log").open("ab") as log:
-            self._log = (folder / "driver.log").open(errors="replace")  # stays readable after the reaper removed it
+            self._log = (folder / "driver.log").open(errors="replace")  # stays readable after the reaper has removed it
             (folder / "jvm.log").touch()
             self._jvm_log = (folder / "jvm.log").open(errors="replace")
             self._process = subprocess.Popen(
@@ -151,7 +151,7 @@ class DriverProcess:
                 f"Spark did not end within {self._ends_s:g} s and was killed; on a cluster, checkpoints may be left "
                 "and the event log may be missing"
             )
-        with suppress(subprocess.TimeoutExpired):  # it goes on by itself
+        with suppress(subprocess.TimeoutExpired):  # it continues without help
             self._reaper.wait(60)
         with self._log, self._jvm_log:
             for line in self.said().splitlines():
@@ -180,7 +180,7 @@ def ended(said: str) -> WorkbenchError:
 
 
 def keeping(progress: Callable[[str], None]) -> Callable[[str], None]:
-    """Return what leaves a line in sight, if `progress` can do that."""
+    """Return a function that leaves a line in sight, if `progress` can do that."""
     kept: Callable[[str], None] = getattr(progress, "keep", progress)
     return kept
 

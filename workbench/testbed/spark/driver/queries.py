@@ -21,13 +21,13 @@ _PATIENCE_S = 240.0
 _DRAIN_S = 30.0
 _QUIET_S = 1.0
 _FITS, _FIT_BATCHES, _FITTED = 6, 2, 0.15
-_FULL_AFTER = 1.5  # times: rows of sliding windows leave in parts, in half as much time again
+_FULL_AFTER = 1.5  # factor: rows of sliding windows leave in parts, within half as much time again
 
 
 class Queries:
     """All queries that run in a deployment.
 
-    `wait` lets a moment pass; it raises when nobody wants the deployment any longer.
+    `wait` lets a moment pass; it raises when the deployment is no longer wanted.
     """
 
     def __init__(self, spark: "SparkSession", events: EventLog, meter: Meter, wait: Callable[[], None]) -> None:
@@ -68,7 +68,7 @@ class Queries:
     def tick(self) -> None:
         """Let a moment pass, and raise the error of a query that failed."""
         self.pump()
-        self._wait()  # what is lost is a better reason than the failure that it causes
+        self._wait()  # a loss explains more than the failure that it causes
         for query in self._running:
             query.check()
 
@@ -79,7 +79,7 @@ class Queries:
             self.tick()
 
     def fill(self, live: LiveQuery, least_s: float, most_s: float) -> bool:
-        """Let the state of `live` reach its working size, within `least_s` to `most_s` seconds; say whether it has."""
+        """Let the state of `live` reach its working size, within `least_s` to `most_s` seconds; return if it has."""
         begun = now_s()
         while True:
             self.tick()
@@ -104,7 +104,7 @@ class Queries:
             self.tick()
 
     def fit(self, live: LiveQuery) -> None:
-        """Offer the maximum rate to a query that starts again for every batch size: choose the size before."""
+        """Offer the maximum rate to a query that starts again for every batch size: choose the size first."""
         seen: list[tuple[int, float]] = []
         for _ in range(_FITS):
             live.command(math.inf)
@@ -141,7 +141,7 @@ class Queries:
 
 
 def full(done: Sequence[CompletedBatch], now_s: float) -> bool:
-    """Whether a state has its working size: as much leaves it as enters, so a reading compares with later ones.
+    """Whether a state has its working size: as much leaves as enters, so that a reading compares with later ones.
 
     Half as much time again must have passed as every state with rows took until the first of them left it. A window's
     rows stay until the watermark has passed its end. Until then the state grows and the query is faster than it will

@@ -1,4 +1,4 @@
-"""How many rows the next batch gets, or the first ones of a turn, so that batches soon last one trigger interval.
+"""How many rows the next batch, or the first ones of a turn, get, so that batches soon last one trigger interval.
 
 While the code is cold, or the query is light, a batch takes its time whatever it holds: rows hardly matter, and the
 size leaps. Where rows matter, the line through the last batches says how many fill the interval.
@@ -13,15 +13,15 @@ from workbench.testbed.spark.log.operators import line
 
 LEAST_BATCH_ROWS = 10
 MEMORY = 6
-"""Batches that the line is fitted to."""
+"""Batches behind the fitted line."""
 
 LEAP, GROWTH, DAMPED = 8.0, 2.0, 1.25
-"""Largest growth from one batch to the next: while rows hardly matter, where they do, and once a batch was full."""
+"""Largest growth from one batch to the next: while rows hardly matter, where they matter, and after a full batch."""
 
 _CLEARLY = 1.2  # batch sizes that differ by this factor show the cost of a row
-_HARDLY = 0.25  # share of a batch's seconds that its rows take, up to which they hardly matter
-_NEARLY = 0.8  # of the interval; a batch that takes more is nearly as long as it should be
-_SMALLER = 2 / 3  # of a first size that overran the interval: what its rows cost shows in the next batch
+_HARDLY = 0.25  # share of a batch's seconds for its rows, up to which they hardly matter
+_NEARLY = 0.8  # of the interval; a batch that takes more is almost long enough
+_SMALLER = 2 / 3  # of a first size that overran the interval: the next batch shows the cost of its rows
 
 
 def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float) -> int:
@@ -45,17 +45,17 @@ def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float) -> int:
     fewer = [took for rows, took in last if _CLEARLY * rows < records]
     more = [took for rows, took in last if rows > records]
     free = seconds < _NEARLY * interval_s and max(more, default=0.0) < interval_s
-    if free and fewer and seconds <= median(fewer):  # rows cost less than batches scatter
+    if free and fewer and seconds <= median(fewer):  # rows cost less than the scatter of batches
         return _bounded(LEAP * records)
     if rows_s <= _HARDLY * seconds and (seconds < _NEARLY * interval_s or cost.fixed_s >= interval_s):
-        # As many as take a further interval at most, by a line whose slope may be too small by what batches scatter.
+        # Rows for at most one further interval, by a line whose slope may be too small by the scatter of batches.
         most = records + interval_s / max(cost.per_record_s, 1e-12)
         return _bounded(min(LEAP * records, most))
     if cost.fixed_s < interval_s:
         wanted = (interval_s - cost.fixed_s) / cost.per_record_s
     else:
         wanted = records * interval_s / seconds
-    growth = DAMPED if filled else max(GROWTH, interval_s / seconds)  # as rows that take all of the seconds allow
+    growth = DAMPED if filled else max(GROWTH, interval_s / seconds)  # as if rows took all of the seconds
     return _bounded(min(growth * records, max(records / GROWTH, wanted)))
 
 

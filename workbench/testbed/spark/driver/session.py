@@ -20,7 +20,7 @@ from workbench.defaults import LEAST_HEAP_MB
 from workbench.errors import WorkbenchError
 from workbench.records import JOINED, MEASURED, Executor, JobSettings, state_settings
 from workbench.redaction import VARIABLE
-from workbench.testbed.spark.cluster import Cluster, beside_yours, check_room, cluster_conf, refused, stand_in
+from workbench.testbed.spark.cluster import Cluster, merged_with_yours, check_room, cluster_conf, refused, stand_in
 from workbench.testbed.spark.driver.spec import DeploymentSpec
 from workbench.testbed.spark.machine.connector import bring, load_here
 from workbench.testbed.spark.machine.java import find_java
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # A job that runs for days has all its code compiled, but a run of minutes would still interpret the code that a batch
 # calls once. So the JVM compiles code after a tenth of the usual calls.
 COMPILED_SOON = "-XX:CompileThresholdScaling=0.1"
-"""For executors: code of rows soon is as fast as it will be."""
+"""For executors: code of rows soon reaches its final speed."""
 
 COMPILED_ONCE = "-XX:TieredStopAtLevel=1"
 """For the driver, whose code runs a few times a batch: the second compiler would work on it for minutes.
@@ -75,7 +75,7 @@ def spark_conf(
 ) -> dict[str, str]:
     """Spark's configuration for a deployment on `budget`; `address` is this machine's, as a cluster reaches it."""
     executor = divide_memory(budget if cluster is None else replace(budget, slots=cluster.executor_slots))
-    # A query's relative paths mean this folder, where the JVM must start in another.
+    # A query's relative paths mean this folder, even where the JVM must start in another.
     place = f' "-Duser.dir={Path.cwd()}"' if cluster and cluster.environment else ""
     if cluster is None:
         theirs = {
@@ -83,7 +83,7 @@ def spark_conf(
             "spark.executor.memory": f"{executor.heap_mb}m",
             "spark.executor.cores": str(executor.slots),
             "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-            "spark.executorEnv.PYTHONSAFEPATH": "1",  # a file in the current folder takes no library's place
+            "spark.executorEnv.PYTHONSAFEPATH": "1",  # no file in the current folder replaces a library
             "spark.executor.extraJavaOptions": (
                 f'"-Djava.io.tmpdir={disk}" {COMPILED_SOON} -XX:-UseDynamicNumberOfCompilerThreads'
             ),
@@ -91,7 +91,7 @@ def spark_conf(
             "spark.executor.extraClassPath": str(folder / "classes"),
             **WITHOUT_FORKS,
         }
-    else:  # a cluster's own settings say how its processes trust each other
+    else:  # a cluster's own settings define how its processes trust each other
         theirs = {"spark.redaction.regex": _SECRETS, **cluster_conf(cluster, budget, address)}
     return {
         **_QUIET,
@@ -115,13 +115,13 @@ def spark_conf(
 
 
 def at_start(ours: Mapping[str, str], settings: JobSettings) -> dict[str, str]:
-    """Add to `ours` what of a job's settings must be known when a JVM starts: its options and its class path."""
+    """Add to `ours` those of a job's settings that a JVM needs at its start: its options and its class path."""
     joined = {name: value for name, value in settings.spark.items() if name in JOINED}
     return JobSettings(spark=joined).conf(ours)
 
 
-def later(ours: Mapping[str, str], settings: JobSettings) -> dict[str, str]:
-    """Give the rest of a job's settings, with the variables of the environment replaced.
+def after_start(ours: Mapping[str, str], settings: JobSettings) -> dict[str, str]:
+    """Return the rest of a job's settings, with the variables of the environment replaced.
 
     They go over the gateway, since everybody can read command lines. Spark's logs hide those that name a variable.
     """
@@ -142,7 +142,7 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
 
     budget, folder, disk, cluster = spec.budget, spec.folder, spec.disk, spec.cluster
     address = cluster.reach() if cluster else "127.0.0.1"
-    if cluster and "SPARK_HOME" in os.environ:  # what you have configured there stays in force
+    if cluster and "SPARK_HOME" in os.environ:  # your own configuration there stays in force
         os.environ.setdefault("SPARK_CONF_DIR", str(Path(os.environ["SPARK_HOME"]) / "conf"))
     for name in ("classes", "eventlog", "home"):
         (folder / name).mkdir(exist_ok=True)
@@ -173,13 +173,13 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
         check_room(gateway.jvm, cluster, budget, address)
         load_here(connector, gateway.jvm)
         # Spark has put your settings among the JVM's properties, where those that it was started with replace them.
-        beside = beside_yours(cluster, gateway.jvm.java.lang.System.getProperty, COMPILED_SOON)
-        conf.setAll(list(at_start(beside, spec.settings).items()))
+        merged = merged_with_yours(cluster, gateway.jvm.java.lang.System.getProperty, COMPILED_SOON)
+        conf.setAll(list(at_start(merged, spec.settings).items()))
     else:
         compile_into(folder / "classes", gateway.jvm)
         # Over the gateway, since everybody can read command lines; executors get it in their environment.
         conf.set("spark.authenticate.secret", secrets.token_hex(32))
-    conf.setAll(list(later(ours, spec.settings).items()))
+    conf.setAll(list(after_start(ours, spec.settings).items()))
     try:
         context = SparkContext(gateway=gateway, conf=conf)
     except Py4JError as error:
@@ -240,7 +240,7 @@ def end_session(spark: "SparkSession", stopped: Callable[[Any], None] = lambda _
 
 @contextmanager
 def _environment(**variables: str) -> "Iterator[None]":
-    """Set variables of this process's environment, and give back at the end what they were before."""
+    """Set variables of this process's environment, and restore them at the end."""
     before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:
@@ -253,7 +253,7 @@ def _environment(**variables: str) -> "Iterator[None]":
 
 @contextmanager
 def batch_session(jars: Sequence[str] = ()) -> "Iterator[SparkSession]":
-    """Give a session in this process, on all cores, for data at rest; its output goes to a file.
+    """Yield a session in this process, on all cores, for data at rest; its output goes to a file.
 
     `jars` are on its class path.
     """

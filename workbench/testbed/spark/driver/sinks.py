@@ -1,4 +1,4 @@
-"""How the queries of a deployment write: to the job's sink, in a place of the deployment's own."""
+"""How the queries of a deployment write: to the job's sink, in a separate place of the deployment."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,17 +20,17 @@ class Writes:
     """Where the queries of a deployment write."""
 
     kind: str = NOOP  # a key of `workbench.records.MODES`
-    place: str = ""  # the deployment's own: a folder, as Hadoop names it, or the address of a topic
-    call: Callable[..., Any] | None = None  # by ``foreachBatch``, with `place` where there is one
-    options: Mapping[str, str] = field(default_factory=dict)  # of Spark's sink
+    place: str = ""  # a folder of the deployment, as Hadoop names it, or the address of a topic
+    call: Callable[..., Any] | None = None  # called by ``foreachBatch``, with `place` if there is one
+    options: Mapping[str, str] = field(default_factory=dict)  # options of Spark's sink
 
     @property
     def folder(self) -> str:
-        """The folder that is removed with the deployment; "" where there is none."""
+        """The folder that is removed with the deployment; "" if there is none."""
         return "" if self.kind == "kafka" else self.place
 
     def folder_of(self, name: str) -> str:
-        """Name the folder of the query `name`; "" where it has none."""
+        """Name the folder of the query `name`; "" if it has none."""
         return self.folder and f"{self.folder}/{name}"
 
     def begin(self, writer: "DataStreamWriter", spark: "SparkSession", name: str) -> "StreamingQuery":

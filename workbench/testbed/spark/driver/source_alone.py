@@ -1,4 +1,4 @@
-"""The source by itself: what it costs, and the highest rate it can feed to a query."""
+"""The source alone: its cost, and the highest rate it can feed to a query."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,14 +20,14 @@ from workbench.workload.source import RowsOnly
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Small and large in turns: code that still gets faster would else make small batches look slow, or large ones fast.
+# Small and large in turns: else code that still gets faster would make small batches look slow, or large ones fast.
 _SHARES = (0.5, 1.5, 0.5, 1.5)
 _WARM_S = 15.0
 _GROWTH = 3
 _DISTINCT_S = 0.2
 _LONG_S = 1.0
 _LEAST_ROWS = 1_000
-_REPEATS = 2  # a profile is taken again at most this often: it takes about 20 s
+_REPEATS = 2  # a profile is repeated at most this often: it takes about 20 s
 
 
 class SourceAlone:
@@ -45,11 +45,11 @@ class SourceAlone:
 
     @property
     def known(self) -> bool:
-        """Whether it was measured."""
+        """Whether the source was measured."""
         return self._alone is not None
 
     def profile(self, budget: Budget, scans: int = 1) -> SourceProfile:
-        """Give the cost of the source and its highest rate on `budget`: on fewer slots a record takes longer."""
+        """Return the cost of the source and its highest rate on `budget`: on fewer slots a record takes longer."""
         limit = math.inf
         if self._alone is not None:
             per_record_s = self._alone.per_record_s * self._most.cpus / budget.cpus
@@ -59,7 +59,7 @@ class SourceAlone:
         return SourceProfile(self.cost.fixed_s * cpus, self.cost.per_record_s * cpus, limit / scans)
 
     def doubtful(self, rate: float, budget: Budget, scans: int = 1) -> bool:
-        """Whether `rate` records/s is more than the profile allows for, and a look may show otherwise."""
+        """Whether `rate` records/s is more than the profile allows, and another profile may allow it."""
         if not math.isfinite(rate) or self._taken > _REPEATS:
             return False
         return self.profile(budget, scans).rate_limit < SOURCE_MARGIN * rate
@@ -72,7 +72,7 @@ class SourceAlone:
         unlimited: Callable[[], AbstractContextManager[None]],
         cores: float,
     ) -> None:
-        """Run a query that only reads the source, in batches of several sizes without a quota, and keep what this says.
+        """Run a query that only reads the source, in batches of several sizes without a quota, and keep the result.
 
         CPU seconds of a row are the same with a quota and without; without, they are known in a third of the time.
         """
@@ -96,7 +96,7 @@ class SourceAlone:
         self.keep(kept, spec.budget, cores / spec.budget.cpus)
 
     def keep(self, batches: Sequence[CompletedBatch], budget: Budget, faster: float = 1.0) -> None:
-        """Take over what `batches` of the source alone say, if it is faster than what is known.
+        """Use what `batches` of the source alone show, if it is faster than the known profile.
 
         They ran on cores that are `faster` times those of `budget`.
         """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Turn:
-    """A smaller or equal budget that takes its turn in a deployment that is warm, and its numbers of partitions."""
+    """A smaller or equal budget with a turn in a warm deployment, and its numbers of partitions."""
 
     budget: Budget
     source_partitions: int
@@ -59,7 +59,7 @@ class DeploymentSpec(Turn):
 
     @property
     def places(self) -> dict[str, str]:
-        """Folders of the deployment's own that are removed with it, by the key of a study that they are in."""
+        """Folders of the deployment that are removed with it, by the key of a study that they are in."""
         return {key: place for key, place in (("sink", self.writes.folder), ("checkpoint", self.checkpoints)) if place}
 
     @property

@@ -1,7 +1,7 @@
 """Spark's own Kafka source as a feed: a topic that was filled before is read at a commanded rate.
 
 Spark admits ``maxOffsetsPerTrigger`` records to a batch, and reads this option when the query starts. So a new rate
-starts the query again, from the same checkpoint: its state stays, and it goes on where it was. Where too few records
+starts the query again, from the same checkpoint: its state stays, and it continues where it was. Where too few records
 are left, it begins again at the topic's earliest offset with a fresh checkpoint, because event time would go back.
 
 Spark divides the cap by what is left in each partition and rounds down, though to one record at least. The cap is the
@@ -32,12 +32,12 @@ from workbench.workload.kafka import COLUMNS, VALUE, Topic, client_settings, fie
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_SEVERAL = 4  # batches of one command: the first of them pays for the start, and a few are compared
+_SEVERAL = 4  # batches of one command: the first of them includes the start, and a few are compared
 _PROBE_S = 60.0
 _LOOK_S, _ANSWER_S = 1.0, 2.0
 _AHEAD = 10  # batches for which the cap is chosen: about a window
 _LONGEST = 2**31 - 1  # bytes of a value
-_LEAST_HELD, _FEWEST_OFFSETS = 0.99, 100  # records by offset, from this many offsets on
+_LEAST_HELD, _FEWEST_OFFSETS = 0.99, 100  # records per offset, from this many offsets on
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class TopicRows:
     """The records of a topic, as rows."""
 
     url: str
-    schema: pa.Schema  # of the rows: the columns that a sample of the topic has
+    schema: pa.Schema  # of the rows: the columns of a sample of the topic
     connector: tuple[str, ...]  # jars of Spark's Kafka connector
     decoded: bool = True  # otherwise a record becomes one narrow column, to measure the source alone
 
@@ -91,16 +91,16 @@ class TopicFeed:
         return [records.select(*_decoded(rows.schema)) if rows.decoded else records.select(f.lit(0).alias("row"))]
 
     def offer(self, command: Command) -> None:
-        """Take the command; see `starts`."""
+        """Store the command; see `starts`."""
         self._command, self._wanted, self._last = command, command.max_records, None
 
     @property
     def cap(self) -> int:
-        """Offsets to admit to a batch, so that it takes as many records as are wanted."""
+        """Offsets to admit to a batch, so that it takes the wanted number of records."""
         return cap_for(math.ceil(self._wanted / self._held), self._sizes())
 
     def starts(self, last_batch: int) -> bool:
-        """Look at the topic, and say whether the query must begin again at its earliest offset."""
+        """Look at the topic, and return whether the query must begin again at its earliest offset."""
         assert self._command is not None  # noqa: S101 - for the type checker
         BrokerWatch(self.rows.url).check()
         self._ends = offsets_of(self._topic, self._settings, self.jvm)
@@ -119,7 +119,7 @@ class TopicFeed:
             raise overtaken(self._topic.url)
         if fresh:
             self._reached = {number: low for number, (low, _) in self._ends.items()}
-        # The first batch after a start pays for it, and repeats one that was cut off.
+        # The first batch after a start includes it, and repeats one that was cut off.
         self._ready_after = 0 if fresh else last_batch + 1
         self.exhausted = False
         return fresh
@@ -148,7 +148,7 @@ class TopicFeed:
         return self._last
 
     def _read(self, offsets: int, records: int) -> int:
-        """Note how many records a range of offsets held; give their number, once, however often the query reads it."""
+        """Note how many records a range of offsets had; return them, once, however often the query reads it."""
         held = min(records, offsets)
         self._offsets += offsets
         self._records += held
@@ -165,7 +165,7 @@ class TopicFeed:
 
     @property
     def _held(self) -> float:
-        """Records by offset, as seen so far."""
+        """Records per offset, as seen so far."""
         return self._records / self._offsets if self._offsets else 1.0
 
     def _left(self) -> int:
@@ -229,7 +229,7 @@ def _decoded(schema: pa.Schema) -> "list[Column]":
 
 
 def behind_id(value: "Column") -> "Column":
-    """Leave out the byte 0 and four of a schema's id, with which no JSON begins."""
+    """Return a value without the byte 0 and four of a schema's id, with which no JSON begins."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     return f.when(f.substring(value, 1, 1) == f.lit(b"\0"), f.substring(value, 6, _LONGEST)).otherwise(value)

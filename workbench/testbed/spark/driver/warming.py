@@ -10,7 +10,7 @@ from workbench.testbed.spark.driver.ramp import fitting_rows
 from workbench.testbed.spark.driver.spec import DeploymentSpec
 
 # Just-in-time compilation takes minutes: a query that looked steady after 40 s was a quarter faster 40 s later.
-# While the compiler is busy, code that would run a third faster is still waiting for it.
+# While the compiler is busy, code that would run a third faster still waits for it.
 _SMALL_BATCHES, _DRIVER_STEADY = 8, 0.9
 _LARGE_BATCHES, _ROWS_STEADY = 3, 0.95
 _JIT_IDLE = 0.3  # of a core
@@ -27,10 +27,10 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
     then grow until they fill the interval, and go on until the CPU seconds of a row stop falling, or the compiler is
     nearly idle.
 
-    Where only rates are asked for (`spec.asked_rate`, the highest), it ends as soon as a batch of that one's rows would
+    If only given rates are tested (`spec.asked_rate` is the highest), it ends as soon as a batch at that rate would
     be sustained: code that gets faster still would sustain it as well. Batches grow no further than that.
 
-    It returns the rows that fill one interval afterwards, on all cores; where rates are asked for, on the slots' alone,
+    It returns the rows that fill one interval afterwards, on all cores; if given rates are tested, on the slots' alone,
     at least.
     """
     live = queries.start(spec, "warming")
@@ -64,7 +64,7 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
             at_s, before_s = now_s(), compiler_s()
             if idle and len(costs) > _LARGE_BATCHES:
                 break
-        # The rows asked for would be done within the interval on the slots' cores alone, as they were on all.
+        # The requested rows would be done within the interval on the slots' cores alone, as they were on all.
         if 0 < _ALL * asked <= done.batch.records and _on_slots_s(done, spec.budget) < spec.budget.interval_s:
             break
     done = live.done[-1]
@@ -75,7 +75,7 @@ def warm_code(queries: Queries, spec: DeploymentSpec, compiler_s: Callable[[], f
 
 
 def _on_slots_s(done: CompletedBatch, budget: Budget) -> float:
-    """Seconds that a batch would take on the slots' cores alone, as it was on all; at most as many tasks run at once.
+    """Seconds of a batch on the slots' cores alone, from those on all cores; at most as many tasks run at once.
 
     Seconds of the driver are the same there, those of the tasks more.
     """

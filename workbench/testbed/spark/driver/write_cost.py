@@ -16,11 +16,11 @@ from workbench.testbed.spark.driver.spec import DeploymentSpec
 from workbench.testbed.spark.log.batches import BatchLog, Stage
 
 _SHARES = (0.25, 0.75)  # of the rows that fill an interval
-_LEAST_ROWS, _MOST_TIMES = 10_000, 4  # so that what a row costs is seen, at this many times the rows at most
-_EACH = 3  # batches of a size, of which the first pays for the change
+_LEAST_ROWS, _MOST_TIMES = 10_000, 4  # so that the cost of a row shows, with this many times the rows at most
+_EACH = 3  # batches of a size; the first of them includes the change
 _FEWEST = 30  # batches that show growth
 _ROUND = 10  # batches after which the logs of file and Delta sinks are compacted
-_ROUNDS = 5  # from which on their means are compared
+_ROUNDS = 5  # batches from which on means are compared
 _SURE = 4.0  # standard errors
 
 
@@ -45,7 +45,7 @@ def compare(
 
 
 def added(real: Sequence[BatchLog], noop: Sequence[BatchLog]) -> WriteCost:
-    """Give what a sink adds, by what the batches `real` take more than `noop`, which read as many records.
+    """Return what a sink adds: what the batches `real` take more than `noop` with as many records.
 
     Only the stage that writes is compared for its tasks: the others are the query's, or of jobs of the sink's own.
     """
@@ -63,7 +63,7 @@ def added(real: Sequence[BatchLog], noop: Sequence[BatchLog]) -> WriteCost:
 
 
 def _writing(log: BatchLog) -> Stage:
-    """Give the stage that writes; the last one, where Spark does not count what is written."""
+    """Return the stage that writes; the last one if Spark does not count what is written."""
     return max(reversed(log.stages), key=lambda stage: sum(task.written for task in stage.tasks))
 
 
@@ -78,7 +78,7 @@ def _others_s(log: BatchLog) -> float:
 
 
 def outside_s(log: BatchLog) -> float:
-    """Seconds that a batch adds itself in which no stage of it runs."""
+    """Seconds that a batch adds in which none of its stages runs."""
     ran = 0.0
     until = -math.inf
     for begun, ended in sorted((stage.begun_s, stage.ended_s) for stage in log.stages):
@@ -88,7 +88,7 @@ def outside_s(log: BatchLog) -> float:
 
 
 def write_cost(seen: Sequence[BatchLog], since_empty: Sequence[BatchLog], sink: WriteCost) -> WriteCost | None:
-    """Add to what the `sink` adds what writing took in the batches `seen`, and its growth since the sink was empty."""
+    """Add to the cost of the `sink` what writing took in the batches `seen`, and growth since the sink was empty."""
     if not seen:
         return None
     states = [state for log in seen for state in log.progress.get("stateOperators") or []]
@@ -112,7 +112,7 @@ def _log_s(log: BatchLog) -> float:
 
 
 def growth(seconds: Sequence[float], logs: Sequence[BatchLog]) -> float:
-    """Seconds by which each batch takes longer than the one before, whatever its rows; 0 where that is in doubt.
+    """Seconds by which each batch takes longer than the last one, whatever its rows; 0 if that is uncertain.
 
     Least squares of seconds = a + b x rows + c x number, of means of ten batches where there are enough: what happens
     at every tenth batch counts then.

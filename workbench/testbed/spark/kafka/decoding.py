@@ -1,4 +1,4 @@
-"""Reads a range of a topic with Spark, decodes its values and writes Parquet, in a process of its own.
+"""Reads a range of a topic with Spark, decodes its values and writes Parquet, in a separate process.
 
 ``python -m workbench.testbed.spark.kafka.decoding`` takes what `workbench.testbed.spark.kafka.sample` asks for as JSON,
 and gives what was seen as JSON. JSON gets the types that Spark infers, Avro those of ``from_avro``.
@@ -27,7 +27,7 @@ from workbench.workload.kafka import COLUMNS, HEADERS, VALUE, named
 _WRONG, _FRAMED, _BARE, _ID, _FIELDS = "__wrong", "__framed", "__bare", "__id", "__fields"
 _PREFIX, _LONGEST = 5, 2**31 - 1  # bytes of a registry's wire format (0, and the schema's id), and of a value
 _MOST = str(1 << 26)  # bytes of a text or of bytes in Avro
-_END = bytes.fromhex("9d1f5ce30b7746a28ec4d07f3961ab52")  # stands behind a value while it is decoded
+_END = bytes.fromhex("9d1f5ce30b7746a28ec4d07f3961ab52")  # follows a value while it is decoded
 _END_TYPE = {"type": "fixed", "name": "workbench__end", "size": len(_END)}
 _PERMISSIVE = {"mode": "PERMISSIVE"}
 _SETTINGS = {
@@ -38,12 +38,12 @@ _SETTINGS = {
 
 
 def main() -> None:
-    """Read what standard input asks for, and print what was seen of it."""
+    """Read the request from standard input, and print what was seen."""
     asked = json.load(sys.stdin)
     with answering() as result:
         with batch_session(asked["jars"]) as spark:
             jvm: Any = spark._jvm  # noqa: SLF001
-            for name in ("string", "bytes"):  # what is not Avro may ask for GiB
+            for name in ("string", "bytes"):  # text that is not Avro may request GiB
                 jvm.java.lang.System.setProperty(f"org.apache.avro.limits.{name}.maxLength", _MOST)
             try:
                 seen = _read(spark, asked)
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def _read(spark: SparkSession, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Decode records, write them in the order of their timestamps, and give what was seen."""
+    """Decode records, write them in the order of their timestamps, and return what was seen."""
     for name, setting in _SETTINGS.items():
         spark.conf.set(name, setting)
     records = spark.read.format("kafka").options(**asked["options"]).load()
@@ -91,7 +91,7 @@ def _read(spark: SparkSession, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _headers() -> Column:
-    """Write headers as JSON, a list of pairs: a name may stand twice."""
+    """Return headers as JSON, a list of pairs: a name may occur twice."""
 
     def pair(one: Column) -> Column:
         value = one.getField("value")
@@ -102,13 +102,13 @@ def _headers() -> Column:
 
 
 def _number() -> Column:
-    """Give the id of the schema before a value; null where it has none."""
+    """Return the id of the schema before a value; null if it has none."""
     begins = (f.substring("value", 1, 1) == f.lit(b"\0")) & (f.length("value") >= _PREFIX)
     return f.when(begins, f.conv(f.hex(f.substring("value", 2, 4)), 16, 10).cast("long"))
 
 
 def _json(spark: SparkSession, records: DataFrame) -> DataFrame:
-    """Add the fields of values that are JSON objects, by the types that they have."""
+    """Add the fields of values that are JSON objects, with the types that they have."""
     text = behind_id(f.col("value")).cast("string")
     jvm: Any = spark._jvm  # noqa: SLF001 - until `DataFrameReader.json` takes a DataFrame in every release
     texts = getattr(records.select(text)._jdf, "as")(jvm.org.apache.spark.sql.Encoders.STRING())  # noqa: SLF001
@@ -122,12 +122,12 @@ def _json(spark: SparkSession, records: DataFrame) -> DataFrame:
 
 
 def _avro(records: DataFrame, schema: str, number: int | None) -> DataFrame:
-    """Add the fields of Avro values, with or without the wire format; of another schema's id none is tried."""
+    """Add the fields of Avro values, with or without the wire format; leave out those with another schema's id."""
     fields = [{"name": "record", "type": json.loads(schema)}, {"name": "end", "type": _END_TYPE}]
     followed = json.dumps({"type": "record", "name": "workbench__followed", "fields": fields})
 
     def whole_record(body: Column) -> Column:
-        """Give a record that takes its bytes from the first to the last: what follows it is the end put there."""
+        """Return a record that takes all its bytes: what follows it is the end mark put there."""
         read = from_avro(f.concat(body, f.lit(_END)), followed, _PERMISSIVE)
         return f.when(read.getField("end") == f.lit(_END), read.getField("record"))
 

@@ -1,4 +1,4 @@
-"""A topic filled from a data set or a generator at full speed, as JSON; from a captured sample, as it was captured.
+"""A topic filled from a data set or a generator at full speed: as JSON, or a captured sample unchanged.
 
 A record's timestamp is its row's event time. (Spark's own Kafka sink would stamp it with the time of sending.)
 """
@@ -27,7 +27,7 @@ _Record = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 
 @dataclass(frozen=True)
 class Filled:
-    """What was sent: `rows` in `seconds`, to a number of `partitions`."""
+    """The rows that were sent: `rows` in `seconds`, to a number of `partitions`."""
 
     rows: int
     seconds: float
@@ -98,7 +98,7 @@ def fill(
 
 
 def _records(names: list[str], key: str | None) -> Callable[[Mapping[str, Any]], _Record]:
-    """Return what makes a record's value, key and headers of a row; a captured sample becomes what it was."""
+    """Return a function that makes a record's value, key and headers of a row; a captured sample is restored."""
     raw = set(names) - _OWN == {VALUE}  # the values were not JSON
 
     def made(row: Mapping[str, Any]) -> _Record:
@@ -115,7 +115,7 @@ def _records(names: list[str], key: str | None) -> Callable[[Mapping[str, Any]],
 
 
 def _times_ms(batch: pa.RecordBatch, event_time: str | None, clock: EventClock, first: int) -> list[int]:
-    """Give the rows' timestamps, ms since 1970."""
+    """Return the rows' timestamps, ms since 1970."""
     times_us = clock.times_us(np.arange(first, first + batch.num_rows))
     if event_time is not None and pa.types.is_timestamp(batch.schema.field(event_time).type):
         times_us = batch.column(event_time).cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()

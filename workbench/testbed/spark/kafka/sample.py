@@ -1,7 +1,7 @@
 """A bounded sample of a topic as a Parquet file.
 
-Only what is there when the capture begins is read: of every partition the records since one moment, up to its end, so
-that keys and partitions have the shares of the traffic. That moment is chosen so that the limits are reached at the
+Only records that exist when the capture begins are read, in every partition from the same moment to the end, so that
+keys and partitions have the shares of the traffic. That moment is chosen so that the limits are reached at the
 end, for which a first poll shows how large records are. The file has the records in the order of their timestamps,
 which is about the order of their arrival.
 """
@@ -36,7 +36,7 @@ LEAST_SHARE = 0.99
 
 _MOST_MB, _MOST_S = 1024, 10 * 365 * 86400.0  # of a data set, one GiB is replayed
 _MOST_IDS = 5  # of schemas, in a message
-_FILLED = 0.95  # of the bytes that are allowed, because sizes are estimated
+_FILLED = 0.95  # of the allowed bytes, because sizes are estimated
 _SIZED = 500  # records of a first poll
 _LATEST_MS = 1 << 43  # in the year 2248
 _LETTERS = 300  # of a reason
@@ -68,7 +68,7 @@ class Captured:
     seconds: float  # of traffic: from the first to the last timestamp
     not_json: int = 0  # values that are not JSON objects; their columns are empty
     not_decoded: int = 0  # values that do not decode with the schema; their columns are empty
-    schema_ids: tuple[int, ...] = ()  # that stand before the values, in a schema registry's wire format
+    schema_ids: tuple[int, ...] = ()  # ids that precede the values, in a schema registry's wire format
 
 
 def capture(
@@ -120,12 +120,12 @@ def capture(
                 seen = _decoded(topic, schema, {**asked, "folder": f"{folder}/parts"})
             if not seen["rows"]:
                 raise WorkbenchError(
-                    f"The topic {topic.url} has no records in what was asked for. Fill it, or ask for more."
+                    f"The topic {topic.url} has no records in the requested range. Fill it, or request more."
                 )
             if schema is not None and seen["wrong"] > (1 - LEAST_SHARE) * seen["values"]:
                 raise _not_decoded(topic, schema, seen)
             encoding = b"avro" if avro else b"framed" if seen["ids"] and seen["decoded"] else b""
-            columns = _put_together(Path(folder), target, encoding)
+            columns = _merge_files(Path(folder), target, encoding)
     except (OSError, pa.ArrowException) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise WorkbenchError(
@@ -137,7 +137,7 @@ def capture(
 
 
 def _checked(target: Path) -> Path:
-    """Give the place that a name means; only a Parquet file may be there."""
+    """Return the path that a name means; refuse to replace any file but Parquet."""
     place = Path(os.path.realpath(target))
     if place.suffix != ".parquet" or (place.exists() and not place.is_file()):
         raise WorkbenchError(f"{str(target)!r} is not a place for a sample; name a file that ends in .parquet.")
@@ -184,7 +184,7 @@ def behind(begin: Mapping[int, int], ends: Ends) -> int:
 
 
 def _decoded(topic: Topic, schema: Schema | None, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Read a sample in a process of its own; give what was seen."""
+    """Read a sample in a separate process; return what was seen."""
     answer, said = ask_apart("workbench.testbed.spark.kafka.decoding", asked)
     found: dict[str, Any] = {"error": last_line(said) or "the process ended"}
     with suppress(ValueError):
@@ -199,8 +199,8 @@ def _decoded(topic: Topic, schema: Schema | None, asked: Mapping[str, Any]) -> d
     return found
 
 
-def _put_together(folder: Path, target: Path, encoding: bytes) -> tuple[str, ...]:
-    """Make one file of Spark's; give its columns."""
+def _merge_files(folder: Path, target: Path, encoding: bytes) -> tuple[str, ...]:
+    """Merge Spark's files into one; return its columns."""
     files = sorted(folder.glob("parts/*.parquet"))
     fields = [one.with_metadata({}) for one in pq.read_schema(files[0])]
     schema = pa.schema(fields, {ENCODED: encoding} if encoding else None)
@@ -215,7 +215,7 @@ def _put_together(folder: Path, target: Path, encoding: bytes) -> tuple[str, ...
 
 
 def _not_decoded(topic: Topic, schema: Schema, seen: Mapping[str, Any]) -> WorkbenchError:
-    """Say which values are not what the schema says; none is quoted."""
+    """Return the error for values that do not match the schema; it quotes none of them."""
     first, ids = seen["first"], [str(one) for one in seen["ids"]]
     expected = "a JSON object"
     if schema.kind == "AVRO":

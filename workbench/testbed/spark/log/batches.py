@@ -22,10 +22,10 @@ KEEPS_STATE: Mapping[str, str] = MappingProxyType(
         "StreamingGlobalLimit": "limit",
     }
 )
-"""What a node of a plan that keeps state does, by its name."""
+"""What a plan's node with state does, by its name."""
 
 SCAN = "MicroBatchScan"
-"""How the name of a node that reads a source begins."""
+"""Prefix of the name of a node that reads a source."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ class Stage:
     nodes: tuple[Node, ...]
     begun_s: float = 0.0
     ended_s: float = 0.0
-    keys: tuple[str, ...] = ()  # columns that the shuffle which it reads goes by, each under all its names
-    partial_sums: bool = False  # whether rows are aggregated before that
+    keys: tuple[str, ...] = ()  # columns of the shuffle that it reads, each under all its names
+    partial_sums: bool = False  # whether rows are aggregated before that shuffle
 
     @property
     def scan(self) -> int | None:
-        """Place of the first source that it reads among the plan's; None if it reads none."""
+        """Index of the first source that it reads among the plan's; None if it reads none."""
         return min((node.scan for node in self.nodes if node.scan is not None), default=None)
 
 
@@ -103,7 +103,7 @@ class BatchLog:
 
     @property
     def records(self) -> int:
-        """Rows that the sources gave; of one topic, or the workbench's own, once, however often the query reads it."""
+        """Rows from the sources; those of a topic or of the workbench's source count once, however often read."""
         return rows_of(self.progress)
 
     @property
@@ -118,7 +118,7 @@ class BatchLog:
 
     @property
     def inputs(self) -> Sequence[int | None]:
-        """Number of the input that each source reads, in the plan's order; None of the only one, or of another kind."""
+        """Number of the input that each source reads, in the plan's order; None for a single one, or another source."""
         return [(_own_offset(source.get("endOffset")) or {}).get("input") for source in self.progress["sources"]]
 
     @property
@@ -137,12 +137,12 @@ class BatchLog:
         return self.took_s("triggerExecution")
 
     def took_s(self, *parts: str) -> float:
-        """Seconds of parts of the batch, as Spark names them; 0 of those that it does not report."""
+        """Return the seconds of parts of the batch, by Spark's names; 0 for those that it does not report."""
         return sum(float(self.progress["durationMs"].get(part, 0)) for part in parts) / 1000
 
 
 def seconds_of(timestamp: str) -> float:
-    """Read a time; without a zone it is UTC, as all that Spark writes."""
+    """Read a time; without a zone it is UTC, as everything that Spark writes."""
     read = datetime.fromisoformat(timestamp)
     return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
@@ -159,7 +159,7 @@ def rows_of(progress: Mapping[str, Any]) -> int:
 
 
 def _read_once(source: Mapping[str, Any]) -> int:
-    """Rows that a source gave: of a topic no more than its offsets advanced by.
+    """Rows that a source read: for a topic, no more than its offsets advanced by.
 
     Spark counts a row each time that it is read, so twice where ``foreachBatch`` writes a batch to two places.
     """
@@ -171,7 +171,7 @@ def _read_once(source: Mapping[str, Any]) -> int:
 
 
 def _by_partition(offset: object) -> dict[tuple[str, str], int]:
-    """Give the offsets of a topic's partitions; none where they are not written as Spark's Kafka source does."""
+    """Return the offsets of a topic's partitions; empty unless they are written as by Spark's Kafka source."""
     try:
         topics: Any = json.loads(offset) if isinstance(offset, str) else offset
         return {(name, number): int(at) for name, own in topics.items() for number, at in own.items()}
@@ -188,7 +188,7 @@ def _place(source: Mapping[str, Any]) -> str:
 
 
 def _own_offset(offset: object) -> Mapping[str, Any] | None:
-    """Read an offset of the workbench's own source, which numbers its rows; None if it is another's."""
+    """Read an offset of the workbench's own source, which numbers its rows; None for another source's."""
     if isinstance(offset, str) and '"n":' in offset:
         try:
             offset = json.loads(offset)

@@ -62,7 +62,7 @@ class _Job:
 
 @dataclass
 class Events:
-    """What the events of a log say so far: it keeps what belongs to batches that are not committed, and no more."""
+    """The state after the events of a log so far; it keeps only what belongs to uncommitted batches."""
 
     _plans: dict[int, tuple[dict[str, Any], frozenset[int]]] = field(default_factory=dict)
     _jobs: dict[int, _Job] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Events:
     lost: dict[str, str] = field(default_factory=dict)
     """Executors that were removed, with the reason."""
     expected: frozenset[str] | None = None
-    """The executors that count when they are removed: others were replaced before they were used. None: all."""
+    """The executors whose removal counts: others were replaced before they were used. None: all."""
 
     def failure(self, query_id: str) -> str | None:
         """Why the query ended on its own; None while it runs."""
@@ -87,7 +87,7 @@ class Events:
         self._failures.pop(query_id, None)
 
     def has_begun(self, query_id: str) -> bool:
-        """Whether a batch of the query that is not committed has started a job."""
+        """Whether an uncommitted batch of the query has started a job."""
         return any(query == query_id for query, _ in self._owned)
 
     def unread(self, query_id: str) -> Sequence[int]:
@@ -95,7 +95,7 @@ class Events:
         return self._unread.get(query_id, ())
 
     def take(self, event: dict[str, Any]) -> tuple[str, BatchLog] | None:
-        """Take the next event; return the query's id and the batch that it commits, if it does."""
+        """Process the next event; return the query's id and the batch that it commits, if it does."""
         kind = event["Event"].rsplit(".", 1)[-1]
         if kind in ("SparkListenerSQLExecutionStart", "SparkListenerSQLAdaptiveExecutionUpdate"):
             plan = event["sparkPlanInfo"]
@@ -114,7 +114,7 @@ class Events:
             self.lost[str(event["Executor ID"])] = str(event["Removed Reason"])
         elif kind.endswith("QueryStartedEvent"):
             self._failures.pop(event["id"], None)
-            self._forget_batches(event["id"])  # the one that it was ended in begins again
+            self._forget_batches(event["id"])  # the execution that it was ended in begins again
         elif kind.endswith("QueryTerminatedEvent") and event.get("exception"):
             self._failures[event["id"]] = str(event["exception"])
         elif kind.endswith("QueryProgressEvent"):
@@ -131,13 +131,13 @@ class Events:
             known = (one for one in job.get("Stage Infos") or () if one.get("RDD Info"))
             self._rdds.update({one["Stage ID"]: int(one["RDD Info"][0]["RDD ID"]) for one in known})
             self._owned[owner.query, owner.batch] += job["Stage IDs"]
-            while len(self._owned) > _KEPT_BATCHES:  # of a log without progress events nothing is ever committed
+            while len(self._owned) > _KEPT_BATCHES:  # in a log without progress events, nothing is ever committed
                 self._forget(next(iter(self._owned)))
 
     def _commit(self, progress: dict[str, Any]) -> tuple[str, BatchLog] | None:
         query, number = progress["id"], progress["batchId"]
         stages = self._stages.pop((query, number), {})
-        self._forget_batches(query, number)  # it and those that were given up
+        self._forget_batches(query, number)  # this batch, and abandoned ones
         if not any(source.get("numInputRows") for source in progress["sources"]):
             if released := rows_of(progress):
                 self._unread[query].append(released)
@@ -157,7 +157,7 @@ class Events:
             self._made_by.pop(self._rdds.pop(stage, -1), None)
 
     def _end(self, event: dict[str, Any]) -> None:
-        """Add a task to its stage, if that is a query's."""
+        """Add a task to its stage, if that belongs to a query."""
         job = self._jobs.get(event["Stage ID"])
         if job is None or not event.get("Task Metrics") or event["Task End Reason"]["Reason"] != "Success":
             return
@@ -182,7 +182,7 @@ class Events:
         nodes = tuple(node for node in found if node.metrics and not node.name.startswith(_SILENT))
         if info["Stage ID"] in self._rdds:
             self._made_by[self._rdds[info["Stage ID"]]] = info["Stage ID"]
-        # Of a stage that a job skipped, an earlier job's made the output.
+        # If a job skipped a stage, an earlier job made its output.
         parents = tuple(self._made_by.get(self._rdds.get(one, -1), one) for one in info["Parent IDs"])
         begun_s, ended_s = ((info.get(f"{end} Time") or 0) / 1000 for end in ("Submission", "Completion"))
         tasks = tuple(task for task, _ in ended)
@@ -227,7 +227,7 @@ def _nodes(plan: dict[str, Any], counted: Mapping[int, int]) -> Iterator[Node]:
 
 
 def _shuffled_by(nodes: Sequence[Node]) -> tuple[tuple[str, ...], bool]:
-    """Give the columns that the shuffle which a stage reads goes by, and whether rows are aggregated before it.
+    """Return the columns of the shuffle that a stage reads, and whether rows are aggregated before it.
 
     Spark cuts long lists of a plan off: then the columns are not known.
     """

@@ -184,7 +184,7 @@ def input_rows(names: Sequence[str], batches: Sequence[BatchLog], backlog: float
 
 
 def _reads(batch: BatchLog, stage: Stage) -> set[int | None]:
-    """Numbers of the inputs that a stage reads; None among them where one is not known."""
+    """Numbers of the inputs that a stage reads, with None for an unknown one."""
     places = [node.scan for node in stage.nodes if node.scan is not None]
     return {batch.inputs[place] if place < len(batch.inputs) else None for place in places}
 
@@ -243,7 +243,7 @@ def _source_seconds(work: _StageWork, source: SourceCost) -> float:
 def _source(
     scans: Sequence[tuple[Sequence[_StageWork], Sequence[float]]], elapsed_s: float, of_inputs: int
 ) -> OperatorMetrics:
-    """Return one row for the source, for any number of scans: each reads the same records again, or an input's.
+    """Return one row for the source, for any number of scans: each reads the same records again, or one input's.
 
     A scan has its stages, and the seconds of each that belong to the source.
     """
@@ -300,7 +300,7 @@ def _summed(
 
 
 def _skew(stages: Sequence[Stage]) -> float:
-    """Give the records of the fullest partition over their mean, number of tasks by number: adaptive plans vary it."""
+    """Return the records of the fullest partition over their mean, for each number of tasks: adaptive plans vary it."""
     read: dict[int, Counter[int]] = defaultdict(Counter)
     for stage in stages:
         for task in stage.tasks:
@@ -337,7 +337,7 @@ def _with_state(metrics: OperatorMetrics, index: int, batches: Sequence[BatchLog
     hits, misses = totals.get("rocksdbReadBlockCacheHitCount", 0.0), totals.get("rocksdbReadBlockCacheMissCount", 0.0)
     gets = totals.get("rocksdbGetCount", 0.0)
     read = ("rocksdbTotalBytesRead", "rocksdbTotalBytesReadThroughIterator", "rocksdbTotalBytesWritten")
-    moved = [totals[key] for key in read if key in totals]  # another store than RocksDB does not count them
+    moved = [totals[key] for key in read if key in totals]  # other stores than RocksDB do not count them
     return replace(
         metrics,
         state_bytes=int(math.fsum(moved)) if moved else None,

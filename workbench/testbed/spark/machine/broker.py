@@ -1,4 +1,4 @@
-"""What a broker is asked outside of a query: the offsets of a topic, to make and delete one, and to take records.
+"""What is asked of a broker outside of a query: offsets of a topic, creating, deleting and filling it.
 
 The Java client does it, which comes with Spark's connector: in a small JVM of its own, or in one that runs already.
 """
@@ -22,11 +22,11 @@ from workbench.testbed.spark.machine.java import find_java
 from workbench.workload.kafka import Topic, java_settings
 
 Ends = Mapping[int, tuple[int, int]]
-"""First offset, and that after the last, of each partition."""
+"""First offset, and the one after the last, of each partition."""
 
 ANSWER_MS = 10_000
 PATIENCE: Mapping[str, str] = {"default.api.timeout.ms": str(ANSWER_MS), "request.timeout.ms": str(ANSWER_MS - 1000)}
-"""Settings of the Java client by which it waits seconds for a broker, not minutes."""
+"""Settings with which the Java client waits seconds for a broker, not minutes."""
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArray"
 _CONSUMING = {
@@ -152,7 +152,7 @@ class Broker:
 
     @contextmanager
     def sending(self) -> Iterator[Callable[[Iterable[bytes]], None]]:
-        """Give what sends records to the topic at full speed, each as `packed` gives it."""
+        """Yield a function that sends records to the topic at full speed, each in the form of `packed`."""
         compiler = self.jvm.org.codehaus.janino.SimpleCompiler()
         compiler.cook(_SENDING)
         java = compiler.getClassLoader().loadClass("workbench.Sending").newInstance()
@@ -214,7 +214,7 @@ def _sized(part: bytes | None) -> bytes:
 
 @contextmanager
 def reached(topic: Topic, settings: Mapping[str, Any], jvm: Any = None) -> Iterator[Broker]:  # noqa: ANN401
-    """Give the brokers of `topic`; a `WorkbenchError` says why Kafka refuses, or does not answer within ten seconds.
+    """Yield the brokers of `topic`; a `WorkbenchError` says why Kafka refuses, or does not answer within ten seconds.
 
     `settings` are the client's, as from `workbench.workload.kafka.client_settings`. Without a `jvm` that has the
     client, a small one is started, and ended with the context.
@@ -233,7 +233,7 @@ def reached(topic: Topic, settings: Mapping[str, Any], jvm: Any = None) -> Itera
                 consumer.close(jvm.java.time.Duration.ZERO)
     except Py4JJavaError as error:
         raise WorkbenchError(
-            f"Kafka does not give the topic {topic.url}: {reason(error, options)}. Check the servers, the topic and "
+            f"The topic {topic.url} cannot be read: {reason(error, options)}. Check the servers, the topic and "
             "the client settings, then run the same again."
         ) from error
 
@@ -245,8 +245,8 @@ def offsets_of(topic: Topic, settings: Mapping[str, Any], jvm: Any = None) -> di
 
 
 @contextmanager
-def topic_beside(topic: Topic, name: str, settings: Mapping[str, Any]) -> Iterator[Topic]:
-    """Make a topic next to `topic`, called as it is and `name`, with as many partitions; delete it in the end."""
+def topic_next_to(topic: Topic, name: str, settings: Mapping[str, Any]) -> Iterator[Topic]:
+    """Make a topic next to `topic`, with its name followed by `name` and as many partitions; delete it in the end."""
     own = Topic(topic.servers, f"{topic.name}-{name}")
     with reached(own, settings) as broker:
         broker.made(len(broker.partitions(topic.name)) or 1)
@@ -258,7 +258,7 @@ def topic_beside(topic: Topic, name: str, settings: Mapping[str, Any]) -> Iterat
 
 
 def reason(error: Py4JJavaError, options: Mapping[str, str]) -> str:
-    """Say in a line what Java refused, without a secret of `options`."""
+    """Return in one line why Java refused, without a secret of `options`."""
     cause = error.java_exception
     while (deeper := cause.getCause()) is not None:
         cause = deeper

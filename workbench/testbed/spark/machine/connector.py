@@ -52,7 +52,7 @@ _OF_SPARK = (
     '<exclude org="org.apache.spark" module="spark-(catalyst|common-utils|common-variant|core|graphx|hive|kvstore|'
     "launcher|mllib|mllib-local|network-common|network-shuffle|repl|sketch|sql|sql-api|streaming|tags|unsafe)_.*"
     '" matcher="regexp"/>'
-)  # as Spark does with packages of its own
+)  # like Spark for packages
 _IN_SPARK = (
     "org.apache.hadoop", "org.scala-lang", "org.scala-lang.modules", "org.slf4j", "at.yawk.lz4", "org.lz4",
     "org.xerial.snappy", "com.github.luben", "com.google.code.findbugs",
@@ -111,7 +111,7 @@ def package_jars(packages: Sequence[str], progress: Callable[[str], None] = lamb
 
 
 def sink_packages(settings: JobSettings) -> tuple[str, ...]:
-    """Return the package that the sink needs with this Spark, if any and where the job does not bring its own."""
+    """Return the package that the sink needs with this Spark, if any, unless the job brings its own."""
     kind = settings.writes.kind
     known, here = _OF_SINKS.get(kind, {}), version("pyspark")
     if not known or any(f"{kind}-spark" in Path(one).name for one in (*settings.packages, *settings.jars)):
@@ -142,7 +142,7 @@ def load_here(jars: tuple[str, ...], jvm: Any) -> None:  # noqa: ANN401 - py4j's
 
 
 def bring(jars: tuple[str, ...], settings: JobSettings, context: "SparkContext") -> None:
-    """Let the executors fetch `jars` and the files of `settings` from the driver before their next task."""
+    """Make the executors fetch `jars` and the files of `settings` from the driver before their next task."""
     for jar in jars:
         context._jsc.addJar(jar)  # noqa: SLF001 - PySpark has no such method
     for path in settings.py_files:

@@ -1,4 +1,4 @@
-"""What deployments and commands that were killed left behind: folders and control groups that no process uses."""
+"""What killed deployments and commands left behind: folders and control groups that no process uses."""
 
 import os
 import shlex
@@ -12,8 +12,8 @@ from stat import S_ISDIR
 from workbench.testbed.spark.machine.limits import GROUPS, outer_limit
 
 PREFIX = "workbench-"
-"""What the names of folders and control groups of a deployment begin with."""
-_YOUNG_S = 3600.0  # a younger folder may be one that a command is still making
+"""Prefix of the names of folders and control groups of a deployment."""
+_YOUNG_S = 3600.0  # a younger folder may belong to a command that is still making it
 
 
 def left_over(now_s: float | None = None, places: Iterable[Path] | None = None) -> tuple[Path, ...]:
@@ -37,7 +37,7 @@ def left_over(now_s: float | None = None, places: Iterable[Path] | None = None) 
 
 
 def removal(found: Iterable[Path]) -> str:
-    """Spell the command that removes what was found; the files of a control group go with it, and not before."""
+    """Return the command that removes what was found; the files of a control group go with it, and not before."""
     commands: dict[str, list[str]] = {}
     for path in found:
         commands.setdefault("rmdir" if path.is_relative_to(GROUPS) else "rm -r", []).append(str(path))

@@ -1,4 +1,4 @@
-"""What limits this process's CPU time: the cores it may run on, and the control groups that it is in."""
+"""The limits of this process's CPU time: the cores it may run on, and its control groups."""
 
 import math
 import os
@@ -25,7 +25,7 @@ class Limit:
 
 
 def outer_limit(base: Path = GROUPS, own: Path = Path("/proc/self/cgroup")) -> Limit:
-    """Find what limits the CPU time of this process, such as a container's limit: its own group, or one above it."""
+    """Find what limits the CPU time of this process, such as a container's limit: its own group, or a parent of it."""
     v1 = (base / "cpu" / "cgroup.procs").exists()
     root = base / "cpu" if v1 else base
     inner = root / _own_path(own, v1)

@@ -1,4 +1,4 @@
-"""The load on this machine that is not the measurement's, from its CPU counters."""
+"""The load on this machine from others than the measurement, from its CPU counters."""
 
 import os
 from collections.abc import Collection, Iterable
@@ -67,10 +67,10 @@ def load(ours: Iterable[int], at_s: float, slots: Collection[int] = (), executor
     for pid in ours:
         with suppress(OSError):
             stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-            ours_s += sum(int(value) for value in stat[11:15]) * TICK_S  # with the children it has waited for
+            ours_s += sum(int(value) for value in stat[11:15]) * TICK_S  # with those of children that have ended
     busy = (user + nice + system + irq + softirq) * TICK_S
     there = [times[f"cpu{core}"] for core in slots if f"cpu{core}" in times]  # a container may number them differently
-    # interrupts are left out here: the executor's own shuffle causes them
+    # without interrupts: the executor's own shuffle causes them
     busy_there = sum(int(value) for core in there for value in core[:3]) * TICK_S
     stolen_there = sum(int(core[7]) for core in there) * TICK_S
     periods, throttled = 0, 0

@@ -17,7 +17,7 @@ from pathlib import Path
 from workbench.testbed.spark.machine.limits import GROUPS, TICK_S, outer_limit, throttling
 
 PERIOD_US = 100_000
-_PREFERRED = 16  # times the share of a core that another group, or a process outside of groups, has
+_PREFERRED = 16  # factor over the share of a core of other groups, and of processes outside of groups
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class CpuQuota:
 
 
 def _of_threads(pid: int, name: str) -> dict[int, str]:
-    """Text of the file `name` that the kernel has of each thread of `pid`, by the thread's id."""
+    """Content of the kernel's file `name` for each thread of `pid`, by the thread's id."""
     found: dict[int, str] = {}
     with suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():

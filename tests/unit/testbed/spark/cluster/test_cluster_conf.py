@@ -13,7 +13,7 @@ from cluster_examples import FOUR, KUBERNETES, MASTER, SHARED, STANDALONE, YARN
 
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark import Cluster
-from workbench.testbed.spark.cluster import beside_yours, cluster_conf, pack
+from workbench.testbed.spark.cluster import merged_with_yours, cluster_conf, pack
 from workbench.testbed.spark.cluster.conf import kubernetes, owner, yarn
 from workbench.testbed.spark.driver.session import python_of, spark_conf
 
@@ -81,7 +81,7 @@ def test_a_pod_owns_the_executors_of_its_namespace_unless_another_is_named(
 @pytest.mark.parametrize(("given", "made"), [(None, "-XX:X=1"), ("-Dtrust=/store", "-Dtrust=/store -XX:X=1")])
 def test_the_executors_java_options_of_yours_stay(given, made):
     name = "spark.executor.extraJavaOptions"
-    assert beside_yours(STANDALONE, {name: given}.get, "-XX:X=1") == {name: made}
+    assert merged_with_yours(STANDALONE, {name: given}.get, "-XX:X=1") == {name: made}
     assert name not in spark_conf(FOUR, Path("/folder"), Path("/disk"), 4, cluster=STANDALONE, address="10.0.0.1")
 
 

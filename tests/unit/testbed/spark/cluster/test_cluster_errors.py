@@ -41,7 +41,7 @@ def test_what_cannot_be_put_in_order_at_the_end_is_named(serving, monkeypatch, c
     serving.end()
     assert capsys.readouterr().out.splitlines() == [
         f"{LEFT}the checkpoints in hdfs://n/c/workbench-1 cannot be removed (Permission denied): remove the folder",
-        f"{LEFT}the event log is not in hdfs://n/logs, or is not whole there: No space left",
+        f"{LEFT}the event log is missing or incomplete in hdfs://n/logs: No space left",
     ]
 
 

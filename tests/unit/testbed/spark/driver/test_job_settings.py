@@ -13,7 +13,7 @@ from workbench.records import JOINED, MEASURED, OURS, JobSettings
 from workbench.study import parts, study_from
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import Cluster
-from workbench.testbed.spark.driver.session import at_start, later, spark_conf
+from workbench.testbed.spark.driver.session import after_start, at_start, spark_conf
 from workbench.testbed.spark.machine.connector import bring
 
 BUDGET = Budget(2, SlotProfile(1, 1024))
@@ -58,7 +58,7 @@ def test_what_starts_a_jvm_has_no_secret_and_what_follows_has_it(monkeypatch):
     assert {name for name in started if started[name] != ours.get(name)} == {"spark.executor.extraJavaOptions"}
     assert started["spark.executor.extraJavaOptions"].endswith(" -XX:+UseZGC")
     assert "hunter2xyz" not in str(started)
-    then = later(ours, settings)
+    then = after_start(ours, settings)
     assert then["spark.my.thing"] == "hunter2xyz"
     assert then["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension"
     assert "spark.executor.extraJavaOptions" not in then
@@ -70,7 +70,7 @@ def test_what_starts_a_jvm_has_no_secret_and_what_follows_has_it(monkeypatch):
 def test_without_any_nothing_changes():
     ours = conf()
     assert at_start(ours, JobSettings()) == ours
-    assert later(ours, JobSettings()) == {}
+    assert after_start(ours, JobSettings()) == {}
 
 
 def test_executors_fetch_jars_and_files():

@@ -19,17 +19,17 @@ class CardsView(ipywidgets.Output):  # type: ignore[misc]
         super().__init__(outputs=tuple(shown))
 
 
-class Later(ipywidgets.VBox):  # type: ignore[misc]
-    """A place where `build` makes cards or a widget of a result once it is there; until then a card says so."""
+class Deferred(ipywidgets.VBox):  # type: ignore[misc]
+    """A place for cards or a widget that `build` makes from a result; until then a card announces it."""
 
     def __init__(self, title: str, build: Callable[[Any], Any]) -> None:
         self._build = build
-        self.alarm = panel.Alarm()
+        self.alarm = panel.ErrorArea()
         waiting = Card("later", title, "It appears here when the work above is done.", kind="not-yet")
         super().__init__([ipywidgets.HTML(cards_style() + waiting.heading_html())])
 
     def fill(self, result: object) -> None:
-        """Show `result`; an error on the way shows as a card."""
+        """Show `result`; an error while building shows as a card."""
         self.alarm.guard(self._fill)(result)
         if self.alarm.widget.value:
             self.children = (self.alarm.widget,)
