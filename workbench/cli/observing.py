@@ -50,7 +50,7 @@ def run_observe(options: argparse.Namespace) -> int:
     for rate, reason in () if found.planned is None else found.planned.refused:
         print_error(f"no plan for {units.rate(rate)}: {reason}")
     if found.unplanned:
-        complain(f"no plans: {found.unplanned}")
+        print_error(f"no plans: {found.unplanned}")
     complete = _report(options, asked)
     told = found.headroom.rate is not None or found.headroom.at_least > 0 or found.ending is not None
     planned = not asks or (found.planned is not None and not found.planned.refused)

@@ -12,7 +12,7 @@ from workbench import units
 from workbench.answers import planned as of_a_plan
 from workbench.capacity.model import Asked
 from workbench.cli import look
-from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, print_error
+from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name
 from workbench.cli.masters import changes, given
 from workbench.cli.progress import Progress, progress
 from workbench.cli.reporting import write_report
@@ -91,7 +91,7 @@ def run_plan(options: argparse.Namespace) -> int:
         look.path(look.console(), what, output)
     _write_alerts(planned, options.alerts, quiet=options.json)
     for rate, reason in planned.refused:
-        complain(f"no plan for {units.rate(rate)}: {reason}")
+        print_error(f"no plan for {units.rate(rate)}: {reason}")
     complete = write_report("plan", {"planned": str(output.resolve())}, options.report, quiet=options.json)
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
 

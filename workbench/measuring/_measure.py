@@ -18,11 +18,11 @@ from workbench.journal import Journal
 from workbench.measuring.costs import fit_costs
 from workbench.measuring.estimator import CapacityEstimator
 from workbench.measuring.events import (
+    Abandoned,
     Deployed,
     Estimated,
     Event,
     Finished,
-    Abandoned,
     LoadProbed,
     Probed,
     Reused,

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from workbench.placement import DRAWN, Compared, Comparison, count_plans, read_placement_input, search
+from workbench.placement import DRAWN, Comparison, MethodRow, count_plans, read_placement_input, search
 from workbench.study import study_placement
 from workbench.study.placing import neighbouring_shapes
 
