@@ -12,7 +12,7 @@ from workbench import units
 from workbench.answers import planned as of_a_plan
 from workbench.capacity.model import Asked
 from workbench.cli import look
-from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name
+from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, print_error
 from workbench.cli.masters import changes, given
 from workbench.cli.progress import Progress, progress
 from workbench.cli.reporting import write_report
