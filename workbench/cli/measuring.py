@@ -70,7 +70,7 @@ def run_measure(options: argparse.Namespace) -> int:
         events = measure(
             Configuration(query, budget), live, estimator, journal, costs=not options.no_costs, output=output
         )
-        measurement = result_of(events, say.tell)
+        measurement = result_of(events, say.show_event)
     from workbench.answers.measured import answer  # noqa: PLC0415 - it draws, and plotly takes as long as all else
 
     estimate, answered = measurement.estimate, answer(measurement)
@@ -100,7 +100,7 @@ def run_verify(options: argparse.Namespace) -> int:
     rates = [options.rate * percent / 100 for percent in options.percent]
     with progress() as say:
         live = replace(testbed, progress=say, asked_rate=max(rates))
-        made = result_of(verify(query, budget, live, CapacityEstimator(), rates), say.tell)
+        made = result_of(verify(query, budget, live, CapacityEstimator(), rates), say.show_event)
     sustained = [probe.rate for probe in made if probe.answered("sustained")]
     highest = units.rate(max(sustained)) if sustained else "none of these rates"
     _tell(f"{query.name} sustained {highest}.", made, options.percent, as_json=options.json)
@@ -123,7 +123,7 @@ def _verify_plan(options: argparse.Namespace) -> int:
     with progress() as say:
         say(f"{plan.query} on {units.some(plan.budget.slots, 'slot')}, planned for {units.rate(plan.rate)}")
         live = replace(testbed, progress=say)
-        found = result_of(verify_plan(planned, plan, live, CapacityEstimator()), say.tell)
+        found = result_of(verify_plan(planned, plan, live, CapacityEstimator()), say.show_event)
     said = (
         f"The plan for {units.rate(plan.rate)} {_outcome(found)}: {units.some(plan.budget.slots, 'slot')} of "
         f"{plan.budget.profile.cpus:g} core, capacity {units.rate(plan.expected_rate)} (90 %: "
