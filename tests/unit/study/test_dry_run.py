@@ -178,7 +178,8 @@ def test_minutes_that_are_over_before_the_first_run_ends_are_said(tmp_path, monk
 
 def test_a_plan_looks_for_its_query_once(tmp_path, monkeypatch):
     (tmp_path / "study.yaml").write_text(
-        "query: nexmark:q1\ntargets: [2.0e+6]\nslots: [2, 4, 8]\nmemory_mb: [512]\nslot_cpus: 1\ntestbed: fluid\nmost_runs: 4\n"
+        "query: nexmark:q1\ntargets: [2.0e+6]\nslots: [2, 4, 8]\nmemory_mb: [512]\nslot_cpus: 1\n"
+        "testbed: fluid\nmost_runs: 4\n"
     )
     monkeypatch.chdir(tmp_path)
     found, usual = [], carry_out.query_of
