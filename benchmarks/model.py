@@ -29,6 +29,7 @@ import numpy as np
 from scipy.stats import t as student
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import families
 from capacity_truths import LEVELLING, MECHANISMS, explore
