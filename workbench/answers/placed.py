@@ -10,7 +10,7 @@ from workbench import bounds, units
 from workbench.advice import Advice
 from workbench.answers import page
 from workbench.answers.answer import COUNT, NUMBER, SECONDS, Answer, Fact, Unit
-from workbench.placement import DIMENSIONS, MethodRow, Comparison, CostVector, Placed, PlacementInput, Plan, Spread
+from workbench.placement import DIMENSIONS, Comparison, CostVector, MethodRow, Placed, PlacementInput, Plan, Spread
 from workbench.spelling import spelled_report
 from workbench.study import PlacementStudy
 from workbench.views import figures

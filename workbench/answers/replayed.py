@@ -74,7 +74,9 @@ def held_back(found: Replayed) -> dict[str, Advice]:
     return {reason: Advice(f"Plan for the peak of {peak}, then replay that plan.")}
 
 
-def cautions(data: figures.Policies, held: Mapping[str, Advice], asked: Parameters | None, slots: int) -> dict[str, Advice]:
+def cautions(
+    data: figures.Policies, held: Mapping[str, Advice], asked: Parameters | None, slots: int
+) -> dict[str, Advice]:
     """Return what to mind, with remedies; what holds all policies back comes first and rules out more slots."""
     reasons = dict(held)
     rows = dict(zip(data.names, data.rows, strict=True))

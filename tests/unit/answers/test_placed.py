@@ -9,8 +9,8 @@ from figure_checks import trace
 
 from workbench.answers import placed
 from workbench.placement import (
-    MethodRow,
     Comparison,
+    MethodRow,
     PlacedRate,
     PlacementProblem,
     placed_together,
