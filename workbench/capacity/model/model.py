@@ -121,9 +121,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.law_ = None
         if (points > 0).all() and (rates > 0).all():
             prior = prior_of(float(points[:, 1].min()), stateful=self.stateful, growth=self.growth, tasks=tasks)
-            self.law_ = _fit_law(
-                points, rates, runs, self.parts_, replace(prior, steps=steps if tasks == 1 else None)
-            )
+            self.law_ = _fit_law(points, rates, runs, self.parts_, replace(prior, steps=steps if tasks == 1 else None))
         self._fit(points, rates)
         return self
 

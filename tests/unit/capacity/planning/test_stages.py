@@ -266,7 +266,9 @@ def test_the_share_of_the_source_is_said():
     assert "the source that replayed the data took 40 % of the slots' busy time" in basis(made)
     note = next(card for card in made.cards if card.concern == "source share")
     assert note.value == pytest.approx(0.4)
-    assert f"about {math.ceil(0.6 * made.budget.slots)} of the {made.budget.slots} slots would be enough" in note.finding
+    assert (
+        f"about {math.ceil(0.6 * made.budget.slots)} of the {made.budget.slots} slots would be enough" in note.finding
+    )
     assert json.loads(made.to_json())["source_share"] == pytest.approx(0.4)
     assert check_source(0.4, 2) is None  # 1.2 slots are two: none could be taken away
     cheap = plan(staged_exploration(source=0.02), 1.5e4, memory_mb=[600])
