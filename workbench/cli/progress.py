@@ -46,10 +46,10 @@ class Progress:
     def show_event(self, event: "Event") -> None:
         """Show an event of a measurement; failures and answers stay in sight."""
         from workbench.measuring import (  # noqa: PLC0415 - it takes a second to load, and most commands need none of it
+            Abandoned,
             Concluded,
             Failed,
             Finished,
-            Abandoned,
             Reused,
             describe,
             describe_run,

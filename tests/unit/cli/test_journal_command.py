@@ -15,7 +15,7 @@ from terminal_session import CODES, environment, run_in_terminal
 from workbench import cli
 from workbench.cli.console import BAD_INPUT, DONE
 from workbench.journal import Journal
-from workbench.measuring import Deployed, Finished, Abandoned, LoadProbed, Probed, find_recorded, read_contents, record
+from workbench.measuring import Abandoned, Deployed, Finished, LoadProbed, Probed, find_recorded, read_contents, record
 from workbench.records import PlannedStudy
 
 STARTED = "2026-01-31T04:00:00+00:00"
