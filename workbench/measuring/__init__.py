@@ -24,6 +24,7 @@ from workbench.measuring.contents import (
 from workbench.measuring.costs import MIN_LEVELS, Line, count_levels, fit_costs, fit_line
 from workbench.measuring.estimator import CapacityEstimator, fill_s, filling_rate
 from workbench.measuring.events import (
+    Abandoned,
     Concluded,
     Conclusion,
     Deployed,
@@ -31,7 +32,6 @@ from workbench.measuring.events import (
     Event,
     Failed,
     Finished,
-    Abandoned,
     LoadProbed,
     Probed,
     Reused,

@@ -17,7 +17,17 @@ from workbench.errors import TooFewBatchesError, WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring.costs import fit_costs
 from workbench.measuring.estimator import CapacityEstimator
-from workbench.measuring.events import Deployed, Estimated, Event, Finished, Abandoned, LoadProbed, Probed, Reused, record
+from workbench.measuring.events import (
+    Abandoned,
+    Deployed,
+    Estimated,
+    Event,
+    Finished,
+    LoadProbed,
+    Probed,
+    Reused,
+    record,
+)
 from workbench.measuring.fingerprint import PROTOCOL, code_of, data_of, definition_of, observing_code
 from workbench.measuring.repeatability import expected_deviation, mst_interval
 from workbench.measuring.state import Deployment, last_finished, replay

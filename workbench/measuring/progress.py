@@ -4,7 +4,7 @@ import math
 
 from workbench import units
 from workbench.dataflow import Budget
-from workbench.measuring.events import Concluded, Deployed, Event, Failed, Abandoned, LoadProbed, Probed
+from workbench.measuring.events import Abandoned, Concluded, Deployed, Event, Failed, LoadProbed, Probed
 from workbench.records import FailedRun, Measurement, Probe
 
 

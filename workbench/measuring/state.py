@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from workbench.journal import Journal
-from workbench.measuring.events import Deployed, Event, Finished, Abandoned, LoadProbed, Probed, event_of, recorded
+from workbench.measuring.events import Abandoned, Deployed, Event, Finished, LoadProbed, Probed, event_of, recorded
 from workbench.records import Measurement, Probe
 
 

@@ -10,9 +10,9 @@ from example_measurement import example_measurement
 from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Journal
 from workbench.measuring import (
+    Abandoned,
     Deployed,
     Finished,
-    Abandoned,
     LoadProbed,
     Probed,
     Reused,
