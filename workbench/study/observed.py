@@ -137,7 +137,9 @@ def _worked_off_s(outage_s: float, load: float, fixed_s: float, interval_s: floa
     return batches * limit_s + (outage_s - limit_s) * kept * (1 - kept**batches) / (1 - kept)
 
 
-def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: tuple[float, ...] = ()) -> StudyComparison:
+def compare(
+    running: RunningQuery, found: Headroom, measured: Planned, targets: tuple[float, ...] = ()
+) -> StudyComparison:
     """Compare a log, which shows the level, with a measured study, which shows how capacity grows.
 
     The slots of the two are different cores. What a log's query sustains, over what the study's model expects of as

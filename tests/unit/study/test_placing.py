@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.placement import DRAWN, MethodRow, Comparison, count_plans, read_placement_input, search
+from workbench.placement import DRAWN, Comparison, MethodRow, count_plans, read_placement_input, search
 from workbench.study import study_placement
 from workbench.study.placing import neighbouring_shapes
 
