@@ -32,7 +32,7 @@ class Offer:
         return sum(min(one.cores // cores, one.memory_mb // executor.heap_mb) for one in self.workers)
 
     def sentence(self) -> str:
-        """A sentence on the master's resources."""
+        """Return a sentence on the master's resources."""
         if not self.workers:
             return "The master has no live worker"
         listed = "; ".join(f"{one.cores} cores and {one.memory_mb:,} MB" for one in self.workers)

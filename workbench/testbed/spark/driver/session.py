@@ -20,7 +20,7 @@ from workbench.defaults import LEAST_HEAP_MB
 from workbench.errors import WorkbenchError
 from workbench.records import JOINED, MEASURED, Executor, JobSettings, state_settings
 from workbench.redaction import VARIABLE
-from workbench.testbed.spark.cluster import Cluster, merged_with_yours, check_room, cluster_conf, refused, stand_in
+from workbench.testbed.spark.cluster import Cluster, check_room, cluster_conf, merged_with_yours, refused, stand_in
 from workbench.testbed.spark.driver.spec import DeploymentSpec
 from workbench.testbed.spark.machine.connector import bring, load_here
 from workbench.testbed.spark.machine.java import find_java

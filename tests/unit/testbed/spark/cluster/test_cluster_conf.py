@@ -13,7 +13,7 @@ from cluster_examples import FOUR, KUBERNETES, MASTER, SHARED, STANDALONE, YARN
 
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark import Cluster
-from workbench.testbed.spark.cluster import merged_with_yours, cluster_conf, pack
+from workbench.testbed.spark.cluster import cluster_conf, merged_with_yours, pack
 from workbench.testbed.spark.cluster.conf import kubernetes, owner, yarn
 from workbench.testbed.spark.driver.session import python_of, spark_conf
 
