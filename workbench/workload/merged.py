@@ -62,7 +62,7 @@ def _span(inputs: Sequence[Input], alone: Sequence[Replay]) -> int:
 
 
 def merge(arrivals: Sequence[_Times], shares: Sequence[float | None]) -> tuple[list[_Times], list[_Times]]:
-    """Number the rows of several inputs from 0 on in the order of their `arrivals`, which ascend for each input.
+    """Assign numbers from 0 on to the rows of several inputs, in the order of their `arrivals`, ascending for each.
 
     The `shares` add up to 1; None: those of the rows. Returns, for each input, its rows that take part, as often as
     they do, and their numbers; both ascend.
