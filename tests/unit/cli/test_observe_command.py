@@ -19,7 +19,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize(("times", "said"), [(1.0, "all alike"), (2.5, "Executor 1 on far took 2.5 times as long")])
+@pytest.mark.parametrize(("times", "said"), [(1.0, "equally fast"), (2.5, "Executor 1 on far took 2.5 times as long")])
 def test_a_slow_executor_is_named(times, said, tmp_path, capsys):
     def on_two(event):
         if event["Event"] == "SparkListenerTaskEnd":
