@@ -108,6 +108,20 @@ def test_concurrent_writers_lose_nothing(journal):
         assert [entry.data for entry in journal.entries(key=key)] == list(range(30))
 
 
+@pytest.mark.fault("a journal is torn at every byte", times=220, sees="nothing: the unfinished line is measured again")
+def test_torn_at_every_byte_only_the_unfinished_line_is_lost(journal):
+    for n in range(3):
+        journal.append("probe", "q", {"n": n, "text": "ü\u2028"})
+    content = journal.path.read_bytes()
+    for cut in range(len(content) + 1):
+        journal.path.write_bytes(content[:cut])
+        # A line that lacks nothing but its newline is whole.
+        whole = sum(end <= cut for end, byte in enumerate(content) if byte == ord("\n"))
+        assert [entry.data["n"] for entry in journal.entries()] == list(range(whole))
+        journal.append("after", "q", {"n": 9})
+        assert [entry.data["n"] for entry in journal.entries()] == [*range(whole), 9]
+
+
 @pytest.mark.fault(
     "the journal's file cannot be written",
     times=3,

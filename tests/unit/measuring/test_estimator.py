@@ -205,6 +205,11 @@ def test_some_of_the_resumed_estimates_repeated_probes():
     assert sum(any(probe.attempt > 1 for probe in estimate(noisy(seed)).probes) for seed in range(40)) >= 10
 
 
+@pytest.mark.parametrize("rows", [500, 4000, 17000, 40000, 120000])
+def test_warm_up_batch_size_does_not_matter(rows):
+    assert bracket_of(SimulatedRun(warm_rows=lambda _n: rows)) == bracket_of(SimulatedRun())
+
+
 def test_warm_up_that_does_not_become_steady_ends_at_its_cap():
     run = SimulatedRun(warm_rows=lambda n: 200 * n)
     result = estimate(run, warmup_cap_s=60.0)
@@ -251,6 +256,14 @@ def test_noise_seeds_contain_the_truth():
 
 def batch_s(run, rate):
     return run.fixed_s + run.per_record_s * rate * run.interval_s
+
+
+def test_budget_of_probes_bounds_the_search_and_is_stated():
+    result = estimate(SimulatedRun(warm_rows=lambda _n: 100), max_probes=2)
+    assert len(result.probes) == 3
+    assert result.exhausted
+    assert result.low > 0
+    assert not estimate(SimulatedRun()).exhausted
 
 
 def test_a_history_that_is_not_this_estimates_is_refused():

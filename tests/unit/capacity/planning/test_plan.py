@@ -280,6 +280,15 @@ def test_executors_on_a_worker_are_as_many_as_fit_one_by_one(cpus, memory_mb):
         assert found == count * size
 
 
+def test_an_executor_that_no_worker_holds_is_refused_with_what_to_do():
+    with pytest.raises(
+        WorkbenchError,
+        match=r"None of the 1 instance types holds 8 slots of 1 cores and 1,024 MB in one executor, apart from what "
+        r"the system keeps; add larger ones to the price list, or use smaller executors\.",
+    ):
+        plan(explored(1.0, 1024), 5e4, memory_mb=[1024], instances=[MEDIUM], executor_slots=8)
+
+
 def test_a_question_is_answered_with_executors_of_the_size_that_was_measured():
     found = staged_exploration(slots=(2, 2, 4, 4, 8, 8))
     for price, size in itertools.product((0.0, 1.0), (1, 2, 3)):

@@ -77,6 +77,14 @@ def test_a_job_that_does_not_fit_is_divided_by_the_greatest_common_divisor():
             Job((1,), (cost,), ()).divided((0,))
 
 
+def test_groups_without_edges_are_placed_too():
+    job = Job((3, 2), (30, 20), ())
+    for allocate in (top_down, task_level, naive, best_allocation, optimal_allocation):
+        answer = allocate(job, (30, 30))
+        assert [sum(row) for row in answer.counts] == [3, 2]
+        assert (answer.gain, answer.unplaced) == (0, {})
+
+
 def test_what_does_not_fit_is_an_answer():
     job = Job((2, 2), (120, 20), ((0, 1, 5),))
     for allocate in (top_down, task_level, naive, best_allocation):
@@ -166,8 +174,16 @@ MANY = Job((400,) * 3, (400,) * 3, ())
         (optimal_allocation, (THREE, (10, 20)), "The capacities are 10 to 20; the optimum is computed for equal nodes"),
         (optimal_allocation, (MANY, (10,) * 200), "The optimum needs 1.84e+10 steps per node and 2e+07 are allowed;"),
         (reallocate, (THREE, (50,) * 3, ((3, 0, 0), (6, 0, 0), (1, 0, 0))), "current places 1 tasks of group 2, which"),
-        (reallocate, (THREE, (50,) * 3, ((1.5, 1.5, 0), (6, 0, 0), (2, 0, 0))), "The number of tasks of group 0 on"),
-        (reallocate, (THREE, (50,) * 3, ((3, 0, 0), (7, -1, 0), (2, 0, 0))), "The number of tasks of group 1 on node"),
+        (
+            reallocate,
+            (THREE, (50,) * 3, ((1.5, 1.5, 0), (6, 0, 0), (2, 0, 0))),
+            "The number of tasks of group 0 on node 0 is 1.5; it must be a whole number of at least 0.",
+        ),
+        (
+            reallocate,
+            (THREE, (50,) * 3, ((3, 0, 0), (7, -1, 0), (2, 0, 0))),
+            "The number of tasks of group 1 on node 1 is -1; it must be a whole number of at least 0.",
+        ),
     ],
 )
 def test_what_cannot_be_allocated_is_refused(use, arguments, text):

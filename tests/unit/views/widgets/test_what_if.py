@@ -131,6 +131,13 @@ def test_a_rate_beyond_where_capacity_levels_off_is_refused_with_the_number(plan
             ask(planned.exploration, Question(1e15, 1024, more_skew=skew))
 
 
+def test_a_rate_that_few_slots_carry_is_answered_though_many_carry_less(planned, monkeypatch):
+    model = planned.exploration.model
+    few = model.predict([[1024, 12]])[0]
+    monkeypatch.setattr(model, "_predict", lambda points: few * np.where(points[:, 1] <= 12, points[:, 1] / 12, 0.1))
+    assert ask(planned.exploration, Question(0.9 * few, 1024, margin=1.0)).plan.budget.slots == 11
+
+
 def test_a_question_is_checked():
     with pytest.raises(WorkbenchError, match="A worker has 0 slots; it must have at least 1"):
         Question(1.0, 1024, worker_slots=0)
