@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import html5lib
 import pytest
 from batch_truths import Engine
 from figure_checks import check_figure
@@ -14,11 +15,11 @@ from workbench.capacity import ModelFinding, Stage, plan
 from workbench.capacity.explore import conclude
 from workbench.capacity.planning import InstanceType
 from workbench.errors import WorkbenchError
-from workbench.records import CountedCores, Machine, Price, Refusal
+from workbench.records import CountedCores, Machine, Price, Refusal, plan_to_dict
 from workbench.report import show_measurement, show_planned
 from workbench.speed import CoreSpeed
 from workbench.study import Planned, Study
-from workbench.views.findings import containers, expected
+from workbench.views.findings import containers, expected, origin
 
 NASTY = "jobs:<script>alert(1)</script>&amp;"
 LARGE = InstanceType("large", "x", "y", 8, 16384, 0.5, "USD", "z", "2026")
@@ -260,3 +261,22 @@ def test_no_path_and_no_plans_are_told_apart(tmp_path):
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(WorkbenchError, match="holds no plans"):
         show_planned(str(tmp_path / "x.json"), "")
+
+
+def test_the_rows_have_the_figures_of_the_plans_document(planned):
+    for row, one in zip(answer(planned).rows, planned.plans, strict=False):
+        document = plan_to_dict(one)
+        assert {fact.key: fact.value for fact in row if fact.key} == {
+            key: document[key] for key in ("expected_rate", "low", "high", "extrapolation")
+        }
+
+
+def test_nobody_can_take_simulated_figures_for_measured_ones():
+    assert [origin(kind) for kind in ("spark", "fluid", "recorded")] == ["MEASURED", "SIMULATED", "RECORDED"]
+
+
+def test_texts_of_the_user_are_texts():
+    made = staged(NASTY, cards=(ModelFinding("hot key", 3.0, f"about {NASTY}", f"split {NASTY}"),))
+    for card in cards(made):
+        assert "<script>" not in card.heading_html()
+        html5lib.HTMLParser(strict=True).parseFragment(card.html)

@@ -49,3 +49,10 @@ def test_all_is_shown_unless_a_part_is_asked_for(acceptance, monkeypatch, capsys
     assert acceptance.main() == 0
     assert {one.needs for one in ran} == {"browser"}
     assert f"{len(ran)} shown, 0 FAILED, 0 MISSING" in capsys.readouterr().out
+
+
+def test_nothing_of_the_list_runs_when_it_is_listed(acceptance, monkeypatch, capsys):
+    monkeypatch.setattr(acceptance, "show", None)
+    monkeypatch.setattr(sys, "argv", ["acceptance", "--list", "--about", "look"])
+    assert acceptance.main() == 0
+    assert "axe-core" in capsys.readouterr().out

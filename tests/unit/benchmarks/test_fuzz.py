@@ -12,7 +12,7 @@ from examples import SHARE
 
 sys.path.insert(0, str(BENCHMARKS))
 
-from fuzzing.mutations import mutate
+from fuzzing.mutations import change, mutate
 from fuzzing.sandbox import PRINTED, carry_out
 
 INPUTS = round(40 * SHARE)  # of each; the benchmark tries thousands
@@ -115,3 +115,10 @@ def test_readers_withstand_wrong_input(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, f"{done.stdout}{done.stderr[-3000:]}"
     assert [line[:22].strip() for line in done.stdout.splitlines()] == ["reader", *NAMES]
+
+
+def test_a_change_leaves_what_it_was_given():
+    tree = {"a": [1, 2], "b": {"c": None}}
+    for seed in range(50):
+        change(tree, random.Random(seed))
+    assert tree == {"a": [1, 2], "b": {"c": None}}

@@ -62,8 +62,11 @@ MODULES = (
     (POLICY.format("raise Exception('x' * 100_000)"), "Exception: xxx"),
     ("raise BaseException('b')\n", "The module 'own' of policy 'own:Policy' cannot be imported: BaseException: b."),
     ("import sys; sys.exit(7)\n", "cannot be imported: SystemExit: 7."),
-    ("__getattr__ = lambda name: 1 / 0\n", "The module 'own' does not give its 'Policy': ZeroDivisionError"),
-    ("class Policy:\n    interval_s = property(lambda self: 1 / 0)\n", "does not give its members: ZeroDivisionError"),
+    ("__getattr__ = lambda name: 1 / 0\n", "The module 'own' cannot provide 'Policy': ZeroDivisionError"),
+    (
+        "class Policy:\n    interval_s = property(lambda self: 1 / 0)\n",
+        "The members of the policy 'own:Policy' cannot be read: ZeroDivisionError",
+    ),
     ("class Policy:\n    def __init__(self): raise SystemExit(1)\n", "'own:Policy' cannot be made: SystemExit"),
 )
 PARAMETERS = ("[" * 3_000, "a: &a [*a]", "a: 1\na: 2", "!!timestamp x", "9" * 5_000 + ": 1")

@@ -177,5 +177,5 @@ def test_batches_that_take_far_too_long_are_overloaded():
     assert judge(replace(slow, disturbance=Disturbance(steal=0.06))).verdict == "disturbed"
     assert judge(replace(slow, disturbance=Disturbance(steal=0.06, open=0.5))).verdict != "disturbed"
     others = replace(slow, disturbance=Disturbance(other_load=0.5, open=0.2))
-    assert judge(others).reason.endswith("and the slots had quota left in 20.0 % of the time.")
+    assert judge(others).reason.endswith("and the slots had quota left 20.0 % of the time.")
     assert judge(replace(slow, batches=batches[:1], elapsed_s=0.0)).verdict == "overloaded"

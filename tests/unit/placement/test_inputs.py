@@ -69,7 +69,7 @@ def operators(**changed):
     [
         ("{", r"cannot be read as JSON or YAML"),
         ("null", r"problem.json is empty; it must be an object with operators"),
-        ('{"workers": 1, "workers": 2}', r"problem.json cannot be read as .* key 'workers' is there twice; .* Correct"),
+        ('{"workers": 1, "workers": 2}', r"problem.json cannot be read as .* key 'workers' appears twice; .* Correct"),
         (without(operators={"\ud800": {"tasks": 1}}, edges=[]), r"operator name '\\ud800' has half a character"),
         ("[" * 100_000, r"it is nested more than 64 deep"),
         (without(speeds=[1, 10**400]), r"speeds is .*; it must be a list of numbers"),

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from workbench import bounds
+from workbench.cli import main
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference.md"
 
@@ -26,3 +29,10 @@ def test_the_reference_gives_every_bound():
     ):
         assert f"| {shown} |" in table
     assert bounds.INTERVALS == bounds.GRID
+
+
+@pytest.mark.parametrize("command", ["plan", "replay"])
+def test_the_help_gives_the_most_slots(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert f"at most {bounds.TASKS:,}" in " ".join(capsys.readouterr().out.split())

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from workbench import cli
+from workbench.study import read_study
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -213,3 +214,11 @@ def test_the_lab_opens_for_root_too(tmp_path, user, allowed):
     shown = subprocess.run(dry, cwd=ROOT, env=ours, capture_output=True, text=True, check=True)
     (line,) = (line for line in shown.stdout.splitlines() if "jupyter lab" in line)
     assert ("--allow-root" in line) == allowed
+
+
+def test_the_demo_plans_three_rates_from_one_deployment():
+    command = re.search(
+        r"^demo:.*?\$\(BIN\)/workbench plan (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL
+    )
+    study = read_study(ROOT / command[1])
+    assert (study.query, study.testbed, len(study.targets), study.shared) == ("nexmark:q5", "spark", 3, True)

@@ -157,7 +157,7 @@ def test_third_measurement_fails_and_the_others_suffice_for_an_answer(run, tmp_p
     code, output = run("capacity", "out.html", *GIVEN)
     assert code == NOT_SUSTAINED
     said = "1 of 6 measurements failed, so the answer rests on the others. Run 3 (4 slots of 512 MB): The disk <b>is"
-    assert output.err.startswith(f"workbench: the report is partial: {said}</b> full; free some of it. What failed is")
+    assert output.err.startswith(f"workbench: the report is partial: {said}</b> full; free some of it. Run the same")
     assert output.err.count("\n") == 1
     text = words(tmp_path / "out.html")
     assert "What do I deploy for" in text
