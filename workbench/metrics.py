@@ -140,7 +140,7 @@ class Disturbance:
     other_load: float = 0.0  # taken by other processes
     throttled: float = 0.0  # of the quota periods: in which an outer quota throttled the measurement
     slowdown: float = 0.0  # of the slots' cores against the deployment's fastest observation so far
-    open: float = 1.0  # share of the slots' own quota periods with quota left; without, nobody can have taken any
+    open: float = 1.0  # share of the slots' own quota periods with quota left; in the others, nobody took any from them
 
     @property
     def worst(self) -> float:

@@ -160,7 +160,7 @@ def test_a_broker_that_asks_for_a_certificate_is_shown_ours(certified_broker, sp
     query = find_query("nexmark:q1", url, "dateTime", source="kafka")  # of which a sample is captured
     known = {"security.protocol", "ssl.ca.location"}
     stranger = {name: value for name, value in ours.items() if name in known}
-    with pytest.raises(WorkbenchError, match=r"The topic .* cannot be read"):
+    with pytest.raises(WorkbenchError, match=r"The topic .* cannot be used"):
         offsets_of(topic, stranger)
     for name in ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location"):
         Path(ours[name]).unlink()  # executors elsewhere have none of these files

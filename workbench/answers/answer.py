@@ -90,7 +90,7 @@ class Answer:
     draw: "Callable[[], go.Figure] | None" = None  # the chart of the answer
     also: "tuple[Callable[[], Iterable[Card]], ...]" = ()  # what a page shows at once after the answer
     evidence: "tuple[Callable[[], Iterable[Card]], ...]" = ()  # what the answer rests on, made when a page shows it
-    in_words: tuple[str, ...] = ()  # what those two contain, in a few lines for faces that do not show them
+    in_words: tuple[str, ...] = ()  # `also` and `evidence` in a few lines, for faces that do not show them
 
     @property
     def source(self) -> str:
@@ -98,7 +98,7 @@ class Answer:
         return " · ".join(filter(None, (self.origin, *self.of)))
 
     def document(self) -> Any:  # noqa: ANN401 - JSON
-        """Return the figures for JSON: the facts; if there are none, the rows, by name unless it is a field."""
+        """Return the figures for JSON: the facts, or else the rows: a list if their name is a field, else by name."""
         if self.facts or not self.rows:
             return dict(self.facts)
         if self.rows[0][0].key:

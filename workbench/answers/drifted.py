@@ -44,7 +44,7 @@ def cards(found: Drift) -> list[Card]:
 
 
 def since(path: str | None, now: Measurement | Planned) -> list[Card]:
-    """Compare `now` with the run of its kind in the file `path`; no path gives no card, a bad one says why not."""
+    """Compare `now` with the run in the file `path`: no cards without a path, one card with the reason if it is bad."""
     if not path:
         return []
     try:
@@ -66,9 +66,9 @@ def changes(path: str, now: Planned) -> list[Card]:
 
 
 def refuse_loss(found: Drift) -> None:
-    """Let a schedule end with an error where capacity was lost.
+    """Raise an error where capacity was lost, so that a scheduled run fails.
 
-    Chance alone does so once in twenty times at most: once in forty by the overall capacity, once by any one budget's.
+    Chance alone causes it once in 20 times at most: once in 40 by the overall capacity, once in 40 by any one budget's.
     """
     if found.losses:
         worst = found.losses[0]

@@ -30,7 +30,7 @@ _MOST_COLUMNS = 10  # of workers
 _MORE_TIME = 6.0  # factor over the time that a search had
 _SAME = 0.005  # shares that differ by less count as equal
 _MEDIAN = 0.5
-_EQUAL = 1e-9  # and so do costs, and rates but for rounding
+_EQUAL = 1e-9  # costs that differ by less are equal, and rates that differ by a smaller share
 _COSTS = tuple(Column(figures.COST_NAMES[name], "0 even, 1 worst") for name in DIMENSIONS)
 _RATE = Unit(lambda value: "no limit" if value == "inf" else units.scaled(value, ""), "records/s")
 _TASKS = Unit(lambda count: f"{count:,}" if count else ".")

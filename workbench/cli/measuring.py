@@ -103,7 +103,7 @@ def run_verify(options: argparse.Namespace) -> int:
         made = result_of(verify(query, budget, live, CapacityEstimator(), rates), say.show_event)
     sustained = [probe.rate for probe in made if probe.answered("sustained")]
     highest = units.rate(max(sustained)) if sustained else "none of these rates"
-    _tell(f"{query.name} sustained {highest}.", made, options.percent, as_json=options.json)
+    _print_probes(f"{query.name} sustained {highest}.", made, options.percent, as_json=options.json)
     return _code(min(made, key=lambda probe: probe.rate))
 
 
@@ -129,7 +129,7 @@ def _verify_plan(options: argparse.Namespace) -> int:
         f"{plan.budget.profile.cpus:g} core, capacity {units.rate(plan.expected_rate)} (90 %: "
         f"{units.scaled(plan.low, '')} to {units.scaled(plan.high, '')})."
     )
-    _tell(said, (found.at_rate, found.above), (100.0, 100 * found.above.rate / plan.rate), as_json=options.json)
+    _print_probes(said, (found.at_rate, found.above), (100.0, 100 * found.above.rate / plan.rate), as_json=options.json)
     if found.cores is not None and not options.json:
         look.line(look.console(), f"The cores here are {found.cores.words('those that were measured')}.")
     return _code(found.at_rate)
@@ -157,7 +157,7 @@ def _refuse_others(options: argparse.Namespace, names: Iterable[str]) -> None:
             raise WorkbenchError(f"{flag(name)} is given, but {options.query} sets it. Leave {flag(name)} out.")
 
 
-def _tell(said: str, made: Sequence[Probe], percents: Sequence[float], *, as_json: bool) -> None:
+def _print_probes(said: str, made: Sequence[Probe], percents: Sequence[float], *, as_json: bool) -> None:
     """Print what became of each rate."""
     rows = list(map(_row, made, percents))
     if as_json:

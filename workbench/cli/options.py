@@ -39,8 +39,8 @@ def _reader(read: Callable[[str], Any], what: str) -> Callable[[str], Any]:
     return reader
 
 
-_whole = _reader(int, "whole number; write it such as 1024 or 1,024")
-_number = _reader(float, "number; write it such as 1024 or 1,024")
+_whole = _reader(int, "whole number; write it like 1024 or 1,024")
+_number = _reader(float, "number; write it like 1024 or 1,024")
 
 
 def _rate(text: str) -> float:
@@ -67,7 +67,7 @@ def _port(text: str) -> int:
 _READ: Mapping[str, Callable[[str], Any]] = {
     "str": str, "whole": _whole, "number": _number, "rate": _rate, "port": _port,
     "numbers": _reader(lambda text: tuple(map(float, text.split(","))), "list of numbers such as 1,1,2"),
-    "day": _reader(date.fromisoformat, "date; write it such as 2026-01-31"),
+    "day": _reader(date.fromisoformat, "date; write it like 2026-01-31"),
 }  # fmt: skip
 _OPTION = re.compile(
     r"(?P<names>(?:-\w, )?[-\w]+)(?P<often>\*)?(?:>(?P<setting>\w+))?(?::(?P<kind>\w+))?"

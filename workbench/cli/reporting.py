@@ -30,7 +30,7 @@ def run_report(options: argparse.Namespace) -> int:
 
 
 def write_report(name: str, parameters: Mapping[str, object], target: str | None, *, quiet: bool) -> bool:
-    """Write a report if one is asked for, after the answer, which it must not withhold. Whether it is complete."""
+    """Write a report to `target`, once the answer is out; return whether it is complete, True without a target."""
     if target is None:
         return True
     made = report.render(name, parameters, target)
@@ -67,7 +67,7 @@ def _written(made: "report.Report", *, as_json: bool) -> int:
 
 
 def _named(name: str) -> tuple[str, dict[str, str]]:
-    """Find the report for a result that was written before; any other name is that of a report."""
+    """Return the report for the file of a result, with its parameters; any other name is a report's own."""
     path = Path(name)
     if path.suffix != ".json":
         return name, {}

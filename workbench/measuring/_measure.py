@@ -198,7 +198,7 @@ def _laid_out(probe: Probe, configuration: Configuration) -> Probe:
 
 
 def _with_many_tasks(live: Run, many: Sequence[int], rate: float) -> tuple[Probe, ...]:
-    """Observe a warm run with several times as many partitions as slots; leave out runs that complete no batches."""
+    """Observe a warm run with several times as many partitions as slots; stop where too few batches complete."""
     found: list[Probe] = []
     if not isinstance(live, SharedRun):
         return ()

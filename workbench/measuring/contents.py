@@ -45,7 +45,7 @@ class Recorded:
 
     @property
     def open_probes(self) -> int:
-        """Probes that the next run continues from."""
+        """Number of probes that the next run continues after."""
         return len(self.state.history) + len(self.state.load_curve)
 
 

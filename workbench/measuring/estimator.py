@@ -33,9 +33,9 @@ _FEWEST_CHUNKS = 2
 _SWING = 3.0
 _LATE_START = 0.002
 _LATE_WINDOWS = 3
-_UNUSUAL, _WINDOWS = 1.5, 3  # factor over the least disturbed of more windows than a burst of load lasts
+_UNUSUAL, _WINDOWS = 1.5, 3  # factor over the least disturbance that is not usual; windows that a burst of load lasts
 _NOT_OFFERED_REPEATS = 2
-_FAR = 1.5  # factor of a rate, over one whose state it cannot begin with
+_FAR = 1.5  # factor of the highest rate since the state was empty over the next rate; from it on, the state is emptied
 _FILL_S, _FILL_INTERVALS = 45.0, 6  # longest time for a state to fill; q5's begins to lose rows after 12 s
 # Of the guess, while the state fills: q5 with an empty state is up to 1.4 times as fast as later.
 _FILL_SHARE, _FILL_AFTER_LOOK = 0.95, 0.75

@@ -88,7 +88,7 @@ def read_log(
 
 
 def follow_log(path: str | Path, at_end: Callable[[Sequence[RunningQuery]], None], query: str | None = None) -> None:
-    """Read a log as it is written, and pass its queries on, or those of a name or id, whenever all of it is read.
+    """Read a log as it is written; pass its queries, or those of a name or id, to `at_end` whenever all of it is read.
 
     What is read is not read again, and of each query the latest `KEPT` batches are kept. The log need not exist yet,
     and may be replaced or cut, as by a rotation. `at_end` takes the queries, the same object while nothing is new, and

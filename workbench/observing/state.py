@@ -59,7 +59,7 @@ class StateSeen:
         return self.in_turns_s(self.commit_s, slots)
 
     def in_turns_s(self, summed_s: float, slots: int) -> float:
-        """Return how long work lasts that partitions sum up to: they take turns, as many at once as there are slots."""
+        """Return how long work of `summed_s` over all partitions lasts: they take turns, one on each slot at a time."""
         if not self.partitions:
             return 0.0
         turns = -(-self.partitions // slots) if slots else 1

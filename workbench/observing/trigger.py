@@ -62,7 +62,7 @@ def _end_in_time(ends: Sequence[float], interval: float) -> bool:
 
 
 def _may_be_shorter(interval: float) -> bool:
-    """Whether a shorter interval in whole seconds would be logged in the same way: every 12 s if every 3 s."""
+    """Whether a shorter interval in whole seconds would be logged in the same way, as 3 s would look like 12 s."""
     shorter = (round(interval, 6) / divisor for divisor in _DIVISORS[1:])
     return interval > _TOLD_S and any(one.is_integer() and interval - one < _TOLD_S for one in shorter)
 

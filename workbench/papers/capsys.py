@@ -55,7 +55,7 @@ TABLE_2_PANELS = tuple(
 
 
 def columns(name: str, panels: Iterable[Panel], rows: Mapping[str, Sequence[float]]) -> tuple[Series, ...]:
-    """Give a series for each column of a table of ours or the paper's; where a logarithm is drawn, 0 is none."""
+    """Return a series for each column of a table of ours or the paper's; where a logarithm is drawn, 0 is none."""
     return tuple(
         panel.series(name, rows, (one or (None if panel.log_y else 0.0) for one in values), published=name == "paper")
         for panel, values in zip(panels, zip(*rows.values(), strict=True), strict=True)
@@ -79,7 +79,7 @@ def caps_plan(problem: PlacementProblem, worker: Worker) -> Ints:
 
 
 def spread(panel: Panel, name: str, values: Mapping[str, Sequence[float]]) -> Series:
-    """Give the mean and the range of several values for each name."""
+    """Return the mean and the range of several values for each name."""
     ranges = ([float(of(one)) for one in values.values()] for of in (statistics.mean, min, max))
     return panel.series(name, values, *ranges)
 

@@ -52,7 +52,7 @@ def memory_of(cell: Mapping[str, str]) -> str:
 
 
 def tasks(query: str, memory_mb: float, slots: int) -> Mapping[str, int]:
-    """Give BIDS2's tasks by operator, from the costs of one task each."""
+    """Return BIDS2's tasks by operator, from the costs of one task each."""
     model = preset(query)
     work = steady_state(Deployment(model, model.minimal_layout, memory_mb)).work_s
     rates = {name: 1 / seconds if seconds > 0 else None for name, seconds in work.items()}
@@ -61,7 +61,7 @@ def tasks(query: str, memory_mb: float, slots: int) -> Mapping[str, int]:
 
 @lru_cache(maxsize=1024)
 def _capacity(query: str, memory_mb: float, slots: int) -> float:
-    """Give what a budget sustains in the engine without noise, records/s."""
+    """Return what a budget sustains in the engine without noise, records/s."""
     return float(steady_state(Deployment(preset(query), tasks(query, memory_mb, slots), memory_mb)).rate)
 
 

@@ -156,7 +156,7 @@ class Hull:
         return None, proven
 
     def raised(self, low: float, high: float) -> tuple[float, float, Ints | None]:
-        """Raise the level until patterns reach far enough; return the one below which none do, and the column's.
+        """Raise the level until patterns reach far enough; return a bound of it, the column's level, and the column.
 
         No column if the search was given up, or where nothing below the known plan reaches: then that is the bound.
         """

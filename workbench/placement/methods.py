@@ -349,7 +349,7 @@ def _without_plan(found: SearchResult) -> WorkbenchError:
     if found.exhausted:
         said, more = f"No plan meets the thresholds {limits}", ""
     else:
-        said, more = f"No plan found in the time limit meets the thresholds {limits}", "give more time, "
+        said, more = f"No plan within the thresholds {limits} was found in the time limit", "give more time, "
     return WorkbenchError(f"{said}; {more}raise them, or leave them out to have them tuned.")
 
 

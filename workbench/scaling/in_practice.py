@@ -100,7 +100,7 @@ class DynamicAllocation:
         return {name: max(1, round(count * slots / together)) for name, count in window.tasks.items()}, now
 
     def _after_second(self, now: Allocated, at_s: float, done: float, running: int) -> Allocated:
-        """Advance by a second in which `done` of a batch is done, 1 or more between two batches."""
+        """Advance by a second; `done` is the share of the batch that is done, 1 or more between two batches."""
         left = self.tasks * (1 - done)
         if left <= running * self.executor_slots:  # no task waits
             idle_s = None if left > 0 else at_s if now.idle_s is None else now.idle_s

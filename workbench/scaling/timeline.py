@@ -93,7 +93,7 @@ def _within(wait_s: float, shortest: Floats, longest: Floats, trigger_s: float) 
     """Share of each cohort that waits at most `wait_s`: evenly from shortest to longest, and for the trigger."""
     wide, narrow = np.maximum(longest - shortest, trigger_s), np.minimum(longest - shortest, trigger_s)
     steep = narrow <= _EVEN * wide  # evenly over the wider of the two, from the middle of the other
-    late: Floats = np.minimum(wait_s - shortest, wide + narrow)  # more than that loses the squares to rounding
+    late: Floats = np.minimum(wait_s - shortest, wide + narrow)  # beyond, the share is 1, and rounding spoils squares
     whole = np.where(wide > 0, wide, 1.0)
     flat = np.where(wide > 0, np.clip((late - narrow / 2) / whole, 0.0, 1.0), late >= 0)
     narrow = np.where(steep, 1.0, narrow)

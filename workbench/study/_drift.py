@@ -48,7 +48,7 @@ class Scatter:
     freedom: int = EXPECTED_WEIGHT
 
     def quantile(self, comparisons: int = 1) -> float:
-        """Return how many standard deviations chance makes in 19 of 20 cases, for any of several (Bonferroni)."""
+        """Return the standard deviations within which chance keeps all `comparisons` in 19 of 20 cases (Bonferroni)."""
         return float(student.ppf(1 - (1 - LEVEL) / (2 * comparisons), self.freedom))
 
 

@@ -33,10 +33,10 @@ _SURE, _NEAR = 2.0, 3.0  # high / low of an answer's interval at most, and times
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A study that can be carried out here, and with what."""
+    """A study that can be carried out here, and all that this takes."""
 
     study: Study  # without the slot counts that this machine cannot provide
-    smaller: str  # which these are; "" where it provides all
+    smaller: str  # names the slot counts left out; "" where there are none
     journal: Journal
     query: Query
     testbed: Testbed
@@ -44,7 +44,7 @@ class Prepared:
     instances: tuple[InstanceType, ...]  # the price list
 
     def explorer(self) -> ResourceExplorer:
-        """Give an explorer that has made no run."""
+        """Return an explorer that has made no run."""
         study, testbed, budgets = self.study, self.testbed, self.study.space.budgets
         shared = study.shared and isinstance(testbed, Sharing)
         optimizer = ConfigurationOptimizer(
@@ -107,8 +107,6 @@ def study_steps(
     if isinstance(study, Prepared) and isinstance(ready.testbed, SparkTestbed):  # nobody listened when it was prepared
         ready = replace(ready, testbed=replace(ready.testbed, progress=progress))
     study, query, explorer = ready.study, ready.query, ready.explorer()
-    if ready.smaller:
-        progress(ready.smaller)
     warm = explorer.optimizer.testbed
     with warm if isinstance(warm, WarmTestbed) else nullcontext():
         exploration = yield from _with_answers(explorer, query, study, ready.instances)
@@ -116,7 +114,7 @@ def study_steps(
     if len(study.intervals) > 1:
         largest, estimator = study.space.corners[-1], ready.estimator
         swept = yield from sweep(
-            query, largest, study.intervals, testbed=ready.testbed, estimator=estimator, journal=journal
+            query, largest, study.intervals, testbed=ready.testbed, estimator=estimator, journal=ready.journal
         )
     reason = "; ".join(filter(None, (exploration.reason, ready.smaller)))  # which the plan keeps
     exploration = replace(exploration, asked=asked or asked_of(study), reason=reason)
@@ -158,11 +156,11 @@ def planned_so_far(ready: Prepared, asked: Asked | None = None) -> Planned:
 
 
 def _planned(
-    study: Study, runs: Sequence[Run], reason: str, instances: Sequence[InstanceType], asked: Asked
+    study: Study, runs: Sequence[Run], reason: str, instances: Sequence[InstanceType], asked: Asked | None
 ) -> Planned:
-    """Plan with the runs that there are, however few."""
+    """Plan with the runs that there are, however few; without `asked`, remedies are those of the runs' testbed."""
     found = conclude(runs, reason, form=study.form, choice="edge", growth=study.growth, least=1)
-    return plan_targets(study, replace(found, asked=asked), (), instances)
+    return plan_targets(study, replace(found, asked=asked or found.asked), (), instances)
 
 
 def tell_recorded(explorer: ResourceExplorer, query: Query) -> None:
@@ -188,6 +186,8 @@ def prepare(
         return study
     testbed = testbed or testbed_of(study, progress)
     study, smaller = fitting(study, testbed)
+    if smaller:
+        progress(smaller)
     if study.day is not None:
         RateTrace.from_csv(study.day)
     if study.keys is not None:
@@ -206,7 +206,7 @@ def prepare(
 
 
 def _recorded(testbed: RecordedTestbed, query: Query, budget: Budget) -> int:
-    """Count the measurements that `testbed` has of a budget; a missing budget counts, and fails naming the nearest."""
+    """Count the measurements that `testbed` has of a budget; 1 for a missing one, as its run names the nearest."""
     try:
         return testbed.count(query, budget)
     except WorkbenchError:
@@ -225,7 +225,7 @@ class SoFar:
     def planned(self) -> Planned | None:
         """The model of the runs and what would be planned with it, however sure; None where they allow no model."""
         try:
-            return _planned(self.study, self.runs, self._after, self.instances, Asked())
+            return _planned(self.study, self.runs, self._after, self.instances, None)
         except WorkbenchError:
             return None
 
@@ -263,7 +263,7 @@ class SoFar:
 
 
 def _needs(plan: CapacityPlan, fewest: int) -> str:
-    """Describe what a rate needs; with `fewest` slots, of which fewer are still to be measured, at most that."""
+    """Describe what a rate needs: at most that, if it is `fewest` slots and fewer are still to be measured."""
     slots, profile = plan.budget.slots, plan.budget.profile
     return (
         f"{plan.query} at {units.rate(plan.rate)} needs {'at most ' * (slots == fewest)}{units.some(slots, 'slot')} of "

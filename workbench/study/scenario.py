@@ -219,5 +219,5 @@ class Scenario:
 
 def _three(name: str, words: Words, meaning: str) -> Words:
     if len(words) != 3:
-        raise WorkbenchError(f"Expected three values ({meaning}), got {len(words)}.", settings=(name,))
+        raise WorkbenchError(f"Expected three values ({meaning}), got {len(words)}. Give all three.", settings=(name,))
     return words

@@ -111,7 +111,7 @@ class Pipeline:
                 recorder.keep(None, reads, given, options, refusal=reason)
 
     def _tried(self, flow: Flow) -> tuple[DataFrame | None, str]:
-        """Return the rows of a flow, or why there are none; "" if a source of it lacks its columns."""
+        """Return the rows of a flow, or None with the reason, which is "" if a source of it lacks its columns."""
         recorder = self._recorder
         try:
             return self._frame(flow), ""

@@ -126,7 +126,7 @@ class Recorder:
         raise EndedError
 
     def sleep(self, seconds: float) -> None:
-        """Do not sleep if the script does; let other threads sleep."""
+        """Skip a sleep of the script; let other threads sleep."""
         if threading.current_thread() is threading.main_thread() and self.line():
             self.wait()
         else:

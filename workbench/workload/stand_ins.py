@@ -88,7 +88,7 @@ class Started:
 
     @property
     def recentProgress(self) -> list[object]:  # noqa: N802
-        """Return no progress, and note it."""
+        """Progress of the query: none, which is noted."""
         self._recorder.note("recentProgress is empty: nothing runs")
         self._recorder.wait()
         return []

@@ -38,8 +38,8 @@ def test_other_numbers_may_have_commas():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--memory-mb", "1,5"), "argument --memory-mb: '1,5' is not a whole number; write it such as 1024 or 1,024"),
-        (("--interval", "a"), "argument --interval: 'a' is not a number; write it such as 1024 or 1,024"),
+        (("--memory-mb", "1,5"), "argument --memory-mb: '1,5' is not a whole number; write it like 1024 or 1,024"),
+        (("--interval", "a"), "argument --interval: 'a' is not a number; write it like 1024 or 1,024"),
         (("--max-rate", "1,5"), "The rate is '1,5'; write records/s above 0, such as 1,500,000 or 1.5 M."),
     ],
 )

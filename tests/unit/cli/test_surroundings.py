@@ -124,7 +124,7 @@ def test_a_file_that_the_command_needs_is_not_overwritten(tmp_path, capsys, argu
     assert main(arguments) == BAD_INPUT
     said = capsys.readouterr().err
     named = twice or arguments[-1]
-    assert f"{named!r} would be overwritten, and is another file of the same command" in said
+    assert f"{named!r} is named twice in this command, and would be overwritten" in said
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -192,7 +192,7 @@ def test_progress_for_which_there_is_no_room_ends_nothing(monkeypatch, tmp_path)
     [
         (["plan", "study.yaml", "--conf", "spark.ssl.keyPassword=hunter2"], "--conf spark.ssl.keyPassword=***"),
         (["https://me:hunter2@host"], "invalid choice: 'https://***@host'"),
-        (["journal", "prune", "--before", "2026-13-45"], "'2026-13-45' is not a date; write it such as 2026-01-31"),
+        (["journal", "prune", "--before", "2026-13-45"], "'2026-13-45' is not a date; write it like 2026-01-31"),
     ],
 )
 def test_options_that_are_none_are_named_without_secrets(capsys, arguments, message):

@@ -37,7 +37,7 @@ from workbench.metrics import OperatorMetrics
 from workbench.records import FailedRun, Measurement, Run
 
 CORNERS, AT_ONE_MEMORY = 4, 3
-"""Runs from which the cost is defined; and where only slots are explored, as two runs determine a form."""
+"""Fewest runs for a defined cost: in general; and where only slots are explored, as two runs determine a form."""
 LEAST_FITTED, LEAST_OF_LAW = 3, 2
 LEAST_RUNS = 7
 MOST_RUNS = 20
@@ -102,7 +102,7 @@ def conclude(
     growth: Growth | None = None,
     least: int | None = None,
 ) -> Exploration:
-    """Fit the model to the runs before the one that ended the exploration, without outliers and without a capacity.
+    """Fit the model to the runs before the one that ended the exploration, except outliers and runs without a capacity.
 
     `growth` is what more slots are, if known; see `ScalingModel`. `least` is the fewest runs that are
     fitted: three, or two by the scaling law, whose interval says how little they show.

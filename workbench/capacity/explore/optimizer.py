@@ -44,9 +44,9 @@ HIT_RATE = 0.9
 """Share of state accesses, by bytes, that the cache must serve on the most slots, which have the intended memory."""
 
 MANY_TASKS, ALONE = (4,), (2, 4, 8)
-"""Partitions for each slot in the runs that show what tasks cost; and those for a single budget."""
+"""Partitions per slot in the runs that show what tasks cost: for several budgets, and for a single one."""
 
-_WORTH = 1.05  # times the rate with as many partitions as slots that a layout must promise
+_WORTH = 1.05  # least rate that a layout must promise, over that with as many partitions as slots
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,7 @@ def settings_of(layout: BatchLayout, slots: int) -> dict[str, int] | None:
 
 
 def first_guess(runs: Iterable[Measurement], budget: Budget, objective: float | None) -> float | None:
-    """Estimate the records/s of `budget`: by the objective and earlier ones, or in proportion; None without runs."""
+    """Estimate the records/s of `budget`: by the objective and earlier runs, or in proportion; None with neither."""
     known = [run for run in runs if run.estimate.rate and run.budget.interval_s == budget.interval_s]
     if objective is not None:
         return objective * (overstatement(known) or 1.0)

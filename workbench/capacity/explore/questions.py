@@ -115,7 +115,7 @@ def next_question(
         return None if found is None else Why(allowed[found], "edge")
     if not allowed:
         return None
-    # The corners' costs are undefined until all of them are measured: they share the first defined one.
+    # Costs are undefined until all corners are measured: runs before that share the first defined cost.
     costs = costs_of(runs, forms, _defined_from(space))
     told = [(places[runs[row].budget], costs[row]) for row in answers if runs[row].budget in places]
     shared = next((cost for _, cost in told if math.isfinite(cost)), None)

@@ -369,7 +369,7 @@ def _sharing(runs: Sequence[Measurement]) -> float:
 
 
 def _deviation(runs: Sequence[Measurement]) -> float:
-    """Relative deviation of the rates of `runs`: that of the median run taken in turns; 0 if none is."""
+    """Relative deviation of the rates of `runs`: the median of those read from a log; 0 without any."""
     known = [
         math.log(run.estimate.high / run.estimate.low) / (2 * ndtri((1 + LEVEL) / 2))
         for run in runs

@@ -132,7 +132,10 @@ def _hindrance(estimate: MstEstimate) -> tuple[str, str] | None:
         return None
     if worst.other_load >= max(worst.steal, worst.throttled, worst.slowdown):
         return "other processes took much of the machine", "End what else runs on the machine."
-    return "only part of the machine's cores was free", "Measure where cores are not shared or limited from outside."
+    return (
+        "only part of the machine's cores was available",
+        "Measure where cores are not shared or limited from outside.",
+    )
 
 
 def _advice(run: Run) -> str:

@@ -25,7 +25,7 @@ DEAR_SOURCE = 0.1  # share of the slots' busy time; the measuring source is ment
 
 NOTABLE_WORK = 0.1  # share of the busy time; with less, an operator's keys do not matter
 UNEVEN = 1.3  # the fullest partition is mentioned if it has this many times the mean
-_REACHES = 0.5  # of the excess that the rows would cause
+_REACHES = 0.5  # share of the excess that the rows would cause; with less, their skew does not reach the tasks
 
 
 def check_interval(budget: Budget, explored_s: float, gain: IntervalSpeedup) -> ModelFinding | None:

@@ -89,6 +89,6 @@ def check_other_cores(cores: CountedCores | None) -> ModelFinding | None:
         "other cores",
         cores.times,
         f"The plan counts cores {cores.times:.2f} times as fast as those measured ({cores.low:.2f} to "
-        f"{cores.high:.2f}), as timed without the query, which may gain more or less.",
+        f"{cores.high:.2f}), as timed without the query, whose factor may differ.",
         "Verify the planned deployment on such cores before relying on it.",
     )

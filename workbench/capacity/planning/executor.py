@@ -57,7 +57,7 @@ def slots_per_worker(
 
 def executors_within(one: Executor, cpus: float, memory_mb: float) -> int:
     """Return how many executors like `one` fit into these cores and MiB."""
-    return math.floor(min(1000 * cpus / one.millicores, memory_mb / one.memory_mb) + _SLACK)
+    return max(0, math.floor(min(1000 * cpus / one.millicores, memory_mb / one.memory_mb) + _SLACK))
 
 
 def in_executors(slots: int, executor_slots: int | None) -> int:

@@ -113,7 +113,7 @@ def fill(
     risks_of: Callable[[Sequence[int]], Sequence[float]],
     executor_slots: int | None = None,
 ) -> int:
-    """Return as many of the `paid` slots, from `least` on, as lower the risk to 1 %, or else those of the least risk.
+    """Return the fewest slots, from `least` to `paid`, that lower the risk to 1 %, or else those of the least risk.
 
     `risks_of` gives the risk of falling short at each of some slot counts. Lack of evidence is not a reason to go
     beyond twice as many slots as were measured. Executors of `executor_slots` stay whole; None: they have any size.

@@ -35,7 +35,7 @@ def read_instances(path: Path) -> tuple[InstanceType, ...]:
 
 
 def room_for(instance: InstanceType, profile: SlotProfile, executor_slots: int | None = None) -> int:
-    """Give the most slots of `profile` that a worker of a type holds; 0 if none.
+    """Return the most slots of `profile` that a worker of a type holds; 0 if none.
 
     Notes
     -----
@@ -66,7 +66,7 @@ def cheapest(
     found = []
     for instance in instances:
         shape = room_for(instance, profile, executor_slots)
-        if shape:
+        if shape > 0:
             workers = math.ceil(slots / shape)
             found.append(Price(instance, workers, shape, workers * instance.price_per_hour, workers * shape - slots))
     if not found:

@@ -87,7 +87,7 @@ def batch_of(runs: Sequence[Measurement], parts: MicroBatch | None) -> MicroBatc
 
 
 def in_turns(parts: MicroBatch | None, slots: Floats, frozen: Floats, interval_s: float) -> Floats:
-    """Compare the rates at `slots` when the state keeps `frozen` partitions: in records/s by the parts, or in any unit.
+    """Return the rates at `slots` when the state keeps `frozen` partitions: records/s by the parts, else in any unit.
 
     Slots that are fewer than the partitions take them in turns, and pay the fixed seconds of a task at each. The source
     is read in a partition for each slot. Where the parts are unknown, or leave no rate at the last of `slots`, only the

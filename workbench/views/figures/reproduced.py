@@ -44,7 +44,7 @@ def draw_reproduced(data: Reproduction, finding: str) -> go.Figure:
         for one in inside:
             style = names[one.published].index(one.name)
             trace = _trace(one, panel, style)
-            # plotly refers to a hatching by the trace's uid, and paints unknown ones black: no blanks
+            # plotly finds a hatching by the trace's uid, which may hold no blanks: else the bar is painted black
             uid = re.sub(r"[^A-Za-z0-9]+", "-", f"{panel.title}-{one.name}")
             trace.update(uid=uid, legendgroup=one.name, showlegend=one.name not in seen)
             seen.add(one.name)

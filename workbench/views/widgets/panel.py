@@ -92,7 +92,7 @@ class LiveLog(anywidget.AnyWidget):
 
 
 class WhileDragged(anywidget.AnyWidget):
-    """Add to a panel: its sliders are continuous from when one is grabbed until it is released.
+    """Makes a panel's sliders continuous from when one is grabbed until it is released.
 
     ipywidgets' own ``continuous_update`` also rounds what is set or typed to the slider's step.
     """

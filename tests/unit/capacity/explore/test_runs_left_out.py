@@ -147,7 +147,11 @@ def test_the_edge_goes_on_where_it_can(tmp_path):
     ("disturbance", "said", "advice"),
     [
         (Disturbance(other_load=0.53), " while other processes took much of the machine.", "End what else runs"),
-        (Disturbance(throttled=0.53), " while only part of the machine's cores was free.", "Measure where cores are"),
+        (
+            Disturbance(throttled=0.53),
+            " while only part of the machine's cores was available.",
+            "Measure where cores are",
+        ),
         (Disturbance(other_load=0.1), ".", "Give a slot more"),
     ],
 )

@@ -1,5 +1,7 @@
 """Price lists, and the cheapest workers for a number of slots."""
 
+from dataclasses import replace
+
 import pytest
 
 from workbench.capacity.planning import InstanceType, cheapest, read_instances
@@ -18,6 +20,9 @@ def test_prices_count_whole_workers():
     one = r"8 slots of 1 cores and 1,024 MB in one executor, apart from what the system keeps; .* use smaller executors"
     with pytest.raises(WorkbenchError, match=f"None of the 1 instance types holds {one}"):
         cheapest([small], 8, SlotProfile(1.0, 1024), 8)
+    tiny = replace(small, memory_mb=16)  # less than the system keeps
+    with pytest.raises(WorkbenchError, match=r"None of the 1 instance types holds 2 slots of 1 cores"):
+        cheapest([tiny], 8, SlotProfile(1.0, 1024), 2)
 
 
 HEADER = b"name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\n"

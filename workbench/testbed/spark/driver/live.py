@@ -32,7 +32,7 @@ MOST_FITTING = 10
 _SLOW_PYTHON = "Python worker failed to connect back"
 _MOST_STARTS = 20
 _DATA_LOST = ("failOnDataLoss", "KAFKA_DATA_LOSS", "OffsetOutOfRange", "data may have been lost")
-# A query may end like this for lack of memory, disk or an answer: another budget may have it.
+# Signs that a query ended for lack of memory, disk or an answer: on another budget it may run.
 _OF_THE_BUDGET = (
     "outofmemory", "memoryerror", "no space left", "executorlost", "fetchfailed", "exited unexpectedly", "it stopped",
     "timed out", "connection", "connect back",
@@ -208,7 +208,7 @@ class LiveQuery:
 
     @property
     def _checkpoint(self) -> str:
-        """Return another place for each start with an empty state."""
+        """Place of the checkpoint: another one for each start with an empty state."""
         return f"{self.checkpoint or self.folder / 'checkpoint'}{self._runs or ''}"
 
     @property

@@ -20,7 +20,7 @@ _LEAST_ROWS, _MOST_TIMES = 10_000, 4  # so that the cost of a row shows, with th
 _EACH = 3  # batches of a size; the first of them includes the change
 _FEWEST = 30  # batches that show growth
 _ROUND = 10  # batches after which the logs of file and Delta sinks are compacted
-_ROUNDS = 5  # batches from which on means are compared
+_ROUNDS = 5  # fewest rounds of batches; with as many, the means of rounds are compared instead of batches
 _SURE = 4.0  # standard errors
 
 

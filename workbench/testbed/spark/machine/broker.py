@@ -233,7 +233,7 @@ def reached(topic: Topic, settings: Mapping[str, Any], jvm: Any = None) -> Itera
                 consumer.close(jvm.java.time.Duration.ZERO)
     except Py4JJavaError as error:
         raise WorkbenchError(
-            f"The topic {topic.url} cannot be read: {reason(error, options)}. Check the servers, the topic and "
+            f"The topic {topic.url} cannot be used: {reason(error, options)}. Check the servers, the topic and "
             "the client settings, then run the same again."
         ) from error
 
