@@ -47,7 +47,7 @@ def check_files(written: Iterable[str | None], read: Iterable[str | None] = ()) 
         place = _place(path)
         if place in taken:
             raise WorkbenchError(
-                f"{path!r} is named twice in this command, and would be overwritten. Choose another place."
+                f"{path!r} would be overwritten: the command or its study names it twice. Choose another place."
             )
         taken.add(place)
 

@@ -124,7 +124,7 @@ def test_a_file_that_the_command_needs_is_not_overwritten(tmp_path, capsys, argu
     assert main(arguments) == BAD_INPUT
     said = capsys.readouterr().err
     named = twice or arguments[-1]
-    assert f"{named!r} is named twice in this command, and would be overwritten" in said
+    assert f"{named!r} would be overwritten: the command or its study names it twice" in said
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
