@@ -205,3 +205,33 @@ def test_other_version(study, injected):
     injected.seen(said)
     assert Path("kept/journal.jsonl").read_bytes() == line
     assert left_behind(study) == []
+
+
+class _Suspended:
+    """A command's work that is interrupted where a suspended generator is deleted, so that Python drops it."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __call__(self, options):  # noqa: ARG002 - a command's
+        def endless():
+            try:
+                yield
+            finally:
+                os.kill(os.getpid(), self.number)
+
+        work = endless()
+        next(work)
+        del work
+        for _ in range(3 * 10**8):  # until the signal comes again
+            pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda one: one.name)
+@pytest.mark.fault("Ctrl-C or SIGTERM where Python drops exceptions")
+def test_interrupted_where_a_generator_is_deleted(study, injected, monkeypatch, number):  # noqa: ARG001
+    monkeypatch.setattr("workbench.cli.planning.run_plan", _Suspended(number))
+    ended = command(*PLAN)
+    assert ended.code == INTERRUPTED, ended.said
+    assert "Traceback" not in ended.said
+    injected.seen(ended.said.splitlines()[-1])

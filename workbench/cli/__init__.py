@@ -10,8 +10,10 @@ import os
 import shlex
 import signal
 import sys
+import threading
 import time
 import traceback
+from _thread import interrupt_main
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -68,6 +70,7 @@ _MODULES: Mapping[str, str] = MappingProxyType(
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_SOON_S = 0.01  # after which a signal that Python dropped comes again
 _GRACE_S = 5.0  # of a command after a signal; a second signal then adds nothing
 
 _EXAMPLES = """examples:
@@ -149,19 +152,29 @@ def _prepare() -> None:
     """Get the program ready: open its streams, and let Ctrl-C, SIGTERM and SIGHUP end it.
 
     What is ignored, as with nohup, stays ignored. A second signal while the first still ends what is running is passed
-    over, so that nothing is left half undone.
+    over, so that nothing is left half undone. A signal that arrives where Python drops exceptions, as where a generator
+    is deleted, comes again at once.
     """
     open_streams()
     if not os.environ.get("COLUMNS", "0").strip("0"):  # nothing fits into no columns
         os.environ.pop("COLUMNS", None)
-    last_s = -_GRACE_S
+    last_s, came = -_GRACE_S, signal.SIGINT.value
 
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        nonlocal last_s
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        nonlocal last_s, came
         if time.monotonic() - last_s >= _GRACE_S:
-            last_s = time.monotonic()
+            last_s, came = time.monotonic(), number
             raise KeyboardInterrupt
 
+    def dropped(what: "sys.UnraisableHookArgs") -> None:
+        nonlocal last_s
+        if not issubclass(what.exc_type, KeyboardInterrupt):
+            sys.__unraisablehook__(what)
+            return
+        last_s = -_GRACE_S
+        threading.Timer(_SOON_S, interrupt_main, (came,)).start()
+
+    sys.unraisablehook = dropped
     for one in _ENDING:
         if signal.getsignal(one) is not signal.SIG_IGN:
             signal.signal(one, interrupt)
