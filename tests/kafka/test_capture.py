@@ -238,7 +238,7 @@ def test_a_login_that_the_broker_does_not_take_is_told_without_the_password(brok
     login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "me"}
     with pytest.raises(WorkbenchError) as error:
         offsets_of(Topic.parse(broker.url("orders")), login | {"sasl.password": "hunter2"})
-    assert "cannot be read: " in str(error.value)
+    assert "cannot be used: " in str(error.value)
     assert "Check the servers, the topic and the client settings" in str(error.value)
     assert "hunter2" not in str(error.value)
 
