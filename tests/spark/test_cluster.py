@@ -5,6 +5,7 @@ import json
 import math
 import sys
 import tarfile
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -44,8 +45,14 @@ def cluster(workers, tmp_path_factory):
     )
 
 
+ENDS_S = 10
+
+
 def left(workers, cluster):
-    """What a deployment left on the cluster."""
+    """What a deployment left on the cluster, whose workers take a moment to end the executors of an application."""
+    end = time.monotonic() + ENDS_S
+    while workers.executors() and time.monotonic() < end:
+        time.sleep(0.1)
     folder = cluster.checkpoint.removeprefix("file://")
     return workers.state()["activeapps"], workers.executors(), list(Path(folder).iterdir())
 
