@@ -142,8 +142,8 @@ def summed(rooms, *, bound=False):
 class Kind:
     """A kind of log: its load in shares of what is sustained, and what is peculiar to it.
 
-    `grown` is by how much of the interval the fixed part grows until the end, and `growth` the power of the time with
-    which it does; `grain` the rows that the source
+    `grown` is by how much of the interval the fixed part grows, `growth` the power of the time with which it does, and
+    `until` the share of that time after which it grows no more; `grain` the rows that the source
     releases together, in shares of an interval's at the peak; `restarts` how often it is started again; `stalls` the
     share of the batches in which the sink stalls, and `stall` for how many intervals; `root`, `noise` and `kept` are
     those of `Shape`; `cap` is the most rows of a batch, in shares of an interval's at the peak.
@@ -153,6 +153,7 @@ class Kind:
     peak: tuple[float, float] = (0.4, 0.9)
     grown: tuple[float, float] = (0.0, 0.0)
     growth: float = 1.0
+    until: tuple[float, float] = (1.0, 1.0)
     grain: tuple[float, float] = (0.0, 0.0)
     restarts: int = 0
     stalls: float = 0.0
@@ -182,6 +183,7 @@ HARDER = {
     "curved drift": Kind(grown=(0.15, 0.5), peak=(0.4, 1.0), root=(0.2, 0.6)),
     "drift that slows down": Kind(grown=(0.15, 0.5), growth=0.5, peak=(0.4, 1.0)),
     "drift that speeds up": Kind(grown=(0.15, 0.5), growth=2.0, peak=(0.4, 1.0)),
+    "drift that ends": Kind(grown=(0.15, 0.5), until=(0.4, 0.8), peak=(0.4, 1.0)),
     "raised": Kind("raised", (1.1, 1.6)),
 }
 KINDS |= HARDER
@@ -225,13 +227,14 @@ def of_kind(path, kind, seed):
     arrived = arriving(rates, INTERVAL_S)
     grain = rng.uniform(*kind.grain) * max(rates) * INTERVAL_S
     cap = own.uniform(*kind.cap) * max(rates) * INTERVAL_S or math.inf
+    until = own.uniform(*kind.until)
 
     def released(at_s):
         return arrived(at_s) // grain * grain if grain else arrived(at_s)
 
     def batch_s(number, rows):
         now = lasts(number, rows) * (1 + 2 * math.exp(-cold_for(number) / COLD))
-        passed = min(1.0, max(0.0, (number - begins) / (batches - begins)))
+        passed = min(1.0, max(0.0, (number - begins) / (batches - begins)) / until)
         missing = grown * INTERVAL_S * (1 - passed**kind.growth)
         return max(0.05 * INTERVAL_S, now - missing)
 

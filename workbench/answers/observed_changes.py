@@ -44,6 +44,10 @@ def _drift(found: Observed) -> dict[str, Advice]:
         f"A batch takes {units.seconds(drift.per_batch_s)} longer after each batch (90 %: {ends}), whatever it holds, "
         f"since batch {drift.since:,} ({_moment(drift.since_s)})"
     )
+    if drift.ending_s <= 0:
+        said += ", and no longer at the log's end"
+    elif drift.ending_s != drift.per_batch_s:
+        said += f", and {units.seconds(drift.ending_s)} at the log's end"
     left_s = (drift.overrun_s or 0.0) - found.running.batches[-1].start_s
     if room.overrun is None and 0 < left_s < _SHOWN_S:
         at = _moment(drift.overrun_s or 0.0)

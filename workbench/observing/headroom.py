@@ -267,8 +267,11 @@ def _dated(drift: Drift, batches: Sequence[SeenBatch], busiest_s: float, interva
     """Add when growing batches will outlast the interval, and the least rate sustained when the growth began."""
     first = [batch for batch in batches if batch.number >= drift.since][: max(_FEWEST, len(batches) // 20)]
     began = _least(np.array([float(one.rows) for one in first]), np.array([one.batch_s for one in first]), interval_s)
+    drift = replace(drift, at_first=began)
+    if drift.ending_s <= 0:
+        return drift
     days = (interval_s - busiest_s) / drift.per_day_s
-    return replace(drift, overrun_s=float(batches[-1].start_s + days * DAY_S), at_first=began)
+    return replace(drift, overrun_s=float(batches[-1].start_s + days * DAY_S))
 
 
 def _few(batches: int, slots: int) -> str:

@@ -5,7 +5,8 @@ meanwhile, so a line through all batches returns the reciprocal of the arrival r
 the load moves, part of that growth passes for the cost of rows. So three slopes are fitted (robustly, after Huber):
 
 - pooled: seconds = a + b rows;
-- with a drift: seconds = a + b rows + d max(0, batch - k), where k is when it began;
+- with a drift: seconds = a + b rows + d max(0, batch - k), where k is when it began; where the drift itself is seen to
+  slow down, to end or to speed up, it follows a parabola, or a line with a kink;
 - local: each batch against the few after it, with its rows against the few before it as the instrument. These are
   forward orthogonal deviations (Arellano and Bover, 1995, Journal of Econometrics 68): what slowed a batch is in the
   rows of later ones and not of earlier ones, so rows that follow from durations do no harm, nor does a slow trend.
@@ -32,6 +33,8 @@ _GAP = 20  # usual pauses; after a longer one, batches are not neighbours
 _BEGINS = (0.0, 0.2, 0.4, 0.6, 0.8)  # shares of the log at which a drift may begin
 _AT_ONCE = 0.98  # of the loss, in favour of a drift from the beginning
 _FEWEST, _CLEAR, _LARGE = 40, 4.0, 0.1  # fewest batches; least drift in deviations, and as share of a batch's time
+_KINKS = (0.25, 0.5, 0.75)  # shares of a drift at which its line may have a kink
+_SAGS = 0.05  # of a batch's time: least distance of a bent drift from the line through its ends
 _APART, _MATTERS = 3.0, 0.15  # deviations between two slopes; of a batch's time over the rows' spread
 _FAR, _MOST_KEPT = 3.0, 0.98  # deviations at which a batch is cut; part of its noise that a batch leaves to the next
 _SINGULAR = 1e12  # condition number from which columns are equal
@@ -55,7 +58,9 @@ class Drift:
     since: int
     since_s: float
     batches: int  # batches over which it is seen
-    per_day_s: float  # seconds that a day adds
+    # ending_s, per_day_s: seconds that each batch and that a day adds at the log's end; at most 0 if growth has ended
+    ending_s: float
+    per_day_s: float
     # when the batches of the peak outlast the interval, seconds since 1970, past or to come; None if they will not
     overrun_s: float | None = None
     # least records/s sustained when it began: rows cannot cost more than the whole batch
@@ -125,31 +130,38 @@ def series_of(batches: Sequence[SeenBatch]) -> Series:
     spread = float(np.subtract(*np.quantile(rows, [0.95, 0.05])))
     matters = _MATTERS * float(np.median(seconds)) / spread if spread > 0 else np.inf
     local = _local(rows, seconds, _stretches(batches))
-    column, found = _drifting([np.ones_like(rows), rows], seconds)
+    costs = [np.ones_like(rows), rows]
+    columns, found = _drifting(costs, seconds)
     pooled = float(found.values[1])
     agree = local is None or abs(pooled - local.s) <= max(_APART * local.error, matters)
+    own = seconds
     if local is not None and not agree:
-        column, found = _drifting([np.ones_like(rows)], seconds - max(0.0, local.s) * rows)
+        costs, own = costs[:1], seconds - max(0.0, local.s) * rows
+        columns, found = _drifting(costs, own)
     drift, now, grown = None, seconds, 0.0
-    if column is not None:
-        each, error = float(found.values[-1]), found.deviation(-1)
-        seen = batches[int(np.argmax(column > 0)) :]
-        per_day = (len(seen) - 1) / max(1e-9, seen[-1].start_s - seen[0].start_s) * DAY_S
+    if columns:
+        columns, found = _bending(columns, found, costs, own)
+        sizes, place = found.values[-len(columns) :], len(found.values) - len(columns)
+        each, error = float(sizes[0]), found.deviation(place)
+        ending = float(sizes @ [column[-1] - column[-2] for column in columns])
+        seen = batches[int(np.argmax(columns[0] > 0)) :]
+        in_a_day = (len(seen) - 1) / max(1e-9, seen[-1].start_s - seen[0].start_s) * DAY_S
         drift = Drift(each, each - LEVEL_Z * error, each + LEVEL_Z * error, seen[0].number, seen[0].start_s, len(seen),
-                      each * per_day)  # fmt: skip
-        now, grown = seconds + each * (column[-1] - column), each * float(column[-1])
+                      ending, ending * in_a_day)  # fmt: skip
+        grown = each * float(columns[0][-1])
+        now = seconds + grown - sizes @ np.stack(columns)
     if local is not None and not agree:
         per_row = max(0.0, local.s)
         own = now - per_row * rows
         fixed = max(0.0, float(np.median(own[-_AT_END:]) + max(0.0, own.mean() - np.median(own))))  # with its stalls
         return Series(now, drift, fixed, per_row, np.diag([0.0, local.error**2]), np.inf, local, agree, pooled, grown)
     known = Series(now, drift, 0.0, 0.0, np.zeros((2, 2)), np.inf, local, agree, pooled, grown)
-    return _costs(rows, seconds, column, known)
+    return _costs(rows, seconds, columns, known)
 
 
-def _costs(rows: Floats, seconds: Floats, column: Floats | None, known: Series) -> Series:
+def _costs(rows: Floats, seconds: Floats, columns: Sequence[Floats], known: Series) -> Series:
     """Find the cost of a batch and of a row at the log's end, neither below 0, and how bent the line is."""
-    grown = [] if column is None else [column - column[-1]]  # so that the first coefficient is that at the end
+    grown = [column - column[-1] for column in columns]  # so that the first coefficient is that at the end
     known = _bent(rows, seconds, grown, known)
     rows = known.bent_rows(rows)
     found = fit(np.stack([np.ones_like(rows), rows, *grown]), seconds)
@@ -233,17 +245,45 @@ def _local(rows: Floats, seconds: Floats, stretches: NDArray[np.int_]) -> Slope 
     return Slope(float(found.values[1]), float(np.sqrt((blocks**2).sum()) / shared)) if shared else None
 
 
-def _drifting(known: Sequence[Floats], seconds: Floats) -> tuple[Floats | None, Fit]:
-    """Fit the drift that begins where it explains most; None, and the fit without it, if it is small or mere noise."""
-    place = np.arange(len(seconds), dtype=float)
-    columns: list[Floats] = [np.maximum(0.0, place - round(share * len(place))) for share in _BEGINS]
-    fitted = [fit(np.stack([*known, column]), seconds) for column in columns]
+def _drifting(known: Sequence[Floats], seconds: Floats) -> tuple[tuple[Floats, ...], Fit]:
+    """Fit the drift that begins where it explains most; no column where it is small or mere noise."""
+    found, line = _best([(column,) for column in _since_each(len(seconds))], known, seconds)
+    each, batches = float(found.values[-1]), int((line[0] > 0).sum())
+    large = each * line[0][-1] > _LARGE * np.median(seconds)
+    if large and each > _CLEAR * found.deviation(-1) and batches >= _FEWEST:
+        return line, found
+    return (), fit(np.stack(known), seconds)
+
+
+def _bending(
+    line: tuple[Floats, ...], straight: Fit, known: Sequence[Floats], seconds: Floats
+) -> tuple[tuple[Floats, ...], Fit]:
+    """Let a drift along a `line` follow a parabola, or a line with a kink, where it clearly does."""
+    choices = []
+    for passed in _since_each(len(seconds)):
+        whole = passed[-1]
+        kinks = [np.maximum(0.0, passed - share * whole) - (1 - share) * passed for share in _KINKS]
+        choices += [(passed, away) for away in (passed * (passed / whole - 1), *kinks)]
+    found, bent = _best(choices, known, seconds)
+    by = abs(float(found.values[-1]))
+    large = by * np.abs(bent[1]).max() > _SAGS * np.median(seconds)
+    return (bent, found) if large and by > _CLEAR * found.deviation(-1) else (line, straight)
+
+
+def _since_each(batches: int) -> Sequence[Floats]:
+    """Return how many batches have passed since each moment at which a drift may begin."""
+    place = np.arange(batches, dtype=float)
+    return [np.maximum(0.0, place - round(share * batches)) for share in _BEGINS]
+
+
+def _best(
+    choices: Sequence[tuple[Floats, ...]], known: Sequence[Floats], seconds: Floats
+) -> tuple[Fit, tuple[Floats, ...]]:
+    """Fit each choice of columns next to those known; return what explains most."""
+    fitted = [fit(np.stack([*known, *columns]), seconds) for columns in choices]
     losses = [one.loss * (1.0 if number else _AT_ONCE) for number, one in enumerate(fitted)]
     chosen = int(np.argmin(losses))
-    column, found = columns[chosen], fitted[chosen]
-    grown, batches = float(found.values[-1]) * column[-1], int((column > 0).sum())
-    clear = found.values[-1] > _CLEAR * found.deviation(-1) and grown > _LARGE * np.median(seconds)
-    return (column, found) if clear and batches >= _FEWEST else (None, fit(np.stack(known), seconds))
+    return fitted[chosen], choices[chosen]
 
 
 def fit(columns: Floats, seconds: Floats, tools: Floats | None = None) -> Fit:

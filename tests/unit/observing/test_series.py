@@ -150,6 +150,31 @@ def test_a_bend_is_followed_next_to_a_drift_too():
     assert found.power == pytest.approx(alone.power, abs=0.05)
 
 
+@pytest.mark.parametrize(("power", "ending"), [(0.5, 0.5), (2.0, 2.0)])
+def test_a_drift_that_slows_down_or_speeds_up_is_followed_to_the_log_s_end(power, ending):
+    """In 300 batches it adds .6 s: 2 ms a batch in the mean; a root adds half as much at the end, a square twice."""
+    grown = [
+        replace(one, batch_s=one.batch_s + 0.6 * (one.number / 299) ** power)
+        for one in costing(lambda x: 0.2 + 1.2 * x, 0)
+    ]
+    found = headroom(grown, 2.0)
+    assert found.low < 20_000 < found.high
+    assert found.drift.per_batch_s == pytest.approx(2e-3, rel=0.3)  # a root is no parabola
+    assert found.drift.ending_s == pytest.approx(ending * 2e-3, rel=0.4)
+    assert found.drift.overrun_s > grown[-1].start_s
+
+
+def test_a_drift_that_has_ended_meets_no_interval():
+    grown = [
+        replace(one, batch_s=one.batch_s + 0.6 * min(1.0, one.number / 120))
+        for one in costing(lambda x: 0.2 + 1.2 * x, 0)
+    ]
+    found = headroom(grown, 2.0)
+    assert found.drift.ending_s <= 0
+    assert found.drift.overrun_s is None
+    assert found.low < 20_000 < found.high
+
+
 def inside(simulated, path, name, level, seeds):
     """Share of the logs whose interval holds the truth, and the median of high / low."""
     _, share, _, _, width, none = simulated.covered(path / "log", simulated.SHAPES[name], level, 120, range(seeds))
