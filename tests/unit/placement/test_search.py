@@ -6,14 +6,6 @@ from workbench.placement import CostVector, PlacementProblem, count_within, sear
 from workbench.placement._search import search_order
 
 
-def test_example_a_has_the_reference_s_front():
-    result = search(example_a())
-    assert (result.count, result.exhausted) == (3, True)
-    assert [plan.counts.T.tolist() for plan in result.pareto] == [[[1, 2, 0], [1, 1, 1]], [[2, 1, 0], [0, 2, 1]]]
-    assert result.best == result.pareto[0]
-    assert result.best.cost.worst == pytest.approx(5 / 9)
-
-
 @pytest.mark.parametrize("reorder", [False, True])
 @pytest.mark.parametrize(
     ("thresholds", "plans"),

@@ -92,10 +92,8 @@ HEAD = "memory_mb,slots,rate\n"
         (HEAD, "The table of recorded measurements is empty"),
         (f"{HEAD}512,2,1\n512,x,1\n", r"Line 3 of .*runs\.csv has 'x' in column 'slots'; it must be a finite number"),
         (f"{HEAD}512,2\n", r"Line 2 of .* has None in column 'rate'; it must be a finite number"),
-        (f"{HEAD}512,inf,1\n", r"Line 2 of .* has 'inf' in column 'slots'; it must be a finite number"),
         (f"{HEAD}512,2.5,1\n", r"Line 2 of .*: slots of a recorded .* is 2\.5; it must be a whole number"),
         (f"{HEAD}512,2,-1\n", r"Line 2 of .*: The rate of .* is -1.0; it must be above 0 and at most 1e.15"),
-        (f"{HEAD}512,2,1e300\n", r"Line 2 of .*: The rate of a recorded .* is 1e.300; it must be"),
         (f"{HEAD}512,1e8,1\n", r"Line 2 of .*: slots of .* is 100,000,000; it must be at most 100,000"),
     ],
 )
