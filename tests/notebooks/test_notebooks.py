@@ -19,6 +19,7 @@ from workbench.study import local
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
+TEMPLATES = sorted((NOTEBOOKS.parent / "templates").glob("*.ipynb"))
 MOST_LINES = 25
 OWN = """
 def items_per_till(sales):
@@ -48,7 +49,7 @@ def test_all_are_here():
     assert [path.stem for path in ALL] == ["00_tour", "01_measure", *SHOWN]
 
 
-@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*ALL, *TEMPLATES], ids=lambda path: path.stem)
 def test_committed_without_outputs(path):
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)

@@ -1,4 +1,3 @@
-
 import numpy as np
 import pytest
 from placement_oracle import example_a, example_b

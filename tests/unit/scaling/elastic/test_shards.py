@@ -34,10 +34,6 @@ def test_rounds(arguments, moves, left):
     )
 
 
-def test_loads_that_differ_a_little_do_not_end_the_rounds():
-    assert rebalance_shards((1.01, 1, 1, 1), (0, 0, 1, 1), 4).imbalance == pytest.approx(1.01 * 4 / 4.01)
-
-
 def reference(loads, assignment, tasks, threshold):
     """The rounds of section 3.1 in whole numbers: every move of the fullest task is tried."""
     owner, moves, mean = list(assignment), [], sum(loads) / tasks
