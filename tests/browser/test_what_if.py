@@ -60,7 +60,6 @@ def test_a_chart_that_took_long_to_load_follows_its_sliders(run_notebook):
     healthy(page)
 
 
-@pytest.mark.long
 def test_what_cannot_be_answered_shows_as_a_card(run_notebook):
     page = run_notebook("levels_off")
     panel = panel_with(page, "Target rate (records/s)")
