@@ -2,6 +2,7 @@
 
 import ast
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,7 @@ LOOKED_INTO = {
 """Modules that tests of other rooms import too."""
 
 
+@cache
 def exports(package):
     """Names that a package offers, without importing it."""
     tree = ast.parse((ROOT / package.replace(".", "/") / "__init__.py").read_text())
