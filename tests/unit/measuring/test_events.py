@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from example_measurement import example_measurement
@@ -14,6 +15,7 @@ from workbench.measuring import (
     Finished,
     LoadProbed,
     Probed,
+    Reused,
     describe,
     describe_run,
     recorded,
@@ -21,6 +23,7 @@ from workbench.measuring import (
 )
 from workbench.measuring.events import record
 from workbench.measuring.state import Deployment, State
+from workbench.records import SIMULATED, Machine
 
 BUDGET = Budget(2, SlotProfile(0.4, 1024), 2.0)
 KEY = "q1/abc"
@@ -75,12 +78,25 @@ def test_a_probe_of_another_process_is_passed_over(tmp_path, events):
     assert replay(journal, KEY) == State()
 
 
+def test_a_simulated_deployment_has_no_trigger_interval(events):
+    simulated = replace(events[0], machine=Machine(slots=SIMULATED))
+    assert describe(simulated) == "simulated: 2 slots of 1,024 MB"
+
+
 def test_the_line_of_a_run_says_which_it_is_and_what_it_found():
     run = example_measurement()
     said = describe_run(run, 2, (3, 3))
     assert re.fullmatch(r"run 2/3 · 4 slots of [0-9,]+ MB · 12\.9 k records/s \(.+ to .+\) · \d+ probes", said)
     assert describe_run(run, 2, (3, 20)).startswith("run 2 of at most 20 · ")
     assert describe_run(run, 4, (3, 3)).startswith("run 4 · ")
+
+
+def test_every_step_has_its_line(events):
+    said = [describe(event) for event in events]
+    assert said[0] == "deployed on 2 slots of 1,024 MB at a trigger interval of 2 s"
+    assert said[1].startswith("warm-up: ")
+    assert said[-2:] == ["starting again: the grid changed", None]
+    assert describe(Reused(KEY, example_measurement())) is None
 
 
 @pytest.mark.parametrize(
