@@ -10,11 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 PACKAGES = {".".join(path.parent.relative_to(ROOT).parts) for path in ROOT.glob("workbench/**/__init__.py")}
 
-FOLDERS = {
-    "workbench.testbed.spark.driver",
-    "workbench.testbed.spark.log",
-    "workbench.testbed.spark.machine",
-}
+FOLDERS = {"workbench.testbed.spark.driver", "workbench.testbed.spark.log", "workbench.testbed.spark.machine"}
 """Packages that sort the modules of the room above them, and export nothing themselves."""
 
 SHELVES = {
