@@ -35,7 +35,7 @@ lab: $(READY) ## open the tour in JupyterLab on this machine
 	$(BIN)/jupyter lab --ip=127.0.0.1 --notebook-dir=. notebooks/00_tour.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
 
 gallery: $(READY) ## draw the notebooks of docs/gallery again, in a real JupyterLab
-	$(BIN)/python -m pytest tests/browser/test_notebooks.py tests/browser/test_what_if.py tests/browser/test_live_measurement.py
+	GALLERY=1 $(BIN)/python -m pytest tests/browser/test_notebooks.py tests/browser/test_what_if.py tests/browser/test_live_measurement.py
 	cp $$(ls artifacts/*.jpg | grep -E '/[0-9]+_[a-z]+(-[0-9]+)?\.jpg$$') docs/gallery/
 
 # Commands, kernels and Spark's workers start by the hundred: with the code compiled before, each starts faster, also

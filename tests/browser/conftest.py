@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import contextmanager
 
 import pytest
 from lab_page import PATIENCE_MS, picture
@@ -22,16 +23,27 @@ def browser():
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def new_page(browser):
+    """Makes pages that keep what they requested and complained about."""
+
+    @contextmanager
+    def make():
+        page = browser.new_page(viewport={"width": 1200, "height": 900})
+        page.requested, page.problems = [], []
+        page.on("request", lambda request: page.requested.append(request.url))
+        page.on("pageerror", lambda error: page.problems.append(error.stack or str(error)))
+        page.on("console", lambda message: page.problems.append(message.text))
+        yield page
+        page.close()
+
+    return make
+
+
 @pytest.fixture
-def page(browser):
-    """A page that keeps what it requested and complained about."""
-    page = browser.new_page(viewport={"width": 1200, "height": 900})
-    page.requested, page.problems = [], []
-    page.on("request", lambda request: page.requested.append(request.url))
-    page.on("pageerror", lambda error: page.problems.append(error.stack or str(error)))
-    page.on("console", lambda message: page.problems.append(message.text))
-    yield page
-    page.close()
+def page(new_page):
+    with new_page() as page:
+        yield page
 
 
 # A measurement on the simulated engine that, as one on Spark, is not over before a reader clicks: after its first

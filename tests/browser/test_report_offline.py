@@ -22,11 +22,24 @@ def report(tmp_path_factory):
     return made.path
 
 
-def test_report_draws_offline(page, report):
+def opened(page, report):
+    """Open the report, and wait until its charts are drawn."""
     page.goto(report.as_uri())
     page.wait_for_function(
         f"document.querySelectorAll('.report-chart:has(.main-svg)').length === {CHARTS}", timeout=20_000
     )
+
+
+@pytest.fixture(scope="module")
+def drawn(new_page, report):
+    """A page of the report for the tests that change nothing of it but its width and what is folded."""
+    with new_page() as page:
+        opened(page, report)
+        yield page
+
+
+def test_report_draws_offline(drawn, report):
+    page = drawn
     assert page.locator(".report-chart").count() == CHARTS
     assert page.requested == [report.as_uri()]
     assert page.problems == []
@@ -39,8 +52,8 @@ def test_report_draws_offline(page, report):
     page.screenshot(path=ARTIFACTS / "report.png", full_page=True)
 
 
-def test_report_is_readable_without_seeing(page, report):
-    page.goto(report.as_uri())
+def test_report_is_readable_without_seeing(drawn):
+    page = drawn
     assert page.locator("html").get_attribute("lang") == "en"
     assert page.title() == "What rate does q5 sustain?"
     names = page.locator("[role=figure]").evaluate_all("charts => charts.map(c => c.ariaLabel)")
@@ -48,6 +61,32 @@ def test_report_is_readable_without_seeing(page, report):
     assert names[0].endswith(". Three panels over time: rates of the probes, batch times, backlog.")
     assert page.locator("details table caption").count() >= CHARTS
     assert page.locator("h1").count() == 1
+
+
+def test_nothing_overflows_sideways(drawn):
+    for width in (800, 1200):
+        drawn.set_viewport_size({"width": width, "height": 900})
+        drawn.wait_for_function(f"innerWidth === {width} && document.documentElement.scrollWidth <= {width}")
+
+
+def test_printing_opens_the_tables(drawn):
+    closed = drawn.locator("details:not([open])").count()
+    drawn.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert drawn.locator("details:not([open])").count() <= 1  # raw batches stay closed
+    drawn.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert drawn.locator("details:not([open])").count() == closed > 1
+    assert drawn.problems == []
+
+
+def test_csv_downloads(drawn):
+    folds = drawn.locator("details:has(a[download='operators.csv'])")
+    for fold in folds.all():  # a card, and the table within it
+        if not fold.evaluate("it => it.open"):
+            fold.locator("> summary").click()
+    with drawn.expect_download() as download:
+        drawn.locator("a[download='operators.csv']").click()
+    text = Path(download.value.path()).read_text(encoding="utf-8-sig")
+    assert text.startswith("Operator,Tasks,Busyness (%),True rate (records/s per task),")
 
 
 _OVERLAPS = """() => {
@@ -62,43 +101,9 @@ _OVERLAPS = """() => {
 @pytest.mark.parametrize("width", [1440, 900])
 def test_the_toolbar_of_a_chart_covers_no_legend(page, report, width):
     page.set_viewport_size({"width": width, "height": 900})
-    page.goto(report.as_uri())
-    page.wait_for_function(
-        f"document.querySelectorAll('.report-chart:has(.main-svg)').length === {CHARTS}", timeout=20_000
-    )
+    opened(page, report)
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     page.wait_for_function("[...document.querySelectorAll('.legend')].every(one => one.getBoundingClientRect().width)")
     found = page.evaluate(_OVERLAPS)
     assert len(found) > 1
     assert not any(found)
-
-
-def test_nothing_overflows_sideways(page, report):
-    for width in (1200, 800):
-        page.set_viewport_size({"width": width, "height": 900})
-        page.goto(report.as_uri())
-        page.locator(".main-svg").first.wait_for()
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_csv_downloads(page, report):
-    page.goto(report.as_uri())
-    folds = page.locator("details:has(a[download='operators.csv'])")
-    for fold in folds.all():  # a card, and the table within it
-        if not fold.evaluate("it => it.open"):
-            fold.locator("> summary").click()
-    with page.expect_download() as download:
-        page.locator("a[download='operators.csv']").click()
-    text = Path(download.value.path()).read_text(encoding="utf-8-sig")
-    assert text.startswith("Operator,Tasks,Busyness (%),True rate (records/s per task),")
-
-
-def test_printing_opens_the_tables(page, report):
-    page.goto(report.as_uri())
-    page.wait_for_function(f"document.querySelectorAll('.report-chart:has(.main-svg)').length === {CHARTS}")
-    closed = page.locator("details:not([open])").count()
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert page.locator("details:not([open])").count() <= 1  # raw batches stay closed
-    page.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert page.locator("details:not([open])").count() == closed > 1
-    assert page.problems == []

@@ -25,7 +25,7 @@ def calm(tmp_path_factory):
     folder = tmp_path_factory.mktemp("calm")
     with chdir(folder):
         Path("study.yaml").write_text(STUDY)
-        ended = command(*PLAN)
+        ended = command(*PLAN, moments={})
         assert ended.code == DONE, ended.said
         return planned(), ended.calls
 
@@ -119,7 +119,7 @@ def _command_of(process):
 @pytest.mark.fault("two processes measure the same into one journal")
 def test_two_at_once(calm, study, injected):
     expected, _ = calm
-    for _ in range(2):
+    for _ in injected.moments(2):
         other = os.fork()
         if other == 0:
             Path("other").mkdir()

@@ -2,12 +2,11 @@
 
 import math
 import threading
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from wrapped_fluid import WrappedFluid
+from wrapped_fluid import Interrupted
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
@@ -23,27 +22,14 @@ STUDY = Study("nexmark:q1", (2e6,), (2, 4, 8), (512,), testbed="fluid", slot_cpu
 FAILURE = "Query 'q1' failed at run time: ValueError: no such shop. Fix the query or the data."
 
 
-@dataclass(frozen=True)
-class Throwing(WrappedFluid):
-    """Its query throws in the window of this number, after minutes of simulated time."""
+def throwing(at):
+    """A testbed whose query throws in the window of this number, after minutes of simulated time."""
 
-    at: int
-    fluid: FluidTestbed = field(default_factory=FluidTestbed)
-    windows: list[float] = field(default_factory=list)
+    def look(number):
+        if number == at:
+            raise WorkbenchError(FAILURE)
 
-    @contextmanager
-    def deploy(self, *arguments, **options):
-        with self.fluid.deploy(*arguments, **options) as run:
-            observe = run.observe
-
-            def observed(seconds):
-                self.windows.append(self.fluid.clock())
-                if len(self.windows) == self.at:
-                    raise WorkbenchError(FAILURE)
-                return observe(seconds)
-
-            run.observe = observed
-            yield run
+    return Interrupted(look)
 
 
 def measured(journal, testbed):
@@ -53,8 +39,8 @@ def measured(journal, testbed):
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """What is measured when nothing happens, and in how many windows."""
-    testbed = Throwing(0)
-    return measured(Journal(tmp_path_factory.mktemp("calm") / "j.jsonl"), testbed), len(testbed.windows)
+    testbed = throwing(0)
+    return measured(Journal(tmp_path_factory.mktemp("calm") / "j.jsonl"), testbed), testbed.observed
 
 
 @pytest.mark.fault("a query throws after minutes")
@@ -63,9 +49,8 @@ def test_a_query_that_throws(undisturbed, tmp_path, injected):
     held = []
     for at in injected.moments(windows, 6):
         journal = Journal(tmp_path / f"{at}.jsonl")
-        testbed = Throwing(at)
         with pytest.raises(WorkbenchError, match="failed at run time") as seen:
-            measured(journal, testbed)
+            measured(journal, throwing(at))
         kept = journal.entries("probe") + journal.entries("load")
         held.append(len(kept))
         injected.seen(str(seen.value))
@@ -84,7 +69,7 @@ def test_a_study_goes_on_with_its_other_runs(tmp_path, injected):
         journal = Journal(tmp_path / f"{at}.jsonl")
         broken = None
         try:
-            broken = run_study(STUDY, journal, testbed=Throwing(at))
+            broken = run_study(STUDY, journal, testbed=throwing(at))
         except WorkbenchError as error:  # too few runs are left for a model
             assert "no such shop" in str(error)  # noqa: PT017 - either is right
         if broken is not None:
@@ -130,7 +115,13 @@ def test_a_kernel_that_is_restarted(undisturbed, tmp_path, injected):
     for at in injected.moments(windows):
         journal = Journal(tmp_path / f"{at}.jsonl")
         reached, never = threading.Event(), threading.Event()
-        runner = measuring(query, budget, Stopping(at, reached, never), journal, ESTIMATOR)
+
+        def stop(number, *, at=at, reached=reached, never=never):
+            if number == at:
+                reached.set()
+                never.wait()
+
+        runner = measuring(query, budget, Interrupted(stop), journal, ESTIMATOR)
         runner.start()
         assert reached.wait(60)  # here the kernel is gone: the thread does nothing any more
         kept = journal.path.read_bytes() if journal.path.exists() else b""
@@ -141,29 +132,3 @@ def test_a_kernel_that_is_restarted(undisturbed, tmp_path, injected):
         assert journal.path.read_bytes().startswith(kept)
         assert math.isclose(again.result.estimate.middle, calm.estimate.middle)
         injected.seen("the panel of the new kernel goes on from the last probe")
-
-
-@dataclass(frozen=True)
-class Stopping(WrappedFluid):
-    """Stands still for good in the window of this number."""
-
-    at: int
-    reached: threading.Event
-    never: threading.Event
-    fluid: FluidTestbed = field(default_factory=FluidTestbed)
-    windows: list[int] = field(default_factory=list)
-
-    @contextmanager
-    def deploy(self, *arguments, **options):
-        with self.fluid.deploy(*arguments, **options) as run:
-            observe = run.observe
-
-            def observed(seconds):
-                self.windows.append(len(self.windows))
-                if len(self.windows) == self.at:
-                    self.reached.set()
-                    self.never.wait()
-                return observe(seconds)
-
-            run.observe = observed
-            yield run

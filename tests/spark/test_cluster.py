@@ -38,10 +38,7 @@ def workers(tmp_path_factory):
 def cluster(workers, tmp_path_factory):
     places = {name: tmp_path_factory.mktemp(name) for name in ("checkpoints", "logs")}
     return Cluster(
-        workers.master,
-        places["checkpoints"].as_uri(),
-        event_log=places["logs"].as_uri(),
-        allocation_s=BUSY_S,
+        workers.master, places["checkpoints"].as_uri(), event_log=places["logs"].as_uri(), allocation_s=BUSY_S
     )
 
 

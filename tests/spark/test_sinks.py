@@ -114,6 +114,8 @@ def delta_table(place):
         raise
 
 
+@pytest.mark.alone
+@pytest.mark.long  # test_scripts.py has a function that make test calls
 def test_foreach_batch_calls_the_users_function_with_each_batch_once(tmp_path):
     asked = replace(ROWS, sink=job_with_sinks.keep)
     with deployed(asked, sink=f"job_with_sinks:keep {tmp_path}") as (run, _):

@@ -235,8 +235,7 @@ def _observe(query, seconds):
 
 @pytest.mark.long
 @pytest.mark.fault(
-    "the owner of a deployment is killed while it warms up",
-    sees="what the shell says; the reaper removes all of it",
+    "the owner of a deployment is killed while it warms up", sees="what the shell says; the reaper removes all of it"
 )
 def test_a_killed_owner_leaves_nothing(tmp_path):
     before = left_behind()

@@ -35,13 +35,14 @@ class Ended:
 def command(*arguments, moments=None, files=""):
     """Run ``workbench ARGUMENTS`` in a child; `moments` maps numbers of its calls to the signal that it gets there.
 
-    Calls are counted in the code of the workbench; `files` begins the paths of the files that this uses itself.
+    Calls are counted in the code of the workbench, where `moments` are given: it takes as long again. `files` begins
+    the paths of the files that this uses itself.
     """
     output, counted = Path(f"{files}output.txt"), Path(f"{files}calls.txt")
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
-        _run(arguments, moments or {}, output, counted)
+        _run(arguments, moments, output, counted)
     _, status = os.waitpid(child, 0)
     calls = int(counted.read_text()) if counted.exists() else 0
     counted.unlink(missing_ok=True)
@@ -69,7 +70,8 @@ def _run(arguments, moments, output, counted):
                 if calls in moments:
                     os.kill(os.getpid(), moments[calls])
 
-        sys.settrace(trace)
+        if moments is not None:
+            sys.settrace(trace)
         sys.argv = ["workbench", *arguments]
         code = cli.main()
         sys.settrace(None)

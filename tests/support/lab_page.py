@@ -133,7 +133,7 @@ def picture(page, name, element=None):
 
 
 def whole_notebook(page, name):
-    """Keep a screenshot of all its cells, below the window's end too, their charts drawn."""
+    """See that all its charts are drawn, below the window's end too; ``make gallery`` keeps pictures of its cells."""
     shown = page.viewport_size
     for _ in range(2):  # cells that come into sight may grow
         height = page.locator(".jp-WindowedPanel-outer").first.evaluate("panel => panel.scrollHeight")
@@ -143,8 +143,9 @@ def whole_notebook(page, name):
         "() => [...document.querySelectorAll('.jp-RenderedPlotly')].every(chart => chart.querySelector('.main-svg'))",
         timeout=PATIENCE_MS,
     )
-    picture(page, name, page.locator(".jp-Notebook"))
-    for_gallery(page, name)
+    if os.environ.get("GALLERY"):
+        picture(page, name, page.locator(".jp-Notebook"))
+        for_gallery(page, name)
     page.set_viewport_size(shown)
 
 

@@ -24,14 +24,27 @@ DIMENSIONS = {
 }
 
 
-def value(costs, dimensions):
-    return max(float(cost) for cost, counts in zip(costs, dimensions, strict=True) if counts)
+def value(costs, objective="cost"):
+    return max(float(cost) for cost, counts in zip(costs, DIMENSIONS[objective], strict=True) if counts)
 
 
 @examples(200)
-@given(problem=problems(), gap=st.sampled_from([0, 0, 0, 1e-3, 0.1, 0.5]))
-def test_the_optimum_is_the_least_of_all_plans_and_a_gap_is_never_understated(problem, gap):
-    best = min(value(exact_cost(problem, plan), DIMENSIONS["cost"]) for plan in all_plans(problem))
+@given(
+    problem=problems(),
+    gap=st.sampled_from([0, 0, 0, 1e-3, 0.1, 0.5]),
+    objective=st.sampled_from(list(DIMENSIONS)),
+    part=st.sampled_from([0.0, 0.5, 0.9, 1.0, 1.2]),
+)
+@example(PlacementProblem((4, 4), [], 4, 3, (3, 1), (5, 1), (1, 3)), 0, "io", 0.0)  # whose least cost rounds to 1e-16
+def test_what_is_optimal_is_the_least_of_all_plans(problem, gap, objective, part):
+    plans = all_plans(problem)
+    costs = [exact_cost(problem, plan) for plan in plans]
+    is_the_least_and_a_gap_is_never_understated(problem, min(map(value, costs)), gap)
+    has_the_least_loads_in_turn(problem, plans)
+    is_found_by_branching_or_proven_absent(problem, objective, min(value(cost, objective) for cost in costs), part)
+
+
+def is_the_least_and_a_gap_is_never_understated(problem, best, gap):
     plan = optimal(problem, gap=gap, objective="cost")
     assert plan.cost == problem.cost(plan.counts)
     assert plan.bound <= best + 1e-9 <= plan.cost.worst + 2e-9
@@ -42,13 +55,11 @@ def test_the_optimum_is_the_least_of_all_plans_and_a_gap_is_never_understated(pr
         assert best - plan.bound <= 1e-8
 
 
-@examples(120)
-@given(problem=problems())
-def test_without_capacities_the_largest_loads_are_the_least_in_turn(problem):
-    """In CPU first, then in state access, then in network; the bound is of the first that plans differ in."""
+def has_the_least_loads_in_turn(problem, plans):
+    """Without capacities: in CPU first, then in state access, then in network; bounded is the first that differs."""
     tolerance = 1e-5 * (problem.ideal + problem.span)
     plan = optimal(problem, gap=0)
-    left = [problem.bottleneck(np.array(one).T) for one in all_plans(problem)]
+    left = [problem.bottleneck(np.array(one).T) for one in plans]
     for dimension, name in enumerate(("cpu", "io", "net")):
         least = min(loads[dimension] for loads in left)
         assert problem.bottleneck(plan.counts)[dimension] <= least + tolerance[dimension]
@@ -56,6 +67,17 @@ def test_without_capacities_the_largest_loads_are_the_least_in_turn(problem):
             assert plan.bound <= least + 1e-9 * (1 + least)
             assert plan.value - plan.bound <= tolerance[dimension]
         left = [loads for loads in left if loads[dimension] <= least + tolerance[dimension]]
+
+
+def is_found_by_branching_or_proven_absent(problem, objective, least, part):
+    limit = least * part + 1e-7 * (part == 1.0)
+    given = instance(problem, DIMENSIONS[objective])
+    plan, proven = plan_below(given, limit, Pool(), Effort(math.inf))
+    if least <= limit:
+        assert value(problem.cost(given.counts(plan)), objective) <= limit + 1e-9
+    else:
+        assert plan is None
+        assert proven
 
 
 def linear_programme(problem, dimensions):
@@ -133,18 +155,3 @@ def test_patterns_are_found_as_by_enumeration(problem, data):
         assert best_gain >= max(gain @ row for row in rows) - 1e-8
     else:
         assert best_cost <= min(map(costs_of, rows)) + 1e-8
-
-
-@examples(150)
-@given(problem=problems(), objective=st.sampled_from(list(DIMENSIONS)), part=st.sampled_from([0.0, 0.5, 0.9, 1.0, 1.2]))
-@example(PlacementProblem((4, 4), [], 4, 3, (3, 1), (5, 1), (1, 3)), "io", 0.0)  # whose least cost rounds to 1e-16
-def test_branching_finds_a_plan_of_a_given_cost_or_proves_that_there_is_none(problem, objective, part):
-    costs = sorted(value(exact_cost(problem, plan), DIMENSIONS[objective]) for plan in all_plans(problem))
-    limit = costs[0] * part + 1e-7 * (part == 1.0)
-    given = instance(problem, DIMENSIONS[objective])
-    plan, proven = plan_below(given, limit, Pool(), Effort(math.inf))
-    if costs[0] <= limit:
-        assert value(problem.cost(given.counts(plan)), DIMENSIONS[objective]) <= limit + 1e-9
-    else:
-        assert plan is None
-        assert proven

@@ -35,6 +35,7 @@ def test_the_shares_are_max_min_fair(case):
     assert (total <= capacity * (1 + 1e-9)).all()
     full = total >= capacity * (1 - 1e-9)
     for name, part in share.items():
+        assert abs(found[name].back_pressure - (1 - part)) <= 1e-9
         if part >= min(1, 1 / max(queries[name].cpu)) - 1e-9:
             continue
         most = [

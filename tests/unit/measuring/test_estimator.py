@@ -31,12 +31,6 @@ def test_bracket_is_two_neighbours_around_the_truth():
     assert result.probes[2].started_s == pytest.approx(result.probes[0].seconds + result.probes[1].seconds)
 
 
-def test_all_pass_up_to_the_highest_rate():
-    result = estimate(SimulatedRun(), max_rate=5000.0)
-    assert result.low == GRID.rate(GRID.below(5000.0))
-    assert (result.high, result.limit) == (math.inf, "none")
-
-
 @pytest.mark.parametrize(
     "fields", [{"max_rate": 5.0}, {"max_rate": GRID.rate(100)}, {"min_rate": 500.0, "max_rate": 500.0}]
 )
@@ -45,13 +39,6 @@ def test_a_highest_rate_far_below_the_warm_ups_is_tried(fields):
     assert [GRID.index(probe.rate) for probe in result.probes[1:]] == [GRID.below(fields["max_rate"])]
     assert (result.low, result.high) == (GRID.rate(GRID.below(fields["max_rate"])), math.inf)
     assert (result.limit, result.exhausted) == ("none", False)
-
-
-def test_all_fail_down_to_the_lowest_rate():
-    result = estimate(SimulatedRun(fixed_s=3.0), min_rate=100.0)
-    assert (result.low, result.rate, result.observation) == (0.0, None, None)
-    assert result.high == GRID.rate(GRID.above(100.0))
-    assert not result.exhausted
 
 
 @pytest.mark.parametrize(("fixed_s", "fits"), [(2.6, False), (1.9, True)])
@@ -205,11 +192,6 @@ def test_some_of_the_resumed_estimates_repeated_probes():
     assert sum(any(probe.attempt > 1 for probe in estimate(noisy(seed)).probes) for seed in range(40)) >= 10
 
 
-@pytest.mark.parametrize("rows", [500, 4000, 17000, 40000, 120000])
-def test_warm_up_batch_size_does_not_matter(rows):
-    assert bracket_of(SimulatedRun(warm_rows=lambda _n: rows)) == bracket_of(SimulatedRun())
-
-
 def test_warm_up_that_does_not_become_steady_ends_at_its_cap():
     run = SimulatedRun(warm_rows=lambda n: 200 * n)
     result = estimate(run, warmup_cap_s=60.0)
@@ -256,14 +238,6 @@ def test_noise_seeds_contain_the_truth():
 
 def batch_s(run, rate):
     return run.fixed_s + run.per_record_s * rate * run.interval_s
-
-
-def test_budget_of_probes_bounds_the_search_and_is_stated():
-    result = estimate(SimulatedRun(warm_rows=lambda _n: 100), max_probes=2)
-    assert len(result.probes) == 3
-    assert result.exhausted
-    assert result.low > 0
-    assert not estimate(SimulatedRun()).exhausted
 
 
 def test_a_history_that_is_not_this_estimates_is_refused():

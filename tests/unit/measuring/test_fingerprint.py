@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import inspect
 import os
 import subprocess
 import sys
@@ -255,10 +256,8 @@ def test_a_function_that_its_modules_text_tells_whole_is_named_by_that_text(fold
 
 
 def test_a_set_in_typed_code_has_one_text_in_all_processes():
-    text = (
-        "from workbench.measuring.fingerprint import _compiled\n"
-        "print(_compiled(compile(\"x in {'a', 'b', 'c', 'd', 'e'}\", '', 'eval')))"
-    )
+    shown = "print(_compiled(compile(\"x in {'a', 'b', 'c', 'd', 'e'}\", '', 'eval')))"
+    text = f"from types import CodeType\n{inspect.getsource(fingerprint._compiled)}\n{shown}"  # loads no library
     told = {
         subprocess.run(
             [sys.executable, "-c", text], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
@@ -266,6 +265,7 @@ def test_a_set_in_typed_code_has_one_text_in_all_processes():
         for seed in ("1", "2", "3")
     }
     assert len(told) == 1
+    assert told != {b""}
 
 
 @pytest.fixture
@@ -275,18 +275,13 @@ def home(tmp_path, monkeypatch):
     for room in fingerprint._OBSERVING:
         (tmp_path / room).mkdir()
         (tmp_path / room / "observe.py").write_text('"""Observe."""\n\nRATE = 1  # records/s\n')
-    return tmp_path
+    yield tmp_path
+    fingerprint.observing_code.cache_clear()
 
 
 def observed():
     fingerprint.observing_code.cache_clear()
     return fingerprint.observing_code()
-
-
-@pytest.fixture(autouse=True)
-def _forget():
-    yield
-    fingerprint.observing_code.cache_clear()
 
 
 SAME = ('"""See more."""\n\nRATE = 1\n', "RATE = 1\n\n\n", "# Why.\nRATE = (1)\n")  # prose and layout apart

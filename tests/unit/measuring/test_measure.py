@@ -10,16 +10,7 @@ from simulated_run import SimulatedRun
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Journal
-from workbench.measuring import (
-    LOAD_CURVE,
-    CapacityEstimator,
-    Configuration,
-    Probed,
-    events,
-    measure,
-    result_of,
-    verify,
-)
+from workbench.measuring import LOAD_CURVE, CapacityEstimator, Configuration, Probed, events, measure, result_of, verify
 from workbench.metrics import SourceProfile, TaskSample
 from workbench.records import Machine, Measurement, measurement_from_dict
 from workbench.workload import Query, nexmark

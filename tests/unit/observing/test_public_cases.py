@@ -1,9 +1,7 @@
 """What people published of their streaming jobs, and what is true of it; skipped where the cases are absent."""
 
 import csv
-import json
 
-import pytest
 from published_runs import CASES, cases_needed
 from written_logs import BEGUN, progress, written
 
@@ -55,45 +53,3 @@ def test_a_line_through_batches_whose_time_hardly_depends_on_rows_is_carried_now
         assert found.rate is None
         assert "that far no line can be trusted" in found.why_not
         assert 0.01 * truth < found.at_least < truth
-
-
-@pytest.fixture(scope="module")
-def grows():
-    return observe(CASES / "09-table-that-grows" / "progress.jsonl")
-
-
-def test_a_table_that_grows_is_a_drift_and_no_cost(grows):
-    room, drift = grows.headroom, grows.headroom.drift
-    assert room.interval_s == 1.0
-    assert room.rate is None
-    assert drift.per_batch_s == pytest.approx(1.2e-3, rel=0.1)
-    assert drift.low_s < 1.264e-3
-    assert drift.at_first > 27_000
-    assert room.neighbours_s < 3e-6
-    assert not room.agree
-    assert room.overrun.number == pytest.approx(831, abs=10)
-    assert room.keeps_up
-
-
-def test_a_source_that_releases_whole_seconds_has_the_peak_of_its_load(grows):
-    assert grows.headroom.mean_rate == pytest.approx(5_000, rel=0.01)
-    assert 5_000 * 0.98 <= grows.headroom.peak_rate <= 5_300
-
-
-def test_what_grows_is_said_with_a_remedy(capsys):
-    log = CASES / "09-table-that-grows" / "progress.jsonl"
-    main(["observe", str(log), "--interval", "1", "--json"])
-    told = json.loads(capsys.readouterr().out)
-    said = " ".join(told["findings"])
-    assert "longer after each batch" in said
-    assert "Since batch 83" in said
-    assert "keeps up" in said
-    assert "small files" in " ".join(told["findings"].values())
-
-
-def test_the_constant_load_before_it_grew_has_a_bound(tmp_path):
-    with (CASES / "09-table-that-grows" / "progress.jsonl").open() as lines:
-        first = [json.loads(line) for _, line in zip(range(60), lines, strict=False)]
-    found = headroom(read_log(written(tmp_path / "log", first)).batches, 1.0)
-    assert found.rate is None
-    assert 27_000 < found.at_least < 40_000

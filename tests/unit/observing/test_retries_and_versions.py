@@ -7,29 +7,6 @@ from written_logs import TRUE, a_day, events, progress_of, written
 from workbench.observing import read_log
 
 
-def retried(log):
-    """The log where every fifth batch lost its second stage halfway: the new attempt runs the missing tasks alone."""
-    jobs = 0
-    for event in log:
-        jobs += event["Event"] == "SparkListenerJobStart"
-        if jobs % 5 == 0 and event["Event"] == "SparkListenerTaskEnd" and event["Stage ID"] % 2:
-            again = event["Task Info"]["Index"] - 2
-            if again >= 0:
-                yield event | {"Stage Attempt ID": 1, "Task Info": event["Task Info"] | {"Index": again}}
-                continue
-        if jobs % 5 == 0 and event["Event"] == "SparkListenerStageCompleted" and event["Stage Info"]["Stage ID"] % 2:
-            yield event | {"Stage Info": event["Stage Info"] | {"Failure Reason": "FetchFailed"}}
-            yield event | {"Stage Info": event["Stage Info"] | {"Stage Attempt ID": 1}}
-            continue
-        yield event
-
-
-def test_a_stage_that_ran_again_in_part_counts_each_partition_once(tmp_path, half):
-    """What its first attempt finished is not run again; half of a batch's second stage was lost before."""
-    seen = read_log(written(tmp_path / "log", retried(events(a_day(0.5 * TRUE)))))
-    assert seen.blocks == read_log(half).blocks
-
-
 def test_tasks_that_ran_twice_or_failed_count_once(tmp_path, half):
     """Speculation: the slower one is killed, or both end."""
     log = []

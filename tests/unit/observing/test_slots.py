@@ -23,7 +23,7 @@ from workbench.observing import headroom, read_log
     ],
 )
 def test_a_slot_has_its_share_of_all_that_a_container_holds(tmp_path, settings, memory_mb):
-    log = list(events(a_day(0.5 * TRUE)))
+    log = list(events(a_day(0.5 * TRUE)[:30]))
     log[2]["Spark Properties"] |= settings
     assert read_log(written(tmp_path / "log", log)).memory_mb == round(memory_mb)
 

@@ -122,11 +122,7 @@ def test_a_headline_says_where_ours_differs(unit, published, ours, verdict, diff
 
 @pytest.mark.parametrize(
     ("unit", "published", "said"),
-    [
-        ("change", (-math.inf, 0.0), "less"),
-        ("change", 12.0, "+12 %"),
-        ("%", (95.0, math.inf), "at least 95 %"),
-    ],
+    [("change", (-math.inf, 0.0), "less"), ("change", 12.0, "+12 %"), ("%", (95.0, math.inf), "at least 95 %")],
 )
 def test_a_range_is_said_in_words_where_it_is_a_sign(unit, published, said):
     assert Headline("Rate", unit, published).said == said

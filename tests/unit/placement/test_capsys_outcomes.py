@@ -102,23 +102,6 @@ def test_the_engine_and_the_fullest_worker_agree(name, speeds):
         assert together[name].throughput == pytest.approx(got.throughput)
 
 
-def test_queries_share_a_worker_fairly():
-    # x and y on one worker of 1 core, z on another with x: x and y stop at half, z rises to what x leaves.
-    def one(tasks, cpu):
-        return PlacementProblem({"map": tasks}, [], 2, 3, {"map": cpu}, {"map": 0}, {"map": 0})
-
-    queries = {"x": one(2, 0.5), "y": one(1, 1.5), "z": one(1, 0.7)}
-    counts = [[1, 1], [1, 0], [0, 1]]
-    got = shared(queries, dict.fromkeys(queries, 100.0), counts, Worker(cpus=1.0))
-    assert got["x"].throughput == pytest.approx(50)
-    assert got["y"].throughput == pytest.approx(50)
-    assert got["z"].throughput == pytest.approx(100)
-    assert got["y"].back_pressure == pytest.approx(0.5)
-    tight = shared(queries, dict.fromkeys(queries, 100.0), counts, Worker(cpus=0.6))
-    assert tight["x"].throughput == pytest.approx(30)
-    assert tight["z"].throughput == pytest.approx(100 * (0.6 - 0.15) / 0.7)
-
-
 def test_a_calibrated_cluster_just_carries_a_balanced_plan():
     query = capsys_query("Q5-aggregate")
     problem = placed(query)

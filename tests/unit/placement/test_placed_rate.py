@@ -49,21 +49,14 @@ def test_a_faster_worker_carries_more_but_a_task_never_uses_more_than_a_core():
     assert fast.rate == pytest.approx(min(2 * slow.rate, RATE * 0.3 / 0.25))
 
 
-def test_the_best_plan_is_at_least_as_good_as_any_random_one():
-    found = spread(problem(workers=4, slots=2), RATE, Worker(cpus=0.25), samples=50, seed=1)
-    assert found.best >= found.rates.max()
-    assert found.proven
-    assert found.quantile(0.0) == found.rates.min()
-    assert math.isfinite(found.best)
-    again = spread(problem(workers=4, slots=2), RATE, Worker(cpus=0.25), samples=50, seed=1)
-    assert np.array_equal(found.rates, again.rates)
-
-
-def test_larger_workers_level_random_placement_out():
+def test_larger_workers_level_random_placement_out_and_a_seed_draws_the_same_again():
     core = Worker(cpus=0.12)
-    shapes = shape_spreads(problem(), RATE, core=core, shapes=[(8, 1), (4, 2), (2, 4)], samples=60)
+    shapes, again = (
+        shape_spreads(problem(), RATE, core=core, shapes=[(8, 1), (4, 2), (2, 4)], samples=60) for _ in range(2)
+    )
     assert (shapes[0].workers, shapes[0].slots) == (2, 4)
     assert shapes[0].quantile(0.1) >= shapes[-1].quantile(0.1)
+    assert all(np.array_equal(one.rates, other.rates) for one, other in zip(shapes, again, strict=True))
 
 
 IDLE = PlacementProblem((2,), [], 2, 1, (0,), (0,), (0,))
@@ -74,16 +67,6 @@ def test_a_plan_that_nothing_limits_sustains_any_rate(worker):
     found = optimal(IDLE, worker=worker)
     assert (found.value, found.bound, found.gap) == (0, 0, 0)
     assert placed_rate(IDLE, found.counts, RATE, worker) == PlacedRate(math.inf, None, None)
-
-
-def test_a_large_worker_does_not_run_a_task_faster():
-    tasks = PlacementProblem((4,), [], 4, 4, (0.15,), (1,), (0,), speeds=[2, 4, 4, 1])
-    worker = Worker(cpus=16, io_bytes_per_s=100)
-    found = optimal(tasks, worker=worker)
-    assert (found.value, found.bound) == (0.15, 0.15)
-    reached = placed_rate(tasks, found.counts, 100, worker)
-    assert (reached.rate, reached.resource) == (pytest.approx(100 / 0.15), "task")
-    assert spread(tasks, 100, worker, samples=5).best == reached.rate
 
 
 @pytest.mark.filterwarnings("error")

@@ -71,17 +71,14 @@ def test_odrp_is_judged_at_the_speeds_of_the_workers():
     ("call", "arguments", "message"),
     [
         (compare, {"draws": 0}, "draws is 0; it must be a whole number of at least 1."),
-        (compare, {"draws": 1.5}, "draws is 1.5; it must be a whole number"),
         (compare, {"draws": 10**8}, "The number of draws is 100,000,000; it must be at most 100,000"),
         (compare, {"methods": ["random", "best"]}, "no placement method 'best'; use one of optimal, caps"),
         *(
             (call, *refused)
             for call in (place, compare)
             for refused in (
-                ({"seed": math.nan}, "seed is nan; it must be a whole number of at least 0."),
                 ({"seed": -1}, "seed is -1; it must be a whole number of at least 0."),
                 ({"timeout_s": 0}, "The time limit is 0; give seconds above 0"),
-                ({"timeout_s": math.nan}, "The time limit is nan"),
                 ({"timeout_s": 1e300}, r"The time limit is 1e\+300; give at most 604,800 seconds"),
             )
         ),

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
 FENCED = re.compile(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BIN = Path(sys.executable).parent
+PARSER = cli._parser()
 
 
 def blocks(page, language=None, mark=None):
@@ -63,8 +64,7 @@ def commands():
 
 @pytest.mark.parametrize("call", sorted(set(commands())))
 def test_every_command_shown_exists(call):
-    options = cli._parser().parse_args(shlex.split(call))
-    assert isinstance(options, argparse.Namespace)
+    assert isinstance(PARSER.parse_args(shlex.split(call)), argparse.Namespace)
 
 
 PAGES = (*DOCS.glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md")
@@ -93,7 +93,7 @@ def options_in_sentences():
 
 @pytest.mark.parametrize(("command", "option"), sorted(set(options_in_sentences())))
 def test_every_option_in_a_sentence_exists(command, option):
-    parser = commands_of(cli._parser())[command]
+    parser = commands_of(PARSER)[command]
     assert any(option in one._option_string_actions for one in (parser, *commands_of(parser).values()))
 
 
@@ -145,7 +145,7 @@ def test_the_readme_s_study_runs_simulated_as_the_readme_says(monkeypatch, capsy
 
 def test_the_reference_names_every_command():
     table = (DOCS / "reference.md").read_text().split("## Reports", 1)[0]
-    assert set(re.findall(r"^\| `(\w+)", table, re.MULTILINE)) == set(commands_of(cli._parser()))
+    assert set(re.findall(r"^\| `(\w+)", table, re.MULTILINE)) == set(commands_of(PARSER))
 
 
 STUDY = """query: nexmark:q1

@@ -62,8 +62,3 @@ def test_conda_users_get_the_same_versions():
     assert int(versions["openjdk"]) in FITTING
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert Requirement(f"python{project['requires-python']}").specifier.contains(versions["python"])
-
-
-def test_no_notebook_is_committed_with_outputs():
-    for path in [*ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("templates/*.ipynb")]:
-        assert '"output_type"' not in path.read_text(), path

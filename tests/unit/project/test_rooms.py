@@ -2,6 +2,7 @@
 
 import ast
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 PACKAGES = {".".join(path.parent.relative_to(ROOT).parts) for path in ROOT.glob("workbench/**/__init__.py")}
 
-FOLDERS = {
-    "workbench.testbed.spark.driver",
-    "workbench.testbed.spark.log",
-    "workbench.testbed.spark.machine",
-}
+FOLDERS = {"workbench.testbed.spark.driver", "workbench.testbed.spark.log", "workbench.testbed.spark.machine"}
 """Packages that sort the modules of the room above them, and export nothing themselves."""
 
 SHELVES = {
@@ -64,6 +61,7 @@ LOOKED_INTO = {
 """Modules that tests of other rooms import too."""
 
 
+@cache
 def exports(package):
     """Names that a package offers, without importing it."""
     tree = ast.parse((ROOT / package.replace(".", "/") / "__init__.py").read_text())

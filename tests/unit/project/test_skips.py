@@ -29,8 +29,7 @@ def test_expected(): raise AssertionError
 
 
 @pytest.mark.parametrize(
-    ("ci", "counted"),
-    [("false", "5 skipped, 1 xfailed"), ("true", "1 failed, 1 skipped, 1 xfailed, 3 errors")],
+    ("ci", "counted"), [("false", "5 skipped, 1 xfailed"), ("true", "1 failed, 1 skipped, 1 xfailed, 3 errors")]
 )
 def test_only_published_runs_may_be_missing_in_ci(tmp_path, ci, counted):
     (tmp_path / "test_skipped.py").write_text(SKIPPED)

@@ -42,16 +42,6 @@ def test_exact_multiples_do_not_round_up():
     assert ds2(FED, {"o": [(3, 3, 3 * 0.1)]}, {"s": 0.0}).parallelism == {"o": 1}
 
 
-def test_sources_feed_every_consumer_in_full_and_inputs_add_up():
-    kinds = {"a": "source", "b": "source", "left": "map", "right": "map", "join": "join"}
-    edges = (("a", "left"), ("a", "right"), ("b", "right"), ("left", "join"), ("right", "join"))
-    flow = Dataflow("diamond", tuple(Operator(*one) for one in kinds.items()), tuple(Edge(*one) for one in edges))
-    counters = {"left": [(10, 20, 1)], "right": [(10, 5, 1)], "join": [(10, 1, 1)]}
-    decision = ds2(flow, counters, {"a": 100, "b": 40})
-    assert decision.parallelism == {"left": 10, "right": 14, "join": 27}
-    assert decision.optimal_output == {"a": 100, "b": 40, "left": 200, "right": 70, "join": 27}
-
-
 def test_idle_instances_are_stood_for_by_the_others():
     idle = COUNTERS | {"filter": [(1200, 300, 3 / 5), (0, 0, 0.0), (0, 0, 0.1)]}
     decision = ds2(CHAIN, idle, {"source": 9000})

@@ -1,11 +1,9 @@
 """Spark's dynamic allocation and KEDA's Kafka lag, with their defaults, on loads whose answer is known."""
 
-import csv
 import math
 from dataclasses import replace
 
 import pytest
-from published_runs import CASES, cases_needed
 from replayed import chain
 
 from workbench.dataflow import OperatorProfile
@@ -57,18 +55,6 @@ def test_no_more_executors_than_tasks_are_taken_and_the_query_goes_on_meanwhile(
     assert replayed(MOST, restart_s=60.0).summary()["downtime_s"] == 0
 
 
-@cases_needed
-def test_the_public_case_of_thirty_executors():
-    """100 GB in 15 minutes with an objective of 15: 4 of 30 went after a minute, 26 stayed for 10 more."""
-    trace = RateTrace.from_csv(CASES / "22-dra-holds-30-executors" / "rates.csv")
-    line = replayed(MOST, trace)
-    assert max(line.tasks) == 30 * SLOTS
-    assert {executors(line, 1800 + at) for at in range(70, 670, 5)} == {26}
-    bound = replayed(DynamicAllocation(SLOTS, 200, 104, max_executors=10), trace)
-    assert bound.summary()["latency_p99_s"] < 900  # the objective
-    assert line.summary()["core_hours"] > 2 * bound.summary()["core_hours"]
-
-
 def test_keda_takes_as_many_replicas_as_there_are_partitions_and_gives_them_back_after_five_quiet_minutes():
     """Ten waiting records for a replica are nothing at thousands a second, so the bound is all that counts.
 
@@ -101,16 +87,6 @@ def test_flink_gives_nothing_back_while_a_backlog_waits():
     at = int(400 / 5)
     assert kept.backlog[at] > 300 * RATE / 10
     assert kept.tasks[at] > free.tasks[at]
-
-
-@cases_needed
-def test_a_burst_after_idle_hours_is_caught_up_with():
-    with (CASES / "24-flink-autoscaler-bursts-and-broken-rates" / "burst.csv").open() as lines:
-        rates = [float(one["rate_per_s"]) for one in csv.DictReader(lines)]
-    trace = RateTrace.steps([(60, rate) for rate in rates])
-    flink, spark = (replayed(policy, trace, tasks=12) for policy in (Ds2Policy(FLINK), MOST))
-    assert spark.backlog.max() < 0.5 * flink.backlog.max()
-    assert flink.summary()["at_target"] <= spark.summary()["at_target"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from true_capacity import true_capacity
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.measuring import STATEFUL_QUERIES, CapacityEstimator
+from workbench.measuring import CapacityEstimator
 from workbench.simulation import PRESETS, Deployment, preset, steady_state
 from workbench.testbed import FluidTestbed
 
@@ -51,21 +51,6 @@ def test_it_does_so_within_the_noise_for_any_seed(query):
     assert min(ratios) >= math.exp(-3.3 * noise) * 0.97
     spread = max(ratios) - min(ratios)
     assert 1.5 * noise < spread < 6 * noise  # twelve draws span 3.3 standard deviations on average
-
-
-@pytest.mark.parametrize("query", PRESETS)
-def test_the_published_schedule_finds_it_too(query):
-    layout = layout_of(query, 7)
-    truth = true_capacity(preset(query), 2048, layout)
-    testbed = FluidTestbed(noise=0.0)
-    settings = {"published": STATEFUL_QUERIES} if query in ("q5", "q8") else {}
-    found = estimate(testbed, query, layout, schedule="streambed", **settings)
-    # Its bracket ends 1/32 or so wide, and it accepts 99 % of a rate.
-    assert found.rate == pytest.approx(truth, rel=0.05)
-    window_s = preset(query).window_s or 0.0
-    planned = 900.0 if settings else 645.0
-    assert planned <= found.seconds <= planned + 15 * window_s
-    assert found.seconds == testbed.clock()
 
 
 def test_simulated_seconds_are_counted():

@@ -32,13 +32,6 @@ def test_it_sustains_up_to_the_recorded_rate_and_no_more(rate):
             assert judge(run.observe(100.0)).verdict == verdict
 
 
-def test_the_estimate_brackets_the_recorded_rate():
-    found = estimate(RecordedTestbed(TABLE), slots=8)
-    assert found.low <= 4000.0 * 1.002
-    assert 4000.0 * 0.999 <= found.high <= found.low * 1.0101
-    assert len(found.probes) == 3
-
-
 def test_repeats_come_in_the_order_of_the_table():
     testbed = RecordedTestbed(TABLE)
     rates = [estimate(testbed).rate for _ in range(3)]
@@ -92,10 +85,8 @@ HEAD = "memory_mb,slots,rate\n"
         (HEAD, "The table of recorded measurements is empty"),
         (f"{HEAD}512,2,1\n512,x,1\n", r"Line 3 of .*runs\.csv has 'x' in column 'slots'; it must be a finite number"),
         (f"{HEAD}512,2\n", r"Line 2 of .* has None in column 'rate'; it must be a finite number"),
-        (f"{HEAD}512,inf,1\n", r"Line 2 of .* has 'inf' in column 'slots'; it must be a finite number"),
         (f"{HEAD}512,2.5,1\n", r"Line 2 of .*: slots of a recorded .* is 2\.5; it must be a whole number"),
         (f"{HEAD}512,2,-1\n", r"Line 2 of .*: The rate of .* is -1.0; it must be above 0 and at most 1e.15"),
-        (f"{HEAD}512,2,1e300\n", r"Line 2 of .*: The rate of a recorded .* is 1e.300; it must be"),
         (f"{HEAD}512,1e8,1\n", r"Line 2 of .*: slots of .* is 100,000,000; it must be at most 100,000"),
     ],
 )

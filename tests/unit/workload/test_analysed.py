@@ -18,10 +18,7 @@ Aggregate [window#40-T5000ms, upper(kind#42)], [window#40-T5000ms AS window#44-T
 
 def test_keys_have_each_name_from_the_source_on():
     assert set(grouped_by(PLAN)) == {"kind", "id"}
-    assert set(joined_by(PLAN)) == {
-        *("a", "order_id", "paid_order", "number"),
-        *("tag", "label", "mark", "place.mark"),
-    }
+    assert set(joined_by(PLAN)) == {*("a", "order_id", "paid_order", "number"), *("tag", "label", "mark", "place.mark")}
 
 
 def test_a_plan_without_state_has_no_keys():

@@ -3,7 +3,6 @@
 from fractions import Fraction
 from itertools import product
 
-import pytest
 from examples import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -75,30 +74,24 @@ def test_optimum_is_enumeration(job, nodes, limit):
     assert bool(best.unplaced) or best.gain <= answer.gain + 1e-9
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-@examples(60)
-@given(job=jobs(most_tasks=7), capacity=st.lists(st.integers(0, 25), min_size=1, max_size=4))
-def test_allocations_add_up(name, job, capacity):
-    assume(max(capacity) > 0)
-    answer = ALGORITHMS[name](job, capacity)
-    for group, (size, row) in enumerate(zip(job.sizes, answer.counts, strict=True)):
-        assert len(row) == len(capacity)
-        assert min(row) >= 0
-        assert sum(row) + answer.unplaced.get(group, 0) == size
-    assert all(tasks > 0 for tasks in answer.unplaced.values())
-    assert not overloaded(job, answer.counts, capacity)
-    assert abs(answer.gain - exact_gain(job, answer.counts)) < 1e-9
-    assert answer == ALGORITHMS[name](job, capacity)
-    if sum(job.processing_cost) <= max(capacity) and name != "naive":
-        assert answer.unplaced == {}  # one node could hold all
-
-
 @examples(60)
 @given(
     job=jobs(most_tasks=7), capacity=st.lists(st.integers(0, 25), min_size=1, max_size=4), seed=st.integers(0, 2**40)
 )
-def test_best_is_never_worse_than_top_down(job, capacity, seed):
+def test_allocations_add_up_and_the_best_is_never_worse_than_top_down(job, capacity, seed):
     assume(max(capacity) > 0)
+    for name, allocate in ALGORITHMS.items():
+        answer = allocate(job, capacity)
+        for group, (size, row) in enumerate(zip(job.sizes, answer.counts, strict=True)):
+            assert len(row) == len(capacity), name
+            assert min(row) >= 0, name
+            assert sum(row) + answer.unplaced.get(group, 0) == size, name
+        assert all(tasks > 0 for tasks in answer.unplaced.values()), name
+        assert not overloaded(job, answer.counts, capacity), name
+        assert abs(answer.gain - exact_gain(job, answer.counts)) < 1e-9, name
+        assert answer == allocate(job, capacity), name
+        if sum(job.processing_cost) <= max(capacity) and name != "naive":
+            assert answer.unplaced == {}, name  # one node could hold all
     before, after = top_down(job, capacity), best_allocation(job, capacity, seed=seed)
     if not before.unplaced:
         assert after.unplaced == {}

@@ -57,12 +57,6 @@ def test_free_cores_come_first_and_ties_take_the_lowest_node():
     assert assign_cores([[0], [2], [0]], [3], [1, 3, 1], [7], [2], [0]).matrix == ((0,), (3,), (0,))
 
 
-def test_executors_may_be_given_up():
-    answer = assign_cores([[1, 1]], [0, 2], [2], [10, 10], [0, 0], [0, 0])
-    assert answer.matrix == ((0, 2),)
-    assert answer.migrated_bytes == pytest.approx(10)
-
-
 def test_greedy_on_random_instances_is_near_the_optimum():
     rng = random.Random(4)
     costs, best, equal, count = 0.0, 0.0, 0, 120

@@ -13,29 +13,9 @@ def imbalance(loads, assignment, tasks):
     return max(totals) / (sum(totals) / tasks)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "moves", "left"),
-    [
-        ((LOADS, HERE, 2), ((1, 0, 1),), 38 / 37),
-        ((LOADS, HERE, 3), ((0, 0, 2),), 48 / 37),  # stuck above the threshold
-        (((6, 5), (0, 1), 2), (), 12 / 11),  # good enough is left alone
-        (((12, 8), (0, 1), 2, 1.2), (), 1.2),  # and so is equality
-        (((0, 0), (0, 0), 2), (), 1.0),
-        (((1, 1, 1, 1), (3, 3, 3, 3), 4, 1.0), ((0, 3, 0), (1, 3, 1), (2, 3, 2)), 1.0),  # ties take the lowest
-        (((1, 1, 1, 1), (0, 0, 1, 1), 4), (), 2.0),  # two equally full tasks end the rounds
-    ],
-)
-def test_rounds(arguments, moves, left):
-    plan = rebalance_shards(*arguments)
-    assert plan.moves == moves
-    assert plan.imbalance == pytest.approx(left)
-    assert plan.assignment == tuple(
-        {shard: to for shard, _, to in moves}.get(n, at) for n, at in enumerate(arguments[1])
-    )
-
-
-def test_loads_that_differ_a_little_do_not_end_the_rounds():
-    assert rebalance_shards((1.01, 1, 1, 1), (0, 0, 1, 1), 4).imbalance == pytest.approx(1.01 * 4 / 4.01)
+def test_up_to_a_fifth_above_the_mean_is_left_alone():
+    assert rebalance_shards(LOADS, HERE, 2).moves == ((1, 0, 1),)
+    assert rebalance_shards((12, 8), (0, 1), 2).moves == ()
 
 
 def reference(loads, assignment, tasks, threshold):
