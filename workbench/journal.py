@@ -150,24 +150,24 @@ class Journal:
         """
         if not self._exists():
             return ()
-        if key is not None:
-            return tuple(entry for entry in self._of(key) if kind is None or entry.kind == kind)
-        return tuple(line.entry for line in self.lines() if kind is None or line.entry.kind == kind)
+        found = [line.entry for line in self.lines()] if key is None else self._of(key)
+        return tuple(entry for entry in found if kind is None or entry.kind == kind)
 
-    def _of(self, key: str) -> tuple[Entry, ...]:
+    def _of(self, key: str) -> list[Entry]:
         """Finished lines of one key; if the file was read before, reads only these and the lines appended since."""
         with self._locked("rb", fcntl.LOCK_SH) as handle:
             if not self._places.still_of(handle):
                 self._places = _Places(_identity(handle))
-            self._note_places(handle, self._places)
+            self._note_places(handle)
             found = []
             for start, number in self._places.of_key.get(key, ()):
                 handle.seek(start)
                 found.append(self._parse(handle.readline(), number))
-        return tuple(found)
+        return found
 
-    def _note_places(self, handle: IO[bytes], places: "_Places") -> None:
-        """Read the finished lines that are not noted in `places` yet."""
+    def _note_places(self, handle: IO[bytes]) -> None:
+        """Read the finished lines whose places are not known yet."""
+        places = self._places
         handle.seek(places.end)
         for line in iter(handle.readline, b""):
             if line.strip(b"\n"):
@@ -210,9 +210,8 @@ class Journal:
 
     def _read(self, content: bytes) -> list[tuple[bytes, Line]]:
         texts = content[: self._finished(content)].split(b"\n")
-        return [
-            (text, Line(self._parse(text, number), len(text) + 1)) for number, text in enumerate(texts, start=1) if text
-        ]
+        numbered = enumerate(texts, start=1)
+        return [(text, Line(self._parse(text, number), len(text) + 1)) for number, text in numbered if text]
 
     def check(self) -> None:
         """Refuse a file that is there and cannot be read and appended to, before a long run."""

@@ -18,55 +18,40 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from types import FrameType, MappingProxyType
+from types import FrameType
 from typing import NoReturn
 
 from workbench import __version__
-from workbench.cli.console import (
-    BAD_INPUT,
-    DEFECT,
-    INTERRUPTED,
-    JOURNAL,
-    NOT_SUSTAINED,
-    PIPE_CLOSED,
-    finish,
-    open_streams,
-    print_error,
-    print_status,
-)
+from workbench.cli import console
 from workbench.cli.options import add, flag
 from workbench.errors import NoCapacityError, WorkbenchError, shortened
 from workbench.escaping import for_terminal
 
-_GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {
-        "measure": {
-            "doctor": ("checking", "what this machine supports, and how to fix what is missing"),
-            "speed": ("speed", "how fast this machine's cores are, compared with a reference machine's"),
-            "measure": ("measuring", "the maximum sustainable throughput of a query on a budget"),
-            "verify": ("measuring", "run a query at a rate: sustained or not"),
-            "keys": ("keys", "how often each key of your data occurs, its skew, and the advice"),
-            "observe": ("observing", "what a running query sustains, from its event log"),
-            "capture": ("topics", "a sample of a Kafka topic as a data set"),
-            "fill": ("topics", "a Kafka topic filled from a data set or from Nexmark"),
-            "journal": ("journals", "what was measured: list, show, compare and prune it"),
-        },
-        "plan": {
-            "init": ("drafting", "a first study for your query and your data"),
-            "plan": ("planning", "how many slots, with how much memory, for which rate: measure, model, plan"),
-            "cluster": ("clusters", "several plans at their own rates on one priced cluster"),
-        },
-        "place and scale": {
-            "place": ("placing", "which task on which worker, and how much throughput depends on the placement"),
-            "replay": ("scaling", "what autoscaling policies would do on a load that changes, simulated"),
-        },
-        "report": {"report": ("reporting", "a report as one HTML file that opens offline")},
-    }
-)
+_GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "measure": {
+        "doctor": ("checking", "what this machine supports, and how to fix what is missing"),
+        "speed": ("speed", "how fast this machine's cores are, compared with a reference machine's"),
+        "measure": ("measuring", "the maximum sustainable throughput of a query on a budget"),
+        "verify": ("measuring", "run a query at a rate: sustained or not"),
+        "keys": ("keys", "how often each key of your data occurs, its skew, and the advice"),
+        "observe": ("observing", "what a running query sustains, from its event log"),
+        "capture": ("topics", "a sample of a Kafka topic as a data set"),
+        "fill": ("topics", "a Kafka topic filled from a data set or from Nexmark"),
+        "journal": ("journals", "what was measured: list, show, compare and prune it"),
+    },
+    "plan": {
+        "init": ("drafting", "a first study for your query and your data"),
+        "plan": ("planning", "how many slots, with how much memory, for which rate: measure, model, plan"),
+        "cluster": ("clusters", "several plans at their own rates on one priced cluster"),
+    },
+    "place and scale": {
+        "place": ("placing", "which task on which worker, and how much throughput depends on the placement"),
+        "replay": ("scaling", "what autoscaling policies would do on a load that changes, simulated"),
+    },
+    "report": {"report": ("reporting", "a report as one HTML file that opens offline")},
+}
 """The commands by purpose: each with its module, and what it answers."""
-_MODULES: Mapping[str, str] = MappingProxyType(
-    {name: module for group in _GROUPS.values() for name, (module, _) in group.items()}
-)
+_MODULES: Mapping[str, str] = {name: module for group in _GROUPS.values() for name, (module, _) in group.items()}
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -94,37 +79,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for one in _ENDING:  # a further signal adds nothing
                 signal.signal(one, signal.SIG_IGN)
         kept = f"; {options.kept}" if "kept" in options else ""
-        print_error(f"{options.asked} was interrupted{kept}.")
-        return INTERRUPTED
+        console.print_error(f"{options.asked} was interrupted{kept}.")
+        return console.INTERRUPTED
 
 
 def _carry_out(options: argparse.Namespace, asked: Sequence[str]) -> int:
-    """Run the command that `options` ask for, and print what went wrong."""
     try:
-        command: Callable[[argparse.Namespace], int] = getattr(
-            import_module(f"workbench.cli.{_MODULES[options.asked]}"), f"run_{options.asked}"
-        )
-        code = command(options)
+        module = import_module(f"workbench.cli.{_MODULES[options.asked]}")
+        code: int = getattr(module, f"run_{options.asked}")(options)
         if sys.stdout is not None:  # a query's module may have removed it
             sys.stdout.flush()
     except WorkbenchError as error:
         if hasattr(error, "__notes__"):  # a deployment failed: its logs are in the notes
             _kept_for_report(error, options, asked)
-        print_error(error.spelled(partial(_spelled, options)))
-        return NOT_SUSTAINED if isinstance(error, NoCapacityError) else BAD_INPUT
+        console.print_error(error.spelled(partial(_spelled, options)))
+        return console.NOT_SUSTAINED if isinstance(error, NoCapacityError) else console.BAD_INPUT
     except BrokenPipeError:  # the reader of the pipe has closed it
-        finish(sys.stdout)
-        finish(sys.stderr)
-        return PIPE_CLOSED
+        console.finish(sys.stdout)
+        console.finish(sys.stderr)
+        return console.PIPE_CLOSED
     except Exception as error:  # noqa: BLE001 - a defect must not look like "not sustained" to a script
         if isinstance(error, OSError) and error.errno in _FULL:
-            finish(sys.stdout)
+            console.finish(sys.stdout)
             where = "the answer or temporary files" if error.filename is None else repr(error.filename)
-            print_error(f"there is no room for {where}: {error.strerror}. Make room, or choose another place.")
-            return BAD_INPUT
-        print_status(traceback.format_exc().rstrip())
-        print_error(f"this is a defect of the workbench. {_kept_for_report(error, options, asked)}")
-        return DEFECT
+            console.print_error(f"there is no room for {where}: {error.strerror}. Make room, or choose another place.")
+            return console.BAD_INPUT
+        console.print_status(traceback.format_exc().rstrip())
+        console.print_error(f"this is a defect of the workbench. {_kept_for_report(error, options, asked)}")
+        return console.DEFECT
     return code
 
 
@@ -132,14 +114,12 @@ def _kept_for_report(error: Exception, options: argparse.Namespace, asked: Seque
     """Record a failure next to the journal, and return how to report it."""
     from workbench.bundle import record_failure  # noqa: PLC0415 - only when something failed
 
-    journal = getattr(options, "journal", JOURNAL)
+    journal = getattr(options, "journal", console.JOURNAL)
     recorded = record_failure(error, ["workbench", *asked], Path(journal).parent)
-    more = "" if journal == JOURNAL else f" --journal {shlex.quote(journal)}"
     kept = "" if recorded is None else f"It is recorded in {recorded}. "
-    return (
-        f"{kept}To report it, make a file of what repeats it, without data or secrets, with: "
-        f"workbench doctor --bundle workbench-defect.zip{more}"
-    )
+    again = "workbench doctor --bundle workbench-defect.zip"
+    again += "" if journal == console.JOURNAL else f" --journal {shlex.quote(journal)}"
+    return f"{kept}To report it, make a file of what repeats it, without data or secrets, with: {again}"
 
 
 def _spelled(options: argparse.Namespace, setting: str) -> str:
@@ -155,7 +135,7 @@ def _prepare() -> None:
     over, so that nothing is left half undone. A signal that arrives where Python drops exceptions, as where a generator
     is deleted, comes again at once.
     """
-    open_streams()
+    console.open_streams()
     if not os.environ.get("COLUMNS", "0").strip("0"):  # nothing fits into no columns
         os.environ.pop("COLUMNS", None)
     last_s, came = -_GRACE_S, signal.SIGINT.value

@@ -45,18 +45,15 @@ def run_doctor(options: argparse.Namespace) -> int:
 
 
 def _show(findings: Sequence[Finding], place: str) -> None:
-    """Print whether the place is fit, what was examined, and how to fix what is missing."""
     out = look.console()
     missing = [finding for finding in findings if not finding.fit]
     needed = [finding.thing for finding in missing if finding.needed]
-    verdict = f"{place} can measure."
-    if needed:
-        verdict = (
-            f"{place} cannot measure yet: {', '.join(needed)}. You can plan from the simulated engine, recorded rates "
-            "and event logs."
-        )
-    look.answer(out, verdict)
-    table = look.table({"": "left", "thing": "left", "found": "left"})
+    cannot = (
+        f"{place} cannot measure yet: {', '.join(needed)}. You can plan from the simulated engine, recorded rates and "
+        "event logs."
+    )
+    look.answer(out, cannot if needed else f"{place} can measure.")
+    table = look.table("", "thing", "found")
     for finding in findings:
         lacks = ("MISSING", "bold red") if finding.needed else ("note", "yellow")
         mark, style = ("ok", "green") if finding.fit else lacks
@@ -68,7 +65,6 @@ def _show(findings: Sequence[Finding], place: str) -> None:
 
 
 def _bundle(options: argparse.Namespace) -> int:
-    """List what goes into the bundle, and write it if confirmed."""
     check_files((options.bundle,), (options.journal, options.study))
     target = Path(options.bundle)
     parts = collect(Path(options.journal), None if options.study is None else Path(options.study))
@@ -77,10 +73,9 @@ def _bundle(options: argparse.Namespace) -> int:
         print(json.dumps({"bundle": str(target), "written": options.yes, "parts": listed}, indent=1))
     else:
         out = look.console()
-        what = "has" if options.yes else "would have"
-        size = units.size(sum(part.size for part in parts))
+        what, size = "has" if options.yes else "would have", units.size(sum(part.size for part in parts))
         look.answer(out, f"The bundle {what} {units.some(len(parts), 'file')}, {size}:")
-        table = look.table({"file": "left", "size": "right", "what": "left"})
+        table = look.table("file", ">size", "what")
         for part in parts:
             table.add_row(part.name, units.size(part.size), part.what)
         out.print(table)

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any
 
 from workbench import units
 from workbench.answers.answer import COUNT, Fact, Unit, fields
@@ -23,14 +22,9 @@ from workbench.views.findings import whose_cores
 
 def run_cluster(options: argparse.Namespace) -> int:
     """Pack the plans into workers of one type."""
-    plans: list[CapacityPlan] = []
-    sources: list[str] = []
-    instances: tuple[InstanceType, ...] = read_instances(Path(options.prices)) if options.prices else ()
-    for text in options.plans:
-        path, stored, found = _chosen(text)
-        plans.append(found)
-        sources.append(path)
-        instances = instances or stored.instances
+    priced = read_instances(Path(options.prices)) if options.prices else ()
+    sources, stored, plans = zip(*map(_chosen, options.plans), strict=True)
+    instances = priced or next((one.instances for one in stored if one.instances), ())
     read = cache(read_planned)
 
     @cache
@@ -39,7 +33,16 @@ def run_cluster(options: argparse.Namespace) -> int:
 
     cluster = pack(plans, instances, on_cores=on_cores)
     if options.json:
-        print(json.dumps(_as_json(cluster), indent=1))
+        found = {
+            "instance": cluster.instance.name,
+            "workers": list(map(asdict, cluster.workers)),
+            "least_workers": cluster.least,
+            "per_hour": cluster.per_hour,
+            "apart_per_hour": cluster.apart_per_hour,
+            "currency": cluster.instance.currency,
+            "plans": list(map(fields, _plans(cluster))),
+        }
+        print(json.dumps(found, indent=1))
     else:
         _show(cluster)
     return DONE
@@ -65,7 +68,6 @@ def _chosen(text: str) -> tuple[str, PlannedStudy, CapacityPlan]:
 
 
 def _show(cluster: Cluster) -> None:
-    """Print the workers and their cost, what each plan needs of them, and what each worker holds."""
     out = look.console()
     count, instance = len(cluster.workers), cluster.instance
     proven = "fewer cannot hold them" if cluster.least == count else f"at least {cluster.least} are needed"
@@ -76,13 +78,11 @@ def _show(cluster: Cluster) -> None:
     plural = len(cluster.plans) > 1
     all_of = "both" if len(cluster.plans) == 2 else f"all {len(cluster.plans)}"
     what = f"{all_of} plans with their drivers" if plural else "the plan with its driver"
-    look.answer(
-        out,
-        f"{count} x {instance.name} at {together} hold{'s' * (count == 1)} {what}; on workers of "
-        f"{'their own they cost' if plural else 'its own it costs'} {apart}. Of this type, {proven}.",
-    )
+    own = f"on workers of {'their own they cost' if plural else 'its own it costs'} {apart}"
+    holds = f"{count} x {instance.name} at {together} hold{'s' * (count == 1)} {what}"
+    look.answer(out, f"{holds}; {own}. Of this type, {proven}.")
     out.print(look.rows(_plans(cluster)))
-    workers = look.table({"worker": "right", "holds": "left"})
+    workers = look.table(">worker", "holds")
     for number, worker in enumerate(cluster.workers):
         held = [f"{ascii_uppercase[place % 26]} x {count}" for place, count in enumerate(worker.executors) if count]
         held += [f"driver of {ascii_uppercase[place % 26]}" for place in worker.drivers]
@@ -95,7 +95,6 @@ def _show(cluster: Cluster) -> None:
 
 
 def _plans(cluster: Cluster) -> list[tuple[Fact, ...]]:
-    """Return what each plan needs, a row each."""
     return [
         (
             Fact(ascii_uppercase[place % 26], name=" "),
@@ -108,15 +107,3 @@ def _plans(cluster: Cluster) -> list[tuple[Fact, ...]]:
         )
         for place, (plan, executor) in enumerate(zip(cluster.plans, cluster.executors, strict=True))
     ]
-
-
-def _as_json(cluster: Cluster) -> dict[str, Any]:
-    return {
-        "instance": cluster.instance.name,
-        "workers": list(map(asdict, cluster.workers)),
-        "least_workers": cluster.least,
-        "per_hour": cluster.per_hour,
-        "apart_per_hour": cluster.apart_per_hour,
-        "currency": cluster.instance.currency,
-        "plans": list(map(fields, _plans(cluster))),
-    }

@@ -16,10 +16,8 @@ JOURNAL = ".workbench/journal.jsonl"
 KEPT = "what was measured is in the journal, and the same command goes on from there"  # printed after an interruption
 
 
-def check_file(path: str | None) -> None:
+def check_file(path: str) -> None:
     """Refuse a place that cannot be written to, before a long run."""
-    if path is None:
-        return
     try:
         if Path(path).is_dir():
             raise WorkbenchError(f"{path!r} is a folder; give the name of a file in it.")
@@ -40,9 +38,9 @@ def check_file(path: str | None) -> None:
 def check_files(written: Iterable[str | None], read: Iterable[str | None] = ()) -> None:
     """Refuse places that cannot be written to, and a file that is named twice: one would overwrite the other."""
     taken = {_place(path) for path in read if path}
-    for path in written:
+    for path in (one for one in written if one is not None):
         check_file(path)
-        if path is None or (Path(path).exists() and not Path(path).is_file()):  # a pipe can take several
+        if Path(path).exists() and not Path(path).is_file():  # a pipe can take several
             continue
         place = _place(path)
         if place in taken:

@@ -15,10 +15,9 @@ from workbench.workload import Script
 
 def run_init(options: argparse.Namespace) -> int:
     """Write the first study, or those of a script."""
-    script = Script.named(options.query)
     _check_place(options.output)
     places = {key: value for key in ("sink", "checkpoint") if (value := getattr(options, key))}
-    if script is not None:
+    if (script := Script.named(options.query)) is not None:
         return _run_script(script, options, places)
     if not options.data:
         raise WorkbenchError(
@@ -34,17 +33,15 @@ def _run_script(script: Script, options: argparse.Namespace, places: Mapping[str
     made = draft_script(script, options.data, options.event_time, places)
     for line in _found(made):
         show(line)
-    output = Path(options.output)
-    first = ""
+    place = output = Path(options.output)
     for number, study in made.studies.items():
-        place = str(output.with_stem(f"{output.stem}-{number}") if first else output)
-        if first:
-            _check_place(place)
-        _write(study, place)
-        first = first or place
-    if first:
-        _say_next(first)
-    return DONE if first else BAD_INPUT
+        if number != min(made.studies):
+            place = output.with_stem(f"{output.stem}-{number}")
+            _check_place(str(place))
+        _write(study, str(place))
+    if made.studies:
+        _say_next(str(output))
+    return DONE if made.studies else BAD_INPUT
 
 
 def _found(made: ScriptDraft) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from workbench import units
+from workbench import measuring, units
 from workbench.advice import Advice
 from workbench.answers.answer import COUNT, RATE, SECONDS, Fact, Unit, fields
 from workbench.cli import look
@@ -16,16 +16,6 @@ from workbench.cli.console import DONE, JOURNAL
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import (
-    Pruning,
-    Recorded,
-    References,
-    files_referring,
-    find_recorded,
-    prune_journal,
-    read_contents,
-    read_references,
-)
 from workbench.records import Measurement
 from workbench.speed import relative_speed
 from workbench.spelling import spelled_options
@@ -44,7 +34,7 @@ def run_journal(options: argparse.Namespace) -> int:
 
 
 def _list(journal: Journal, options: argparse.Namespace) -> None:
-    held = read_contents(journal)
+    held = measuring.read_contents(journal)
     if options.json:
         plans = _plans(journal)
         print(json.dumps([_as_json(one, plans) for one in held], indent=1))
@@ -55,36 +45,20 @@ def _list(journal: Journal, options: argparse.Namespace) -> None:
     if not held:
         look.line(out, "Run workbench measure or workbench plan first, or name another file with --journal.")
         return
-    table = look.table(
-        {
-            "measurement": "left",
-            **dict.fromkeys(("slots", "MB each", "records/s"), "right"),
-            "measured": "left",
-            "size": "right",
-        }
-    )
+    table = look.table("measurement", ">slots", ">MB each", ">records/s", "measured", ">size")
     for one in held:
-        last = one.last
-        table.add_row(
-            _short(one),
-            units.count(one.budget.slots),
-            units.count(one.budget.profile.memory_mb),
-            "" if last is None else _sustained(last),
-            _when(one),
-            units.size(one.size),
-        )
+        budget = map(units.count, (one.budget.slots, one.budget.profile.memory_mb))
+        sustained = "" if one.last is None else _sustained(one.last)
+        table.add_row(_short(one), *budget, sustained, _when(one), units.size(one.size))
     out.print(table)
     if spare:
         where = "" if str(journal.path) == JOURNAL else f" {spelled_options({'journal': journal.path})}"
-        look.advice(
-            out,
-            f"note: nothing reads {units.size(spare)} of it any more.",
-            Advice("To remove that, run", f"workbench journal prune --yes{where}"),
-        )
+        advised = Advice("To remove that, run", f"workbench journal prune --yes{where}")
+        look.advice(out, f"note: nothing reads {units.size(spare)} of it any more.", advised)
 
 
 def _show(journal: Journal, options: argparse.Namespace) -> None:
-    one = find_recorded(read_contents(journal), options.keys[0])
+    one = measuring.find_recorded(measuring.read_contents(journal), options.keys[0])
     plans = _plans(journal)
     if options.json:
         print(json.dumps(_as_json(one, plans), indent=1))
@@ -101,7 +75,7 @@ def _show(journal: Journal, options: argparse.Namespace) -> None:
         **one.machine.described(),
         "speed of the cores": "" if last is None or last.core_speed is None else str(last.core_speed),
         "size": units.size(one.size),
-        "used by": ", ".join(files_referring(one, plans)) or "no plan next to the journal",
+        "used by": ", ".join(measuring.files_referring(one, plans)) or "no plan next to the journal",
     }
     out.print(look.rows([(Fact(name, name="What"), Fact(said, name="Seen")) for name, said in facts.items() if said]))
     seen = one.state.history if last is None else last.estimate.probes
@@ -109,17 +83,14 @@ def _show(journal: Journal, options: argparse.Namespace) -> None:
         out.print()
         out.print(look.rows(probe_rows(seen)))
     if one.open_probes:
-        look.line(
-            out,
-            f"note: {units.some(one.open_probes, 'probe')} recorded of a measurement that is not finished; the "
-            "command that began it goes on from there.",
-        )
+        probes = f"{units.some(one.open_probes, 'probe')} recorded of a measurement that is not finished"
+        look.line(out, f"note: {probes}; the command that began it goes on from there.")
 
 
 def _compare(journal: Journal, options: argparse.Namespace) -> None:
     from workbench.answers.drifted import answer  # noqa: PLC0415 - as above
 
-    before, now = _two(read_contents(journal), options.keys)
+    before, now = _two(measuring.read_contents(journal), options.keys)
     try:
         found, reason = drift(before, now), ""
     except WorkbenchError as error:  # another query or budget: side by side, without a judgement
@@ -145,9 +116,18 @@ def _compare(journal: Journal, options: argparse.Namespace) -> None:
 
 
 def _prune(journal: Journal, options: argparse.Namespace) -> None:
-    pruning = prune_journal(journal, options.keys, options.before, _plans(journal, options.plans), remove=options.yes)
+    plans = _plans(journal, options.plans)
+    pruning = measuring.prune_journal(journal, options.keys, options.before, plans, remove=options.yes)
     if options.json:
-        print(json.dumps(_pruning(pruning, removed=options.yes), indent=1))
+        found = {
+            "removed": options.yes,
+            "bytes": pruning.size,
+            "spare_lines": pruning.spare_lines,
+            "spare_bytes": pruning.spare_size,
+            "measurements": [one.key for one in pruning.removed],
+            "kept": {one.key: list(files) for one, files in pruning.kept},
+        }
+        print(json.dumps(found, indent=1))
         return
     out = look.console()
     size = units.size(pruning.size)
@@ -158,11 +138,9 @@ def _prune(journal: Journal, options: argparse.Namespace) -> None:
     else:
         look.answer(out, f"{size} would be removed from {journal.path}. Nothing is removed yet: add --yes.")
     if pruning.spare_lines:
-        look.line(
-            out,
-            f"{units.some(pruning.spare_lines, 'line')} that nothing reads any more, {units.size(pruning.spare_size)}: "
-            "probes that their finished measurement holds, and measurements that were given up",
-        )
+        spare = f"{units.some(pruning.spare_lines, 'line')} that nothing reads any more"
+        what = "probes that their finished measurement holds, and measurements that were given up"
+        look.line(out, f"{spare}, {units.size(pruning.spare_size)}: {what}")
     for one in pruning.removed:
         look.line(out, f"{_short(one)} on {_budget(one)}, {_when(one)}, {units.size(one.size)}")
     for one, files in pruning.kept:
@@ -171,11 +149,10 @@ def _prune(journal: Journal, options: argparse.Namespace) -> None:
         look.line(out, f"kept: {_short(one)}: {', '.join(files)} {what}")
 
 
-def _two(held: Sequence[Recorded], names: Sequence[str]) -> tuple[Measurement, Measurement]:
-    """Find the two measurements to compare."""
+def _two(held: Sequence[measuring.Recorded], names: Sequence[str]) -> tuple[Measurement, Measurement]:
     if len(names) > _MOST_KEYS:
         raise WorkbenchError(f"{len(names)} keys are given; two measurements can be compared. Give one or two.")
-    found = [find_recorded(held, name) for name in names]
+    found = [measuring.find_recorded(held, name) for name in names]
     finished = [run for one in found for run in one.state.finished[-(1 if len(found) == _MOST_KEYS else 2) :]]
     if len(finished) < _MOST_KEYS:
         lacking = next((one.key for one in found if one.last is None), found[0].key)
@@ -184,28 +161,28 @@ def _two(held: Sequence[Recorded], names: Sequence[str]) -> tuple[Measurement, M
     return finished[0], finished[1]
 
 
-def _plans(journal: Journal, more: Sequence[str] = ()) -> References:
+def _plans(journal: Journal, more: Sequence[str] = ()) -> measuring.References:
     """Read which measurements the plans next to the journal, and `more` of them, refer to."""
     missing = next((file for file in more if not Path(file).is_file()), None)
     if missing is not None:
         raise WorkbenchError(f"The plans {missing!r} do not exist; check the path.", settings=("plans",))
-    return read_references([*sorted(journal.path.parent.glob("*.json")), *map(Path, more)])
+    return measuring.read_references([*sorted(journal.path.parent.glob("*.json")), *map(Path, more)])
 
 
-def _short(one: Recorded) -> str:
+def _short(one: measuring.Recorded) -> str:
     query, _, digest = one.key.rpartition("/")
     return f"{query}/{digest[:_DIGEST]}"
 
 
-def _when(one: Recorded) -> str:
+def _when(one: measuring.Recorded) -> str:
     if one.last is None:
         return "not finished"
     times = len(one.state.finished)
     return one.last.started_at[:10] + (f", {times} times" if times > 1 else "")
 
 
-def _budget(one: Recorded | Measurement) -> str:
-    budget, last = one.budget, one.last if isinstance(one, Recorded) else one
+def _budget(one: measuring.Recorded | Measurement) -> str:
+    budget, last = one.budget, one.last if isinstance(one, measuring.Recorded) else one
     interval = "" if last is not None and not last.ran else f" at {budget.interval_s:g} s"
     profile = f"{budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB"
     return f"{units.some(budget.slots, 'slot')} of {profile}{interval}"
@@ -219,7 +196,6 @@ def _sustained(run: Measurement, unit: str = "") -> str:
 
 
 def _side_by_side(before: Measurement, now: Measurement) -> list[tuple[Fact, ...]]:
-    """Return a row for each figure that one of the two has."""
     operators = dict.fromkeys(cost.operator for run in (before, now) for cost in run.costs)
     pairs = zip(_figures(before, operators), _figures(now, operators), strict=True)
     return [
@@ -254,7 +230,7 @@ def _figures(run: Measurement, operators: Iterable[str] = ()) -> tuple[Fact, ...
     )
 
 
-def _as_json(one: Recorded, plans: References) -> dict[str, Any]:
+def _as_json(one: measuring.Recorded, plans: measuring.References) -> dict[str, Any]:
     return {
         "key": one.key,
         **_of_budget(one.budget),
@@ -263,16 +239,5 @@ def _as_json(one: Recorded, plans: References) -> dict[str, Any]:
         "open_probes": one.open_probes,
         "bytes": one.size,
         "spare_bytes": one.spare,
-        "used_by": list(files_referring(one, plans)),
-    }
-
-
-def _pruning(pruning: Pruning, *, removed: bool) -> dict[str, Any]:
-    return {
-        "removed": removed,
-        "bytes": pruning.size,
-        "spare_lines": pruning.spare_lines,
-        "spare_bytes": pruning.spare_size,
-        "measurements": [one.key for one in pruning.removed],
-        "kept": {one.key: list(files) for one, files in pruning.kept},
+        "used_by": list(measuring.files_referring(one, plans)),
     }

@@ -65,18 +65,15 @@ def _data_of(options: argparse.Namespace) -> dict[str, Dataset]:
     columns = {name: schema_of(one, None).names for name, one in sets.items()}
     having = {name: one for name, one in sets.items() if options.column in columns[name]}
     if not having:
-        has = (
-            "; ".join(f"{sets[name].path} has {', '.join(own)}" for name, own in columns.items()) or "it names no data"
-        )
+        has = "; ".join(f"{sets[name].path} has {', '.join(own)}" for name, own in columns.items())
         raise WorkbenchError(
-            f"No data set of {options.data} has the column {options.column!r}: {has}. Name one of these, or a data set "
-            "instead of the study."
+            f"No data set of {options.data} has the column {options.column!r}: {has or 'it names no data'}. Name one "
+            "of these, or a data set instead of the study."
         )
     return having
 
 
 def _join(counted: dict[str, KeyFrequencies], options: argparse.Namespace) -> None:
-    """Print how the most frequent keys of several inputs multiply where these are joined."""
     shares = joined_shares(list(counted.values()))
     if options.json:
         found = {name: _as_json(one) for name, one in counted.items()}
@@ -87,51 +84,38 @@ def _join(counted: dict[str, KeyFrequencies], options: argparse.Namespace) -> No
     hot, most = next(iter(shares.items()))
     has = {name: own[name][hot] / one.records for name, one in counted.items()}
     said = " and ".join(f"{units.share(share)} of the rows of {name}" for name, share in has.items())
-    look.answer(
-        out,
-        f"The key {hot!r} has {said}, and {units.share(most)} of the rows of their join. One task "
-        f"joins them, so more than {units.some(math.ceil(1 / most), 'task')} do not raise its rate.",
+    tasks, has_all = (
+        units.some(math.ceil(1 / most), "task"),
+        f"{said}, and {units.share(most)} of the rows of their join",
     )
-    keys = look.table({"key": "left", **dict.fromkeys(counted, "right"), "joined": "right"})
+    look.answer(out, f"The key {hot!r} has {has_all}. One task joins them, so more than {tasks} do not raise its rate.")
+    keys = look.table("key", *(f">{name}" for name in counted), ">joined")
     for key, share in list(shares.items())[:_SHOWN]:
-        keys.add_row(
-            key, *(units.share(own[name][key] / one.records) for name, one in counted.items()), units.share(share)
-        )
+        each = (own[name][key] / one.records for name, one in counted.items())
+        keys.add_row(key, *map(units.share, (*each, share)))
     out.print(keys)
     if any(one.untracked_keys for one in counted.values()):
         look.line(out, "note: keys that are not listed have pairs, too, so shares of the join may be lower")
 
 
 def _show(found: KeyFrequencies, answer: str | None = None) -> None:
-    """Print what the most frequent key causes, how skewed the keys are, the hot ones, and how partitions fill."""
     out = look.console()
     slope = "" if math.isnan(found.zipf_exponent) else f" (Zipf exponent about {found.zipf_exponent:.2f})"
     most = math.ceil(found.useful_tasks)
-    does = "does" if most == 1 else "do"
-    look.answer(
-        out,
-        answer
-        or f"More than {units.some(most, 'task')} {does} not raise the rate: the most frequent key, "
-        f"{found.keys[0]!r}, has {units.share(found.hottest_share)} of the rows{slope}.",
-    )
-    about = (
-        ""
-        if found.distinct_deviation == 0
-        else f" (within {units.percent(2 * found.distinct_deviation)}, nearly always)"
-    )
+    more = f"More than {units.some(most, 'task')} {'does' if most == 1 else 'do'} not raise the rate"
+    has = f"the most frequent key, {found.keys[0]!r}, has {units.share(found.hottest_share)} of the rows{slope}"
+    look.answer(out, answer or f"{more}: {has}.")
+    within = 2 * found.distinct_deviation
+    about = f" (within {units.percent(within)}, nearly always)" if within else ""
     empty = f", {found.missing:,} without a key" if found.missing else ""
     how = "counted exactly" if found.method == "exact" else "estimated by a sketch"
-    look.line(
-        out,
-        f"{found.column}: {units.some(found.records, 'row')}{empty}, {units.some(found.distinct, 'key')}{about}, {how}",
-    )
-    keys = look.table({"key": "left", "rows": "right", "share": "right"})
+    rows, distinct = units.some(found.records, "row"), units.some(found.distinct, "key")
+    look.line(out, f"{found.column}: {rows}{empty}, {distinct}{about}, {how}")
+    keys = look.table("key", ">rows", ">share")
     for key, count in zip(found.keys[:_SHOWN], found.counts, strict=False):
         keys.add_row(key, units.count(count), units.share(count / found.records))
     out.print(keys)
-    partitions = look.table(
-        {"shuffle\npartitions": "right", "fullest,\ntimes the mean": "right", "rate allowed": "right"}
-    )
+    partitions = look.table(">shuffle\npartitions", ">fullest,\ntimes the mean", ">rate allowed")
     for number in sorted(found.partition_shares):
         factor = found.imbalance(number)
         partitions.add_row(units.count(number), units.number(factor), units.share(round(1 / factor, 2)))

@@ -27,6 +27,7 @@ _WIDE = 120  # width of a file or a pipe, which have none
 _LONG = 24  # a longer word may be broken, except in the first column, which has names
 _EASY = 14  # a column of words becomes no narrower before other columns are left out
 _UNBOUNDED = 10_000
+_ALIGNED: tuple[Literal["left", "right"], ...] = ("left", "right")
 _VERDICTS = {"safe": "green", "risky": "yellow", "unsure": "bold red"}
 _GAP = "\N{BRAILLE PATTERN BLANK}"  # between a number and its unit while lines are broken, which rich does at any blank
 
@@ -52,21 +53,17 @@ def console() -> Console:
     return _Answers(markup=False, highlight=False, emoji=False, width=width)
 
 
-class _Plain(Table):
-    """A table without a frame."""
-
-    def __init__(self) -> None:
-        super().__init__(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+_FRAMELESS: Mapping[str, Any] = {"box": SIMPLE_HEAD, "pad_edge": False, "show_edge": False, "collapse_padding": True}
 
 
-class _Fitted(_Plain):
+class _Fitted(Table):
     """A table that keeps its names: columns fold between words, and a table that is still too wide is stacked.
 
     A number stays with its unit.
     """
 
     def __init__(self, spare: Sequence[str]) -> None:
-        super().__init__()
+        super().__init__(**_FRAMELESS)
         self._spare = spare  # columns that are left out first, in that order
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:  # noqa: ANN401 - rich's own
@@ -103,7 +100,7 @@ class _Fitted(_Plain):
         while room and (short := [at for at in kept if widths[at] < most[at]]):
             widths[max(short, key=lambda at: most[at] / widths[at])] += 1
             room -= 1
-        shown = _Plain()
+        shown = Table(**_FRAMELESS)
         for at in kept:
             column = self.columns[at]
             shown.add_column(
@@ -146,42 +143,33 @@ def rows(made: Sequence[Sequence[Fact]]) -> Table:
     """Make the table of an answer's rows; on narrow terminals, dispensable columns are left out."""
     seen = [[fact for fact in row if fact.name and fact.shown != "data"] for row in made]
     columns = [list(column) for column in zip(*seen, strict=True)]
-    names = [_lower(column[0].name) for column in columns]
-    heads = {
-        name if _left(column) else _folded(name, column): column for name, column in zip(names, columns, strict=True)
-    }
-    found = table(
-        {name: "left" if _left(column) else "right" for name, column in heads.items()},
-        spare=[name for name, column in heads.items() if column[0].shown == "wide"],
-    )
+    heads = [_head(column) for column in columns]
+    wide = [head.lstrip(">") for head, column in zip(heads, columns, strict=True) if column[0].shown == "wide"]
+    found = table(*heads, spare=wide)
     for row in seen:
         found.add_row(*(Text(fact.text, style=_VERDICTS[fact.verdict]) if fact.verdict else fact.text for fact in row))
     return found
 
 
-def _left(column: Sequence[Fact]) -> bool:
-    """Whether a column contains words."""
-    return all(isinstance(fact.value, str) or fact.value is None for fact in column)
-
-
-def _lower(name: str) -> str:
-    return name if name[1:2].isupper() else name[:1].lower() + name[1:]
-
-
-def _folded(name: str, column: Sequence[Fact]) -> str:
-    """Break a heading into lines that are hardly wider than the figures below it."""
+def _head(column: Sequence[Fact]) -> str:
+    """Return the heading for `table`; that of figures in lines that are hardly wider than these."""
+    name = column[0].name
+    name = name if name[1:2].isupper() else name[:1].lower() + name[1:]
+    if all(isinstance(fact.value, str) or fact.value is None for fact in column):
+        return name
     width = max(*map(len, name.split()), *(len(fact.text) for fact in column))
-    return textwrap.fill(name, width, break_long_words=False, break_on_hyphens=False)
+    return f">{textwrap.fill(name, width, break_long_words=False, break_on_hyphens=False)}"
 
 
-def table(columns: Mapping[str, Literal["left", "right"]], spare: Sequence[str] = ()) -> Table:
-    """Make an empty table; figures belong into right-aligned columns, and are never broken.
+def table(*columns: str, spare: Sequence[str] = ()) -> Table:
+    """Make an empty table; a heading after ``>`` is of figures, which are aligned to the right and never broken.
 
     Where the columns have no room, those of `spare` are left out, the first of them first; what is still too wide is
     written one cell below the other.
     """
     made = _Fitted(spare)
-    for name, justify in columns.items():
+    for column in columns:
+        name, justify = column.lstrip(">"), _ALIGNED[column.startswith(">")]
         header = Align(name, justify, vertical="bottom")  # a heading of several lines ends directly above its column
         made.add_column(header, justify=justify, no_wrap=justify == "right", overflow="fold")
     return made

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 
 from workbench import defaults, units
 from workbench.answers.answer import Fact, Unit, fields
@@ -21,15 +20,7 @@ from workbench.cli.reporting import write_report
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import (
-    SIMPLE_QUERIES,
-    STATEFUL_QUERIES,
-    CapacityEstimator,
-    Configuration,
-    measure,
-    result_of,
-    verify,
-)
+from workbench.measuring import STATEFUL_QUERIES, CapacityEstimator, Configuration, measure, result_of, verify
 from workbench.records import Probe
 from workbench.study import (
     Verified,
@@ -39,6 +30,7 @@ from workbench.study import (
     query_of,
     read_planned,
     read_study,
+    spark_here,
     testbed_of,
     verify_plan,
 )
@@ -49,9 +41,7 @@ from workbench.workload import Query
 _PROBES = 7  # undisturbed ones: more are seldom needed for the default tolerance
 _PUBLISHED_TOLERANCE = 0.01  # StreamBed section IV: "the next value [of the target] is within 1% of the previous"
 
-_VERDICTS: Mapping[str, int] = MappingProxyType(
-    {"sustained": DONE, "overloaded": NOT_SUSTAINED, "source-bound": SOURCE_BOUND}
-)
+_VERDICTS: Mapping[str, int] = {"sustained": DONE, "overloaded": NOT_SUSTAINED, "source-bound": SOURCE_BOUND}
 _OF_A_STUDY, _STUDIES = ("dataset", "event_time", "source", "output_mode"), {".yaml", ".yml"}
 _OF_A_PLAN = ("slots", "slot_cpus", "memory_mb", "interval_s", *_OF_A_STUDY, "percent")
 
@@ -67,9 +57,8 @@ def run_measure(options: argparse.Namespace) -> int:
     output = Path(options.output or f".workbench/{name}.json")
     with progress(runs=(1, 1)) as say:
         live = replace(testbed, progress=say)
-        events = measure(
-            Configuration(query, budget), live, estimator, journal, costs=not options.no_costs, output=output
-        )
+        asked = Configuration(query, budget)
+        events = measure(asked, live, estimator, journal, costs=not options.no_costs, output=output)
         measurement = result_of(events, say.show_event)
     from workbench.answers.measured import answer  # noqa: PLC0415 - it draws, and plotly takes as long as all else
 
@@ -78,9 +67,8 @@ def run_measure(options: argparse.Namespace) -> int:
         files = {"measurement": str(output), "report": options.report}
         print(json.dumps(answered.document() | files, indent=1))
     else:
-        out = look.console()
-        look.show(out, answered)
-        look.path(out, "measurement", output)
+        look.show(look.console(), answered)
+        look.path(look.console(), "measurement", output)
     complete = write_report("measure", {"measurement": str(output.resolve())}, options.report, quiet=options.json)
     if estimate.rate is None or not complete:
         return NOT_SUSTAINED
@@ -95,8 +83,7 @@ def run_verify(options: argparse.Namespace) -> int:
         raise WorkbenchError("verify needs a rate to run the query at. Give one, in records/s.", settings=("rate",))
     query, budget, testbed = _asked(options)
     for name, value in (("--rate", options.rate), *(("--percent", percent) for percent in options.percent)):
-        if not (math.isfinite(value) and value > 0):
-            raise WorkbenchError(f"{name} is {value:g}; it must be a finite number above 0.")
+        within(name, value, 0, math.inf)
     rates = [options.rate * percent / 100 for percent in options.percent]
     with progress() as say:
         live = replace(testbed, progress=say, asked_rate=max(rates))
@@ -111,9 +98,7 @@ def _verify_plan(options: argparse.Namespace) -> int:
     _refuse_others(options, _OF_A_PLAN)
     planned = read_planned(Path(options.query))
     cluster = replace(planned.study, **changes(options)).cluster
-    testbed = SparkTestbed(
-        cluster=cluster, slot_cpus="auto" if quota_permitted() else "cores", settings=planned.study.job_settings
-    )
+    testbed = replace(spark_here(), cluster=cluster, settings=planned.study.job_settings)
     plan = plan_to_verify(planned, testbed, options.rate)
     if plan.executor_slots is not None and cluster is not None and cluster.executor_slots != plan.executor_slots:
         raise WorkbenchError(
@@ -140,7 +125,6 @@ def _code(probe: Probe) -> int:
 
 
 def _outcome(found: Verified) -> str:
-    """Describe the result of a plan's check."""
     if found.carries is None:
         return "could not be tested"
     if not found.carries:
@@ -158,7 +142,6 @@ def _refuse_others(options: argparse.Namespace, names: Iterable[str]) -> None:
 
 
 def _print_probes(said: str, made: Sequence[Probe], percents: Sequence[float], *, as_json: bool) -> None:
-    """Print what became of each rate."""
     rows = list(map(_row, made, percents))
     if as_json:
         print(json.dumps(list(map(fields, rows))))
@@ -182,26 +165,22 @@ def _row(probe: Probe, percent: float) -> tuple[Fact, ...]:
 
 def _estimator(options: argparse.Namespace, interval_s: float) -> CapacityEstimator:
     as_published = options.schedule.startswith("streambed")
-    tolerance = options.tolerance
-    if tolerance is None:
-        tolerance = _PUBLISHED_TOLERANCE if as_published else defaults.TOLERANCE
+    usual = _PUBLISHED_TOLERANCE if as_published else defaults.TOLERANCE
     estimator = CapacityEstimator(
-        tolerance=tolerance,
+        tolerance=usual if options.tolerance is None else options.tolerance,
         schedule="streambed" if as_published else "adaptive",
         max_rate=options.max_rate,
-        published=STATEFUL_QUERIES if options.schedule == "streambed-stateful" else SIMPLE_QUERIES,
+        published=STATEFUL_QUERIES if options.schedule == "streambed-stateful" else CapacityEstimator.published,
     )
     minutes = options.minutes
+    if minutes is None:
+        return estimator if as_published else replace(estimator, most_s=_PROBES * estimator.probe_s(interval_s))
     if as_published:
-        if minutes is not None:
-            raise WorkbenchError(
-                f"--minutes is {minutes:g}, but the schedule {options.schedule} has the published times. Leave out "
-                "--minutes, or choose the schedule adaptive."
-            )
-        return estimator
-    if minutes is not None:
-        within("--minutes", minutes, 0.0, math.inf)
-    return replace(estimator, most_s=_PROBES * estimator.probe_s(interval_s) if minutes is None else 60 * minutes)
+        raise WorkbenchError(
+            f"--minutes is {minutes:g}, but the schedule {options.schedule} has the published times. Leave out "
+            "--minutes, or choose the schedule adaptive."
+        )
+    return replace(estimator, most_s=60 * within("--minutes", minutes, 0.0, math.inf))
 
 
 def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
@@ -209,17 +188,15 @@ def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
     if Path(options.query).suffix in _STUDIES:
         return _of_study(options)
     with progress() as say:
-        query = find_query(
-            options.query, options.dataset, options.event_time, options.output_mode, options.source, progress=say
-        )
+        rows = (options.dataset, options.event_time, options.output_mode, options.source)
+        query = find_query(options.query, *rows, progress=say)
     cluster = cluster_of(options)
     fractions = cluster is None and quota_permitted()
     cpus, slots = options.slot_cpus, options.slots
-    if cpus is None:
-        cpus = defaults.SLOT_CPUS if fractions else 1.0
     if slots is None:
         slots = defaults.SLOTS if fractions or cluster else max(1, int(usable_cores()) - 1)
-    budget = Budget(slots, SlotProfile(cpus, options.memory_mb), options.interval_s)
+    profile = SlotProfile((defaults.SLOT_CPUS if fractions else 1.0) if cpus is None else cpus, options.memory_mb)
+    budget = Budget(slots, profile, options.interval_s)
     testbed = SparkTestbed(cluster=cluster, slot_cpus="auto" if fractions else "cores")
     testbed.check(budget)
     return query, budget, testbed

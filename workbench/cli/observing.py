@@ -1,22 +1,32 @@
-"""``workbench observe``: what a running query sustains, from its log."""
+"""``workbench observe``: what a running query sustains, from its log; with ``--watch`` served for Prometheus."""
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from threading import Thread
 
 from workbench import units
 from workbench.answers import planned as of_a_plan
 from workbench.cli import look
-from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, print_error
+from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, print_error, print_status, show
+from workbench.cli.options import flag
 from workbench.cli.progress import progress
 from workbench.cli.reporting import write_report
-from workbench.cli.watching import watch
-from workbench.records import CapacityPlan, planned_to_dict
-from workbench.study import observe, planned_document, write_planned
+from workbench.errors import WorkbenchError
+from workbench.observing import RunningQuery, follow_log
+from workbench.records import CapacityPlan, exposition, planned_to_dict
+from workbench.study import gauges, observe, planned_document, write_planned
 
+LOOPBACK = "127.0.0.1"
+_POLL_S = 1.0
+_USED = frozenset({"asked", "log", "query", "interval_s", "outage_min", "watch", "port", "usual"})
 _FILES = ("log", "progress", "prices", "measured")
 
 
@@ -51,7 +61,10 @@ def run_observe(options: argparse.Namespace) -> int:
         print_error(f"no plan for {units.rate(rate)}: {reason}")
     if found.unplanned:
         print_error(f"no plans: {found.unplanned}")
-    complete = _report(options, asked)
+    files = {name: str(Path(path).resolve()) for name in _FILES if (path := asked[name])}
+    given = {**asked, **files, "targets": list(options.targets) or None}
+    known = {name: value for name, value in given.items() if value is not None}
+    complete = write_report("observe", known, options.report, quiet=options.json)
     told = found.headroom.rate is not None or found.headroom.at_least > 0 or found.ending is not None
     planned = not asks or (found.planned is not None and not found.planned.refused)
     return DONE if complete and planned and told else NOT_SUSTAINED
@@ -67,9 +80,70 @@ def _show_plans(plans: Sequence[CapacityPlan]) -> None:
         look.advice(out, f"note: {said}", advised)
 
 
-def _report(options: argparse.Namespace, asked: Mapping[str, Any]) -> bool:
-    """Write the report; return whether it is complete."""
-    files = {name: str(Path(path).resolve()) for name in _FILES if (path := asked[name])}
-    given = {**asked, **files, "targets": list(options.targets) or None}
-    known = {name: value for name, value in given.items() if value is not None}
-    return write_report("observe", known, options.report, quiet=options.json)
+def watch(options: argparse.Namespace, sleep: Callable[[float], None] = time.sleep) -> int:
+    """Serve until Ctrl-C; `sleep` waits between two looks at the log."""
+    asked = [flag(name) for name, value in vars(options).items() if value and name not in _USED]
+    if asked:
+        raise WorkbenchError(
+            f"{', '.join(asked)}: with --watch the log is followed and served, and nothing else is answered. Leave "
+            f"{'it' if len(asked) == 1 else 'them'} out, or --watch."
+        )
+    with _server(options.port) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
+        try:
+            show(f"{options.log}: served at http://{LOOPBACK}:{server.server_port}/metrics; Ctrl-C ends it")
+            sys.stdout.flush()
+            follow_log(options.log, partial(_refresh, server, options, sleep), options.query)
+        except KeyboardInterrupt:
+            print_status("workbench: the watch has ended.")
+        finally:
+            server.shutdown()
+    return DONE
+
+
+def _refresh(
+    server: "_Server", options: argparse.Namespace, sleep: Callable[[float], None], queries: Sequence[RunningQuery]
+) -> None:
+    """Serve what the log shows now, and wait."""
+    if queries is not server.shown:
+        told = {one.name: gauges(one, options.interval_s, 60 * options.outage_min) for one in queries}
+        server.shown, server.page = queries, exposition(told).encode()
+    sleep(_POLL_S)
+
+
+class _Server(ThreadingHTTPServer):
+    """A page with the latest result."""
+
+    daemon_threads = True
+    shown: Sequence[RunningQuery] | None = None
+    page = b""
+
+
+class _Page(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = 10
+
+    def do_GET(self) -> None:
+        if self.path.partition("?")[0] != "/metrics":
+            self.send_error(404, explain="The gauges are at /metrics.")
+            return
+        page = self.server.page
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+        self.send_header("Content-Length", str(len(page)))
+        self.end_headers()
+        with suppress(ConnectionError):
+            self.wfile.write(page)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing: each scrape would be a line."""
+
+
+def _server(port: int) -> _Server:
+    try:
+        return _Server((LOOPBACK, port), _Page)
+    except OSError as error:
+        raise WorkbenchError(
+            f"Port {port} of {LOOPBACK} cannot be served: {error.strerror}. Name another with --port, or 0 for any.",
+            settings=("port",),
+        ) from error

@@ -23,7 +23,6 @@ from workbench.errors import WorkbenchError
 
 Commands: TypeAlias = "argparse._SubParsersAction[Any]"  # noqa: SLF001 - no other name
 
-
 _COMMAS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")  # in the form of answers
 
 
@@ -81,15 +80,11 @@ _DEPLOYMENT = f"""
 --interval>interval_s:number ={INTERVAL_S}  trigger interval, seconds (2)
 --dataset PATH  Parquet, CSV or JSON file or folder that feeds the query, or kafka://HOST:PORT/TOPIC
 --event-time COLUMN  its event-time column, replaced on replay
---source replay|kafka =replay  how the query gets its rows: replayed, or by Spark's Kafka source from the topic that
-    --dataset names
---output-mode append|update|complete  Spark's output mode
---json  print JSON"""
+--source replay|kafka =replay  how the query gets its rows: replayed, or by Spark's Kafka source from --dataset, a topic
+--output-mode append|update|complete  Spark's output mode"""
 
 _CLIENT = """
---client-config FILE  client settings, name=value a line, secrets included (default: the file that
-    WORKBENCH_KAFKA_CONFIG names)
---json  print JSON"""
+--client-config FILE  client settings, name=value a line, secrets included (else what WORKBENCH_KAFKA_CONFIG names)"""
 
 _CLUSTER = """
 --master URL  spark://HOST:PORT, k8s://https://HOST:PORT or yarn (local)
@@ -106,14 +101,12 @@ _COMMANDS: Mapping[str, str] = {
     "doctor": f"""
 Check whether this machine can measure, draw and report, and show how to fix what is missing; of a cluster (--master),
 also whether it gives executors on which a query can be measured. The exit code is 2 if something is lacking that
-measuring needs. With --bundle, list what a maintainer needs to repeat a failure, without data and secrets; with --yes,
-write it too.
+measuring needs. With --bundle, list what repeats a failure, without data and secrets, for a maintainer.
 
 --bundle FILE  list what goes into FILE.zip; nothing is written without --yes
 --yes  write the bundle
 --study FILE  the study that failed (the last failure's)
 --journal FILE ={JOURNAL}  the journal that failed (%(default)s)
---json  print JSON
 --slots:whole =1  slots that a cluster is asked for (1)
 --memory-mb:whole ={MEMORY_MB}  memory of each of these slots, MB (1024)
 
@@ -124,7 +117,6 @@ fast this machine's cores are, compared with the reference machine's: that of th
 needs neither Java nor Spark.
 
 --seconds:number =20.0  how long to time (%(default)g)
---json  print JSON, times in seconds
 
 example: workbench speed --json""",
     "measure": f"""
@@ -133,8 +125,7 @@ is recorded in the journal: a measurement that was interrupted goes on from its 
 
 query QUERY  nexmark:q5, module:function of your own, or a study, for its query and data{_DEPLOYMENT}
 --tolerance:number  relative width of the bracket (0.04; StreamBed's schedules: 0.01)
---schedule adaptive|streambed|streambed-stateful =adaptive  how rates are tried: adaptive, or StreamBed's published
-    times for simple or stateful queries
+--schedule adaptive|streambed|streambed-stateful =adaptive  how rates are tried: adaptively, or as StreamBed did
 --minutes:number  no further rate is tried after these, if one is sustained (the time of 7 undisturbed probes)
 --max-rate:rate R  highest rate to try, records/s
 --no-costs  leave out the runs for fixed and per-record costs
@@ -148,8 +139,7 @@ Deploy a query on this machine or a cluster and run it at a rate, or at shares o
 lowest was sustained. Of a file that workbench plan wrote, the deployment of a target is run as planned: at its rate,
 which must be sustained, and just above its interval, which must not.
 
-query QUERY  nexmark:q5, module:function of your own, or a study, for its query and data, or a plan file such as
-    .workbench/q5-plan.json{_DEPLOYMENT}
+query QUERY  nexmark:q5, module:function, a study, for its query and data, or a file of plans{_DEPLOYMENT}
 --rate:rate  records/s; of a plan, the target (the highest that fits)
 --percent:number PERCENT ... =100 120 150  percentages of the rate to run at (100 120 150)
 
@@ -166,7 +156,6 @@ column COLUMN  the key
 --partitions:whole N ... =8 32 200  shuffle partitions to spread over
 --plan FILE  a study that was planned, its plans, or a measurement of the query: what the hottest key takes in it
 --rate:rate R  records/s to say that for (the plan's)
---json  print JSON
 
 example: workbench keys data/orders.csv shop""",
     "observe": """
@@ -190,7 +179,6 @@ log LOG  event log, log of the driver, or progress events as JSON: a file or a f
 --measured PLANS  compare with the plans of a study that was measured (workbench plan)
 --output FILE  where to write the plans (default: in .workbench)
 --report FILE  write an HTML report
---json  print JSON
 --watch  follow the log as it is written, and serve what it shows for Prometheus on 127.0.0.1
 --port:port N =9464  of --watch; 0: any that is free (%(default)s)
 
@@ -232,8 +220,7 @@ Write a study for your query and your data: the event time found, keys looked at
 your rates. A script runs with its streams recorded instead of carried out; each streaming query that it starts gets a
 study, and each flow of a project of Declarative Pipelines.
 
-query QUERY  jobs.py:function, or nexmark:q5 with data of your own; or a script, job.py, or 'job.py ARGUMENT ...'; or a
-    project, spark-pipeline.yml
+query QUERY  jobs.py:function, nexmark:q5, a script, job.py or 'job.py ARGUMENT ...', or a project, spark-pipeline.yml
 data [DATA ...]  Parquet, CSV or JSON, a file or a folder: one for each streaming DataFrame that the function takes; of
     a script, a sample of each source, SOURCE=FILE or in order
 --event-time* COLUMN  the event-time column (found by its type and name); of several data sets, once for each
@@ -249,7 +236,6 @@ settings for each target rate. What is recorded in the journal is not measured a
 
 study STUDY  YAML file: query, targets (at most 1e15/s), slots (at most {bounds.TASKS:,}), memory_mb and more
 --dry-run  say what would be measured and how long it takes
---json  print JSON
 --journal ={JOURNAL}  where every run is recorded (%(default)s)
 --output FILE  the plans as JSON (.workbench/FOLDER-STUDY-plan.json)
 --report FILE  also write one offline HTML file
@@ -261,7 +247,6 @@ Find the cheapest workers of one type that hold the executors and drivers of sev
 
 plans PLANS[@RATE] ...  what workbench plan wrote, and the target meant (records/s); default: the highest
 --prices FILE  CSV file of instance types; default: the first study's
---json  print JSON
 
 For example: workbench cluster .workbench/data-q5-plan.json@60000 .workbench/q8-plan.json --prices
 data/instances.csv""",
@@ -284,14 +269,12 @@ inputs INPUT ...  several are placed together on the same workers
     CAPSys)
 --thresholds:numbers CPU,IO,NET  for caps and caps-first; inf switches one off
 --odrp NAME  weights of the odrp method: default, weighted or latency (default)
---timeout>timeout_s:number S  time limit of a search, seconds (5; of optimal none); Ctrl-C ends one with the best
-    found so far
+--timeout>timeout_s:number S  most seconds of a search (5; of optimal no limit); Ctrl-C ends it with the best so far
 --seed:whole =0  for methods that draw (0)
 --draws>samples:whole  placements drawn by --compare and --shapes (50)
 --compare  all methods: cost vector and sustained rate
 --shapes 4x4,8x2  compare worker shapes under random placement, as Spark does, and name the best
 --flink FILE  the plan (of --method) as CSV: operator, subtask, worker
---json  print JSON
 
 example: workbench place data/placement.yaml --compare""",
     "replay": f"""
@@ -304,12 +287,10 @@ query QUERY  a simulated query (q1, q2, q3, q5, q8, q11, Q1-sliding, Q2-join, Q3
 rates CSV  the load: columns of time (seconds) and rate (records/s)
 --time-column NAME  column of the time (time_s)
 --rate-column NAME  column of the rate (rate_per_s)
---slots:whole  slots at the beginning, at most {bounds.TASKS:,}, assigned by BIDS2 (default: those of the plan, or of
-    the published deployment of a CAPSys query)
+--slots:whole  slots at the beginning, at most {bounds.TASKS:,}, assigned by BIDS2 (the plan's, or as CAPSys published)
 --plan-rate:rate RATE  target rate of the plan (the last plan)
 --memory-mb:number  memory of one slot, MB (2048)
---managed-mb:number  managed memory of a slot at the beginning, Justin's level 0 (158 with Justin; other policies do not
-    split a slot unless this is set)
+--managed-mb:number  managed memory of a slot at the beginning, Justin's level 0 (158; the others split no slot)
 --policy>policies NAME ...  some of static, ds2, flink, dynamic-allocation, keda, justin, justin-hysteresis,
     justin-gives-back, capsys, capsys-optimum, capsys-default, capsys-evenly (static ds2 flink), or
     module:name of your own; for 'keyed' some of static, resource-centric, naive-executor-centric, executor-centric
@@ -326,14 +307,10 @@ rates CSV  the load: columns of time (seconds) and rate (records/s)
 --worker-net-mb:number  MB/s of network output of each (no limit; 1 Gbit/s for 'keyed')
 --prices FILE  price list of instance types, CSV
 --instance NAME  pay for complete workers of this type of the price list
---hot-key OPERATOR SHARE PER_MIN  one key has this share of the operator's records; another key takes its place PER_MIN
-    times a minute
---shuffle-keys OPERATOR ZIPF PER_MIN  the popularity of keys follows Zipf's law with this exponent and is shuffled
-    PER_MIN times a minute
---keys OPERATOR FILE PER_MIN  the popularity of your own keys, as printed by 'workbench keys DATA COLUMN --json', is
-    shuffled PER_MIN times a minute
+--hot-key OPERATOR SHARE PER_MIN  one key has this share of the records; which one changes PER_MIN times a minute
+--shuffle-keys OPERATOR ZIPF PER_MIN  shares of keys by Zipf's law with this exponent, shuffled PER_MIN times a minute
+--keys OPERATOR FILE PER_MIN  shares of your keys, as 'workbench keys --json' has them, shuffled PER_MIN times a minute
 --seed:whole  seed of random placements, keys and service times (0)
---json  print JSON
 --output FILE  write every step of every policy as CSV
 
 example: workbench replay q11 data/day.csv --slots 40""",
@@ -350,7 +327,6 @@ output [FILE]  the HTML file to write
 --parameters  list the report's parameters and end
 --title:str  of the page
 --timeout>timeout_s:number S  longest time of one step, seconds
---json  print JSON
 
 A failed step gives a partial report that says what failed, and exit code 1. For example: workbench report capacity
 capacity.html -p study data/q5.yaml""",
@@ -377,7 +353,7 @@ keys [KEY ...]  also remove all measurements that begin so
 }
 """Of the journal."""
 
-_ON_A_CLUSTER = {"doctor", "measure", "verify", "plan"}
+_ON_A_CLUSTER, _WITHOUT_JSON = {"doctor", "measure", "verify", "plan"}, {"init", "journal"}
 _FLAGS: Mapping[str, str] = {
     setting: name for text in _COMMANDS.values() for name, setting in re.findall(r"(?m)^(--.+?)>(\w+)", text)
 }
@@ -392,7 +368,10 @@ def flag(setting: str) -> str:
 def add(commands: Commands, name: str) -> None:
     """Add a command to the parser."""
     made = _added(commands, name, _COMMANDS[name])
-    made.set_defaults(usual={one.dest: one.default for one in made._actions})  # noqa: SLF001 - no other way
+    if name not in _WITHOUT_JSON:
+        made.add_argument("--json", action="store_true", help="print JSON")
+    usual = {one.dest: one.default for one in made._actions}  # noqa: SLF001 - no other way
+    made.set_defaults(usual=usual)
     if name in _KEPT:
         made.set_defaults(kept=_KEPT[name])
     if name in _ON_A_CLUSTER:
@@ -407,18 +386,18 @@ def add(commands: Commands, name: str) -> None:
         actions.choices["show"].add_argument("keys", nargs=1, metavar="KEY", help="the measurement")
 
 
-def _values(text: str) -> dict[str, Any]:
+def _values(text: str | None) -> dict[str, Any]:
     """Return what argparse needs to know about the values of an option."""
-    first, *more = text.strip("[]").split() or [""]
+    if not text:
+        return {}
+    first, *more = text.strip("[]").split()
     if "|" in text:
         return {"choices": text.split("|")}
     if text.startswith("["):
         return {"metavar": first, "nargs": "*" if more else "?"}
     if more == ["..."]:
         return {"metavar": first, "nargs": "+"}
-    if more:
-        return {"metavar": (first, *more), "nargs": 1 + len(more)}
-    return {"metavar": text} if text else {}
+    return {"metavar": (first, *more), "nargs": 1 + len(more)} if more else {"metavar": first}
 
 
 def _added(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
@@ -441,7 +420,7 @@ def _add_options(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", te
         if said == names[-1]:
             parser.add_argument(*names, action="store_true", **given)
             continue
-        given |= {"type": read, **_values(found["values"] or "")}
+        given |= {"type": read, **_values(found["values"])}
         if found["often"]:
             given |= {"action": "append", "default": []}
         elif found["default"] is not None:

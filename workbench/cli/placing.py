@@ -37,21 +37,31 @@ from workbench.records import write_whole
 from workbench.spelling import spelled, spelled_options
 from workbench.study import DRAWS, PROBLEM, resolved, shapes_compared
 
-_ASKED = (
-    *("workers", "slots", "speeds", "rate", "cpus", "io", "net", "calibrate", "method", "thresholds", "odrp"),
-    *("timeout_s", "seed", "samples", "compare"),
-)
+_NOT_REPEATED = {"help", "inputs", "shapes", "flink", "json"}  # by the commands of advice
 _TAKES = "a placement problem, a study, plans or a measurement"
 
 
+@contextmanager
+def _notes() -> Iterator[None]:
+    """Print each warning once, as a line for readers."""
+    told = set()
+
+    def print_warning(message: Warning | str, category: type[Warning], *_where: object, **_how: object) -> None:
+        line = f"workbench: note: {message}"
+        if issubclass(category, UserWarning) and line not in told:
+            told.add(line)
+            print(for_terminal(line), file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = print_warning
+        yield
+
+
+@_notes()
 def run_place(options: argparse.Namespace) -> int:
     """Place the tasks, compare methods, or compare worker shapes."""
     _check(options)
-    with _notes():
-        return _answer(options)
-
-
-def _answer(options: argparse.Namespace) -> int:
     from workbench.answers import placed  # noqa: PLC0415 - it draws, and plotly takes as long as all else
 
     shapes = shapes_of(options.shapes.split(",")) if options.shapes else ()
@@ -95,7 +105,6 @@ def _placed(
         "weights": options.odrp or "default",
     }
     method = options.method or "optimal"
-    _check_method(options, method)
     again = partial(_again, options)
     if not options.compare:
         with _searching(), _until_interrupted(method):
@@ -110,8 +119,7 @@ def _placed(
 
 
 def _again(options: argparse.Namespace, **changes: object) -> str:
-    """Return the command with changes to its options."""
-    asked = {name: getattr(options, name) for name in _ASKED} | changes
+    asked = {name: getattr(options, name) for name in options.usual if name not in _NOT_REPEATED} | changes
     words = ["workbench place", *map(spelled, options.inputs)]
     for name, value in asked.items():
         if value is True:
@@ -151,23 +159,6 @@ def _until_interrupted(method: str) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-@contextmanager
-def _notes() -> Iterator[None]:
-    """Print each warning once, as a line for readers."""
-    told = set()
-
-    def print_warning(message: Warning | str, category: type[Warning], *_where: object, **_how: object) -> None:
-        line = f"workbench: note: {message}"
-        if issubclass(category, UserWarning) and line not in told:
-            told.add(line)
-            print(for_terminal(line), file=sys.stderr)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = print_warning
-        yield
-
-
 def _check(options: argparse.Namespace) -> None:
     """Refuse, before anything is read, values out of range and options that would be ignored."""
     check_files((options.flink,), options.inputs)
@@ -193,9 +184,7 @@ def _check(options: argparse.Namespace) -> None:
             "--compare shows all methods, and --method only says whose plan --flink writes; leave one of them out, or "
             "give --flink."
         )
-
-
-def _check_method(options: argparse.Namespace, method: str) -> None:
+    method = options.method or "optimal"
     for name, methods in (("thresholds", ("caps", "caps-first")), ("odrp", ("odrp",))):
         if getattr(options, name) is not None and not options.compare and method not in methods:
             raise WorkbenchError(

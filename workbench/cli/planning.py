@@ -14,7 +14,7 @@ from workbench.capacity.model import Asked
 from workbench.cli import look
 from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, print_error
 from workbench.cli.masters import changes, given
-from workbench.cli.progress import Progress, progress
+from workbench.cli.progress import progress
 from workbench.cli.reporting import write_report
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -38,11 +38,7 @@ from workbench.study import (
 )
 
 UNLISTED = "not listed: one task of each operator, whose costs BIDS2 assigns the listed slots by"
-"""Why a budget is measured that a study does not list."""
-
-RECORDED = ".recorded.json"
-"""Ending of the plans that ship with a study."""
-
+RECORDED = ".recorded.json"  # ending of the plans that ship with a study
 _TIMED_S = 3.0
 _IN_SECONDS = 120  # a shorter time is printed in seconds
 
@@ -52,8 +48,8 @@ def run_plan(options: argparse.Namespace) -> int:
     output = Path(options.output or plans_path(Path(options.study)))
     written = (None if options.dry_run else str(output), options.report, options.journal, options.alerts)
     check_files(written, (options.study,))
-    for path in (options.study, options.journal):
-        check_name(path)
+    check_name(options.study)
+    check_name(options.journal)
     study = read_study(options.study, changes(options))
     check_files(written, (*study.datasets, study.table, study.log, study.day, study.keys, study.prices))
     if options.dry_run:
@@ -72,7 +68,10 @@ def run_plan(options: argparse.Namespace) -> int:
             if isinstance(event, Reused):
                 taken.append(event.measurement.started_at)
 
-        _announce_unlisted(say, study, would)
+        unlisted = dict.fromkeys(one.slots for one in would.first if one.slots not in study.slots)
+        also = (f"also measuring {units.some(slots, 'slot')}, {UNLISTED}" for slots in unlisted)
+        for said in filter(None, (would.smaller, would.short, *also)):
+            say.keep(said)
         asked = asked_of(study, _repeated(options))
         try:
             planned = run_study(ready, journal, progress=say, listen=listen, asked=asked)
@@ -96,29 +95,22 @@ def run_plan(options: argparse.Namespace) -> int:
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
 
 
-def _announce_unlisted(say: Progress, study: Study, would: DryRun) -> None:
-    for said in filter(None, (would.smaller, would.short)):
-        say.keep(said)
-    for slots in dict.fromkeys(one.slots for one in would.first if one.slots not in study.slots):
-        say.keep(f"also measuring {units.some(slots, 'slot')}, {UNLISTED}")
+def _repeated(options: argparse.Namespace) -> dict[str, object]:
+    """Return the options that the same command needs to find its measurements again."""
+    kept = {name.replace("_", "-"): value for name, value in given(options).items()}
+    return kept if options.journal == JOURNAL else kept | {"journal": options.journal}
 
 
 def _show_so_far(ready: Study | Prepared, asked: Asked, *, as_json: bool) -> None:
     """Show what an interrupted study allows to say; where no run was finished, or a log is read, nothing."""
+    if not isinstance(ready, Prepared):
+        return
     with suppress(WorkbenchError):
-        if not isinstance(ready, Prepared):
-            return
         planned = planned_so_far(ready, asked)
         if as_json:
             print(json.dumps(planned_to_dict(planned_document(planned)), indent=1))
         else:
             _show(planned)
-
-
-def _repeated(options: argparse.Namespace) -> dict[str, object]:
-    """Return the options that the same command needs to find its measurements again."""
-    kept = {name.replace("_", "-"): value for name, value in given(options).items()}
-    return kept if options.journal == JOURNAL else kept | {"journal": options.journal}
 
 
 def _show_recorded(path: Path, *, here: bool) -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -17,27 +18,24 @@ from workbench.cli.console import discard
 from workbench.escaping import for_terminal
 
 if TYPE_CHECKING:
-    from workbench.measuring import Concluded, Event
+    from workbench.measuring import Event
 
 _SILENCE_S = 60.0  # between two lines in a file or a pipe
 _SPINNER = 2  # columns: its sign and a blank
 
 
+@dataclass
 class Progress:
     """Shows progress: a call shows the present step, `keep` leaves a line in sight, `end` shows the result of a run.
 
     `runs` are the least and most runs; None: they are not counted, because there is one.
     """
 
-    def __init__(
-        self,
-        show: Callable[[str], None],
-        keep: Callable[[str], None],
-        end: Callable[[str], None],
-        runs: tuple[int, int] | None = None,
-    ) -> None:
-        self.show, self.keep, self.end = show, keep, end
-        self._runs, self._ended = runs, 0
+    show: Callable[[str], None]
+    keep: Callable[[str], None]
+    end: Callable[[str], None]
+    runs: tuple[int, int] | None = None
+    ended: int = 0
 
     def __call__(self, text: str) -> None:
         """Show the present step."""
@@ -45,42 +43,32 @@ class Progress:
 
     def show_event(self, event: "Event") -> None:
         """Show an event of a measurement; failures and answers stay in sight."""
-        from workbench.measuring import (  # noqa: PLC0415 - it takes a second to load, and most commands need none of it
-            Abandoned,
-            Concluded,
-            Failed,
-            Finished,
-            Reused,
-            describe,
-            describe_run,
-        )
+        from workbench import measuring  # noqa: PLC0415 - it takes a second to load, and most commands need none of it
 
-        self._ended += isinstance(event, Finished | Reused | Failed)
-        text = describe(event)
-        if self._runs is not None:
+        self.ended += isinstance(event, measuring.Finished | measuring.Reused | measuring.Failed)
+        text = measuring.describe(event)
+        if self.runs is not None:
             match event:
-                case Finished(measurement=run):
-                    self.end(describe_run(run, self._ended, self._runs))
-                case Failed(run=run):
-                    text = describe_run(run, self._ended, self._runs)
-        answer = isinstance(event, Concluded) and _is_answer(event)
+                case measuring.Finished(measurement=run):
+                    self.end(measuring.describe_run(run, self.ended, self.runs))
+                case measuring.Failed(run=run):
+                    text = measuring.describe_run(run, self.ended, self.runs)
+        answer = False
+        if isinstance(event, measuring.Concluded):
+            from workbench.study import SoFar  # noqa: PLC0415 - as above
+
+            answer = isinstance(event.what, SoFar)
         for line in (text or "").splitlines():
-            if answer or isinstance(event, Failed | Abandoned):
+            if answer or isinstance(event, measuring.Failed | measuring.Abandoned):
                 self.keep(line)
             else:
                 self.show(self._numbered(line))
 
     def _numbered(self, text: str) -> str:
         """Add the number of the run, and how many there are."""
-        if self._runs is None or self._ended >= self._runs[1]:
+        if self.runs is None or self.ended >= self.runs[1]:
             return text
-        return f"run {self._ended + 1} of at most {self._runs[1]} · {text}"
-
-
-def _is_answer(event: "Concluded") -> bool:
-    from workbench.study import SoFar  # noqa: PLC0415 - as above
-
-    return isinstance(event.what, SoFar)
+        return f"run {self.ended + 1} of at most {self.runs[1]} · {text}"
 
 
 @contextmanager
@@ -98,7 +86,10 @@ def progress(
         with screen.status("starting") as line:
 
             def show(text: str) -> None:
-                left = f" · about {_minutes(most_s - time.monotonic() + begun)} left" if timed and most_s else ""
+                left = ""
+                if timed and most_s:
+                    left_s = most_s - time.monotonic() + begun
+                    left = f" · about {'a minute' if left_s < 90 else f'{left_s / 60:.0f} min'} left"
                 line.update(_one_line(text, left, screen.width - _SPINNER))
 
             yield Progress(show, lambda text: screen.print(for_terminal(text)), show, runs)
@@ -180,10 +171,6 @@ def _one_line(text: str, end: str, width: int) -> Text:
     said.append_text(tail)
     said.truncate(max(width, 1), overflow="ellipsis")
     return said
-
-
-def _minutes(seconds: float) -> str:
-    return "a minute" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 def _is_read() -> bool:

@@ -4,6 +4,7 @@ import argparse
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -111,14 +112,11 @@ def _from_file(path: str | None) -> dict[str, Any]:
 def _from_options(declared: Mapping[str, "report.Parameter"], pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Read values as YAML, but keep those of texts and files as they were typed."""
     texts = {name for name, one in declared.items() if one.kind == "str" or one.is_file}
-    return {name: value if name in texts else _value(value) for name, value in pairs}
-
-
-def _value(text: str) -> object:
-    try:
-        return parse_yaml(text)
-    except ValueError:
-        return text
+    found: dict[str, Any] = dict(pairs)
+    for name in found.keys() - texts:
+        with suppress(ValueError):
+            found[name] = parse_yaml(found[name])
+    return found
 
 
 def _number(value: object, kind: str) -> object:

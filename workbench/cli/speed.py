@@ -11,6 +11,7 @@ from workbench.errors import WorkbenchError
 from workbench.speed import REFERENCE, measure_speed, milliseconds, relative_speed
 
 _MOST_S = 3600.0
+_REFERENCE = "The reference machine is the one of data/q5.recorded.json."
 
 
 def run_speed(options: argparse.Namespace) -> int:
@@ -25,14 +26,10 @@ def run_speed(options: argparse.Namespace) -> int:
         return DONE
     out = look.console()
     look.answer(out, f"This machine's cores are {relative.words('those of the reference machine')}.")
-    table = look.table({"work": "left", "here": "right", "reference": "right", "times as fast": "right"})
+    table = look.table("work", ">here", ">reference", ">times as fast")
     for name, one in found.pieces.items():
         if (there := REFERENCE.pieces.get(name)) is not None:
             table.add_row(name, milliseconds(one), milliseconds(there), f"{there / one:.2f}")
     out.print(table)
-    look.line(
-        out,
-        f"In a price list, core_speed of machines like this one is {relative.times:.2f}. The reference machine is the "
-        "one of data/q5.recorded.json.",
-    )
+    look.line(out, f"In a price list, core_speed of machines like this one is {relative.times:.2f}. {_REFERENCE}")
     return DONE

@@ -28,11 +28,8 @@ def run_capture(options: argparse.Namespace) -> int:
         print(json.dumps(asdict(found) | {"path": str(found.path)}, indent=1))
         return DONE
     out = look.console()
-    look.answer(
-        out,
-        f"{units.some(found.rows, 'record')} of {topic.name}, {units.seconds(found.seconds)} of traffic on "
-        f"{units.some(found.partitions, 'partition')}.",
-    )
+    of = f"{units.seconds(found.seconds)} of traffic on {units.some(found.partitions, 'partition')}"
+    look.answer(out, f"{units.some(found.rows, 'record')} of {topic.name}, {of}.")
     look.line(out, f"columns: {', '.join(found.columns)}")
     if found.not_json:
         look.line(out, f"note: values that are not JSON object: {units.count(found.not_json)}")
@@ -71,9 +68,7 @@ def run_fill(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(asdict(sent) | {"rate": sent.rate}, indent=1))
     else:
-        look.answer(
-            look.console(),
-            f"{units.some(sent.rows, 'row')} sent to {topic.name} in {units.seconds(sent.seconds)}, "
-            f"{units.rate(sent.rate)}, on {units.some(sent.partitions, 'partition')}.",
-        )
+        rows, partitions = units.some(sent.rows, "row"), units.some(sent.partitions, "partition")
+        how = f"in {units.seconds(sent.seconds)}, {units.rate(sent.rate)}, on {partitions}"
+        look.answer(look.console(), f"{rows} sent to {topic.name} {how}.")
     return DONE

@@ -2,28 +2,38 @@
 
 from workbench.study._drift import Change, Drift, drift, study_drift
 from workbench.study._dry_run import DryRun, dry_run
-from workbench.study.carry_out import Prepared, SoFar, planned_so_far, prepare, run_study
+from workbench.study.carry_out import Prepared, SoFar, fitting, planned_so_far, prepare, query_of, run_study, testbed_of
 from workbench.study.catalogue import find_query, read_query
 from workbench.study.draft import Draft, draft
 from workbench.study.history import StudyHistory
-from workbench.study.inputs import PROBLEM, plans_path, resolved, what_the_hottest_takes
 from workbench.study.local import first_study, first_testbed, loop_study, quick_estimator, small_budget, spark_here
 from workbench.study.observed import Observed, gauges, observe
-from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
-from workbench.study.parts import fitting, query_of, testbed_of
 from workbench.study.placing import DRAWS, PlacementStudy, shapes_compared, study_placement
-from workbench.study.planned import Planned, asked_of, planned_document, read_planned, refuse_failures, write_planned
+from workbench.study.planned import (
+    PROBLEM,
+    Planned,
+    asked_of,
+    planned_document,
+    plans_path,
+    read_planned,
+    refuse_failures,
+    resolved,
+    what_the_hottest_takes,
+    write_planned,
+)
 from workbench.study.runner import Runner, Snapshot, State, measuring, planning
 from workbench.study.scaling import (
+    KEYED,
     NAMES,
     POLICIES,
     RESTARTS_S,
     Pool,
     Replayed,
+    ReplayedParadigms,
+    replay_paradigms,
     replay_policies,
     replay_restarts,
     replay_start,
-    timelines_csv,
 )
 from workbench.study.scenario import Scenario
 from workbench.study.scripts import ScriptDraft, draft_script

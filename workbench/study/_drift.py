@@ -32,10 +32,8 @@ from workbench.speed import RelativeSpeed, relative_speed
 from workbench.study.planned import Planned
 
 _LAW_PARAMETERS = 3  # of the scaling law: scale and two exponents
-
 _SLACK = 1e-9
-LEVEL = 0.95
-"""Share of chance changes that must not be called changes."""
+LEVEL = 0.95  # of chance changes must not be called changes
 
 Judgement = Literal["lower", "higher", "within noise", "unknown"]
 
@@ -168,17 +166,9 @@ def drift(before: Measurement, now: Measurement, scatter: Scatter | None = None)
     scatter = scatter or Scatter()
     sides = (_Capacity.of((before,), scatter), _Capacity.of((now,), scatter))
     capacity = _capacity_change(now.budget, *sides, scatter.quantile())
-    return Drift(
-        now.query,
-        before.started_at,
-        now.started_at,
-        capacity,
-        (capacity,),
-        _differences(before, now),
-        scatter,
-        costs=tuple(_operator_changes(before, now, scatter)),
-        cores=relative_speed(now.core_speed, before.core_speed),
-    )
+    times, differ = (before.started_at, now.started_at), _differences(before, now)
+    costs, cores = tuple(_operator_changes(before, now, scatter)), relative_speed(now.core_speed, before.core_speed)
+    return Drift(now.query, *times, capacity, (capacity,), differ, scatter, costs=costs, cores=cores)
 
 
 def study_drift(before: Planned, now: Planned) -> Drift:
@@ -199,17 +189,12 @@ def study_drift(before: Planned, now: Planned) -> Drift:
     pairs = [(_Capacity.of(earlier[budget], scatter), _Capacity.of(later[budget], scatter)) for budget in common]
     each = scatter.quantile(len(pairs))
     changes = tuple(_capacity_change(budget, *pair, each) for budget, pair in zip(common, pairs, strict=True))
-    return Drift(
-        now.study.query,
-        min(run.started_at for run in before.exploration.runs),
-        min(run.started_at for run in now.exploration.runs),
-        _overall(pairs, changes, scatter.quantile()),
-        changes,
-        _differences(earlier[common[-1]][-1], later[common[-1]][-1]) + _study_differences(before, now),
-        scatter,
-        tuple(_promises(before, now)),
-        cores=relative_speed(*(core_speed_of(one.exploration.measurements) for one in (now, before))),
-    )
+    before_at, now_at = (min(run.started_at for run in one.exploration.runs) for one in (before, now))
+    overall = _overall(pairs, changes, scatter.quantile())
+    differ = _differences(earlier[common[-1]][-1], later[common[-1]][-1]) + _study_differences(before, now)
+    promises = tuple(_promises(before, now))
+    cores = relative_speed(*(core_speed_of(one.exploration.measurements) for one in (now, before)))
+    return Drift(now.study.query, before_at, now_at, overall, changes, differ, scatter, promises, cores=cores)
 
 
 def scatter_of(explorations: Iterable[Exploration]) -> Scatter:
@@ -273,13 +258,12 @@ def _operator_changes(before: Measurement, now: Measurement, scatter: Scatter) -
     quantile = scatter.quantile(max(1, len(pairs)))
     changes = []
     for old, cost in pairs:
-        if not old.per_record_s or not cost.per_record_s:
-            continue
-        errors = ((old.per_record_error or 0.0) / old.per_record_s, (cost.per_record_error or 0.0) / cost.per_record_s)
-        tolerated = quantile * math.sqrt(2 * scatter.deviation**2 + sum(error**2 for error in errors))
-        ratio, thing = math.log(cost.per_record_s / old.per_record_s), f"Cost of {cost.operator}"
         was_s, now_s = old.per_record_s, cost.per_record_s
-        changes.append(Change(thing, "s per record", was_s, now_s, ratio, ratio, tolerated))
+        if was_s and now_s:
+            errors = ((old.per_record_error or 0.0) / was_s, (cost.per_record_error or 0.0) / now_s)
+            tolerated = quantile * math.sqrt(2 * scatter.deviation**2 + sum(error**2 for error in errors))
+            ratio, thing = math.log(now_s / was_s), f"Cost of {cost.operator}"
+            changes.append(Change(thing, "s per record", was_s, now_s, ratio, ratio, tolerated))
     return changes
 
 
@@ -289,10 +273,9 @@ def _promises(before: Planned, now: Planned) -> Iterable[Promise]:
     gains = _gains(now)
     for plan in before.plans:
         gain = gains.get(plan.budget.interval_s)
-        if gain is None or plan.on_other_cores:
-            continue
-        low, expected, high = capacity_at(now.exploration, plan.budget, gain)
-        yield Promise(plan.rate, plan.margin, plan.budget, expected, low, high, slots_now.get(plan.rate))
+        if gain is not None and not plan.on_other_cores:
+            low, expected, high = capacity_at(now.exploration, plan.budget, gain)
+            yield Promise(plan.rate, plan.margin, plan.budget, expected, low, high, slots_now.get(plan.rate))
 
 
 def _gains(planned: Planned) -> Mapping[float, IntervalSpeedup]:

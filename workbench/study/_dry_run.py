@@ -14,10 +14,9 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import Configuration, fill_s, load_curve_s, reusable
 from workbench.records import NOOP, Measurement
-from workbench.study.carry_out import Prepared, prepare, runs_of, tell_recorded
+from workbench.study.carry_out import Find, Prepared, prepare, runs_of, tell_recorded
 from workbench.study.catalogue import read_query
 from workbench.study.observed import explored_log
-from workbench.study.parts import Find
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, WarmTestbed
 from workbench.workload import Script, Unread
@@ -57,19 +56,16 @@ def dry_run(study: Study | Prepared, journal: Journal | None = None, *, find: Fi
         explored_log(study)
         return DryRun((), (1, 1), (0.0, 0.0))
     ready = prepare(study, journal or Journal(Path(os.devnull, "none")), find=find)  # where nothing can be recorded
-    query = ready.query
+    query, build = ready.query, ready.query.build
     doubt = read = ""
-    if isinstance(query.build, Script):
-        read = f"{query.build.path.name} was not run: workbench init says what it starts."
-    elif isinstance(query.build, Unread) and query.build.is_function:
-        takes = units.some(max(1, len(query.inputs)), "DataFrame")
-        read = (
-            f"{query.build.file.name} was read, and nothing of it was run: {query.name} takes {takes} and starts no "
-            "stream by itself."
-        )
-    elif isinstance(query.build, Unread):
+    if isinstance(build, Script):
+        read = f"{build.path.name} was not run: workbench init says what it starts."
+    elif isinstance(build, Unread) and build.is_function:
+        takes = f"{query.name} takes {units.some(max(1, len(query.inputs)), 'DataFrame')}"
+        read = f"{build.file.name} was read, and nothing of it was run: {takes} and starts no stream by itself."
+    elif isinstance(build, Unread):
         doubt = (
-            f"{query.name} is not defined as a function in {query.build.file.name}, and a dry run imports none of your "
+            f"{query.name} is not defined as a function in {build.file.name}, and a dry run imports none of your "
             "modules: runs that are recorded may be listed."
         )
     return replace(_listed(ready), smaller=ready.smaller, doubt=doubt, read=read)
@@ -90,11 +86,8 @@ def _listed(ready: Prepared) -> DryRun:
     else:
         runs = _runs_in_all(study, explorer, certain, operators)
     costs_s = 0.0
-    if (
-        optimizer.costs_at is not None
-        and runs[1] > made
-        and not any(isinstance(run, Measurement) and run.load_curve for run in explorer.runs)
-    ):
+    curved = any(isinstance(run, Measurement) and run.load_curve for run in explorer.runs)
+    if optimizer.costs_at is not None and runs[1] > made and not curved:
         costs_s = load_curve_s(study.interval_s)
     least, most = ((runs[end] - made) * _seconds(optimizer, study.interval_s)[end] + costs_s for end in (0, 1))
     short, first_s = "", _seconds(optimizer, study.interval_s)
@@ -112,30 +105,19 @@ def _listed(ready: Prepared) -> DryRun:
         )
     intervals = sorted({*study.intervals} - {study.interval_s})
     swept = [replace(study.space.corners[-1], interval_s=interval) for interval in intervals]
-    left = [
-        budget
-        for budget in swept
-        if not reusable(Configuration(query, budget), optimizer.testbed, optimizer.estimator, journal, costs=False)
-    ]
+    how = optimizer.testbed, optimizer.estimator, journal
+    left = [budget for budget in swept if not reusable(Configuration(query, budget), *how, costs=False)]
     times = [_seconds(optimizer, budget.interval_s) for budget in left]
-    return DryRun(
-        tuple(certain[made:]),
-        (runs[0] + len(swept), runs[1] + len(swept)),
-        (math.ceil(least + sum(one for one, _ in times)), math.ceil(most + sum(one for _, one in times))),
-        made + len(swept) - len(left),
-        tuple(left),
-        short=short,
-        refused=_refused(explorer) if runs[1] == made else "",
-    )
-
-
-def _refused(explorer: ResourceExplorer) -> str:
-    """Explain why the runs of a finished exploration give no plan; "" where they give one."""
-    try:
-        explorer.conclude()
-    except WorkbenchError as error:
-        return f"The recorded runs give no plan, and the same study would end so again. {error}"
-    return ""
+    refused = ""
+    if runs[1] == made:
+        try:
+            explorer.conclude()
+        except WorkbenchError as error:
+            refused = f"The recorded runs give no plan, and the same study would end so again. {error}"
+    runs = (runs[0] + len(swept), runs[1] + len(swept))
+    seconds = (math.ceil(least + sum(one for one, _ in times)), math.ceil(most + sum(one for _, one in times)))
+    recorded = made + len(swept) - len(left)
+    return DryRun(tuple(certain[made:]), runs, seconds, recorded, tuple(left), short=short, refused=refused)
 
 
 def _runs_in_all(

@@ -100,14 +100,10 @@ def check_batch_function(name: str, signature: inspect.Signature | None, *, plac
         signature.bind(None, 0, **given)
     except TypeError:
         takes = ", ".join(str(one.replace(annotation=one.empty)) for one in signature.parameters.values())
-        also = (
-            " and, as the study names a place, the argument 'place': def write(batch, number, place='YOUR TABLE')"
-            if placed
-            else ""
-        )
+        also = " and, as the study names a place, the argument 'place': def write(batch, number, place='YOUR TABLE')"
         raise WorkbenchError(
             f"The sink {name!r} takes ({takes}); foreachBatch calls it with two arguments, a DataFrame and the number "
-            f"of its batch{also}. Correct its arguments.",
+            f"of its batch{also * placed}. Correct its arguments.",
             settings=("sink",),
         ) from None
 
@@ -194,19 +190,19 @@ def needed(signature: inspect.Signature) -> tuple[str, ...] | None:
 
 def _check_arguments(name: str, signature: inspect.Signature, inputs: Sequence[str]) -> None:
     asked = [str(one.replace(annotation=one.empty)) for one in signature.parameters.values()]
+    listed = ", ".join(asked)
     try:
         signature.bind(*(inputs or [""]))
     except TypeError:
         if inputs:
             raise WorkbenchError(
-                f"The query {name!r} takes ({', '.join(asked)}), and its inputs are {', '.join(inputs)}. Name an input "
-                "for each streaming DataFrame that it takes, and give other arguments defaults.",
+                f"The query {name!r} takes ({listed}), and its inputs are {', '.join(inputs)}. Name an input for each "
+                "streaming DataFrame that it takes, and give other arguments defaults.",
                 settings=("inputs",),
             ) from None
-        takes = f"no argument{' that it can be given' * len(asked)}"
-        each = ""
+        takes, each = f"no argument{' that it can be given' * len(asked)}", ""
         if len(asked) > 1:
-            takes = f"{len(asked)} arguments ({', '.join(asked)})"
+            takes = f"{len(asked)} arguments ({listed})"
             each = " If each is a streaming DataFrame, name inputs in the study: give workbench init a file for each."
         raise WorkbenchError(
             f"The query {name!r} takes {takes}; it must take one: the streaming DataFrame of its rows, which the "
@@ -244,14 +240,13 @@ def _started_by(bodies: list[ast.stmt], *, within: bool) -> str:
 def _reached(found: ast.FunctionDef, tree: ast.Module) -> list[ast.stmt]:
     """Return a function, and those of its module that it calls by name, directly or through others."""
     functions = _functions(tree)
-    reached, waiting = [], [found.name]
+    reached, waiting = list[ast.stmt](), [found.name]
     while waiting:
-        one = functions.pop(waiting.pop(), None)
-        if one is not None:
+        if one := functions.pop(waiting.pop(), None):
             reached.append(one)
             calls = (part.func for part in ast.walk(one) if isinstance(part, ast.Call))
             waiting += [func.id for func in calls if isinstance(func, ast.Name)]
-    return [*reached]
+    return reached
 
 
 def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:
@@ -285,7 +280,6 @@ def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
 
 def _parsed(file: Path) -> ast.Module:
     """Parse the module of a file; return an empty one if that fails, as importing it gives a better error."""
-    try:
+    with suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])
+    return ast.Module([], [])

@@ -1,12 +1,14 @@
-"""Carry out a study: explore, model, and plan every target."""
+"""Carry out a study: make its query, testbed and estimator, explore, model, and plan every target."""
 
+import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
-from workbench import units
+from workbench import measuring, units
 from workbench.capacity import ConfigurationOptimizer, Exploration, ResourceExplorer
 from workbench.capacity.explore import ALONE, MANY_TASKS, conclude
 from workbench.capacity.model import Asked
@@ -14,21 +16,93 @@ from workbench.capacity.planning import cheapest, read_instances, sweep
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Concluded, Estimated, Event, Finished, Reused, ignore, result_of
-from workbench.records import CapacityPlan, InstanceType, Measurement, Run
+from workbench.records import MODES, CapacityPlan, InstanceType, Measurement, Run
 from workbench.simulation import RateTrace
-from workbench.study.catalogue import find_query
+from workbench.study.catalogue import find_query, recorded
 from workbench.study.observed import explored_log
-from workbench.study.parts import Find, estimator_of, fitting, query_of, testbed_of
 from workbench.study.planned import Planned, asked_of
 from workbench.study.spec import Study
 from workbench.study.targets import plan_targets
-from workbench.testbed import RecordedTestbed, Sharing, SparkTestbed, Testbed, WarmTestbed
-from workbench.workload import Query, read_key_frequencies
+from workbench.testbed import FluidTestbed, RecordedTestbed, Sharing, SparkTestbed, Testbed, WarmTestbed
+from workbench.workload import Dataset, Query, read_key_frequencies
 
-_SMALL = 4
-"""Budgets up to which the grid is the space: all are measured, and one again."""
+Find = Callable[..., Query]
+_AS_RECORDED = 0.001
+_PROBES = 3  # in the time after which a run of a shared deployment begins no further probe
+_SMALL = 4  # budgets up to which the grid is the space: all are measured, and one again
 _SURE, _NEAR = 2.0, 3.0  # high / low of an answer's interval at most, and times beyond the runs at most
+
+
+def query_of(study: Study, find: Find = find_query) -> Query:
+    """Find the query of a study; a recorded one has rates but no code, so it cannot be run."""
+    if study.table is not None:
+        return Query(study.query, recorded, Dataset(study.table, "csv"))
+    for path in study.py_files:  # its module may import them here, too, and Spark's processes inherit this path
+        place = str((Path(path).parent if path.endswith(".py") else Path(path)).resolve())
+        if place not in sys.path:
+            sys.path.append(place)
+    sink = study.job_settings.writes
+    rows = (study.dataset, study.event_time, study.output_mode, study.source)
+    called = sink if sink.function else None
+    query = find(study.query, *rows, schema=study.schema, inputs=study.inputs, sink=called)
+    if isinstance(query, Query) and query.output_mode not in MODES[sink.kind]:
+        raise WorkbenchError(
+            f"The sink {sink.words} takes the output mode {' or '.join(MODES[sink.kind])}, and {query.name} has "
+            f"{query.output_mode!r}. Change output_mode, or write with foreachBatch (sink: module:function).",
+            settings=("sink", "output_mode"),
+        )
+    return query
+
+
+def estimator_of(study: Study) -> measuring.CapacityEstimator:
+    """Make the estimator of a study; the rates of a table are found again unchanged."""
+    made = measuring.CapacityEstimator(
+        tolerance=study.tolerance if study.table is None else min(study.tolerance, _AS_RECORDED),
+        warmup_min_s=min(measuring.CapacityEstimator.warmup_min_s, study.warmup_s),
+        warmup_cap_s=study.warmup_s,
+        patience_s=study.patience_s,
+        max_repeats=study.max_repeats,
+    )
+    if not study.shared:
+        return made
+    return replace(made, most_s=measuring.fill_s(study.interval_s) + _PROBES * made.probe_s(study.interval_s))
+
+
+def testbed_of(study: Study, progress: Callable[[str], None]) -> Testbed:
+    """Make the testbed of a study."""
+    if study.testbed == "fluid":
+        return FluidTestbed(seed=study.seed)
+    if study.table is not None:
+        return RecordedTestbed.from_csv(study.table)
+    return SparkTestbed(
+        cluster=study.cluster,
+        slot_cpus="cores" if study.slot_cpus == int(study.slot_cpus) else "auto",
+        warmup_cap_s=min(SparkTestbed.warmup_cap_s, study.warmup_s),
+        settings=study.job_settings,
+        progress=progress,
+    )
+
+
+def fitting(study: Study, testbed: Testbed) -> tuple[Study, str]:
+    """Leave out the slot counts that this machine cannot provide, and name them; "" if it provides all, or none.
+
+    What it cannot provide, and cannot leave out, is refused when the study is prepared.
+    """
+    if not isinstance(testbed, SparkTestbed) or testbed.cluster:
+        return study, ""
+    most = testbed.most_slots(study.slot_cpus)
+    slots = tuple(count for count in study.slots if count <= most)
+    try:
+        fits = replace(study, slots=slots)
+    except WorkbenchError:  # a count alone is not enough for the study's model
+        fits = study
+    if fits == study:
+        return study, ""
+    left = ", ".join(f"{count:,}" for count in study.slots if count > most)
+    return fits, (
+        f"leaving out {left} slots: this machine provides {units.some(most, 'slot')} of {study.slot_cpus:g} core "
+        "next to the driver"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +114,7 @@ class Prepared:
     journal: Journal
     query: Query
     testbed: Testbed
-    estimator: CapacityEstimator
+    estimator: measuring.CapacityEstimator
     instances: tuple[InstanceType, ...]  # the price list
 
     def explorer(self) -> ResourceExplorer:
@@ -55,34 +129,21 @@ class Prepared:
             many_tasks=MANY_TASKS if len(budgets) > 1 else ALONE,
         )
         optimizer.check(self.query, study.space.corners[0])
-        return ResourceExplorer(
-            optimizer,
-            study.space,
-            study.seed,
-            form=study.form,
-            most_runs=runs_of(study),
-            most_calls=study.most_calls,
-            choice=study.choice,
-            estimates=study.estimates,
-            growth=study.growth,
-            most_s=study.most_s,
-            available=partial(_recorded, testbed, self.query) if isinstance(testbed, RecordedTestbed) else None,
-        )
+        names = ("form", "most_calls", "choice", "estimates", "growth", "most_s")
+        asked = {name: getattr(study, name) for name in names} | {"most_runs": runs_of(study)}
+        available = partial(_recorded, testbed, self.query) if isinstance(testbed, RecordedTestbed) else None
+        return ResourceExplorer(optimizer, study.space, study.seed, **asked, available=available)
 
 
 def run_study(
     study: Study | Prepared,
     journal: Journal,
     *,
-    progress: Callable[[str], None] = lambda _: None,
-    listen: Callable[[Event], None] = ignore,
-    testbed: Testbed | None = None,
-    estimator: CapacityEstimator | None = None,
-    asked: Asked | None = None,
+    listen: Callable[[measuring.Event], None] = measuring.ignore,
+    **how: Any,  # noqa: ANN401 - the options of `study_steps`
 ) -> Planned:
-    """Explore, model and plan, and pass each event to `listen`; see `study_steps`."""
-    steps = study_steps(study, journal, progress=progress, testbed=testbed, estimator=estimator, asked=asked)
-    return result_of(steps, listen)
+    """Carry out `study_steps`, pass each event to `listen`, and return the plans."""
+    return measuring.result_of(study_steps(study, journal, **how), listen)
 
 
 def study_steps(
@@ -91,9 +152,9 @@ def study_steps(
     *,
     progress: Callable[[str], None] = lambda _: None,
     testbed: Testbed | None = None,
-    estimator: CapacityEstimator | None = None,
+    estimator: measuring.CapacityEstimator | None = None,
     asked: Asked | None = None,
-) -> Generator[Event, None, Planned]:
+) -> Generator[measuring.Event, None, Planned]:
     """Explore, model and plan; yield the events and return the plans.
 
     After each run it yields what all of them say so far, as `Concluded` with `SoFar`. What the journal holds is not
@@ -109,7 +170,7 @@ def study_steps(
     study, query, explorer = ready.study, ready.query, ready.explorer()
     warm = explorer.optimizer.testbed
     with warm if isinstance(warm, WarmTestbed) else nullcontext():
-        exploration = yield from _with_answers(explorer, query, study, ready.instances)
+        exploration = yield from _with_answers(explorer, ready)
     swept: tuple[Run, ...] = ()
     if len(study.intervals) > 1:
         largest, estimator = study.space.corners[-1], ready.estimator
@@ -127,12 +188,10 @@ def runs_of(study: Study) -> int:
     return min(study.most_runs, budgets + 1) if study.shared and budgets <= _SMALL else study.most_runs
 
 
-def _with_answers(
-    explorer: ResourceExplorer, query: Query, study: Study, instances: Sequence[InstanceType]
-) -> Generator[Event, None, Exploration]:
+def _with_answers(explorer: ResourceExplorer, ready: Prepared) -> Generator[measuring.Event, None, Exploration]:
     """Explore, and yield after each run what the runs so far show."""
     made: list[Run] = []
-    steps = explorer.steps(query)
+    steps = explorer.steps(ready.query)
     while True:
         try:
             event = next(steps)
@@ -140,11 +199,11 @@ def _with_answers(
             found: Exploration = end.value
             return found
         yield event
-        if isinstance(event, Finished | Reused):
+        if isinstance(event, measuring.Finished | measuring.Reused):
             made.append(event.measurement)
-        if isinstance(event, Estimated | Reused):
-            runs = (*made, event.measurement) if isinstance(event, Estimated) else tuple(made)
-            yield Concluded(SoFar(study, runs, tuple(instances)))
+        if isinstance(event, measuring.Estimated | measuring.Reused):
+            runs = (*made, event.measurement) if isinstance(event, measuring.Estimated) else tuple(made)
+            yield measuring.Concluded(SoFar(ready.study, runs, ready.instances))
 
 
 def planned_so_far(ready: Prepared, asked: Asked | None = None) -> Planned:
@@ -178,7 +237,7 @@ def prepare(
     *,
     progress: Callable[[str], None] = lambda _: None,
     testbed: Testbed | None = None,
-    estimator: CapacityEstimator | None = None,
+    estimator: measuring.CapacityEstimator | None = None,
     find: Find | None = None,
 ) -> Prepared:
     """Check that `study` can be carried out here, before long work starts; one that is prepared stays as it is."""

@@ -5,21 +5,14 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
 from workbench.records import Sink
-from workbench.study._written import (
-    check_batch_function,
-    check_function,
-    check_loaded,
-    check_module,
-    needed,
-    signature_of,
-    written_signature,
-)
+from workbench.study import _written
 from workbench.study.own import file_of, load_own, missing, module_of, read_own
 from workbench.testbed.spark.kafka import Limits, capture
 from workbench.workload import (
@@ -39,15 +32,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-SOURCES = ("replay", "kafka")
-"""Ways in which a query gets its rows."""
-
-CAPTURES = Path(".workbench/captured")
-"""Folder for samples of topics that are named as a data set."""
-
-COLUMNS_ROWS = 10_000
-"""Rows of a sample from which only the columns are used."""
-
+SOURCES = ("replay", "kafka")  # of a query's rows
+CAPTURES = Path(".workbench/captured")  # folder for samples of topics that are named as a data set
+COLUMNS_ROWS = 10_000  # rows of a sample from which only the columns are used
 Inputs = Mapping[str, Mapping[str, Any]]
 """Data sets of a query of several inputs, by the arguments that they feed, as `Input` has them."""
 
@@ -82,10 +69,10 @@ class GivenRows:
             ("source", SOURCES[0], "use source: replay"),
             ("schema", None, "remove the schema"),
         ):
-            if getattr(self, key) != usual and not topic:
+            if (given := getattr(self, key)) != usual and not topic:
                 raise WorkbenchError(
-                    f"{key} is {getattr(self, key)!r}, but the data set is {self.dataset!r}, which is not a topic. "
-                    f"Name one, such as kafka://localhost:9092/orders, or {instead}.",
+                    f"{key} is {given!r}, but the data set is {self.dataset!r}, which is not a topic. Name one, such "
+                    f"as kafka://localhost:9092/orders, or {instead}.",
                     settings=("dataset",),
                 )
         if self.schema is not None and self.source == "kafka":
@@ -115,18 +102,12 @@ class GivenRows:
         """The data sets, which are there and can be read."""
         if not self.inputs:
             return self.one(self.event_time)
-        found = tuple(
-            Input(
-                name,
-                Dataset.at(self._place(one["dataset"]), one.get("event_time")),
-                one.get("share"),
-                tuple(one.get("renew", ())),
-            )
-            for name, one in self.inputs.items()
-        )
-        for made in found:
-            check_input(made)
-        return found
+        found = []
+        for name, one in self.inputs.items():
+            data = Dataset.at(self._place(one["dataset"]), one.get("event_time"))
+            found.append(Input(name, data, one.get("share"), tuple(one.get("renew", ()))))
+            check_input(found[-1])
+        return tuple(found)
 
     def one(self, event_time: str | None) -> Dataset:
         """Return the data set with this event-time column."""
@@ -156,8 +137,8 @@ class GivenRows:
         topic = kafka.Topic.parse(url)
         name = f"{topic.name}-{hashlib.sha256(topic.url.encode()).hexdigest()[:8]}"
         name += "" if decoded is None else f"-{decoded.digest}"
-        whole = CAPTURES / f"{name}.parquet"
-        return [whole, *([CAPTURES / f"{name}-columns.parquet"] if self.source == "kafka" else [])], decoded
+        kinds = ("", "-columns") if self.source == "kafka" else ("",)
+        return [CAPTURES / f"{name}{kind}.parquet" for kind in kinds], decoded
 
 
 def find_query(
@@ -175,16 +156,15 @@ def find_query(
 ) -> Query:
     """Return the query called `name`, fed from `dataset` or `inputs` where they are given.
 
-    `name` is ``"nexmark:QUERY"``; or ``"module:name"`` of a function from streaming DataFrame to streaming DataFrame,
-    which needs a data set, or of a `Query`: modules are looked for in the current folder first, and read again there;
-    or ``"job.py#1"``, the first streaming query that a script starts: see `workbench.workload.Script`.
+    `name` is ``"nexmark:QUERY"``; ``"module:name"`` of a `Query`, or of a function of streaming DataFrames, which needs
+    data, looked for in the current folder first, and read again there; or ``"job.py#1"``, the first streaming query
+    that a script starts: see `workbench.workload.Script`.
 
-    `dataset` is a path, or ``kafka://HOST:PORT/TOPIC``, of which a sample is captured once, with a line of text to
-    `progress`; `event_time` its column, by default the query's own; `schema` a file with that of the topic's values,
-    see `workbench.workload.kafka.read_schema`. With the `source` ``"replay"`` the data is replayed at a controlled
-    rate; with ``"kafka"`` Spark's own source reads the topic. A function of several streaming DataFrames has `inputs`
-    instead. ``foreachBatch`` calls the function of `sink`; one in the file of a script is what the script's query gives
-    to it. For `imports` see `read_query`.
+    `dataset` is a path, or ``kafka://HOST:PORT/TOPIC``, of which a sample is captured once, with a line to `progress`;
+    `event_time` its column, by default the query's own; `schema` a file with that of the topic's values, see
+    `workbench.workload.kafka.read_schema`. The `source` ``"replay"`` replays the data at a controlled rate; with
+    ``"kafka"`` Spark reads the topic itself. A function of several DataFrames has `inputs` instead. ``foreachBatch``
+    calls the function of `sink`: that of a script as the script's query does. For `imports` see `read_query`.
     """
     rows = GivenRows(dataset, event_time, source, schema, inputs, progress)
     rows.check()
@@ -211,27 +191,21 @@ def find_query(
     return replace(query, output_mode=output_mode) if output_mode else query
 
 
-def read_query(name: str, *rows: Any, **more: Any) -> Query:  # noqa: ANN401 - those of `find_query`
-    """Return the query called `name` as `find_query` does, without importing a module of the user's: it cannot run.
-
-    No topic is read either: a sample of it must be here. A name that its module's text does not define as a function
-    may be a `Query`, of which nothing else is known then.
-    """
-    return find_query(name, *rows, **more, imports=False)
+read_query = partial(find_query, imports=False)
+"""Finds a query without importing a module of the user's: it cannot run. No topic is read either: a sample of it must
+be here. A name that its module's text does not define as a function may be a `Query`, of which nothing else is known.
+"""
 
 
 def _read(name: str, rows: GivenRows) -> Query:
     """Find a user's query in the text of its module, and feed it."""
-    found = read_own(name, "query")
-    attribute = name.partition(":")[2]
-    name = f"{found.module}:{attribute}"
-    check_module(name, found.file)
-    check_function(name, found.file, attribute, tuple(rows.inputs))
-    if rows.datasets:
-        return Query(name, found, rows.data, rows.event_time)
-    if found.is_function:
+    found, name = read_own(name, "query"), _named(name)
+    _written.check_module(name, found.file)
+    _written.check_function(name, found.file, name.partition(":")[2], tuple(rows.inputs))
+    if found.is_function and not rows.datasets:
         raise _needs_data(name)
-    return Query(name, found, Dataset(str(found.file), "csv"), rows.event_time)
+    data = rows.data if rows.datasets else Dataset(str(found.file), "csv")
+    return Query(name, found, data, rows.event_time)
 
 
 def check_sink(sink: Sink, script: Script | None = None, *, imports: bool = False) -> Callable[..., object]:
@@ -241,15 +215,13 @@ def check_sink(sink: Sink, script: Script | None = None, *, imports: bool = Fals
         return ScriptBatches(script, function)
     called: Callable[..., object]
     if imports:
-        name, called = _named(sink.function), _loaded(sink.function, "the sink")
-        signature = signature_of(called)
+        called = _loaded(sink.function, "the sink")
+        signature = _written.signature_of(called)
     else:
-        found = called = read_own(sink.function, "the sink")
-        attribute = sink.function.partition(":")[2]
-        name = f"{found.module}:{attribute}"
-        check_module(name, found.file)
-        signature = written_signature(found.file, attribute)
-    check_batch_function(name, signature, placed=bool(sink.place))
+        called = found = read_own(sink.function, "the sink")
+        _written.check_module(_named(sink.function), found.file)
+        signature = _written.written_signature(found.file, function)
+    _written.check_batch_function(_named(sink.function), signature, placed=bool(sink.place))
     return called
 
 
@@ -264,7 +236,7 @@ def _loaded(name: str, kind: str) -> Any:  # noqa: ANN401 - what can be called, 
     name = _named(name)
     module, _, attribute = name.partition(":")
     if (file := file_of(module)) is not None:
-        check_module(name, file)
+        _written.check_module(name, file)
     found: Any = load_own(name, kind)
     if not callable(found.build if kind == "query" and isinstance(found, Query) else found):
         raise missing(module, attribute, sys.modules[module])
@@ -274,37 +246,31 @@ def _loaded(name: str, kind: str) -> Any:  # noqa: ANN401 - what can be called, 
 def needed_arguments(name: str) -> tuple[str, ...] | None:
     """Names of the arguments that the query called `name`, a user's function, must be given; None: any."""
     found = _loaded(name, "query")
-    signature = signature_of(found.build if isinstance(found, Query) else found)
-    return None if signature is None else needed(signature)
+    signature = _written.signature_of(found.build if isinstance(found, Query) else found)
+    return None if signature is None else _written.needed(signature)
 
 
-def recorded_query(name: str, table: str) -> Query:
-    """Return a query that cannot run, known only by its measured rates in the file `table`."""
-    return Query(name, _unknown, Dataset(table, "csv"))
-
-
-def _unknown(_: "DataFrame") -> "DataFrame":
+def recorded(_: "DataFrame") -> "DataFrame":
+    """Fail: of a recorded query only the measured rates are known."""
     raise WorkbenchError("A recorded query has rates but no code, so it cannot be run.")
 
 
 def _found(name: str, rows: GivenRows) -> Query:
-    """Load a query of the benchmark, or of the user's, and feed it."""
     if name.startswith("nexmark:"):
         found: Any = nexmark.query(name.removeprefix("nexmark:"))
     else:
         found, name = _loaded(name, "query"), _named(name)
     if isinstance(found, Query):
         own = () if rows.dataset else tuple(one.name for one in found.inputs)
-        check_loaded(name, found.build, tuple(rows.inputs) or own)
+        _written.check_loaded(name, found.build, tuple(rows.inputs) or own)
         return _fed(found, rows)
-    check_loaded(name, found, tuple(rows.inputs))
-    if not rows.datasets:
-        raise _needs_data(name)
-    return Query(name, found, rows.data, rows.event_time)
+    _written.check_loaded(name, found, tuple(rows.inputs))
+    if rows.datasets:
+        return Query(name, found, rows.data, rows.event_time)
+    raise _needs_data(name)
 
 
 def _started_by(script: Script, rows: GivenRows) -> Query:
-    """Return a query that a script starts; the script runs where the query does."""
     if not rows.datasets:
         raise WorkbenchError(
             f"The query {script.name} needs rows of its source. See which it reads, and write a study: workbench init "
@@ -329,7 +295,6 @@ def _needs_data(name: str) -> WorkbenchError:
 
 
 def _fed(query: Query, rows: GivenRows) -> Query:
-    """Return `query` with the requested rows, or its own."""
     if rows.inputs:
         return replace(query, dataset=rows.data, event_time=None)
     if rows.dataset:

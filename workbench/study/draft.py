@@ -29,9 +29,7 @@ from workbench.study.spec import check_key
 from workbench.testbed.spark import sink_packages
 from workbench.workload import Dataset, Script, as_spark, first_rows, is_text, plain
 
-LOOKED_AT = 200_000
-"""Rows of a sample that are examined."""
-
+LOOKED_AT = 200_000  # rows of a sample that are examined
 _HOT = 0.05
 _UNIQUE = 0.95  # distinct values over rows of a unique key
 _SAME, _MANY = 0.5, 0.1  # share of another key's values, and of a unique one's, that both have where they are one key
@@ -92,10 +90,10 @@ def draft(
         )
     names = _names(name, data) if len(data) > 1 else ("",)
     samples = [first_rows(Dataset.at(one), LOOKED_AT) for one in data]
-    times: Sequence[str | None] = event_times or [event_time_of(sample) for sample in samples]
+    times: Sequence[str | None] = event_times or [time_of(sample) for sample in samples]
     named = {"state or join": () if file is None else state_keys(file, function) or ()}
     each = zip(names, data, samples, times, strict=True)
-    found = with_unique([found_in(*one, named) for one in each], samples)
+    found = with_keys([found_in(*one, named) for one in each], samples)
     if len(found) == 1 and found[0].renew and len(asked := needed_arguments(name) or ("rows",)) == 1:
         found = [replace(found[0], name=asked[0])]
     return drafted(name, found, tables=() if file is None else static_tables(file, function), places=places)
@@ -127,18 +125,16 @@ def drafted(
     """
     sink = Sink.parse(places.get("sink", NOOP))
     calls = sink if sink.function else None
-    if found[0].name:
-        inputs = {one.name: {"dataset": one.data, "event_time": one.event_time} for one in found}
-        find_query(name, inputs=inputs, sink=calls)
-    else:
-        find_query(name, found[0].data, found[0].event_time, sink=calls)
+    inputs = {one.name: {"dataset": one.data, "event_time": one.event_time} for one in found}
+    rows: dict[str, Any] = {"inputs": inputs} if found[0].name else inputs[""]
+    find_query(name, **rows, sink=calls)
     files = counted or [one.data for one in found]
     keys = [line for one, file in zip(found, files, strict=True) for line in _hot_keys(replace(one, data=file))]
     lines = [*_lines(name, found, places), *more, *keys]
     return Draft("\n".join(lines) + "\n", name, tuple(found), tables)
 
 
-def with_unique(found: Sequence[Found], samples: Sequence[pa.Table]) -> list[Found]:
+def with_keys(found: Sequence[Found], samples: Sequence[pa.Table]) -> list[Found]:
     """Add the keys that are unique in an input, and those of other inputs that have the same values."""
     values = {
         (one.name, key): pc.unique(as_spark(sample.column(key), key).cast(pa.string()).drop_null())
@@ -158,7 +154,6 @@ def with_unique(found: Sequence[Found], samples: Sequence[pa.Table]) -> list[Fou
 
 
 def _names(query: str, data: Sequence[str]) -> Sequence[str]:
-    """Return the names of the arguments to feed, as many as there are data sets."""
     asked = needed_arguments(query)
     if asked is None:  # any
         return [f"input{number}" for number in range(1, len(data) + 1)]
@@ -176,33 +171,26 @@ def found_in(
 ) -> Found:
     """Find the columns that the query's state or join goes by, as its text has `named` them for each, and hot ones."""
     columns = [one for one in sample.column_names if event_time not in {one, f"value.{one}"}]
-    by = {}
-    for what, these in named.items():
-        lower = {one.lower() for one in these}  # Spark ignores case
-        by[what] = tuple(one for one in columns if one.lower() in lower)
+    lower = {what: {one.lower() for one in these} for what, these in named.items()}  # Spark ignores case
+    by = {what: tuple(one for one in columns if one.lower() in these) for what, these in lower.items()}
     keys = tuple(one for one in columns if any(one in these for these in by.values()))
     hot = {column: share for column, share in hot_columns(sample, event_time) if not keys or column in keys}
     return Found(name, data, event_time, hot, keys, by=by)
 
 
-def event_time_of(sample: pa.Table) -> str | None:
+def time_of(sample: pa.Table) -> str | None:
     """Find the column of event times: a timestamp, else a text or whole number whose name suggests a time."""
 
     def called(name: str) -> int:
         words = name.lower().replace("-", "_")
         return next((n for n, word in enumerate(_TIMES) if words == word or words.endswith(f"_{word}")), len(_TIMES))
 
-    stamps = [field.name for field in sample.schema if pa.types.is_timestamp(plain(field.type))]
-    if stamps:
-        return str(min(stamps, key=called))
-    named: list[str] = [
-        field.name for field in sample.schema if called(field.name) < len(_TIMES) and _counted(field.type)
-    ]
-    return min(named, key=called, default=None)
+    stamps: list[str] = [field.name for field in sample.schema if pa.types.is_timestamp(plain(field.type))]
+    named = (field.name for field in sample.schema if called(field.name) < len(_TIMES) and _counted(field.type))
+    return min(stamps or named, key=called, default=None)
 
 
 def _counted(kind: pa.DataType) -> bool:
-    """Whether values of `kind` are texts or whole numbers."""
     return is_text(kind) or pa.types.is_integer(plain(kind))
 
 
@@ -213,19 +201,15 @@ def hot_columns(sample: pa.Table, event_time: str | None) -> Iterator[tuple[str,
             continue
         keys = as_spark(sample.column(kept.name), kept.name)
         counts = pc.value_counts(keys.drop_null()).field("counts")
-        if not len(counts):
-            continue
-        share = pc.max(counts).as_py() / sample.num_rows
-        if share >= max(_HOT, _TIMES_FAIR / len(counts)):
+        share = (pc.max(counts).as_py() or 0) / sample.num_rows
+        if len(counts) and share >= max(_HOT, _TIMES_FAIR / len(counts)):
             yield kept.name, share
 
 
 def _fed(one: Found) -> Iterator[str]:
     yield f"dataset: {written(one.data)}"
-    if one.event_time is None:
-        yield "# event_time: COLUMN               # none was found; a query with a watermark needs it"
-    else:
-        yield f"event_time: {written(one.event_time)}"
+    none = "# event_time: COLUMN               # none was found; a query with a watermark needs it"
+    yield none if one.event_time is None else f"event_time: {written(one.event_time)}"
     if one.renew:
         names = ", ".join(map(written, one.renew))
         yield f"renew: [{names}]             # unique keys: others in each pass over the data, as new ones are"
@@ -249,8 +233,7 @@ def _lines(name: str, found: Sequence[Found], places: Mapping[str, str]) -> Iter
     yield f"slots: {slots}                    # slot counts to measure; all of them fit this machine"
     yield f"memory_mb: [{defaults.MEMORY_MB}]               # MB per slot"
     yield f"slot_cpus: {slot_cpus():g}"
-    for key, hint in _PLACES.items():
-        yield f"{key}: {written(places[key])}" if key in places else hint
+    yield from (f"{key}: {written(places[key])}" if key in places else hint for key, hint in _PLACES.items())
     if Path(_PRICES).exists():
         yield f"# prices: {_PRICES}      # instance types, for the cost"
     else:
@@ -269,7 +252,6 @@ def _hot_keys(one: Found) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """Write a text as a shell reads it, in one line."""
     return shlex.quote(text if text.isprintable() else written(text))
 
 

@@ -1,7 +1,7 @@
 """What this machine can measure: slots, a small budget, and the study for the first cell of a notebook."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.defaults import MEMORY_MB, SLOT_CPUS, SLOTS, WARMUP_CAP_S
@@ -35,9 +35,8 @@ def small_budget() -> Budget:
 
 def spark_here(*, quick: bool = False) -> SparkTestbed:
     """Spark on this machine; if `quick`, with a warm-up of ten seconds."""
-    return SparkTestbed(
-        slot_cpus="auto" if quota_permitted() else "cores", warmup_cap_s=10.0 if quick else WARMUP_CAP_S
-    )
+    slots: Literal["auto", "cores"] = "auto" if quota_permitted() else "cores"
+    return SparkTestbed(slot_cpus=slots, warmup_cap_s=10.0 if quick else WARMUP_CAP_S)
 
 
 def quick_estimator() -> CapacityEstimator:
@@ -50,9 +49,8 @@ def first_study(
 ) -> Study:
     """Make the study of a first plan: three runs on the slots that this machine can serve."""
     data = {"dataset": dataset or None, "event_time": event_time or None, "prices": prices}
-    return _study(
-        {"query": query, "targets": targets, "memory_mb": [MEMORY_MB], "choice": "edge", **data}, 3, simulated
-    )
+    asked = {"query": query, "targets": targets, "memory_mb": [MEMORY_MB], "choice": "edge", **data}
+    return _study(asked, 3, simulated)
 
 
 def loop_study(query: str, targets: list[float], memory_mb: list[int], minutes: float, *, simulated: bool) -> Study:
@@ -62,14 +60,7 @@ def loop_study(query: str, targets: list[float], memory_mb: list[int], minutes: 
 
 
 def _study(asked: dict[str, Any], most_runs: int, simulated: bool, most_slots: int = 3) -> Study:
-    slots = {"testbed": "fluid", "slots": [4, 6, 8, 12][:most_slots], "slot_cpus": 1}
-    here: dict[str, Any] = slots if simulated else _slots_here(most_slots)
-    return study_from({"tolerance": _TOLERANCE, "most_runs": most_runs, **asked, **here}, "The first cell")
-
-
-def _slots_here(most: int) -> dict[str, Any]:
-    """Return the slots of a study: one, two and so on to `most`, or as many as this machine can serve."""
-    slots = [*range(1, min(most, slots_here()) + 1)]
+    slots = [4, 6, 8, 12][:most_slots] if simulated else [*range(1, min(most_slots, slots_here()) + 1)]
     if len(slots) < 2:
         raise WorkbenchError(
             f"Of the {usable_cores():g} cores of this machine {len(slots)} can be a slot, and a plan takes runs on two "
@@ -77,7 +68,11 @@ def _slots_here(most: int) -> dict[str, Any]:
             "write /sys/fs/cgroup; or use a machine of three cores. What one slot sustains is measured in "
             "01_measure.ipynb."
         )
-    return {"testbed": "spark", "slots": slots, "slot_cpus": slot_cpus(), "deployment": "shared"}
+    here: dict[str, Any] = {"testbed": "fluid", "slot_cpus": 1}
+    if not simulated:
+        here = {"testbed": "spark", "slot_cpus": slot_cpus(), "deployment": "shared"}
+    how = {"tolerance": _TOLERANCE, "most_runs": most_runs}
+    return study_from({**how, **asked, "slots": slots, **here}, "The first cell")
 
 
 def first_testbed(study: Study) -> Testbed | None:
@@ -85,6 +80,5 @@ def first_testbed(study: Study) -> Testbed | None:
     if study.testbed == "spark":
         return None
     model = preset("q11")
-    return FluidTestbed(
-        models=[replace(model, dataflow=replace(model.dataflow, name=study.query.removeprefix("nexmark:")))]
-    )
+    named = replace(model.dataflow, name=study.query.removeprefix("nexmark:"))
+    return FluidTestbed(models=[replace(model, dataflow=named)])

@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from workbench import bounds, defaults, units
 from workbench.capacity import Exploration
@@ -29,12 +31,8 @@ from workbench.study.planned import Planned, asked_of, read_planned
 from workbench.study.spec import Study
 from workbench.study.targets import plan_targets
 
-RECENT_S = 60.0
-"""The last minute of batches: the present rate of arrival, and the present time of a batch."""
-
-OUTAGE_MIN = 10.0
-"""Outage to ask about by default, minutes."""
-
+RECENT_S = 60.0  # of batches that show the present rate of arrival, and the present time of a batch
+OUTAGE_MIN = 10.0  # of an outage to ask about by default
 _COUNTS = 0.2  # share of the operators' time; with less, an operator's skew does not count
 
 
@@ -94,12 +92,11 @@ class Observed:
             return None
         seen = max(self.running.usual_blocks, key=lambda block: block.rows).observation.operators
         whole = sum(operator.useful_s for operator in seen)
-        known = [
-            (operator.key_skew, operator.operator)
-            for operator in seen
-            if operator.key_skew is not None and operator.tasks > 1 and operator.useful_s >= _COUNTS * whole
-        ]
-        return (max(known)[1], max(known)[0]) if known else None
+        busy = [one for one in seen if one.tasks > 1 and one.useful_s >= _COUNTS * whole]
+        skew, operator = max(
+            ((one.key_skew, one.operator) for one in busy if one.key_skew is not None), default=(0, "")
+        )
+        return (operator, skew) if operator else None
 
     def catch_up_s(self, outage_s: float, *, at_worst: bool = False) -> float | None:
         """Return the seconds to catch up after an outage at the peak load; inf if it never does, None if unknown.
@@ -261,17 +258,8 @@ def observe(
         positive("A slot's cpus", slot_cpus, "cores")
     within("The outage", outage_min, 0, bounds.SECONDS / 60, "minutes", ends="[]")
     _check_run(rows, deadline_s, targets)
-    asked = Study(
-        "asked",
-        tuple(targets) or (1.0,),
-        (1,),
-        (1,),
-        testbed="observed",
-        log=str(log),
-        prices=prices,
-        margin=margin,
-        risk=risk,
-    )
+    given: dict[str, Any] = {"log": str(log), "prices": prices, "margin": margin, "risk": risk}
+    asked = Study("asked", tuple(targets) or (1.0,), (1,), (1,), testbed="observed", **given)
     options = {
         "query": query,
         "progress": progress and str(progress),
@@ -302,30 +290,21 @@ def observe(
     targets = targets if run is None else (run.rate,)
     interval_s = shown_interval(running, ending, interval_s)
     running = replace(running, cpus=running.cpus if slot_cpus is None else slot_cpus)
-    found = (
-        headroom(running.batches, interval_s)
-        if running.batches
-        else unseen(running.with_rows, running.triggers, LEFT_OUT)
-    )
-    try:
+    found = unseen(running.with_rows, running.triggers, LEFT_OUT)
+    if running.batches:
+        found = headroom(running.batches, interval_s)
+    parts = None
+    with suppress(WorkbenchError):
         parts = fit_micro_batch([as_measurement(running, found)])
-    except WorkbenchError:
-        parts = None
     explained = parts if parts is not None and parts.explains else None
     compared = None if planned_before is None else compare(running, found, planned_before, tuple(targets))
     known = Observed(running, found, explained, compared=compared, ending=ending, run=run, asked=how)
     if not targets:
         return known
-    study = replace(
-        asked,
-        targets=tuple(targets),
-        **({} if run is None else asdict(run)),
-        query=running.name,
-        slots=(max(1, running.slots),),
-        memory_mb=(running.memory_mb,),
-        slot_cpus=running.cpus,
-        interval_s=interval_s or asked.interval_s,
-    )
+    seen: dict[str, Any] = {"slots": (max(1, running.slots),), "memory_mb": (running.memory_mb,)}
+    seen |= {"slot_cpus": running.cpus, "interval_s": interval_s or asked.interval_s}
+    ends = {} if run is None else asdict(run)
+    study = replace(asked, query=running.name, targets=tuple(targets), **seen, **ends)
     try:
         explored = replace(explored_running(study, running), asked=how)
         return replace(known, planned=plan_targets(study, explored, (), instances))
@@ -343,13 +322,11 @@ def gauges(running: RunningQuery, interval_s: float | None, outage_s: float) -> 
         interval_s = shown_interval(running, ending, interval_s)
     except WorkbenchError:  # the log may show it later
         interval_s = None
-    found = headroom(running.batches, interval_s)
-    last = running.batches[-1]
+    found, last, states = headroom(running.batches, interval_s), running.batches[-1], running.states
     recent = [one for one in running.batches if one.start_s + one.batch_s >= last.start_s + last.batch_s - RECENT_S]
     after = [one for one in recent if one.since_s < math.inf]
     passed_s = sum(one.since_s for one in after)
     known = found.rate is not None
-    states = running.states
     return {
         Gauge.HEADROOM: found.left,
         Gauge.CAPACITY: found.rate,
@@ -360,7 +337,7 @@ def gauges(running: RunningQuery, interval_s: float | None, outage_s: float) -> 
         Gauge.PEAK: found.peak_rate,
         Gauge.BATCH_S: sum(one.batch_s for one in recent) / len(recent),
         Gauge.INTERVAL_S: interval_s,
-        Gauge.DRIFT: found.drift.per_day_s if found.drift is not None else 0.0,
+        Gauge.DRIFT: 0.0 if found.drift is None else found.drift.per_day_s,
         Gauge.STATE_ROWS: sum(one.rows for one in states) if states else None,
         Gauge.STATE_BYTES: sum(one.memory_bytes for one in states) if states else None,
         Gauge.STATE_GROWTH: sum(one.memory_per_day for one in states) if states else None,

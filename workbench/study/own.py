@@ -14,6 +14,7 @@ from workbench.reading import is_there
 from workbench.workload import Unread
 
 _LONGEST = 500  # characters of a message
+_NOT_HERE = "Run the command in the folder of its file, or install it."
 
 
 def load_own(name: str, kind: str) -> object:
@@ -24,20 +25,10 @@ def load_own(name: str, kind: str) -> object:
     if sys.path[0] != here:
         sys.path.insert(0, here)
     _forget(module)
-    try:
-        with chdir(here), redirect_stdout(sys.stderr):  # what it prints is not a result, and its folder is its own
-            loaded = importlib.import_module(module)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # whatever the user's module does when it is imported, such as sys.exit
-        raise WorkbenchError(
-            f"The module {module!r} of {kind} {name!r} cannot be imported: {described(error)}. "
-            + (
-                "Run the command in the folder of its file, or install it."
-                if isinstance(error, ImportError)
-                else "Fix it; what it does as a script belongs under if __name__ == '__main__'."
-            )
-        ) from error
+    remedy = "Fix it; what it does as a script belongs under if __name__ == '__main__'."
+    what = f"The module {module!r} of {kind} {name!r} cannot be imported"
+    with users_code(what, remedy, _NOT_HERE), chdir(here), redirect_stdout(sys.stderr):  # what it prints is no result
+        loaded = importlib.import_module(module)
     with users_code(f"The module {module!r} cannot provide {attribute!r}", "Fix it."):
         found: object = getattr(loaded, attribute, None)
     if found is None:
@@ -52,15 +43,10 @@ def read_own(name: str, kind: str) -> Unread:
     file = file_of(module)
     if file is None:
         raise WorkbenchError(
-            f"The module {module!r} of {kind} {name!r} is not found without importing anything. "
-            "Run the command in the folder of its file, or install it."
+            f"The module {module!r} of {kind} {name!r} is not found without importing anything. {_NOT_HERE}"
         )
-    try:
+    with users_code(f"The module {module!r} of {kind} {name!r} cannot be read", "Fix it."):
         tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise WorkbenchError(
-            f"The module {module!r} of {kind} {name!r} cannot be read: {described(error)}. Fix it."
-        ) from error
     functions = [one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.ClassDef)]
     if attribute not in functions and not _may_bind(tree, attribute):
         raise _lacks(module, attribute, [one for one in functions if not one.startswith("_")])
@@ -85,13 +71,14 @@ def _may_bind(tree: ast.Module, name: str) -> bool:
 
 
 @contextmanager
-def users_code(what: str, remedy: str) -> Iterator[None]:
-    """Report an error in a user's code, which may do anything, such as sys.exit."""
+def users_code(what: str, remedy: str, to_import: str = "") -> Iterator[None]:
+    """Report an error in a user's code, which may do anything, such as sys.exit; `to_import` is for what is missing."""
     try:
         yield
     except KeyboardInterrupt:
         raise
     except BaseException as error:
+        remedy = to_import or remedy if isinstance(error, ImportError) else remedy
         raise WorkbenchError(f"{what}: {described(error)}. {remedy}") from error
 
 

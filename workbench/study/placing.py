@@ -26,9 +26,7 @@ from workbench.placement import (
 )
 from workbench.simulation import Worker
 
-DRAWS = 50
-"""Draws of each method that uses chance, by default."""
-
+DRAWS = 50  # of each method that uses chance, by default
 _LEVELS = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
 _COUNTING = 1e9  # additions, about a second
 _ROOMS = (math.inf, 4.0, 2.0, 1.3)  # factors over the tightest thresholds, widest first
@@ -104,19 +102,8 @@ def study_placement(
         if method in found.refused:
             raise WorkbenchError(found.refused[method])
         asked = next(row.placed for row in found.rows if row.placed.method == method)
-    return PlacementStudy(
-        given,
-        found,
-        tuning,
-        front,
-        within,
-        searches,
-        shapes_compared(given, shapes, samples, seed) if shapes else (),
-        timeout_s,
-        possible,
-        admitted,
-        asked,
-    )
+    drawn = shapes_compared(given, shapes, samples, seed) if shapes else ()
+    return PlacementStudy(given, found, tuning, front, within, searches, drawn, timeout_s, possible, admitted, asked)
 
 
 def shapes_compared(

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from workbench import units
 from workbench.capacity.explore import Configured, Question
@@ -34,8 +34,7 @@ from workbench.measuring import (
     result_of,
 )
 from workbench.records import Measurement, MstEstimate, Probe
-from workbench.study.carry_out import SoFar, runs_of, study_steps
-from workbench.study.parts import testbed_of
+from workbench.study.carry_out import SoFar, runs_of, study_steps, testbed_of
 from workbench.study.planned import Planned
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, SparkTestbed, Testbed
@@ -53,8 +52,7 @@ class CancelledError(BaseException):
     """The work was cancelled; no part of it may treat this as a failure of its own."""
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One line of the log, and the seconds of work before it."""
 
     at_s: float
@@ -140,9 +138,8 @@ class Runner(Generic[T]):
 
     def wait(self, seconds: float | None = None) -> Snapshot:
         """Wait until the work has ended, at most `seconds`, and return its state."""
-        thread = self._thread
-        if thread is not None:
-            thread.join(seconds)
+        if self._thread is not None:
+            self._thread.join(seconds)
         return self.snapshot()
 
     @property
@@ -176,15 +173,14 @@ class Runner(Generic[T]):
         return self._worked_s + (self._clock() - self._since if running else 0.0)
 
     def _carry_out(self) -> None:
-        state: State = "failed"
+        state: State = "done"
         error: tuple[str, str] | None = None
         try:
             self._result = result_of(self._work(self), self._fold)
-            state = "done"
         except CancelledError:
             state = "cancelled"
         except BaseException as raised:  # noqa: BLE001 - shown as a card; in a thread nobody would see it
-            error = (type(raised).__name__, str(raised))
+            state, error = "failed", (type(raised).__name__, str(raised))
         with self._lock:
             self._worked_s = self._elapsed()
             step = {"done": "finished", "cancelled": "cancelled; what was measured is kept"}.get(state, "failed")
@@ -218,9 +214,8 @@ class Runner(Generic[T]):
             case Deployed(budget=budget, resumed=resumed, machine=machine):
                 with self._lock:
                     self._probes[:] = resumed
-                    self._now = replace(
-                        self._now, run=self._now.run + 1, probes=_count(resumed), budget=budget, ran=machine.real
-                    )
+                    run = self._now.run + 1
+                    self._now = replace(self._now, run=run, probes=_count(resumed), budget=budget, ran=machine.real)
             case Probed(probe=probe):
                 with self._lock:
                     self._probes.append(probe)

@@ -1,4 +1,4 @@
-"""Replays under policies by name, and their steps as a table."""
+"""Replays of a load under policies and under Elasticutor's paradigms, by name, and their steps as a table."""
 
 import csv
 import io
@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from operator import attrgetter
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from workbench import units
+from workbench import bounds, units
 from workbench.advice import Advice
 from workbench.checks import finite, shown
 from workbench.dataflow import Dataflow
@@ -37,29 +36,34 @@ from workbench.scaling import (
     Window,
     replay,
 )
+from workbench.scaling.elastic import (
+    PARADIGMS,
+    ElasticCluster,
+    ElasticSettings,
+    ExecutorAdvice,
+    KeyedOperator,
+    ParadigmRun,
+    advise_executors,
+    compare_paradigms,
+)
 from workbench.simulation import KeyTrace, QueryModel, RateTrace, Worker
 from workbench.study.own import load_own, users_code
 from workbench.study.start import Start, simulated_start
 
-POLICIES: Mapping[str, AnyPolicy] = MappingProxyType(
-    {"static": Static(), "ds2": Ds2Policy(JUSTIN), "flink": Ds2Policy(FLINK)}
-)
+POLICIES: Mapping[str, AnyPolicy] = {"static": Static(), "ds2": Ds2Policy(JUSTIN), "flink": Ds2Policy(FLINK)}
 """Policies that are compared by default, as their users run them. ``static`` changes nothing. ``ds2`` has the settings
 of Justin's evaluation, where DS2 is what Justin is compared with: it decides every two minutes, keeps every operator
 busy for 20 to 80 % of the time and plans for 50 %. ``flink`` is Flink's autoscaler as shipped."""
 RESTARTS_S = (5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """Restart times to compare, seconds; Flink's autoscaler assumes the longest by default. DRRS, which changes tasks while
 they run, shortens a change by 73 to 86 % (Y. Qing and W. Zheng, arXiv 2503.11320)."""
-_JUSTIN: Mapping[str, JustinVariant] = MappingProxyType(
-    {
-        "justin": JustinVariant(),
-        "justin-hysteresis": JustinVariant(min_gain=0.05),
-        "justin-gives-back": JustinVariant("exceeds", 0.05, 0.95),
-    }
-)
-_CONTROLLERS: Mapping[str, Strategy] = MappingProxyType(
-    {"capsys": "caps", "capsys-optimum": "optimum", "capsys-default": "default", "capsys-evenly": "evenly"}
-)
+_JUSTIN: Mapping[str, JustinVariant] = {
+    "justin": JustinVariant(),
+    "justin-hysteresis": JustinVariant(min_gain=0.05),
+    "justin-gives-back": JustinVariant("exceeds", 0.05, 0.95),
+}
+_STRATEGIES: tuple[Strategy, ...] = ("optimum", "default", "evenly")
+_CONTROLLERS: Mapping[str, Strategy] = {"capsys": "caps", **{f"capsys-{one}": one for one in _STRATEGIES}}
 SPARK, KEDA = "dynamic-allocation", "keda"
 NAMES = (*POLICIES, SPARK, KEDA, *_JUSTIN, *_CONTROLLERS)
 """All policies. ``dynamic-allocation`` is Spark's own, and ``keda`` follows the lag of a Kafka topic, both with the
@@ -68,10 +72,14 @@ defaults that they ship with. ``justin`` is Algorithm 1; ``justin-hysteresis`` h
 ``ds2`` with CAPSys's placement; ``capsys-optimum`` places what sustains most, ``capsys-default`` and ``capsys-evenly``
 as Flink does."""
 
-COLUMNS = ("policy", "time_s", "offered_per_s", "consumed_per_s", "backlog", "latency_s", "tasks", "workers")
-_AS_THEY_ARE: Mapping[str, float] = MappingProxyType({})
+_AS_THEY_ARE: Mapping[str, float] = {}
 _FAR = 2.0  # factor over the highest known capacity; a larger load is far from it
 _MANAGED_SHARE = 0.4  # of a slot's memory; Flink's default
+
+KEYED = "keyed"  # name of the keyed operator, as a query of workbench replay
+MOST_SECONDS = 3600.0  # a paradigm is simulated in steps of 10 ms
+_WARM_UP_S = 10.0  # at most, and a tenth of the load
+Group = TypeVar("Group", KeyedOperator, ElasticSettings)
 
 
 @dataclass(frozen=True)
@@ -111,16 +119,22 @@ class Replayed:
     def rows(self) -> dict[str, dict[str, float]]:
         """One row of `Timeline.summary` by policy, with the driver's hours and cost added."""
         added = ("core_hours", "gb_hours", "cost")
-        return {
-            name: line.summary()
-            | {f"{key}_with_driver": value for key, value in line.with_driver().items() if key in added}
-            for name, line in self.timelines.items()
-        }
+        rows = {}
+        for name, line in self.timelines.items():
+            driver = {f"{key}_with_driver": value for key, value in line.with_driver().items() if key in added}
+            rows[name] = line.summary() | driver
+        return rows
 
     @property
     def price_unit(self) -> str:
         """The unit of costs, such as ``"USD for 24 h"``; empty without a price."""
         return f"{self.currency} for {units.seconds(self.trace.duration_s)}" if self.currency else ""
+
+    def csv(self) -> str:
+        """Write every step of every timeline as comma-separated text."""
+        header = ("policy", "time_s", "offered_per_s", "consumed_per_s", "backlog", "latency_s", "tasks", "workers")
+        columns = attrgetter("times_s", "offered", "consumed", "backlog", "latency_s", "tasks", "workers")
+        return _csv(header, ((name, columns(line)) for name, line in self.timelines.items()))
 
 
 def replay_policies(
@@ -167,7 +181,7 @@ def replay_start(
     """
     share = _MANAGED_SHARE * start.memory_mb
     managed = min(BASE_MEMORY_MB, share) if managed_mb is None else managed_mb
-    made = named_policies(policies, start.model, managed, pool=pool, seed=seed, settings=settings, start_s=restart_s)
+    made = _named(policies, start.model, managed, pool=pool, seed=seed, settings=settings, start_s=restart_s)
     if managed_mb is not None and not 0 < managed < start.memory_mb:
         raise WorkbenchError(
             f"Managed memory of {managed:g} MB does not fit in a slot of {start.memory_mb:,g} MB; it must be above 0 "
@@ -208,20 +222,17 @@ def _partitions(model: QueryModel) -> int | None:
     return min((one.partitions for one in model.operators.values() if one.partitions is not None), default=None)
 
 
-def named_policies(
+def _named(
     names: Sequence[str],
     model: QueryModel,
     base_mb: float,
     *,
-    pool: Pool | None = None,
-    seed: int = 0,
-    settings: Mapping[str, float] = _AS_THEY_ARE,
-    start_s: float = 0.0,
+    pool: Pool | None,
+    seed: int,
+    settings: Mapping[str, float],
+    start_s: float,
 ) -> dict[str, AnyPolicy]:
-    """Return the policies of these names.
-
-    `base_mb` is Justin's level 0, `start_s` the seconds until a new executor runs, the rest as for `replay_start`.
-    """
+    """Make policies; `base_mb` is Justin's level 0, `start_s` the seconds until a new executor runs."""
     known = {made: [one.name for one in fields(made)] for made in (AutoscalerSettings, DynamicAllocation, KafkaLag)}
     allowed = dict.fromkeys(chain.from_iterable(known.values()))
     strange = [name for name in settings if name not in allowed]
@@ -234,35 +245,31 @@ def named_policies(
     ds2 = replace(JUSTIN, **{**most, **given[AutoscalerSettings]})  # type: ignore[arg-type]
     flink = replace(FLINK, **most)  # type: ignore[arg-type]
     width = {} if frozen is None else {"tasks": frozen}
-    shipped: Mapping[str, Callable[[], AnyPolicy]] = {
-        "ds2": lambda: Ds2Policy(ds2),
-        "flink": lambda: Ds2Policy(flink),
-        SPARK: lambda: DynamicAllocation(**{"start_s": start_s, **width, **whole_numbers(given[DynamicAllocation])}),
-        KEDA: lambda: KafkaLag(**{"partitions": frozen, **whole_numbers(given[KafkaLag])}),
+
+    def controller(name: str) -> AnyPolicy:
+        if pool is None:
+            raise WorkbenchError(
+                f"Policy {name!r} places tasks on workers; give their number and slots.",
+                settings=("workers", "worker_slots"),
+            )
+        profiles = {operator: one.profile for operator, one in model.operators.items()}
+        workers = (pool.workers, pool.slots, pool.worker)
+        return Controller(Ds2Policy(ds2), profiles, *workers, _CONTROLLERS[name], seed)
+
+    makers: Mapping[str, Callable[[str], AnyPolicy]] = {
+        "static": lambda _: Static(),
+        "ds2": lambda _: Ds2Policy(ds2),
+        "flink": lambda _: Ds2Policy(flink),
+        SPARK: lambda _: DynamicAllocation(**{"start_s": start_s, **width, **whole_numbers(given[DynamicAllocation])}),
+        KEDA: lambda _: KafkaLag(**{"partitions": frozen, **whole_numbers(given[KafkaLag])}),
+        **dict.fromkeys(_JUSTIN, lambda name: JustinPolicy(ds2, _JUSTIN[name], base_mb=base_mb)),
+        **dict.fromkeys(_CONTROLLERS, controller),
     }
     unknown = [name for name in names if name not in NAMES and ":" not in name]
     if unknown or not names:
         missing = f"There is no policy {unknown[0]!r}" if unknown else "There are no policies"
         raise WorkbenchError(f"{missing}; use one of {', '.join(NAMES)}, or module:name of your own.")
-    made: dict[str, AnyPolicy] = {}
-    for name in names:
-        if ":" in name:
-            made[name] = own_policy(name)
-        elif name in _JUSTIN:
-            made[name] = JustinPolicy(ds2, _JUSTIN[name], base_mb=base_mb)
-        elif name in _CONTROLLERS:
-            if pool is None:
-                raise WorkbenchError(
-                    f"Policy {name!r} places tasks on workers; give their number and slots.",
-                    settings=("workers", "worker_slots"),
-                )
-            profiles = {operator: one.profile for operator, one in model.operators.items()}
-            made[name] = Controller(
-                Ds2Policy(ds2), profiles, pool.workers, pool.slots, pool.worker, _CONTROLLERS[name], seed
-            )
-        else:
-            made[name] = shipped[name]() if name in shipped else POLICIES[name]
-    return made
+    return {name: own_policy(name) if ":" in name else makers[name](name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -313,14 +320,83 @@ def whole_numbers(values: Mapping[str, float]) -> dict[str, Any]:
     return {name: int(value) if float(value).is_integer() else value for name, value in values.items()}
 
 
-def timelines_csv(lines: Mapping[str, Timeline]) -> str:
-    """Write every step of every timeline as comma-separated text."""
-    fields_of = attrgetter("times_s", "offered", "consumed", "backlog", "latency_s", "tasks", "workers")
-    return series_csv(COLUMNS, ((name, fields_of(line)) for name, line in lines.items()))
+@dataclass(frozen=True, eq=False)
+class ReplayedParadigms:
+    """A load on a keyed operator under several paradigms, and how many executors and shards Elasticutor has for it."""
+
+    trace: RateTrace
+    operator: KeyedOperator
+    cluster: ElasticCluster
+    runs: tuple[ParadigmRun, ...]
+    advice: ExecutorAdvice
+
+    @property
+    def rows(self) -> dict[str, dict[str, float]]:
+        """One row of `ParadigmRun.summary` by paradigm."""
+        return {run.paradigm: run.summary() for run in self.runs}
+
+    def csv(self) -> str:
+        """Write throughput and mean latency of every second of every paradigm as comma-separated text."""
+        header = ("paradigm", "time_s", "throughput_per_s", "latency_s")
+        columns = attrgetter("time_s", "throughput_series", "latency_series")
+        return _csv(header, ((run.paradigm, columns(run)) for run in self.runs))
 
 
-def series_csv(header: Sequence[str], series: Iterable[tuple[str, Iterable[np.ndarray]]]) -> str:
-    """Write columns by name as comma-separated text: one row per value, after the name."""
+def replay_paradigms(
+    trace: RateTrace,
+    keys: KeyTrace,
+    paradigms: Sequence[str] = PARADIGMS,
+    *,
+    cluster: ElasticCluster | None = None,
+    settings: Mapping[str, float] = _AS_THEY_ARE,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> ReplayedParadigms:
+    """Replay `trace`, for at most an hour, on one keyed operator under each of `paradigms`, with the same keys.
+
+    The totals exclude the first 10 s, or the first tenth of a shorter load. By default there are 4 nodes of 8 cores
+    with one executor each; `settings` are fields of `KeyedOperator` and `ElasticSettings` that differ from the
+    defaults.
+    """
+    unknown = [name for name in paradigms if name not in PARADIGMS]
+    if unknown or not paradigms:
+        missing = f"There is no paradigm {unknown[0]!r}" if unknown else "There are no paradigms"
+        raise WorkbenchError(f"{missing}; use one of {', '.join(PARADIGMS)}.")
+    if trace.duration_s > MOST_SECONDS:
+        raise WorkbenchError(
+            f"The load lasts {trace.duration_s:g} s; a keyed operator is replayed for at most {MOST_SECONDS:g} s. "
+            "Cut the load to the part of interest."
+        )
+    known = [one.name for kind in (KeyedOperator, ElasticSettings) for one in fields(kind)]
+    strange = [name for name in settings if name not in known]
+    if strange:
+        raise WorkbenchError(f"A keyed operator has no setting {strange[0]!r}; it has {', '.join(known)}.")
+    nodes = ElasticCluster(nodes=4, node_cores=8) if cluster is None else cluster
+    if nodes.cores > bounds.KEYED_CORES:
+        raise WorkbenchError(
+            f"The workers have {nodes.cores:,} slots; a keyed operator is replayed on at most {bounds.KEYED_CORES:,}. "
+            "Give fewer workers, or fewer slots of each.",
+            settings=("workers", "worker_slots"),
+        )
+    operator = _with(KeyedOperator(executors=nodes.nodes, upstream=nodes.nodes), settings)
+    chosen = [name for name in PARADIGMS if name in paradigms]
+    warm_up_s = min(_WARM_UP_S, 0.1 * trace.duration_s)
+    own = _with(ElasticSettings(), settings)
+    runs = compare_paradigms(
+        operator, nodes, keys, chosen, rate=trace, warm_up_s=warm_up_s, settings=own, seed=seed, progress=progress
+    )
+    advice = advise_executors(nodes.nodes, nodes.node_cores, key_counts=keys.shares.tolist())
+    return ReplayedParadigms(trace, operator, nodes, runs, advice)
+
+
+def _with(group: Group, settings: Mapping[str, float]) -> Group:
+    """Return `group` with those of `settings` that it has."""
+    own = {one.name for one in fields(group)}
+    return replace(group, **whole_numbers({name: value for name, value in settings.items() if name in own}))
+
+
+def _csv(header: Sequence[str], series: Iterable[tuple[str, Iterable[np.ndarray]]]) -> str:
+    """Write columns by name: one row per value, after the name."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

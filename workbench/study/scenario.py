@@ -14,9 +14,8 @@ from workbench.errors import WorkbenchError
 from workbench.scaling import Fleet, WorkerShape
 from workbench.scaling.elastic import PARADIGMS, ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace, StateResponse, Worker
-from workbench.study.inputs import MEASUREMENT, SUFFIXES, resolved
-from workbench.study.paradigms import KEYED, ReplayedParadigms, replay_paradigms
-from workbench.study.scaling import POLICIES, Pool, Replayed, replay_start
+from workbench.study import scaling
+from workbench.study.planned import MEASUREMENT, SUFFIXES, resolved
 from workbench.study.start import Start, measured_start, planned_start, simulated_start, with_response
 from workbench.workload import read_key_frequencies
 
@@ -70,16 +69,16 @@ class Scenario:
 
     def replay(
         self, trace: RateTrace, progress: Callable[[str], None] = lambda _: None
-    ) -> Replayed | ReplayedParadigms:
+    ) -> scaling.Replayed | scaling.ReplayedParadigms:
         """Replay `trace`, the load or a part of it."""
         self._check()
-        if self.query == KEYED:
+        if self.query == scaling.KEYED:
             return self._replay_keyed(trace, progress)
         start = self._start()
-        return replay_start(
+        return scaling.replay_start(
             start,
             trace,
-            self.policies or tuple(POLICIES),
+            self.policies or tuple(scaling.POLICIES),
             restart_s=self.restart_s,
             managed_mb=self.managed_mb,
             pool=self._pool(start.slot_cpus),
@@ -113,25 +112,25 @@ class Scenario:
                     f"The setting {name!r} is {shown(value)}; it must be a finite number.", settings=("settings",)
                 )
 
-    def _replay_keyed(self, trace: RateTrace, progress: Callable[[str], None]) -> ReplayedParadigms:
+    def _replay_keyed(self, trace: RateTrace, progress: Callable[[str], None]) -> scaling.ReplayedParadigms:
         given = [name for name in _NOT_KEYED if getattr(self, name) not in (None, ())]
         if given:
             raise WorkbenchError(
-                f"{given[0]} does not apply to {KEYED!r}; describe its cluster by workers and their slots, and the "
-                "operator by settings. Leave it out.",
+                f"{given[0]} does not apply to {scaling.KEYED!r}; describe its cluster by workers and their slots, and "
+                "the operator by settings. Leave it out.",
                 settings=given[:1],
             )
         keys = self._keys()
-        if list(keys) != [KEYED]:
+        if list(keys) != [scaling.KEYED]:
             raise WorkbenchError(
-                f"The keys of {KEYED!r} are missing; give one of these for the operator {KEYED!r}.",
+                f"The keys of {scaling.KEYED!r} are missing; give one of these for the operator {scaling.KEYED!r}.",
                 settings=("hot_key", "shuffle_keys", "keys"),
             )
         network = {} if self.worker_net_mb is None else {"network_bytes_per_s": self.worker_net_mb * _MB}
         cluster = ElasticCluster(self.workers or _NODES, self.worker_slots, **network)
-        chosen = self.policies or PARADIGMS
-        return replay_paradigms(
-            trace, keys[KEYED], chosen, cluster=cluster, settings=self.settings, seed=self.seed, progress=progress
+        chosen, own = self.policies or PARADIGMS, self.settings
+        return scaling.replay_paradigms(
+            trace, keys[scaling.KEYED], chosen, cluster=cluster, settings=own, seed=self.seed, progress=progress
         )
 
     def _start(self) -> Start:
@@ -147,25 +146,25 @@ class Scenario:
         return with_response(start, str(operator), StateResponse.from_csv(str(path), int(tasks)))
 
     def _deployed(self) -> Start:
+        kind = ""
+        path: Path | None = None
         if Path(self.query).suffix in SUFFIXES:
             kind, path = resolved(self.query, "replay", _TAKES)
-            if kind != MEASUREMENT:
-                return planned_start(path, self.plan_rate)
-            if self.plan_rate is None:
-                return measured_start(path)
+        if path is not None and kind != MEASUREMENT:
+            return planned_start(path, self.plan_rate)
         if self.plan_rate is not None:
             raise WorkbenchError(
                 f"A target rate is one of several plans', but {self.query!r} has none. Leave it out.",
                 settings=("plan_rate",),
             )
-        return simulated_start(self.query, self.slots, self.memory_mb)
+        return simulated_start(self.query, self.slots, self.memory_mb) if path is None else measured_start(path)
 
-    def _pool(self, slot_cpus: float) -> Pool | None:
+    def _pool(self, slot_cpus: float) -> scaling.Pool | None:
         if self.workers is None:
             return None
         cpus = slot_cpus * self.worker_slots if self.worker_cpus is None else self.worker_cpus
         io, net = (math.inf if mb is None else mb * _MB for mb in (self.worker_io_mb, self.worker_net_mb))
-        return Pool(self.workers, self.worker_slots, Worker(cpus, io, net))
+        return scaling.Pool(self.workers, self.worker_slots, Worker(cpus, io, net))
 
     def _fleet(self, start: Start) -> Fleet | None:
         if self.instance is None:

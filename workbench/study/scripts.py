@@ -21,26 +21,12 @@ from workbench.errors import WorkbenchError
 from workbench.reading import is_there
 from workbench.records import FUNCTION, MODES, NOOP, JobSettings
 from workbench.redaction import HIDDEN
-from workbench.study.draft import (
-    LOOKED_AT,
-    Draft,
-    Found,
-    check_places,
-    drafted,
-    event_time_of,
-    found_in,
-    with_unique,
-    written,
-)
+from workbench.study.draft import LOOKED_AT, Draft, Found, check_places, drafted, found_in, time_of, with_keys, written
 from workbench.testbed.spark import look_at_script, sink_packages
 from workbench.workload import Dataset, Recorded, Script, ScriptQuery, ScriptSource, first_rows, kafka, sample_of
 
-RECORDS = Path(".workbench/records")
-"""Folder of samples in the form of a topic's records, which scripts decode themselves."""
-
-WRITTEN = ".workbench/written"
-"""Folder in which runs put what a script's function for ``foreachBatch`` writes, each in a folder of its own."""
-
+RECORDS = Path(".workbench/records")  # of samples in the form of a topic's records, which scripts decode themselves
+WRITTEN = ".workbench/written"  # by a script's function for foreachBatch, each run in a folder of its own
 _KAFKA, _STORED = "kafka", ("parquet", "delta", "iceberg")
 _MADE = {"rate", "rate-micro-batch"}  # sources whose rows need no sample
 _KEYS = {
@@ -89,17 +75,15 @@ def draft_script(
     studies: dict[int, Draft] = {}
     left: dict[int, str] = {}
     for number, query in enumerate(found.queries, 1):
-        reason = _unplanned(found, query, given)
-        if reason:
+        if reason := _unplanned(found, query, given):
             left[number] = reason
-            continue
-        this = Script(script.file, script.arguments, number)
-        studies[number] = _drafted(this, query, found, given, event_times, places)
+        else:
+            this = replace(script, number=number)
+            studies[number] = _drafted(this, query, found, given, event_times, places)
     return ScriptDraft(script, found, studies, left)
 
 
 def _unplanned(found: Recorded, query: ScriptQuery, given: Sequence[tuple[str, str]]) -> str:
-    """Explain why a query cannot be planned; "" if it can."""
     if query.refusal:
         return f"Spark refuses it: {query.refusal}"
     if not query.sources:
@@ -123,19 +107,18 @@ def _drafted(  # noqa: PLR0917 - of a study
     fed, counted, rows = list[Found](), list[str](), list[pa.Table]()
     lines: list[str] = []
     for place, source in enumerate(found.sources):
-        if source.name not in query.sources:
-            continue
-        sample = sample_of(given, place, source.name)
-        event_time = event_times[place] if place < len(event_times) else None
-        one, file, decoded = _found(source, query, sample, event_time)
-        fed.append(one)
-        counted.append(file)
-        rows.append(decoded)
-        lines += _lines_of(source, sample)
+        if source.name in query.sources:
+            sample = sample_of(given, place, source.name)
+            event_time = event_times[place] if place < len(event_times) else None
+            one, file, decoded = _found(source, query, sample, event_time)
+            fed.append(one)
+            counted.append(file)
+            rows.append(decoded)
+            lines += _lines_of(source, sample)
     topics = {re.sub(r"\W", "_", one.name) for one in found.sources if one.format == _KAFKA}
     fed = [
         replace(one, renew=tuple(f"value.{name}" for name in one.renew)) if one.name in topics else one
-        for one in with_unique(fed, rows)
+        for one in with_keys(fed, rows)
     ]
     if len(fed) == 1 and not fed[0].renew:
         fed = [replace(fed[0], name="")]
@@ -159,18 +142,22 @@ def _found(
     else:
         decoded = first_rows(Dataset.at(sample), LOOKED_AT)
         _check_columns(source, decoded, sample)
-        data, time = sample, event_time or _marked(query, decoded) or event_time_of(decoded)
+        data, time = sample, event_time or _marked(query, decoded) or time_of(decoded)
     name, by = re.sub(r"\W", "_", source.name), {"join": query.joins, "state": query.keys}
     return found_in(name, data, decoded, time, by), sample or data, decoded
 
 
 def _made() -> str:
     """Write rows as Spark's rate source makes them."""
+    numbers = range(LOOKED_AT // 2)
+    times = pa.array([1000 * one for one in numbers], pa.timestamp("us", "UTC"))
+    return _kept("rate", pa.table({"timestamp": times, "value": pa.array(numbers, pa.int64())}))
+
+
+def _kept(name: str, rows: pa.Table) -> str:
     RECORDS.mkdir(parents=True, exist_ok=True)
-    numbers = pa.array(range(LOOKED_AT // 2), pa.int64())
-    times = pa.array([1000 * one for one in range(len(numbers))], pa.timestamp("us", "UTC"))
-    pq.write_table(pa.table({"timestamp": times, "value": numbers}), RECORDS / "rate.parquet")
-    return str(RECORDS / "rate.parquet")
+    pq.write_table(rows, RECORDS / f"{name}.parquet")
+    return str(RECORDS / f"{name}.parquet")
 
 
 def _check_columns(source: ScriptSource, sample: pa.Table, path: str) -> None:
@@ -217,10 +204,7 @@ def _as_records(
         "timestamp": own.get("timestamp", pa.array([1000 * row for row in range(rows)], pa.timestamp("us", "UTC"))),
         "timestampType": pa.array([0] * rows, pa.int32()),
     }
-    RECORDS.mkdir(parents=True, exist_ok=True)
-    path = str(RECORDS / f"{source.name}.parquet")
-    pq.write_table(pa.table(columns), path)
-    return path, _inside(query, decoded, event_time), decoded
+    return _kept(source.name, pa.table(columns)), _inside(query, decoded, event_time), decoded
 
 
 def _inside(query: ScriptQuery, decoded: pa.Table, event_time: str | None) -> str:
@@ -230,7 +214,7 @@ def _inside(query: ScriptQuery, decoded: pa.Table, event_time: str | None) -> st
     if event_time is not None and field != event_time:
         return event_time
     if field is None and watermark != "timestamp":
-        field = _nested(decoded.schema, watermark) or event_time_of(decoded)
+        field = _nested(decoded.schema, watermark) or time_of(decoded)
     return "timestamp" if field is None else f"value.{field}"
 
 
@@ -323,13 +307,8 @@ def _sink_of(script: Script, query: ScriptQuery) -> tuple[str, str]:
     """Return a query's sink as a study has it, and why it is not measured; "" for what does not apply."""
     kind, _, place = query.sink.partition(" ")
     if kind == FUNCTION:
-        named = f"{script.file}:{place}"
-        if not query.beyond:
-            return f"{named} {WRITTEN}", ""
-        return (
-            named,
-            f"{query.beyond}, which no run can put elsewhere. The line 'sink' has it write where it always does.",
-        )
+        why = f"{query.beyond}, which no run can put elsewhere. The line 'sink' has it write where it always does."
+        return (f"{script.file}:{place}", why) if query.beyond else (f"{script.file}:{place} {WRITTEN}", "")
     if kind in _STORED and place:
         return f"{kind} {_measured_place(place)}", ""
     if kind.startswith(kafka.SCHEME):

@@ -1,40 +1,140 @@
 """The study file: what to plan, in one YAML file, strictly validated."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType, NoneType
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
-from workbench import bounds, defaults
+from workbench import bounds, defaults, units
 from workbench.capacity import Space
 from workbench.capacity.explore import Choice
 from workbench.capacity.model import FORMS, Growth
-from workbench.checks import shown
+from workbench.checks import shown, whole, within
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_yaml, read_text
 from workbench.records import NOOP, EndingRun, JobSettings, Outage, ScriptFacts
 from workbench.simulation import RateTrace
-from workbench.study._rules import (
-    amount,
-    count,
-    inputs_by_argument,
-    list_of,
-    number,
-    one_of,
-    place_or_memory,
-    settings,
-    text,
-    texts,
-)
 from workbench.study.catalogue import SOURCES, GivenRows, Inputs
 from workbench.testbed.spark import LOCAL, Cluster
 from workbench.workload import OutputMode
 
-SHARED_S = 1200.0
-"""Time for the runs of a study in shared deployments by default, seconds."""
+SHARED_S = 1200.0  # for the runs of a study in shared deployments by default
+Check = Callable[[str, Any], Any]
+"""Takes a key and its value, and returns the value, or refuses it."""
+
+
+def number(low: float, high: float, unit: str = "", ends: Literal["()", "[)", "(]", "[]"] = "[]") -> Check:
+    """Allow numbers from `low` to `high`, with the `ends` that belong to them."""
+    return lambda name, value: within(name, value, low, high, unit, ends=ends)
+
+
+def amount(least: float, most: float, unit: str, example: str) -> Check:
+    """Allow numbers, also as texts with a suffix, such as 60k."""
+
+    def check(name: str, value: object) -> float:
+        if isinstance(value, str):
+            try:
+                value = units.read_rate(value)
+            except WorkbenchError:
+                raise WorkbenchError(f"{name} is {shown(value)}; write {example}.") from None
+        return within(name, value, least, most, unit, ends="[]")
+
+    return check
+
+
+def count(least: int, most: int) -> Check:
+    """Allow whole numbers."""
+    return lambda name, value: whole(name, value, least, most)
+
+
+def list_of(item: Check, most: int, allowed: str) -> Check:
+    """Allow lists of at most `most` entries."""
+
+    def check(name: str, value: object) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple) or not value:
+            raise WorkbenchError(f"{name} is {shown(value)}; it must be a list of {allowed}.")
+        if len(value) > most:
+            raise WorkbenchError(f"{name} has {len(value):,} entries; it must have at most {most:,}.")
+        return tuple(item(f"{name}[{place}]", one) for place, one in enumerate(value))
+
+    return check
+
+
+def _must(fits: Callable[[Any], bool], allowed: str) -> Check:
+    def check(name: str, value: object) -> object:
+        if not fits(value):
+            raise WorkbenchError(f"{name} is {shown(value)}; it must be {allowed}.")
+        return value
+
+    return check
+
+
+def text(allowed: str) -> Check:
+    """Allow texts that are not empty."""
+    return _must(
+        lambda one: isinstance(one, str) and one.strip() != "" and "\0" not in one and len(one) <= bounds.TEXT,
+        f"{allowed}, of at most {bounds.TEXT:,} characters",
+    )
+
+
+def one_of(*allowed: str) -> Check:
+    """Allow only these texts."""
+    return _must(lambda one: isinstance(one, str) and one in allowed, f"one of {', '.join(allowed)}")
+
+
+def settings(name: str, value: object) -> dict[str, str]:
+    """Accept Spark's settings as YAML has them: texts, numbers, true and false."""
+    if not isinstance(value, Mapping):
+        raise WorkbenchError(f"{name} is {shown(value)}; it must be a mapping, such as spark.some.name: value.")
+    if len(value) > bounds.GRID:
+        raise WorkbenchError(f"{name} has {len(value):,} entries; it must have at most {bounds.GRID:,}.")
+    for key, one in value.items():
+        if not isinstance(one, str | int | float):
+            raise WorkbenchError(f"spark: {shown(key)} is {shown(one)}; it must be a text, a number, true or false.")
+    return {key: str(one).lower() if isinstance(one, bool) else str(one) for key, one in value.items()}
+
+
+def place_or_memory(name: str, value: object) -> str:
+    """Accept a place, or ``memory``."""
+    return "" if value == "memory" else text("memory, or the path or URI of a folder")(name, value)
+
+
+def texts(allowed: str) -> Check:
+    """Allow lists of texts."""
+    return list_of(text(allowed), bounds.GRID, f"texts, each {allowed}")
+
+
+def inputs_by_argument(name: str, value: object) -> dict[str, dict[str, Any]]:
+    """Accept the data set of each argument of a query."""
+    if not isinstance(value, Mapping) or len(value) > bounds.GRID:
+        raise WorkbenchError(
+            f"{name} is {shown(value)}; it must name the data set of each argument of the query's function, such as "
+            "orders: {dataset: orders.parquet, event_time: time}."
+        )
+    found = {}
+    for argument, one in value.items():
+        what = f"{name}: {shown(argument)}"
+        known = isinstance(one, Mapping) and "dataset" in one and one.keys() <= _INPUT.keys()
+        if not (known and isinstance(argument, str) and argument.isidentifier()):
+            raise WorkbenchError(
+                f"{what} is {shown(one)}; it must be an argument of the query's function, with its dataset, and may "
+                f"have {', '.join([*_INPUT][1:])}."
+            )
+        given = ((key, check) for key, check in _INPUT.items() if one.get(key) is not None)
+        found[argument] = {key: check(f"{what}: {key}", one[key]) for key, check in given}
+    return found
+
+
+_INPUT: Mapping[str, Check] = {
+    "dataset": text("the path of a file or folder"),
+    "event_time": text("the name of a column"),
+    "share": number(0, 1, ends="()"),
+    "renew": list_of(text("the name of a column"), bounds.GRID, "names of columns"),
+}
+
 
 _RATE = amount(bounds.LEAST_RATE, bounds.RATE, "records/s", "records/s above 0, such as 60000 or 60k")
 _SECONDS, _NO_SECONDS = (number(least, bounds.SECONDS, "seconds") for least in (bounds.LEAST_S, 0))
@@ -130,6 +230,7 @@ class Study:
             if value is one.default:  # not given
                 continue
             object.__setattr__(self, one.name, check_key(one.name, value))
+        self._check_spark()
         if self.cluster is not None and self.slot_cpus == defaults.SLOT_CPUS:  # not given: Spark assigns whole cores
             object.__setattr__(self, "slot_cpus", 1.0)
         _ = self.space  # says what is wrong with it
@@ -143,7 +244,6 @@ class Study:
                     f"'testbed: {testbed}', or remove it."
                 )
         self.given_rows.check()
-        self._check_spark()
         if len(self.slots) == 1 and not ((self.shared or self.log is not None) and self.form == "scaling"):
             raise WorkbenchError(
                 f"slots is {shown(list(self.slots))}; one slot count is enough only in a shared deployment on Spark, "
@@ -159,6 +259,7 @@ class Study:
         """Refuse settings of Spark on another testbed, and a deployment that cannot be shared."""
         brought = [one.name for one in fields(JobSettings) if getattr(self, one.name) not in (NOOP, "", (), {})]
         for given, what, lacks in (
+            (self.master != LOCAL, f"The master is {self.master!r}", "starts no Spark"),
             (self.job_settings, f"{', '.join(brought[:1])} is given", "starts no Spark"),
             (self.intervals, f"intervals is {shown(list(self.intervals))}", "has no trigger interval"),
             (self.source == "kafka", "source is 'kafka'", "reads no topic"),
@@ -196,11 +297,6 @@ class Study:
                     "as spark://HOST:7077, or remove it."
                 )
             return None
-        if self.testbed != "spark":
-            raise WorkbenchError(
-                f"The master is {self.master!r}, but the {self.testbed} testbed starts no Spark. Remove it, or use "
-                "testbed: spark."
-            )
         return Cluster(self.master, **{name: getattr(self, name) for name in CLUSTER_KEYS})
 
     @property

@@ -76,8 +76,8 @@ def with_response(start: Start, operator: str, response: StateResponse) -> Start
             f"The response is for {operator!r}, which is not an operator of {start.model.name}; "
             f"use one of {', '.join(operators)}."
         )
-    state = operators[operator].state or StateModel(0.0)
-    operators[operator] = replace(operators[operator], state=replace(state, response=response))
+    one = operators[operator]
+    operators[operator] = replace(one, state=replace(one.state or StateModel(0.0), response=response))
     return replace(start, model=replace(start.model, operators=operators))
 
 
@@ -89,15 +89,12 @@ def measured_start(path: Path) -> Start:
     measured = Measurement.from_json(path)
     estimate, doubts = measured.estimate, dict[str, Advice]()
     if estimate.limit != "query":
-        doubts["The capacity measured is a lower bound: fewer slots may be enough."] = Advice(
-            "Measure first with slots that the source keeps busy: fewer, or slower ones."
-            if estimate.limit == "source"
-            else "Measure first with a higher rate allowed."
-        )
+        fewer = "Measure first with slots that the source keeps busy: fewer, or slower ones."
+        remedy = fewer if estimate.limit == "source" else "Measure first with a higher rate allowed."
+        doubts["The capacity measured is a lower bound: fewer slots may be enough."] = Advice(remedy)
     if estimate.filled is False:
-        doubts["The capacity measured is that of a young state, and may be too high."] = Advice(
-            "Measure first in a deployment of its own, whose state has minutes to fill."
-        )
+        remedy = "Measure first in a deployment of its own, whose state has minutes to fill."
+        doubts["The capacity measured is that of a young state, and may be too high."] = Advice(remedy)
     return replace(_start(deployed(measured), (measured,)), doubts=doubts)
 
 
@@ -115,8 +112,7 @@ def planned_start(path: Path, rate: float | None = None) -> Start:
     if not plans:
         rates = ", ".join(f"{one.rate:g}" for one in planned.plans)
         raise WorkbenchError(f"{path} has no plan for {rate:g} records/s; give one of its rates (records/s): {rates}.")
-    chosen, start = plans[-1], _start(plans[-1], planned.measurements)
-    verdict = chosen.verdict
+    verdict, start = plans[-1].verdict, _start(plans[-1], planned.measurements)
     if verdict is None or verdict.level == "safe":
         return start
     return replace(start, doubts={f"The verdict on the plan is: {verdict.level}. {verdict.reason}": verdict.advised})
@@ -129,11 +125,12 @@ def _start(chosen: CapacityPlan, runs: Sequence[Measurement]) -> Start:
     allocated = None if chosen.allocation is None else chosen.allocation.tasks
     if allocated is None or set(allocated) != set(model.modelled):
         allocated = initial_tasks(model, max(chosen.budget.slots, len(model.modelled)), memory)
+    start = Start(model, dict(allocated), memory, cpus)
     if not chosen.has_interval:
-        return Start(model, dict(allocated), memory, cpus)
-    fixed = _fixed_share(runs, chosen)
+        return start
     known = max([chosen.expected_rate, *(run.estimate.middle for run in runs)])
-    return Start(model, dict(allocated), memory, cpus, chosen.budget.interval_s, fixed, known)
+    fixed = _fixed_share(runs, chosen)
+    return replace(start, batch_s=chosen.budget.interval_s, batch_fixed=fixed, known_per_s=known)
 
 
 def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan) -> QueryModel:
@@ -145,13 +142,13 @@ def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan)
     """
     nearest = nearest_run(runs, chosen.budget)
     seen = None if nearest is None else nearest.estimate.observation
-    if seen is None and chosen.testbed_kind == "recorded":
+    if seen is None:
         raise WorkbenchError(
             f"The plan of {name!r} rests on recorded rates, which say nothing of operators, so there is nothing to "
             "replay. Measure the query: plan a study without a table, or replay a simulated query."
+            if chosen.testbed_kind == "recorded"
+            else f"No run of {name!r} sustained a rate, so its operators' costs are unknown; plan again."
         )
-    if seen is None:
-        raise WorkbenchError(f"No run of {name!r} sustained a rate, so its operators' costs are unknown; plan again.")
     if chosen.has_interval:
         measured = batch_query(chosen, seen.operators, chosen.budget.profile.cpus)
     else:

@@ -44,14 +44,10 @@ def plan_targets(
             found = plan(
                 exploration,
                 rate,
+                **{name: getattr(study, name) for name in ("margin", "risk", "low_rate", "outage", "run")},
                 memory_mb=memory_mb,
-                margin=study.margin,
-                risk=study.risk,
                 instances=instances,
                 interval_speedups=allowed,
-                low_rate=study.low_rate,
-                outage=study.outage,
-                run=study.run,
                 keys=keys,
                 executor_slots=None if study.cluster is None else study.cluster.executor_slots,
             )

@@ -8,13 +8,12 @@ from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator, Event, verify
 from workbench.records import CapacityPlan, Probe
 from workbench.speed import RelativeSpeed, relative_speed, typical_of
-from workbench.study.parts import query_of
+from workbench.study.carry_out import query_of
 from workbench.study.planned import Planned
 from workbench.testbed import SparkTestbed, Testbed
 
 _SAME = 1e-3  # rates are printed with three digits
-ABOVE = 1.05
-"""Factor over the high end of the plan's interval, at which a rate must not be sustained any more."""
+ABOVE = 1.05  # over the high end of the plan's interval, at which a rate must not be sustained any more
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,8 @@ def plan_to_verify(planned: Planned, testbed: SparkTestbed, rate: float | None =
             f"The plans come from the {planned.study.testbed} testbed, so there is no query to run. Verify plans that "
             "were measured on Spark."
         )
-    plans = sorted(planned.plans, key=lambda plan: plan.rate, reverse=True)
-    if rate is not None:
-        plans = [plan for plan in plans if math.isclose(plan.rate, rate, rel_tol=_SAME)]
+    plans = [one for one in planned.plans if rate is None or math.isclose(one.rate, rate, rel_tol=_SAME)]
+    plans.sort(key=lambda plan: plan.rate, reverse=True)
     if not plans:
         known = ", ".join(f"{plan.rate:,.0f}" for plan in planned.plans) or "none"
         raise WorkbenchError(

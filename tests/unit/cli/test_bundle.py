@@ -18,7 +18,7 @@ STUDY = (
 )
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(bundle, "examine", lambda: ())
@@ -86,22 +86,20 @@ def test_a_failed_deployment_s_logs_go_along(folder, capsys, monkeypatch):
     assert "Java heap space" in json.loads(made(capsys)["last-failure.json"])["error"]
 
 
-def test_where_nothing_can_be_recorded_the_defect_is_still_said(folder, capsys, monkeypatch):
+def test_where_nothing_can_be_recorded_the_defect_is_still_said(capsys, monkeypatch):
     fail(monkeypatch, RuntimeError("oops"))
     monkeypatch.setattr(bundle, "write_whole", lambda *_: (_ for _ in ()).throw(WorkbenchError("The disk is full.")))
     code, output = run(capsys, "plan", "study.yaml")
     assert code == DEFECT
     assert "this is a defect of the workbench. To report it" in output.err
-    assert folder.exists()
 
 
-def test_names_of_you_and_your_machine_and_your_home_are_replaced(folder, monkeypatch):
+def test_names_of_you_and_your_machine_and_your_home_are_replaced(monkeypatch):
     monkeypatch.setenv("HOME", "/home/margaret")
     monkeypatch.setattr(getpass, "getuser", lambda: "margaret")
     monkeypatch.setattr(socket, "gethostname", lambda: "db7.example.org")
     text = "/home/margaret/x.csv on db7.example.org by margaret; https://margaret:pw123456@host/ margarets"
     assert bundle.anonymous(text) == "~/x.csv on HOST by USER; https://***@host/ margarets"
-    assert folder.exists()
 
 
 def test_equal_failures_make_equal_bundles_with_the_end_of_the_journal_alone(folder, capsys):

@@ -11,7 +11,7 @@ import pytest
 from example_measurement import example_measurement
 
 from workbench import cli
-from workbench.cli import checking, measuring, planning, progress, reporting
+from workbench.cli import checking, measuring, planning, reporting
 from workbench.cli.console import BAD_INPUT, DEFECT, DONE, INTERRUPTED, NOT_SUSTAINED, PIPE_CLOSED, SOURCE_BOUND
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
@@ -121,14 +121,9 @@ def test_the_doctor_says_what_to_fix(capsys, monkeypatch):
     monkeypatch.setattr(checking, "examine_speed", lambda: Finding("speed", "as fast", fit=True))
     code, output = run(capsys, "doctor")
     assert code == BAD_INPUT
-    assert "Java: install it\n" in output.out
-    assert "browser: install one (not needed to measure)" in output.out
     assert output.out.endswith("clean: remove what is left (not needed to measure): rm -r x\n")
-    assert re.findall(r"^(MISSING|note) +(\w+)", output.out, re.MULTILINE) == [
-        ("MISSING", "Java"),
-        ("note", "browser"),
-        ("note", "clean"),
-    ]
+    marks = re.findall(r"^(MISSING|note) +(\w+)", output.out, re.MULTILINE)
+    assert marks == [("MISSING", "Java"), ("note", "browser"), ("note", "clean")]
     code, output = run(capsys, "doctor", "--json")
     assert json.loads(output.out)[0]["fix"] == "install it"
 
@@ -141,21 +136,13 @@ def test_this_machine_is_fit(capsys, monkeypatch):
 
 
 def test_the_doctor_says_what_it_does_while_it_does_it(capfd, monkeypatch):
-    seen = []
-    monkeypatch.setattr(
-        "workbench.doctor._java", lambda: seen.append(capfd.readouterr().err) or Finding("Java", "", fit=True)
-    )
+    seen, java = [], Finding("Java", "", fit=True)
+    monkeypatch.setattr("workbench.doctor._java", lambda: seen.append(capfd.readouterr().err) or java)
     monkeypatch.setattr("workbench.doctor.measure_speed", lambda _: seen.append(capfd.readouterr().err) or None)
     monkeypatch.setattr("workbench.doctor.relative_speed", lambda *_: None)
     run(capfd, "doctor", "--json")
     assert seen[0].endswith("s] looking at Java, by starting it\n")
     assert seen[1].endswith("s] timing the cores, for three seconds\n")
-
-
-def test_progress_is_quiet_in_a_pipe(capsys):
-    with progress.progress() as say:
-        say("a line")
-    assert capsys.readouterr().err == ""
 
 
 def test_help_names_every_command(capsys):
@@ -164,18 +151,8 @@ def test_help_names_every_command(capsys):
     text = capsys.readouterr().out
     assert all(re.search(rf"^  {command} +\S", text, re.MULTILINE) for command in cli._MODULES)
     codes = re.findall(r"\b\d+\b", text.split("Exit codes:")[1])
-    assert codes == [
-        str(code) for code in (DONE, NOT_SUSTAINED, BAD_INPUT, SOURCE_BOUND, DEFECT, INTERRUPTED, PIPE_CLOSED)
-    ]
-
-
-@pytest.mark.parametrize("command", cli._MODULES)
-def test_every_command_says_what_it_does(capsys, command):
-    with pytest.raises(SystemExit):
-        cli.main([command, "--help"])
-    description = capsys.readouterr().out.split("\n\n")[1]
-    assert description[0].isupper()
-    assert description.endswith(".")
+    known = (DONE, NOT_SUSTAINED, BAD_INPUT, SOURCE_BOUND, DEFECT, INTERRUPTED, PIPE_CLOSED)
+    assert codes == list(map(str, known))
 
 
 IN_THE_JOURNAL, IN_ITS_HISTORY = (

@@ -39,11 +39,10 @@ def run(capsys, *arguments):
 def test_it_names_workers_cost_and_what_each_holds(capsys):
     code, output = run(capsys, "orders.json@6000", "clicks.json", "--prices", "prices.csv")
     assert code == console.DONE, output.err
-    assert "1 x large at 0.50 USD/h holds both plans with their drivers; on workers of their own they" in output.out
-    assert "they cost 1.00 USD/h. Of this type, fewer" in output.out
-    assert "fewer cannot hold them" in output.out
-    assert "mine:orders" in output.out
-    assert "6 k" in output.out
+    said = (
+        "1 x large at 0.50 USD/h holds both plans with their drivers; on workers of their own they cost 1.00 USD/h. Of "
+    )
+    assert output.out.startswith(f"{said}this type, fewer cannot hold them.")
     assert "driver of A" in output.out
     _, alone = run(capsys, "orders.json@6000", "--prices", "prices.csv")
     assert "0.50 USD/h holds the plan with its driver; on workers of its own it costs 0.50 USD/h. Of" in alone.out

@@ -3,14 +3,13 @@
 import json
 import re
 import shlex
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from example_measurement import example_measurement, on_cores
-from terminal_session import CODES, environment, run_in_terminal
+from terminal_session import CODES, run_in_terminal
 
 from workbench import cli
 from workbench.cli.console import BAD_INPUT, DONE
@@ -105,6 +104,9 @@ def test_one_is_shown_by_the_beginning_of_its_key_or_digest(journal, capsys, nam
     assert "weekly-plan.json" in output.out
     assert "warm-up" in output.out
     assert json.loads(run(capsys, "show", name, "--json")[1].out)["used_by"] == ["weekly-plan.json"]
+    unfinished = run(capsys, "show", "cccc")[1].out
+    assert unfinished.startswith("nexmark:q8/cccc000011112222 is not finished.")
+    assert "note: 2 probes recorded" in unfinished
 
 
 @pytest.mark.parametrize("slower", [1.1, 2.0])
@@ -116,7 +118,6 @@ def test_the_cores_of_two_measurements_are_compared(tmp_path, monkeypatch, capsy
         record(made, Finished(f"nexmark:q5/{digest}000011112222", measured))
     output = run(capsys, "compare", "aaaa", "bbbb")[1].out
     assert len(re.findall(rf"cores (?:of the second )?were {1 / slower:.2f} times as fast as", output)) == 1
-    assert re.search(r"^cores +arithmetic 0\.25 ms, random.* +arithmetic 0\.", output, re.MULTILINE)
     found = json.loads(run(capsys, "compare", "aaaa", "bbbb", "--json")[1].out)
     assert found["cores"]["times"] == pytest.approx(1 / slower)
     assert found["measurements"][0]["core_speed"]["arithmetic_s"] == 0.25e-3
@@ -141,14 +142,6 @@ def test_what_was_simulated_has_no_trigger_interval(tmp_path, monkeypatch, capsy
     _, output = run(capsys, "show", "nexmark:q5")
     on = next(line for line in output.out.splitlines() if line.startswith("on "))
     assert on.rstrip().endswith(f" MB{interval}")
-
-
-@pytest.mark.usefixtures("journal")
-def test_one_that_is_not_finished_says_what_goes_on(capsys):
-    code, output = run(capsys, "show", "cccc")
-    assert code == DONE
-    assert output.out.startswith("nexmark:q8/cccc000011112222 is not finished.")
-    assert "note: 2 probes recorded" in output.out
 
 
 @pytest.mark.parametrize(
@@ -241,10 +234,3 @@ def test_a_terminal_of_80_columns_has_no_line_that_is_too_wide(tmp_path, action)
     shown = CODES.sub("", text)
     assert max(map(len, shown.splitlines())) <= 80
     assert "…" not in shown
-
-
-@pytest.mark.usefixtures("journal")
-def test_a_pipe_gets_plain_text(tmp_path):
-    command = [sys.executable, "-m", "workbench.cli", "journal"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, check=True)
-    assert b"\x1b" not in done.stdout

@@ -9,13 +9,7 @@ from rich.console import Console
 from workbench.advice import Advice
 from workbench.cli import look
 
-PLANS = {
-    "target": "left",
-    "verdict": "left",
-    "deploy": "left",
-    "capacity,\nrecords/s": "right",
-    "USD\na month": "right",
-}
+PLANS = ("target", "verdict", "deploy", ">capacity,\nrecords/s", ">USD\na month")
 PLAN = (
     "60 M records/s",
     "don't rely on it yet",
@@ -34,7 +28,7 @@ def printed(table, columns):
 
 
 def test_no_word_is_broken_that_has_room_and_what_is_too_wide_is_stacked():
-    table = look.table(PLANS)
+    table = look.table(*PLANS)
     table.add_row(*PLAN)
     words = printed(table, 80).split()
     for whole in ("records/s", "verdict", "c6i.4xlarge", "rely", "3,670", "121,618"):
@@ -46,7 +40,7 @@ def test_no_word_is_broken_that_has_room_and_what_is_too_wide_is_stacked():
 
 
 def test_spare_columns_go_first_and_are_named():
-    table = look.table({"method": "left", "cpu\ncost": "right", "rate": "right"}, spare=["cpu\ncost"])
+    table = look.table("method", ">cpu\ncost", ">rate", spare=["cpu\ncost"])
     table.add_row("flink-default", "0.839", "10.6 k")
     assert "0.839" in printed(table, 60)
     narrow = printed(table, 24)
@@ -55,7 +49,7 @@ def test_spare_columns_go_first_and_are_named():
 
 
 def test_a_word_that_no_terminal_has_room_for_is_folded():
-    table = look.table({"what": "left", "seen": "left"})
+    table = look.table("what", "seen")
     table.add_row("log", "a/" * 60)
     text = printed(table, 60)
     assert text.count("a/") == 60
@@ -63,7 +57,7 @@ def test_a_word_that_no_terminal_has_room_for_is_folded():
 
 
 def test_a_number_stays_with_its_unit():
-    table = look.table(PLANS)
+    table = look.table(*PLANS)
     table.add_row("2 M records/s", *PLAN[1:])
     table.add_row("250 records/s", *PLAN[1:])
     for columns in (72, 80, 100):
@@ -77,13 +71,9 @@ def test_a_number_stays_with_its_unit():
 REASON = "60 M records/s: risky."
 REMEDY = Advice("Add larger counts to slots, then run", "workbench plan 'my folder/study.yaml'")
 
-
 OTHERWISE = Advice("Or slow the scale-down. Run", "workbench report scaling scaling.html")
-COMMANDS = [
-    "  workbench plan 'my folder/study.yaml'",
-    "Or slow the scale-down. Run:",
-    "  workbench report scaling scaling.html",
-]
+PLAN_AGAIN, RUN = "  workbench plan 'my folder/study.yaml'", "Or slow the scale-down. Run:"
+COMMANDS = [PLAN_AGAIN, RUN, "  workbench report scaling scaling.html"]
 
 
 @pytest.mark.parametrize(

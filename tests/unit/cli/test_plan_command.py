@@ -77,10 +77,8 @@ def test_what_is_taken_from_the_journal_is_said(plan):
     again = plan()[1].out
     assert f"3 of 3 runs are taken from .workbench/journal.jsonl, measured {today}" in again
     assert "to measure them again, name another --journal." in again
-    more = plan("--json", runs=4)[1].out
-    assert len(json.loads(more)["taken_from_journal"]) == 3
-    anew = plan("--json", "--journal", "other.jsonl")[1].out
-    assert json.loads(anew)["taken_from_journal"] == []
+    assert len(json.loads(plan("--json", runs=4)[1].out)["taken_from_journal"]) == 3
+    assert json.loads(plan("--json", "--journal", "other.jsonl")[1].out)["taken_from_journal"] == []
 
 
 def test_a_report_that_fails_does_not_withhold_the_answer(plan, monkeypatch):

@@ -87,12 +87,8 @@ def test_a_pipe_gets_a_line_per_run_and_no_minutes_of_silence():
         pipe.now = float(second)
         pipe.progress(f"probe {second}")
     pipe.progress.show_event(Finished("key", run))
-    assert [line[:18] for line in pipe.written] == [
-        "[    0 s] probe 0",
-        "[   60 s] probe 60",
-        "[  120 s] probe 12",
-        "[  140 s] run 1/2 ",
-    ]
+    begins = ["[    0 s] probe 0", "[   60 s] probe 60", "[  120 s] probe 12", "[  140 s] run 1/2 "]
+    assert [line[:18] for line in pipe.written] == begins
     pipe.progress("the next")
     assert len(pipe.written) == 4
     simulated = Pipe(timed=False)
@@ -119,6 +115,12 @@ def test_the_latest_of_what_goes_on_is_written_unless_something_else_is(then, wr
     then(pipe)
     pipe.wait_until(600.0)
     assert pipe.written == ["[    0 s] starting Spark", *written]
+
+
+def test_what_nobody_reads_gets_no_progress(capsys):
+    with progress() as say:
+        say("a line")
+    assert capsys.readouterr().err == ""
 
 
 def test_no_timer_is_left_at_the_end(tmp_path, monkeypatch):

@@ -45,11 +45,7 @@ def test_json(asked, capsys):
     assert cli.main(["speed", "--json", "--seconds", "5"]) == DONE
     found = json.loads(capsys.readouterr().out)
     assert asked == [5.0]
-    assert {name: found[name] for name in ("arithmetic_s", "reads_s", "batch_s")} == {
-        "arithmetic_s": 0.4e-3,
-        "reads_s": 0.456e-3,
-        "batch_s": None,
-    }
+    assert [found[name] for name in ("arithmetic_s", "reads_s", "batch_s")] == [0.4e-3, 0.456e-3, None]
     assert [found[name] for name in ("core_speed", "low", "high")] == pytest.approx([0.625, 0.625 / 1.15, 0.625 * 1.15])
 
 

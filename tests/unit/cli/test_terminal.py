@@ -43,9 +43,8 @@ def test_a_terminal_gets_the_answer_first_and_no_line_is_too_wide(folder, name, 
 @pytest.mark.parametrize(("name", "whole"), [("place", "flink-default"), ("replay", "static"), ("plan", "records/s")])
 def test_a_narrow_terminal_gets_the_names_and_no_color_means_no_colours(folder, name, whole):
     text = in_terminal(name, folder, 60, NO_COLOR="1")
-    assert not [
-        code for code in CODES.findall(text) if any(part.startswith(("3", "4")) for part in code[2:-1].split(";"))
-    ]
+    parts = [part for code in CODES.findall(text) for part in code[2:-1].split(";")]
+    assert not [part for part in parts if part.startswith(("3", "4"))]
     shown = plain(text)
     below = shown[shown.index("\n") :].splitlines()
     assert [line for line in below if whole in line.split() and "note:" not in line], shown
@@ -54,12 +53,13 @@ def test_a_narrow_terminal_gets_the_names_and_no_color_means_no_colours(folder, 
 
 @pytest.mark.parametrize("name", SESSIONS)
 def test_a_file_gets_plain_text(folder, name):
-    with (folder / f"{name}.txt").open("w") as file:
+    written = folder / f"{name}.txt"
+    with written.open("w") as file:
         done = subprocess.run(
             command(name), cwd=folder, env=environment(), stdout=file, stderr=subprocess.PIPE, check=False
         )
     assert done.returncode == 0, done.stderr
-    text = (folder / f"{name}.txt").read_text()
+    text = written.read_text()
     assert "\x1b" not in text
     assert has_answer(name, text), text
 
@@ -68,15 +68,9 @@ def test_a_file_gets_plain_text(folder, name):
 def test_a_closed_pipe_ends_quietly_and_the_work_is_done(folder, name):
     (folder / "plan.json").unlink(missing_ok=True)
     (folder / "steps.csv").unlink(missing_ok=True)
-    more = ["--output", "steps.csv"] if name == "replay" else []
-    process = subprocess.Popen(
-        [*command(name), *more],
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    asked = [*command(name), *(["--output", "steps.csv"] if name == "replay" else [])]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(asked, cwd=folder, env=environment(), text=True, **pipes)
     process.stdout.close()
     errors = process.stderr.read()
     assert process.wait() == 0, errors

@@ -15,7 +15,7 @@ from written_logs import BEGUN, TRUE, a_day, events, progress
 
 from workbench.capacity import plan
 from workbench.cli import _parser, main
-from workbench.cli.watching import watch
+from workbench.cli.observing import watch
 from workbench.records import EndingRun, Gauge, ScriptFacts, alert_rules, exposition
 from workbench.study import observe
 

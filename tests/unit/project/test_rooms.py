@@ -33,7 +33,6 @@ LOOKED_INTO = {
     "workbench.placement.methods",
     "workbench.study._drift",
     "workbench.study.local",
-    "workbench.study.parts",
     "workbench.study.planned",
     "workbench.study.start",
     "workbench.study.targets",

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from workbench.capacity import plan
-from workbench.capacity.explore import conclude
 from workbench.capacity.planning import InstanceType
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -116,15 +115,6 @@ def test_a_risk_takes_the_place_of_the_margin(planned):
     assert study_from({"query": "q", "targets": [1], "slots": [1, 2], "memory_mb": [512]}).margin is None
 
 
-def test_a_run_that_sustained_nothing_is_kept_and_not_fitted(planned):
-    runs = list(planned.exploration.measurements)
-    nothing = replace(runs[0].estimate, rate=None, low=0.0, observation=None)
-    found = conclude([replace(runs[0], estimate=nothing), *runs[1:]], "ended")
-    assert 0 not in found.fitted
-    with pytest.raises(WorkbenchError, match=r"Only 1 of 1 runs gives a capacity; a model needs at least 2"):
-        conclude(runs[:1], "ended")
-
-
 def test_spark_is_told_what_was_planned(planned):
     one = planned.plans[1]
     conf = one.spark_conf()
@@ -162,29 +152,6 @@ def test_spark_is_given_the_executors_and_the_environment_that_were_measured_wit
     assert "--conf spark.pyspark.driver.python=python3" in one.spark_submit(master="yarn")
     assert "--archives" not in planned.plans[0].command()
     assert CapacityPlan.from_json(one.to_json()) == one
-
-
-def test_the_cheapest_memory_is_planned(planned):
-    small = InstanceType("small", "x", "y", 2, 2048, 1.0, "USD", "test", "2024-01")
-    one = plan(planned.exploration, 2e6, memory_mb=(512, 1024), instances=[small])
-    for memory in (512, 1024):
-        other = plan(planned.exploration, 2e6, memory_mb=(memory,), instances=[small])
-        assert one.price.per_hour <= other.price.per_hour
-
-
-def test_a_study_may_explore_at_the_edge(tmp_path):
-    study = study_from(
-        {"query": "nexmark:q1", "targets": [2e6], "slots": [2, 4, 8, 16], "memory_mb": [512], "testbed": "fluid"}
-        | {"slot_cpus": 1.0, "choice": "edge", "most_calls": 5, "estimates": 2}
-    )
-    made = run_study(study, Journal(tmp_path / "j.jsonl"))
-    budgets = [run.budget.slots for run in made.exploration.measurements]
-    assert made.exploration.reason == "5 budgets were asked for"
-    assert budgets[-6:] == [8, 8, 16, 16, 16, 16]  # the middle first, then the most, twice each
-    write_planned(made, tmp_path / "p.json")
-    assert outcome(read_planned(tmp_path / "p.json")) == outcome(made)
-    with pytest.raises(WorkbenchError, match=r"choice is 'random'; it must be one of improvement, edge"):
-        study_from({"query": "q", "targets": [1], "slots": [1], "memory_mb": [512], "choice": "random"})
 
 
 @pytest.fixture(scope="module")

@@ -17,20 +17,16 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "myjobs.py").write_text("def orders(rows):\n    return rows\n\n\nlimit = 3\n")
     (tmp_path / "orders.csv").write_text("time,n\n2024-01-01T00:00:00Z,1\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
     yield tmp_path
     sys.modules.pop("myjobs", None)
 
 
-@pytest.mark.usefixtures("here")
-def test_a_function_of_the_current_folder_is_a_query():
+def test_the_module_of_the_current_folder_is_read_again_after_an_edit_or_one_of_that_name_elsewhere(here, monkeypatch):
     query = find_query("myjobs:orders", "orders.csv", "time", "update")
-    assert query.dataset == Dataset("orders.csv", "csv", "time")
-    assert (query.event_time, query.output_mode) == ("time", "update")
-
-
-def test_the_module_of_the_current_folder_is_loaded_after_one_of_that_name_elsewhere(here, monkeypatch):
-    find_query("myjobs:orders", "orders.csv")
+    assert (query.dataset, query.event_time) == (Dataset("orders.csv", "csv", "time"), "time")
+    assert (query.output_mode, query.build("rows")) == ("update", "rows")
+    (here / "myjobs.py").write_text("def orders(rows):\n    return [rows]\n")
+    assert find_query("myjobs:orders", "orders.csv").build("rows") == ["rows"]
     other = here / "other"
     other.mkdir()
     (other / "myjobs.py").write_text("def payments(rows):\n    return rows\n")
@@ -93,13 +89,6 @@ def test_an_event_time_without_data_is_not_passed_over(here, name):
     (here / "myjobs.py").write_text(OWN.format(path="orders.csv", event_time="time"))
     with pytest.raises(WorkbenchError, match=r"The event time 'n' is a column of a data set, and none is given"):
         find_query(name, event_time="n")
-
-
-def test_an_edited_module_is_read_anew(here):
-    assert find_query("myjobs:orders", "orders.csv").build("rows") == "rows"
-    (here / "myjobs.py").write_text("def orders(rows):\n    return [rows]\n\n\ndef shops(rows):\n    return 0\n")
-    assert find_query("myjobs:orders", "orders.csv").build("rows") == ["rows"]
-    assert find_query("myjobs:shops", "orders.csv").build("rows") == 0
 
 
 URL = "kafka://localhost:1/orders"

@@ -55,10 +55,9 @@ def test_cores_that_do_twice_the_work_need_half_as_many(log, measured):
     found = seen.compared
     assert found.times == pytest.approx(2, abs=0.1)
     assert not found.agrees
-    slots = dict(found.takes)
     margin = 1.1
-    for target in (2 * ON_FOUR, 4 * ON_FOUR):
-        assert slots[target] == pytest.approx(margin * 4 * target / seen.headroom.rate, abs=1.01)
+    for target, (_, slots) in zip((2 * ON_FOUR, 4 * ON_FOUR), found.takes, strict=True):
+        assert slots == pytest.approx(margin * 4 * target / seen.headroom.rate, abs=1.01)
 
 
 @pytest.mark.parametrize("cpus", [0.05, 0.1, 0.4])

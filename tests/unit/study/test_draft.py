@@ -31,7 +31,6 @@ def test_a_csv_file_becomes_a_study_that_can_be_read(capsys, tmp_path):
     said = capsys.readouterr().out
     assert "event time: column 'placed_at'" in said
     assert "column 'shop' has 25 % of its rows with one value" in said
-    assert "workbench plan study.yaml --dry-run" in said
     study = read_study(tmp_path / "study.yaml")
     assert (study.query, study.dataset, study.event_time) == ("jobs:orders", "orders.csv", "placed_at")
     assert list(study.slots) == sorted(set(study.slots))
@@ -83,7 +82,6 @@ def test_what_spark_cannot_hold_is_refused_before_anything_starts(  # noqa: PLR0
     told = " ".join(capsys.readouterr().err.split())
     assert "The column 'price'" in told
     assert said in told
-    assert "Store it in another type" in told
 
 
 @pytest.mark.usefixtures("folder")
@@ -99,9 +97,7 @@ def test_a_study_is_never_overwritten_and_the_next_command_can_be_copied(capsys,
 
 @pytest.mark.usefixtures("folder")
 def test_timestamps_go_before_names_and_texts_of_yaml_stay_texts(tmp_path):
-    columns = {
-        "created": pa.array([1, 2], pa.timestamp("us")), "time": pa.array(["a", "b"]), "yes: no": pa.array([1, 2]),
-    }  # fmt: skip
+    columns = {"created": pa.array([1, 2], pa.timestamp("us")), "time": ["a", "b"], "yes: no": [1, 2]}
     pq.write_table(pa.table(columns), tmp_path / "no: yes.parquet")
     made = draft("jobs:orders", ["no: yes.parquet"])
     assert made.found[0].event_time == "created"

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.report import measure_study
 from workbench.study import Study, StudyHistory, read_planned
 from workbench.testbed import FluidTestbed
 
@@ -72,15 +71,12 @@ def test_two_runs_at_once_are_refused(history):
 
 @pytest.mark.fault("a scheduled run is killed before its journal is put away", sees="nothing: the next puts it away")
 def test_a_run_killed_before_its_journal_was_put_away_is_not_reused(history, monkeypatch):
-    class Killed(BaseException):
-        pass
-
     def kill(*_):
-        raise Killed
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
         patched.setattr(StudyHistory, "_archive_journal", kill)
-        with pytest.raises(Killed):
+        with pytest.raises(KeyboardInterrupt):
             history.run(STUDY, testbed=FluidTestbed(seed=1))
     assert history.journal.path.exists()
     assert len(history.runs) == 1
@@ -92,31 +88,17 @@ def test_a_run_killed_before_its_journal_was_put_away_is_not_reused(history, mon
     assert not history.journal.path.exists()
 
 
-def test_two_studies_of_one_name_have_a_folder_each(tmp_path, monkeypatch):
-    kept = tmp_path / "kept"
+def test_two_studies_of_one_name_have_a_folder_each_also_where_all_is_moved(tmp_path, monkeypatch):
+    here = tmp_path / "here"
+    kept = here / "kept"
     (kept / "weekly").mkdir(parents=True)  # of before there were owners
-    one, other = tmp_path / "one" / "weekly.yaml", tmp_path / "other" / "weekly.yaml"
+    one, other = here / "one" / "weekly.yaml", here / "other" / "weekly.yaml"
     assert StudyHistory.of(one, kept).folder == kept / "weekly"
     assert StudyHistory.of(other, kept).folder == kept / "weekly-2"
-    assert StudyHistory.of(tmp_path / "weekly.yml", kept).folder == kept / "weekly-3"
+    assert StudyHistory.of(here / "weekly.yml", kept).folder == kept / "weekly-3"
     one.parent.mkdir()
     monkeypatch.chdir(one.parent)  # found again, however they are named
     assert StudyHistory.of(Path("weekly.yaml"), Path("../kept")).folder.resolve() == kept / "weekly"
     assert StudyHistory.of(Path("../other/weekly.yaml"), kept).folder == kept / "weekly-2"
-
-
-def test_a_report_does_not_compare_a_study_with_another_of_its_name(tmp_path):
-    measured = [
-        measure_study(replace(STUDY, query=query), str(tmp_path / folder / "weekly.yaml"), str(tmp_path / "kept"))
-        for folder, query in (("one", "nexmark:q1"), ("other", "nexmark:q2"))
-    ]
-    assert [previous for _, previous in measured] == [None, None]
-    assert [planned.study.query for planned, _ in measured] == ["nexmark:q1", "nexmark:q2"]
-
-
-def test_a_study_and_its_history_may_be_moved_together(tmp_path):
-    here = tmp_path / "here"
-    StudyHistory.of(here / "other" / "weekly.yaml", here / "kept")
-    StudyHistory.of(here / "weekly.yaml", here / "kept")
     there = here.rename(tmp_path / "there")
-    assert StudyHistory.of(there / "weekly.yaml", there / "kept").folder == there / "kept" / "weekly-2"
+    assert StudyHistory.of(there / "other" / "weekly.yaml", there / "kept").folder == there / "kept" / "weekly-2"

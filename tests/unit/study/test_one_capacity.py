@@ -1,8 +1,6 @@
 """One plan has one capacity: in its placement, its replay and its what-if, within the plan's interval."""
 
-import io
 import json
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,12 +91,10 @@ def test_frozen_partitions_end_the_growth(planned):
     frozen = chosen.layout.stateful_partitions
     assert frozen is not None
     start = planned_start(path)
-    carried = {}
-    for slots in (frozen, 2 * frozen):
-        line = static(replace(start, tasks={BATCH: slots}), 10 * frozen * chosen.expected_rate)
-        carried[slots] = line.consumed[-1]
-    assert carried[2 * frozen] == pytest.approx(carried[frozen], rel=1e-6)
-    growing = replay_start(start, RateTrace.constant(10 * frozen * chosen.expected_rate, 7200.0), ["ds2", "flink"])
+    much = 10 * frozen * chosen.expected_rate
+    few, many = (static(replace(start, tasks={BATCH: slots}), much) for slots in (frozen, 2 * frozen))
+    assert many.consumed[-1] == pytest.approx(few.consumed[-1], rel=1e-6)
+    growing = replay_start(start, RateTrace.constant(much, 7200.0), ["ds2", "flink"])
     for line in growing.timelines.values():
         assert max(line.tasks) <= max(frozen, chosen.budget.slots) + 1  # the source's
     ((reason, advice),) = held_back(growing).items()
@@ -107,8 +103,7 @@ def test_frozen_partitions_end_the_growth(planned):
 
     fits = RateTrace.constant(0.9 * chosen.expected_rate, 1800.0)
     assert not held_back(replay_start(planned_start(path), fits, ["static", "ds2"]))
-    none = replay_policies("q11", RateTrace.constant(1e9, 600.0), slots=12, policies=["static"])
-    assert not held_back(none)
+    assert not held_back(replay_policies("q11", RateTrace.constant(1e9, 600.0), slots=12, policies=["static"]))
 
 
 def test_a_new_deployment_loads_the_state_that_was_seen(tmp_path):
@@ -132,23 +127,20 @@ def test_a_new_deployment_loads_the_state_that_was_seen(tmp_path):
 
 def with_kept(run, kept):
     seen = run.estimate.observation
-    operators = tuple(
-        replace(one, state_kept_bytes=kept) if number == 1 else one for number, one in enumerate(seen.operators)
-    )
+    first, second, *others = seen.operators
+    operators = (first, replace(second, state_kept_bytes=kept), *others)
     return replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=operators)))
 
 
-def test_the_command_says_what_its_rates_rest_on(planned):
+def test_the_command_says_what_its_rates_rest_on(planned, capsys):
     _, chosen, path = planned
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        assert main(["place", str(path)]) == 0
-        assert main(["place", str(path), "--json"]) == 0
-    assert f"The plan's capacity on these {chosen.budget.slots} slots is {units.rate(chosen.expected_rate)}" in (
-        out.getvalue()
-    )
-    assert "no placement sustains more" in err.getvalue()
-    assert json.loads(out.getvalue()[out.getvalue().index("\n{") :])["rate"] <= chosen.expected_rate * (1 + 1e-9)
+    said = f"The plan's capacity on these {chosen.budget.slots} slots is {units.rate(chosen.expected_rate)}"
+    assert main(["place", str(path)]) == 0
+    assert said in capsys.readouterr().out
+    assert main(["place", str(path), "--json"]) == 0
+    output = capsys.readouterr()
+    assert "no placement sustains more" in output.err
+    assert json.loads(output.out)["rate"] <= chosen.expected_rate * (1 + 1e-9)
 
 
 def test_a_plan_in_slots_is_not_placed_with_loads_in_cores(planned, capsys):

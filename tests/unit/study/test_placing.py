@@ -41,6 +41,7 @@ def test_what_is_found_for_the_shipped_file(study):
     own = [p for name, plans in methods.items() if name != "odrp" for p in plans]
     assert all(max(plan.cost) >= max(everything.best.cost) - 1e-9 for plan in own)
     assert {(one.workers, one.slots) for one in study.shapes} == {(8, 4), (4, 8), (2, 16)}
+    assert neighbouring_shapes(3, 3) == ((3, 3),)
 
 
 def test_the_best_is_of_the_method_that_sustains_most_in_the_median_of_its_draws(study):
@@ -72,8 +73,3 @@ def test_the_plan_of_the_method_asked_for_is_shown(study):
     assert (study.asked, study.shown) == (None, study.best)
     found = study_placement(read_placement_input(SHIPPED), method="round-robin", samples=2, timeout_s=1.0)
     assert (found.asked.method, found.shown) == ("round-robin", found.asked)
-
-
-def test_shapes_have_as_many_slots():
-    assert neighbouring_shapes(4, 8) == ((8, 4), (4, 8), (2, 16))
-    assert neighbouring_shapes(3, 3) == ((3, 3),)

@@ -82,9 +82,8 @@ def test_a_measurement_cancelled_with_its_kernel_goes_on_in_another(tmp_path):
     done = ended(first).probes
     assert done > 0
     seen = []
-    second = measuring(
-        preset("q1"), BUDGET, Interrupted(lambda _: seen.append(second.snapshot().probes)), journal, ESTIMATOR
-    )
+    watched = Interrupted(lambda _: seen.append(second.snapshot().probes))
+    second = measuring(preset("q1"), BUDGET, watched, journal, ESTIMATOR)
     assert ended(second).state == "done"
     assert seen[0] == done
 
@@ -170,13 +169,9 @@ def test_time_left_counts_halvings_of_the_bracket(tmp_path):
 
 
 def test_spark_looks_for_a_cancellation_while_it_waits():
-    mine, _theirs = Pipe()
-    asked = []
-
     def check():
-        asked.append(1)
         raise CancelledError
 
+    mine, _theirs = Pipe()
     with pytest.raises(CancelledError):
         answer(mine, check=check)
-    assert asked == [1]

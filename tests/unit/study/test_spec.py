@@ -6,10 +6,12 @@ import pytest
 
 from workbench.defaults import MAX_REPEATS, PATIENCE_S
 from workbench.errors import WorkbenchError
-from workbench.study import Study, read_study, study_from
-from workbench.study.parts import estimator_of
-from workbench.study.parts import testbed_of as asked_testbed
+from workbench.journal import Journal
+from workbench.study import Study, read_planned, read_study, run_study, study_from, write_planned
+from workbench.study.carry_out import estimator_of
+from workbench.study.carry_out import testbed_of as asked_testbed
 
+GIVEN = {"query": "nexmark:q1", "targets": [1000], "slots": [2, 4], "memory_mb": [512]}
 STUDY = Study("nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512, 1024), testbed="fluid", slot_cpus=1.0, most_runs=9)
 
 
@@ -41,7 +43,7 @@ STUDY = Study("nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512, 1024), testbed="flu
     ],
 )
 def test_a_wrong_study_is_refused_with_how_to_fix_it(change, message):
-    wrong = {"query": "nexmark:q1", "targets": [1000], "slots": [2, 4], "memory_mb": [512]} | change
+    wrong = GIVEN | change
     with pytest.raises(WorkbenchError, match=message):
         study_from(wrong)
     with pytest.raises(WorkbenchError, match=rf"^{message}"):  # before anything is measured
@@ -79,6 +81,7 @@ def test_a_rate_of_a_study_is_written_as_that_of_an_option(tmp_path):
         ("", r"^The study .* is empty; begin with a line such as"),
         ("- a\n", r"not a mapping of keys"),
         ("slotz: [1]\n", r"unknown key 'slotz'; did you mean 'slots'\?"),
+        ("query: nexmark:q1\nfile: other.yaml\n", r"unknown key 'file'"),
         ("query: nexmark:q1\n", r"lacks 'targets'; add it. For example: targets: \[100000, 200000\]"),
     ],
 )
@@ -111,15 +114,47 @@ def test_a_short_warm_up_is_short_in_both_places():
     ],
 )
 def test_a_study_that_cannot_read_a_topic_is_refused(change, message):
-    right = {"query": "nexmark:q1", "targets": [1000], "slots": [2, 4], "memory_mb": [512]}
-    right |= {"source": "kafka", "dataset": "kafka://localhost:9092/bids"}
+    right = GIVEN | {"source": "kafka", "dataset": "kafka://localhost:9092/bids"}
     assert not study_from(right).shared
     with pytest.raises(WorkbenchError, match=message):
         study_from(right | change)
 
 
 def test_a_study_says_how_long_to_wait_for_neighbours_and_how_often_to_repeat():
-    given = {"query": "nexmark:q1", "targets": [1000], "slots": [2, 4], "memory_mb": [512]}
-    unset, hurried = study_from(given), study_from(given | {"patience_s": 0, "max_repeats": 1})
-    assert (estimator_of(unset).patience_s, estimator_of(unset).max_repeats) == (PATIENCE_S, MAX_REPEATS)
-    assert (estimator_of(hurried).patience_s, estimator_of(hurried).max_repeats) == (0.0, 1)
+    for more, expected in (({}, (PATIENCE_S, MAX_REPEATS)), ({"patience_s": 0, "max_repeats": 1}, (0.0, 1))):
+        made = estimator_of(study_from(GIVEN | more))
+        assert (made.patience_s, made.max_repeats) == expected
+
+
+FLUID = {"query": "nexmark:q1", "slots": [2, 3, 4], "memory_mb": [2048], "testbed": "fluid"}
+
+
+def test_rows_and_a_deadline_are_a_rate_and_the_plan_ends_in_time_and_is_read_again(tmp_path):
+    study = study_from(FLUID | {"rows": "400M", "deadline_s": 900, "start_s": 60})
+    assert study.targets == (pytest.approx(400e6 / 840),)
+    assert study.run.lasts_s(study.targets[0]) == pytest.approx(900)
+    planned = run_study(study, Journal(tmp_path / "journal"))
+    (plan,) = planned.plans
+    assert plan.run.lasts_s(plan.expected_rate) < 900
+    write_planned(planned, tmp_path / "plans.json")
+    again = read_planned(tmp_path / "plans.json")
+    assert again.plans[0].run == plan.run
+    assert again.study.run == study.run
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"rows": 4e8, "targets": [1e3]}, "rows is given without deadline_s"),
+        ({"deadline_s": 60, "targets": [1e3]}, "deadline_s is given without rows"),
+        ({"rows": 4e8}, "lacks 'targets'"),
+        ({"rows": 4e8, "deadline_s": 60}, "start_s is 60; it must be at least 0 and below the deadline of 60 s"),
+        ({"rows": 4e8, "deadline_s": 600, "targets": [1e3]}, "Leave targets out"),
+        ({"rows": "many", "deadline_s": 600}, "rows is 'many'; write a number above 0"),
+        ({"targets": [1e3], "start_s": 30}, "start_s is given without rows and deadline_s"),
+        ({"rows": 4e8, "deadline_s": 600, "outage_s": 60, "catch_up_s": 60}, "of a query that goes on"),
+    ],
+)
+def test_what_is_asked_is_checked(keys, message):
+    with pytest.raises(WorkbenchError, match=message):
+        study_from(FLUID | keys)

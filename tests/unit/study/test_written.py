@@ -12,8 +12,8 @@ from workbench.measuring.fingerprint import code_of
 from workbench.records import Sink
 from workbench.study import draft, find_query, study_from
 from workbench.study._written import check_function, check_loaded, state_keys
+from workbench.study.carry_out import query_of
 from workbench.study.catalogue import read_query
-from workbench.study.parts import query_of
 from workbench.workload import Unread
 
 JOBS = {
@@ -76,7 +76,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("function", JOBS)
 def test_what_cannot_be_planned_is_said_by_init_and_a_dry_run(folder, find, function):
     text, said = JOBS[function]
-    name = f"jobs_{function}_{find.__name__}"
+    name = f"jobs_{function}_{find is find_query}"
     (folder / f"{name}.py").write_text(text)
     with pytest.raises(WorkbenchError, match=f"(?s){said}"):
         find(f"{name}:{function}", "orders.csv", "time")
@@ -189,9 +189,8 @@ def test_what_foreach_batch_cannot_call_is_said_before_spark(find, sink, message
 
 @pytest.mark.usefixtures("sinks")
 def test_a_dry_run_reads_a_sink_and_plan_loads_it():
-    for sink in ("sinks_of_job:plain", "sinks_of_job:write", "sinks_of_job.py:write /tmp/x"):
-        named = Sink.parse(sink)
-        read, loaded = (find("sinks_of_job:query", "orders.csv", None, sink=named) for find in (read_query, find_query))
+    for sink in map(Sink.parse, ("sinks_of_job:plain", "sinks_of_job:write", "sinks_of_job.py:write /tmp/x")):
+        read, loaded = (find("sinks_of_job:query", "orders.csv", None, sink=sink) for find in (read_query, find_query))
         assert isinstance(read.sink, Unread)
         assert callable(loaded.sink)
         assert code_of(read) == code_of(loaded)

@@ -1,8 +1,11 @@
-"""Options take numbers as answers show them: with commas."""
+"""Options take numbers with commas, as answers show them; errors name settings as options, or as keys of a study."""
+
+import pickle
 
 import pytest
 
 from workbench import cli
+from workbench.errors import WorkbenchError
 
 
 def asked(*words):
@@ -47,3 +50,28 @@ def test_a_comma_out_of_place_is_refused(capsys, words, said):
     with pytest.raises(SystemExit):
         asked("measure", "nexmark:q1", *words)
     assert said in capsys.readouterr().err
+
+
+LATE = WorkbenchError("Its batches take too long: give it more slots.", settings=("slots", "interval_s"))
+
+
+def test_python_and_studies_read_names():
+    assert str(LATE) == "Its batches take too long: give it more slots (slots, interval_s)."
+    assert str(WorkbenchError("No settings here.")) == "No settings here."
+
+
+def test_the_error_of_another_process_keeps_its_settings():
+    again = pickle.loads(pickle.dumps(LATE))  # noqa: S301 - made here
+    assert (str(again), again.settings) == (str(LATE), ("slots", "interval_s"))
+
+
+def test_a_command_reads_its_options(capsys, monkeypatch):
+    def refuse(*_args, **_kwargs):
+        raise LATE
+
+    monkeypatch.setattr("workbench.cli.measuring.find_query", refuse)
+    assert cli.main(["verify", "nexmark:q1", "--rate", "5"]) == 2
+    assert "give it more slots (--slots, --interval).\n" in capsys.readouterr().err
+    monkeypatch.setattr("workbench.cli.planning.read_study", refuse)
+    assert cli.main(["plan", "study.yaml"]) == 2  # it has no such options, but a study has such keys
+    assert "give it more slots (slots, interval_s).\n" in capsys.readouterr().err
