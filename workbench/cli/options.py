@@ -109,8 +109,8 @@ also whether it gives executors on which a query can be measured. The exit code 
 measuring needs. With --bundle, list what a maintainer needs to repeat a failure, without data and secrets; with --yes,
 write it too.
 
---bundle FILE  list what goes into FILE.zip; nothing is written without --yes
---yes  write the bundle
+--bundle FILE  list what goes into this ZIP file; nothing is written without --yes
+--yes  write the file
 --study FILE  the study that failed (the last failure's)
 --journal FILE ={JOURNAL}  the journal that failed (%(default)s)
 --json  print JSON

@@ -37,7 +37,7 @@ from workbench.study import (
     write_planned,
 )
 
-UNLISTED = "not listed: one task of each operator, whose costs BIDS2 assigns the listed slots by"
+UNLISTED = "not listed: one task per operator, for the rates by which BIDS2 assigns the listed slots"
 """Why a budget is measured that a study does not list."""
 
 RECORDED = ".recorded.json"
