@@ -27,7 +27,7 @@ demo: $(READY) ## plan Nexmark q5 for three rates from runs on a small Spark her
 	  echo "Planning Nexmark q5 on up to four slots of this machine; first answers come after three to four minutes, the report after eight, ten at most." && \
 	  $(BIN)/workbench plan data/q5.yaml --report reports/q5.html; \
 	else \
-	  echo "No CPU quotas here: measuring one run on whole cores instead; this takes six to nine minutes." && \
+	  echo "No CPU quotas here: measuring one run on whole cores instead; this takes five to nine minutes." && \
 	  $(BIN)/workbench measure nexmark:q5 --report reports/q5.html; \
 	fi
 

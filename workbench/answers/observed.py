@@ -139,7 +139,7 @@ def _runs_of(where: str, ending: EndingRuns, asked: EndingRun | None) -> str:
     said = (
         f"A run of {where} takes what there is and ends: usually {units.scaled(ending.rows, 'rows')} in "
         f"{about(ending.lasts_s)}, at most {units.scaled(ending.most_rows, 'rows')} in {about(ending.most_s)}. Full "
-        f"batches are worked off at {units.rate(ending.rate, 2)}; the largest holds {ending.largest:,} rows."
+        f"batches are processed at {units.rate(ending.rate, 2)}; the largest holds {ending.largest:,} rows."
     )
     if asked is None:
         return said
@@ -154,7 +154,8 @@ def _bound(found: Observed) -> str:
     room = found.headroom
     if not room.mean_rate:
         return ""
-    what = "all batches hold as many rows, so a cap may hold them: they take" if room.may_be_held else "its load is"
+    held = "all batches have the same number of rows, so a cap may limit them: they take"
+    what = held if room.may_be_held else "its load is"
     load = f"{what} {units.rate(room.mean_rate, 2)}, {units.rate(room.peak_rate, 2)} at the peak"
     least = f"it sustains at least {units.rate(room.at_least, 2)}" if room.at_least else ""
     said = "; ".join(filter(None, (least, load)))
@@ -171,7 +172,7 @@ def _verdict(found: Observed) -> tuple[str, str]:
     if min(room.low, admitted) > room.peak_rate * (1 + _TIGHT):
         return ("safe", "safe")
     if room.capped:
-        return ("held by its cap", "risky")
+        return ("limited by its cap", "risky")
     return ("risky", "risky") if room.rate > room.peak_rate else ("behind at the peak", "unsure")
 
 
@@ -252,8 +253,8 @@ def _comparison(found: Observed) -> list[str]:
     name = found.running.name
     whose = "" if held.query == name else f", of {held.query} (the log is of {name}),"
     said = (
-        f"The study that was measured{whose} expects {units.rate(held.rate, 2)} (90 %: {ends}) of as many cores, "
-        f"{units.count(held.slots, 'of its slots')}: "
+        f"The study that was measured{whose} expects {units.rate(held.rate, 2)} (90 %: {ends}) from the same number of "
+        f"cores, {units.count(held.slots, 'of its slots')}: "
     )
     said += "the two agree" if held.agrees else f"a core here does {held.times:.2g} times the work of a measured one"
     takes = []
@@ -272,9 +273,9 @@ def _what_it_is(found: Observed) -> dict[str, str]:
     memory = ", as you say" if running.cpu_share is None else f" of {running.memory_mb:,} MB"
     ends = found.ending is not None and room.interval_s == found.ending.full_s
     interval = "none: its runs end" if ends else interval
-    load = f"{units.rate(room.mean_rate)} in the mean, {units.rate(room.peak_rate)} at the peak"
-    admitted = f"batches are held to {units.rate(room.admitted_rate, 2)} (maxOffsetsPerTrigger)"
-    cap = f"{admitted}; full ones work off a backlog and do not count for the peak"
+    load = f"{units.rate(room.mean_rate)} on average, {units.rate(room.peak_rate)} at the peak"
+    admitted = f"batches are limited to {units.rate(room.admitted_rate, 2)} (maxOffsetsPerTrigger)"
+    cap = f"{admitted}; full batches clear a backlog and do not count for the peak"
     known = {
         "application": " · ".join(filter(None, (running.application, running.spark and f"Spark {running.spark}"))),
         "source": ", ".join(dict.fromkeys(running.sources)),

@@ -73,10 +73,10 @@ def _overrun(found: Observed) -> dict[str, Advice]:
     if not room.agree and room.neighbours_s is not None:
         own, error = units.seconds(max(0.0, room.neighbours_s)), units.seconds(room.neighbours_error_s)
         follow = (
-            "Rows follow from how long the batch before took, so a line through all batches shows no cost. Between "
-            f"neighbours a row costs {own} (standard deviation {error})."
+            "The size of a batch depends on how long the batch before it took, so a line through all batches does not "
+            f"show what a row costs. Between consecutive batches a row costs {own} (standard deviation {error})."
         )
-        said[follow] = Advice("Trust the neighbours, or give a log whose load changes.")
+        said[follow] = Advice("Use the cost between consecutive batches, or give a log whose load changes.")
     return said
 
 

@@ -77,7 +77,7 @@ def of_batches(given: PlacementInput) -> Answer:
 
 
 def compared(given: PlacementInput, found: Comparison, again: Again, shown: Placed | None = None) -> Answer:
-    """Answer what the plan `shown`, by default the best, gains over the default scheduler, and what others gain."""
+    """Answer what the plan `shown`, by default the best, gains over Flink's default scheduler, and what others gain."""
     best = found.best
     ranked = sorted(found.rows, key=lambda row: (row is not best, -(row.median or 0.0), tuple(row.costs)))
     rows = [_method(row, best, given) for row in ranked]
@@ -174,9 +174,9 @@ def _proof(placed: Placed) -> str:
 
 
 def _gain(plan: Placed, found: Comparison, given: PlacementInput) -> str:
-    """Describe what a plan gains over the default scheduler, in the median of its draws."""
+    """Describe what a plan gains over Flink's default scheduler, in the median of its draws."""
     default = found.default
-    usual = "by the default scheduler"
+    usual = "by Flink's default scheduler"
     name, drawn = ("", "") if default is None else (default.placed.method, units.some(default.draws, "draw"))
     if plan.rate is None or math.isinf(plan.rate.rate):
         said = f"Placed by {plan.method}, the costs are {_costs(plan.cost)} ({_SCALE})"

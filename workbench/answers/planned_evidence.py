@@ -60,7 +60,7 @@ def _start(planned: Planned) -> list[Card]:
 
 
 def forms(planned: Planned) -> list[Card]:
-    """Compare the paper's forms and the law: the slots that each needs for every target, and its error."""
+    """Compare StreamBed's forms and the law: the slots that each needs for every target, and its error."""
     title, found = "Would another model give another answer?", planned.forms
     finding = f"{findings.forms(found)}{_assumed(planned.exploration)}"
     if found.chosen is None:
@@ -79,7 +79,7 @@ def _forms_table(found: FormComparison) -> Table:
     )
     rows = tuple(
         (
-            f"{fit.form}, the paper's choice" if fit.form == found.chosen else fit.form,
+            f"{fit.form}, {findings.choice(found)}" if fit.form == found.chosen else fit.form,
             ", ".join(units.scaled(one, "") for one in fit.coefficients),
             fit.left_out,
             times(100, fit.left_out_share),
@@ -92,8 +92,7 @@ def _forms_table(found: FormComparison) -> Table:
     )
     slots, rates = [one.slots for one in found.targets], [one.expected_rate for one in planned]
     plan = ("the plan", found.used, None, None, None, None, *slots, *rates)
-    by = {"halves": "by halves", "leave-one-out": "by runs left out", "first": "as the first: no error is defined"}
-    caption = f"Forms and the slots by each with a margin of {MARGIN:g}; the paper chooses {by[found.rule]}"
+    caption = f"Forms, and the slots that each asks for with a margin of {MARGIN:g}"
     return Table(caption, columns, (*rows, plan) if found.targets else rows, opened=True)
 
 
@@ -296,7 +295,7 @@ def _runs(planned: Planned) -> list[Card]:
             "MST (records/s)": lambda one: (one[2].estimate.middle or None) if one[2] else None,
             "Low (records/s)": lambda one: one[2].estimate.low if one[2] else None,
             "High (records/s)": lambda one: _finite(one[2].estimate.high) if one[2] else None,
-            "Cost after it (records/s)": lambda one: _finite(found.costs[one[0]]),
+            "Model error after it (records/s)": lambda one: _finite(found.costs[one[0]]),
             "Fitted": lambda one: "yes" if one[0] in found.fitted else "no",
         },
     )

@@ -103,8 +103,8 @@ Check whether this machine can measure, draw and report, and show how to fix wha
 also whether it gives executors on which a query can be measured. The exit code is 2 if something is lacking that
 measuring needs. With --bundle, list what repeats a failure, without data and secrets, for a maintainer.
 
---bundle FILE  list what goes into FILE.zip; nothing is written without --yes
---yes  write the bundle
+--bundle FILE  list what goes into this ZIP file; nothing is written without --yes
+--yes  write the file
 --study FILE  the study that failed (the last failure's)
 --journal FILE ={JOURNAL}  the journal that failed (%(default)s)
 --slots:whole =1  slots that a cluster is asked for (1)

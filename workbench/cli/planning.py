@@ -37,7 +37,7 @@ from workbench.study import (
     write_planned,
 )
 
-UNLISTED = "not listed: one task of each operator, whose costs BIDS2 assigns the listed slots by"
+UNLISTED = "not listed: one task per operator, for the rates by which BIDS2 assigns the listed slots"
 RECORDED = ".recorded.json"  # ending of the plans that ship with a study
 _TIMED_S = 3.0
 _IN_SECONDS = 120  # a shorter time is printed in seconds

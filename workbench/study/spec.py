@@ -196,7 +196,7 @@ class Study:
     intervals: Annotated[tuple[float, ...], list_of(_SECONDS, bounds.INTERVALS, "seconds above 0")] = ()
     latency_s: Annotated[float | None, _SECONDS] = None
     tolerance: Annotated[float, number(0.001, 1, ends="[)")] = defaults.TOLERANCE
-    # without a quota it is two minutes at most; code that still compiles afterwards lowers the rate that is found
+    # longest warm-up without a quota; code that still compiles afterwards lowers the rate that is found
     warmup_s: Annotated[float, _SECONDS] = defaults.WARMUP_CAP_S
     # of every run: see `CapacityEstimator`; lower values are sooner done and less certain
     patience_s: Annotated[float, _NO_SECONDS] = defaults.PATIENCE_S
@@ -370,7 +370,7 @@ class Study:
             )
         if self.intervals and len(set(self.intervals)) < len(self.intervals):
             raise WorkbenchError(
-                f"intervals is {shown(list(self.intervals))}; each must stand once. Remove what repeats."
+                f"intervals is {shown(list(self.intervals))}; each may occur only once. Remove the repeats."
             )
         if self.latency_s is not None and len(self.intervals) < 2:
             raise WorkbenchError(

@@ -18,6 +18,16 @@ from workbench.scaling import JustinDecision
 from workbench.speed import REFERENCE, RelativeSpeed, relative_speed
 
 _LAW = "scaling"
+_TAKES = {
+    "halves": "StreamBed's rule (by halves) takes {}",
+    "leave-one-out": "The error on a run left out chooses {}",
+    "first": "There are too few runs for any error, so the first form is taken: {}",
+}
+_CHOICES = {
+    "halves": "StreamBed's choice",
+    "leave-one-out": "the least error on a run left out",
+    "first": "the first form",
+}
 _LOST = 0.1  # of an interval, that growth may take
 _SHOWN_S = 0.005
 _CLEARLY = 1.05  # times the slots measured, from which on two digits say that it is more
@@ -103,8 +113,8 @@ def written(measurement: Measurement) -> str:
     if seen.growth_s:
         count = max(1, round(_LOST * measurement.budget.interval_s / seen.growth_s))
         said += (
-            f" {units.seconds(seen.growth_s)} more after each batch: compact every {units.count(count)}, where a tenth "
-            "of the interval is lost."
+            f" Each batch takes {units.seconds(seen.growth_s)} longer than the one before: compact the table every "
+            f"{units.count(count, 'batches')}, when a tenth of the interval is lost."
         )
     return said
 
@@ -125,8 +135,8 @@ def growing_state(estimate: MstEstimate) -> str:
     """Describe the size, in records, at which the rate was found of a state that grows without bound."""
     records = sum(probe.observation.consumed_rate * probe.seconds for probe in estimate.probes)
     return (
-        f"The state grows with every record, to that of about {units.scaled(records, 'records')} here: this is the "
-        "rate at that state, not a maximum that lasts."
+        f"The state grows with every record and had taken in about {units.scaled(records, 'records')} here. The rate "
+        "holds for a state of that size; as the state grows, the query may sustain less."
     )
 
 
@@ -152,38 +162,40 @@ def form_name(form: str) -> str:
 
 
 def forms(found: FormComparison) -> str:
-    """Compare the paper's form with the plan's, what each asks for, and the evidence."""
+    """Compare the chosen form of StreamBed's with the plan's, what each asks for, and the evidence."""
     if found.chosen is None:
-        return f"{units.some(found.runs, 'run')} cannot make a model of the paper's forms."
+        return f"{units.some(found.runs, 'run')} cannot make a model of StreamBed's forms."
     asks = ""
     if found.targets:
         fit, rate = found.fit_of(found.chosen), units.rate(found.targets[-1].rate)
         slots = None if fit is None else fit.slots[-1]
         none = f"by which no number of slots carries {rate}"
         asks = none if slots is None else f"which asks for {units.some(slots, 'slot')} at {rate}"
-    taken = ", ".join(filter(None, (f"The paper's rule takes {found.chosen}", asks)))
+    taken = ", ".join(filter(None, (_TAKES[found.rule].format(found.chosen), asks)))
     if found.used == found.chosen:
         return f"{taken}; the plan uses it, because the study sets its form."
     planned = found.targets[-1].slots if found.targets else None
     own = form_name(found.used) + (f" ({units.some(planned, 'slot')})" if planned else "")
-    why = _evidence(found)
-    if found.evidence == "form":
-        why += (
-            ": among the slots measured the law is tied to the brackets, and beyond them the form that misses such a "
-            "run by less predicts worse"
-        )
-    return f"{taken}; the plan uses {own} {why}."
+    return f"{taken}; the plan uses {own} {_evidence(found)}."
+
+
+def choice(found: FormComparison) -> str:
+    """Name what chose among StreamBed's forms: its rule by halves, or what decides where that has too few runs."""
+    return _CHOICES[found.rule]
 
 
 def _evidence(found: FormComparison) -> str:
-    """Explain why the plan uses its form instead of the paper's, after its name."""
+    """Explain why the plan uses its form instead of the chosen one, after its name."""
     if found.evidence == "set":
         return "because the study sets it"
     form, law = _left_out(found.fit_of(found.chosen)), _left_out(found.fit_of(_LAW))
     if found.evidence == "law":
         return f"because it misses a run left out by {law}, {found.chosen} by {form}"
     if found.evidence == "form":
-        return f"although {found.chosen} misses a run left out by {form}, the law by {law}"
+        return (
+            f"although {found.chosen} misses a run left out by {form}, the law by {law}. At the slots measured, the "
+            "law is drawn to the brackets; at more slots, the form with the lower error usually predicts worse"
+        )
     runs, few = units.some(found.runs, "run"), found.evidence == "too few"
     if not (form and law):
         return f"because {runs} are too few for an error on a run left out"
@@ -281,14 +293,14 @@ def whose_cores(plan: CapacityPlan) -> str:
     if cores is None:
         if instance is None or instance.core_speed is None:
             return ""
-        return f"It counts the cores of {instance.name} as fast as those measured, because nobody timed these."
+        return f"It assumes that the cores of {instance.name} are as fast as those measured, which were not timed."
     here = relative_speed(cores.measured, REFERENCE)
     there = "" if here is None else f", {here.words('those of the reference machine')}"
     if not cores.other:
-        return f"It counts cores as fast as those measured: {cores.measured}{there}."
+        return f"It assumes cores as fast as those measured: {cores.measured}{there}."
     counted = RelativeSpeed(cores.times, cores.low, cores.high).words("those measured")
     name = "another machine" if instance is None else instance.name
-    return f"It counts the cores of {name}, {counted}; measured were {cores.measured}{there}."
+    return f"It assumes the cores of {name}, {counted}. Those measured: {cores.measured}{there}."
 
 
 def decided(decision: JustinDecision) -> str:

@@ -111,9 +111,9 @@ def _state(measurement: Measurement) -> Iterator[Check]:
     )
     if estimate.filled is not None:
         yield _check(
-            "Had the state its working size?",
+            "Was the state at its working size?",
             estimate.filled,
-            "There is none, or as much left it as entered.",
+            "There is no state, or as many rows left it as entered.",
             "No row left the state before the probes, so it still grew.",
             "The rate is that of a young state and may be too high: measure in a deployment of its own (in a study "
             "deployment: separate), whose state is not emptied between probes, so that it has minutes to fill.",

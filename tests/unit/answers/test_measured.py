@@ -137,7 +137,7 @@ def test_what_writing_costs_and_how_a_table_grows_is_said(measurement):
     text = findings.written(grows)
     assert "written to delta, with the checkpoint s3a" in text
     assert "80 ms to the driver's part of a batch, 50 ms to each task, 2 µs to each record" in text
-    assert "1.2 ms more after each batch: compact every 167" in text  # a tenth of 2 s
+    assert "takes 1.2 ms longer than the one before: compact the table every 167 batches" in text  # a tenth of 2 s
     assert "compact" not in findings.written(ran(replace(cost, growth_s=0.0), sink="delta"))
     assert dict(card_of(grows, "writes").table.rows)["Rows written per record read"] == "0.5"
     stored = measurement_from_dict(unstructure(grows))

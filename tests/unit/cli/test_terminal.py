@@ -7,7 +7,7 @@ from terminal_session import CODES, SESSIONS, command, environment, in_terminal,
 
 ANSWERS = {
     "plan": ("safe", "risky", "don't rely on it yet"),
-    "place": ("more than by the default scheduler", "as much as by the default scheduler"),
+    "place": ("more than by Flink's default scheduler", "as much as by Flink's default scheduler"),
     "replay": ("keeps up",),
 }
 

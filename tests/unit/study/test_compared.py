@@ -98,7 +98,7 @@ def test_the_terminal_says_so(log, measured, capsys, changes, named):
     path = renamed(measured(ON_FOUR / 16), **changes)
     assert main(["observe", str(log), "--target", str(2 * ON_FOUR), "--measured", str(path)]) in {0, 1}
     said = " ".join(capsys.readouterr().out.split())
-    expects = r"expects (39|40).* k records/s .* of as many cores, 8 of its slots: a core here does 2"
+    expects = r"expects (39|40).* k records/s .* from the same number of cores, 8 of its slots: a core here does 2"
     assert re.search(f"The study that was measured{named} {expects}", said)
     assert re.search(r"With the growth that was measured, 16\d k records/s take [89] slots of this kind", said)
 

@@ -65,12 +65,12 @@ class Configured:
         if self.layout is None and asked.tasks is not None:
             return f"One task per operator on {slots}: BIDS2 needs their rates"
         if self.layout is None:
-            return f"One partition per slot on {slots}: BIDS2 needs a run that shows what a batch is made of"
-        found, parts = f"BIDS2 divides the work of {slots} into partitions: ", asked.partitions
+            return f"One partition per slot on {slots}: no run has shown yet what a batch is made of"
+        found, parts = f"BIDS2 for micro-batches chooses the partitions on {slots}: ", asked.partitions
         if isinstance(self.layout, Allocation):
             found, parts = f"BIDS2 divides {slots} into ", self.layout.tasks
         elif parts is None:
-            found = f"BIDS2 finds nothing clearly better on {slots} than one partition per slot"
+            found = f"BIDS2 for micro-batches finds nothing clearly better on {slots} than one partition per slot"
         found += ", ".join(f"{count:,} {name}" for name, count in (parts or {}).items())
         return f"{found}; expected: {units.rate(objective)}" if objective and math.isfinite(objective) else found
 

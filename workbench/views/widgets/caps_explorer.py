@@ -101,9 +101,8 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self.sliders = tuple(
             panel.slider(word, value, 0.0, OFF, 0.01) for word, value in zip(words, begin, strict=True)
         )
-        self.tune = panel.button(
-            "Thresholds tuned by CAPS", "Tightened until few plans are left (section 5.2)", "magic"
-        )
+        relaxed = "Relaxed from perfect balance until a plan meets all three (section 5.2)"
+        self.tune = panel.button("Thresholds tuned by CAPS", relaxed, "magic")
         self.off = panel.button("All off", "No thresholds: the whole search", "eraser")
         self.search = traced(problem, self.thresholds(), most_nodes)
         self._axes = figures.cost_vectors(self.search.plans).axes  # they stay, so that only plans move

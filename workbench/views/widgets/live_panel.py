@@ -1,6 +1,6 @@
 """The live panel of long work: its state, its findings, its log, and buttons to start, cancel and resume it.
 
-A measurement shows its probes; a study StreamBed's loop: explorer, BIDS2, estimator, and the fitted forms.
+A measurement shows its probes; a study StreamBed's loop, adapted: explorer, optimizer, estimator, and the fitted forms.
 """
 
 import threading
@@ -105,7 +105,7 @@ def _panes(now: Snapshot) -> tuple[Pane, ...]:
             lambda now: now.question,
             figures.draw_acquisition,
         ),
-        Pane("Configuration optimizer: how BIDS2 divides it", lambda now: now.configured, figures.draw_configured),
+        Pane("Configuration optimizer: how the budget is divided", lambda now: now.configured, figures.draw_configured),
         Pane("Capacity estimator: the bracket of its maximum", _probes_of, figures.draw_bracket),
         Pane(
             "Capacity model: the forms, fitted after each run",

@@ -72,7 +72,7 @@ def test_partitions_are_set_where_fewer_of_them_promise_clearly_more():
     assert settings_of(chosen, 4) == {"source": chosen.partitions["scan"], "state": chosen.partitions["count"]}
     assert best_layout(None, budget) is None
     query = nexmark.query("q5")
-    for layout, said in ((plain, "finds nothing clearly better"), (chosen, "divides the work of 4 slots")):
+    for layout, said in ((plain, "finds nothing clearly better"), (chosen, "chooses the partitions on 4 slots")):
         asked = Configuration(query, budget, partitions=settings_of(layout, 4), predicted_rate=layout.rate)
         assert said in Configured(asked, layout).sentence
 

@@ -145,7 +145,7 @@ def test_fast_cores_can_make_a_dearer_type_the_cheapest():
     assert made([cheap, dear], 2e5).price.instance.name == LARGE.name
     found = made([replace(cheap, core_speed=1.0), replace(dear, core_speed=2.0)], 2e5)
     assert found.price.instance.name == "fast"
-    assert "It counts the cores of fast, 2.00 times as fast as those measured (1.74 to 2.30)" in whose_cores(found)
+    assert "It assumes the cores of fast, 2.00 times as fast as those measured (1.74 to 2.30)" in whose_cores(found)
 
 
 def test_a_list_without_speeds_gives_the_same_plan_and_says_whose_cores():
@@ -159,7 +159,7 @@ def test_a_list_without_speeds_gives_the_same_plan_and_says_whose_cores():
 def test_speeds_have_no_effect_where_nobody_timed_the_cores_measured():
     found = made([replace(LARGE, core_speed=2.0)], exploration=staged_exploration())
     assert capacity(found) == capacity(made([LARGE], exploration=staged_exploration()))
-    assert whose_cores(found).startswith("It counts the cores of c6i.xlarge as fast as those measured")
+    assert whose_cores(found).startswith("It assumes that the cores of c6i.xlarge are as fast as those measured")
 
 
 def test_types_of_one_speed_are_priced_together():
