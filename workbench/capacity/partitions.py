@@ -70,13 +70,7 @@ def bids2_micro_batch(
     Returns
     -------
     BatchLayout
-        With the rate, records/s, and what takes most of the interval; the rate is 0 where what rows do not add to fills
-        the interval alone.
-
-    Raises
-    ------
-    WorkbenchError
-        When a number is out of range, the solver is unknown, or CBC cannot be run.
+        Its rate, records/s, is 0 where what rows do not add to fills the interval alone.
     """
     whole("slots", slots, 1)
     positive("The trigger interval", interval_s, "seconds")

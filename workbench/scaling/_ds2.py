@@ -31,10 +31,9 @@ class Ds2Decision:
         Records/s per operator, including sources, if every operator keeps up with the source rates.
     parallelism
         Tasks per operator without sources, which keep theirs.
-    selectivity
-        Records out per record in of every operator; the last known value if the counters give none.
-    uninformed
-        Operators without informative counters; they keep their tasks.
+    selectivity, uninformed
+        Records out per record in of every operator; operators without informative counters, which keep their tasks and
+        the selectivity last known.
     """
 
     true_rates: Mapping[str, tuple[float, float]]
@@ -66,11 +65,6 @@ def ds2(
         Target records/s per source.
     last_selectivity
         ``Ds2Decision.selectivity`` of an earlier decision.
-
-    Raises
-    ------
-    WorkbenchError
-        When counters or rates do not fit the dataflow, or an operator that is not a source has no upstream.
     """
     _check(dataflow, counters, source_rates)
     true_rates: dict[str, tuple[float, float]] = {}

@@ -150,7 +150,7 @@ def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 and its four 
     previous
         The configuration that was measured, per operator.
     proposal
-        DS2's number of tasks for the same operators.
+        DS2's number of tasks, for the same operators.
     now, before
         State metrics of the window just ended and of the window before it. An operator absent from `now` is stateless
         and gets no managed memory. An operator absent from `before` has not improved.
@@ -158,11 +158,6 @@ def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 and its four 
         Number of levels: 3 gives levels 0, 1 and 2, which are 158, 316 and 632 MB.
     hit_rate, latency_s
         An operator is under pressure if its hit rate is below `hit_rate` or its latency is above `latency_s`.
-
-    Raises
-    ------
-    WorkbenchError
-        When the mappings do not name the same operators, or an operator is above the top level.
 
     Notes
     -----

@@ -85,11 +85,6 @@ def replay(
     generated
         Whether the sources generate up to the rates of `trace`: under back-pressure they generate less, nothing waits,
         and a policy sees the lower rate. By default they read a queue that fills at those rates.
-
-    Raises
-    ------
-    WorkbenchError
-        When a number is out of its range, or what the start or the policy asks for cannot be deployed.
     """
     model = _model(dataflow, profiles)
     interval_of(policy)

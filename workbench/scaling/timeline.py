@@ -143,21 +143,15 @@ class Timeline:
 
     Parameters
     ----------
-    offered, consumed
-        Records/s.
-    backlog
-        Records that wait at the end of a step.
+    offered, consumed, backlog
+        Records/s; records that wait at the end of a step.
     latency_s
         Seconds that the last records consumed in a step had waited: at the sources, and in micro-batches for a whole
         trigger interval and the end of their batch.
-    tasks
-        Tasks of all operators together.
-    memory_mb
-        Memory of one slot at the beginning, MB; 0 if it is unlimited.
-    paid_cpus, paid_memory_mb, workers
-        Cores, memory (MB) and workers that were paid: complete workers, or of the slots only.
-    price_per_hour
-        Price of one worker; None if unknown.
+    tasks, memory_mb
+        Tasks of all operators together; memory of one slot at the beginning, MB, 0 if it is unlimited.
+    paid_cpus, paid_memory_mb, workers, price_per_hour
+        Cores, memory (MB) and workers that were paid: complete workers, or of the slots only; price of one worker.
     window_s, batch_s
         Window of the query, seconds, None without one; trigger interval in micro-batches, seconds, 0 without them.
     busy

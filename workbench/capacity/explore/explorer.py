@@ -41,17 +41,10 @@ _ALL_TAKEN = "all measurements of the budgets left to ask for were taken"
 
 @dataclass(frozen=True)
 class Space:
-    """Budgets that may be measured.
+    """Budgets that may be measured: the grid of `slots` and of `memory_mb`, MiB per slot, both ascending.
 
-    Parameters
-    ----------
-    slots
-        Slot counts, ascending. One is enough where runs with more partitions than slots show what tasks cost.
-    memory_mb
-        Memory per slot, MiB, ascending: the grid.
-    largest_first
-        Whether the corners of most slots come first: where a warm deployment is made for them, they are measured first,
-        and no first answer goes beyond what was run.
+    One slot count is enough where runs with more partitions than slots show what tasks cost. With `largest_first` the
+    corners of most slots come first, for which a warm deployment is made: no first answer goes beyond what was run.
     """
 
     slots: tuple[int, ...]
@@ -106,8 +99,7 @@ class ResourceExplorer:
     choice
         Budgets after the corners: ``"improvement"``, the paper's Gaussian process and stop rule, or ``"edge"``.
     estimates
-        Runs per budget asked for after the corners. More of them average out run effects, and take less time than
-        as many calls of the paper's optimizer, which are up to two runs each.
+        Runs per budget asked for after the corners; more of them average out run effects.
     available
         Number of available measurements of a budget, if bounded: a table's row can be replayed once.
     growth

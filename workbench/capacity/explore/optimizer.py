@@ -87,13 +87,7 @@ class ConfigurationOptimizer:
     A configuration that is measured again is another measurement, numbered by those finished before. So an optimizer
     that is asked the same in the same order, with the same journal, finds what was measured before.
 
-    Parameters
-    ----------
-    journal
-        Every probe and every finished measurement is recorded here, and finished ones are not repeated.
-    costs_at
-        Slots of the budget whose first run also gets the short runs that separate fixed from per-record costs; None: no
-        run does.
+    The first run of the budget of `costs_at` slots also gets the short runs that separate fixed from per-record costs.
     """
 
     testbed: Testbed

@@ -24,10 +24,8 @@ class CapacityModel(Model):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (2,)
-        a and b.
-    intercept_ : float
-        c.
+    coef_, intercept_
+        a and b, shape (2,); c.
 
     References
     ----------

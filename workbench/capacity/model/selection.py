@@ -67,13 +67,8 @@ def select_model(
         that leaves fewer than two to test, the leave-one-out error decides.
         ``"leave-one-out"``: the least such error; if no form has one, the first form.
         ``"robust"``: no selection, the scaling form.
-    objectives
-        BIDS2's prediction of each run, records/s, nan where there is none; see `Model.fit`.
-
-    Raises
-    ------
-    WorkbenchError
-        When the rule or a form is unknown, or no form is given.
+    stateful, growth, objectives
+        See `ScalingModel` and `Model.fit`.
     """
     if rule not in get_args(Rule):
         raise WorkbenchError(f"The rule is {rule!r}; use one of {', '.join(get_args(Rule))}.")

@@ -47,17 +47,13 @@ class ElasticSettings:
         (section 3.1) and, which the paper does not ask, chance does not explain it or a core is nearly saturated.
     schedule_s
         Seconds between two decisions of the core scheduler; not stated in the paper, 1 s here.
-    sync_s
-        Time to redirect one shard inside an executor: 2 ms (figure 12).
-    upstream_sync_s
-        Time of a repartitioning of the operator per upstream executor: 20 ms, so that 32 of them take 0.64 s, the
+    sync_s, upstream_sync_s
+        Time to redirect one shard inside an executor, 2 ms (figure 12), and of a repartitioning of the operator per upstream executor: 20 ms, so that 32 of them take 0.64 s, the
         middle of the "2-3 orders of magnitude" above 2 ms (figure 12).
     moves_per_sync
         Shards that one such synchronisation moves; None for all shards of a plan at once.
-    target_latency
-        T_max as a multiple of the service time.
-    data_threshold
-        Initial phi, bytes/s per core.
+    target_latency, data_threshold
+        T_max as a multiple of the service time; initial phi, bytes/s per core.
     """
 
     window_s: float = 1.0

@@ -290,12 +290,7 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
         Initial phi, bytes/s; 512 KiB/s in the paper.
     timeout_s
         Time limit of one exact solution. At the limit the best assignment found is returned, and `bound` limits its
-        distance to the optimum.
-
-    Raises
-    ------
-    WorkbenchError
-        When the cores do not suffice, lengths or ranges are wrong, or `timeout_s` ends before any assignment is found.
+        distance to the optimum; a `WorkbenchError` if there is none.
     """
     one_of("method", method, get_args(AssignmentMethod))
     executors, nodes = len(required), len(node_cores)

@@ -49,15 +49,8 @@ def erlang_c(servers: int, offered_load: float) -> float:
 
     Parameters
     ----------
-    servers
-        k, at least 1.
-    offered_load
-        a = lambda / mu, at least 0.
-
-    Raises
-    ------
-    WorkbenchError
-        When `servers` is not a whole number of at least 1 or the load is negative or not finite.
+    servers, offered_load
+        k, at least 1; a = lambda / mu, at least 0.
     """
     servers = whole("servers", servers, 1)
     load = not_negative("offered_load", offered_load)
@@ -79,11 +72,6 @@ def jackson_latency(
         lambda_j (records/s), mu_j (records/s of one core) and k_j per executor.
     source_rate
         lambda_0, records/s of the input stream.
-
-    Raises
-    ------
-    WorkbenchError
-        When lengths differ or a number is out of its range.
     """
     arrivals, service_rates, loads, source_rate = _checked(arrivals, service_rates, source_rate)
     same_length("executor", len(arrivals), cores=cores)
@@ -101,7 +89,7 @@ def jackson_latency(
 def allocate_cores(
     arrivals: Sequence[float], service_rates: Sequence[float], source_rate: float, target_latency: float, cores: int
 ) -> CoreAllocation:
-    """Return the fewest cores that keep the mean latency at or under the target (Elasticutor, section 4.1).
+    """Return the fewest cores that keep the mean latency at or under the target (section 4.1), or why none do.
 
     Every executor starts at floor(lambda_j / mu_j) + 1, the least stable number (printed as ``|lambda/mu|`` in the
     paper). Each further core goes where it lowers E[T] most. E[T_j] is convex in k_j, so the greedy choice is optimal.
@@ -109,17 +97,10 @@ def allocate_cores(
 
     Parameters
     ----------
-    arrivals, service_rates
-        lambda_j (records/s) and mu_j (records/s of one core) per executor.
-    source_rate
-        lambda_0, records/s of the input stream.
+    arrivals, service_rates, source_rate
+        See `jackson_latency`.
     target_latency, cores
         T_max, seconds; available cores.
-
-    Raises
-    ------
-    WorkbenchError
-        When lengths differ or a number is out of its range. A target that cannot be met is a status, no error.
     """
     arrivals, service_rates, loads, source_rate = _checked(arrivals, service_rates, source_rate)
     target = positive("target_latency", target_latency)

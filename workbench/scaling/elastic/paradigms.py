@@ -111,14 +111,10 @@ class ParadigmRun:
     ----------
     mean_latency_s, p99_latency_s
         Time from when a record is due at the source (with a rate) or is sent (without a rate) to its completion.
-    cores
-        Mean number of cores in use.
-    shard_moves, core_moves, repartitions
-        How often a shard moved, a core moved, and the keys of the operator were repartitioned.
-    migrated_bytes_per_s
-        State that changed its node.
-    remote_bytes_per_s
-        Records between executors and their cores on other nodes.
+    cores, shard_moves, core_moves, repartitions
+        Mean number of cores in use; how often a shard moved, a core moved, and the keys were repartitioned.
+    migrated_bytes_per_s, remote_bytes_per_s
+        State that changed its node; records between executors and their cores on other nodes.
     waiting
         Records that are due and not sent at the end; 0 without a rate.
     time_s, throughput_series, latency_series
@@ -164,10 +160,8 @@ def simulate_paradigm(
     ----------
     rate
         Records/s at the source. None: as many as back-pressure admits, as in the paper.
-    seconds
-        Length of the run: that of `rate` by default, 60 s without a rate.
-    warm_up_s
-        Seconds at the beginning that the totals exclude.
+    seconds, warm_up_s
+        Length of the run, by default that of `rate`, 60 s without one; its beginning that the totals exclude.
     seed
         Seed of service times, measurements and scheduling; the keys have their own seed.
     """
@@ -255,10 +249,7 @@ def compare_paradigms(
     progress: Callable[[str], None] = lambda _: None,
     **options: Any,  # noqa: ANN401
 ) -> tuple[ParadigmRun, ...]:
-    """Run `simulate_paradigm` for each of `paradigms`, on the same keys, hashing and rate.
-
-    `options` are those of `simulate_paradigm`; `progress` gets a line about each before it runs.
-    """
+    """Run `simulate_paradigm` for each of `paradigms` with the same `options`; `progress` gets a line before each."""
     runs = []
     for place, name in enumerate(paradigms, start=1):
         progress(f"paradigm {place}/{len(paradigms)} · {name}")

@@ -43,11 +43,6 @@ def rebalance_shards(
         Task of each shard now.
     threshold
         theta, the accepted imbalance; at least 1.
-
-    Raises
-    ------
-    WorkbenchError
-        When lengths or ranges are wrong, or a shard's task does not exist.
     """
     tasks = whole("tasks", tasks, 1)
     limit = not_negative("threshold", threshold)
