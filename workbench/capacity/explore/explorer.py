@@ -23,13 +23,11 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import get_args
 
 from workbench import units
-from workbench.capacity.explore.acquisition import edge
 from workbench.capacity.explore.exploration import MOST_RUNS, Choice, Exploration, conclude, costs_of, stopping_row
 from workbench.capacity.explore.optimizer import ConfigurationOptimizer, minimal_first
-from workbench.capacity.explore.questions import Question, Why, next_question, on_the_way
+from workbench.capacity.explore.questions import Question, Space, Why, edge, next_question, on_the_way
 from workbench.capacity.model import SCALING, STREAMBED_FORMS, Growth, Model, full, why_no_capacity
-from workbench.checks import shown
-from workbench.dataflow import Budget, SlotProfile
+from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.measuring import Concluded, Event, result_of
 from workbench.records import FailedRun, Run
@@ -37,46 +35,6 @@ from workbench.workload import Query
 
 _ALL_FAILED = "every budget left to ask for has failed"
 _ALL_TAKEN = "all measurements of the budgets left to ask for were taken"
-
-
-@dataclass(frozen=True)
-class Space:
-    """Budgets that may be measured: the grid of `slots` and of `memory_mb`, MiB per slot, both ascending.
-
-    One slot count is enough where runs with more partitions than slots show what tasks cost. With `largest_first` the
-    corners of most slots come first, for which a warm deployment is made: no first answer goes beyond what was run.
-    """
-
-    slots: tuple[int, ...]
-    memory_mb: tuple[int, ...]
-    cpus: float = 1.0
-    interval_s: float = 2.0
-    largest_first: bool = False
-
-    def __post_init__(self) -> None:
-        for name, values in (("slots", self.slots), ("memory_mb", self.memory_mb)):
-            if not values or list(values) != sorted(set(values)) or values[0] < 1:
-                raise WorkbenchError(
-                    f"{name} of the space is {shown(list(values))}; it must be whole numbers above 0, ascending. For "
-                    "example [1, 2, 4]."
-                )
-
-    def budget(self, slots: int, memory_mb: int) -> Budget:
-        """Return the budget of `slots` slots of `memory_mb` MiB each."""
-        return Budget(slots, SlotProfile(self.cpus, memory_mb), self.interval_s)
-
-    @property
-    def budgets(self) -> tuple[Budget, ...]:
-        """All budgets of the grid."""
-        return tuple(self.budget(slots, memory) for memory in self.memory_mb for slots in self.slots)
-
-    @property
-    def corners(self) -> tuple[Budget, ...]:
-        """Budgets at the ends: two where the memory is fixed."""
-        ends = dict.fromkeys((self.memory_mb[0], self.memory_mb[-1]))
-        few_and_many = dict.fromkeys((self.slots[0], self.slots[-1]))
-        corners = tuple(self.budget(slots, memory) for memory in ends for slots in few_and_many)
-        return tuple(sorted(corners, key=lambda one: -one.slots)) if self.largest_first else corners
 
 
 @dataclass(eq=False)

@@ -19,16 +19,16 @@ from workbench.capacity.explore import Exploration, keeps_state, overstatement, 
 from workbench.capacity.model import MicroBatch, carries
 from workbench.capacity.planning import checks
 from workbench.capacity.planning.cores import offers, on_cores
-from workbench.capacity.planning.executor import (
+from workbench.capacity.planning.intervals import IntervalSpeedup
+from workbench.capacity.planning.judged import Place, judged_plan, margin_of
+from workbench.capacity.planning.stages import batch_of, lay_out, least_slots, source_share
+from workbench.capacity.planning.workers import (
     UNPRICED,
+    cheapest,
     executor_size,
     in_executors,
     slots_per_worker,
 )
-from workbench.capacity.planning.intervals import IntervalSpeedup
-from workbench.capacity.planning.judged import Place, judged_plan, margin_of
-from workbench.capacity.planning.prices import cheapest
-from workbench.capacity.planning.stages import batch_of, lay_out, least_slots, source_share
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, EndingRun, InstanceType, Outage, Price

@@ -48,8 +48,8 @@ class ElasticSettings:
     schedule_s
         Seconds between two decisions of the core scheduler; not stated in the paper, 1 s here.
     sync_s, upstream_sync_s
-        Time to redirect one shard inside an executor, 2 ms (figure 12), and of a repartitioning of the operator per upstream executor: 20 ms, so that 32 of them take 0.64 s, the
-        middle of the "2-3 orders of magnitude" above 2 ms (figure 12).
+        Time to redirect one shard inside an executor, 2 ms (figure 12), and of a repartitioning of the operator per
+        upstream executor: 20 ms, so that 32 take 0.64 s, the middle of the "2-3 orders of magnitude" above 2 ms.
     moves_per_sync
         Shards that one such synchronisation moves; None for all shards of a plan at once.
     target_latency, data_threshold

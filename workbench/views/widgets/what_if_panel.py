@@ -21,7 +21,7 @@ from workbench.views.figures import Curves, draw_what_if
 from workbench.views.parts import cards_style
 from workbench.views.widgets import panel
 from workbench.views.widgets.live_chart import LiveChart
-from workbench.views.widgets.throttled import Throttled
+from workbench.views.widgets.panel import Throttled
 from workbench.views.widgets.what_if_answer import Scenario, answer_card, needed, pinned_words, tiles_html
 
 _RISKS = (("use the margin instead", 0.0), ("20 %", 0.2), ("10 %", 0.1), ("5 %", 0.05), ("1 %", 0.01))

@@ -10,9 +10,8 @@ from scipy.stats import norm
 from workbench import units
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space
 from workbench.capacity.explore import Question, reasons
-from workbench.capacity.explore.acquisition import acquire, edge, farthest, nearest
 from workbench.capacity.explore.exploration import costs_of, stopping_row
-from workbench.capacity.explore.questions import Why, next_question
+from workbench.capacity.explore.questions import Why, acquire, edge, farthest, nearest, next_question
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Concluded, result_of

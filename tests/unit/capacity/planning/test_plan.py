@@ -17,7 +17,7 @@ from workbench.answers.planned import cards
 from workbench.capacity import plan
 from workbench.capacity.explore import conclude
 from workbench.capacity.planning import InstanceType, Question, ask, cheapest, read_instances
-from workbench.capacity.planning.executor import UNPRICED, Executor, kubernetes_reserve, slots_per_worker
+from workbench.capacity.planning.workers import UNPRICED, Executor, kubernetes_reserve, slots_per_worker
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, Outage

@@ -20,7 +20,6 @@ from workbench.views.figures.capacity import capacity, capacity_of, draw_capacit
 from workbench.views.figures.dataflow_graph import draw_dataflow_graph, observed_graph
 from workbench.views.figures.exploration import draw_acquisition, draw_convergence
 from workbench.views.figures.model_forms import draw_model_forms
-from workbench.views.figures.risk import cost_risk, draw_cost_risk
 from workbench.views.figures.slot_layout import (
     draw_configured,
     draw_slot_shares,
@@ -28,7 +27,7 @@ from workbench.views.figures.slot_layout import (
     slot_shares,
     stage_layout,
 )
-from workbench.views.figures.trigger_interval import draw_trigger_intervals, trigger_intervals
+from workbench.views.figures.trade_offs import cost_risk, draw_cost_risk, draw_trigger_intervals, trigger_intervals
 
 
 def run(slots, memory, rate):

@@ -12,8 +12,8 @@ from workbench.metrics import Batch, Observation, OperatorMetrics
 from workbench.records import Judgement, MstEstimate, Probe, Verdict
 from workbench.views import findings
 from workbench.views.figures.batch_times import VERDICTS, batch_times, draw_batch_times
-from workbench.views.figures.operators import busiest_operator, draw_operators, operators
 from workbench.views.figures.probes import draw_bracket, draw_probes, probes
+from workbench.views.figures.slot_layout import busiest_operator, draw_operators, operators
 
 
 def observation(rate, seconds, start=100.0, batches=4):
