@@ -122,7 +122,6 @@ def _check_type(notebook: str, expected: Parameter, value: object) -> None:
 
 
 def _open(path: Path) -> None:
-    """Refuse a file that cannot be read."""
     try:
         path.open("rb").close()
     except OSError as error:

@@ -245,7 +245,6 @@ def _case(  # noqa: PLR0911 - the branches of Algorithm 1
 
 
 def _configured(case: Case, state: MemoryState, proposed: int) -> MemoryState:
-    """Return the configuration that a case of a stateful operator leads to."""
     level = state.level or 0
     if case in {"scale up", "grow again"}:
         return MemoryState(state.tasks, level + 1, scaled_up=True)

@@ -180,7 +180,6 @@ def _model(dataflow: QueryModel | Dataflow, profiles: Mapping[str, OperatorProfi
 
 
 def _first(model: QueryModel, policy: Policy[Memory], tasks: Tasks | Decision, rate_per_s: float) -> Decision:
-    """Return the first deployment."""
     start = decided("The start of the replay", tasks, model.modelled)
     begin = getattr(policy, "begin", None)
     if begin is None:
@@ -228,7 +227,6 @@ class _Popularity:
 
 
 def _paid(deployment: Deployment, fleet: Fleet | None) -> Paid:
-    """Return the paid resources while a deployment runs."""
     if fleet is not None:
         return fleet.paid(deployment.tasks, deployment.managed_mb, deployment.cluster)
     slot = 0.0 if math.isinf(deployment.memory_mb) else deployment.memory_mb

@@ -235,6 +235,5 @@ class JustinPolicy:
         return Decision(tasks, managed, reasons=MappingProxyType(found)), after
 
     def _begin(self, tasks: int, memory_mb: float | None) -> MemoryState:
-        """Derive the level from the managed memory."""
         level = round(math.log2(memory_mb / self.base_mb)) if memory_mb else 0
         return MemoryState(tasks, min(self.max_level - 1, max(0, level)))

@@ -276,5 +276,4 @@ class ResourceExplorer:
         return tuple(found)
 
     def _used_up(self, budget: Budget) -> bool:
-        """Whether all available measurements of `budget` have been taken."""
         return self.available is not None and sum(run.budget == budget for run in self._runs) >= self.available(budget)

@@ -279,7 +279,6 @@ def reasons(
 
 
 def _defined_from(space: Space) -> int:
-    """Return the number of runs from which on the cost is defined."""
     return CORNERS if len(space.memory_mb) > 1 else AT_ONE_MEMORY
 
 

@@ -308,7 +308,6 @@ class ExecutorCentric(StaticExecutors):
             queues.move(zip(shards[moved].tolist(), mine[new[moved]].tolist(), strict=True), self.settings.sync_s)
 
     def _matrix(self) -> Ints:
-        """Return the cores [node][executor]."""
         taken, shape = self.owner >= 0, (self.queues.cluster.nodes, len(self.home))
         matrix = np.zeros(shape, dtype=np.int64)
         np.add.at(matrix, (self.queues.node[taken], self.owner[taken]), 1)

@@ -342,7 +342,6 @@ def migrated_bytes(
 
 
 def _core_matrix(name: str, matrix: Sequence[Sequence[float]] | Ints, nodes: int, executors: int) -> Ints:
-    """Check the shape and the numbers of a matrix of cores."""
     rows = list(matrix)
     same_length("node", nodes, **{name: rows})
     for node, row in enumerate(rows):

@@ -72,7 +72,6 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             self.alarm.guard(self.refresh)()
 
     def _make_controls(self, first: CapacityPlan | None, targets: Sequence[float]) -> None:
-        """Make the controls, set as the first plan was requested."""
         low, high = common_range(self.exploration, targets)
         memories = [int(memory) for memory in self.exploration.model.memory_]
         planned_memory = None if first is None else first.budget.profile.memory_mb
@@ -245,5 +244,4 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
 
 
 def _unanswered() -> go.Figure:
-    """Make a figure without content, for a question without an answer."""
     return theme.blank(theme.figure("No answer"), "The message above says why.")
