@@ -89,11 +89,6 @@ def test_checks_that_could_not_be_made_are_counted(measurement):
     )
 
 
-def test_high_fixed_time_asks_for_a_longer_interval(measurement):
-    short = replace(measurement, budget=replace(measurement.budget, interval_s=0.5))
-    assert checks(short)[0].advice.startswith("Above 25 % the fixed part dominates")
-
-
 def test_rows_that_came_late_are_told(measurement):
     late = (answer(seeing(measurement, dropped_late=share)).cautions for share in (0.01, 0.011))
     assert [[reason.split(" of the rows")[0] for reason in found] for found in late] == [[], ["1.1 %"]]
@@ -160,10 +155,3 @@ def test_the_rate_backlog_and_selectivity_of_each_input_are_shown(measurement):
     assert [round(row[2]) for row in card.table.rows] == [75, 25]
     assert card.table.rows[0][3:] == (30.0, 0.92, "1 scan filter")
     assert "inputs" not in [card.name for card in cards(measurement)]
-
-
-def test_a_row_of_a_table_took_no_time(measurement):
-    recorded = replace(measurement, testbed_kind="recorded", testbed="table rates.csv")
-    capacity = card_of(recorded, "capacity")
-    assert "Taken from the table." in capacity.finding
-    assert "probes" not in capacity.finding

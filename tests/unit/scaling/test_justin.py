@@ -156,14 +156,3 @@ def test_memory_given_back_after_it_helped_is_no_roll_back():
     assert found.case == "gives back"
     worse = explained((4, 2, True), 3, StateMetrics(0.1, 5e-4), after, variant=giving)
     assert (worse.state, worse.case) == (MemoryState(3, 1), "roll back")
-
-
-def test_numbers_are_in_the_tests():
-    found = explained((4, 1), 7, StateMetrics(0.72, 3e-4))
-    assert found.tests == (
-        "DS2 proposes 7 tasks, it has 4",
-        "hit rate 72.0 % against at least 80 %, latency 0.3 ms against at most 1 ms",
-        "level 2 of at most 2",
-    )
-    again = explained((4, 1, True), 7, HIGH, LOW)
-    assert again.tests[1] == "hit rate 30.0 % to 95.0 %, latency 0.01 to 0.01 ms, since the last decision"

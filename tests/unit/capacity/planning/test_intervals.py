@@ -290,8 +290,4 @@ ASKED = {"query": "nexmark:q5", "targets": [1e4], "slots": [1, 2], "memory_mb": 
 def test_intervals_that_cannot_be_chosen_from_are_refused(more, message):
     with pytest.raises(WorkbenchError, match=message):
         study_from(ASKED | more)
-
-
-def test_a_study_with_intervals_is_read():
     assert study_from(ASKED | {"intervals": [1, 2, 5], "latency_s": 4}).intervals == (1.0, 2.0, 5.0)
-    assert study_from(ASKED).intervals == ()

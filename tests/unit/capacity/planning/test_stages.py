@@ -254,7 +254,7 @@ def test_a_young_state_is_said_where_it_is_not_known_to_grow_without_bound():
     assert check_filled([run, replace(young, unbounded_state=True)]) is None
 
 
-def test_the_share_of_the_source_is_said():
+def test_the_share_of_the_source_is_said(exploration):
     made = plan(staged_exploration(source=0.4), 1.5e4, memory_mb=[600])
     assert made.source_share == pytest.approx(0.4)
     note = next(card for card in made.cards if card.concern == "source share")
@@ -269,6 +269,7 @@ def test_the_share_of_the_source_is_said():
     assert "source share" not in [card.concern for card in cheap.cards]
     example = example_measurement()
     assert source_share([with_source(example, share) for share in (0.1, 0.2, 0.6)]) == pytest.approx(0.2)
+    assert source_share([replace(run, tasks={"map": 1}) for run in exploration.measurements]) is None
 
 
 def test_a_topic_with_fewer_partitions_than_the_planned_slots_is_said_to_hold_them_up():
@@ -284,11 +285,6 @@ def test_a_topic_with_fewer_partitions_than_the_planned_slots_is_said_to_hold_th
     assert check_source_partitions(runs, parts, Budget(3, SlotProfile(0.2, 1024), 2.0)) is None
     assert check_source_partitions(runs, None, made.budget) is None
     assert check_source_partitions([divided.run(4, 2.0)], parts, made.budget) is None
-
-
-def test_where_sources_are_not_among_the_slots_their_share_is_none(exploration):
-    pipelined = [replace(run, tasks={"map": 1}) for run in exploration.measurements]
-    assert source_share(pipelined) is None
 
 
 FOUND = staged_exploration()  # 3,000 records/s per slot
