@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from example_measurement import example_measurement
+from staged_runs import seeing
 
 from workbench.answers.measured import answer, cards
 from workbench.metrics import ExecutorPace, InputRows, WriteCost
@@ -19,12 +20,6 @@ def measurement():
 
 def card_of(run, name):
     return next(card for card in cards(run) if card.name == name)
-
-
-def seeing(run, **changes):
-    """Give the measurement with another observation."""
-    seen = replace(run.estimate.observation, **changes)
-    return replace(run, estimate=replace(run.estimate, observation=seen))
 
 
 def test_the_dataflow_is_the_one_that_was_observed(measurement):
