@@ -27,10 +27,8 @@ class Ds2Decision:
     true_rates
         ``(processing, output)`` per operator without sources, records/s, summed over its instances: what they would
         process and push if they were useful all the time.
-    optimal_output
-        Records/s per operator, including sources, if every operator keeps up with the source rates.
-    parallelism
-        Tasks per operator without sources, which keep theirs.
+    optimal_output, parallelism
+        Records/s per operator, with sources, if all keep up; tasks per operator without sources, which keep theirs.
     selectivity, uninformed
         Records out per record in of every operator; operators without informative counters, which keep their tasks and
         the selectivity last known.
@@ -61,10 +59,8 @@ def ds2(
     ----------
     counters
         Counters of one window, per operator that is not a source: ``(processed, pushed, useful_s)`` of each instance.
-    source_rates
-        Target records/s per source.
-    last_selectivity
-        ``Ds2Decision.selectivity`` of an earlier decision.
+    source_rates, last_selectivity
+        Target records/s per source; ``Ds2Decision.selectivity`` of an earlier decision.
     """
     _check(dataflow, counters, source_rates)
     true_rates: dict[str, tuple[float, float]] = {}

@@ -147,10 +147,8 @@ def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 and its four 
 
     Parameters
     ----------
-    previous
-        The configuration that was measured, per operator.
-    proposal
-        DS2's number of tasks, for the same operators.
+    previous, proposal
+        The configuration that was measured, and DS2's number of tasks, of the same operators.
     now, before
         State metrics of the window just ended and of the window before it. An operator absent from `now` is stateless
         and gets no managed memory. An operator absent from `before` has not improved.

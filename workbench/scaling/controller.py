@@ -47,9 +47,8 @@ class Controller(Generic[Memory]):
 
     scaling: Policy[Memory]  # decides on the tasks; `Ds2Policy` in CAPSys
     profiles: Mapping[str, OperatorProfile]  # unit costs of every operator, as profiled
-    # workers, slots: the cluster; it does not grow. If the policy wants more tasks than there are slots, the slots are
-    # assigned so that the least served operator is served best. This is deployed only if it serves that operator
-    # better.
+    # workers, slots: the cluster; it does not grow. With more tasks than slots see `fitting`, which is deployed only if
+    # it serves the least served operator better.
     workers: int
     slots: int
     worker: Worker = field(default_factory=Worker)  # capacities of a worker

@@ -100,10 +100,7 @@ class Ds2Policy:
         return {**whole.tasks, **tasks}, whole, replace(after, pending=pending)
 
     def _needed(self, window: Window, parallelism: Mapping[str, int]) -> bool:
-        """Whether the utilization of any operator that would change is out of bounds.
-
-        Others do not count: an idle sink of one task must not trigger a decision.
-        """
+        """Whether the utilization of any operator that would change is out of bounds: not that of an idle sink."""
         at_once = replace(self.settings, scale_down_interval_s=0.0)
         wanted, _ = limit_parallelism(at_once, window.tasks, parallelism, window.now_s)  # without sources
         changing = [name for name, tasks in wanted.items() if tasks != window.tasks[name]]

@@ -4,15 +4,13 @@ The four corners of the space come first. Then a Gaussian process (scikit-optimi
 budget that should lower the model's cost most: the lowest leave-one-out error over the forms after the new run
 (Equation 9). The exploration ends when the cost of a run exceeds 1.10 times the one before, and that run is not fitted.
 
-The next question is a function of the runs so far and the seed, so an interrupted exploration continues.
-
 With ``choice="edge"``, ours, the corners are followed by the middle slot count and then by the most slots, again and
 again, with the least and the most memory in turn. The most slots say most about what many slots carry; the middle ones
 distinguish a hot key from uneven keys; repeats average out run effects. It ends after a number of calls, not by the
 cost, and all runs are fitted.
 
-Deviations: the paper's cost is called an RMSE and is a mean absolute error, and is called so here. A budget may be
-measured again, as in the paper. The Gaussian process lives on the indices of the grid.
+Deviation: the paper's cost is called an RMSE and is a mean absolute error, and is called so here. A budget may be
+measured again, as in the paper.
 """
 
 import math
@@ -135,10 +133,9 @@ class ResourceExplorer:
         return decided if isinstance(decided, str) else None
 
     def tell(self, run: Run) -> None:
-        """Record a run; it answers the open question even if it is of another budget.
+        """Record a run; it answers the open question, whatever its budget, unless it is a minimal one that this needs.
 
-        The run of the minimal configuration that an answer rests on does not; it is recorded too if `optimizer` made it
-        and it was not given.
+        Such a run is recorded too if `optimizer` made it and it was not given.
         """
         minimal = self.optimizer.minimal_of(run.query, run.budget)
         if minimal is not None and not any(one is minimal for one in (*self._runs, run)):
@@ -164,11 +161,7 @@ class ResourceExplorer:
         return result_of(self.steps(query))
 
     def steps(self, query: Query) -> Generator[Event, None, Exploration]:
-        """Explore `query`, yield the events, and return the exploration.
-
-        Raises `WorkbenchError` when a budget has fewer slots than the query has operators, or too few runs show a
-        capacity.
-        """
+        """Explore `query`, yield the events, and return the exploration; refuse if too few runs show a capacity."""
         begun = last = self.clock()
         lasted = list[float]()
         while (question := self.question()) is not None:

@@ -107,7 +107,6 @@ class ConfigurationOptimizer:
         """Carry out the measurements that the capacity of `budget` takes; return them, the answer last.
 
         A minimal budget is measured as often as you ask for it (section V). What cannot be measured is a failed run.
-        Raises `WorkbenchError` when the budget has fewer slots than operators.
         """
         asking, made = self._configurations(query, budget), list[Run]()
         with suppress(StopIteration):

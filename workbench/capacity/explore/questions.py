@@ -60,10 +60,9 @@ class Acquired:
 
 
 def acquire(points: Sequence[Point], costs: Sequence[float], shape: Point, seed: int) -> Acquired:
-    """Fit a Gaussian process to `points` and their `costs`; return it with its expected improvement and its next point.
+    """Fit a Gaussian process to `points` and their `costs`, and ask it for the point of highest expected improvement.
 
-    The grid has `shape` points, and the point asked for has the highest expected improvement of them. A dimension of
-    one point does not enter the process.
+    A dimension of the grid's `shape` with one point does not enter the process.
     """
     from skopt import Optimizer  # noqa: PLC0415  takes seconds to import, and only explorations need it
     from skopt.acquisition import gaussian_ei  # noqa: PLC0415

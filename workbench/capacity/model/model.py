@@ -122,8 +122,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def interval(self, X: ArrayLike, level: float = LEVEL) -> tuple[Floats, Floats]:  # noqa: N803  scikit-learn's name
         """Return the ends, shape (rows,), of the interval that holds the capacity with probability `level`.
 
-        The capacity is the mean of many runs of one deployment, not the outcome of one more run. Raises
-        `WorkbenchError` when `level` is not between 0 and 1, or a rate, a memory or a number of slots is not positive.
+        The capacity is the mean of many runs of one deployment, not the outcome of one more run.
         """
         check_is_fitted(self)
         if not 0 < level < 1:
@@ -190,13 +189,11 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         ----------
         margin
             Head-room beyond the prediction; the default is StreamBed's.
-        min_slots
-            Fewest slots to consider: a pipelined engine needs a slot for each operator.
+        min_slots, step
+            Fewest slots to consider, as a pipelined engine needs one for each operator; only multiples of `step` are.
         risk
             Probability with which capacity may fall short of ``margin * rate``: the interval's lower end must reach it
             instead of the prediction. Give a margin of 1 with it, because both allow for the same doubt.
-        step
-            Only its multiples are considered: slots of an executor.
         """
         check_is_fitted(self)
         for name, value in (("rate", rate), ("memory_mb", memory_mb), ("margin", margin)):

@@ -66,10 +66,8 @@ def plan(
         Capacity at each trigger interval to choose from, relative to that at the explored one; None: that one.
     low_rate
         Lowest load, records/s, if the deployment is to shrink: the state keeps the partitions of the planned slots.
-    outage
-        An outage to catch up after in time; it may take a larger margin.
-    run
-        The run that ends in time at `rate`; None: the query runs continuously.
+    outage, run
+        An outage to catch up after in time, which may take a larger margin; the run that ends in time at `rate`.
     keys
         Counted frequencies of the key that the query's state or join goes by.
     executor_slots

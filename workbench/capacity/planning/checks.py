@@ -159,10 +159,9 @@ def check_counted_keys(
 ) -> ModelFinding | None:
     """Describe what the counted `keys` cost the operator behind a shuffle that works most, with as many `partitions`.
 
-    The cores that count are `times` times as fast as those of `runs`.
-
-    Where rows are aggregated before the shuffle, a frequent key is one row of each task before it, however many rows it
-    has. That shows in the run: its fullest partition has less than the keys' rows would give it.
+    The cores that count are `times` times as fast as those of `runs`. Where rows are aggregated before the shuffle, a
+    frequent key is one row of each task before it, however many rows it has. That shows in the run: its fullest
+    partition has less than the keys' rows would give it.
     """
     if keys is None:
         return None

@@ -1,7 +1,5 @@
 """A budget as a judged plan: its capacity with the interval, the doubts about it, and the verdict.
 
-`plan` and `ask` choose budgets, each in its way; what becomes of one is decided here.
-
 The verdict goes by the probability of falling short, how far the slots lie beyond those measured, how wide the interval
 is, whether forms that fit alike disagree, and how many runs are doubtful: the first doubt, the gravest first, decides.
 """

@@ -31,13 +31,8 @@ _SLACK = 1e-6
 def kubernetes_reserve(cpus: float, memory_mb: float) -> tuple[float, float]:
     """Return the cores and MiB that Kubernetes reserves on a node for the system, the kubelet and eviction.
 
-    Notes
-    -----
     The shares are those of Google Kubernetes Engine, "Plan node sizes"
-    (https://cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes). CPU: 6 % of the first core, 1 % of the
-    second, 0.5 % of the next two, 0.25 % of the rest. Memory: 25 % of the first 4 GiB, 20 % of the next 4, 10 % of the
-    next 8, 6 % of the next 112, 2 % of the rest, or 255 MiB below 1 GiB; and 100 MiB for eviction. Pods that run on
-    every node are not in them.
+    (https://cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes), without pods that run on every node.
     """
     system_mb = _SMALL_RESERVE_MB if memory_mb < _SMALL_MB else _of_ranges(memory_mb, _MEMORY_SHARES)
     return _of_ranges(cpus, _CPU_SHARES), system_mb + _EVICTION_MB
@@ -119,8 +114,6 @@ def read_instances(path: Path) -> tuple[InstanceType, ...]:
 def room_for(instance: InstanceType, profile: SlotProfile, executor_slots: int | None = None) -> int:
     """Return the most slots of `profile` that a worker of a type holds; 0 if none.
 
-    Notes
-    -----
     Workers of Databricks and EMR Serverless hold one executor, whose slots are whole virtual cores. Databricks keeps
     3 % and 4,800 MB of the memory (its knowledge base: "Apache Spark UI shows less than total node memory").
     A container of EMR Serverless is all for the executor, and all its virtual cores run tasks, so that its slots are a

@@ -278,12 +278,8 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
 
     Parameters
     ----------
-    current
-        Cores now, shape (nodes, executors).
-    required
-        k_j, the minimum number of cores per executor; executors may keep more.
-    node_cores
-        c_i, cores per node.
+    current, required, node_cores
+        Cores now, shape (nodes, executors); k_j, the minimum of each executor, which may keep more; c_i of each node.
     state_bytes, local_node, data_intensity
         Of each executor: its state; I(j), the node of its main process; bytes/s in and out per core.
     threshold

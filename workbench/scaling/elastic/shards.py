@@ -43,10 +43,8 @@ def advise_executors(
 
     Parameters
     ----------
-    operator_cores
-        Cores that the operator needs; all cores of the cluster by default.
-    data_intensity
-        Bytes/s in and out per core.
+    operator_cores, data_intensity
+        Cores that the operator needs, by default all of the cluster; bytes/s in and out per core.
     key_counts
         Frequency of every key, if known: a key is never split, so there are no more useful shards than keys and no
         more useful cores than total / largest. Where only the most frequent keys are counted, pass the shares of
@@ -118,10 +116,8 @@ def rebalance_shards(
     ----------
     loads
         Work of each shard, in any unit; in the paper, the seconds spent on it in a sliding window of 1 s.
-    assignment
-        Task of each shard now.
-    threshold
-        theta, the accepted imbalance; at least 1.
+    assignment, threshold
+        Task of each shard now; theta, the accepted imbalance, at least 1.
     """
     tasks = whole("tasks", tasks, 1)
     limit = not_negative("threshold", threshold)
