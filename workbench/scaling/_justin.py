@@ -1,9 +1,7 @@
-"""Justin: more memory per task before more tasks, on top of DS2 [1]_.
+"""Justin: more memory per task before more tasks, on top of DS2.
 
-References
-----------
-.. [1] D. Schmitz, G. Rosinosky, E. Rivière, "Justin: Hybrid CPU/Memory Elastic Scaling for Distributed Stream
-   Processing", Algorithm 1.
+D. Schmitz, G. Rosinosky, E. Rivière, "Justin: Hybrid CPU/Memory Elastic Scaling for Distributed Stream Processing",
+Algorithm 1.
 """
 
 from collections.abc import Mapping

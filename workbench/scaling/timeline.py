@@ -139,40 +139,25 @@ class Reconfiguration:
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """What happened over time; arrays have one entry per step.
-
-    Parameters
-    ----------
-    offered, consumed, backlog
-        Records/s; records that wait at the end of a step.
-    latency_s
-        Seconds that the last records consumed in a step had waited: at the sources, and in micro-batches for a whole
-        trigger interval and the end of their batch.
-    tasks, memory_mb
-        Tasks of all operators together; memory of one slot at the beginning, MB, 0 if it is unlimited.
-    paid_cpus, paid_memory_mb, workers, price_per_hour
-        Cores, memory (MB) and workers that were paid: complete workers, or of the slots only; price of one worker.
-    window_s, batch_s
-        Window of the query, seconds, None without one; trigger interval in micro-batches, seconds, 0 without them.
-    busy
-        Share of each step in which records flowed at full pace: of a trigger interval, its batch.
-    """
+    """What happened over time; arrays have one entry per step."""
 
     step_s: float
-    offered: Floats
-    consumed: Floats
-    backlog: Floats
+    offered: Floats  # records/s
+    consumed: Floats  # records/s
+    backlog: Floats  # records that wait at the end of a step
+    # that the last records consumed had waited: at the sources, in micro-batches also for an interval and their batch
     latency_s: Floats
-    tasks: Ints
+    tasks: Ints  # of all operators together
     reconfigurations: tuple[Reconfiguration, ...]
-    memory_mb: float
+    memory_mb: float  # of one slot at the beginning; 0 if it is unlimited
+    # what was paid: complete workers, or the cores and the memory of the slots only
     paid_cpus: Floats
     paid_memory_mb: Floats
     workers: Ints
-    price_per_hour: float | None = None
-    window_s: float | None = None
-    batch_s: float = 0.0
-    busy: Floats | None = None
+    price_per_hour: float | None = None  # of one worker
+    window_s: float | None = None  # of the query; None without one
+    batch_s: float = 0.0  # trigger interval in micro-batches; 0 without them
+    busy: Floats | None = None  # share of a step in which records flowed at full pace: of an interval, its batch
 
     @property
     def times_s(self) -> Floats:

@@ -112,12 +112,7 @@ def rebalance_shards(
     second rule and need not end. A round takes O(shards) steps. Two tasks that are equally full end the rounds too:
     loads of (1, 1), (1, 1), () and () stay as they are, at an imbalance of 2. Measured loads are rarely equal.
 
-    Parameters
-    ----------
-    loads
-        Work of each shard, in any unit; in the paper, the seconds spent on it in a sliding window of 1 s.
-    assignment, threshold
-        Task of each shard now; theta, the accepted imbalance, at least 1.
+    Per shard `loads` are its work in any unit (in the paper, the seconds spent on it in 1 s), `assignment` its task.
     """
     tasks = whole("tasks", tasks, 1)
     limit = not_negative("threshold", threshold)
