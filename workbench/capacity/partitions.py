@@ -53,6 +53,8 @@ def bids2_micro_batch(
 ) -> BatchLayout:
     """Choose the partitions of every stage so that the rate which fills the interval is the highest possible.
 
+    It is 0 where what rows do not add to fills the interval alone.
+
     Parameters
     ----------
     solver
@@ -66,11 +68,6 @@ def bids2_micro_batch(
     slot_speedup
         Times as fast as on its slot that a task runs while other slots idle: where slots are shares of one quota,
         1 / cores of a slot. Fewer tasks than slots then leave nothing unused, and spare what each task costs.
-
-    Returns
-    -------
-    BatchLayout
-        Its rate, records/s, is 0 where what rows do not add to fills the interval alone.
     """
     whole("slots", slots, 1)
     positive("The trigger interval", interval_s, "seconds")

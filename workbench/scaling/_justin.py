@@ -35,15 +35,11 @@ REASONS: Mapping[Case, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class MemoryState:
-    """Configuration of one operator: `tasks`, memory `level` and `scaled_up` are the paper's p, m and v.
-
-    Each task has the base memory x 2^level of managed memory, and none with the level None (stateless). `scaled_up` is
-    whether the last decision raised the level.
-    """
+    """Configuration of one operator: the paper's p, m and v."""
 
     tasks: int
-    level: int | None
-    scaled_up: bool = False
+    level: int | None  # each task has the base memory x 2^level of managed memory, and none with None (stateless)
+    scaled_up: bool = False  # whether the last decision raised the level
 
     def __post_init__(self) -> None:
         whole("The number of tasks of a MemoryState", self.tasks, 1)
@@ -53,14 +49,10 @@ class MemoryState:
 
 @dataclass(frozen=True)
 class StateMetrics:
-    """State accesses of one operator in one window.
+    """State accesses of one operator in one window."""
 
-    `hit_rate` (theta) is cache hits / look-ups; None without look-ups, which counts as 1.0. `latency_s` (tau) is the
-    mean seconds of one access; None if unknown, which counts as no pressure.
-    """
-
-    hit_rate: float | None
-    latency_s: float | None
+    hit_rate: float | None  # theta: cache hits / look-ups; None without look-ups, which counts as 1.0
+    latency_s: float | None  # tau: mean seconds of one access; None if unknown, which counts as no pressure
 
     def __post_init__(self) -> None:
         _share_or_none("The hit rate of StateMetrics", self.hit_rate)
@@ -108,19 +100,14 @@ def managed_memory_mb(level: int | None, base_mb: float = BASE_MEMORY_MB) -> flo
 
 @dataclass(frozen=True)
 class JustinDecision:
-    """What Justin decides for one operator, and why.
+    """What Justin decides for one operator, and why."""
 
-    `previous` is the configuration that was measured, `proposed` DS2's number of tasks and `state` the new
-    configuration. `case` says which lines of Algorithm 1 applied, `tests` the comparisons made, in words with their
-    numbers, in the order of the algorithm. `seen` are the state metrics of the window; None for a stateless operator.
-    """
-
-    previous: MemoryState
-    proposed: int
-    state: MemoryState
-    case: Case
-    tests: tuple[str, ...] = ()
-    seen: StateMetrics | None = None
+    previous: MemoryState  # as measured
+    proposed: int  # DS2's number of tasks
+    state: MemoryState  # decided
+    case: Case  # which lines of Algorithm 1 applied
+    tests: tuple[str, ...] = ()  # comparisons made, in words with their numbers, in the order of the algorithm
+    seen: StateMetrics | None = None  # in the window; None for a stateless operator
 
     @property
     def reason(self) -> str:

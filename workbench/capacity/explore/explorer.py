@@ -39,32 +39,6 @@ _ALL_TAKEN = "all measurements of the budgets left to ask for were taken"
 class ResourceExplorer:
     """Explores a space of budgets until the capacity model stops improving.
 
-    Parameters
-    ----------
-    seed
-        Of the Gaussian process; the same seed and measurements give the same exploration.
-    form
-        Form of the model: ``"scaling"``, ours, by default; a form of StreamBed's; or ``"halves"`` for its selection.
-    score_form
-        Fixes the form whose leave-one-out error is the cost, to replay Table III; None: the lowest of the three.
-    most_runs
-        Most runs; no budget is asked for that would exceed them.
-    most_calls
-        Most budgets asked for. The first at a memory also takes a run of the minimal configuration, unless it is that
-        itself. None: as many as the runs allow.
-    choice
-        Budgets after the corners: ``"improvement"``, the paper's Gaussian process and stop rule, or ``"edge"``.
-    estimates
-        Runs per budget asked for after the corners; more of them average out run effects.
-    available
-        Number of available measurements of a budget, if bounded: a table's row can be replayed once.
-    growth
-        What more slots are, if known; see `ScalingModel`.
-    most_s
-        Seconds from the beginning of `steps` after which no run begins that would last longer.
-
-    Examples
-    --------
     A loop of your own makes the same runs as `run`::
 
         while (budget := explorer.ask()) is not None:
@@ -74,17 +48,19 @@ class ResourceExplorer:
 
     optimizer: ConfigurationOptimizer
     space: Space
-    seed: int = 0
+    seed: int = 0  # of the Gaussian process; the same seed and measurements give the same exploration
     _: KW_ONLY
-    form: str = SCALING
-    score_form: str | None = None
-    most_runs: int = MOST_RUNS
+    form: str = SCALING  # of the model; or one of StreamBed's, or ``"halves"`` for its selection
+    score_form: str | None = None  # whose leave-one-out error is the cost, to replay Table III; None: the lowest
+    most_runs: int = MOST_RUNS  # no budget is asked for that would exceed them
+    # Most budgets asked for; None: as many as the runs allow. The first at a memory also takes a run of the minimal
+    # configuration, unless it is that itself.
     most_calls: int | None = None
-    choice: Choice = "improvement"
-    estimates: int = 1
-    available: Callable[[Budget], int] | None = None
-    growth: Growth | None = None
-    most_s: float = math.inf
+    choice: Choice = "improvement"  # of budgets after the corners: the paper's Gaussian process and stop rule
+    estimates: int = 1  # runs per budget asked for after the corners; more of them average out run effects
+    available: Callable[[Budget], int] | None = None  # measurements of a budget, if bounded: a table's row has one
+    growth: Growth | None = None  # what more slots are, if known; see `ScalingModel`
+    most_s: float = math.inf  # from the beginning of `steps`, after which no run begins that would last longer
     clock: Callable[[], float] = time.monotonic
     _late: str | None = field(default=None, init=False)
     _runs: list[Run] = field(default_factory=list, init=False)

@@ -31,7 +31,7 @@ FORMS = (*TRANSFORMS, SCALING)  # names that `model_of_form` knows
 
 
 class CapacityModel(Model):
-    """Capacity as ``a g(memory) + b g(slots) + c``, by scikit-learn's least squares, as in the paper.
+    """Capacity as ``a g(memory) + b g(slots) + c`` by least squares (StreamBed, section VI, Equations 5-8).
 
     Parameters
     ----------
@@ -44,10 +44,6 @@ class CapacityModel(Model):
     ----------
     coef_, intercept_
         a and b, shape (2,); c.
-
-    References
-    ----------
-    StreamBed, section VI, Equations 5-8.
 
     Examples
     --------

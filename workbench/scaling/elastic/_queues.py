@@ -18,14 +18,11 @@ from workbench.checks import not_negative, positive, whole
 
 @dataclass(frozen=True)
 class ElasticCluster:
-    """Nodes of equal size: `nodes` and `node_cores` are n and c_i of Elasticutor.
+    """Nodes of equal size; defaults as in Elasticutor."""
 
-    `network_bytes_per_s` is that of each node, in each direction; 1 Gbit/s in the paper.
-    """
-
-    nodes: int = 32
-    node_cores: int = 8
-    network_bytes_per_s: float = 125e6
+    nodes: int = 32  # n
+    node_cores: int = 8  # c_i
+    network_bytes_per_s: float = 125e6  # of each node, in each direction: 1 Gbit/s
 
     def __post_init__(self) -> None:
         whole("nodes", self.nodes, 1)

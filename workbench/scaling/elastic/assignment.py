@@ -246,17 +246,12 @@ DEFAULT_THRESHOLD = 512 * 1024.0
 
 @dataclass(frozen=True)
 class Assignment:
-    """Cores of every executor on every node: `matrix`, shape (nodes, executors).
+    """Cores of every executor on every node."""
 
-    `migrated_bytes` is the state that leaves its node with this change, C(X | current), and `threshold` the phi that
-    was finally used, bytes/s per core. `bound` is a proven lower bound of the migrated bytes at that threshold; None
-    from the greedy method.
-    """
-
-    matrix: tuple[tuple[int, ...], ...]
-    migrated_bytes: float
-    threshold: float
-    bound: float | None = None
+    matrix: tuple[tuple[int, ...], ...]  # shape (nodes, executors)
+    migrated_bytes: float  # state that leaves its node with this change, C(X | current)
+    threshold: float  # phi that was finally used, bytes/s per core
+    bound: float | None = None  # proven lower bound of the migrated bytes at it; None from the greedy method
 
 
 def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 and three more

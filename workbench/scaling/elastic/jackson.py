@@ -26,9 +26,9 @@ AllocationStatus = Literal["ok", "exhausted", "insufficient", "unreachable"]
 class CoreAllocation:
     """How many `cores` each executor needs, and the `latency` E[T] with these, seconds.
 
-    The `status` is ``"ok"`` if they meet the target; ``"exhausted"`` if the next core exceeds the supply;
-    ``"insufficient"`` if the least stable allocation, which these are, already does; ``"unreachable"`` if the target is
-    below the service times alone, which no number of cores meets: these are the least stable allocation.
+    They meet the target if the `status` is ``"ok"``. If it is ``"exhausted"``, the next core exceeds the supply. Else
+    they are the least stable allocation: it exceeds the supply (``"insufficient"``), or no number of cores meets the
+    target, which is below the service times alone (``"unreachable"``).
     """
 
     cores: tuple[int, ...]

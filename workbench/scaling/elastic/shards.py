@@ -41,14 +41,10 @@ def advise_executors(
     pay for remote cores and migration; never as many as cores, which would be the static paradigm. Eight shards per
     task that an executor may grow to, between 256 and 1024, in powers of two.
 
-    Parameters
-    ----------
-    operator_cores, data_intensity
-        Cores that the operator needs, by default all of the cluster; bytes/s in and out per core.
-    key_counts
-        Frequency of every key, if known: a key is never split, so there are no more useful shards than keys and no
-        more useful cores than total / largest. Where only the most frequent keys are counted, pass the shares of
-        `KeyTrace.from_counts`, which spreads the others.
+    The operator needs `operator_cores`, by default all of the cluster; `data_intensity` is bytes/s in and out per core.
+    With `key_counts`, the frequency of every key, there are no more useful shards than keys and no more useful cores
+    than total / largest, because a key is never split. Where only the most frequent keys are counted, pass the shares
+    of `KeyTrace.from_counts`, which spreads the others.
     """
     nodes, node_cores = whole("nodes", nodes, 1), whole("node_cores", node_cores, 1)
     cores = nodes * node_cores if operator_cores is None else whole("operator_cores", operator_cores, 1)
@@ -91,15 +87,11 @@ DEFAULT_IMBALANCE = 1.2
 
 @dataclass(frozen=True)
 class ShardPlan:
-    """A balanced mapping of shards to tasks.
+    """A balanced mapping of shards to tasks."""
 
-    `assignment` is the task of each shard, `moves` are ``(shard, from task, to task)``, in order. `imbalance` is the
-    largest task load / mean task load (over all tasks, empty ones too); 1.0 without any load.
-    """
-
-    assignment: tuple[int, ...]
-    moves: tuple[tuple[int, int, int], ...]
-    imbalance: float
+    assignment: tuple[int, ...]  # task of each shard
+    moves: tuple[tuple[int, int, int], ...]  # (shard, from task, to task), in order
+    imbalance: float  # largest task load / mean task load (over all tasks, empty ones too); 1.0 without any load
 
 
 def rebalance_shards(
