@@ -141,14 +141,11 @@ def turns(count: Floats | float, slots: Floats | float, speedup: float) -> Float
 
 @dataclass(frozen=True)
 class Reading:
-    """Means over the complete batches of one observation.
-
-    `partitions` are those of the state, and `source_partitions` those of the source, which are a topic's own.
-    """
+    """Means over the complete batches of one observation."""
 
     slots: int
-    partitions: int
-    source_partitions: int
+    partitions: int  # of the state
+    source_partitions: int  # of the source: a topic's own
     rows: float
     batch_s: float
     stage_rows: tuple[float, ...]

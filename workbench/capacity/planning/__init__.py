@@ -4,12 +4,12 @@ from workbench.capacity.planning._plan import plan
 from workbench.capacity.planning.checks import check_keys, hot_key
 from workbench.capacity.planning.cluster import Cluster, pack
 from workbench.capacity.planning.compared import compare_forms, fitted_form
-from workbench.capacity.planning.cores import on_cores
-from workbench.capacity.planning.intervals import (
+from workbench.capacity.planning.elsewhere import (
     IntervalPoint,
     IntervalSpeedup,
     interval_points,
     interval_speedups,
+    on_cores,
     sweep,
 )
 from workbench.capacity.planning.judged import capacity_at, falls_short, margin_of

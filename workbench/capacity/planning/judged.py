@@ -25,8 +25,7 @@ from workbench.capacity.model import (
     check_model,
     remedies,
 )
-from workbench.capacity.planning.cores import check_other_cores
-from workbench.capacity.planning.intervals import IntervalSpeedup
+from workbench.capacity.planning.elsewhere import IntervalSpeedup, check_other_cores
 from workbench.checks import SLACK
 from workbench.dataflow import Budget
 from workbench.measuring import LEVEL
