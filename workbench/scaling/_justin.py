@@ -128,22 +128,12 @@ def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 and its four 
 ) -> dict[str, MemoryState]:
     """Replace scale-outs that DS2 proposes by more memory per task where state accesses are slow (Algorithm 1).
 
-    `justin_decisions` takes the same arguments and returns the reasons too.
+    `justin_decisions` takes the same arguments and returns the reasons too. `previous` is the configuration that was
+    measured, `proposal` DS2's number of tasks of the same operators; `now` and `before` are state metrics of the window
+    just ended and of the one before it. An operator absent from `now` is stateless and gets no managed memory; one
+    absent from `before` has not improved. With a `max_level` of 3 there are levels 0, 1 and 2: 158, 316 and 632 MB. An
+    operator is under pressure if its hit rate is below `hit_rate` or its latency is above `latency_s`.
 
-    Parameters
-    ----------
-    previous, proposal
-        The configuration that was measured, and DS2's number of tasks, of the same operators.
-    now, before
-        State metrics of the window just ended and of the window before it. An operator absent from `now` is stateless
-        and gets no managed memory. An operator absent from `before` has not improved.
-    max_level
-        Number of levels: 3 gives levels 0, 1 and 2, which are 158, 316 and 632 MB.
-    hit_rate, latency_s
-        An operator is under pressure if its hit rate is below `hit_rate` or its latency is above `latency_s`.
-
-    Notes
-    -----
     Followed to the letter, the paper contradicts itself in places:
 
     - Its guard is ``p* != p'`` although the comment says "capacity insufficient": a scale-in under pressure becomes

@@ -86,14 +86,12 @@ class ConfigurationOptimizer:
 
     A configuration that is measured again is another measurement, numbered by those finished before. So an optimizer
     that is asked the same in the same order, with the same journal, finds what was measured before.
-
-    The first run of the budget of `costs_at` slots also gets the short runs that separate fixed from per-record costs.
     """
 
     testbed: Testbed
     estimator: CapacityEstimator
     journal: Journal
-    costs_at: int | None = None
+    costs_at: int | None = None  # slots whose first run gets short ones that separate fixed from per-record costs
     many_tasks: tuple[int, ...] = MANY_TASKS
     _minimal: dict[tuple[str, SlotProfile, float], Run] = field(default_factory=dict, init=False, repr=False)
     _finished: Counter[Hashable] = field(default_factory=Counter, init=False, repr=False)

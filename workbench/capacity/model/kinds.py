@@ -167,7 +167,7 @@ def select_model(
     growth: Growth | None = None,
     objectives: ArrayLike | None = None,
 ) -> Model:
-    """Select a form and fit it to all runs.
+    """Select a form and fit it to all runs; for the other parameters see `ScalingModel` and `Model.fit`.
 
     Parameters
     ----------
@@ -178,8 +178,6 @@ def select_model(
         that leaves fewer than two to test, the leave-one-out error decides.
         ``"leave-one-out"``: the least such error; if no form has one, the first form.
         ``"robust"``: no selection, the scaling form.
-    stateful, growth, objectives
-        See `ScalingModel` and `Model.fit`.
     """
     if rule not in get_args(Rule):
         raise WorkbenchError(f"The rule is {rule!r}; use one of {', '.join(get_args(Rule))}.")

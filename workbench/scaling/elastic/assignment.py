@@ -269,7 +269,8 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
     """Assign every executor the cores that it needs.
 
     ``"greedy"`` is Algorithm 1 of the paper with the corrections that the module states. ``"optimal"`` solves the
-    integer programme of section 4.2 exactly.
+    integer programme of section 4.2 exactly. After `timeout_s` of one solution the best assignment found is
+    returned, and its `bound` limits the distance to the optimum; a `WorkbenchError` if there is none.
 
     Parameters
     ----------
@@ -279,9 +280,6 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
         Of each executor: its state; I(j), the node of its main process; bytes/s in and out per core.
     threshold
         Initial phi, bytes/s; 512 KiB/s in the paper.
-    timeout_s
-        Time limit of one exact solution. At the limit the best assignment found is returned, and `bound` limits its
-        distance to the optimum; a `WorkbenchError` if there is none.
     """
     one_of("method", method, get_args(AssignmentMethod))
     executors, nodes = len(required), len(node_cores)
