@@ -82,11 +82,6 @@ def test_no_more_runs_are_made_than_asked_for(tmp_path):
     assert found.reason == "3 runs were made, and the next budget takes 2 of at most 4"
 
 
-def test_the_space_is_filled_while_there_is_no_cost_to_improve(tmp_path):
-    found = explorer_in(tmp_path, Space((2, 4, 8, 16, 32), (512,)), most_runs=3).run(nexmark.query("q1"))
-    assert [run.budget.slots for run in found.measurements] == [2, 32, 8]
-
-
 def test_the_corners_of_most_slots_come_first_where_a_warm_deployment_is_made_for_them():
     space = Space((2, 4, 8), (512, 1024), largest_first=True)
     assert [(one.slots, one.profile.memory_mb) for one in space.corners] == [(8, 512), (8, 1024), (2, 512), (2, 1024)]
@@ -122,24 +117,14 @@ class Timed(FluidTestbed):
         return super().deploy(*arguments, **fields)
 
 
-def asked_for(tmp_path, **settings):
-    """Explore q2 and give the budgets of all runs."""
-    explorer = explorer_in(tmp_path, Space((2, 4, 6), (512, 1024, 2048)), 0.01, choice="edge", **settings)
-    found = explorer.run(nexmark.query("q2"))
-    return found, [(run.budget.slots, run.budget.profile.memory_mb) for run in found.measurements]
-
-
 def test_the_edge_is_measured_after_the_corners_and_the_middle(tmp_path):
-    found, budgets = asked_for(tmp_path, most_calls=9)
+    explorer = explorer_in(tmp_path, Space((2, 4, 6), (512, 1024, 2048)), 0.01, choice="edge", most_calls=9)
+    found = explorer.run(nexmark.query("q2"))
+    budgets = [(run.budget.slots, run.budget.profile.memory_mb) for run in found.measurements]
     assert budgets == [(2, 512), (6, 512), (2, 2048), (6, 2048), (4, 512), (4, 2048), (6, 512), (6, 2048), (6, 512)]
     assert found.reason == "9 budgets were asked for"
     assert found.fitted == tuple(range(9))  # no run ends it, so none is left out
     assert len({run.estimate.rate for run in found.measurements}) == 9
-
-
-def test_calls_may_make_several_runs_after_the_corners(tmp_path):
-    _, budgets = asked_for(tmp_path, most_calls=6, estimates=2)
-    assert budgets[4:] == [(4, 512), (4, 512), (4, 2048), (4, 2048)]
 
 
 @pytest.mark.parametrize(

@@ -141,14 +141,6 @@ def test_figures_have_an_escaped_title_and_wait_for_data(estimate):
         check_empty(draw(collect("q5", BUDGET, nothing)))
 
 
-def test_half_a_record_of_backlog_is_no_five_hundred_millions(estimate):
-    seen = estimate.probes[1].observation
-    halves = replace(seen, batches=tuple(replace(batch, backlog=0.5) for batch in seen.batches))
-    one = replace(estimate.probes[1], observation=halves)
-    axis = draw_probes(probes("q5", BUDGET, replace(estimate, probes=(one,)))).layout.yaxis3
-    assert (axis.tickformat, axis.range[1] >= 10) == ("~g", True)
-
-
 @pytest.mark.parametrize("verdicts", [(), ("disturbed",), ("source-bound", "not-offered")])
 def test_nothing_is_found_before_a_probe_counts(verdicts):
     made = [probe(0, math.inf, 1.9, "warm-up"), *(probe(n, 300 * n, 1.5, one) for n, one in enumerate(verdicts, 1))]

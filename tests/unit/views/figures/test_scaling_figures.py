@@ -149,17 +149,14 @@ def test_a_policy_that_does_not_keep_up_is_not_the_best():
         ),
         (("flink",), f"Compare with static, which keeps all slots. Run: {REPORT} -p policies '[flink, static]'"),
         (("static", "ds2"), f"Begin with more slots, or compare other policies. Run: {REPORT} -p slots 24"),
+        (("static",), "Plan for a higher rate, then replay that plan; or compare other policies."),
     ],
 )
 def test_what_helps_depends_on_the_policies_that_do_not_keep_up(names, remedy):
-    asked = {"rates": "day.csv"} | ({"settings": {"max_parallelism": 40}} if names == ("ds2",) else {})
+    more = {("ds2",): {"settings": {"max_parallelism": 40}}, ("static",): {"query": "plans.json"}}
+    asked = {"rates": "day.csv"} | more.get(names, {})
     found = cautions(policies(failing(*names)), {}, asked, 12)
     assert str(found[f"No policy keeps up all the time; {names[0]} does 71.1 % of it."]) == remedy
-
-
-def test_a_plan_has_its_own_slots():
-    found = cautions(policies(failing("static")), {}, {"query": "plans.json", "rates": "day.csv"}, 12)
-    assert "Plan for a higher rate, then replay that plan; or compare other policies." in map(str, found.values())
 
 
 def test_table_and_chart_list_the_policies_in_one_order():

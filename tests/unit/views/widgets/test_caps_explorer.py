@@ -1,12 +1,10 @@
 """The CAPS explorer, without a browser."""
 
-import math
-
 import numpy as np
 
 from workbench.placement import CostVector, PlacementProblem, count_plans, search
 from workbench.views.figures.search_tree import draw_search_tree, search_tree
-from workbench.views.widgets.caps_explorer import OFF, CapsExplorer, threshold, traced
+from workbench.views.widgets.caps_explorer import OFF, CapsExplorer, traced
 from workbench.views.widgets.panel import WhileDragged
 
 PROBLEM = PlacementProblem(
@@ -36,11 +34,6 @@ def test_the_traced_search_is_the_search():
     assert some.sentence().endswith(f"and {len(some.plans)} plans remained.")
     assert some.number_of(some.plans[1]) == 1
     assert some.number_of(None) is None
-
-
-def test_a_slider_at_its_end_is_off():
-    assert threshold(OFF) == math.inf
-    assert threshold(0.3) == 0.3
 
 
 def test_moving_a_threshold_prunes_the_tree_and_the_plans():

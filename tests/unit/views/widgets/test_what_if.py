@@ -180,12 +180,6 @@ def test_moving_each_control_changes_answer_and_figure(planned):
     assert shown["planned for a target"].x[0] == panel.answer.plan.budget.slots
 
 
-def test_measured_points_are_those_that_the_model_is_fitted_to(planned):
-    panel = WhatIf(planned)
-    measured = [rate for one in panel.chart.widget.data if one.name.startswith("simulated, ") for rate in one.y]
-    assert sorted(measured) == pytest.approx(sorted(planned.exploration.rates))
-
-
 def test_marks_and_curve_are_on_one_scale_at_more_skew_too(planned):
     panel = WhatIf(planned)
     panel.skew.value, panel.lost.value = 25.0, True
