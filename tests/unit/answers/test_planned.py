@@ -19,7 +19,7 @@ from workbench.records import CountedCores, Machine, Price, Refusal, plan_to_dic
 from workbench.report import show_measurement, show_planned
 from workbench.speed import CoreSpeed
 from workbench.study import Planned, Study
-from workbench.views.findings import containers, expected
+from workbench.views.findings import containers
 
 NASTY = "jobs:<script>alert(1)</script>&amp;"
 LARGE = InstanceType("large", "x", "y", 8, 16384, 0.5, "USD", "z", "2026")
@@ -55,11 +55,6 @@ def test_a_plan_of_an_earlier_version_has_no_verdict():
     assert [fact.text for fact in column("Verdict", made.rows)] == ["", ""]
     assert made.listings == ()
     assert made.headline.endswith(" MB.")
-
-
-def test_the_low_end_of_an_interval_never_reads_as_the_rate():
-    one = replace(staged().plans[0], expected_rate=22.4e6, low=21.9e6, high=22.8e6)
-    assert expected(one, "") == "22.4 M (21.9 M to 22.8 M)"
 
 
 @pytest.mark.parametrize(("chance", "text"), [(0.0, "under 0.1 %"), (0.0042, "0.4 %"), (0.237, "24 %")])

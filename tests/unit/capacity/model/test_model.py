@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from capacity_runs import BUDGETS, proportional, raises, rates_of
-from capacity_truths import explore
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
@@ -153,17 +152,6 @@ def test_slots_for_a_rate_in_steps_are_the_fewest_of_those_that_carry_it(step):
             steps = range(step, 4000, step)
             fewest = next(n for n in steps if model.predict([[1024, n]])[0] >= 1.1 * rate and n >= 3)
             assert model.slots_for(rate, 1024, min_slots=3, step=step) == fewest
-
-
-def test_slots_for_at_a_risk():
-    one = explore(7)
-    for form in ("linear", "scaling"):
-        model = model_of_form(form, stateful=False, growth="tasks").fit(one.X, one.y)
-        rate, memory = float(one.truth), one.target[0, 0]
-        slots = model.slots_for(rate, memory, margin=1.0, risk=0.05)
-        assert slots > model.slots_for(rate, memory, margin=1.0)
-        ends = model.interval([[memory, slots - 1], [memory, slots]], level=0.9)[0]
-        assert ends[0] < rate <= ends[1] * (1 + 1e-9)
 
 
 def test_no_number_of_slots():

@@ -20,14 +20,6 @@ def exact_erlang_c(servers, load):
     return last / (total + last)
 
 
-@pytest.mark.parametrize(
-    ("servers", "load", "expected"),
-    [(1, 3 / 4, Fraction(3, 4)), (2, 1, Fraction(1, 3)), (3, 2, Fraction(4, 9)), (4, 3, Fraction(27, 53))],
-)
-def test_erlang_c_examples(servers, load, expected):
-    assert erlang_c(servers, load) == pytest.approx(float(expected), rel=1e-14)
-
-
 @pytest.mark.parametrize("servers", [1, 2, 7, 50, 300])
 @pytest.mark.parametrize("busy", [Fraction(1, 1000), Fraction(1, 2), Fraction(9, 10), Fraction(9999, 10000)])
 def test_erlang_c_to_12_digits(servers, busy):
