@@ -39,9 +39,8 @@ class Ds2Memory:
 
     windows: tuple[Window, ...] = ()  # windows that the next decision averages over
     decided_s: float | None = None  # when it last decided; None before the first decision
-    # selectivity, pending: selectivity and pending scale-downs of the last decision
-    selectivity: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    pending: Pending = field(default_factory=lambda: MappingProxyType({}))
+    selectivity: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))  # of the last decision
+    pending: Pending = field(default_factory=lambda: MappingProxyType({}))  # scale-downs of the last decision
 
 
 @dataclass(frozen=True)

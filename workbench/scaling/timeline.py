@@ -29,9 +29,8 @@ class Waits:
     """Waits of records in cohorts, shape (cohorts,)."""
 
     records: Floats  # their number
-    # first_s, last_s: waits of the first and of the last record, seconds
-    first_s: Floats
-    last_s: Floats
+    first_s: Floats  # waits of the first record
+    last_s: Floats  # and of the last
     steps: Ints  # the step in which they are consumed
     trigger_s: float = 0.0  # each record also waits for the next trigger, evenly up to these seconds
 
@@ -126,13 +125,11 @@ def _time_of(records: Floats, inside: Floats, curve: Floats, times: Floats) -> F
 class Reconfiguration:
     """A change of the deployment."""
 
-    # at_s, downtime_s: when it began, and how long nothing ran, seconds
-    at_s: float
-    downtime_s: float
+    at_s: float  # when it began
+    downtime_s: float  # how long nothing ran
     moved_bytes: float  # state that moved
-    # tasks, managed_mb: tasks by operator after it, and the managed memory of one task, MB; None if memory is not split
-    tasks: Tasks
-    managed_mb: Managed | None = None
+    tasks: Tasks  # by operator after it
+    managed_mb: Managed | None = None  # managed memory of one task after it; None if memory is not split
     # why, by operator, from policies that give reasons
     reasons: Mapping[str, JustinDecision] = field(default_factory=lambda: MappingProxyType({}))
 

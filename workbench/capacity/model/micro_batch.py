@@ -60,9 +60,8 @@ class StageLine:
 class MicroBatch:
     """The parts of a batch."""
 
-    # driver_s, driver_task_s: the driver's seconds, fixed and for each task
-    driver_s: float
-    driver_task_s: float
+    driver_s: float  # the driver's seconds, fixed
+    driver_task_s: float  # and for each task
     stages: tuple[StageLine, ...]  # in order, the source's own work included in the stage that reads it
     error: float  # standard deviation of ln seconds of the batches seen, around the fit
     readings: int  # how many batches were seen

@@ -49,8 +49,7 @@ class IntervalPoint:
     """Capacity and latency at one trigger interval."""
 
     interval_s: float  # trigger interval, seconds
-    # rate, low, high: MST, the middle of its bracket, and the ends, records/s
-    rate: float
+    rate: float  # MST: the middle of its bracket, records/s
     low: float
     high: float
     latency_s: float  # longest time from when a record is due to the end of its batch, at that rate, seconds
@@ -67,10 +66,8 @@ class IntervalSpeedup:
 
     ratio: float = 1.0  # of the two measured capacities
     bracket: float = 0.0  # possible error of the ratio's logarithm, as each capacity may be anywhere in its bracket
-    # deviation, freedom: standard deviation of the ratio's logarithm from one deployment to the next, and the degrees
-    # of freedom that it is known with
-    deviation: float = 0.0
-    freedom: int = 1
+    deviation: float = 0.0  # standard deviation of the ratio's logarithm from one deployment to the next
+    freedom: int = 1  # degrees of freedom that it is known with
 
     @property
     def uncertain(self) -> bool:
