@@ -9,6 +9,7 @@ from workbench.capacity.explore import conclude
 from workbench.capacity.model import MicroBatch, StageLine
 from workbench.capacity.partitions import at_rate
 from workbench.dataflow import Budget, SlotProfile
+from workbench.records import Measurement, MstEstimate
 
 
 def staged_exploration(cpus=0.4, memory_mb=600, slots=(2, 4, 8), per_slot=3000.0, *, source=None, costs=True):
@@ -27,12 +28,24 @@ def staged_exploration(cpus=0.4, memory_mb=600, slots=(2, 4, 8), per_slot=3000.0
     return conclude(runs, f"{len(slots)} runs were made", growth="tasks")
 
 
+def rated_run(slots, memory_mb, rate):
+    """A simulated run of q1 of which only the capacity is known, to half a percent."""
+    estimate = MstEstimate(rate, rate / 1.005, 1.005 * rate, (), None, "query", 60.0)
+    budget = Budget(slots, SlotProfile(1.0, memory_mb))
+    return Measurement("q1", budget, estimate, (), None, "fluid", "2026-01-31", testbed_kind="fluid")
+
+
+def seeing(run, **changes):
+    """Give the same run with another observation at its capacity."""
+    return replace(run, estimate=replace(run.estimate, observation=replace(run.estimate.observation, **changes)))
+
+
 def with_source(run, share):
     """Give the same run, of whose busy time the source took `share`."""
     seen = run.estimate.observation
     busy = sum(one.useful_s for one in seen.operators)
     source = replace(seen.operators[0], operator="source", kind="source", useful_s=busy * share / (1 - share))
-    return replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=(source, *seen.operators))))
+    return seeing(run, operators=(source, *seen.operators))
 
 
 def laid_out(stages, slots, interval_s=2.0, *, rate, batch_fixed_s=0.0):

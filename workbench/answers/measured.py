@@ -152,7 +152,6 @@ def _batches(measurement: Measurement) -> list[Card]:
 
 
 def _batches_table(measurement: Measurement) -> Table:
-    """One row per whole micro-batch of the probes."""
     columns = headings(("Probe", "Records", "Batch time (s)", "Backlog (records)"))
     made: list[tuple[Cell, Probe]] = [
         *((one.number, one) for one in measurement.estimate.probes if one.judgement is not None),

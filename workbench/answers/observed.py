@@ -265,7 +265,6 @@ def _comparison(found: Observed) -> list[str]:
 
 
 def _what_it_is(found: Observed) -> dict[str, str]:
-    """Describe the query and what was read, by name."""
     running, room = found.running, found.headroom
     operators = dict.fromkeys(one.operator for block in running.blocks for one in block.observation.operators)
     seen = "as the log shows" if running.interval_s == room.interval_s else "as you say"
@@ -305,7 +304,6 @@ def _batches_of(number: int) -> str:
 
 
 def _state(state: StateSeen) -> str:
-    """Describe the state of an operator."""
     where = f" in {units.some(state.partitions, 'partition')}" if state.partitions else ""
     stores = f" and {units.some(state.instances, 'store')}" if state.instances else ""
     return f"{state.operator} keeps {units.some(state.rows, 'row')}, {units.size(state.memory_bytes)}{where}{stores}"

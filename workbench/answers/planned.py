@@ -159,7 +159,6 @@ def _in_words(planned: Planned) -> tuple[str, ...]:
 
 
 def _deployed(plan: CapacityPlan) -> list[str]:
-    """Describe the parts of a plan's deployment."""
     said = [f"{units.rate(plan.rate)}: {containers(plan)}"]
     if plan.allocation is not None:
         said.append(f"  tasks: {_counts(plan.allocation.tasks)}")

@@ -200,7 +200,6 @@ def _waiting(planned: Planned) -> list[Card]:
 
 
 def _day(planned: Planned) -> list[Card]:
-    """Describe what following the day's load would save."""
     chosen = next((plan for plan in planned.plans if plan.day is not None), None)
     if chosen is None or chosen.day is None:
         missing = "No plan carries the day's peak, so none can be compared with following the load. Leave targets out."

@@ -1,7 +1,4 @@
-"""From measured budgets to a capacity plan: explore budgets, model the capacity, plan a deployment.
-
-`CapacityEstimator`, `Measurement` and `MstEstimate` come from the rooms below, for convenience.
-"""
+"""From measured budgets to a capacity plan: explore budgets, model the capacity, plan a deployment."""
 
 from workbench.capacity.allocation import allocate, bids2
 from workbench.capacity.explore import ConfigurationOptimizer, Exploration, ResourceExplorer, Space

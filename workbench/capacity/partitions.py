@@ -53,6 +53,8 @@ def bids2_micro_batch(
 ) -> BatchLayout:
     """Choose the partitions of every stage so that the rate which fills the interval is the highest possible.
 
+    It is 0 where what rows do not add to fills the interval alone.
+
     Parameters
     ----------
     solver
@@ -66,17 +68,6 @@ def bids2_micro_batch(
     slot_speedup
         Times as fast as on its slot that a task runs while other slots idle: where slots are shares of one quota,
         1 / cores of a slot. Fewer tasks than slots then leave nothing unused, and spare what each task costs.
-
-    Returns
-    -------
-    BatchLayout
-        With the rate, records/s, and what takes most of the interval; the rate is 0 where what rows do not add to fills
-        the interval alone.
-
-    Raises
-    ------
-    WorkbenchError
-        When a number is out of range, the solver is unknown, or CBC cannot be run.
     """
     whole("slots", slots, 1)
     positive("The trigger interval", interval_s, "seconds")

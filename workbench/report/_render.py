@@ -100,7 +100,6 @@ def _checked(output: str | Path) -> Path:
 def _finish(
     execution: Execution, notebook: Path, target: Path, title: str | None, facts: tuple[tuple[str, str], ...]
 ) -> Report:
-    """Write what was executed as a page."""
     page = _presentable(execution)
     facts = (("Report notebook", notebook.name), ("Workbench", __version__), *facts)
     html = export(page, template_folder(), title or notebook_title(page, notebook.stem), facts)
@@ -110,7 +109,7 @@ def _finish(
             f"put it into {notebook.name} as a data: address or leave it out."
         )
     write_whole(target, html, _READABLE)
-    return Report(target, execution.failure.message if execution.failure else None)
+    return Report(target, execution.failure and execution.failure[1])
 
 
 def notebook_title(notebook: nbformat.NotebookNode, otherwise: str) -> str:
@@ -136,7 +135,7 @@ def _presentable(execution: Execution) -> nbformat.NotebookNode:
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
     if execution.failure is None:
         return notebook
-    html = cards_style() + error_card(execution.failure.kind, execution.failure.message).heading_html()
+    html = cards_style() + error_card(*execution.failure).heading_html()
     card = nbformat.v4.new_output("display_data", {"text/html": html})  # type: ignore[no-untyped-call]
     shown = False
     for cell in notebook.cells:

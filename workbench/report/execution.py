@@ -5,8 +5,8 @@ The kernel's command, connection file and IPython folder are made in the run's f
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import nbformat
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
@@ -24,20 +24,11 @@ _SAFE = ("-P", "-m", "ipykernel_launcher")  # no file in the working directory r
 _OWN_MODULES = "--IPKernelApp.exec_lines=import sys; sys.path.append('')"  # but it is found if there is no such module
 
 
-@dataclass(frozen=True)
-class Failure:
-    """The error that stopped a notebook: name and text of the exception."""
-
-    kind: str
-    message: str
-
-
-@dataclass(frozen=True)
-class Execution:
-    """An executed notebook; after a failure, up to that point."""
+class Execution(NamedTuple):
+    """An executed notebook; if an error stopped it, up to that point, with the name and text of the exception."""
 
     notebook: nbformat.NotebookNode
-    failure: Failure | None
+    failure: tuple[str, str] | None
 
 
 def execute(
@@ -59,14 +50,12 @@ def execute(
             cwd=str(Path.cwd()),
         )
     except PapermillExecutionError as error:
-        failure = Failure(error.ename, redacted(error.evalue))
+        failure = error.ename, redacted(error.evalue)
     except CellTimeoutError:
-        failure = Failure("WorkbenchError", f"A cell ran longer than {timeout_s:g} s; allow more time.")
+        failure = "WorkbenchError", f"A cell ran longer than {timeout_s:g} s; allow more time."
     except DeadKernelError:
-        failure = Failure(
-            "WorkbenchError",
-            "The report's Python process ended, most likely for want of memory; free some and render again.",
-        )
+        ended = "The report's Python process ended, most likely for want of memory; free some and render again."
+        failure = "WorkbenchError", ended
     source = output if output.is_file() else notebook
     return Execution(nbformat.read(str(source), as_version=4), failure)  # type: ignore[no-untyped-call]
 
@@ -76,7 +65,7 @@ def read_executed(path: Path) -> Execution:
     notebook = nbformat.read(str(path), as_version=4)  # type: ignore[no-untyped-call]
     nbformat.validate(notebook)  # an invalid notebook is read as well
     errors = (
-        Failure(output.ename, redacted(output.evalue))
+        (output.ename, redacted(output.evalue))
         for cell in notebook.cells
         if cell.cell_type == "code"
         for output in cell.outputs

@@ -83,11 +83,7 @@ def parameters_of(notebook: Path) -> tuple[Parameter, ...]:
 
 
 def check(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]:
-    """Check `parameters` against those that the notebook declares, and return all values, defaults included.
-
-    Raises WorkbenchError for unknown names, wrong types, missing values, unreadable files, and values that do not go
-    together.
-    """
+    """Check `parameters` against those that the notebook declares, and return all values, defaults included."""
     declared = {one.name: one for one in parameters_of(notebook)}
     for name, value in parameters.items():
         if name not in declared:
@@ -122,7 +118,6 @@ def _check_type(notebook: str, expected: Parameter, value: object) -> None:
 
 
 def _open(path: Path) -> None:
-    """Refuse a file that cannot be read."""
     try:
         path.open("rb").close()
     except OSError as error:

@@ -229,7 +229,6 @@ def _given(report: str, values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _require_named(path: str, lack: str, parameter: str) -> None:
-    """Refuse a parameter that was left out."""
     if not path:
         raise WorkbenchError(f"{lack}; set the parameter {parameter!r} to the path of its file.")
 

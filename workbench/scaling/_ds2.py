@@ -1,9 +1,7 @@
-"""DS2: the parallelism every operator needs, in one pass over the dataflow [1]_.
+"""DS2: the parallelism every operator needs, in one pass over the dataflow.
 
-References
-----------
-.. [1] V. Kalavri et al., "Three steps is all you need: fast, accurate, automatic scaling decisions for distributed
-   streaming dataflows", OSDI 2018; the scaling controller of CAPSys and the basis of Justin.
+V. Kalavri et al., "Three steps is all you need: fast, accurate, automatic scaling decisions for distributed streaming
+dataflows", OSDI 2018; the scaling controller of CAPSys and the basis of Justin.
 """
 
 import math
@@ -20,28 +18,14 @@ Counters = tuple[float, float, float]  # records processed, records pushed, usef
 
 @dataclass(frozen=True)
 class Ds2Decision:
-    """What DS2 derives from the counters, and what it proposes.
+    """What DS2 derives from the counters, and what it proposes, by operator."""
 
-    Parameters
-    ----------
-    true_rates
-        ``(processing, output)`` per operator without sources, records/s, summed over its instances: what they would
-        process and push if they were useful all the time.
-    optimal_output
-        Records/s per operator, including sources, if every operator keeps up with the source rates.
-    parallelism
-        Tasks per operator without sources, which keep theirs.
-    selectivity
-        Records out per record in of every operator; the last known value if the counters give none.
-    uninformed
-        Operators without informative counters; they keep their tasks.
-    """
-
+    # what the instances together would process and push if they were useful all the time, records/s; without sources
     true_rates: Mapping[str, tuple[float, float]]
-    optimal_output: Mapping[str, float]
-    parallelism: Mapping[str, int]
-    selectivity: Mapping[str, float] = field(default_factory=dict)
-    uninformed: tuple[str, ...] = ()
+    optimal_output: Mapping[str, float]  # records/s if all keep up, with sources
+    parallelism: Mapping[str, int]  # tasks, without sources, which keep theirs
+    selectivity: Mapping[str, float] = field(default_factory=dict)  # records out per record in
+    uninformed: tuple[str, ...] = ()  # without informative counters: they keep their tasks and last selectivity
 
 
 def ds2(
@@ -56,21 +40,9 @@ def ds2(
     An operator that does not keep up hides the load of those after it, so the pass follows the rates that operators
     push when they keep up. Sources send their full output to every consumer. An instance without useful seconds or
     input has no true rate; the other instances stand for it. If none has, the operator keeps its tasks, passes records
-    on with `last_selectivity` (1 if unknown), and is listed in ``Ds2Decision.uninformed``.
+    on with `last_selectivity`, that of an earlier decision (1 if unknown), and is listed in ``Ds2Decision.uninformed``.
 
-    Parameters
-    ----------
-    counters
-        Counters of one window, per operator that is not a source: ``(processed, pushed, useful_s)`` of each instance.
-    source_rates
-        Target records/s per source.
-    last_selectivity
-        ``Ds2Decision.selectivity`` of an earlier decision.
-
-    Raises
-    ------
-    WorkbenchError
-        When counters or rates do not fit the dataflow, or an operator that is not a source has no upstream.
+    The `counters` are those of one window and each instance, without sources; `source_rates` are targets, records/s.
     """
     _check(dataflow, counters, source_rates)
     true_rates: dict[str, tuple[float, float]] = {}

@@ -1,9 +1,7 @@
-"""Justin: more memory per task before more tasks, on top of DS2 [1]_.
+"""Justin: more memory per task before more tasks, on top of DS2.
 
-References
-----------
-.. [1] D. Schmitz, G. Rosinosky, E. Rivière, "Justin: Hybrid CPU/Memory Elastic Scaling for Distributed Stream
-   Processing", Algorithm 1.
+D. Schmitz, G. Rosinosky, E. Rivière, "Justin: Hybrid CPU/Memory Elastic Scaling for Distributed Stream Processing",
+Algorithm 1.
 """
 
 from collections.abc import Mapping
@@ -37,15 +35,11 @@ REASONS: Mapping[Case, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class MemoryState:
-    """Configuration of one operator: `tasks`, memory `level` and `scaled_up` are the paper's p, m and v.
-
-    Each task has the base memory x 2^level of managed memory, and none with the level None (stateless). `scaled_up` is
-    whether the last decision raised the level.
-    """
+    """Configuration of one operator: the paper's p, m and v."""
 
     tasks: int
-    level: int | None
-    scaled_up: bool = False
+    level: int | None  # each task has the base memory x 2^level of managed memory, and none with None (stateless)
+    scaled_up: bool = False  # whether the last decision raised the level
 
     def __post_init__(self) -> None:
         whole("The number of tasks of a MemoryState", self.tasks, 1)
@@ -55,14 +49,10 @@ class MemoryState:
 
 @dataclass(frozen=True)
 class StateMetrics:
-    """State accesses of one operator in one window.
+    """State accesses of one operator in one window."""
 
-    `hit_rate` (theta) is cache hits / look-ups; None without look-ups, which counts as 1.0. `latency_s` (tau) is the
-    mean seconds of one access; None if unknown, which counts as no pressure.
-    """
-
-    hit_rate: float | None
-    latency_s: float | None
+    hit_rate: float | None  # theta: cache hits / look-ups; None without look-ups, which counts as 1.0
+    latency_s: float | None  # tau: mean seconds of one access; None if unknown, which counts as no pressure
 
     def __post_init__(self) -> None:
         _share_or_none("The hit rate of StateMetrics", self.hit_rate)
@@ -110,19 +100,14 @@ def managed_memory_mb(level: int | None, base_mb: float = BASE_MEMORY_MB) -> flo
 
 @dataclass(frozen=True)
 class JustinDecision:
-    """What Justin decides for one operator, and why.
+    """What Justin decides for one operator, and why."""
 
-    `previous` is the configuration that was measured, `proposed` DS2's number of tasks and `state` the new
-    configuration. `case` says which lines of Algorithm 1 applied, `tests` the comparisons made, in words with their
-    numbers, in the order of the algorithm. `seen` are the state metrics of the window; None for a stateless operator.
-    """
-
-    previous: MemoryState
-    proposed: int
-    state: MemoryState
-    case: Case
-    tests: tuple[str, ...] = ()
-    seen: StateMetrics | None = None
+    previous: MemoryState  # as measured
+    proposed: int  # DS2's number of tasks
+    state: MemoryState  # decided
+    case: Case  # which lines of Algorithm 1 applied
+    tests: tuple[str, ...] = ()  # comparisons made, in words with their numbers, in the order of the algorithm
+    seen: StateMetrics | None = None  # in the window; None for a stateless operator
 
     @property
     def reason(self) -> str:
@@ -143,29 +128,12 @@ def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 and its four 
 ) -> dict[str, MemoryState]:
     """Replace scale-outs that DS2 proposes by more memory per task where state accesses are slow (Algorithm 1).
 
-    `justin_decisions` takes the same arguments and returns the reasons too.
+    `justin_decisions` takes the same arguments and returns the reasons too. `previous` is the configuration that was
+    measured, `proposal` DS2's number of tasks of the same operators; `now` and `before` are state metrics of the window
+    just ended and of the one before it. An operator absent from `now` is stateless and gets no managed memory; one
+    absent from `before` has not improved. With a `max_level` of 3 there are levels 0, 1 and 2: 158, 316 and 632 MB. An
+    operator is under pressure if its hit rate is below `hit_rate` or its latency is above `latency_s`.
 
-    Parameters
-    ----------
-    previous
-        The configuration that was measured, per operator.
-    proposal
-        DS2's number of tasks for the same operators.
-    now, before
-        State metrics of the window just ended and of the window before it. An operator absent from `now` is stateless
-        and gets no managed memory. An operator absent from `before` has not improved.
-    max_level
-        Number of levels: 3 gives levels 0, 1 and 2, which are 158, 316 and 632 MB.
-    hit_rate, latency_s
-        An operator is under pressure if its hit rate is below `hit_rate` or its latency is above `latency_s`.
-
-    Raises
-    ------
-    WorkbenchError
-        When the mappings do not name the same operators, or an operator is above the top level.
-
-    Notes
-    -----
     Followed to the letter, the paper contradicts itself in places:
 
     - Its guard is ``p* != p'`` although the comment says "capacity insufficient": a scale-in under pressure becomes
@@ -250,7 +218,6 @@ def _case(  # noqa: PLR0911 - the branches of Algorithm 1
 
 
 def _configured(case: Case, state: MemoryState, proposed: int) -> MemoryState:
-    """Return the configuration that a case of a stateful operator leads to."""
     level = state.level or 0
     if case in {"scale up", "grow again"}:
         return MemoryState(state.tasks, level + 1, scaled_up=True)

@@ -85,11 +85,6 @@ def replay(
     generated
         Whether the sources generate up to the rates of `trace`: under back-pressure they generate less, nothing waits,
         and a policy sees the lower rate. By default they read a queue that fills at those rates.
-
-    Raises
-    ------
-    WorkbenchError
-        When a number is out of its range, or what the start or the policy asks for cannot be deployed.
     """
     model = _model(dataflow, profiles)
     interval_of(policy)
@@ -185,7 +180,6 @@ def _model(dataflow: QueryModel | Dataflow, profiles: Mapping[str, OperatorProfi
 
 
 def _first(model: QueryModel, policy: Policy[Memory], tasks: Tasks | Decision, rate_per_s: float) -> Decision:
-    """Return the first deployment."""
     start = decided("The start of the replay", tasks, model.modelled)
     begin = getattr(policy, "begin", None)
     if begin is None:
@@ -233,7 +227,6 @@ class _Popularity:
 
 
 def _paid(deployment: Deployment, fleet: Fleet | None) -> Paid:
-    """Return the paid resources while a deployment runs."""
     if fleet is not None:
         return fleet.paid(deployment.tasks, deployment.managed_mb, deployment.cluster)
     slot = 0.0 if math.isinf(deployment.memory_mb) else deployment.memory_mb

@@ -25,14 +25,11 @@ class AutoscalerSettings:
     # (Flink: utilization.min, utilization.max). None for no bound; without both, every decision is carried out.
     utilization_min: float | None = None
     utilization_max: float | None = None
-    # min_parallelism, max_parallelism: bounds of every operator's tasks (Flink: vertex.min-parallelism,
-    # vertex.max-parallelism)
-    min_parallelism: int = 1
-    max_parallelism: int | None = None
-    # scale_up_max_factor, scale_down_max_factor: one decision adds or removes at most this share of an operator's tasks
-    # (Flink: scale-up.max-factor, scale-down.max-factor)
-    scale_up_max_factor: float = math.inf
-    scale_down_max_factor: float = 1.0
+    min_parallelism: int = 1  # least tasks of every operator (Flink: vertex.min-parallelism)
+    max_parallelism: int | None = None  # most tasks of every operator (Flink: vertex.max-parallelism)
+    # one decision adds or removes at most these shares of an operator's tasks
+    scale_up_max_factor: float = math.inf  # (Flink: scale-up.max-factor)
+    scale_down_max_factor: float = 1.0  # (Flink: scale-down.max-factor)
     # fewer tasks only after fewer were enough for this long; then the most that were proposed in this time (Flink:
     # scale-down.interval)
     scale_down_interval_s: float = 0.0

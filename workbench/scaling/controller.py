@@ -47,9 +47,7 @@ class Controller(Generic[Memory]):
 
     scaling: Policy[Memory]  # decides on the tasks; `Ds2Policy` in CAPSys
     profiles: Mapping[str, OperatorProfile]  # unit costs of every operator, as profiled
-    # workers, slots: the cluster; it does not grow. If the policy wants more tasks than there are slots, the slots are
-    # assigned so that the least served operator is served best. This is deployed only if it serves that operator
-    # better.
+    # The cluster does not grow: of more tasks than slots `fitting` is deployed, if that serves the least served better.
     workers: int
     slots: int
     worker: Worker = field(default_factory=Worker)  # capacities of a worker

@@ -39,9 +39,8 @@ class Ds2Memory:
 
     windows: tuple[Window, ...] = ()  # windows that the next decision averages over
     decided_s: float | None = None  # when it last decided; None before the first decision
-    # selectivity, pending: selectivity and pending scale-downs of the last decision
-    selectivity: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    pending: Pending = field(default_factory=lambda: MappingProxyType({}))
+    selectivity: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))  # of the last decision
+    pending: Pending = field(default_factory=lambda: MappingProxyType({}))  # scale-downs of the last decision
 
 
 @dataclass(frozen=True)
@@ -100,10 +99,7 @@ class Ds2Policy:
         return {**whole.tasks, **tasks}, whole, replace(after, pending=pending)
 
     def _needed(self, window: Window, parallelism: Mapping[str, int]) -> bool:
-        """Whether the utilization of any operator that would change is out of bounds.
-
-        Others do not count: an idle sink of one task must not trigger a decision.
-        """
+        """Whether the utilization of any operator that would change is out of bounds: not that of an idle sink."""
         at_once = replace(self.settings, scale_down_interval_s=0.0)
         wanted, _ = limit_parallelism(at_once, window.tasks, parallelism, window.now_s)  # without sources
         changing = [name for name, tasks in wanted.items() if tasks != window.tasks[name]]
@@ -235,6 +231,5 @@ class JustinPolicy:
         return Decision(tasks, managed, reasons=MappingProxyType(found)), after
 
     def _begin(self, tasks: int, memory_mb: float | None) -> MemoryState:
-        """Derive the level from the managed memory."""
         level = round(math.log2(memory_mb / self.base_mb)) if memory_mb else 0
         return MemoryState(tasks, min(self.max_level - 1, max(0, level)))

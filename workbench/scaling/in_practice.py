@@ -45,24 +45,16 @@ class DynamicAllocation:
     """
 
     executor_slots: int = 1  # tasks that an executor runs at once
-    # tasks, shuffle_tasks: of the largest stage of a batch, by default as many as ``spark.sql.shuffle.partitions``; of
-    # the stage that writes shuffle files, by default the same
-    tasks: int = 200
-    shuffle_tasks: int | None = None
-    # min_executors, max_executors: bounds (minExecutors, maxExecutors; without a bound by default)
-    min_executors: int = 0
-    max_executors: float = math.inf
+    tasks: int = 200  # of the largest stage of a batch, by default as many as ``spark.sql.shuffle.partitions``
+    shuffle_tasks: int | None = None  # of the stage that writes shuffle files; None: the same
+    min_executors: int = 0  # (minExecutors)
+    max_executors: float = math.inf  # (maxExecutors, without a bound by default)
     executor_ratio: float = 1.0  # requested executors over those that run all tasks at once (executorAllocationRatio)
-    # backlog_s, sustained_s: seconds that tasks wait before the first request, and before each later one
-    # (schedulerBacklogTimeout, sustainedSchedulerBacklogTimeout)
-    backlog_s: float = 1.0
-    sustained_s: float = 1.0
-    # idle_s, shuffle_s: seconds without a task after which an executor goes, and one with shuffle files
-    # (executorIdleTimeout, shuffleTracking.timeout)
-    idle_s: float = 60.0
-    shuffle_s: float = math.inf
-    # seconds after which the driver's garbage collection frees shuffle files (spark.cleaner.periodicGC.interval)
-    cleaned_s: float = 1800.0
+    backlog_s: float = 1.0  # that tasks wait before the first request (schedulerBacklogTimeout)
+    sustained_s: float = 1.0  # that they wait before each later one (sustainedSchedulerBacklogTimeout)
+    idle_s: float = 60.0  # without a task, after which an executor goes (executorIdleTimeout)
+    shuffle_s: float = math.inf  # after which one with shuffle files goes (shuffleTracking.timeout)
+    cleaned_s: float = 1800.0  # until the driver's garbage collection frees these (spark.cleaner.periodicGC.interval)
     start_s: float = 0.0  # seconds until an executor runs
     interval_s: float = 1.0
     restarts: bool = False
@@ -141,10 +133,8 @@ class KafkaLag:
     partitions: int | None = None  # of the topic; None: no bound but `max_replicas`
     max_replicas: int = 100  # most replicas (maxReplicaCount)
     polling_s: float = 30.0  # seconds from one look to the next (pollingInterval)
-    # stabilization_s, tolerance: of the horizontal autoscaler: seconds that fewer replicas must have been enough, and
-    # the share of the present ones by which a change is too small
-    stabilization_s: float = 300.0
-    tolerance: float = 0.1
+    stabilization_s: float = 300.0  # that fewer replicas must have been enough for the horizontal autoscaler
+    tolerance: float = 0.1  # share of the present ones by which a change is too small for it
 
     def __post_init__(self) -> None:
         positive("lag_threshold", self.lag_threshold, "records")

@@ -26,9 +26,8 @@ Memory = TypeVar("Memory")  # remembered by a policy from one decision to the ne
 class Window:
     """Metrics since the previous call of a policy."""
 
-    # now_s, deployed_s: now, and when the present deployment began to run, in seconds of the replay
-    now_s: float
-    deployed_s: float
+    now_s: float  # in the replay
+    deployed_s: float  # when the present deployment began to run
     dataflow: Dataflow  # the query
     tasks: Tasks  # tasks per operator now; sources are included only if the model gives them tasks
     source_rates: Mapping[str, float]  # records/s that arrived per source
@@ -42,10 +41,8 @@ class Window:
     # managed memory of one task by operator, MB; None if a slot's memory is not split
     managed_mb: Managed | None = None
     cluster: Cluster | None = None  # where the tasks run; None if placement does not count
-    # batch_s, busy: trigger interval of a query in micro-batches, seconds, 0 without; share of it, or of the time, that
-    # records flowed and fixed work took
-    batch_s: float = 0.0
-    busy: float = 0.0
+    batch_s: float = 0.0  # trigger interval of a query in micro-batches; 0 without
+    busy: float = 0.0  # share of it, or of the time, that records flowed and fixed work took
 
 
 @dataclass(frozen=True)

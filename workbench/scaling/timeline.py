@@ -29,9 +29,8 @@ class Waits:
     """Waits of records in cohorts, shape (cohorts,)."""
 
     records: Floats  # their number
-    # first_s, last_s: waits of the first and of the last record, seconds
-    first_s: Floats
-    last_s: Floats
+    first_s: Floats  # waits of the first record
+    last_s: Floats  # and of the last
     steps: Ints  # the step in which they are consumed
     trigger_s: float = 0.0  # each record also waits for the next trigger, evenly up to these seconds
 
@@ -126,59 +125,36 @@ def _time_of(records: Floats, inside: Floats, curve: Floats, times: Floats) -> F
 class Reconfiguration:
     """A change of the deployment."""
 
-    # at_s, downtime_s: when it began, and how long nothing ran, seconds
-    at_s: float
-    downtime_s: float
+    at_s: float  # when it began
+    downtime_s: float  # how long nothing ran
     moved_bytes: float  # state that moved
-    # tasks, managed_mb: tasks by operator after it, and the managed memory of one task, MB; None if memory is not split
-    tasks: Tasks
-    managed_mb: Managed | None = None
+    tasks: Tasks  # by operator after it
+    managed_mb: Managed | None = None  # managed memory of one task after it; None if memory is not split
     # why, by operator, from policies that give reasons
     reasons: Mapping[str, JustinDecision] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """What happened over time; arrays have one entry per step.
-
-    Parameters
-    ----------
-    offered, consumed
-        Records/s.
-    backlog
-        Records that wait at the end of a step.
-    latency_s
-        Seconds that the last records consumed in a step had waited: at the sources, and in micro-batches for a whole
-        trigger interval and the end of their batch.
-    tasks
-        Tasks of all operators together.
-    memory_mb
-        Memory of one slot at the beginning, MB; 0 if it is unlimited.
-    paid_cpus, paid_memory_mb, workers
-        Cores, memory (MB) and workers that were paid: complete workers, or of the slots only.
-    price_per_hour
-        Price of one worker; None if unknown.
-    window_s, batch_s
-        Window of the query, seconds, None without one; trigger interval in micro-batches, seconds, 0 without them.
-    busy
-        Share of each step in which records flowed at full pace: of a trigger interval, its batch.
-    """
+    """What happened over time; arrays have one entry per step."""
 
     step_s: float
-    offered: Floats
-    consumed: Floats
-    backlog: Floats
+    offered: Floats  # records/s
+    consumed: Floats  # records/s
+    backlog: Floats  # records that wait at the end of a step
+    # that the last records consumed had waited: at the sources, in micro-batches also for an interval and their batch
     latency_s: Floats
-    tasks: Ints
+    tasks: Ints  # of all operators together
     reconfigurations: tuple[Reconfiguration, ...]
-    memory_mb: float
+    memory_mb: float  # of one slot at the beginning; 0 if it is unlimited
+    # what was paid: complete workers, or the cores and the memory of the slots only
     paid_cpus: Floats
     paid_memory_mb: Floats
     workers: Ints
-    price_per_hour: float | None = None
-    window_s: float | None = None
-    batch_s: float = 0.0
-    busy: Floats | None = None
+    price_per_hour: float | None = None  # of one worker
+    window_s: float | None = None  # of the query; None without one
+    batch_s: float = 0.0  # trigger interval in micro-batches; 0 without them
+    busy: Floats | None = None  # share of a step in which records flowed at full pace: of an interval, its batch
 
     @property
     def times_s(self) -> Floats:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from example_measurement import example_measurement
 
-from workbench.answers.drifted import CapacityFellError, answer, cards, refuse_loss, since
+from workbench.answers.drifted import CapacityFellError, cards, refuse_loss, since
 from workbench.dataflow import Budget, SlotProfile
 from workbench.speed import RelativeSpeed
 from workbench.study import Change, Drift
@@ -32,8 +32,7 @@ SLOWER = RelativeSpeed(0.5, 0.43, 0.57)
 
 def test_a_loss_is_advice_and_says_how_large_it_is():
     (card,) = cards(FOUND)
-    assert card.kind == "health"
-    assert card.finding.startswith("The capacity of q5 <b> fell by 20.0 % since 2026-01-05 04:30 UTC; chance ")
+    assert "fell by 20.0 % since 2026-01-05 04:30 UTC; chance " in card.finding
     assert "q5 &lt;b&gt;" in card.heading_html()
     assert [row[0] for row in card.table.rows] == [one.thing for one in (FELL, SAME, OPEN)]
     assert card.table.rows[2][4] is None
@@ -54,6 +53,7 @@ GONE_OF_SEVERAL = {"overall": SAME, "changes": (SAME, GONE)}
         ({"overall": GONE, "changes": (GONE,)}, "The capacity of q5 <b> fell by at least 75.0 % since", "q5 <b> fell"),
         ({"overall": OPEN, "changes": (OPEN,)}, "Whether the capacity of q5 <b> changed", None),
         ({"cores": SLOWER}, "The capacity of q5 <b> fell", r"up to 4.8 %\. The cores were 0.50 times as fast .* Look"),
+        ({"cores": RelativeSpeed(0.9, 0.78, 1.04)}, "The capacity of q5 <b> fell", r"up to 4.8 %\. Look"),
     ],
 )
 def test_a_loss_is_said_first_makes_the_card_advice_and_can_end_a_schedule(found, says, refusal):
@@ -62,11 +62,6 @@ def test_a_loss_is_said_first_makes_the_card_advice_and_can_end_a_schedule(found
     assert card.finding.startswith(says)
     with pytest.raises(CapacityFellError, match=refusal) if refusal else nullcontext():
         refuse_loss(replace(FOUND, **found))
-
-
-@pytest.mark.parametrize(("cores", "says"), [(SLOWER, True), (RelativeSpeed(0.9, 0.78, 1.04), False)])
-def test_other_cores_are_said_with_the_change(cores, says):
-    assert ("The cores were " in answer(replace(FOUND, cores=cores)).headline) == says
 
 
 def test_plans_that_no_longer_hold_and_circumstances_have_cards_of_their_own():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from example_measurement import example_measurement
+from staged_runs import seeing
 
 from workbench.answers.measured import answer, cards
 from workbench.metrics import ExecutorPace, InputRows, WriteCost
@@ -19,12 +20,6 @@ def measurement():
 
 def card_of(run, name):
     return next(card for card in cards(run) if card.name == name)
-
-
-def seeing(run, **changes):
-    """Give the measurement with another observation."""
-    seen = replace(run.estimate.observation, **changes)
-    return replace(run, estimate=replace(run.estimate, observation=seen))
 
 
 def test_the_dataflow_is_the_one_that_was_observed(measurement):
@@ -87,11 +82,6 @@ def test_checks_that_could_not_be_made_are_counted(measurement):
         f"{10 - len(unknown)} of 10 checks passed; {len(unknown)} could not be made, because the run did not record "
         "what they need."
     )
-
-
-def test_high_fixed_time_asks_for_a_longer_interval(measurement):
-    short = replace(measurement, budget=replace(measurement.budget, interval_s=0.5))
-    assert checks(short)[0].advice.startswith("Above 25 % the fixed part dominates")
 
 
 def test_rows_that_came_late_are_told(measurement):
@@ -160,10 +150,3 @@ def test_the_rate_backlog_and_selectivity_of_each_input_are_shown(measurement):
     assert [round(row[2]) for row in card.table.rows] == [75, 25]
     assert card.table.rows[0][3:] == (30.0, 0.92, "1 scan filter")
     assert "inputs" not in [card.name for card in cards(measurement)]
-
-
-def test_a_row_of_a_table_took_no_time(measurement):
-    recorded = replace(measurement, testbed_kind="recorded", testbed="table rates.csv")
-    capacity = card_of(recorded, "capacity")
-    assert "Taken from the table." in capacity.finding
-    assert "probes" not in capacity.finding

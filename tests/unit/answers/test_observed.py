@@ -1,4 +1,4 @@
-"""What is said of a running query, beyond what the goldens hold."""
+"""What is said of a running query, and of restarts, beyond what the goldens hold."""
 
 from pathlib import Path
 
@@ -7,9 +7,11 @@ from written_logs import BEGUN, TRUE, a_day, events, executor, progress_of, writ
 
 from workbench.advice import Advice
 from workbench.answers.observed import answer
+from workbench.answers.replayed import over_restarts
 from workbench.observing import as_measurement
+from workbench.simulation import RateTrace
 from workbench.spelling import spelled
-from workbench.study import observe
+from workbench.study import observe, replay_restarts
 from workbench.views.health import checks
 
 LOG = Path(__file__).parents[3] / "data" / "q5-eventlog.zstd"
@@ -72,3 +74,14 @@ def test_a_log_of_files_is_not_said_to_read_a_topic(tmp_path):
     measured = as_measurement(found.running, found.headroom)
     assert measured.estimate.observation.source_partitions == 3
     assert not [check for check in checks(measured) if "topic" in f"{check.question}{check.finding}{check.advice}"]
+
+
+def test_a_longer_restart_keeps_up_less_and_static_does_not_mind():
+    day = RateTrace.steps([(1200, 300_000), (3600, 1_000_000)])
+    found = over_restarts(replay_restarts("q11", day, slots=12, policies=("static", "ds2"), restarts_s=(5.0, 300.0)))
+    rows = {(row["restart_s"], name): row for row, name in zip(found.document(), ["static", "ds2"] * 2, strict=True)}
+    assert rows[5.0, "ds2"]["at_target"] > rows[300.0, "ds2"]["at_target"]
+    assert rows[5.0, "static"] | {"restart_s": 300.0} == rows[300.0, "static"]
+    assert rows[300.0, "ds2"]["downtime_s"] >= rows[5.0, "ds2"]["downtime_s"] + 295.0
+    assert found.headline.startswith("ds2 keeps up ")
+    assert "static" not in found.headline

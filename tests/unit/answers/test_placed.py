@@ -112,8 +112,3 @@ def test_a_search_that_ran_out_of_time_is_given_more(study):
     late = replace(study, front=replace(study.front, exhausted=False))
     of_search = "The search for plans to choose between ran out of time."
     assert cautions(late)[of_search].command.endswith("-p placement PLACEMENT.yaml -p timeout_s 30")
-
-
-def test_a_page_says_which_of_several_plans_is_placed(study):
-    several = replace(study, given=replace(study.given, chosen="for 800 k records/s; others: 100 k"))
-    assert "the plan for 800 k records/s; others: 100 k" in placed.studied(several).of

@@ -19,7 +19,7 @@ from workbench.records import CountedCores, Machine, Price, Refusal, plan_to_dic
 from workbench.report import show_measurement, show_planned
 from workbench.speed import CoreSpeed
 from workbench.study import Planned, Study
-from workbench.views.findings import containers, expected, origin
+from workbench.views.findings import containers
 
 NASTY = "jobs:<script>alert(1)</script>&amp;"
 LARGE = InstanceType("large", "x", "y", 8, 16384, 0.5, "USD", "z", "2026")
@@ -55,11 +55,6 @@ def test_a_plan_of_an_earlier_version_has_no_verdict():
     assert [fact.text for fact in column("Verdict", made.rows)] == ["", ""]
     assert made.listings == ()
     assert made.headline.endswith(" MB.")
-
-
-def test_the_low_end_of_an_interval_never_reads_as_the_rate():
-    one = replace(staged().plans[0], expected_rate=22.4e6, low=21.9e6, high=22.8e6)
-    assert expected(one, "") == "22.4 M (21.9 M to 22.8 M)"
 
 
 @pytest.mark.parametrize(("chance", "text"), [(0.0, "under 0.1 %"), (0.0042, "0.4 %"), (0.237, "24 %")])
@@ -199,16 +194,6 @@ def test_counts_are_numbers_in_csv_and_have_commas_on_the_page(planned):
     assert containers(large).startswith("1,200 executors with room for 1 slot each: 1,200, of which the plan uses ")
 
 
-@pytest.mark.parametrize(
-    ("slots", "executors", "said"),
-    [(23, 2, "2 executors with room for 12 slots each: 24, of which the plan uses 23."), (24, 2, "2 executors of 12 ")],
-)
-def test_slots_of_the_executors_add_up(planned, slots, executors, said):
-    one = planned.plans[1]
-    odd = replace(one, budget=replace(one.budget, slots=slots), executors=executors)
-    assert containers(odd).startswith(said)
-
-
 def test_a_batch_has_one_time_and_its_partitions_one_figure(planned):
     stages = [Stage("scan", 0.01, 1e-5, source=True), Stage("count", 0.05, 1e-4, stateful=True)]
     one = planned.plans[0]
@@ -269,10 +254,6 @@ def test_the_rows_have_the_figures_of_the_plans_document(planned):
         assert {fact.key: fact.value for fact in row if fact.key} == {
             key: document[key] for key in ("expected_rate", "low", "high", "extrapolation")
         }
-
-
-def test_nobody_can_take_simulated_figures_for_measured_ones():
-    assert [origin(kind) for kind in ("spark", "fluid", "recorded")] == ["MEASURED", "SIMULATED", "RECORDED"]
 
 
 def test_texts_of_the_user_are_texts():

@@ -41,15 +41,11 @@ def refused(run, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
-        ("capacity", {"studdy": "a"}, "has no parameter 'studdy'; did you mean 'study'?"),
         ("placement", {"seed": "many"}, "'seed' of placement.ipynb is 'many' (str); it must be"),
-        ("scaling", {"policies": "[static, 3]"}, "is ['static', 3] (list); it must be of type list[str]"),
         ("capacity", {"study": "a\0"}, "'study' of capacity.ipynb is 'a\\x00', of which '\\x00' is not text"),
         ("capacity", {"history": "\ud83d"}, "is '\\ud83d', of which '\\ud83d' is not text. Leave it out."),
         ("scaling", {"policies": str([3, *["ds2"] * 400])}, "... (list); it must be of type list[str]"),
         ("scaling", {"restart_s": "inf"}, "'restart_s' of scaling.ipynb is 'inf' (str); it must be"),
-        ("capacity", {}, "Parameter 'study' of capacity.ipynb must be given: path of the study's YAML file."),
-        ("capacity", {"study": "weekly.yml"}, "The study weekly.yml cannot be read"),
         ("placement", {"placement": "none.yaml"}, "The file none.yaml cannot be read: No such file"),
         ("placement", {"placement": DAY}, "cannot be read as JSON or YAML"),
         ("placement", {"slots": "1"}, "4 workers of 1 slot cannot hold more than 4; add workers or slots"),

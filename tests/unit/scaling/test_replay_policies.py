@@ -1,4 +1,4 @@
-"""Justin, the CAPSys controller and a user's own policy in the replay; whole workers; keys whose popularity moves."""
+"""Policies in the replay: DS2, Justin, the CAPSys controller, a user's own; whole workers; keys that move."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -420,10 +420,52 @@ def test_generated_records_do_not_wait_and_show_the_lower_rate():
     assert seen[-1] == pytest.approx((5_000, 0.0))
 
 
-def test_state_is_restored_by_all_tasks_at_once():
-    few, many = (
-        replay(RateTrace.constant(1_000, 60), MODEL, Scheduled(((10.0, {"map": 1, "count": n}),)), ONE, restart_s=0.0)
-        for n in (2, 8)
-    )
-    assert few.reconfigurations[0].downtime_s == pytest.approx(4 * many.reconfigurations[0].downtime_s)
-    assert few.reconfigurations[0].moved_bytes == many.reconfigurations[0].moved_bytes
+LINEAR = chain(
+    stateful=("count",),
+    map=OperatorModel(OperatorProfile(1e-4, 0, 100, 0.5)),
+    count=OperatorModel(OperatorProfile(2e-4, 0, 0, 1.0), state=StateModel(100.0, miss_s=0.0)),
+)
+
+
+def test_within_its_capacity_a_static_deployment_keeps_up():
+    line = replay(RateTrace.constant(9_000, 600), LINEAR, Static(), ONE, step_s=1.0)
+    assert line.consumed == pytest.approx(np.full(600, 9_000))
+    assert line.backlog.max() < 1e-6
+    assert line.latency_s.max() <= 1.0
+    assert line.summary()["at_target"] == 1.0
+    assert line.summary()["core_hours"] == pytest.approx(2 * 600 / 3600)
+
+
+def test_beyond_it_the_backlog_grows_by_the_difference_and_latency_follows():
+    line = replay(RateTrace.constant(12_000, 300), LINEAR, Static(), ONE, step_s=1.0)
+    assert line.backlog[-1] == pytest.approx(2_000 * 300, rel=1e-6)
+    assert line.latency_s[-1] == pytest.approx(300 - 300 * 10 / 12, abs=1.0)
+    assert line.summary()["at_target"] < 0.05
+
+
+def test_ds2_reaches_in_one_step_what_the_rate_needs():
+    line = replay(RateTrace.constant(34_000, 200), LINEAR, Ds2Policy(QUICK), ONE, step_s=1.0, restart_s=5.0)
+    first = line.reconfigurations[0]
+    assert first.tasks == {"map": 4, "count": 4}
+    assert len(line.reconfigurations) == 1
+    assert first.downtime_s == pytest.approx(5.0 + 100 / 4 * 2**20 / 100e6)  # each task restores its share
+
+
+def test_nothing_runs_while_it_restarts():
+    change = Scheduled(((100.0, {"map": 2, "count": 1}),))
+    line = replay(RateTrace.constant(5_000, 200), LINEAR, change, ONE, step_s=1.0, restart_s=20.0)
+    assert [one.at_s for one in line.reconfigurations] == [100.0]
+    assert line.reconfigurations[0].moved_bytes == 0
+    assert line.consumed[100:120].max() == 0
+    assert line.backlog[119] == pytest.approx(20 * 5_000)
+    assert line.consumed[120] == pytest.approx(10_000)
+    assert line.summary()["at_target"] < 1
+
+
+def test_a_plan_for_catching_up_empties_the_backlog_sooner():
+    trace = RateTrace.steps([(60, 30_000), (600, 9_500)])
+    slow = replay(trace, LINEAR, Static(), ONE, step_s=1.0)
+    settings = AutoscalerSettings(activation_s=10, policy_interval_s=10, restart_s=5, catch_up_s=60)
+    fast = replay(trace, LINEAR, Ds2Policy(settings), ONE, step_s=1.0, restart_s=5.0)
+    assert fast.summary()["latency_p99_s"] < slow.summary()["latency_p99_s"] / 2
+    assert fast.summary()["core_hours"] > slow.summary()["core_hours"]

@@ -1,10 +1,7 @@
-"""What is said of the forms of a model, and of why budgets are measured."""
+"""What is said of the forms of a model."""
 
-import numpy as np
 import pytest
 
-from workbench.capacity.explore import Acquired, Why
-from workbench.dataflow import Budget, SlotProfile
 from workbench.records import FormComparison, FormFit, FormTarget
 from workbench.views import findings
 
@@ -39,11 +36,3 @@ def compared(evidence="law", form=0.094, law=0.012, **changes):
 )
 def test_the_chosen_form_the_plan_s_and_the_evidence_are_said(found, says):
     assert says in findings.forms(found)
-
-
-@pytest.mark.parametrize(("improvement", "says"), [(1234.0, "1.2 k records/s"), (1e-9, "under 1 record/s"), (None, "")])
-def test_the_expected_improvement_is_said_in_records(improvement, says):
-    table = np.zeros((1, 1))
-    why = Why(Budget(1, SlotProfile(1.0, 512)), "improvement", Acquired((0, 0), table, table, table), improvement)
-    assert why.words.startswith("expected improvement")
-    assert why.words.endswith(says)

@@ -1,8 +1,7 @@
 """Which budgets to measure, and what their runs add up to."""
 
-from workbench.capacity.explore.acquisition import Acquired
 from workbench.capacity.explore.exploration import LEAST_RUNS, Choice, Exploration, conclude, keeps_state, saw_operators
-from workbench.capacity.explore.explorer import ResourceExplorer, Space
+from workbench.capacity.explore.explorer import ResourceExplorer
 from workbench.capacity.explore.optimizer import (
     ALONE,
     MANY_TASKS,
@@ -13,4 +12,4 @@ from workbench.capacity.explore.optimizer import (
     overstatement,
     settings_of,
 )
-from workbench.capacity.explore.questions import Question, Why, next_question, reasons
+from workbench.capacity.explore.questions import Acquired, Question, Space, Why, next_question, reasons

@@ -4,15 +4,13 @@ The four corners of the space come first. Then a Gaussian process (scikit-optimi
 budget that should lower the model's cost most: the lowest leave-one-out error over the forms after the new run
 (Equation 9). The exploration ends when the cost of a run exceeds 1.10 times the one before, and that run is not fitted.
 
-The next question is a function of the runs so far and the seed, so an interrupted exploration continues.
-
 With ``choice="edge"``, ours, the corners are followed by the middle slot count and then by the most slots, again and
 again, with the least and the most memory in turn. The most slots say most about what many slots carry; the middle ones
 distinguish a hot key from uneven keys; repeats average out run effects. It ends after a number of calls, not by the
 cost, and all runs are fitted.
 
-Deviations: the paper's cost is called an RMSE and is a mean absolute error, and is called so here. A budget may be
-measured again, as in the paper. The Gaussian process lives on the indices of the grid.
+Deviation: the paper's cost is called an RMSE and is a mean absolute error, and is called so here. A budget may be
+measured again, as in the paper.
 """
 
 import math
@@ -23,13 +21,11 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import get_args
 
 from workbench import units
-from workbench.capacity.explore.acquisition import edge
 from workbench.capacity.explore.exploration import MOST_RUNS, Choice, Exploration, conclude, costs_of, stopping_row
 from workbench.capacity.explore.optimizer import ConfigurationOptimizer, minimal_first
-from workbench.capacity.explore.questions import Question, Why, next_question, on_the_way
+from workbench.capacity.explore.questions import Question, Space, Why, edge, next_question, on_the_way
 from workbench.capacity.model import SCALING, STREAMBED_FORMS, Growth, Model, full, why_no_capacity
-from workbench.checks import shown
-from workbench.dataflow import Budget, SlotProfile
+from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.measuring import Concluded, Event, result_of
 from workbench.records import FailedRun, Run
@@ -39,84 +35,10 @@ _ALL_FAILED = "every budget left to ask for has failed"
 _ALL_TAKEN = "all measurements of the budgets left to ask for were taken"
 
 
-@dataclass(frozen=True)
-class Space:
-    """Budgets that may be measured.
-
-    Parameters
-    ----------
-    slots
-        Slot counts, ascending. One is enough where runs with more partitions than slots show what tasks cost.
-    memory_mb
-        Memory per slot, MiB, ascending: the grid.
-    largest_first
-        Whether the corners of most slots come first: where a warm deployment is made for them, they are measured first,
-        and no first answer goes beyond what was run.
-    """
-
-    slots: tuple[int, ...]
-    memory_mb: tuple[int, ...]
-    cpus: float = 1.0
-    interval_s: float = 2.0
-    largest_first: bool = False
-
-    def __post_init__(self) -> None:
-        for name, values in (("slots", self.slots), ("memory_mb", self.memory_mb)):
-            if not values or list(values) != sorted(set(values)) or values[0] < 1:
-                raise WorkbenchError(
-                    f"{name} of the space is {shown(list(values))}; it must be whole numbers above 0, ascending. For "
-                    "example [1, 2, 4]."
-                )
-
-    def budget(self, slots: int, memory_mb: int) -> Budget:
-        """Return the budget of `slots` slots of `memory_mb` MiB each."""
-        return Budget(slots, SlotProfile(self.cpus, memory_mb), self.interval_s)
-
-    @property
-    def budgets(self) -> tuple[Budget, ...]:
-        """All budgets of the grid."""
-        return tuple(self.budget(slots, memory) for memory in self.memory_mb for slots in self.slots)
-
-    @property
-    def corners(self) -> tuple[Budget, ...]:
-        """Budgets at the ends: two where the memory is fixed."""
-        ends = dict.fromkeys((self.memory_mb[0], self.memory_mb[-1]))
-        few_and_many = dict.fromkeys((self.slots[0], self.slots[-1]))
-        corners = tuple(self.budget(slots, memory) for memory in ends for slots in few_and_many)
-        return tuple(sorted(corners, key=lambda one: -one.slots)) if self.largest_first else corners
-
-
 @dataclass(eq=False)
 class ResourceExplorer:
     """Explores a space of budgets until the capacity model stops improving.
 
-    Parameters
-    ----------
-    seed
-        Of the Gaussian process; the same seed and measurements give the same exploration.
-    form
-        Form of the model: ``"scaling"``, ours, by default; a form of StreamBed's; or ``"halves"`` for its selection.
-    score_form
-        Fixes the form whose leave-one-out error is the cost, to replay Table III; None: the lowest of the three.
-    most_runs
-        Most runs; no budget is asked for that would exceed them.
-    most_calls
-        Most budgets asked for. The first at a memory also takes a run of the minimal configuration, unless it is that
-        itself. None: as many as the runs allow.
-    choice
-        Budgets after the corners: ``"improvement"``, the paper's Gaussian process and stop rule, or ``"edge"``.
-    estimates
-        Runs per budget asked for after the corners. More of them average out run effects, and take less time than
-        as many calls of the paper's optimizer, which are up to two runs each.
-    available
-        Number of available measurements of a budget, if bounded: a table's row can be replayed once.
-    growth
-        What more slots are, if known; see `ScalingModel`.
-    most_s
-        Seconds from the beginning of `steps` after which no run begins that would last longer.
-
-    Examples
-    --------
     A loop of your own makes the same runs as `run`::
 
         while (budget := explorer.ask()) is not None:
@@ -126,17 +48,19 @@ class ResourceExplorer:
 
     optimizer: ConfigurationOptimizer
     space: Space
-    seed: int = 0
+    seed: int = 0  # of the Gaussian process; the same seed and measurements give the same exploration
     _: KW_ONLY
-    form: str = SCALING
-    score_form: str | None = None
-    most_runs: int = MOST_RUNS
+    form: str = SCALING  # of the model; or one of StreamBed's, or ``"halves"`` for its selection
+    score_form: str | None = None  # whose leave-one-out error is the cost, to replay Table III; None: the lowest
+    most_runs: int = MOST_RUNS  # no budget is asked for that would exceed them
+    # Most budgets asked for; None: as many as the runs allow. The first at a memory also takes a run of the minimal
+    # configuration, unless it is that itself.
     most_calls: int | None = None
-    choice: Choice = "improvement"
-    estimates: int = 1
-    available: Callable[[Budget], int] | None = None
-    growth: Growth | None = None
-    most_s: float = math.inf
+    choice: Choice = "improvement"  # of budgets after the corners: the paper's Gaussian process and stop rule
+    estimates: int = 1  # runs per budget asked for after the corners; more of them average out run effects
+    available: Callable[[Budget], int] | None = None  # measurements of a budget, if bounded: a table's row has one
+    growth: Growth | None = None  # what more slots are, if known; see `ScalingModel`
+    most_s: float = math.inf  # from the beginning of `steps`, after which no run begins that would last longer
     clock: Callable[[], float] = time.monotonic
     _late: str | None = field(default=None, init=False)
     _runs: list[Run] = field(default_factory=list, init=False)
@@ -185,10 +109,9 @@ class ResourceExplorer:
         return decided if isinstance(decided, str) else None
 
     def tell(self, run: Run) -> None:
-        """Record a run; it answers the open question even if it is of another budget.
+        """Record a run; it answers the open question, whatever its budget, unless it is a minimal one that this needs.
 
-        The run of the minimal configuration that an answer rests on does not; it is recorded too if `optimizer` made it
-        and it was not given.
+        Such a run is recorded too if `optimizer` made it and it was not given.
         """
         minimal = self.optimizer.minimal_of(run.query, run.budget)
         if minimal is not None and not any(one is minimal for one in (*self._runs, run)):
@@ -214,11 +137,7 @@ class ResourceExplorer:
         return result_of(self.steps(query))
 
     def steps(self, query: Query) -> Generator[Event, None, Exploration]:
-        """Explore `query`, yield the events, and return the exploration.
-
-        Raises `WorkbenchError` when a budget has fewer slots than the query has operators, or too few runs show a
-        capacity.
-        """
+        """Explore `query`, yield the events, and return the exploration; refuse if too few runs show a capacity."""
         begun = last = self.clock()
         lasted = list[float]()
         while (question := self.question()) is not None:
@@ -326,5 +245,4 @@ class ResourceExplorer:
         return tuple(found)
 
     def _used_up(self, budget: Budget) -> bool:
-        """Whether all available measurements of `budget` have been taken."""
         return self.available is not None and sum(run.budget == budget for run in self._runs) >= self.available(budget)

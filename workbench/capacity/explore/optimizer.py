@@ -86,20 +86,12 @@ class ConfigurationOptimizer:
 
     A configuration that is measured again is another measurement, numbered by those finished before. So an optimizer
     that is asked the same in the same order, with the same journal, finds what was measured before.
-
-    Parameters
-    ----------
-    journal
-        Every probe and every finished measurement is recorded here, and finished ones are not repeated.
-    costs_at
-        Slots of the budget whose first run also gets the short runs that separate fixed from per-record costs; None: no
-        run does.
     """
 
     testbed: Testbed
     estimator: CapacityEstimator
     journal: Journal
-    costs_at: int | None = None
+    costs_at: int | None = None  # slots whose first run gets short ones that separate fixed from per-record costs
     many_tasks: tuple[int, ...] = MANY_TASKS
     _minimal: dict[tuple[str, SlotProfile, float], Run] = field(default_factory=dict, init=False, repr=False)
     _finished: Counter[Hashable] = field(default_factory=Counter, init=False, repr=False)
@@ -113,7 +105,6 @@ class ConfigurationOptimizer:
         """Carry out the measurements that the capacity of `budget` takes; return them, the answer last.
 
         A minimal budget is measured as often as you ask for it (section V). What cannot be measured is a failed run.
-        Raises `WorkbenchError` when the budget has fewer slots than operators.
         """
         asking, made = self._configurations(query, budget), list[Run]()
         with suppress(StopIteration):

@@ -1,22 +1,137 @@
 """Which budget follows the runs so far, and why; recomputed from the runs for finished explorations.
 
-What the explorer asks is a function of the runs and the seed, so nothing of it has to be stored.
+What the explorer asks is a function of the runs and the seed, so nothing of it has to be stored. On the grid of a
+space, a point is the index of its slots and of its memory.
 """
 
 import math
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import numpy as np
 
 from workbench import units
-from workbench.capacity.explore.acquisition import Acquired, Point, acquire, edge, farthest, nearest
+from workbench.arrays import Floats
 from workbench.capacity.explore.exploration import AT_ONE_MEMORY, CORNERS, Choice, costs_of
 from workbench.capacity.model import STREAMBED_FORMS, unmeasured_memory_mb
-from workbench.dataflow import Budget
+from workbench.checks import shown
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
 from workbench.records import FailedRun, Run
 
-if TYPE_CHECKING:
-    from workbench.capacity.explore.explorer import Space
+Point = tuple[int, int]
+
+_HAS_MIDDLE = 3
+_SEEDS = 2**32  # NumPy's random states end here; a date and time is larger
+
+
+def edge(shape: Point, number: int) -> Point:
+    """Return point `number` (from 0) after the corners: the middle slots, then the most, at both memory ends."""
+    ends = tuple(dict.fromkeys((0, shape[1] - 1)))
+    middle = number < len(ends) and shape[0] >= _HAS_MIDDLE
+    return shape[0] // 2 if middle else shape[0] - 1, ends[number % len(ends)]
+
+
+def farthest(points: Collection[Point], shape: Point, allowed: Collection[Point]) -> Point:
+    """Return the point of `allowed` farthest from the nearest of `points`; among equals, the one of most slots."""
+
+    def distance(one: Point, other: Point) -> float:
+        return math.hypot(*((a - b) / max(1, size - 1) for a, b, size in zip(one, other, shape, strict=True)))
+
+    return max(allowed, key=lambda one: (round(min((distance(one, other) for other in points), default=0.0), 9), *one))
+
+
+def nearest(point: Point, allowed: Collection[Point]) -> Point:
+    """Return the point of `allowed` with the fewest steps from `point`; among equals, the first."""
+    return min(allowed, key=lambda one: (abs(one[0] - point[0]) + abs(one[1] - point[1]), *one))
+
+
+@dataclass(frozen=True)
+class Acquired:
+    """What a Gaussian process over the grid predicts for the cost of a next run, and the point it would measure."""
+
+    point: Point  # the point that scikit-optimize asks for
+    mean: Floats  # of the posterior of the cost, in the unit of the costs, shape (slots, memories)
+    deviation: Floats  # likewise
+    # expected improvement on the lowest cost seen, in the unit of the costs, shape (slots, memories)
+    improvement: Floats
+
+
+def acquire(points: Sequence[Point], costs: Sequence[float], shape: Point, seed: int) -> Acquired:
+    """Fit a Gaussian process to `points` and their `costs`, and ask it for the point of highest expected improvement.
+
+    A dimension of the grid's `shape` with one point does not enter the process.
+    """
+    from skopt import Optimizer  # noqa: PLC0415  takes seconds to import, and only explorations need it
+    from skopt.acquisition import gaussian_ei  # noqa: PLC0415
+    from skopt.space import Integer  # noqa: PLC0415
+
+    free = [axis for axis in range(len(shape)) if shape[axis] > 1]
+    scale = max(abs(cost) for cost in costs) or 1.0
+    search = Optimizer(
+        [Integer(0, shape[axis] - 1) for axis in free],
+        base_estimator="GP",
+        acq_func="EI",
+        n_initial_points=1,
+        acq_optimizer="sampling",  # of the grid: a gradient method would stop between its points
+        random_state=(seed + len(points)) % _SEEDS,
+        avoid_duplicates=False,
+    )
+    scaled = [cost / scale for cost in costs]
+    grid = [[place[axis] for axis in free] for place in np.ndindex(shape)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a length scale at its bound, or a repeated point, needs no warning
+        search.tell([[point[axis] for axis in free] for point in points], scaled)
+        asked = search.ask()
+        model, where = search.models[-1], search.space.transform(grid)
+        mean, deviation = model.predict(where, return_std=True)
+        improvement = gaussian_ei(where, model, min(scaled))
+    found = dict(zip(free, asked, strict=True))
+    tables = (np.reshape(table, shape) * scale for table in (mean, deviation, improvement))
+    return Acquired((int(found.get(0, 0)), int(found.get(1, 0))), *tables)
+
+
+@dataclass(frozen=True)
+class Space:
+    """Budgets that may be measured: the grid of `slots` and of `memory_mb`, MiB per slot, both ascending.
+
+    One slot count is enough where runs with more partitions than slots show what tasks cost. With `largest_first` the
+    corners of most slots come first, for which a warm deployment is made: no first answer goes beyond what was run.
+    """
+
+    slots: tuple[int, ...]
+    memory_mb: tuple[int, ...]
+    cpus: float = 1.0
+    interval_s: float = 2.0
+    largest_first: bool = False
+
+    def __post_init__(self) -> None:
+        for name, values in (("slots", self.slots), ("memory_mb", self.memory_mb)):
+            if not values or list(values) != sorted(set(values)) or values[0] < 1:
+                raise WorkbenchError(
+                    f"{name} of the space is {shown(list(values))}; it must be whole numbers above 0, ascending. For "
+                    "example [1, 2, 4]."
+                )
+
+    def budget(self, slots: int, memory_mb: int) -> Budget:
+        """Return the budget of `slots` slots of `memory_mb` MiB each."""
+        return Budget(slots, SlotProfile(self.cpus, memory_mb), self.interval_s)
+
+    @property
+    def budgets(self) -> tuple[Budget, ...]:
+        """All budgets of the grid."""
+        return tuple(self.budget(slots, memory) for memory in self.memory_mb for slots in self.slots)
+
+    @property
+    def corners(self) -> tuple[Budget, ...]:
+        """Budgets at the ends: two where the memory is fixed."""
+        ends = dict.fromkeys((self.memory_mb[0], self.memory_mb[-1]))
+        few_and_many = dict.fromkeys((self.slots[0], self.slots[-1]))
+        corners = tuple(self.budget(slots, memory) for memory in ends for slots in few_and_many)
+        return tuple(sorted(corners, key=lambda one: -one.slots)) if self.largest_first else corners
+
 
 Cause = Literal["corner", "minimal", "farthest", "improvement", "edge", "again", "grid"]
 
@@ -59,7 +174,7 @@ class Question:
     """The budget that the explorer asks for after `runs`, with the reason and the space."""
 
     why: Why
-    space: "Space"
+    space: Space
     runs: tuple[Run, ...]
 
     @property
@@ -82,7 +197,7 @@ class Question:
 def next_question(
     runs: Sequence[Run],
     answers: Sequence[int],
-    space: "Space",
+    space: Space,
     seed: int = 0,
     *,
     calls: int | None = None,
@@ -130,7 +245,7 @@ def next_question(
 
 def reasons(
     runs: Sequence[Run],
-    space: "Space",
+    space: Space,
     seed: int = 0,
     *,
     choice: Choice = "improvement",
@@ -162,12 +277,11 @@ def reasons(
     return tuple(found)
 
 
-def _defined_from(space: "Space") -> int:
-    """Return the number of runs from which on the cost is defined."""
+def _defined_from(space: Space) -> int:
     return CORNERS if len(space.memory_mb) > 1 else AT_ONE_MEMORY
 
 
-def _places(space: "Space") -> dict[Budget, Point]:
+def _places(space: Space) -> dict[Budget, Point]:
     """Return the indices of the slots and of the memory of every budget."""
     return {
         space.budget(slots, memory): (i, j)

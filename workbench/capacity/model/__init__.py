@@ -4,7 +4,18 @@ from workbench.capacity.model.asked import Asked, remedies
 from workbench.capacity.model.checks import FEWEST_RUNS, FEWEST_SLOT_COUNTS, alike, check_model, check_runs
 from workbench.capacity.model.forms import STREAMBED_FORMS, fit_least_squares, transform
 from workbench.capacity.model.growth import SHARED_CORES, Growth, Prior, Weights, prior_of
-from workbench.capacity.model.kinds import FORMS, SCALING, CapacityModel, ScalingModel, model_of_form
+from workbench.capacity.model.kinds import (
+    FORMS,
+    SCALING,
+    CapacityModel,
+    ScalingModel,
+    exploration_cost,
+    halves,
+    leave_one_out_error,
+    model_of_form,
+    root_mean_square,
+    select_model,
+)
 from workbench.capacity.model.micro_batch import MicroBatch, StageLine, fit_micro_batch, turns
 from workbench.capacity.model.model import MARGIN, Law, Model, least_integer
 from workbench.capacity.model.outliers import (
@@ -17,11 +28,4 @@ from workbench.capacity.model.outliers import (
 )
 from workbench.capacity.model.parts_law import IN_PROPORTION, SHARING_IN_PROPORTION, PartsLaw, carries
 from workbench.capacity.model.scaling_law import fit_scaling_law
-from workbench.capacity.model.selection import (
-    exploration_cost,
-    halves,
-    leave_one_out_error,
-    root_mean_square,
-    select_model,
-)
 from workbench.records import ModelFinding

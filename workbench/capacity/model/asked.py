@@ -30,10 +30,7 @@ class Asked:
         return _LITTLE_RISK if self.risk is None else min(_LITTLE_RISK, self.risk / 2)
 
     def plan(self, first: str, **changes: object) -> Advice:
-        """Advise to plan the study, after what must be done `first`, with `changes` of the options.
-
-        The command has a placeholder where the study's path is not known.
-        """
+        """Advise to plan the study, after what must be done `first`, with `changes` of the options."""
         if self.scheduled:
             return Advice(f"{first} run the report again.")
         study = "STUDY.yaml" if self.study is None else spelled(self.study)

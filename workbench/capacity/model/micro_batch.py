@@ -60,9 +60,8 @@ class StageLine:
 class MicroBatch:
     """The parts of a batch."""
 
-    # driver_s, driver_task_s: the driver's seconds, fixed and for each task
-    driver_s: float
-    driver_task_s: float
+    driver_s: float  # the driver's seconds, fixed
+    driver_task_s: float  # and for each task
     stages: tuple[StageLine, ...]  # in order, the source's own work included in the stage that reads it
     error: float  # standard deviation of ln seconds of the batches seen, around the fit
     readings: int  # how many batches were seen
@@ -141,14 +140,11 @@ def turns(count: Floats | float, slots: Floats | float, speedup: float) -> Float
 
 @dataclass(frozen=True)
 class Reading:
-    """Means over the complete batches of one observation.
-
-    `partitions` are those of the state, and `source_partitions` those of the source, which are a topic's own.
-    """
+    """Means over the complete batches of one observation."""
 
     slots: int
-    partitions: int
-    source_partitions: int
+    partitions: int  # of the state
+    source_partitions: int  # of the source: a topic's own
     rows: float
     batch_s: float
     stage_rows: tuple[float, ...]

@@ -45,24 +45,18 @@ Law = ScalingLaw | PartsLaw  # the distribution of the capacity at every budget,
 class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Capacity in records/s over memory and slots.
 
+    Memory may have any unit if it is always the same: X is neither rescaled nor checked against a range.
+
     Attributes
     ----------
-    form : str
-        Name of the form.
-    stateful : bool or None
-        Whether the query has a stateful operator; None: unknown.
-    growth : str or None
-        What more slots are, if set; None: the law infers it from the runs.
+    form, stateful, growth
+        See `CapacityModel` and `ScalingModel`.
     law_ : Law or None
         Source of the interval; None if a rate, a memory or a number of slots was not positive.
     parts_ : MicroBatch or None
         What a batch is made of; None where the runs do not show it. The law rests on it where it explains the runs.
     memory_, slots_ : ndarray
         Distinct values measured, ascending.
-
-    Notes
-    -----
-    Memory may have any unit if it is always the same: X is neither rescaled nor checked against a range.
     """
 
     _by_law: ClassVar[bool] = False  # whether predictions come from the law
@@ -104,11 +98,6 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             The measurement behind each row, for what its batches and BIDS2 say; None: only rates are known.
         objectives
             BIDS2's prediction of each row, records/s, nan where there is none; by default that of `runs`.
-
-        Raises
-        ------
-        WorkbenchError
-            When the form is unknown or not defined at a row, or the rows are not a table of finite numbers, one a run.
         """
         points, rates = as_runs(X, y, fewest=2 if runs is None else 1)
         if runs is not None and len(runs) != len(rates):
@@ -133,8 +122,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def interval(self, X: ArrayLike, level: float = LEVEL) -> tuple[Floats, Floats]:  # noqa: N803  scikit-learn's name
         """Return the ends, shape (rows,), of the interval that holds the capacity with probability `level`.
 
-        The capacity is the mean of many runs of one deployment, not the outcome of one more run. Raises
-        `WorkbenchError` when `level` is not between 0 and 1, or a rate, a memory or a number of slots is not positive.
+        The capacity is the mean of many runs of one deployment, not the outcome of one more run.
         """
         check_is_fitted(self)
         if not 0 < level < 1:
@@ -192,29 +180,20 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         risk: float | None = None,
         step: int = 1,
     ) -> int:
-        """Find the fewest slots whose capacity is at least ``margin * rate``.
+        """Find the fewest slots whose capacity is at least ``margin * rate``; `WorkbenchError` if none are enough.
+
+        The search assumes that capacity grows with slots. If that is not certain, it first tries every count up to the
+        most slots measured. If it finds none, and capacity may fall again, it looks around the highest one.
 
         Parameters
         ----------
         margin
             Head-room beyond the prediction; the default is StreamBed's.
-        min_slots
-            Fewest slots to consider: a pipelined engine needs a slot for each operator.
+        min_slots, step
+            Fewest slots to consider, as a pipelined engine needs one for each operator; only multiples of `step` are.
         risk
             Probability with which capacity may fall short of ``margin * rate``: the interval's lower end must reach it
             instead of the prediction. Give a margin of 1 with it, because both allow for the same doubt.
-        step
-            Only its multiples are considered: slots of an executor.
-
-        Raises
-        ------
-        WorkbenchError
-            When no number of slots is enough, because capacity does not grow with slots or not that far.
-
-        Notes
-        -----
-        The search assumes that capacity grows with slots. If that is not certain, it first tries every count up to the
-        most slots measured. If it finds none, and capacity may fall again, it looks around the highest one.
         """
         check_is_fitted(self)
         for name, value in (("rate", rate), ("memory_mb", memory_mb), ("margin", margin)):

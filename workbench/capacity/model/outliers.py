@@ -163,21 +163,10 @@ def review_readings(
     objectives: ArrayLike | None = None,
     limits: Sequence[float] = (),
 ) -> Readings:
-    """Find outliers and implausibly low readings.
+    """Find outliers and implausibly low readings of runs that `Model.fit` takes, with rates above 0.
 
-    Parameters
-    ----------
-    X, y
-        Runs, as `Model.fit` takes them; rates above 0.
-    objectives
-        BIDS2's source rate for each run, nan where there is none.
-    limits
-        Rates that are known limits, such as sources x a limiter's default; one reading that agrees with one is enough.
-
-    Raises
-    ------
-    WorkbenchError
-        When the rows are not tables of positive numbers, or the objectives are not one per run.
+    `limits` are rates known to be limits, such as sources x a limiter's default: a single reading near one is an
+    outlier.
     """
     points, rates = as_runs(X, y)
     bounds = _objectives(objectives, len(rates))

@@ -4,18 +4,17 @@ from workbench.capacity.planning._plan import plan
 from workbench.capacity.planning.checks import check_keys, hot_key
 from workbench.capacity.planning.cluster import Cluster, pack
 from workbench.capacity.planning.compared import compare_forms, fitted_form
-from workbench.capacity.planning.cores import on_cores
-from workbench.capacity.planning.executor import in_executors, slots_per_worker
-from workbench.capacity.planning.intervals import (
+from workbench.capacity.planning.elsewhere import (
     IntervalPoint,
     IntervalSpeedup,
     interval_points,
     interval_speedups,
+    on_cores,
     sweep,
 )
 from workbench.capacity.planning.judged import capacity_at, falls_short, margin_of
-from workbench.capacity.planning.prices import COLUMNS as PRICE_COLUMNS
-from workbench.capacity.planning.prices import cheapest, read_instances, room_for
 from workbench.capacity.planning.stages import batch_of, follow, in_turns
 from workbench.capacity.planning.what_if import Answer, Question, ask, common_range
+from workbench.capacity.planning.workers import COLUMNS as PRICE_COLUMNS
+from workbench.capacity.planning.workers import cheapest, in_executors, read_instances, room_for, slots_per_worker
 from workbench.records import BatchLayout, CapacityPlan, InstanceType, Stage

@@ -18,17 +18,16 @@ from workbench.capacity.allocation import allocate
 from workbench.capacity.explore import Exploration, keeps_state, overstatement, saw_operators
 from workbench.capacity.model import MicroBatch, carries
 from workbench.capacity.planning import checks
-from workbench.capacity.planning.cores import offers, on_cores
-from workbench.capacity.planning.executor import (
+from workbench.capacity.planning.elsewhere import IntervalSpeedup, offers, on_cores
+from workbench.capacity.planning.judged import Place, judged_plan, margin_of
+from workbench.capacity.planning.stages import batch_of, lay_out, least_slots, source_share
+from workbench.capacity.planning.workers import (
     UNPRICED,
+    cheapest,
     executor_size,
     in_executors,
     slots_per_worker,
 )
-from workbench.capacity.planning.intervals import IntervalSpeedup
-from workbench.capacity.planning.judged import Place, judged_plan, margin_of
-from workbench.capacity.planning.prices import cheapest
-from workbench.capacity.planning.stages import batch_of, lay_out, least_slots, source_share
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, EndingRun, InstanceType, Outage, Price
@@ -50,7 +49,7 @@ def plan(
     keys: KeyFrequencies | None = None,
     executor_slots: int | None = None,
 ) -> CapacityPlan:
-    """Plan the cheapest budget that carries `rate`.
+    """Plan the cheapest budget that carries `rate` (records/s); `WorkbenchError` if none does.
 
     Parameters
     ----------
@@ -66,21 +65,13 @@ def plan(
         Capacity at each trigger interval to choose from, relative to that at the explored one; None: that one.
     low_rate
         Lowest load, records/s, if the deployment is to shrink: the state keeps the partitions of the planned slots.
-    outage
-        An outage to catch up after in time; it may take a larger margin.
-    run
-        The run that ends in time at `rate`; None: the query runs continuously.
+    outage, run
+        An outage to catch up after in time, which may take a larger margin; the run that ends in time at `rate`.
     keys
         Counted frequencies of the key that the query's state or join goes by.
     executor_slots
         Slots of each executor that was measured, which those of the plan have, too, because rows between executors
         cross the network. None: the plan has one executor for each worker.
-
-    Raises
-    ------
-    WorkbenchError
-        When no number of slots carries the rate at any memory, no instance type holds an executor, `low_rate` is not
-        between 0 and `rate`, or `executor_slots` is not a whole number of at least 1.
     """
     if low_rate is not None and not 0 < low_rate <= rate:
         raise WorkbenchError(

@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench import units
 from workbench.capacity.model import MicroBatch
-from workbench.capacity.planning.intervals import IntervalSpeedup
+from workbench.capacity.planning.elsewhere import IntervalSpeedup
 from workbench.dataflow import Budget
 from workbench.measuring import LEVEL
 from workbench.metrics import Observation, OperatorMetrics, slow_executors
@@ -159,10 +159,9 @@ def check_counted_keys(
 ) -> ModelFinding | None:
     """Describe what the counted `keys` cost the operator behind a shuffle that works most, with as many `partitions`.
 
-    The cores that count are `times` times as fast as those of `runs`.
-
-    Where rows are aggregated before the shuffle, a frequent key is one row of each task before it, however many rows it
-    has. That shows in the run: its fullest partition has less than the keys' rows would give it.
+    The cores that count are `times` times as fast as those of `runs`. Where rows are aggregated before the shuffle, a
+    frequent key is one row of each task before it, however many rows it has. That shows in the run: its fullest
+    partition has less than the keys' rows would give it.
     """
     if keys is None:
         return None

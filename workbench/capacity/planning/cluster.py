@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from workbench import bounds
-from workbench.capacity.planning.executor import executors_within, kubernetes_reserve, slots_within
+from workbench.capacity.planning.workers import executors_within, kubernetes_reserve, slots_within
 from workbench.errors import WorkbenchError
 from workbench.records import (
     DATABRICKS,

@@ -1,7 +1,5 @@
 """A budget as a judged plan: its capacity with the interval, the doubts about it, and the verdict.
 
-`plan` and `ask` choose budgets, each in its way; what becomes of one is decided here.
-
 The verdict goes by the probability of falling short, how far the slots lie beyond those measured, how wide the interval
 is, whether forms that fit alike disagree, and how many runs are doubtful: the first doubt, the gravest first, decides.
 """
@@ -27,8 +25,7 @@ from workbench.capacity.model import (
     check_model,
     remedies,
 )
-from workbench.capacity.planning.cores import check_other_cores
-from workbench.capacity.planning.intervals import IntervalSpeedup
+from workbench.capacity.planning.elsewhere import IntervalSpeedup, check_other_cores
 from workbench.checks import SLACK
 from workbench.dataflow import Budget
 from workbench.measuring import LEVEL

@@ -11,8 +11,8 @@ from workbench.arrays import Floats
 from workbench.capacity.explore import Exploration
 from workbench.capacity.model import MicroBatch, Model, StageLine, carries
 from workbench.capacity.partitions import LARGEST, at_rate, bids2_micro_batch
-from workbench.capacity.planning.cores import on_cores
-from workbench.capacity.planning.executor import in_executors
+from workbench.capacity.planning.elsewhere import on_cores
+from workbench.capacity.planning.workers import in_executors
 from workbench.dataflow import Budget
 from workbench.records import BatchLayout, CapacityPlan, Day, Measurement, Stage
 
@@ -147,12 +147,8 @@ def follow(
 ) -> Day:
     """Find the fewest slots for every step of a day, with the margin and risk of `plan`, and at most its slots.
 
-    Parameters
-    ----------
-    rates, every_s
-        The load, records/s, one rate for each `every_s` seconds.
-    gain
-        Capacity at the plan's trigger interval relative to that at the explored one.
+    The load is one rate (records/s) for each `every_s` seconds. `gain` is the capacity at the plan's trigger interval
+    relative to that at the explored one.
     """
     frozen = None if plan.layout is None else plan.layout.stateful_partitions
     # Slots that are paid anyway are in both or in neither; but the state has as many partitions as the plan has slots.

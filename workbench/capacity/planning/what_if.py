@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from workbench import units
 from workbench.capacity.explore import Exploration
-from workbench.capacity.planning.cores import counted, on_cores
-from workbench.capacity.planning.executor import executor_size
+from workbench.capacity.planning.elsewhere import counted, on_cores
 from workbench.capacity.planning.judged import Place, judged_plan, margin_of
+from workbench.capacity.planning.workers import executor_size
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.records import HOURS_PER_MONTH, CapacityPlan, ModelFinding, Outage
@@ -42,6 +42,7 @@ class Question:
     # seconds for which a batch waits longer than those measured, as on a checkpoint store that answers more slowly. The
     # slots do nothing meanwhile. It needs the parts of a batch, as `interval_s` does
     more_s: float = 0.0
+    currency: str = ""  # of the price; empty if unknown
 
     def __post_init__(self) -> None:
         if self.worker_slots < 1:
@@ -82,9 +83,10 @@ class Answer:
         return self.per_hour * HOURS_PER_MONTH
 
     @property
-    def survives(self) -> bool | None:
-        """Whether the rate, without its margin, is still carried after a worker is lost; None if unknown."""
-        return None if self.lost_rate is None else self.lost_rate >= self.question.rate
+    def risk(self) -> float:
+        """Probability of falling short."""
+        verdict = self.plan.verdict
+        return 1.0 if verdict is None or verdict.risk is None else verdict.risk
 
 
 def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFinding] = ()) -> Answer:

@@ -38,37 +38,18 @@ KEEP = 0.9  # cores that meet the target are kept if at least this share of them
 
 @dataclass(frozen=True)
 class ElasticSettings:
-    """How often elasticity acts, and at what cost; the defaults are Elasticutor's where the paper states them.
+    """How often elasticity acts, and at what cost; the defaults are Elasticutor's where the paper states them."""
 
-    Parameters
-    ----------
-    window_s, rebalance_s, threshold
-        Load is measured over sliding windows of 1 s. Shards move every 0.5 s while the imbalance exceeds 1.2
-        (section 3.1) and, which the paper does not ask, chance does not explain it or a core is nearly saturated.
-    schedule_s
-        Seconds between two decisions of the core scheduler; not stated in the paper, 1 s here.
-    sync_s
-        Time to redirect one shard inside an executor: 2 ms (figure 12).
-    upstream_sync_s
-        Time of a repartitioning of the operator per upstream executor: 20 ms, so that 32 of them take 0.64 s, the
-        middle of the "2-3 orders of magnitude" above 2 ms (figure 12).
-    moves_per_sync
-        Shards that one such synchronisation moves; None for all shards of a plan at once.
-    target_latency
-        T_max as a multiple of the service time.
-    data_threshold
-        Initial phi, bytes/s per core.
-    """
-
-    window_s: float = 1.0
-    rebalance_s: float = 0.5
-    threshold: float = DEFAULT_IMBALANCE
-    schedule_s: float = 1.0
-    sync_s: float = 0.002
+    window_s: float = 1.0  # sliding, over which load is measured
+    rebalance_s: float = 0.5  # between moves of shards
+    threshold: float = DEFAULT_IMBALANCE  # above it shards move
+    schedule_s: float = 1.0  # between two decisions of the core scheduler; not stated in the paper
+    sync_s: float = 0.002  # to redirect one shard inside an executor (figure 12)
+    # of a repartitioning, per upstream executor: 32 take 0.64 s, the middle of "2-3 orders of magnitude" above 2 ms
     upstream_sync_s: float = 0.02
-    moves_per_sync: int | None = None
-    target_latency: float = 1.25
-    data_threshold: float = DEFAULT_THRESHOLD
+    moves_per_sync: int | None = None  # shards that one repartitioning moves; None: all of a plan
+    target_latency: float = 1.25  # T_max as a multiple of the service time
+    data_threshold: float = DEFAULT_THRESHOLD  # initial phi, bytes/s per core
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__.keys() - {"moves_per_sync"}:
@@ -312,7 +293,6 @@ class ExecutorCentric(StaticExecutors):
             queues.move(zip(shards[moved].tolist(), mine[new[moved]].tolist(), strict=True), self.settings.sync_s)
 
     def _matrix(self) -> Ints:
-        """Return the cores [node][executor]."""
         taken, shape = self.owner >= 0, (self.queues.cluster.nodes, len(self.home))
         matrix = np.zeros(shape, dtype=np.int64)
         np.add.at(matrix, (self.queues.node[taken], self.owner[taken]), 1)

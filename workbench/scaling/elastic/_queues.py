@@ -18,14 +18,11 @@ from workbench.checks import not_negative, positive, whole
 
 @dataclass(frozen=True)
 class ElasticCluster:
-    """Nodes of equal size: `nodes` and `node_cores` are n and c_i of Elasticutor.
+    """Nodes of equal size; defaults as in Elasticutor."""
 
-    `network_bytes_per_s` is that of each node, in each direction; 1 Gbit/s in the paper.
-    """
-
-    nodes: int = 32
-    node_cores: int = 8
-    network_bytes_per_s: float = 125e6
+    nodes: int = 32  # n
+    node_cores: int = 8  # c_i
+    network_bytes_per_s: float = 125e6  # of each node, in each direction: 1 Gbit/s
 
     def __post_init__(self) -> None:
         whole("nodes", self.nodes, 1)
@@ -40,32 +37,19 @@ class ElasticCluster:
 
 @dataclass(frozen=True)
 class KeyedOperator:
-    """A stateful operator whose keys are hashed to shards; defaults as in Elasticutor, section 5.1.
+    """A stateful operator whose keys are hashed to shards; defaults as in Elasticutor, section 5.1."""
 
-    Parameters
-    ----------
-    cpu_s, variation
-        CPU seconds per record: mean, and squared coefficient of variation; N(mu, 0.5 mu) in the paper, in ms.
-    record_bytes, output_bytes, shard_bytes
-        Size of a record, of its output (the paper's operator has no consumer), and of the state of one shard.
-    executors, shards
-        y executors with z shards each. The static and resource-centric paradigms use the same ``y * z`` shards.
-    upstream
-        Executors that send to this operator, spread evenly over the nodes.
-    queue
-        Records that may wait for a core before the sources are held back; not in the paper. In Storm, eight cores
-        share an elastic executor's buffer of 1024. With 1024 each, queues of a second even out keys that are shuffled
-        every four, and the throughput rises with the shuffles (Figure 6).
-    """
-
-    cpu_s: float = 1e-3
-    variation: float = 0.5
+    cpu_s: float = 1e-3  # per record, on average
+    variation: float = 0.5  # squared coefficient of variation of it; N(mu, 0.5 mu) in the paper, in ms
     record_bytes: float = 128.0
-    output_bytes: float = 0.0
-    shard_bytes: float = 32 * 1024.0
-    executors: int = 32
-    shards: int = 256
-    upstream: int = 32
+    output_bytes: float = 0.0  # of a record; the paper's operator has no consumer
+    shard_bytes: float = 32 * 1024.0  # state of a shard
+    executors: int = 32  # y
+    shards: int = 256  # z of each executor; static and resource-centric paradigms use the same ``y * z`` shards
+    upstream: int = 32  # executors that send to this operator, spread evenly over the nodes
+    # records that may wait for a core before the sources are held back; not in the paper. In Storm, eight cores share
+    # an elastic executor's buffer of 1024. With 1024 each, queues of a second even out keys that are shuffled every
+    # four, and the throughput rises with the shuffles (Figure 6).
     queue: int = 128
 
     def __post_init__(self) -> None:

@@ -246,17 +246,12 @@ DEFAULT_THRESHOLD = 512 * 1024.0
 
 @dataclass(frozen=True)
 class Assignment:
-    """Cores of every executor on every node: `matrix`, shape (nodes, executors).
+    """Cores of every executor on every node."""
 
-    `migrated_bytes` is the state that leaves its node with this change, C(X | current), and `threshold` the phi that
-    was finally used, bytes/s per core. `bound` is a proven lower bound of the migrated bytes at that threshold; None
-    from the greedy method.
-    """
-
-    matrix: tuple[tuple[int, ...], ...]
-    migrated_bytes: float
-    threshold: float
-    bound: float | None = None
+    matrix: tuple[tuple[int, ...], ...]  # shape (nodes, executors)
+    migrated_bytes: float  # state that leaves its node with this change, C(X | current)
+    threshold: float  # phi that was finally used, bytes/s per core
+    bound: float | None = None  # proven lower bound of the migrated bytes at it; None from the greedy method
 
 
 def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 and three more
@@ -274,28 +269,17 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 an
     """Assign every executor the cores that it needs.
 
     ``"greedy"`` is Algorithm 1 of the paper with the corrections that the module states. ``"optimal"`` solves the
-    integer programme of section 4.2 exactly.
+    integer programme of section 4.2 exactly. After `timeout_s` of one solution the best assignment found is
+    returned, and its `bound` limits the distance to the optimum; a `WorkbenchError` if there is none.
 
     Parameters
     ----------
-    current
-        Cores now, shape (nodes, executors).
-    required
-        k_j, the minimum number of cores per executor; executors may keep more.
-    node_cores
-        c_i, cores per node.
+    current, required, node_cores
+        Cores now, shape (nodes, executors); k_j, the minimum of each executor, which may keep more; c_i of each node.
     state_bytes, local_node, data_intensity
         Of each executor: its state; I(j), the node of its main process; bytes/s in and out per core.
     threshold
         Initial phi, bytes/s; 512 KiB/s in the paper.
-    timeout_s
-        Time limit of one exact solution. At the limit the best assignment found is returned, and `bound` limits its
-        distance to the optimum.
-
-    Raises
-    ------
-    WorkbenchError
-        When the cores do not suffice, lengths or ranges are wrong, or `timeout_s` ends before any assignment is found.
     """
     one_of("method", method, get_args(AssignmentMethod))
     executors, nodes = len(required), len(node_cores)
@@ -347,7 +331,6 @@ def migrated_bytes(
 
 
 def _core_matrix(name: str, matrix: Sequence[Sequence[float]] | Ints, nodes: int, executors: int) -> Ints:
-    """Check the shape and the numbers of a matrix of cores."""
     rows = list(matrix)
     same_length("node", nodes, **{name: rows})
     for node, row in enumerate(rows):

@@ -1,12 +1,8 @@
 """Latency of a network of elastic executors, and the fewest cores that keep it under a target.
 
-Each executor j is an M/M/k_j station of a Jackson network [1]_: records arrive at rate lambda_j, and one core serves
-mu_j records/s. The offered load lambda_j / mu_j is the number of busy cores.
-
-References
-----------
-.. [1] L. Wang et al., "Elasticutor: Rapid Elasticity for Realtime Stateful Stream Processing", SIGMOD 2019, section
-   4.1, equation 1.
+Each executor j is an M/M/k_j station of a Jackson network: records arrive at rate lambda_j, and one core serves mu_j
+records/s. The offered load lambda_j / mu_j is the number of busy cores. (L. Wang et al., "Elasticutor: Rapid Elasticity
+for Realtime Stateful Stream Processing", SIGMOD 2019, section 4.1, equation 1.)
 """
 
 import heapq
@@ -30,9 +26,9 @@ AllocationStatus = Literal["ok", "exhausted", "insufficient", "unreachable"]
 class CoreAllocation:
     """How many `cores` each executor needs, and the `latency` E[T] with these, seconds.
 
-    The `status` is ``"ok"`` if they meet the target; ``"exhausted"`` if the next core exceeds the supply;
-    ``"insufficient"`` if the least stable allocation, which these are, already does; ``"unreachable"`` if the target is
-    below the service times alone, which no number of cores meets: these are the least stable allocation.
+    They meet the target if the `status` is ``"ok"``. If it is ``"exhausted"``, the next core exceeds the supply. Else
+    they are the least stable allocation: it exceeds the supply (``"insufficient"``), or no number of cores meets the
+    target, which is below the service times alone (``"unreachable"``).
     """
 
     cores: tuple[int, ...]
@@ -41,23 +37,11 @@ class CoreAllocation:
 
 
 def erlang_c(servers: int, offered_load: float) -> float:
-    """Return the probability that an arrival waits in an M/M/k queue (Erlang's C formula).
+    """Return the probability that an arrival waits in an M/M/k queue of k `servers` (Erlang's C formula).
 
-    It is 1.0 if ``offered_load >= servers``, when the queue grows forever. Computed from Erlang's B by its recursion,
-    whose terms stay in [0, 1] and whose rounding errors shrink from step to step, so any number of servers is safe; for
-    loads that would take many steps as a ratio of Poisson probabilities, P(N = k) / P(N <= k).
-
-    Parameters
-    ----------
-    servers
-        k, at least 1.
-    offered_load
-        a = lambda / mu, at least 0.
-
-    Raises
-    ------
-    WorkbenchError
-        When `servers` is not a whole number of at least 1 or the load is negative or not finite.
+    It is 1.0 if ``offered_load``, lambda / mu, is at least k, when the queue grows forever. Computed from Erlang's B by
+    its recursion, whose terms stay in [0, 1] and whose rounding errors shrink from step to step, so any number of
+    servers is safe; for loads that would take many steps as a ratio of Poisson probabilities, P(N = k) / P(N <= k).
     """
     servers = whole("servers", servers, 1)
     load = not_negative("offered_load", offered_load)
@@ -71,19 +55,8 @@ def jackson_latency(
 ) -> float:
     """Return the mean seconds that a record of the input stream spends in all executors together (equation 1).
 
-    They are inf if an executor with arrivals has no more cores than its offered load.
-
-    Parameters
-    ----------
-    arrivals, service_rates, cores
-        lambda_j (records/s), mu_j (records/s of one core) and k_j per executor.
-    source_rate
-        lambda_0, records/s of the input stream.
-
-    Raises
-    ------
-    WorkbenchError
-        When lengths differ or a number is out of its range.
+    They are inf if an executor with arrivals has no more cores than its offered load. Per executor `arrivals` are
+    lambda_j, records/s, `service_rates` mu_j, records/s of one core, and `cores` k_j; `source_rate` is lambda_0.
     """
     arrivals, service_rates, loads, source_rate = _checked(arrivals, service_rates, source_rate)
     same_length("executor", len(arrivals), cores=cores)
@@ -101,25 +74,11 @@ def jackson_latency(
 def allocate_cores(
     arrivals: Sequence[float], service_rates: Sequence[float], source_rate: float, target_latency: float, cores: int
 ) -> CoreAllocation:
-    """Return the fewest cores that keep the mean latency at or under the target (Elasticutor, section 4.1).
+    """Return the fewest of `cores` that keep the mean latency at or under the target, seconds, or why none do.
 
     Every executor starts at floor(lambda_j / mu_j) + 1, the least stable number (printed as ``|lambda/mu|`` in the
     paper). Each further core goes where it lowers E[T] most. E[T_j] is convex in k_j, so the greedy choice is optimal.
-    Ties go to the lowest index.
-
-    Parameters
-    ----------
-    arrivals, service_rates
-        lambda_j (records/s) and mu_j (records/s of one core) per executor.
-    source_rate
-        lambda_0, records/s of the input stream.
-    target_latency, cores
-        T_max, seconds; available cores.
-
-    Raises
-    ------
-    WorkbenchError
-        When lengths differ or a number is out of its range. A target that cannot be met is a status, no error.
+    Ties go to the lowest index. For the rates see `jackson_latency`.
     """
     arrivals, service_rates, loads, source_rate = _checked(arrivals, service_rates, source_rate)
     target = positive("target_latency", target_latency)

@@ -1,13 +1,9 @@
 """Static, resource-centric, naive executor-centric and executor-centric scaling of one keyed operator, simulated.
 
-Elasticutor [1]_ compares four ways to spread the keys of an operator over the cores of a cluster: one executor per core
-with fixed keys; the same, with keys repartitioned over all executors under a global synchronisation; elastic executors
-that get cores on random nodes; and elastic executors with the paper's scheduler (core allocation and assignment).
-
-References
-----------
-.. [1] L. Wang et al., "Elasticutor: Rapid Elasticity for Realtime Stateful Stream Processing", SIGMOD 2019, sections
-   2.2 and 5.
+Elasticutor (SIGMOD 2019, sections 2.2 and 5) compares four ways to spread the keys of an operator over the cores of a
+cluster: one executor per core with fixed keys; the same, with keys repartitioned over all executors under a global
+synchronisation; elastic executors that get cores on random nodes; and elastic executors with the paper's scheduler
+(core allocation and assignment).
 """
 
 import math
@@ -105,40 +101,23 @@ DEFAULT_SETTINGS = ElasticSettings()
 
 @dataclass(frozen=True, eq=False)
 class ParadigmRun:
-    """The result of one paradigm. Totals exclude the warm-up, series include it.
-
-    Parameters
-    ----------
-    mean_latency_s, p99_latency_s
-        Time from when a record is due at the source (with a rate) or is sent (without a rate) to its completion.
-    cores
-        Mean number of cores in use.
-    shard_moves, core_moves, repartitions
-        How often a shard moved, a core moved, and the keys of the operator were repartitioned.
-    migrated_bytes_per_s
-        State that changed its node.
-    remote_bytes_per_s
-        Records between executors and their cores on other nodes.
-    waiting
-        Records that are due and not sent at the end; 0 without a rate.
-    time_s, throughput_series, latency_series
-        For each second: its end, records/s, and the mean latency of the records sent in it (nan without records).
-    """
+    """The result of one paradigm. Totals exclude the warm-up, series, with an entry for each second, include it."""
 
     paradigm: Paradigm
     throughput_per_s: float
+    # latency: from when a record is due at the source, or without a rate is sent, to its completion
     mean_latency_s: float
     p99_latency_s: float
-    cores: float
+    cores: float  # in use, on average
     shard_moves: int
     core_moves: int
     repartitions: int
-    migrated_bytes_per_s: float
-    remote_bytes_per_s: float
-    waiting: float
-    time_s: Floats
+    migrated_bytes_per_s: float  # state that changed its node
+    remote_bytes_per_s: float  # records between executors and their cores on other nodes
+    waiting: float  # records that are due and not sent at the end; 0 without a rate
+    time_s: Floats  # end of each second
     throughput_series: Floats
-    latency_series: Floats
+    latency_series: Floats  # mean of the records sent in a second; nan without records
 
     def summary(self) -> dict[str, float]:
         """Return the totals by name, one row of a comparison."""
@@ -160,16 +139,8 @@ def simulate_paradigm(
 ) -> ParadigmRun:
     """Run one keyed operator on a cluster under one of `PARADIGMS`.
 
-    Parameters
-    ----------
-    rate
-        Records/s at the source. None: as many as back-pressure admits, as in the paper.
-    seconds
-        Length of the run: that of `rate` by default, 60 s without a rate.
-    warm_up_s
-        Seconds at the beginning that the totals exclude.
-    seed
-        Seed of service times, measurements and scheduling; the keys have their own seed.
+    The source has `rate`; None: as many records as back-pressure admits, as in the paper. The run lasts `seconds`, by
+    default as long as `rate`, 60 s without one. The `seed` is that of service times, measurements and scheduling.
     """
     one_of("paradigm", paradigm, PARADIGMS)
     require(
@@ -255,10 +226,7 @@ def compare_paradigms(
     progress: Callable[[str], None] = lambda _: None,
     **options: Any,  # noqa: ANN401
 ) -> tuple[ParadigmRun, ...]:
-    """Run `simulate_paradigm` for each of `paradigms`, on the same keys, hashing and rate.
-
-    `options` are those of `simulate_paradigm`; `progress` gets a line about each before it runs.
-    """
+    """Run `simulate_paradigm` for each of `paradigms` with the same `options`; `progress` gets a line before each."""
     runs = []
     for place, name in enumerate(paradigms, start=1):
         progress(f"paradigm {place}/{len(paradigms)} · {name}")

@@ -26,7 +26,6 @@ from workbench.views.figures.elastic import (
 )
 from workbench.views.figures.exploration import convergence, draw_acquisition, draw_convergence
 from workbench.views.figures.model_forms import draw_model_forms
-from workbench.views.figures.operators import busiest_operator, draw_operators, operators
 from workbench.views.figures.placement import (
     PlacementMap,
     draw_placement_map,
@@ -39,15 +38,23 @@ from workbench.views.figures.placement import (
 from workbench.views.figures.policies import KEEPS_UP, Policies, draw_policies, policies
 from workbench.views.figures.probes import Probes, draw_bracket, draw_probes, probes
 from workbench.views.figures.reproduced import draw_reproduced
-from workbench.views.figures.risk import RiskPoint, cost_risk, draw_cost_risk
 from workbench.views.figures.search_tree import choice_words, draw_search_tree, plan_at, search_tree
 from workbench.views.figures.slot_layout import (
+    busiest_operator,
     draw_configured,
+    draw_operators,
     draw_slot_shares,
     draw_stage_layout,
+    operators,
     slot_shares,
     stage_layout,
 )
 from workbench.views.figures.timeline import POINTS, draw_overlaid, draw_timeline, same_axes, timeline
-from workbench.views.figures.trigger_interval import draw_trigger_intervals, trigger_intervals
+from workbench.views.figures.trade_offs import (
+    RiskPoint,
+    cost_risk,
+    draw_cost_risk,
+    draw_trigger_intervals,
+    trigger_intervals,
+)
 from workbench.views.figures.what_if import Curves, draw_what_if

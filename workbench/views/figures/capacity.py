@@ -46,18 +46,15 @@ class Curve:
 
 @dataclass(frozen=True)
 class Capacity:
-    """Data of the figure; `runs` are (memory MB, slots, records/s, fitted), `targets` (slots, rate, memory MB).
-
-    `memory_curves` are there where more than one memory was measured; `origin` says what the runs are.
-    """
+    """Data of the figure."""
 
     finding: str
     curves: tuple[Curve, ...]
-    runs: tuple[tuple[int, int, float, bool], ...]
-    targets: tuple[tuple[int, float, int], ...]
+    runs: tuple[tuple[int, int, float, bool], ...]  # memory MB, slots, records/s, fitted
+    targets: tuple[tuple[int, float, int], ...]  # slots, records/s, memory MB
     most_measured: int
-    memory_curves: tuple[Curve, ...] = ()
-    origin: str = "measured"
+    memory_curves: tuple[Curve, ...] = ()  # where more than one memory was measured
+    origin: str = "measured"  # what the runs are
 
     @property
     def last(self) -> float:

@@ -62,10 +62,7 @@ _GRID = "The budgets of the space by slots and memory, runs marked."
 
 
 def draw_acquisition(question: Question) -> go.Figure:
-    """Draw the expected cost (Equation 9) after a run and its expected improvement, with the runs and the question.
-
-    Where no Gaussian process was asked, there is the grid alone.
-    """
+    """Draw the expected cost (Equation 9) and its expected improvement; without a Gaussian process, the grid alone."""
     found, space = question.why.acquired, question.space
     nothing = np.zeros((len(space.memory_mb), len(space.slots)))
     sides: tuple[tuple[str, str, Any, str, Any], ...] = (("space", "", nothing, theme.GREY, None),)

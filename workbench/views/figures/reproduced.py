@@ -60,7 +60,6 @@ def draw_reproduced(data: Reproduction, finding: str) -> go.Figure:
 
 
 def _turned(names: Sequence[float | str], columns: int) -> bool:
-    """Whether names are too long to fit side by side under a panel."""
     characters = sum(len(name) + 2 for name in names if isinstance(name, str))
     return _CHARACTER * characters > (_WIDTH if columns == 1 else _HALF)
 

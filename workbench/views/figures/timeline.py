@@ -36,10 +36,7 @@ class Tops(NamedTuple):
 
 @dataclass(frozen=True)
 class TimelineSeries:
-    """Data of the figure, per bucket of steps: mean rates (records/s), and maxima of the others, to keep peaks.
-
-    `tops` are maxima of the complete replay.
-    """
+    """Data by bucket of steps: mean rates (records/s), maxima of the others; `tops` are of the whole replay."""
 
     finding: str
     times_s: tuple[float, ...]

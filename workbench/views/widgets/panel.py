@@ -1,13 +1,15 @@
-"""Parts of panels: their layout, controls, widgets with a script in the page, and errors of callbacks."""
+"""Parts of panels: layout, controls, widgets with a script in the page, cards, errors of callbacks, slow drawing."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import anywidget
 import ipywidgets
 import traitlets
+from IPython.core.getipython import get_ipython
 
-from workbench.views.cards import error_card
+from workbench.views.cards import Card, error_card, outputs
 from workbench.views.parts import cards_style, part, read, style
 
 PANEL, SIDES, CONTROLS, ROW, PAIR, LOOP = (
@@ -138,3 +140,87 @@ class ErrorArea:
     def clear(self) -> None:
         """Remove the card."""
         self.widget.value = ""
+
+
+_PAUSE_S = 0.15
+
+
+def _kernels() -> asyncio.AbstractEventLoop | None:
+    if getattr(get_ipython(), "kernel", None) is None:
+        return None  # a loop may run for something else, and no page waits for it
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+class Throttled:
+    """Run the newest of many jobs: at once if the last one is long done, else when the pause is over.
+
+    The pause, `pause_s` seconds, lets the page draw. The `loop` that waits is the kernel's; without one, nothing waits.
+    """
+
+    def __init__(
+        self, pause_s: float = _PAUSE_S, loop: Callable[[], asyncio.AbstractEventLoop | None] = _kernels
+    ) -> None:
+        self._pause_s, self._loop = pause_s, loop
+        self._newest: Callable[[], None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._free_s = 0.0
+
+    def do(self, job: Callable[[], None]) -> None:
+        """Run `job` in place of a waiting one."""
+        loop = self._loop()
+        if loop is None:
+            job()
+            return
+        self._newest = job
+        if self._timer is None:
+            wait_s = self._free_s - loop.time()
+            if wait_s > 0:
+                self._timer = loop.call_later(wait_s, self._do_newest)
+            else:
+                self._do_newest()
+
+    def drop(self) -> None:
+        """Drop the waiting job."""
+        self._newest = None
+
+    def _do_newest(self) -> None:
+        self._timer, job, self._newest = None, self._newest, None
+        if job is None:
+            return
+        try:
+            job()
+        finally:
+            if (loop := self._loop()) is not None:
+                self._free_s = loop.time() + self._pause_s
+
+
+class CardsView(ipywidgets.Output):  # type: ignore[misc]
+    """Cards as a widget: their figures are plain, so the page carries the chart library once."""
+
+    def __init__(self, cards: Iterable[Card]) -> None:
+        bundles = [{"text/html": cards_style()}, *(bundle for card in cards for bundle in outputs(card))]
+        shown = ({"output_type": "display_data", "data": bundle, "metadata": {}} for bundle in bundles)
+        super().__init__(outputs=tuple(shown))
+
+
+class Deferred(ipywidgets.VBox):  # type: ignore[misc]
+    """A place for cards or a widget that `build` makes from a result; until then a card announces it."""
+
+    def __init__(self, title: str, build: Callable[[Any], Any]) -> None:
+        self._build = build
+        self.alarm = ErrorArea()
+        waiting = Card("later", title, "It appears here when the work above is done.", kind="not-yet")
+        super().__init__([ipywidgets.HTML(cards_style() + waiting.heading_html())])
+
+    def fill(self, result: object) -> None:
+        """Show `result`; an error while building shows as a card."""
+        self.alarm.guard(self._fill)(result)
+        if self.alarm.widget.value:
+            self.children = (self.alarm.widget,)
+
+    def _fill(self, result: object) -> None:
+        made = self._build(result)
+        self.children = (made if isinstance(made, ipywidgets.Widget) else CardsView(made),)

@@ -5,7 +5,7 @@ import ipywidgets
 from workbench.papers import Paper, PaperFigure
 from workbench.views.paper_cards import figure_cards
 from workbench.views.widgets import panel
-from workbench.views.widgets.deferred import CardsView
+from workbench.views.widgets.panel import CardsView
 
 
 class PaperFigureView(ipywidgets.VBox):  # type: ignore[misc]

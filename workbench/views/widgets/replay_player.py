@@ -153,7 +153,6 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         return theme.fit(compared, _PAGE, compared.layout.height)
 
     def _restart(self, restarts: Mapping[float, Mapping[str, Timeline]]) -> None:
-        """Show the replays with the chosen restart time."""
         self.lines = dict(restarts[self.restart.value])
         self._data = same_axes({name: timeline(one, name) for name, one in self.lines.items()})
         self.comparison.show(self._compared())

@@ -1,7 +1,6 @@
 """An answer to a what-if question: the same figures in tiles, against a pinned answer, and in words and rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from workbench import units
@@ -9,20 +8,6 @@ from workbench.capacity.planning import Answer, falls_short
 from workbench.views import findings
 from workbench.views.cards import Card, Column, Table
 from workbench.views.parts import part
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """An answer, and the currency of its money; empty if there is none."""
-
-    answer: Answer
-    currency: str = ""
-
-    @property
-    def risk(self) -> float:
-        """Probability of falling short."""
-        verdict = self.answer.plan.verdict
-        return 1.0 if verdict is None or verdict.risk is None else verdict.risk
 
 
 class _Tile(NamedTuple):
@@ -46,23 +31,23 @@ class _Tile(NamedTuple):
         return f"{'+' if difference > 0 else '-'}{shown} against pinned"
 
 
-def _tiles(now: Scenario) -> tuple[_Tile, ...]:
-    answer, plan, question = now.answer, now.answer.plan, now.answer.question
+def _tiles(answer: Answer) -> tuple[_Tile, ...]:
+    plan, question = answer.plan, answer.question
     profile, verdict = plan.budget.profile, plan.verdict
     slots = (f"of {profile.cpus:g} core and {profile.memory_mb:,} MB", f"carry {findings.expected(plan)}")
     spare = ", one spare" * question.one_lost
     workers = (f"of {units.some(question.worker_slots, 'slot')}{spare}",)
     money = _Tile("Money per month", "no price", ("Choose a worker type, or a price.",), None)
     if question.worker_price:
-        paid, hourly = f"{units.number(answer.per_month)} {now.currency}".rstrip(), units.number(answer.per_hour)
+        paid, hourly = f"{units.number(answer.per_month)} {question.currency}".rstrip(), units.number(answer.per_hour)
         money = _Tile(money.name, paid, (f"{hourly} per hour",), answer.per_month, units.number)
     risk = _Tile("Risk of falling short", "unknown", (), None)
     if verdict is not None:
-        kind = "short" if falls_short(now.risk) else "safe" if verdict.level == "safe" else "risky"
+        kind = "short" if falls_short(answer.risk) else "safe" if verdict.level == "safe" else "risky"
         low = f"The low end of the interval, {units.ends(plan.low, plan.rate)[0]}, is under the rate."
         reason = low if kind == "short" else "" if verdict.level == "safe" else verdict.reason
         said, points = (verdict.level, reason), lambda value: f"{units.number(value, 2)} points"
-        risk = _Tile(risk.name, units.chance(now.risk), said, 100 * now.risk, points, kind)
+        risk = _Tile(risk.name, units.chance(answer.risk), said, 100 * answer.risk, points, kind)
     return (
         _Tile("Slots", units.count(plan.budget.slots), slots, plan.budget.slots),
         _Tile("Workers", units.count(answer.workers), workers, answer.workers),
@@ -71,25 +56,25 @@ def _tiles(now: Scenario) -> tuple[_Tile, ...]:
     )
 
 
-def tiles_html(now: Scenario, pinned: Scenario | None = None) -> str:
+def tiles_html(now: Answer, pinned: Answer | None = None) -> str:
     """Write the tiles: slots, workers, money per month, risk; each with the difference from a pinned scenario."""
     comparable: list[_Tile | None] = [None] * 4 if pinned is None else [*_tiles(pinned)]
-    if pinned is not None and pinned.currency != now.currency:
+    if pinned is not None and pinned.question.currency != now.question.currency:
         comparable[2] = None
     return part("tiles", [(tile, tile.against(other)) for tile, other in zip(_tiles(now), comparable, strict=True)])
 
 
-def pinned_words(pinned: Scenario) -> str:
+def pinned_words(pinned: Answer) -> str:
     """Describe what is pinned."""
-    plan = pinned.answer.plan
+    plan = pinned.plan
     asked = f"{units.rate(plan.rate)} at a risk of {units.chance(pinned.risk)}"
-    return f"Pinned: {asked}: {findings.deployment(plan)}, {units.some(pinned.answer.workers, 'worker')}."
+    return f"Pinned: {asked}: {findings.deployment(plan)}, {units.some(pinned.workers, 'worker')}."
 
 
-def needed(now: Scenario) -> str:
+def needed(answer: Answer) -> str:
     """Describe what the rate takes, and its cost if a worker has a price."""
-    answer, plan = now.answer, now.answer.plan
-    price = f" for {units.number(answer.per_hour)} {now.currency}".rstrip() + " per hour"
+    plan = answer.plan
+    price = f" for {units.number(answer.per_hour)} {answer.question.currency}".rstrip() + " per hour"
     return (
         f"{plan.query} at {units.rate(plan.rate)} needs {units.some(plan.budget.slots, 'slot')} of "
         f"{plan.budget.profile.memory_mb:,} MB on {units.some(answer.workers, 'worker')}"
@@ -97,16 +82,16 @@ def needed(now: Scenario) -> str:
     )
 
 
-def answer_card(now: Scenario) -> Card:
+def answer_card(answer: Answer) -> Card:
     """Show an answer in words and rows."""
-    answer, question, plan = now.answer, now.answer.question, now.answer.plan
+    question, plan = answer.question, answer.plan
     paid = answer.workers * question.worker_slots
     beyond = f" That is {findings.beyond(plan)}: measure a larger one before you rely on it."
     finding = (
-        f"{needed(now)}.{beyond * (plan.extrapolation > 1)} All {paid} slots of these carry "
+        f"{needed(answer)}.{beyond * (plan.extrapolation > 1)} All {paid} slots of these carry "
         f"{units.rate(answer.paid_rate)}; with one worker lost {_left(answer)}."
     )
-    slots, workers, money, _ = ((tile.name, f"{tile.value} {', '.join(tile.notes)}") for tile in _tiles(now))
+    slots, workers, money, _ = ((tile.name, f"{tile.value} {', '.join(tile.notes)}") for tile in _tiles(answer))
     rows = [slots, ("Fewest that carry the rate", f"{plan.least_slots:,}"), workers]
     rows += [(f"Capacity of their {paid} slots", units.rate(answer.paid_rate))]
     rows += [("With one worker lost", units.rate(answer.lost_rate))]
@@ -129,5 +114,5 @@ def _left(answer: Answer) -> str:
         return "fewer slots are left than were measured, so what they carry is not known"
     if not answer.lost_rate:
         return "nothing is left"
-    enough = "still above the rate on average" if answer.survives else "below the rate"
+    enough = "still above the rate on average" if answer.lost_rate >= answer.question.rate else "below the rate"
     return f"{units.rate(answer.lost_rate)} are left, {enough}"

@@ -21,8 +21,8 @@ from workbench.views.figures import Curves, draw_what_if
 from workbench.views.parts import cards_style
 from workbench.views.widgets import panel
 from workbench.views.widgets.live_chart import LiveChart
-from workbench.views.widgets.throttled import Throttled
-from workbench.views.widgets.what_if_answer import Scenario, answer_card, needed, pinned_words, tiles_html
+from workbench.views.widgets.panel import Throttled
+from workbench.views.widgets.what_if_answer import answer_card, needed, pinned_words, tiles_html
 
 _RISKS = (("use the margin instead", 0.0), ("20 %", 0.2), ("10 %", 0.1), ("5 %", 0.05), ("1 %", 0.01))
 _LONGEST_INTERVAL_S = 20.0
@@ -53,13 +53,13 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.tiles, self.text, self.pinned_text = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.HTML()
         self.pin = panel.button("Pin this scenario", "Keep it, and see how others differ from it", "thumb-tack")
         self.unpin = panel.button("Unpin", "Compare with nothing", "times")
-        self.scenario: Scenario | None = None
-        self.pinned: Scenario | None = None
+        self.answer: Answer | None = None  # to what the controls ask; None if there cannot be one
+        self.pinned: Answer | None = None
         self._curves = Curves(self.exploration)
         self._doubts = () if first is None else tuple(one for one in first.cards if one.concern in _OF_THE_QUERY)
         self.chart = LiveChart(_unanswered())
         self.alarm.on(self._type, self.typed)
-        self.alarm.on(lambda: self._pin(self.scenario), self.pin)
+        self.alarm.on(lambda: self._pin(self.answer), self.pin)
         self.alarm.on(lambda: self._pin(None), self.unpin)
         self.alarm.on(self._move_worker, self.shape, self.price)
         self.alarm.on(self.refresh, self.instance, *{*self.controls} - {self.shape, self.price})
@@ -72,7 +72,6 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             self.alarm.guard(self.refresh)()
 
     def _make_controls(self, first: CapacityPlan | None, targets: Sequence[float]) -> None:
-        """Make the controls, set as the first plan was requested."""
         low, high = common_range(self.exploration, targets)
         memories = [int(memory) for memory in self.exploration.model.memory_]
         planned_memory = None if first is None else first.budget.profile.memory_mb
@@ -136,14 +135,9 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         )
         return panel.grid(panel.SIDES, asked_for.add_class(panel.CONTROLS), answered)
 
-    @property
-    def answer(self) -> Answer | None:
-        """The answer to what the controls ask; None if there cannot be one."""
-        return None if self.scenario is None else self.scenario.answer
-
     def question(self) -> Question:
         """Return what the controls ask; a risk replaces the margin, which is a rule of thumb for the same thing."""
-        risk = self.risk.value or None
+        risk, chosen = self.risk.value or None, self._instances.get(self.instance.value)
         return Question(
             self.rate.value,
             self.memory.value,
@@ -157,7 +151,8 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             interval_s=None if self.interval.disabled else self.interval.value,
             executor_slots=self._executor_slots,
             more_s=self.wait.value,
-            core_speed=chosen.core_speed if (chosen := self._instances.get(self.instance.value)) else None,
+            core_speed=chosen.core_speed if chosen else None,
+            currency=chosen.currency if chosen else "",
         )
 
     def refresh(self) -> None:
@@ -168,9 +163,8 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         with self._nothing_on_error():
             if chosen := self._instances.get(self.instance.value):
                 self._take(chosen)
-            answer = ask(self.exploration, self.question(), self._doubts)
-            self.scenario = Scenario(answer, chosen.currency if chosen else "")
-            self._show(self.scenario)
+            self.answer = ask(self.exploration, self.question(), self._doubts)
+            self._show(self.answer)
 
     @contextmanager
     def _nothing_on_error(self) -> Iterator[None]:
@@ -179,32 +173,31 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             yield
         except Exception:
             self._drawing.drop()
-            self.scenario = None
+            self.answer = None
             self.tiles.value = self.text.value = ""
             self.chart.show(_unanswered())
             raise
 
-    def _show(self, scenario: Scenario) -> None:
+    def _show(self, answer: Answer) -> None:
         """Show an answer in tiles, and in figure, words and rows as often as the page can draw."""
         pinned = self.pinned
-        self.tiles.value = tiles_html(scenario, pinned)
-        self._drawing.do(self.alarm.guard(lambda: self._draw(scenario, pinned)))
+        self.tiles.value = tiles_html(answer, pinned)
+        self._drawing.do(self.alarm.guard(lambda: self._draw(answer, pinned)))
 
-    def _draw(self, scenario: Scenario, pinned: Scenario | None) -> None:
-        answer, card = scenario.answer, answer_card(scenario)
+    def _draw(self, answer: Answer, pinned: Answer | None) -> None:
+        card = answer_card(answer)
         with self._nothing_on_error():
             self.text.value = cards_style() + card.heading_html() + card.table_html(download=False)
-            data = self._curves.at(answer, needed(scenario))
-            drawn = draw_what_if(data, answer, None if pinned is None else pinned.answer)
+            drawn = draw_what_if(self._curves.at(answer, needed(answer)), answer, pinned)
             self.chart.show(theme.fit(drawn, _PAGE, _HEIGHT))
 
-    def _pin(self, scenario: Scenario | None) -> None:
-        """Compare with `scenario` from now on; None: with nothing."""
-        self.pinned = scenario
-        self.unpin.disabled = scenario is None
-        self.pinned_text.value = "" if scenario is None else escape(pinned_words(scenario))
-        if self.scenario is not None:
-            self._show(self.scenario)
+    def _pin(self, answer: Answer | None) -> None:
+        """Compare with `answer` from now on; None: with nothing."""
+        self.pinned = answer
+        self.unpin.disabled = answer is None
+        self.pinned_text.value = "" if answer is None else escape(pinned_words(answer))
+        if self.answer is not None:
+            self._show(self.answer)
 
     def _type(self) -> None:
         """Ask about a typed rate, which may be beyond the slider's ends."""
@@ -245,5 +238,4 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
 
 
 def _unanswered() -> go.Figure:
-    """Make a figure without content, for a question without an answer."""
     return theme.blank(theme.figure("No answer"), "The message above says why.")

@@ -1,4 +1,4 @@
-"""Which budgets the explorer measures, why each, and when it stops."""
+"""Which budgets the explorer measures, why each, and when it stops; which configuration of a budget is measured."""
 
 import math
 from dataclasses import replace
@@ -9,13 +9,15 @@ from scipy.stats import norm
 
 from workbench import units
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space
-from workbench.capacity.explore import Question, reasons
-from workbench.capacity.explore.acquisition import acquire, edge, farthest, nearest
+from workbench.capacity.allocation import allocate
+from workbench.capacity.explore import Question, overstatement, reasons
 from workbench.capacity.explore.exploration import costs_of, stopping_row
-from workbench.capacity.explore.questions import Why, next_question
+from workbench.capacity.explore.optimizer import best_layout, settings_of
+from workbench.capacity.explore.questions import acquire, edge, farthest, nearest, next_question
+from workbench.capacity.model import MicroBatch, StageLine
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Concluded, result_of
+from workbench.measuring import CapacityEstimator, Concluded, Deployed, result_of
 from workbench.testbed import FluidTestbed
 from workbench.workload import nexmark
 
@@ -80,11 +82,6 @@ def test_no_more_runs_are_made_than_asked_for(tmp_path):
     assert found.reason == "3 runs were made, and the next budget takes 2 of at most 4"
 
 
-def test_the_space_is_filled_while_there_is_no_cost_to_improve(tmp_path):
-    found = explorer_in(tmp_path, Space((2, 4, 8, 16, 32), (512,)), most_runs=3).run(nexmark.query("q1"))
-    assert [run.budget.slots for run in found.measurements] == [2, 32, 8]
-
-
 def test_the_corners_of_most_slots_come_first_where_a_warm_deployment_is_made_for_them():
     space = Space((2, 4, 8), (512, 1024), largest_first=True)
     assert [(one.slots, one.profile.memory_mb) for one in space.corners] == [(8, 512), (8, 1024), (2, 512), (2, 1024)]
@@ -120,24 +117,14 @@ class Timed(FluidTestbed):
         return super().deploy(*arguments, **fields)
 
 
-def asked_for(tmp_path, **settings):
-    """Explore q2 and give the budgets of all runs."""
-    explorer = explorer_in(tmp_path, Space((2, 4, 6), (512, 1024, 2048)), 0.01, choice="edge", **settings)
-    found = explorer.run(nexmark.query("q2"))
-    return found, [(run.budget.slots, run.budget.profile.memory_mb) for run in found.measurements]
-
-
 def test_the_edge_is_measured_after_the_corners_and_the_middle(tmp_path):
-    found, budgets = asked_for(tmp_path, most_calls=9)
+    explorer = explorer_in(tmp_path, Space((2, 4, 6), (512, 1024, 2048)), 0.01, choice="edge", most_calls=9)
+    found = explorer.run(nexmark.query("q2"))
+    budgets = [(run.budget.slots, run.budget.profile.memory_mb) for run in found.measurements]
     assert budgets == [(2, 512), (6, 512), (2, 2048), (6, 2048), (4, 512), (4, 2048), (6, 512), (6, 2048), (6, 512)]
     assert found.reason == "9 budgets were asked for"
     assert found.fitted == tuple(range(9))  # no run ends it, so none is left out
     assert len({run.estimate.rate for run in found.measurements}) == 9
-
-
-def test_calls_may_make_several_runs_after_the_corners(tmp_path):
-    _, budgets = asked_for(tmp_path, most_calls=6, estimates=2)
-    assert budgets[4:] == [(4, 512), (4, 512), (4, 2048), (4, 2048)]
 
 
 @pytest.mark.parametrize(
@@ -199,19 +186,6 @@ def test_every_question_is_an_event_with_what_was_known(tmp_path):
     for question in asked:
         assert question.runs == runs[: len(question.runs)]
         assert question.lines == (question.sentence,)
-    assert asked[0].sentence == "At first the explorer asks for 4 slots of 512 MB: a corner of the space"
-    assert asked[-1].sentence.startswith(f"After {len(asked[-1].runs)} runs the explorer asks for ")
-
-
-@pytest.mark.parametrize(
-    ("slots", "memory_mb", "chooses"),
-    [((1, 2, 4), (512,), False), ((1, 2, 3, 4), (512,), True), ((1, 4), (512, 1024), False)],
-)
-def test_a_space_that_is_measured_before_anything_can_be_chosen_is_called_so(slots, memory_mb, chooses):
-    space = Space(slots, memory_mb)
-    said = Question(Why(space.budgets[0], "corner"), space, ()).sentence
-    assert ("the grid is the space" in said) != chooses
-    assert "the grid" not in Question(Why(space.budgets[0], "improvement"), space, ()).sentence
 
 
 def test_budgets_that_no_explorer_asked_for_are_said_to_be_all(tmp_path):
@@ -281,3 +255,66 @@ def test_the_point_asked_for_has_the_highest_expected_improvement_of_the_grid(se
 @pytest.mark.parametrize("seed", [2**32 - 1, 202601311200, 10**30])
 def test_any_seed_that_a_study_may_have_proposes_a_point(seed):
     assert acquire([(0, 0), (3, 0)], [1.0, 1.0], (4, 1), seed=seed).point[1] == 0
+
+
+def test_a_minimal_budget_that_is_asked_for_again_is_measured_again(tmp_path):
+    journal, query, budget = Journal(tmp_path / "j.jsonl"), nexmark.query("q1"), Space((2, 8), (512,)).budget(2, 512)
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), journal)
+    first, again = (optimizer.measure(query, budget) for _ in range(2))
+    assert first.estimate.rate != again.estimate.rate
+    resumed = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), journal)
+    found = [resumed.measure(query, budget).estimate.rate for _ in range(2)]
+    assert found == [first.estimate.rate, again.estimate.rate]
+    assert len(journal.entries("finished")) == 2
+
+
+def test_a_minimal_budget_that_was_measured_on_the_way_is_measured_when_it_is_asked_for(tmp_path):
+    journal, query, space = Journal(tmp_path / "j.jsonl"), nexmark.query("q1"), Space((2, 8), (512,))
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), journal)
+    minimal, _ = result_of(optimizer.steps(query, space.budget(8, 512)))
+    (asked,) = result_of(optimizer.steps(query, space.budget(2, 512)))
+    assert asked.budget == minimal.budget
+    assert asked.estimate != minimal.estimate
+    assert len(journal.entries("finished")) == 3
+
+
+def test_an_optimised_configuration_is_what_bids2_says_before_the_deployment(tmp_path):
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), Journal(tmp_path / "j.jsonl"))
+    events = []
+    minimal, best = result_of(optimizer.steps(nexmark.query("q1"), Space((2, 8), (512,)).budget(8, 512)), events.append)
+    found = allocate(minimal, 8)
+    assert (best.tasks, best.predicted_rate) == (found.tasks, found.source_rate)
+    assert overstatement([minimal, best]) == pytest.approx(best.estimate.middle / found.source_rate)
+    kinds = [type(event) for event in events if isinstance(event, Concluded | Deployed)]
+    assert kinds == [Concluded, Deployed] * 2
+    first, second = (event.what for event in events if isinstance(event, Concluded))
+    assert (first.layout, first.configuration.tasks) == (None, minimal.tasks)
+    assert second.layout == found
+    assert second.configuration.predicted_rate == best.predicted_rate
+
+
+def parts(driver_task_s, fixed_s):
+    stages = (
+        StageLine("scan", fixed_s, 1e-5, 1.0, 1.0, source=True),
+        StageLine("count", fixed_s, 4e-5, 1.0, 1.0, stateful=True),
+    )
+    return MicroBatch(0.2, driver_task_s, stages, 0.0, 5)
+
+
+def test_partitions_are_set_where_fewer_of_them_promise_clearly_more():
+    budget = Space((4,), (1024,), cpus=0.05).budget(4, 1024)
+    cheap, costly = parts(0.0, 0.0), parts(0.02, 0.3)
+    plain, chosen = best_layout(cheap, budget), best_layout(costly, budget)
+    assert set(plain.partitions.values()) == {4}
+    assert settings_of(plain, 4) is None
+    assert plain.rate == pytest.approx(cheap.rate(4, 4, 2.0))
+    assert plain.batch_s[4] == pytest.approx(2.0)
+    assert chosen.rate > 1.05 * costly.rate(4, 4, 2.0)
+    assert settings_of(chosen, 4) == {"source": chosen.partitions["scan"], "state": chosen.partitions["count"]}
+    assert best_layout(None, budget) is None
+
+
+def test_too_few_slots_are_refused_with_the_operators(tmp_path):
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), Journal(tmp_path / "j.jsonl"))
+    with pytest.raises(WorkbenchError, match=r"operators apart from its sources \(.*\); 1 slot cannot hold them"):
+        optimizer.measure(nexmark.query("q5"), Space((1, 8), (512,)).budget(1, 512))

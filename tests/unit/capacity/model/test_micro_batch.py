@@ -122,22 +122,18 @@ def test_slots_that_share_a_core_or_two_leave_less_doubt_and_those_beyond_do_not
 
 
 @pytest.mark.parametrize(
-    ("machines", "cpus"),
+    ("machines", "known"),
     [
-        ([replace(HERE, facts={"master": "standalone"})], 0.2),  # executors are apart
-        ([replace(HERE, slots=SIMULATED)], 0.2),
-        ([replace(HERE, cores=0.2)], 0.2),  # no room for more
-        ([HERE, HERE, Machine()], 0.2),
-        ([HERE], 1.6),
+        ([replace(HERE, facts={"master": "standalone"})], {}),  # executors are apart
+        ([replace(HERE, slots=SIMULATED)], {}),
+        ([replace(HERE, cores=0.2)], {}),  # no room for more
+        ([HERE, HERE, Machine()], {}),
+        ([HERE], {"cpus": 1.6}),
+        ([HERE], {"topic": 8}),  # all slots share its broker
     ],
 )
-def test_other_slots_leave_the_doubt_that_published_systems_do(machines, cpus):
-    doubt = [width(of_machine(*some, cpus=cpus)[1], 16) for some in (machines, [Machine()])]
-    assert doubt[0] == pytest.approx(doubt[1])
-
-
-def test_the_broker_of_a_topic_is_shared_by_all_slots():
-    doubt = [width(of_machine(machine, topic=8)[1], 16) for machine in (HERE, Machine())]
+def test_other_slots_leave_the_doubt_that_published_systems_do(machines, known):
+    doubt = [width(of_machine(*some, **known)[1], 16) for some in (machines, [Machine()])]
     assert doubt[0] == pytest.approx(doubt[1])
 
 

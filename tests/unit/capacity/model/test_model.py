@@ -1,4 +1,4 @@
-"""The capacity model: fitted to runs, and asked for the slots that carry a rate."""
+"""The capacity model: fitted to runs, asked for the slots that carry a rate, and which form of it fits best."""
 
 import math
 import pickle
@@ -7,12 +7,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from capacity_runs import BUDGETS, proportional, raises, rates_of
-from capacity_truths import explore
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
-from workbench.capacity import CapacityModel, ScalingModel, leave_one_out_error, model_of_form, select_model
+from workbench.capacity import (
+    CapacityModel,
+    ScalingModel,
+    exploration_cost,
+    leave_one_out_error,
+    model_of_form,
+    select_model,
+)
 from workbench.capacity.model import FORMS
 from workbench.capacity.model.forms import TRANSFORMS
 from workbench.capacity.model.model import MAX_SLOTS
@@ -148,17 +154,6 @@ def test_slots_for_a_rate_in_steps_are_the_fewest_of_those_that_carry_it(step):
             assert model.slots_for(rate, 1024, min_slots=3, step=step) == fewest
 
 
-def test_slots_for_at_a_risk():
-    one = explore(7)
-    for form in ("linear", "scaling"):
-        model = model_of_form(form, stateful=False, growth="tasks").fit(one.X, one.y)
-        rate, memory = float(one.truth), one.target[0, 0]
-        slots = model.slots_for(rate, memory, margin=1.0, risk=0.05)
-        assert slots > model.slots_for(rate, memory, margin=1.0)
-        ends = model.interval([[memory, slots - 1], [memory, slots]], level=0.9)[0]
-        assert ends[0] < rate <= ends[1] * (1 + 1e-9)
-
-
 def test_no_number_of_slots():
     falling = CapacityModel("linear").fit(BUDGETS, rates_of("linear", 0, -10, 1000))
     with raises(
@@ -194,3 +189,45 @@ def test_impossible_requests_are_refused(request_, message):
     model = CapacityModel().fit(BUDGETS, proportional(BUDGETS))
     with raises(message):
         model.slots_for(**{"rate": 1e6, "memory_mb": 512, **request_})
+
+
+def test_leave_one_out_error_of_a_row_that_alone_determines_a_coefficient_is_infinite():
+    assert leave_one_out_error([[1, 2], [1, 3], [1, 4], [2, 3]], [1, 2, 3, 5]) == math.inf
+    assert leave_one_out_error([[1, 2], [2, 4], [3, 6], [4, 8]], [1, 2, 3, 5]) == math.inf  # rank 2
+    assert leave_one_out_error([[1, 2], [2, 3]], [1, 2]) == math.inf
+
+
+def test_the_cost_is_the_least_error_over_the_forms():
+    y = rates_of("sqrt", 10, 3e4, -1e4)
+    assert exploration_cost(BUDGETS, y) == pytest.approx(leave_one_out_error(BUDGETS, y, "sqrt"), abs=1e-6)
+    assert exploration_cost(BUDGETS, y, ["log"]) == leave_one_out_error(BUDGETS, y, "log") > 1000
+
+
+def test_ties_go_to_the_first_form():
+    constant = np.full(len(BUDGETS), 7.0)
+    assert select_model(BUDGETS, constant).form == "linear"
+    undetermined = [[1, 2], [1, 2], [1, 2]]
+    assert select_model(undetermined, [1, 2, 3], ["log", "linear"]).form == "log"
+
+
+def test_robust_selects_nothing():
+    y = rates_of("sqrt", 10, 3e4, -1e4)
+    assert select_model(BUDGETS, y, rule="robust").form == "scaling"
+    assert select_model(BUDGETS, proportional(BUDGETS), ["log", "scaling"]).form == "scaling"
+
+
+def test_selection_refuses_unknown_rules_and_no_forms():
+    with raises("The rule is 'best'; use one of halves, leave-one-out, robust."):
+        select_model(BUDGETS, proportional(BUDGETS), rule="best")
+    with raises("No form competes; give at least one, such as 'linear'."):
+        select_model(BUDGETS, proportional(BUDGETS), [])
+
+
+def test_the_cost_of_runs_on_a_line_is_none_and_not_their_round_off():
+    points = np.array([(memory, slots) for memory in (512.0, 1024.0, 4096.0) for slots in (1.0, 2.0, 4.0, 8.0)])
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(len(points))
+        rates = 1000.0 * points[order, 1]
+        costs = [exploration_cost(points[order][:count], rates[:count]) for count in range(8, len(points) + 1)]
+        assert costs == [0.0] * len(costs)
+    assert exploration_cost(points, 1000.0 * points[:, 1] + points[:, 1] % 3) > 0

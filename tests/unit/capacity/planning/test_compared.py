@@ -6,28 +6,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from capacity_runs import BUDGETS, proportional, rates_of
+from staged_runs import rated_run
 
 from workbench.capacity import CapacityModel, ScalingModel, compare_forms, plan, select_model
 from workbench.capacity.explore import conclude
-from workbench.dataflow import Budget, SlotProfile
-from workbench.records import Measurement, MstEstimate, PlannedStudy, planned_to_dict
+from workbench.records import PlannedStudy, planned_to_dict
 
 RATE = 4e6
 
 
 def explored(points, rates, form="scaling"):
     runs = [
-        Measurement(
-            "q1",
-            Budget(int(slots), SlotProfile(1.0, int(memory))),
-            MstEstimate(float(rate), float(rate) / 1.005, float(rate) * 1.005, (), None, "query", 60.0),
-            (),
-            None,
-            "fluid",
-            "2026-01-31",
-            testbed_kind="fluid",
-        )
-        for (memory, slots), rate in zip(points, rates, strict=True)
+        rated_run(int(slots), int(memory), float(rate)) for (memory, slots), rate in zip(points, rates, strict=True)
     ]
     return conclude(runs, "all were measured", form=form, choice="edge", growth="workers")
 

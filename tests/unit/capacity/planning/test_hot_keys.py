@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from staged_runs import staged_exploration
+from staged_runs import seeing, staged_exploration
 
 from workbench import units
 from workbench.capacity import plan
@@ -41,7 +41,7 @@ def runs_with(skew_of, busy=1.0):
             else replace(one, key_skew=None)
             for one in seen.operators
         )
-        found.append(replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=operators))))
+        found.append(seeing(run, operators=operators))
     return found
 
 
@@ -146,13 +146,9 @@ def joined_then_grouped(**grouped):
     sides = [replace(stateful, operator=f"{number} scan", scans=True, key_skew=None, useful_s=0.1) for number in (1, 2)]
     join = replace(stateful, operator="3 join", kind="join", keys=("order_id",), useful_s=40.0)
     last = replace(stateful, operator="4 aggregate", kind="aggregate", useful_s=0.4, **grouped)
-    observation = replace(
-        seen,
-        operators=(*sides, join, last),
-        edges=(("1 scan", "3 join"), ("2 scan", "3 join"), ("3 join", "4 aggregate")),
-        inputs=(InputRows("orders", 300, 0.0, ("1 scan",), 1.0), InputRows("payments", 100, 0.0, ("2 scan",), 1.0)),
-    )
-    return [replace(run, estimate=replace(run.estimate, observation=observation))]
+    edges = (("1 scan", "3 join"), ("2 scan", "3 join"), ("3 join", "4 aggregate"))
+    inputs = (InputRows("orders", 300, 0.0, ("1 scan",), 1.0), InputRows("payments", 100, 0.0, ("2 scan",), 1.0))
+    return [seeing(run, operators=(*sides, join, last), edges=edges, inputs=inputs)]
 
 
 def test_a_key_is_looked_for_at_the_operator_that_goes_by_it():

@@ -193,16 +193,6 @@ def test_the_capacity_at_another_interval_is_as_uncertain_as_model_and_gain(expl
     assert risky.low >= 1e7  # the gain's risk is in it, too
 
 
-def test_the_doubt_about_a_gain_is_part_of_the_risk(explored):
-    exact, vague = (
-        plan(explored.exploration, 1e7, memory_mb=(512,), interval_speedups={1.0: IntervalSpeedup(0.5, 0.0, off, 4)})
-        for off in (0.0, 0.3)
-    )
-    assert exact.budget == vague.budget
-    assert exact.verdict.risk < 0.17
-    assert 0.2 < vague.verdict.risk < 0.5  # a tenth of head-room against a deviation of three
-
-
 def test_a_latency_nobody_keeps_refuses_the_targets(explored, tmp_path):
     runs = swept_on(MicroBatches(), (1.0, 2.0), tmp_path)
     study = replace(explored.study, testbed="spark", intervals=(1.0, 2.0), latency_s=0.5)
@@ -290,8 +280,4 @@ ASKED = {"query": "nexmark:q5", "targets": [1e4], "slots": [1, 2], "memory_mb": 
 def test_intervals_that_cannot_be_chosen_from_are_refused(more, message):
     with pytest.raises(WorkbenchError, match=message):
         study_from(ASKED | more)
-
-
-def test_a_study_with_intervals_is_read():
     assert study_from(ASKED | {"intervals": [1, 2, 5], "latency_s": 4}).intervals == (1.0, 2.0, 5.0)
-    assert study_from(ASKED).intervals == ()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from batch_truths import SCAN, STATE, Engine
 from example_measurement import example_measurement
-from staged_runs import laid_out, staged_exploration, with_source
+from staged_runs import laid_out, seeing, staged_exploration, with_source
 
 from workbench.answers.planned import cards
 from workbench.capacity import bids2, plan
@@ -44,8 +44,7 @@ def in_stages(run):
     costs = tuple(
         OperatorCost(one.operator, 0.001, 2e-6, 0.0, 1.0, 1e6, 9, 3) for one in operators if one.kind != "source"
     )
-    estimate = replace(run.estimate, observation=replace(seen, operators=operators))
-    return replace(run, estimate=estimate, costs=costs, tasks=None)
+    return replace(seeing(run, operators=operators), costs=costs, tasks=None)
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +148,7 @@ def renamed(run, names, dropped=()):
         else replace(one, operator=given[one.operator], fixed_s=None, per_record_s=None)
         for one in run.costs
     )
-    return replace(run, costs=costs, estimate=replace(run.estimate, observation=replace(seen, operators=operators)))
+    return replace(seeing(run, operators=operators), costs=costs)
 
 
 def test_every_stage_that_scans_has_the_source_s_partitions():
@@ -160,7 +159,7 @@ def test_every_stage_that_scans_has_the_source_s_partitions():
         for name, scans in (("1 scan filter", True), ("2 scan", True), ("3 sort", False))
     )
     costs = tuple(replace(run.costs[0], operator=one.operator) for one in operators)
-    twice = replace(run, costs=costs, estimate=replace(run.estimate, observation=replace(seen, operators=operators)))
+    twice = replace(seeing(run, operators=operators), costs=costs)
     assert [stage.source for stage in stages_of(twice)] == [True, True, False]
     layout = laid_out(stages_of(twice), 4, 2.0, rate=1e3)
     assert set(layout.source_partitions) == {"1 scan filter", "2 scan"}
@@ -223,10 +222,9 @@ def noted(concern, **changes):
     """A plan in whose first run something else was seen, and its note about that, which it has not otherwise."""
     exploration = staged_exploration()
     first, *others = exploration.measurements
-    seen = replace(first, estimate=replace(first.estimate, observation=replace(first.estimate.observation, **changes)))
     usual, made = (
-        plan(replace(exploration, runs=tuple(runs)), 1.5e4, memory_mb=[600])
-        for runs in ((first, *others), (seen, *others))
+        plan(replace(exploration, runs=(run, *others)), 1.5e4, memory_mb=[600])
+        for run in (first, seeing(first, **changes))
     )
     assert concern not in [card.concern for card in usual.cards]
     return made, next(card for card in made.cards if card.concern == concern)
@@ -254,7 +252,7 @@ def test_a_young_state_is_said_where_it_is_not_known_to_grow_without_bound():
     assert check_filled([run, replace(young, unbounded_state=True)]) is None
 
 
-def test_the_share_of_the_source_is_said():
+def test_the_share_of_the_source_is_said(exploration):
     made = plan(staged_exploration(source=0.4), 1.5e4, memory_mb=[600])
     assert made.source_share == pytest.approx(0.4)
     note = next(card for card in made.cards if card.concern == "source share")
@@ -269,6 +267,7 @@ def test_the_share_of_the_source_is_said():
     assert "source share" not in [card.concern for card in cheap.cards]
     example = example_measurement()
     assert source_share([with_source(example, share) for share in (0.1, 0.2, 0.6)]) == pytest.approx(0.2)
+    assert source_share([replace(run, tasks={"map": 1}) for run in exploration.measurements]) is None
 
 
 def test_a_topic_with_fewer_partitions_than_the_planned_slots_is_said_to_hold_them_up():
@@ -284,11 +283,6 @@ def test_a_topic_with_fewer_partitions_than_the_planned_slots_is_said_to_hold_th
     assert check_source_partitions(runs, parts, Budget(3, SlotProfile(0.2, 1024), 2.0)) is None
     assert check_source_partitions(runs, None, made.budget) is None
     assert check_source_partitions([divided.run(4, 2.0)], parts, made.budget) is None
-
-
-def test_where_sources_are_not_among_the_slots_their_share_is_none(exploration):
-    pipelined = [replace(run, tasks={"map": 1}) for run in exploration.measurements]
-    assert source_share(pipelined) is None
 
 
 FOUND = staged_exploration()  # 3,000 records/s per slot

@@ -42,6 +42,7 @@ def test_a_plan_without_doubts_is_safe_and_says_its_risk():
     [
         ({"risk": 0.3}, "don't rely on it yet", "The probability that its capacity is below the rate is 30 %."),
         ({"extrapolation": 5.0}, "don't rely on it yet", "It has 5 times as many slots as the largest"),
+        ({"risk": 0.3, "extrapolation": 5.0}, "don't rely on it yet", "It has 5 times as many slots"),
         ({"high": 3e5}, "don't rely on it yet", "Its capacity is known only to within a factor of 2.7."),
         ({"low": 0.0}, "don't rely on it yet", "Its capacity has no known lower bound."),
         ({"cards": (finding("doubtful runs", 3),)}, "risky", "100 % of the runs are doubtful."),
@@ -70,12 +71,6 @@ def test_the_gravest_doubt_is_the_reason_and_has_a_remedy(change, level, reason)
     assert verdict.level == level
     assert verdict.reason.startswith(reason)
     assert bool(verdict.remedy) == (level != "safe")
-
-
-def test_what_was_not_measured_comes_before_its_risk():
-    far = judge(risk=0.3, extrapolation=5.0)
-    assert far.reason.startswith("It has 5 times as many slots")
-    assert "larger counts" in far.remedy
 
 
 def test_no_risk_is_advised_that_no_slots_attain():

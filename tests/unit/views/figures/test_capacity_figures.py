@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from example_measurement import example_measurement
 from figure_checks import axis_titles, check_empty, check_figure, trace
-from staged_runs import laid_out
+from staged_runs import laid_out, rated_run
 
 from workbench import units
 from workbench.capacity import Allocation, CapacityModel, Space, Stage, compare_forms, plan
@@ -15,12 +15,10 @@ from workbench.capacity.planning import InstanceType
 from workbench.dataflow import Budget, Dataflow, Edge, Operator, SlotProfile
 from workbench.measuring import Configuration
 from workbench.metrics import Observation, OperatorMetrics
-from workbench.records import Measurement, MstEstimate
 from workbench.views.figures.capacity import capacity, capacity_of, draw_capacity
 from workbench.views.figures.dataflow_graph import draw_dataflow_graph, observed_graph
 from workbench.views.figures.exploration import draw_acquisition, draw_convergence
 from workbench.views.figures.model_forms import draw_model_forms
-from workbench.views.figures.risk import cost_risk, draw_cost_risk
 from workbench.views.figures.slot_layout import (
     draw_configured,
     draw_slot_shares,
@@ -28,20 +26,13 @@ from workbench.views.figures.slot_layout import (
     slot_shares,
     stage_layout,
 )
-from workbench.views.figures.trigger_interval import draw_trigger_intervals, trigger_intervals
-
-
-def run(slots, memory, rate):
-    estimate = MstEstimate(rate, rate / 1.005, 1.005 * rate, (), None, "query", 60.0)
-    return Measurement(
-        "q1", Budget(slots, SlotProfile(1.0, memory)), estimate, (), None, "fluid", "2026-01-31", testbed_kind="fluid"
-    )
+from workbench.views.figures.trade_offs import cost_risk, draw_cost_risk, draw_trigger_intervals, trigger_intervals
 
 
 @pytest.fixture(scope="module")
 def exploration():
     wobble = iter((0.99, 1.01, 1.0, 1.02, 0.98, 1.0, 1.01, 0.99))
-    runs = [run(n, m, 1e5 * n**0.95 * next(wobble)) for n in (2, 4, 8, 16) for m in (512, 2048)]
+    runs = [rated_run(n, m, 1e5 * n**0.95 * next(wobble)) for n in (2, 4, 8, 16) for m in (512, 2048)]
     return conclude(runs, "8 runs were made", growth="tasks")
 
 

@@ -1,4 +1,4 @@
-"""Figures: the data functions say what is shown, drawing is only smoke-tested."""
+"""Figures: the data functions say what is shown, drawing is only smoke-tested; colours can be read."""
 
 import math
 from dataclasses import replace
@@ -10,10 +10,10 @@ from figure_checks import check_empty, check_figure, trace
 
 from workbench.metrics import Batch, Observation, OperatorMetrics
 from workbench.records import Judgement, MstEstimate, Probe, Verdict
-from workbench.views import findings
+from workbench.views import findings, theme
 from workbench.views.figures.batch_times import VERDICTS, batch_times, draw_batch_times
-from workbench.views.figures.operators import busiest_operator, draw_operators, operators
 from workbench.views.figures.probes import draw_bracket, draw_probes, probes
+from workbench.views.figures.slot_layout import busiest_operator, draw_operators, operators
 
 
 def observation(rate, seconds, start=100.0, batches=4):
@@ -141,25 +141,6 @@ def test_figures_have_an_escaped_title_and_wait_for_data(estimate):
         check_empty(draw(collect("q5", BUDGET, nothing)))
 
 
-def test_half_a_record_of_backlog_is_no_five_hundred_millions(estimate):
-    seen = estimate.probes[1].observation
-    halves = replace(seen, batches=tuple(replace(batch, backlog=0.5) for batch in seen.batches))
-    one = replace(estimate.probes[1], observation=halves)
-    axis = draw_probes(probes("q5", BUDGET, replace(estimate, probes=(one,)))).layout.yaxis3
-    assert (axis.tickformat, axis.range[1] >= 10) == ("~g", True)
-
-
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"limit": "source"}, "q5 sustains at least 748 records/s on"),
-        ({"rate": None, "low": 0.0}, "q5 sustained no rate that was tried, not even 800 records/s, on 4 slots"),
-    ],
-)
-def test_capacity_says_what_it_cannot_know(estimate, change, text):
-    assert findings.capacity("q5", BUDGET, replace(estimate, **change)).startswith(text)
-
-
 @pytest.mark.parametrize("verdicts", [(), ("disturbed",), ("source-bound", "not-offered")])
 def test_nothing_is_found_before_a_probe_counts(verdicts):
     made = [probe(0, math.inf, 1.9, "warm-up"), *(probe(n, 300 * n, 1.5, one) for n, one in enumerate(verdicts, 1))]
@@ -181,3 +162,23 @@ def test_rates_that_are_nearly_the_same_are_drawn_close_together(rate):
 
 def test_every_verdict_has_a_sign():
     assert set(get_args(Verdict)) <= set(VERDICTS)
+
+
+WHITE, SHADED = 1.0, 0.87  # luminance of paper, and of what is extrapolated
+
+
+def luminance(colour):
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(colour, paper):
+    return (paper + 0.05) / (luminance(colour) + 0.05)
+
+
+@pytest.mark.parametrize("colour", [theme.BLUE, theme.VERMILLION, theme.GREEN, theme.BLACK, theme.GREY])
+def test_words_about_a_line_can_be_read(colour):
+    assert contrast(colour, WHITE) >= 3
+    assert contrast(theme.ink(colour), WHITE) >= 4.5
+    assert contrast(theme.ink(colour), SHADED) >= 4.4

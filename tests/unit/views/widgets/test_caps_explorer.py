@@ -1,12 +1,10 @@
 """The CAPS explorer, without a browser."""
 
-import math
-
 import numpy as np
 
 from workbench.placement import CostVector, PlacementProblem, count_plans, search
 from workbench.views.figures.search_tree import draw_search_tree, search_tree
-from workbench.views.widgets.caps_explorer import OFF, CapsExplorer, threshold, traced
+from workbench.views.widgets.caps_explorer import OFF, CapsExplorer, traced
 from workbench.views.widgets.panel import WhileDragged
 
 PROBLEM = PlacementProblem(
@@ -36,22 +34,6 @@ def test_the_traced_search_is_the_search():
     assert some.sentence().endswith(f"and {len(some.plans)} plans remained.")
     assert some.number_of(some.plans[1]) == 1
     assert some.number_of(None) is None
-
-
-def test_every_step_in_words():
-    found = traced(PROBLEM, LIMITS)
-    assert found.step_sentence(0) == "The search has not begun."
-    said = [found.step_sentence(step) for step in range(1, len(found.order) + 1)]
-    assert all(text.startswith(f"Step {number}: ") for number, text in enumerate(said, 1))
-    assert said[-1].endswith(f"{len(found.plans)} plans so far.")
-    assert sum("completes a plan: CPU" in text for text in said) == len(found.plans)
-    assert sum("pruned:" in text for text in said) == found.pruned
-    assert any("exceeds its threshold 0.5" in text for text in said)
-
-
-def test_a_slider_at_its_end_is_off():
-    assert threshold(OFF) == math.inf
-    assert threshold(0.3) == 0.3
 
 
 def test_moving_a_threshold_prunes_the_tree_and_the_plans():
@@ -177,6 +159,9 @@ def test_the_title_of_every_step_says_what_the_text_says_in_folded_branches_too(
     tree = search_tree(found.root, rows=20)
     assert any(node.kind == "folded" for node in tree.nodes)
     assert any(node.label.startswith("x") for node in tree.nodes)  # siblings pruned together
+    assert sum("completes a plan: CPU" in found.step_sentence(n + 1) for n in range(len(found.order))) == len(
+        found.plans
+    )
     for step in range(1, len(found.order) + 1):
         figure = draw_search_tree(tree, step)
         said = figure.layout.meta["finding"].removeprefix(f"Step {step} of {len(found.order)}: ")

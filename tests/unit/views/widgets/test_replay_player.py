@@ -8,9 +8,8 @@ import pytest
 from workbench.errors import WorkbenchError
 from workbench.scaling import Reconfiguration, Timeline, replay
 from workbench.simulation import RateTrace, preset
-from workbench.study import POLICIES, replay_policies
+from workbench.study import POLICIES
 from workbench.study.start import initial_tasks
-from workbench.views.findings import decided
 from workbench.views.widgets.panel import WhileDragged
 from workbench.views.widgets.replay_player import ReplayPlayer, frame_times, moment, most_interesting, next_change
 
@@ -37,14 +36,6 @@ def test_a_moment_in_words(lines):
     assert "still down" not in moment(line, first.at_s + first.downtime_s + 1) or len(line.reconfigurations) > 1
     assert "300 k records/s offered" in moment(line, 100)
     assert "900 k records/s offered" in moment(line, 1300)
-
-
-def test_a_moment_gives_the_reason_of_the_last_change():
-    load = RateTrace.steps([(1200, 200_000), (1800, 900_000)])
-    line = replay_policies("q11", load, slots=12, policies=("justin",)).timelines["justin"]
-    change = next(one for one in line.reconfigurations if one.reasons["sessions"].state.scaled_up)
-    told = moment(line, change.at_s + 1)
-    assert f"sessions gets {decided(change.reasons['sessions'])}: {change.reasons['sessions'].reason}." in told
 
 
 def test_frames_are_whole_steps_and_end_at_the_end(lines):

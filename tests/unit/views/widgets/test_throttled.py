@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from workbench.views.widgets.throttled import Throttled
+from workbench.views.widgets.panel import Throttled
 
 
 class Loop:
