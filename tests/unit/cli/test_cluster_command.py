@@ -63,7 +63,7 @@ def test_it_counts_the_cores_of_the_type(capsys, tmp_path, monkeypatch, core_spe
     there = plan(found, 2e4, memory_mb=[600], instances=read_instances(tmp_path / "prices.csv"))
     assert 0 <= packed["executors"] * packed["slots_each"] - there.least_slots < packed["slots_each"]
     _, output = run(capsys, "orders.json", "--prices", "prices.csv")
-    assert "note: It counts" in output.out
+    assert "note: It assumes" in output.out
 
 
 @pytest.mark.usefixtures("folder")
