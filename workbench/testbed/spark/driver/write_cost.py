@@ -11,8 +11,7 @@ from scipy.optimize import nnls
 
 from workbench.metrics import WriteCost
 from workbench.testbed.spark.driver.queries import Queries
-from workbench.testbed.spark.driver.sinks import Writes
-from workbench.testbed.spark.driver.spec import DeploymentSpec
+from workbench.testbed.spark.driver.spec import DeploymentSpec, Writes
 from workbench.testbed.spark.log.batches import BatchLog, Stage
 
 _SHARES = (0.25, 0.75)  # of the rows that fill an interval
