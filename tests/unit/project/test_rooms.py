@@ -44,7 +44,6 @@ LOOKED_INTO = {
     "workbench.testbed.spark.driver.queries",
     "workbench.testbed.spark.driver.session",
     "workbench.testbed.spark.driver.spec",
-    "workbench.testbed.spark.driver.topic_feed",
     "workbench.testbed.spark.log.event_log",
     "workbench.testbed.spark.machine.broker",
     "workbench.testbed.spark.machine.connector",

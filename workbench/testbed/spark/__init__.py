@@ -1,10 +1,10 @@
 """Spark as a testbed."""
 
 from workbench.testbed.spark.cluster import LOCAL, Cluster
+from workbench.testbed.spark.driver.feed import TopicRows
 from workbench.testbed.spark.driver.live import Meter
 from workbench.testbed.spark.driver.queries import Queries
 from workbench.testbed.spark.driver.session import batch_session
-from workbench.testbed.spark.driver.topic_feed import TopicRows
 from workbench.testbed.spark.log.batches import BatchLog, rows_of, seconds_of
 from workbench.testbed.spark.log.event_log import EventLog, Events
 from workbench.testbed.spark.log.operators import SourceCost, executor_paces, operator_edges, operator_metrics

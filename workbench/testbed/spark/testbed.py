@@ -20,6 +20,7 @@ from workbench.defaults import WARMUP_CAP_S
 from workbench.errors import WorkbenchError
 from workbench.records import JobSettings, is_uri, path_of
 from workbench.testbed.spark.cluster import LOCAL, Cluster
+from workbench.testbed.spark.driver.feed import TopicRows
 from workbench.testbed.spark.driver.process import (
     ENDS_ON_CLUSTER_S,
     ENDS_S,
@@ -33,7 +34,6 @@ from workbench.testbed.spark.driver.process import (
 )
 from workbench.testbed.spark.driver.session import divide_memory
 from workbench.testbed.spark.driver.spec import DeploymentSpec, Writes
-from workbench.testbed.spark.driver.topic_feed import TopicRows
 from workbench.testbed.spark.machine.broker import topic_next_to
 from workbench.testbed.spark.machine.connector import connector_jars, connector_version, package_jars, sink_packages
 from workbench.testbed.spark.machine.java import find_java

@@ -19,7 +19,7 @@ from workbench.errors import WorkbenchError
 from workbench.speed import CoreSpeed, CoreTimer
 from workbench.testbed.spark.driver.live import now_s
 from workbench.testbed.spark.driver.spec import DeploymentSpec, slot_cores
-from workbench.testbed.spark.machine.load import Load, load, session_processes
+from workbench.testbed.spark.machine.disturbance import Load, load, session_processes
 from workbench.testbed.spark.machine.quota import family, pin, pin_family, threads_cpu_s
 
 if TYPE_CHECKING:

@@ -43,6 +43,7 @@ from workbench.testbed.spark.driver.cores import (
     executor_process,
     lost_executor,
 )
+from workbench.testbed.spark.driver.feed import BrokerWatch, TopicRows
 from workbench.testbed.spark.driver.live import POLL_S, CompletedBatch, Meter, now_s
 from workbench.testbed.spark.driver.process import LEFT
 from workbench.testbed.spark.driver.queries import Queries
@@ -50,7 +51,6 @@ from workbench.testbed.spark.driver.ramp import LEAST_BATCH_ROWS, first_rows
 from workbench.testbed.spark.driver.session import end_session, last_line, start_session
 from workbench.testbed.spark.driver.source_alone import SourceAlone
 from workbench.testbed.spark.driver.spec import DeploymentSpec, Turn
-from workbench.testbed.spark.driver.topic_feed import BrokerWatch, TopicRows
 from workbench.testbed.spark.driver.warming import warm_code
 from workbench.testbed.spark.driver.write_cost import NOTHING, compare, write_cost
 from workbench.testbed.spark.log.event_log import EventLog
@@ -66,8 +66,7 @@ from workbench.testbed.spark.log.operators import (
     overhead,
     times_read,
 )
-from workbench.testbed.spark.machine.load import Load
-from workbench.testbed.spark.machine.speed import InterferenceProbe, spark_batch_s
+from workbench.testbed.spark.machine.disturbance import InterferenceProbe, Load, spark_batch_s
 from workbench.workload import Replay, Shipped
 
 if TYPE_CHECKING:

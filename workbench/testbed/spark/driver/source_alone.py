@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from workbench.dataflow import Budget
 from workbench.metrics import SOURCE_MARGIN, SourceProfile
+from workbench.testbed.spark.driver.feed import TopicRows
 from workbench.testbed.spark.driver.live import CompletedBatch, LiveQuery, now_s
 from workbench.testbed.spark.driver.queries import Queries
 from workbench.testbed.spark.driver.spec import DeploymentSpec
-from workbench.testbed.spark.driver.topic_feed import TopicRows
 from workbench.testbed.spark.log.operators import SourceCost, fit_source, line
 from workbench.workload import Generator
 from workbench.workload.source import RowsOnly

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.dataflow import Budget
 from workbench.records import FUNCTION, NOOP, JobSettings
 from workbench.testbed.spark.cluster import Cluster
-from workbench.testbed.spark.driver.topic_feed import TopicRows
+from workbench.testbed.spark.driver.feed import TopicRows
 from workbench.testbed.spark.machine.quota import CpuQuota
 from workbench.workload import Generator
 
