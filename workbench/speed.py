@@ -2,9 +2,9 @@
 
 A deployment times arithmetic and random reads a few times a second while a query is observed
 (`workbench.testbed.spark.machine.disturbance`), `measure_speed` does so without Spark. CPU seconds of the thread are
-counted, so a neighbour that only takes turns on the core changes little. A figure says how fast cores are, not how fast a query
-is on them: a query whose batches cost fixed work loses more than its cores do, and each query uses the first cache, the
-memory and the JVM in its own mixture. So a comparison is an interval.
+counted, so a neighbour that only takes turns on the core changes little. A figure says how fast cores are, not how fast
+a query is on them: a query whose batches cost fixed work loses more than its cores do, and each query uses the first
+cache, the memory and the JVM in its own mixture. So a comparison is an interval.
 """
 
 import os

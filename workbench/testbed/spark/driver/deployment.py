@@ -49,10 +49,9 @@ from workbench.testbed.spark.driver.process import LEFT
 from workbench.testbed.spark.driver.queries import Queries
 from workbench.testbed.spark.driver.ramp import LEAST_BATCH_ROWS, first_rows
 from workbench.testbed.spark.driver.session import end_session, last_line, start_session
-from workbench.testbed.spark.driver.source_alone import SourceAlone
+from workbench.testbed.spark.driver.source_and_sink import NOTHING, SourceAlone, compare, write_cost
 from workbench.testbed.spark.driver.spec import DeploymentSpec, Turn
 from workbench.testbed.spark.driver.warming import warm_code
-from workbench.testbed.spark.driver.write_cost import NOTHING, compare, write_cost
 from workbench.testbed.spark.log.event_log import EventLog
 from workbench.testbed.spark.log.operators import (
     check_read,
