@@ -29,13 +29,12 @@ from workbench.observing.running_query import (
     SeenBatch,
     SeenRun,
     block_of,
-    is_topic,
     selected,
     usual_slots,
 )
 from workbench.observing.state import StateSeries
 from workbench.redaction import redacted
-from workbench.testbed.spark import BatchLog, Events, rows_of, seconds_of
+from workbench.testbed.spark import BatchLog, Events, is_topic, rows_of, seconds_of
 
 _IN_BLOCK = 10  # batches
 _FEWEST_IN_BLOCK = 4

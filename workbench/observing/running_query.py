@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from workbench.arrays import Floats
 from workbench.metrics import Batch, Observation, OperatorMetrics
 from workbench.observing.state import StateSeen
-from workbench.testbed.spark import BatchLog, SourceCost, executor_paces, operator_edges, operator_metrics
+from workbench.testbed.spark import BatchLog, SourceCost, executor_paces, is_topic, operator_edges, operator_metrics
 
 _WAITED = 0.05  # share of the triggers that waited; up to it, none waits for a clock
 _PAUSE_S = 30.0  # between two runs: a restart takes less
@@ -91,7 +91,7 @@ def block_of(logs: Sequence[BatchLog], slots: int) -> Block:
     shuffled = [one.tasks for one in operators if not one.scans]
     partitions = max(kept or shuffled or [one.tasks for one in operators])
     reading = _reading(operators)
-    of_topic = any(is_topic(str(source.get("description"))) for source in alike[-1].progress["sources"])
+    of_topic = any(is_topic(source.get("description")) for source in alike[-1].progress["sources"])
     seen = Observation(
         elapsed_s=elapsed_s,
         commanded_rate=due[-1] / elapsed_s,
@@ -107,11 +107,6 @@ def block_of(logs: Sequence[BatchLog], slots: int) -> Block:
 
 def _reading(operators: Sequence[OperatorMetrics]) -> int:
     return max((one.tasks for one in operators if one.scans), default=0)
-
-
-def is_topic(source: str) -> bool:
-    """Whether a source reads topics, by Spark's description of it."""
-    return source.startswith("KafkaV2")
 
 
 def selected(blocks: Iterable[Block]) -> Iterable[Block]:

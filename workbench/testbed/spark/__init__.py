@@ -5,7 +5,7 @@ from workbench.testbed.spark.driver.feed import TopicRows
 from workbench.testbed.spark.driver.live import Meter
 from workbench.testbed.spark.driver.queries import Queries
 from workbench.testbed.spark.driver.session import batch_session
-from workbench.testbed.spark.log.batches import BatchLog, rows_of, seconds_of
+from workbench.testbed.spark.log.batches import BatchLog, is_topic, rows_of, seconds_of
 from workbench.testbed.spark.log.event_log import EventLog, Events
 from workbench.testbed.spark.log.operators import SourceCost, executor_paces, operator_edges, operator_metrics
 from workbench.testbed.spark.look import Finding, look_at
