@@ -26,7 +26,6 @@ from workbench.measuring.estimator import CapacityEstimator, fill_s, filling_rat
 from workbench.measuring.events import (
     Abandoned,
     Concluded,
-    Conclusion,
     Deployed,
     Estimated,
     Event,
@@ -35,7 +34,6 @@ from workbench.measuring.events import (
     LoadProbed,
     Probed,
     Reused,
-    State,
     describe,
     describe_run,
     ignore,

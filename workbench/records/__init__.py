@@ -72,11 +72,5 @@ from workbench.records.planned import (
     planned_from_dict,
     planned_to_dict,
 )
-from workbench.records.platforms import (
-    DATABRICKS,
-    EMR_SERVERLESS,
-    databricks_job,
-    emr_serverless_job,
-    spark_application,
-)
+from workbench.records.platforms import DATABRICKS, EMR_SERVERLESS
 from workbench.records.skeleton import ScriptFacts, script_of

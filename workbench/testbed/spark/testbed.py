@@ -39,17 +39,7 @@ from workbench.testbed.spark.machine.connector import connector_jars, connector_
 from workbench.testbed.spark.machine.java import find_java
 from workbench.testbed.spark.machine.limits import GROUPS, PREFIX, describe, outer_limit, usable_cores
 from workbench.testbed.spark.machine.quota import CpuQuota
-from workbench.workload import (
-    ENCODED,
-    Dataset,
-    Generator,
-    Query,
-    Replay,
-    kafka,
-    prepare,
-    prepare_inputs,
-    schema_of,
-)
+from workbench.workload import ENCODED, Dataset, Generator, Query, Replay, kafka, prepare, prepare_inputs, schema_of
 
 # The driver needs CPU time too: at most this share of the machine's cores becomes slots.
 SLOT_SHARE = 0.8
